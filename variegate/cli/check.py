@@ -152,8 +152,10 @@ def _examples(findings: Sequence[DataFinding]) -> Iterator[str]:
 
 
 def _facts(result: CheckResult) -> Iterator[tuple[str, str]]:
+    from variegate.curation.finding import BESIDE
+
     splits = result.splits
-    each = [f"{count:,} ({split})" for split, count in splits.items()]
+    each = [f"{count:,} ({BESIDE.get(split, split)})" for split, count in splits.items()]
     yield "images", ", ".join(each) if len(each) > 1 else f"{result.images:,}"
     sizes = result.class_sizes
     if len(sizes) > 1:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from variegate.checks import spelt
 from variegate.curation.duplicates import find_duplicates
-from variegate.curation.finding import DataFinding
+from variegate.curation.finding import BESIDE, DataFinding
 from variegate.curation.judging import Thresholds, judge, thresholds_for
 from variegate.curation.notes import notes_on_classes, notes_on_names
 from variegate.curation.result import CheckResult, channel_statistics, check_out, in_order, write_findings
@@ -27,6 +27,8 @@ from variegate.curation.scan.passing import Position
 from variegate.curation.scan.recording import Recording, record_pass
 from variegate.curation.scan.row import prepare
 from variegate.data.sources.base import FileSource, Source, SourceError, StreamSource
+from variegate.data.sources.folder import FolderListing
+from variegate.data.sources.kept import whole_of
 from variegate.data.sources.opening import open_source
 from variegate.data.sources.stamps import stamps_of
 from variegate.options.checking import CheckingOptions
@@ -79,6 +81,9 @@ class Checking:
         }
         for split, one in given.items():
             self._check_apart(one, self.sources[split])
+        for beside, of in zip(BESIDE, [whole_of(one) for one in self.sources.values()], strict=False):
+            if isinstance(of, FolderListing) and of.beside:
+                self.sources[beside] = of.only_beside()
         self.notes = [text for one in self.sources.values() for text in one.notes()]
         self.notes += notes_on_classes(self.sources)
         self.resumed, self._seconds = 0, 0.0

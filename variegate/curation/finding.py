@@ -47,11 +47,20 @@ FINDING_KINDS: dict[str, FindingKind] = {
 KINDS_SHOWN = tuple(sorted(FINDING_KINDS, key=lambda name: not FINDING_KINDS[name].is_serious))
 
 
+# What loaders read, then the images beside its class folders, in words: the order of the table's rows.
+READ = ("train", "test")
+BESIDE = {
+    "beside": "beside the class folders: no loader reads them",
+    "beside_test": "beside the class folders of the test images: no loader reads them",
+}
+SPLITS = (*READ, *BESIDE)
+
+
 @dataclass(frozen=True)
 class DataFinding:
     """Something found in one image, or with ``file`` and ``index`` None, in the whole split.
 
-    ``split``: "train" or "test". ``index``: the image's place in its source, ``file``: its name there, a path relative
+    ``split``: of ``SPLITS``. ``index``: the image's place in its source, ``file``: its name there, a path relative
     to the folder where the source is a folder. ``finding``: of ``FINDING_KINDS``. ``measure``: the number that it was
     judged by. ``group``: the same for images that belong together, such as duplicates of each other. ``why``: a
     sentence for people, with the measure and the threshold.

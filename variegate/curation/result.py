@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from variegate.curation.finding import FINDING_KINDS, DataFinding
+from variegate.curation.finding import FINDING_KINDS, SPLITS, DataFinding
 from variegate.curation.judging import Thresholds
 from variegate.data.sources.base import Source, SourceError, StreamSource
 from variegate.outside.durable import write_errors_name, write_pieces
@@ -95,7 +95,7 @@ def in_order(findings: Sequence[DataFinding]) -> tuple[DataFinding, ...]:
 
     def key(one: DataFinding) -> tuple[Any, ...]:
         nowhere = one.index is None
-        place = (one.split == "test", -1 if nowhere else one.index, one.why if nowhere else "")
+        place = (SPLITS.index(one.split), -1 if nowhere else one.index, one.why if nowhere else "")
         return (_ORDER[one.finding], -1 if one.group is None else one.group, *place)
 
     return tuple(sorted(findings, key=key))

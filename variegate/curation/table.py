@@ -9,7 +9,7 @@ _FINDING = pa.struct([("finding", pa.string()), ("measure", pa.float64()), ("gro
 # Measures of pixels are null where ``error`` is not. Luminance is (299 R + 587 G + 114 B) / 1000, 0 to 1.
 SCHEMA = pa.schema(
     [
-        ("split", pa.string()),  # train or test
+        ("split", pa.string()),  # train, test; beside, beside_test: images beside their class folders
         ("index", pa.int64()),  # in its source
         ("file", pa.string()),  # its name there; relative to the folder, where the source is one
         ("label", pa.int64()),  # -1: none, or one that is no class

@@ -85,7 +85,8 @@ def test_images_beside_class_folders_are_told_from_other_files(tmp_path: Path) -
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_bytes(b"")
     first, second = open_folder(tmp_path).notes()
-    assert "lie beside the class folders, are of no class, and are neither read nor checked: b.jpg;" in first
+    assert "lie beside the class folders and are of no class; variegate check looks at them" in first
+    assert "no loader reads them: b.jpg;" in first
     assert second == "1 files that are not taken for images: notes.txt"
     (tmp_path / "cat" / "a.jpg").unlink()
     assert len(open_folder(tmp_path)) == 1  # a flat folder now, whose images are its own

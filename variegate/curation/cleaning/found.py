@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from variegate.curation.finding import FINDING_KINDS
+from variegate.curation.finding import FINDING_KINDS, READ
 from variegate.data.sources.base import SourceError
 from variegate.outside.files import open_regular
 
@@ -103,7 +103,9 @@ def _fingerprint(place: str, metadata: dict[bytes, bytes], split: str) -> str:
     except (KeyError, ValueError, TypeError, AttributeError):
         raise SourceError(f"{place}: does not say of which images it is; accepted: {ACCEPTED}") from None
     if split not in found:
-        raise SourceError(f"{place}: has no {split} images; accepted: --split {' or '.join(found)}")
+        raise SourceError(
+            f"{place}: has no {split} images; accepted: --split {' or '.join(one for one in READ if one in found)}"
+        )
     return found[split]
 
 

@@ -9,16 +9,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variegate.curation.finding import READ, SPLITS
 from variegate.curation.measures.fingerprint import SIGNATURE_BYTES
 
 HASH_BYTES = 16
-TRAIN, TEST = 0, 1
+TRAIN, TEST = 0, 1  # places in SPLITS; what is beside either, two further on
 
 
 @dataclass(frozen=True)
 class Fingerprints:
-    """Of the n images of a table that have one. ``splits`` uint8: ``TRAIN`` or ``TEST``; ``labels``: a number for each
-    name of a class, the same in both splits, -1 where it is not known; ``sides``: the shorter one, in pixels."""
+    """Of the n images of a table that have one. ``splits`` uint8: places in ``SPLITS``; ``labels``: a number for each
+    name of a class, the same in all splits, -1 where it is not known; ``sides``: the shorter one, in pixels."""
 
     splits: npt.NDArray[np.uint8]
     indices: npt.NDArray[np.int64]
@@ -29,6 +30,15 @@ class Fingerprints:
     looks: npt.NDArray[np.uint64]
     signatures: npt.NDArray[np.uint8]  # [n, SIGNATURE_BYTES]
     sides: npt.NDArray[np.int64]
+
+    @property
+    def halves(self) -> npt.NDArray[np.uint8]:
+        """``TRAIN`` or ``TEST``, also of what is beside these."""
+        return self.splits & 1
+
+    @property
+    def are_read(self) -> npt.NDArray[np.bool_]:
+        return self.splits < len(READ)
 
 
 def read_fingerprints(table: pa.Table) -> Fingerprints:
@@ -43,7 +53,7 @@ def read_fingerprints(table: pa.Table) -> Fingerprints:
     encoded = names.combine_chunks().dictionary_encode()
     encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
     return Fingerprints(
-        splits=np.where(table["split"].to_numpy() == "test", TEST, TRAIN).astype(np.uint8),
+        splits=pc.index_in(table["split"], pa.array(SPLITS)).to_numpy().astype(np.uint8),
         indices=table["index"].to_numpy().astype(np.int64),
         files=table["file"],
         labels=encoded.indices.fill_null(-1).to_numpy().astype(np.int64),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -14,13 +15,12 @@ from variegate.curation.duplicates.grouping import Rows, distances, first_of_ali
 from variegate.curation.duplicates.lookup import MOST_DISTANCE, find_partners
 from variegate.curation.duplicates.nearness import distance_for
 from variegate.curation.duplicates.search import NOBODY
-from variegate.curation.finding import KINDS_SHOWN, DataFinding
+from variegate.curation.finding import KINDS_SHOWN, SPLITS, DataFinding
 
 UNLIKE = 0.35
 # Of images with fewer pixels a side, the small pictures have all that there is: digits of 8 pixels all look alike.
 LEAST_SIDE = 16
 _BITS = 64
-_SPLITS = {TRAIN: "train", TEST: "test"}
 _TURNED = ("", ", mirrored left to right", ", mirrored upside down", ", turned by 180 degrees")
 
 
@@ -33,7 +33,7 @@ class _Link(NamedTuple):
 
 
 def find_duplicates(table: pa.Table, distance: int | None = None, unlike: float = UNLIKE) -> list[DataFinding]:
-    """What ``table`` (of a check, over both splits) says of images that are there more than once:
+    """What ``table`` (of a check, over all splits) says of images that are there more than once:
 
     - ``duplicates``: images of a split with the same pixels, a group for each picture, measure 0. All of a group are
       named, the first one too: leaving out all but one of each group leaves one of each picture.
@@ -46,7 +46,11 @@ def find_duplicates(table: pa.Table, distance: int | None = None, unlike: float 
     - ``contradictions``: images of different classes, of any split, that are the same or look alike. Images without a
       known class contradict none.
 
-    ``why`` names the partner's file. Groups are numbered from 0 in the order of their first images, over all kinds.
+    Images beside class folders are (near) duplicates of those of their own half, train or test, and leak nothing. They
+    stand behind all others in ``table`` and change no finding of these: an image that loaders read is no duplicate of
+    one that they do not.
+
+    ``why`` names the partner's file. Groups are numbered over all kinds; one that is alone in its group has no number.
     Images without a fingerprint are passed over. Raises ValueError for a distance or an ``unlike`` out of range.
     """
     if distance is not None and not 0 <= distance <= MOST_DISTANCE:
@@ -55,19 +59,19 @@ def find_duplicates(table: pa.Table, distance: int | None = None, unlike: float 
         raise ValueError(f"unlike {unlike}: from 0 to 1")
     images = read_fingerprints(table)
     same = first_of_same(images.pixels)
-    same_in_split = first_of_same(np.column_stack([images.pixels, images.splits.astype(np.uint64)]))
+    same_in_split = first_of_same(np.column_stack([images.pixels, images.halves.astype(np.uint64)]))
     first = np.nonzero((same_in_split == np.arange(len(same))) & (images.sides >= LEAST_SIDE))[0]
     if distance is None:
-        distance = distance_for(images.looks[first])
+        distance = distance_for(images.looks[first[images.are_read[first]]])
     # Of a large set, the signatures are not copied without need.
     signatures = images.signatures if len(first) == len(same) else images.signatures[first]
     partners = find_partners(
-        images.looks[first], signatures, images.splits[first], images.labels[first], distance, unlike
+        images.looks[first], signatures, images.halves[first], images.labels[first], distance, unlike
     )
     copies = _Copies(same_in_split)
     links = {
-        "duplicates": _duplicates(same_in_split),
-        "near_duplicates": _near_duplicates(first, partners[:, 0], images),
+        "duplicates": _of_note(_duplicates(same_in_split), images),
+        "near_duplicates": _of_note(_near_duplicates(first, partners[:, 0], images), images),
         "leaks": _leaks(same, copies, _pairs(first, partners[:, 1]), images),
         "contradictions": _contradictions(same, copies, _pairs(first, partners[:, 2]), images),
     }
@@ -102,33 +106,40 @@ def _duplicates(same: Rows) -> list[_Link]:
     return [_Link(row, int(same[row]) if same[row] != row else second[row], int(same[row])) for row in rows.tolist()]
 
 
+def _of_note(links: list[_Link], images: Fingerprints) -> list[_Link]:
+    """Without images that loaders read, and no other of their group."""
+    read = Counter(link.group for link in links if images.are_read[link.row])
+    return [link for link in links if read[link.group] != 1 or not images.are_read[link.row]]
+
+
 def _near_duplicates(first: Rows, partners: npt.NDArray[np.uint32], images: Fingerprints) -> list[_Link]:
     group = first[first_of_alike(partners)]
     member = group != first
     found = distances(images.looks[first[member]], images.looks[group[member]])[0]
-    nearest: dict[int, tuple[int, int]] = {}
+    nearest: dict[int, tuple[bool, int, int]] = {}
     links = []
     for row, begin, bits in zip(first[member].tolist(), group[member].tolist(), found.tolist(), strict=True):
         links.append(_Link(row, begin, begin))
-        nearest[begin] = min(nearest.get(begin, (bits, row)), (bits, row))
-    return links + [_Link(begin, row, begin) for begin, (_, row) in nearest.items()]
+        key = (not images.are_read[row], bits, row)
+        nearest[begin] = min(nearest.get(begin, key), key)
+    return links + [_Link(begin, row, begin) for begin, (*_, row) in nearest.items()]
 
 
 def _leaks(same: Rows, copies: _Copies, pairs: Rows, images: Fingerprints) -> list[_Link]:
-    is_test = images.splits == TEST
+    is_train, is_test = images.splits == TRAIN, images.splits == TEST
     tested: dict[int, int] = {}
     for row in np.nonzero(is_test)[0][::-1].tolist():
         tested[int(same[row])] = row
-    exact = np.isin(same, np.fromiter(tested, np.int64, len(tested))) & ~is_test
+    exact = np.isin(same, np.fromiter(tested, np.int64, len(tested))) & is_train
     links = [_Link(row, tested[int(same[row])], tested[int(same[row])]) for row in np.nonzero(exact)[0].tolist()]
     found = distances(images.looks[pairs[:, 0]], images.looks[pairs[:, 1]])[0]
     nearest: dict[int, tuple[int, int]] = {}
     for (one, other), bits in zip(pairs.tolist(), found.tolist(), strict=True):
         train, test = (other, one) if is_test[one] else (one, other)
-        if not exact[train]:
+        if is_train[train] and is_test[test] and not exact[train]:
             nearest[train] = min(nearest.get(train, (bits, test)), (bits, test))
     for train, (_, test) in nearest.items():
-        links += [_Link(row, test, test) for row in copies.of(train)]
+        links += [_Link(row, test, test) for row in copies.of(train) if is_train[row]]
     leaked: dict[int, int] = {}
     for row, test, _ in links:
         leaked[test] = min(leaked.get(test, row), row)
@@ -184,7 +195,10 @@ def _told(links: dict[str, list[_Link]], same: Rows, images: Fingerprints) -> li
         for link in each:
             members.setdefault((kind, link.group), []).append(link.row)
     kinds = list(KINDS_SHOWN)
-    order = sorted(members, key=lambda key: (kinds.index(key[0]), -len(members[key]), min(members[key])))
+    order = sorted(
+        (key for key in members if len(members[key]) > 1),
+        key=lambda key: (kinds.index(key[0]), -len(members[key]), min(members[key])),
+    )
     numbers = {key: number for number, key in enumerate(order, 1)}
     findings = []
     for kind, unsorted in links.items():
@@ -195,12 +209,12 @@ def _told(links: dict[str, list[_Link]], same: Rows, images: Fingerprints) -> li
             is_same = same[link.row] == same[link.partner]
             findings.append(
                 DataFinding(
-                    split=_SPLITS[int(images.splits[link.row])],
+                    split=SPLITS[images.splits[link.row]],
                     index=int(images.indices[link.row]),
                     file=images.files[link.row].as_py(),
                     finding=kind,
                     measure=0.0 if is_same else float(number),
-                    group=numbers[kind, link.group],
+                    group=numbers.get((kind, link.group)),
                     why=_why(
                         kind, link, None if is_same else f"{number} of {_BITS} bits differ{_TURNED[flip]}", images
                     ),
@@ -212,7 +226,7 @@ def _told(links: dict[str, list[_Link]], same: Rows, images: Fingerprints) -> li
 def _why(kind: str, link: _Link, difference: str | None, images: Fingerprints) -> str:
     partner = f"{images.files[link.partner].as_py()}"
     if images.splits[link.row] != images.splits[link.partner]:
-        partner = f"{_SPLITS[int(images.splits[link.partner])]} image {partner}"
+        partner = f"{SPLITS[images.splits[link.partner]]} image {partner}"
     if kind == "contradictions":
         own, other = (images.classes[int(images.labels[row])] for row in (link.row, link.partner))
         partner = f"{partner} of class {other}, and is of class {own}"

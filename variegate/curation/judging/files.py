@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variegate.curation.finding import READ
 from variegate.curation.judging.verdicts import Verdicts
 
 # What a name may end in, by Pillow's name of the kind. MPO: several JPEGs in one file, as cameras write them.
@@ -85,9 +86,10 @@ def _extensions(verdicts: Verdicts) -> None:
 
 
 def _modes(verdicts: Verdicts) -> None:
-    """A mode that more than half of the images have is the usual one of the set."""
+    """A mode that more than half of the images have that loaders read is the usual one of the set."""
     modes, mode_of = _coded(verdicts.table["mode"])
-    counts = np.bincount(mode_of[mode_of >= 0], minlength=len(modes))
+    is_read = pc.is_in(verdicts.table["split"], pa.array(READ)).to_numpy()
+    counts = np.bincount(mode_of[is_read & (mode_of >= 0)], minlength=len(modes))
     is_unusual = [mode not in _USUAL_MODES and 2 * counts[i] <= counts.sum() for i, mode in enumerate(modes)]
     verdicts.add(
         "unusual_mode",

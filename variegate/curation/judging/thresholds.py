@@ -50,7 +50,7 @@ class Thresholds:
 
 
 def thresholds_for(table: pa.Table, given: ThresholdOptions | None = None) -> Thresholds:
-    """From the train split, for both. ``table``: of ``SCHEMA``, findings apart."""
+    """From the train split, for all. ``table``: of ``SCHEMA``, findings apart."""
     columns = table.select(["height", "width", "dark_end", "bright_end", "contrast", "sharpness"])
     train = columns.filter(pc.and_(pc.equal(table["split"], "train"), pc.is_null(table["error"])))
     given = given or ThresholdOptions()

@@ -64,7 +64,7 @@ def histograms(rows: CheckedRows, thresholds: Mapping[str, Sequence[tuple[str, f
     """Of all measures that there are. ``thresholds``: by measure, findings and where they begin."""
     found = []
     for measure in MEASURES:
-        values = {split: _values(rows, split, measure.column) for split in rows.splits}
+        values = {split: _values(rows, split, measure.column) for split in rows.charted}
         values = {split: one[np.isfinite(one)] for split, one in values.items()}
         if any(len(one) for one in values.values()):
             found.append(_histogram(measure, values, thresholds.get(measure.column, ())))
@@ -152,19 +152,19 @@ class ClassSizes(NamedTuple):
 def class_sizes(rows: CheckedRows) -> ClassSizes | None:
     """None without classes."""
     counts: dict[str, dict[str, int]] = {}
-    for split in rows.splits:
+    for split in rows.charted:
         for pair in rows.of(split, "class").drop_null().value_counts().to_pylist():
             counts.setdefault(pair["values"], {})[split] = pair["counts"]
     if not counts:
         return None
-    tops = {split: max(of.get(split, 0) for of in counts.values()) or 1 for split in rows.splits}
-    first = rows.splits[0]
+    tops = {split: max(of.get(split, 0) for of in counts.values()) or 1 for split in rows.charted}
+    first = rows.charted[0]
     order = sorted(counts, key=lambda name: (-counts[name].get(first, 0), name))
     sizes = [
         ClassSize(
             name,
-            {split: counts[name].get(split, 0) for split in rows.splits},
-            {split: round(100 * counts[name].get(split, 0) / tops[split], 2) for split in rows.splits},
+            {split: counts[name].get(split, 0) for split in rows.charted},
+            {split: round(100 * counts[name].get(split, 0) / tops[split], 2) for split in rows.charted},
         )
         for name in order
     ]

@@ -10,10 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variegate.curation.finding import DataFinding
+from variegate.curation.finding import READ, SPLITS, DataFinding
 from variegate.data.sources.base import Source, StreamSource
 
-SPLITS = ("train", "test")
 Place = tuple[str, int]  # split, index
 
 
@@ -57,6 +56,11 @@ class CheckedRows:
     def splits(self) -> list[str]:
         """Those that have images."""
         return [split for split in SPLITS if len(self._rows[split])]
+
+    @property
+    def charted(self) -> list[str]:
+        """Those of them that loaders read."""
+        return [split for split in self.splits if split in READ]
 
     def count(self, split: str) -> int:
         return len(self._rows[split])

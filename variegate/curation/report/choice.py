@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from variegate.curation.finding import FINDING_KINDS, KINDS_SHOWN, DataFinding, FindingKind
-from variegate.curation.report.checked import SPLITS
+from variegate.curation.finding import FINDING_KINDS, KINDS_SHOWN, SPLITS, DataFinding, FindingKind
 
-# Pictures of one kind of finding, groups of one, and pictures in a group; in a group of both splits, of each.
+# Pictures of one kind of finding, groups of one, and pictures in a group; in a group of several splits, of each.
 MOST_IMAGES, MOST_GROUPS, MOST_MEMBERS, MOST_BESIDE = 24, 20, 8, 3
 MOST_LINES = 40
 # Rows of the table, some 200 bytes each.
@@ -77,9 +76,9 @@ def _shown_kind(kind: FindingKind, findings: list[DataFinding]) -> ShownKind:
 
 
 def _shown_group(number: int, members: list[DataFinding]) -> ShownGroup:
-    """Of a group with both splits, which stand side by side, some of each are shown."""
+    """Of a group of several splits, which stand side by side, some of each are shown."""
     by_split = [[member for member in members if member.split == split] for split in SPLITS]
-    most = MOST_BESIDE if all(by_split) else MOST_MEMBERS
+    most = MOST_BESIDE if sum(map(bool, by_split)) > 1 else MOST_MEMBERS
     shown = [member for part in by_split for member in part[:most]]
     return ShownGroup(number, shown, len(members))
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from variegate.curation.finding import FINDING_KINDS, DataFinding
+from variegate.curation.finding import BESIDE, FINDING_KINDS, READ, DataFinding
 from variegate.curation.report.charts import MEASURES, class_sizes, histograms
 from variegate.curation.report.checked import Checked, CheckedRows
 from variegate.curation.report.choice import ShownKind, listed, shown_kinds
@@ -80,7 +80,9 @@ def report_page(result: Checked, places: Mapping[str, str] | None = None) -> str
     shown = [finding for kind in kinds for finding in kind.shown()]
     style, script = ((_PARTS / name).read_text("utf-8") for name in ("report.css", "report.js"))
     names = dict(places or {})
-    place = without_secrets(" | ".join(names.get(split) or place_of(one) for split, one in result.sources.items()))
+    place = without_secrets(
+        " | ".join(names.get(split) or place_of(result.sources[split]) for split in READ if split in result.sources)
+    )
     found = listed(result.findings)
 
     def class_of(finding: DataFinding) -> str | None:
@@ -98,6 +100,7 @@ def report_page(result: Checked, places: Mapping[str, str] | None = None) -> str
         kinds=kinds,
         splits=len(rows.splits),
         split_names=rows.splits,
+        charted=rows.charted,
         class_of=class_of,
         pictures=thumbnails(_places(shown), result.sources),
         limits=[_limit_row(limit) for limit in limits],
@@ -148,7 +151,7 @@ def _facts(result: Checked, rows: CheckedRows) -> list[str]:
     facts = []
     for split in rows.splits:
         size = pc.sum(rows.of(split, "bytes")).as_py() or 0
-        facts.append(f"{rows.count(split):,} {split} images, {file_size(size)}")
+        facts.append(f"{rows.count(split):,} images ({BESIDE.get(split, split)}), {file_size(size)}")
     for column in ("kind", "mode"):
         counts = result.table[column].drop_null().value_counts().to_pylist()
         counts.sort(key=lambda pair: (-pair["counts"], pair["values"]))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -148,6 +148,12 @@ class FolderListing(IndexedSource):
     def __len__(self) -> int:
         return len(self.samples)
 
+    def only_beside(self: ListingT) -> ListingT:
+        """The images beside the class folders as a flat folder, for those who look at all that is there."""
+        samples = tuple(ImageFile(path, 0) for path in self.beside)
+        nothing: dict[str, Any] = dict.fromkeys(("empty_classes", "ignored", "irregular", "unread", "beside"), ())
+        return replace(self, classes=(FLAT_CLASS,), samples=samples, **nothing)
+
     @computed_once
     def fingerprint(self) -> str:
         digest = hashlib.sha256("\0".join(self.classes).encode("utf-8", "surrogateescape"))
@@ -171,8 +177,9 @@ class FolderListing(IndexedSource):
         empty = [f"class folders without images: {first_names(self.empty_classes)}"] if self.empty_classes else []
         ignored = [f"{len(self.ignored):,} files that are not taken for images: {first_names(self.ignored)}"]
         beside = (
-            f"{len(self.beside):,} images lie beside the class folders, are of no class, and are neither read nor "
-            f"checked: {first_names(self.beside)}; move them into a class folder, or into a folder of their own"
+            f"{len(self.beside):,} images lie beside the class folders and are of no class; variegate check looks at "
+            f"them, and no loader reads them: {first_names(self.beside)}; move them into a class folder, or into a "
+            "folder of their own"
         )
         left_out = [*([beside] if self.beside else []), *(ignored if self.ignored else [])]
         return [*empty, *left_out, *self._unusable(" (FIFO, socket, device)")]
