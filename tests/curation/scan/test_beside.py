@@ -72,18 +72,24 @@ def test_what_is_wrong_with_them_is_found(strays: Path) -> None:
 
 def test_nothing_else_is_found_because_of_them(photos: Path, tmp_path: Path) -> None:
     shutil.copytree(photos, tmp_path / "test")
+    (tmp_path / "test" / "cat" / "2.png").unlink()
+    with Image.open(photos / "cat" / "0.png", formats=["PNG"]) as image:
+        image.crop((8, 6, 150, 120)).save(photos / "cat" / "cut.png")
     Image.fromarray(vg.sample_images(6)[5][:120, :160]).save(tmp_path / "test" / "cat" / "new.png")
     without = vg.check(photos, tmp_path / "test")
+    assert without.counts["near_duplicates"] == 2
     # A copy of what is only in the other data set leaks nothing, and 30 night scenes are no reason to call none dark.
     shutil.copy(tmp_path / "test" / "cat" / "new.png", photos)
     shutil.copy(photos / "cat" / "0.png", tmp_path / "test" / "train.png")
     shutil.copy(photos / "cat" / "0.png", photos / "again.png")
-    with Image.open(photos / "new.png", formats=["PNG"]) as image:
-        image.transpose(Image.Transpose.FLIP_LEFT_RIGHT).save(photos / "mirrored.png")
+    # Of what is in the test alone, in both (and nearer than the train's own), and in the train alone.
+    for path, to in (("test/cat/new", "photos/a"), ("photos/cat/0", "photos/b"), ("photos/cat/2", "test/c")):
+        with Image.open(tmp_path / f"{path}.png", formats=["PNG"]) as image:
+            image.transpose(Image.Transpose.FLIP_LEFT_RIGHT).save(tmp_path / f"{to}.png")
     for level in range(30):
         Image.fromarray(np.random.default_rng(level).integers(0, 9, (40, 50), np.uint8)).save(photos / f"{level}.png")
     result = vg.check(photos, tmp_path / "test")
-    assert result.splits == {"train": 4, "test": 5, "beside": 33, "beside_test": 1}
+    assert result.splits == {"train": 5, "test": 4, "beside": 34, "beside_test": 2}
     assert without_groups(result) == without_groups(without)
     assert (result.thresholds, result.mean, result.class_sizes) == (
         *(without.thresholds, without.mean, without.class_sizes),

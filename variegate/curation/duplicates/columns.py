@@ -34,7 +34,7 @@ class Fingerprints:
     @property
     def halves(self) -> npt.NDArray[np.uint8]:
         """``TRAIN`` or ``TEST``, also of what is beside these."""
-        return self.splits & 1
+        return self.splits & np.uint8(1)
 
     @property
     def are_read(self) -> npt.NDArray[np.bool_]:

@@ -136,7 +136,7 @@ def _leaks(same: Rows, copies: _Copies, pairs: Rows, images: Fingerprints) -> li
     nearest: dict[int, tuple[int, int]] = {}
     for (one, other), bits in zip(pairs.tolist(), found.tolist(), strict=True):
         train, test = (other, one) if is_test[one] else (one, other)
-        if is_train[train] and is_test[test] and not exact[train]:
+        if not exact[train]:
             nearest[train] = min(nearest.get(train, (bits, test)), (bits, test))
     for train, (_, test) in nearest.items():
         links += [_Link(row, test, test) for row in copies.of(train) if is_train[row]]
