@@ -193,8 +193,8 @@ _OF_TOOLS = (
     Defect(
         name="check-names-one-copy-of-a-leak",
         anchor="_leaks",
-        search="links += [_Link(row, test, test) for row in copies.of(train)]",
-        replace="links.append(_Link(train, test, test))",
+        search="for row in copies.of(train) if is_train[row]",
+        replace="for row in [train]",
         tests=("tests/curation/duplicates/test_findings.py",),
     ),
     Defect(
