@@ -137,3 +137,13 @@ def test_nothing_of_another_child_is_seen() -> None:
     assert run_python("import sys, variegate; print('left' in sys.modules, hasattr(variegate, 'left'))").stdout == (
         "False False\n"
     )
+
+
+def test_tiers_can_be_chosen() -> None:
+    """Before pytest chooses by -m, every test without another tier is a unit test."""
+    code = "import pytest, sys; sys.exit(pytest.main(sys.argv[1:]))"
+    run = run_python(
+        code, "--collect-only", "-q", "-p", "no:randomly", "-m", "unit", Path(__file__).parent / "test_errors.py"
+    )
+    assert run.returncode == 0, run.stdout
+    assert "test_errors.py::" in run.stdout

@@ -55,7 +55,7 @@ def pytest_unconfigure() -> None:
 # -- tiers -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(tryfirst=True)  # before ``-m unit`` chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if not any(item.get_closest_marker(tier) for tier in TIERS):
