@@ -1,8 +1,8 @@
 """A pytest plugin: what kind of test each is, what it costs, and the order in which workers take them.
 
 Tiers, by what a test needs: ``process`` starts a process; ``random`` is a long run of random cases; ``slow`` is left
-out of ``make test``; all others are ``unit``, which is not written down. A unit test that starts a process
-fails. ``--times`` prints the slowest tests and the share of every folder at the end.
+out of ``make test``; all others are ``unit``, which is not written down. A test that starts a process and is neither
+``process`` nor ``slow`` fails. ``--times`` prints the slowest tests and the share of every folder at the end.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _starts_a_process(event: str, arguments: tuple[Any, ...]) -> None:
 
 def _refuse(what: str) -> None:
     if _running is not None and not any(map(_running.get_closest_marker, ("process", "slow"))):
-        pytest.fail(f"starts a process and is not marked `process`: {what}", pytrace=True)
+        pytest.fail(f"starts a process and is marked neither `process` nor `slow`: {what}", pytrace=True)
 
 
 def pytest_configure(config: pytest.Config) -> None:
