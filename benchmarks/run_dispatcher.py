@@ -13,9 +13,9 @@ import time
 from collections import deque
 
 from benchmarks import machine
-from variegate.engine.dispatcher import Dispatcher
-from variegate.engine.messages import Instruction, Release, Send, StartWorker, TaskDone, WorkerReady
-from variegate.engine.options import ALLOCATIONS, Allocation, Rules
+from variegate.jobs.dispatcher import Dispatcher
+from variegate.jobs.messages import Instruction, Release, Send, StartWorker, TaskDone, WorkerReady
+from variegate.jobs.options import ALLOCATIONS, Allocation, Rules
 
 TARGET = 20.0  # microseconds per task
 ITEMS = 16  # of a task

@@ -123,10 +123,10 @@ def scores(pairs: set[tuple[str, str]], photos: int) -> dict[str, Any]:
 def by_variegate(folder: Path, names: list[str], photos: int) -> dict[str, Any]:
     import pyarrow as pa
 
-    from variegate.curation.duplicates import find_duplicates
-    from variegate.curation.measures.fingerprint import fingerprint
-    from variegate.curation.table import SCHEMA
-    from variegate.data.decode import read_image
+    from variegate.apps.curate.duplicates import find_duplicates
+    from variegate.apps.curate.measures.fingerprint import fingerprint
+    from variegate.apps.curate.table import SCHEMA
+    from variegate.decode import read_image
 
     def prints(names: list[str]) -> list[dict[str, Any]]:
         found = []

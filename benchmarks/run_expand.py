@@ -19,9 +19,9 @@ from typing import Any
 from benchmarks import machine
 from benchmarks.inputs import DEFAULT_TAR, read_jpegs
 from variegate import transforms as T
-from variegate.data.sources.folder import open_folder
-from variegate.engine.engine import Engine
-from variegate.engine.expansion import Expansion, Plan, Report
+from variegate.formats.folder import open_folder
+from variegate.jobs.augment import Expansion, Plan, Report
+from variegate.jobs.engine import Engine
 
 TARGET = 0.95  # of k
 

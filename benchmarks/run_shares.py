@@ -122,9 +122,9 @@ def shares(jpegs: list[bytes], index: Any, folder: Path) -> dict[str, float]:
 
     import variegate as vg
     from benchmarks.peers.ours import transform
-    from variegate.data.decode.entropy import cut
-    from variegate.data.decode.entropy import index as index_module
-    from variegate.data.decode.scan import scan_headers
+    from variegate.decode.entropy import cut
+    from variegate.decode.entropy import index as index_module
+    from variegate.decode.scan import scan_headers
 
     augmenter = vg.Augmenter(transform("w1"), "cpu", SEED, num_threads=1)
     batches = [list(range(i, i + BATCH)) for i in range(0, len(jpegs), BATCH)]

@@ -21,7 +21,7 @@ from benchmarks import machine
 from benchmarks.training import ranks
 from benchmarks.training.steps import median, shares
 from benchmarks.training.watching import in_a_process
-from variegate.outside import openmp
+from variegate.io import openmp
 
 STEP_TARGET, START_TARGET, SAVE_TARGET = 0.95, 2.0, 0.05
 STEPS = (("wrn-16-1", 32, 64), ("benchmarks.training.models:resnet18", 224, 16))

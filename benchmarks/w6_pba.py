@@ -21,16 +21,16 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import machine
+from variegate.apps.search import SearchSpace, Settings
+from variegate.apps.search.compare import Comparison, Summary, compare
+from variegate.apps.search.driver import Progress
+from variegate.apps.search.evaluate import FLIP_CROP, Evaluation, Subsets
+from variegate.apps.search.local import LocalSearch
+from variegate.apps.search.members import search_devices
+from variegate.apps.search.run import SCHEDULE_NAME, SearchRun
+from variegate.apps.search.verdict import cells, verdicts
+from variegate.apps.train.images import BaselineAugmentation, LabelledImages, load_images, split
 from variegate.options.search import Hyperparameters
-from variegate.search import SearchSpace, Settings
-from variegate.search.compare import Comparison, Summary, compare
-from variegate.search.driver import Progress
-from variegate.search.evaluate import FLIP_CROP, Evaluation, Subsets
-from variegate.search.local import LocalSearch
-from variegate.search.members import search_devices
-from variegate.search.run import SCHEDULE_NAME, SearchRun
-from variegate.search.verdict import cells, verdicts
-from variegate.training.images import BaselineAugmentation, LabelledImages, load_images, split
 
 DATA = Path("../shared/data")
 POLICIES = (FLIP_CROP, "randaugment", "trivialaugment", "cifar10", "pba-cifar10", "learnt")

@@ -14,10 +14,11 @@ from pathlib import Path
 
 from kernels.level import pack_compiled
 from kernels.wheel_file import platform_tag, write_wheel
-from variegate import warm, warm_commands
+from variegate.apps import warm_commands
 from variegate.compiling.levels import LEVELS, Level, host_level
 from variegate.compiling.shipped import PACKAGE, write_manifest
 from variegate.compiling.team import num_cores
+from variegate.jobs import warm
 
 # An entropy index is compiled where it is used.
 SHIPPED = sum(warm_commands.COMMANDS, warm.ENTRIES + warm.TARGET_ENTRIES)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from variegate import warm
 from variegate.compiling.shipped import pack
+from variegate.jobs import warm
 from variegate.program import compiled
 
 

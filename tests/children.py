@@ -34,10 +34,10 @@ _ENVIRONMENT = dict(os.environ)
 _READ_AT_IMPORT = ("VARIEGATE_DEBUG", "NUMBA_", "OMP_", "MKL_", "OPENBLAS_", "TRITON_", "MALLOC_", "PYTHON")
 _IMPORTED = """
     torch.utils.data numba pyarrow.parquet fsspec pytest rich.progress variegate.cli.commands variegate.cli.study
-    variegate.augmenter variegate.data.loader variegate.executors.cpu variegate.executors.reference
-    variegate.engine.engine variegate.engine.workers.process variegate.engine.expansion
-    variegate.engine.packing variegate.engine.tiling variegate.policies variegate.search.local variegate.training
-    variegate.curation.checking variegate.curation.cleaning variegate.diagnose
+    variegate.augmenter.augmenter variegate.loader variegate.executors.cpu variegate.executors.reference
+    variegate.jobs.engine variegate.jobs.workers.process variegate.jobs.augment
+    variegate.jobs.pack variegate.jobs.tiles variegate.policies variegate.apps.search.local variegate.apps.train
+    variegate.apps.curate.checking variegate.apps.curate.cleaning variegate.apps.diagnose
 """
 _SERVER = "from tests import children; todo = children.serve(); exec(todo['code'], vars(children.become(todo)))"
 _COMMAND = "import sys; from variegate.cli import main; sys.exit(main())"

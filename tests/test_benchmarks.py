@@ -18,7 +18,7 @@ from benchmarks.rows.worker import check_batch
 from benchmarks.single.functions import BATCHED, FUNCTIONS
 from benchmarks.single.harness import select
 from benchmarks.startup_batch import with_wheels
-from tests.data.jpegs import jpeg
+from tests.decode.jpegs import jpeg
 from tests.images import noise
 from variegate.compiling.levels import LEVELS, host_features
 from variegate.transforms import functional as F

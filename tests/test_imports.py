@@ -76,9 +76,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "convert": {"transforms", "policies", "targets"},
     "executors": {"program", "compiling"},
     # One operation run at once is a description and its execution in one, so it stands above both.
-    "transforms/functional": {"program", "transforms", "data/decode", "backends"},
-    "data/decode": {"program"},
-    "backends": {"program", "executors", "data/decode"},
+    "transforms/functional": {"program", "transforms", "decode", "backends"},
+    "decode": {"program"},
+    "backends": {"program", "executors", "decode"},
     "bound_transform": {"program", "transforms", "policies", "backends", "pickling", "per_image"},
     # Its programs, and its calls with dicts, on which the rest of the Augmenter stands.
     "augmenter_plans": {
@@ -88,42 +88,42 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("program", "transforms", "backends", "augmenter_plans", "per_image", "mixed_labels", "targets"),
     },
     "augmenter": {
-        *("program", "transforms", "policies", "executors", "data/decode", "backends"),
+        *("program", "transforms", "policies", "executors", "decode", "backends"),
         *("augmenter_samples", "per_image", "mixed_labels", "targets"),
     },
     # What belongs to images, through the maps of their programs.
     "targets": {"program", "executors"},
-    "warm": {"program", "transforms", "policies", "executors", "augmenter", "data", "data/decode", "data/sources"},
+    "warm": {"program", "transforms", "policies", "executors", "augmenter", "data", "decode", "formats"},
     "warm_commands": {
-        *("transforms", "curation", "curation/duplicates", "curation/measures", "data/sources", "engine", "sinks"),
+        *("transforms", "curation", "apps/curate/duplicates", "apps/curate/measures", "formats", "engine", "sinks"),
     },
-    "data/sources": {"program", "data/decode"},
-    "data": {"program", "data/sources", "data/decode"},
-    "data/loader": {
+    "formats": {"program", "decode"},
+    "data": {"program", "formats", "decode"},
+    "loader": {
         *("program", "transforms", "policies", "executors", "backends", "augmenter"),
-        *("data", "data/decode", "data/sources", "pickling", "mixed_labels", "targets"),
+        *("data", "decode", "formats", "pickling", "mixed_labels", "targets"),
     },
     "integrations": {
         *("program", "transforms", "backends", "augmenter", "warm", "targets"),
-        *("data", "data/decode", "data/sources", "data/loader", "sinks"),
+        *("data", "decode", "formats", "loader", "sinks"),
     },
     # Keras' fit in the place of a training's step.
-    "integrations/keras_study": {
-        *("integrations", "training/feed", "training/ranks", "training/study"),
-        *("transforms", "data", "data/sources", "options"),
+    "apps/train/keras_study": {
+        *("integrations", "training/feed", "training/ranks", "apps/train/study"),
+        *("transforms", "data", "formats", "options"),
     },
-    "sinks": {"program", "data/sources", "data/decode"},
+    "sinks": {"program", "formats", "decode"},
     "engine": {
         *("program", "transforms", "policies", "executors", "backends", "augmenter", "warm"),
-        *("data", "data/sources", "data/decode", "sinks", "plotting", "options", "mixed_labels", "per_image"),
+        *("data", "formats", "decode", "sinks", "plotting", "options", "mixed_labels", "per_image"),
         "targets",
     },
     # It measures what it packed with a loader.
-    "engine/packing": {
-        *("engine", "program", "transforms", "data", "data/sources", "data/decode", "data/loader", "sinks", "options"),
+    "jobs/pack": {
+        *("engine", "program", "transforms", "data", "formats", "decode", "loader", "sinks", "options"),
     },
     "training": {
-        *("program", "transforms", "augmenter", "data", "data/sources", "data/decode", "data/loader", "options"),
+        *("program", "transforms", "augmenter", "data", "formats", "decode", "loader", "options"),
         "mixed_labels",
     },
     # A training with files of its own, and over many processes, which stands above what a search shares with it.
@@ -137,14 +137,14 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("program", "options"),
     },
     "training/around": {"transforms", "options"},
-    "training/adapting": {"training", "policies", "transforms", "data", "data/sources", "options"},
+    "training/adapting": {"training", "policies", "transforms", "data", "formats", "options"},
     "training/feed": {
         *("training", "training/ranks", "training/around", "training/adapting", "transforms", "policies", "engine"),
-        *("options", "data/sources", "data/decode", "data/loader", "mixed_labels"),
+        *("options", "formats", "decode", "loader", "mixed_labels"),
     },
-    "training/scoring": {"training", "training/ranks", "training/feed", "data/sources", "data/loader"},
+    "training/scoring": {"training", "training/ranks", "training/feed", "formats", "loader"},
     "training/events": {"training", "training/folder"},
-    "training/folder": {"training", "training/checkpoints", "training/feed", "data/sources", "options"},
+    "training/folder": {"training", "training/checkpoints", "training/feed", "formats", "options"},
     "training/telling": {"training", "training/ranks"},
     "training/trainer": {
         *("training", "training/ranks", "training/checkpoints", "training/feed", "training/folder"),
@@ -153,53 +153,60 @@ MAY_IMPORT: dict[str, set[str]] = {
             "training/scoring",
             "training/telling",
             "training/events",
-            "data/loader",
+            "loader",
             "options",
             "sinks",
         ),
     },
-    "training/study": {
+    "apps/train/study": {
         *("training", "training/ranks", "training/feed", "training/learner", "training/scoring"),
-        *("transforms", "data", "data/decode", "data/sources", "plotting", "options"),
+        *("transforms", "data", "decode", "formats", "plotting", "options"),
     },
     # What a search decides, which trains nothing; what trains its members comes on top.
     "search": {"program", "policies", "transforms", "plotting", "sinks", "options"},
-    "search/originals": {"training", "data/sources", "sinks"},
-    "search/run": {"policies", "search", "search/originals", "training", "data/sources", "sinks", "options"},
+    "search/originals": {"training", "formats", "sinks"},
+    "search/run": {"policies", "search", "search/originals", "training", "formats", "sinks", "options"},
     "search/driver": {"policies", "search", "search/run"},
     "search/members": {"search", "search/run", "training", "engine", "executors"},
     "search/local": {
         *("policies", "search", "search/run", "search/driver", "search/members", "training"),
         "backends",
     },
-    "search/tune": {
+    "apps/search/tune": {
         *("policies", "search", "search/run", "search/driver", "search/members"),
-        *("training", "backends", "engine", "data/sources", "sinks"),
+        *("training", "backends", "engine", "formats", "sinks"),
     },
     "search/adaptive": {"policies", "transforms", "augmenter", "training"},
     "search/evaluate": {
         *("policies", "transforms", "search", "search/members", "search/adaptive", "training", "backends", "options"),
     },
     "search/prepare": {
-        *("policies", "search", "search/evaluate", "search/run", "training", "options", "data/sources"),
+        *("policies", "search", "search/evaluate", "search/run", "training", "options", "formats"),
     },
     # What is wrong with a data set; labels are doubted by a model, which trains.
     "curation": {
-        *("program", "compiling", "data", "data/sources", "data/decode", "sinks", "options", "plotting"),
-        *("transforms", "engine", "curation/measures", "curation/duplicates", "curation/judging", "curation/labels"),
-        *("curation/report", "curation/finding", "curation/table"),
+        *("program", "compiling", "data", "formats", "decode", "sinks", "options", "plotting"),
+        *(
+            "transforms",
+            "engine",
+            "apps/curate/measures",
+            "apps/curate/duplicates",
+            "apps/curate/judging",
+            "apps/curate/labels",
+        ),
+        *("apps/curate/report", "curation/finding", "curation/table"),
     },
     "curation/finding": set(),
     "curation/table": set(),
-    "curation/cleaning": {"curation/finding", "data/sources", "engine", "sinks", "options"},
-    "curation/measures": {"program", "data/decode"},
-    "curation/duplicates": {"curation/finding", "curation/table", "curation/measures", "program"},
-    "curation/judging": {"curation/finding", "curation/table", "options"},
-    "curation/labels": {
+    "apps/curate/cleaning": {"curation/finding", "formats", "engine", "sinks", "options"},
+    "apps/curate/measures": {"program", "decode"},
+    "apps/curate/duplicates": {"curation/finding", "curation/table", "apps/curate/measures", "program"},
+    "apps/curate/judging": {"curation/finding", "curation/table", "options"},
+    "apps/curate/labels": {
         *("curation/finding", "curation/table", "training", "transforms", "augmenter", "options"),
-        *("data", "data/sources", "data/decode", "data/loader"),
+        *("data", "formats", "decode", "loader"),
     },
-    "curation/report": {"curation/finding", "curation/table", "data/decode", "data/sources"},
+    "apps/curate/report": {"curation/finding", "curation/table", "decode", "formats"},
     "preview": {
         "program",
         "targets",
@@ -208,15 +215,15 @@ MAY_IMPORT: dict[str, set[str]] = {
         "augmenter",
         "mixed_labels",
         "data",
-        "data/sources",
-        "data/decode",
+        "formats",
+        "decode",
         "sinks",
         "engine",
         "plotting",
     },
     "diagnose": {
         *("program", "transforms", "policies", "executors", "backends", "augmenter"),
-        *("data", "data/decode", "data/sources", "data/loader", "engine", "plotting", "options"),
+        *("data", "decode", "formats", "loader", "engine", "plotting", "options"),
     },
 }
 

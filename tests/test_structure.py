@@ -16,8 +16,8 @@ ROOT = Path(__file__).resolve().parent.parent
 MOST_ARGUMENTS = 10
 # Arguments that users give by name: constructors of the public API.
 MANY_ARGUMENTS_ALLOWED = {
-    *("variegate.data.loader.loader.Loader.__init__", "variegate.engine.engine.Engine.__init__"),
-    *("variegate.bound_transform.BoundTransform.__init__", "variegate.integrations.ray.MapBatches.__init__"),
+    *("variegate.loader.loader.Loader.__init__", "variegate.jobs.engine.Engine.__init__"),
+    *("variegate.augmenter.bound_transform.BoundTransform.__init__", "variegate.integrations.ray.MapBatches.__init__"),
 }
 # Triton compiles functions of plain arguments alone.
 TRITON_KERNELS = "variegate.executors.cuda.kernels."

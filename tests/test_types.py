@@ -10,8 +10,8 @@ import torch
 from typing_extensions import assert_type
 
 import variegate as vg
-from tests.data.loader.loading import load
-from tests.data.loader.samples import MemorySource
+from tests.loader.loading import load
+from tests.loader.samples import MemorySource
 from variegate import transforms as T
 
 

@@ -6,24 +6,30 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from variegate import diagnose, policies, transforms
-    from variegate.augmenter import Augmenter
-    from variegate.backends.ragged_batch import RaggedBatch
-    from variegate.convert import from_albumentations, from_timm, from_torchvision, targets_from_albumentations
-    from variegate.curation.checking import check
-    from variegate.curation.cleaning import clean
-    from variegate.curation.result import CheckResult
-    from variegate.data.decode.entropy.index import EntropyIndex
-    from variegate.data.loader import Batch, Loader, TooManyErrors
-    from variegate.data.samples import sample_images
-    from variegate.data.sources.opening import open_source
-    from variegate.data.sources.packed import dataset_statistics
-    from variegate.engine.engine import Engine
-    from variegate.engine.jobs import EngineError
-    from variegate.engine.packing import pack
+    from variegate import policies, transforms
+    from variegate.apps import diagnose
+    from variegate.apps.curate.checking import check
+    from variegate.apps.curate.cleaning import clean
+    from variegate.apps.curate.result import CheckResult
+    from variegate.augmenter.augmenter import Augmenter
+    from variegate.decode.entropy.index import EntropyIndex
     from variegate.errors import DecodeError, DeviceMemoryError
+    from variegate.executors.runners.ragged_batch import RaggedBatch
+    from variegate.formats.opening import open_source
+    from variegate.formats.packed import dataset_statistics
+    from variegate.formats.samples import sample_images
+    from variegate.integrations.converters import (
+        from_albumentations,
+        from_timm,
+        from_torchvision,
+        targets_from_albumentations,
+    )
     from variegate.integrations.torch_data import Collate, as_transform
     from variegate.integrations.with_ids import WithIds
+    from variegate.jobs.engine import Engine
+    from variegate.jobs.jobs import EngineError
+    from variegate.jobs.pack import pack
+    from variegate.loader import Batch, Loader, TooManyErrors
     from variegate.pipelines import PipelineError, choice, coin, normal, pipeline, randint, select, uniform
     from variegate.policies import load_policy
     from variegate.targets.settings import Targets
@@ -51,49 +57,53 @@ __all__ += ["PipelineError", "choice", "coin", "normal", "pipeline", "randint", 
 
 # Loaded when first asked for (PEP 562): they bring torch and Numba along, and `variegate --help` needs neither.
 _HOMES = {
-    "Augmenter": "variegate.augmenter",
-    "Batch": "variegate.data.loader",
-    "CheckResult": "variegate.curation.result",
+    "Augmenter": "variegate.augmenter.augmenter",
+    "Batch": "variegate.loader",
+    "CheckResult": "variegate.apps.curate.result",
     "Collate": "variegate.integrations.torch_data",
     "DecodeError": "variegate.errors",
     "DeviceMemoryError": "variegate.errors",
-    "Engine": "variegate.engine.engine",
-    "EngineError": "variegate.engine.jobs",
-    "EntropyIndex": "variegate.data.decode.entropy.index",
-    "Loader": "variegate.data.loader",
+    "Engine": "variegate.jobs.engine",
+    "EngineError": "variegate.jobs.jobs",
+    "EntropyIndex": "variegate.decode.entropy.index",
+    "Loader": "variegate.loader",
     "PipelineError": "variegate.pipelines",
-    "RaggedBatch": "variegate.backends.ragged_batch",
+    "RaggedBatch": "variegate.executors.runners.ragged_batch",
     "Targets": "variegate.targets.settings",
-    "TooManyErrors": "variegate.data.loader",
+    "TooManyErrors": "variegate.loader",
     "WithIds": "variegate.integrations.with_ids",
     "as_transform": "variegate.integrations.torch_data",
-    "check": "variegate.curation.checking",
+    "check": "variegate.apps.curate.checking",
     "choice": "variegate.pipelines",
-    "clean": "variegate.curation.cleaning",
+    "clean": "variegate.apps.curate.cleaning",
     "coin": "variegate.pipelines",
-    "dataset_statistics": "variegate.data.sources.packed",
-    "from_albumentations": "variegate.convert",
-    "from_timm": "variegate.convert",
-    "from_torchvision": "variegate.convert",
+    "dataset_statistics": "variegate.formats.packed",
+    "from_albumentations": "variegate.integrations.converters",
+    "from_timm": "variegate.integrations.converters",
+    "from_torchvision": "variegate.integrations.converters",
     "load_policy": "variegate.policies",
     "normal": "variegate.pipelines",
-    "pack": "variegate.engine.packing",
-    "open_source": "variegate.data.sources.opening",
+    "pack": "variegate.jobs.pack",
+    "open_source": "variegate.formats.opening",
     "pipeline": "variegate.pipelines",
     "randint": "variegate.pipelines",
-    "sample_images": "variegate.data.samples",
+    "sample_images": "variegate.formats.samples",
     "select": "variegate.pipelines",
-    "targets_from_albumentations": "variegate.convert",
+    "targets_from_albumentations": "variegate.integrations.converters",
     "uniform": "variegate.pipelines",
 }
-_FOLDERS = ("diagnose", "policies", "transforms")
+_FOLDERS = {
+    "diagnose": "variegate.apps.diagnose",
+    "policies": "variegate.policies",
+    "transforms": "variegate.transforms",
+}
 
 
 if not TYPE_CHECKING:  # a type checker would take it for a promise that every name exists
 
     def __getattr__(name: str) -> Any:
         if name in _FOLDERS:
-            return import_module(f"variegate.{name}")
+            return import_module(_FOLDERS[name])
         if name in _HOMES:
             value = globals()[name] = getattr(import_module(_HOMES[name]), name)
             return value

@@ -6,7 +6,7 @@ import reprlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from variegate.outside.addresses import speakable, without_secrets
+from variegate.io.addresses import speakable, without_secrets
 
 K = TypeVar("K")
 T = TypeVar("T")

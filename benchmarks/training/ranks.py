@@ -20,8 +20,8 @@ import torch
 
 from benchmarks.process import Process
 from benchmarks.training.watching import at_each_step, serve
-from variegate.training import TrainOptions, train
-from variegate.training.learner import Learner
+from variegate.apps.train import TrainOptions, train
+from variegate.apps.train.learner import Learner
 
 # tcpi_bytes_sent in struct tcp_info of Linux 4.19 and later.
 _BYTES_SENT, _LENGTH = 200, 232

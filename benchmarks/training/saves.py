@@ -9,8 +9,8 @@ from threading import Event
 from typing import Any
 
 from benchmarks.training.watching import at_each_step, serve, small_images
-from variegate.training import Trainer, TrainOptions, train
-from variegate.training.learner import Learner
+from variegate.apps.train import Trainer, TrainOptions, train
+from variegate.apps.train.learner import Learner
 
 
 class Saving:

@@ -12,9 +12,9 @@ import torch._dynamo  # the first optimiser imports it, in a bare loop too
 
 from benchmarks.training.bare import BareLoop, random_batch
 from benchmarks.training.watching import CLASSES, Moment, at_each_step, serve, small_images
-from variegate.training import TrainOptions, train
-from variegate.training.learner import Learner
-from variegate.training.models import build_model
+from variegate.apps.train import TrainOptions, train
+from variegate.apps.train.learner import Learner
+from variegate.apps.train.models import build_model
 
 IMAGES = 2048
 

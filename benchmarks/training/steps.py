@@ -19,9 +19,9 @@ import torch
 from benchmarks.inputs import DEFAULT_TAR, read_jpegs
 from benchmarks.training.bare import BareLoop, random_batch
 from benchmarks.training.watching import CLASSES, Moment, at_each_step, photos, serve, small_images
-from variegate.training import TrainOptions, train
-from variegate.training.learner import Learner
-from variegate.training.step import TrainingStep
+from variegate.apps.train import TrainOptions, train
+from variegate.apps.train.learner import Learner
+from variegate.apps.train.step import TrainingStep
 
 CHECKED = 3  # steps that are compared with the bare loop's
 AHEAD = 4  # of the loader, and one more

@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.loader.photos import lay_down
 from benchmarks.process import Process
-from variegate.training.learner import Learner
+from variegate.apps.train.learner import Learner
 
 CLASSES = 10
 

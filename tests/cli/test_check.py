@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 
 import variegate as vg
+from variegate.apps.curate.checking import Checking
 from variegate.cli import main
-from variegate.curation.checking import Checking
 
 
 @pytest.fixture

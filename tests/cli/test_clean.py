@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.curation.cleaning.tables import table_of
-from tests.data.sources.contract import folder, pictures
+from tests.apps.curate.cleaning.tables import table_of
+from tests.formats.contract import folder, pictures
 from variegate.cli import main
 
 

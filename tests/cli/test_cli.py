@@ -26,7 +26,7 @@ from tests.children import run_command, start_command
 from variegate.cli import console, main
 from variegate.cli.commands import app
 from variegate.cli.help import parameters_of
-from variegate.data.decode import read_image
+from variegate.decode import read_image
 
 COMMANDS = ("demo", "augment", "replay", "verify", "preview", "bench", "doctor", "simulate", "warm")
 WIDE = {**os.environ, "COLUMNS": "100"}

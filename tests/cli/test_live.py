@@ -12,8 +12,8 @@ from rich.console import Console
 
 from variegate.cli import live
 from variegate.cli.live import ExpansionView
-from variegate.engine.expansion import Report
-from variegate.engine.messages import DeviceSnapshot, Snapshot
+from variegate.jobs.augment import Report
+from variegate.jobs.messages import DeviceSnapshot, Snapshot
 
 
 def view_of(report: Report, as_json: bool = False) -> tuple[ExpansionView, io.StringIO]:

@@ -109,7 +109,7 @@ def test_json_tells_the_true_names(photos: Path, capfdbinary: pytest.CaptureFixt
 
 @pytest.mark.process
 def test_a_traceback_ends_with_a_printable_line(photos: Path) -> None:
-    code = "import sys; from variegate.data.decode import read_image; read_image(sys.argv[1])"
+    code = "import sys; from variegate.decode import read_image; read_image(sys.argv[1])"
     for path in (photos / CLASS / ODD, photos / CLASS / f"gone{ODD}"):
         last = run_python(code, path, text=False).stderr.splitlines()[-1]
         assert last.startswith(b"variegate.errors.DecodeError: ")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.packing.samples import lay_kinds
+from tests.jobs.pack.samples import lay_kinds
 from variegate.cli import main
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*clipped")
@@ -40,7 +40,7 @@ def test_it_says_what_came_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_the_speed_is_measured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from variegate.engine.packing import measure
+    from variegate.jobs.pack import measure
 
     monkeypatch.setattr(measure, "_SECONDS", 0.02)
     photos = lay_kinds(tmp_path / "photos")

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-import variegate.search.driver
-import variegate.search.local
-import variegate.training.images
+import variegate.apps.search.driver
+import variegate.apps.search.local
+import variegate.apps.train.images
 from tests.children import start_python
 from tests.cli.searches import search_in_three_steps as search
-from variegate.search.history import PopulationLog
-from variegate.search.run import SearchRun
-from variegate.training.classifier import Classifier
+from variegate.apps.search.history import PopulationLog
+from variegate.apps.search.run import SearchRun
+from variegate.apps.train.classifier import Classifier
 
 TOLD = ("note: ", "sizes: ", "step ")
 KEPT = "interrupted: the steps that are over are kept; the same command goes on"
@@ -54,13 +54,13 @@ def test_at_any_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     moments: list[tuple[Any, str, int, str]] = [
-        (variegate.training.images, "load_images", 130, "interrupted"),
-        (variegate.training.images, "split", 130, "interrupted"),
-        (variegate.search.local, "LocalSearch", 130, "interrupted"),
+        (variegate.apps.train.images, "load_images", 130, "interrupted"),
+        (variegate.apps.train.images, "split", 130, "interrupted"),
+        (variegate.apps.search.local, "LocalSearch", 130, "interrupted"),
         (Classifier, "train", 130, KEPT),
-        (variegate.search.local.LocalSearch, "_save", 130, KEPT),
+        (variegate.apps.search.local.LocalSearch, "_save", 130, KEPT),
         (PopulationLog, "append", 130, KEPT),
-        (variegate.search.driver, "resume", 130, KEPT),
+        (variegate.apps.search.driver, "resume", 130, KEPT),
         (SearchRun, "finish", 0, ""),  # all is done
     ]
     out = tmp_path / "out"
@@ -83,7 +83,7 @@ def test_from_outside_with_a_second_search_meanwhile(
     out = tmp_path / "out"
     driver = (
         "import sys; from pathlib import Path; from tests.cli.searches import search_in_three_steps as search;"
-        "from variegate.search.local import LocalSearch; save = LocalSearch._save;"
+        "from variegate.apps.search.local import LocalSearch; save = LocalSearch._save;"
         "LocalSearch._save = lambda *a: (save(*a), print('saved', flush=True), sys.stdin.readline());"
         "sys.exit(search(Path(sys.argv[1]), Path(sys.argv[2]), '--json'))"
     )

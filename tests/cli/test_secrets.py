@@ -11,8 +11,8 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 from PIL import Image
 
-from tests.data.sources.tars import tar_bytes
-from tests.data.sources.web import serving
+from tests.formats.tars import tar_bytes
+from tests.formats.web import serving
 from tests.images import photo
 from variegate.cli import main
 
@@ -96,8 +96,8 @@ def test_what_succeeds_keeps_no_secrets(
     layout: str, photos: Path, store: None, capfd: pytest.CaptureFixture[str]
 ) -> None:
     files = MemoryFileSystem()
-    place = "memory://me:SECRET@data/photos"
-    files.put(str(photos), "/me:SECRET@data/photos", recursive=True)
+    place = "memory://me:SECRET@formats/photos"
+    files.put(str(photos), "/me:SECRET@formats/photos", recursive=True)
     files.pipe_file("/me:SECRET@data/photos/cat/bad.jpg", b"no image")
     out = "memory://me:SECRET@data/out"
     run = ["augment", place, out, "--policy", "none", "--workers", "thread", "--layout", layout]

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 import variegate as vg
 from tests.images import photo
 from variegate.cli.commands import app
-from variegate.engine.arguments import build_transform
-from variegate.sinks.manifest import read_manifest
+from variegate.jobs.arguments import build_transform
+from variegate.jobs.output.manifest import read_manifest
 
 # It needs Python 3.11.
 zarr: Any = pytest.importorskip("zarr")

@@ -21,10 +21,10 @@ from numba.core import config
 import variegate
 from kernels.build import SHIPPED, settings_of
 from tests.compiling.tiny import ROOT
-from variegate import warm
 from variegate.compiling import shipped as shipped_module
 from variegate.compiling.levels import LEVELS, Level, host_level
 from variegate.compiling.shipped import Shipped, pack, versions, write_manifest
+from variegate.jobs import warm
 from variegate.program.rng import _fill_keys
 
 NAME, DIGEST = "program.kernel", "digest"

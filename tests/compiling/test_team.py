@@ -14,8 +14,8 @@ import pytest
 
 from tests.compiling.tiny import end, run, start
 from variegate.compiling import team
+from variegate.jobs.warm import _entries
 from variegate.program import kernel_cache
-from variegate.warm import _entries
 
 pytestmark = pytest.mark.process
 

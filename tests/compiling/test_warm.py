@@ -15,14 +15,15 @@ from torch.utils.data import DataLoader
 
 import variegate as vg
 from tests.compiling.tiny import ROOT
-from variegate import helping, warm
 from variegate import transforms as T
+from variegate.apps.warm_commands import COMMANDS as COMMAND_KERNELS
 from variegate.cli import main
+from variegate.executors import helping
 from variegate.executors.cpu import passes
 from variegate.executors.cpu.passes import run_rows
+from variegate.jobs import warm
+from variegate.jobs.warm import ENTRIES, NotKeptError, Warmth, is_ready, make_ready
 from variegate.program import compiled
-from variegate.warm import ENTRIES, NotKeptError, Warmth, is_ready, make_ready
-from variegate.warm_commands import COMMANDS as COMMAND_KERNELS
 
 # In a process of its own: here, other tests have loaded kernels already.
 EVERYTHING = """
@@ -52,7 +53,7 @@ assert {name for name, number in before.items() if name.startswith("executors.cp
 
 import variegate as vg
 from tests.targets.test_property import GEOMETRY, MIXES
-from tests.transforms.examples import EXAMPLES
+from tests.ops.examples import EXAMPLES
 from variegate import transforms as T
 from variegate.transforms import functional as F
 
@@ -118,12 +119,12 @@ import json, sys
 import numpy as np
 from PIL import Image
 
-from tests.data.sources.annotated.made import put_coco
+from tests.formats.annotated.made import put_coco
 from pathlib import Path
 from variegate import warm
 from variegate.cli import main
-from variegate.data.sources.annotated import coco_json
-from variegate.warm_commands import COMMANDS
+from variegate.formats.annotated import coco_json
+from variegate.apps.warm_commands import COMMANDS
 
 warm._run_everything()  # warm() would load nothing where all is on disk
 warm._use_targets()
@@ -188,7 +189,7 @@ def test_to_find_everything_there_takes_milliseconds() -> None:
     make_ready()
     probe = """
 import time
-from variegate.warm import is_ready
+from variegate.jobs.warm import is_ready
 import variegate as vg
 vg.Collate
 seconds = []

@@ -13,7 +13,7 @@ from tests.children import run_python
 from tests.executors.contract import Device, check, every_device
 from tests.images import noise, photo
 from tests.programs import NAN, Step, crop, erase, program_of, resized_crop, rotate, step
-from variegate.backends.devices import get_executor
+from variegate.executors.runners.devices import get_executor
 from variegate.program.ops import Op
 
 pytestmark = pytest.mark.usefixtures("validated")

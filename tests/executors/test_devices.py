@@ -9,7 +9,7 @@ import torch
 
 from variegate import Augmenter
 from variegate import transforms as T
-from variegate.backends.devices import resolve
+from variegate.executors.runners.devices import resolve
 
 
 @pytest.mark.parametrize(("name", "means"), [("cpu", "cpu"), ("cpu:0", "cpu"), ("cpu:12", "cpu"), ("reference",) * 2])

@@ -9,9 +9,9 @@ import pytest
 
 from tests.images import gray, photo
 from tests.pillow_oracle import oracle
-from variegate.backends.devices import get_executor
 from variegate.executors.reference import run
 from variegate.executors.reference.executor import OPERATIONS
+from variegate.executors.runners.devices import get_executor
 from variegate.program.ops import SPECS, Op
 from variegate.program.program import Output
 from variegate.program.rng import philox4x32, stream_key

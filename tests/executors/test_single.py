@@ -15,12 +15,12 @@ import torch
 
 import variegate as vg
 from tests.images import Image, gray, noise, photo
+from tests.ops.examples import EXAMPLES, POLICIES
 from tests.programs import SEMANTIC, random_program
-from tests.transforms.examples import EXAMPLES, POLICIES
 from variegate import transforms as T
-from variegate.backends.images import with_wanted_channels
 from variegate.executors import cpu, reference
 from variegate.executors.cpu import memory, single
+from variegate.executors.runners.images import with_wanted_channels
 from variegate.program import rng
 from variegate.program.one_image import OneImage
 from variegate.program.ops import Op

@@ -13,13 +13,13 @@ import tensorflow as tf
 
 import variegate as vg
 from variegate import transforms as T
+from variegate.apps.train.feed import Feed
+from variegate.apps.train.keras_study import study
+from variegate.apps.train.keras_study.peer import open_tf_data
+from variegate.apps.train.ranks import Ranks
+from variegate.apps.train.study import measuring
 from variegate.integrations.keras import PyDataset
-from variegate.integrations.keras_study import study
-from variegate.integrations.keras_study.peer import open_tf_data
 from variegate.options.training import TrainOptions
-from variegate.training.feed import Feed
-from variegate.training.ranks import Ranks
-from variegate.training.study import measuring
 
 
 def told(call: Callable[[], object]) -> str:

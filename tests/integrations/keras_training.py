@@ -9,7 +9,7 @@ import keras
 
 import variegate as vg
 from variegate import transforms as T
-from variegate.data.sources.folder import open_folder
+from variegate.formats.folder import open_folder
 from variegate.integrations.keras import PyDataset
 
 POLICY = T.Compose([T.RandomResizedCrop(16), T.GaussianNoise(sigma=0.05), T.Normalize(0.5, 0.25)])

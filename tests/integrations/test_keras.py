@@ -14,8 +14,8 @@ from PIL import Image
 from tests.images import PHOTOS, photo
 from tests.one_tensorflow import on_tensorflow
 from variegate import transforms as T
-from variegate.data.sources.base import StreamItem
-from variegate.data.sources.folder import FolderSource, open_folder
+from variegate.formats.base import StreamItem
+from variegate.formats.folder import FolderSource, open_folder
 
 os.environ.setdefault("KERAS_BACKEND", "torch")  # before Keras is imported; TensorFlow has a process of its own
 pytest.importorskip("keras")

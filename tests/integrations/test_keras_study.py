@@ -12,8 +12,8 @@ from PIL import Image
 os.environ.setdefault("KERAS_BACKEND", "torch")  # before Keras is imported here
 
 from tests.one_tensorflow import on_tensorflow
-from variegate.training.study.feeds import CEILING, OURS
-from variegate.training.study.report import headings, rows, summary
+from variegate.apps.train.study.feeds import CEILING, OURS
+from variegate.apps.train.study.report import headings, rows, summary
 
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("tensorflow")]
 PEER = "tf.data+Keras layers"
@@ -83,7 +83,7 @@ def test_what_cannot_be_studied(found: dict[str, Any]) -> None:
 
 def test_another_back_end_is_refused() -> None:
     keras = pytest.importorskip("keras")
-    from variegate.integrations.keras_study import study
+    from variegate.apps.train.keras_study import study
 
     if keras.backend.backend() == "tensorflow":
         pytest.skip("needs another")

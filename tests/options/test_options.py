@@ -10,16 +10,16 @@ from typing import Any, Literal
 import pytest
 import typer
 
+from variegate.apps.search import Settings
 from variegate.cli.commands import app
 from variegate.cli.options import CommandOptions, from_options
-from variegate.engine.engine import Engine
-from variegate.engine.expansion.run import Expansion
+from variegate.jobs.augment.run import Expansion
+from variegate.jobs.engine import Engine
 from variegate.options import check_options, option, option_of, part_of, same_option
 from variegate.options.measurement import MeasurementOptions
 from variegate.options.packing import PackingOptions
 from variegate.options.search import EvaluationOptions, Hyperparameters, SearchOptions
 from variegate.options.simulation import Scenario
-from variegate.search import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +121,7 @@ def test_commands_take_what_python_takes(command: str, owner: type) -> None:
 
 
 def test_measure_takes_what_is_declared() -> None:
-    from variegate.diagnose import measure
+    from variegate.apps.diagnose import measure
 
     with pytest.raises(ValueError, match="threads: got 0; accepted: an integer from 1 on"):
         measure("nowhere", threads=0)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from variegate import transforms as T
+from variegate.ops.custom import CustomOp, Magnitude
 from variegate.policies import Augmentation, RandAugment, TrivialAugmentWide
 from variegate.program.ops import Op
 from variegate.transforms import ArgumentError
-from variegate.transforms.custom import CustomOp, Magnitude
 
 
 class PolicyWarm(CustomOp):

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import variegate as vg
+from tests.ops.examples import EXAMPLES, POLICIES
 from tests.programs import OUTPUTS, SEMANTIC, random_program
-from tests.transforms.examples import EXAMPLES, POLICIES
 from variegate import transforms as T
 from variegate.program import lowering
 from variegate.program.ops import Op

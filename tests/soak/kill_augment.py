@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.soak.kills import TARGETS, Kills
-from variegate.demo import write_photos
+from variegate.apps.demo import write_photos
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tests.strength.defect import Defect
 
-_LOADER, _SOURCES, _ENGINE = "tests/data/loader", "tests/data/sources", "tests/engine"
+_LOADER, _SOURCES, _ENGINE = "tests/loader", "tests/formats", "tests/jobs"
 
 _OF_LOADING = (
     Defect(
@@ -43,7 +43,7 @@ _OF_LOADING = (
         anchor="stored_rows_needed",
         search="orientation in (3, 4, 6, 7)",
         replace="orientation in (3, 4, 7, 8)",
-        tests=("tests/data/test_decode.py", "tests/data/test_scan.py"),
+        tests=("tests/decode/test_decode.py", "tests/decode/test_scan.py"),
     ),
     Defect(
         name="tar-index-forgets-the-time",
@@ -140,21 +140,21 @@ _OF_ENGINES = (
         anchor="LocalStorage.writer",
         search="self.place_of(relative), put, is_synced=True)",
         replace="self.place_of(relative), put)",
-        tests=("tests/sinks/storage", "tests/sinks/test_crash_points.py"),
+        tests=("tests/io/storage", "tests/jobs/output/test_crash_points.py"),
     ),
     Defect(
         name="sinks-believe-what-follows-a-cut-line",
         anchor="Scan.__iter__",
         search="elif not broken:",
         replace="elif not broken or line.durable <= self.end:",
-        tests=("tests/sinks/test_journal.py",),
+        tests=("tests/jobs/output/test_journal.py",),
     ),
     Defect(
         name="sinks-verify-sizes-alone",
         anchor="_check_file",
         search="if digest != file.sha256:",
         replace="if not digest:",
-        tests=("tests/sinks/test_verify.py",),
+        tests=("tests/jobs/output/test_verify.py",),
     ),
 )
 
@@ -164,28 +164,28 @@ _OF_LEARNING = (
         anchor="exploit",
         search="donors = ranked[len(low) :][-share:]",
         replace="donors = ranked[len(low) :][:share]",
-        tests=("tests/search/test_exploit.py",),
+        tests=("tests/apps/search/test_exploit.py",),
     ),
     Defect(
         name="training-average-forgets-itself",
         anchor="MovingAverage.follow",
         search="mine.lerp_(new, 1 - decay)",
         replace="mine.lerp_(new, decay)",
-        tests=("tests/training/test_optimizers.py",),
+        tests=("tests/apps/train/test_optimizers.py",),
     ),
     Defect(
         name="training-rate-is-a-step-ahead",
         anchor="Trainer._take_step",
         search="(before / self.feed.length if self.feed.length else 0.0)",
         replace="((before + self._rank_images) / self.feed.length if self.feed.length else 0.0)",
-        tests=("tests/training/test_trainer.py",),
+        tests=("tests/apps/train/test_trainer.py",),
     ),
     Defect(
         name="training-parts-do-not-share-a-step",
         anchor="Trainer._add_gradients",
         search="self.learner.step.add_gradients(images, labels, self._rank_images, weights)",
         replace="self.learner.step.add_gradients(images, labels, len(images), weights)",
-        tests=("tests/training/test_trainer.py",),
+        tests=("tests/apps/train/test_trainer.py",),
     ),
 )
 
@@ -195,14 +195,14 @@ _OF_TOOLS = (
         anchor="_leaks",
         search="for row in copies.of(train) if is_train[row]",
         replace="for row in [train]",
-        tests=("tests/curation/duplicates/test_findings.py",),
+        tests=("tests/apps/curate/duplicates/test_findings.py",),
     ),
     Defect(
         name="check-report-runs-what-a-name-says",
         anchor="_rows_json",
         search='.replace("<", "\\\\u003c")',
         replace="",
-        tests=("tests/curation/report/test_report.py",),
+        tests=("tests/apps/curate/report/test_report.py",),
     ),
     Defect(
         name="verify-ends-well-with-problems",
@@ -223,14 +223,14 @@ _OF_TOOLS = (
         anchor="remarks",
         search="of {data.measured + data.skipped:,} samples",
         replace="of {data.measured:,} samples",
-        tests=("tests/diagnose/test_advise.py",),
+        tests=("tests/apps/diagnose/test_advise.py",),
     ),
     Defect(
         name="preview-draws-boxes-a-pixel-large",
         anchor="_shown_boxes",
         search="np.maximum(edges[:, 2:] - 1, edges[:, :2])",
         replace="np.maximum(edges[:, 2:], edges[:, :2])",
-        tests=("tests/preview/test_overlay.py",),
+        tests=("tests/apps/preview/test_overlay.py",),
     ),
     Defect(
         name="kernels-of-other-versions-are-loaded",
@@ -251,14 +251,14 @@ _OF_TOOLS = (
         anchor="_Timm._evaluation",
         search="math.floor(side / share)",
         replace="math.ceil(side / share)",
-        tests=("tests/convert/test_from_timm.py",),
+        tests=("tests/integrations/converters/test_from_timm.py",),
     ),
     Defect(
         name="addresses-show-their-parameters",
         anchor="_AFTER_PATH",
         search='re.compile(r"[?#;]")',
         replace='re.compile(r"[?#]")',
-        tests=("tests/outside/test_addresses.py", "tests/cli/test_secrets.py"),
+        tests=("tests/io/test_addresses.py", "tests/cli/test_secrets.py"),
     ),
 )
 

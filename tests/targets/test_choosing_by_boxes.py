@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import variegate as vg
+from tests.ops.examples import BY_BOXES
 from tests.targets.test_property import check_together
 from tests.targets.test_property import sample as filled
 from tests.targets.test_samples import IMAGE, run, sample
-from tests.transforms.examples import BY_BOXES
 from variegate import transforms as T
 from variegate.program.rng import philox4x32, sample_words, stream_key, to_unit
 

@@ -14,8 +14,8 @@ from tests.executors.poison import poisoned_executor
 from tests.images import Image, photo
 from tests.programs import INTERPOLATING, Step, crop, erase, program_of, random_chain, random_step, rotate, step
 from variegate import transforms as T
-from variegate.backends.cuda import CudaRunner
 from variegate.executors.cuda.executor import CudaExecutor
+from variegate.executors.runners.cuda import CudaRunner
 from variegate.program.ops import Op
 from variegate.program.program import Program
 from variegate.targets.device_masks import prepare_masks

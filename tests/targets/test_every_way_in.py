@@ -15,9 +15,9 @@ import pytest
 from PIL import Image
 
 import variegate as vg
-from tests.data.sources.tars import as_json, write_tar
+from tests.formats.tars import as_json, write_tar
 from variegate import transforms as T
-from variegate.data.loader import TargetBatch
+from variegate.loader import TargetBatch
 
 HEIGHT, WIDTH = 100, 200
 PIXELS = np.full((HEIGHT, WIDTH, 3), 90, np.uint8)

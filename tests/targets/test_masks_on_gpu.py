@@ -9,9 +9,9 @@ import pytest
 import torch
 
 import variegate as vg
-from tests.data.loader.loading import load
-from tests.data.loader.test_targets import AnnotatedMemory
 from tests.images import photo
+from tests.loader.loading import load
+from tests.loader.test_targets import AnnotatedMemory
 from variegate import transforms as T
 
 pytestmark = pytest.mark.gpu

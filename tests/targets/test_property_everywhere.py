@@ -13,12 +13,12 @@ import torch
 from PIL import Image
 
 import variegate as vg
-from tests.data.loader.samples import MemorySource
 from tests.executors.poison import poisoned_executor
+from tests.loader.samples import MemorySource
 from tests.targets.test_property import GEOMETRY, MIXES, check_together, sample
 from variegate import transforms as T
-from variegate.backends.cuda import CudaRunner
-from variegate.data.sources.base import Item
+from variegate.executors.runners.cuda import CudaRunner
+from variegate.formats.base import Item
 
 BENT = T.Compose(
     [T.RandomHorizontalFlip(), T.ElasticTransform(60.0, 6.0), T.RandomAffine(20, interpolation="bilinear")]

@@ -19,12 +19,12 @@ from variegate.cli.console import (
 from variegate.cli.live import ExpansionView
 from variegate.cli.options import MOST_EPOCH, ExcludeOptions, PolicyOptions, device_list
 from variegate.cli.tiles import augment_tiles
-from variegate.data.sources.file_kinds import IMAGES_HELP
+from variegate.formats.file_kinds import IMAGES_HELP
 from variegate.options import option
 from variegate.options.expansion import DeviceOptions, GoingOnOptions, TargetOptions
 
 if TYPE_CHECKING:
-    from variegate.engine.expansion import Expansion
+    from variegate.jobs.augment import Expansion
     from variegate.targets.settings import Targets
 
 
@@ -84,15 +84,15 @@ def augment(options: AugmentOptions) -> None:
     if options.tile is not None:
         augment_tiles(options)
         return
-    from variegate.engine.arguments import absolute_place, build_transform, idle_note, open_by_index, parse_size
-    from variegate.outside.addresses import shown
+    from variegate.io.addresses import shown
+    from variegate.jobs.arguments import absolute_place, build_transform, idle_note, open_by_index, parse_size
 
     as_json = options.as_json
     transform = build_transform(options.policy, parse_size(options.size))
     source = open_by_index(options.place, options.on_error, options.annotations)
     # Only now what takes longest.
-    from variegate.engine.engine import Engine
-    from variegate.engine.expansion import Expansion, check_apart, plan_for
+    from variegate.jobs.augment import Expansion, check_apart, plan_for
+    from variegate.jobs.engine import Engine
 
     check_apart(options.src, options.dst)
     plan = plan_for(
@@ -141,8 +141,8 @@ def targets_of(options: TargetOptions) -> Targets | None:
 
 def run_expansion(expansion: Expansion, as_json: bool, summary: bool = True) -> None:
     """Run with progress and print the summary; ends the command with exit code 1 or 130 where it did not finish."""
-    from variegate.engine.jobs import EngineError
     from variegate.errors import DecodeError
+    from variegate.jobs.jobs import EngineError
 
     report = expansion.report
     console = stderr()
@@ -168,7 +168,7 @@ def run_expansion(expansion: Expansion, as_json: bool, summary: bool = True) -> 
 
 
 def _print_summary(expansion: Expansion, as_json: bool) -> None:
-    from variegate.outside.addresses import shown
+    from variegate.io.addresses import shown
 
     report, where = expansion.report, shown(str(expansion.destination))
     if as_json:

@@ -22,13 +22,13 @@ from variegate.cli.console import (
     warnings_as_notes,
 )
 from variegate.cli.options import CommandOptions, ExcludeOptions
-from variegate.data.sources.file_kinds import IMAGES_HELP
+from variegate.formats.file_kinds import IMAGES_HELP
 from variegate.options import option
 from variegate.options.cleaning import CleaningOptions
 
 if TYPE_CHECKING:
-    from variegate.curation.cleaning import Cleaned, LeftOut
-    from variegate.curation.cleaning.found import Found
+    from variegate.apps.curate.cleaning import Cleaned, LeftOut
+    from variegate.apps.curate.cleaning.found import Found
 
 _SHOWN = 3
 
@@ -53,10 +53,10 @@ def clean(options: CleanOptions) -> None:
     as_json = options.as_json
     if options.findings is None:
         raise ValueError("--from: is missing; accepted: the findings.parquet that variegate check wrote")
-    from variegate.curation.cleaning.choosing import parse_drop
-    from variegate.curation.cleaning.function import run_cleaning
-    from variegate.curation.cleaning.opening import open_checked
-    from variegate.outside.durable import WriteError
+    from variegate.apps.curate.cleaning.choosing import parse_drop
+    from variegate.apps.curate.cleaning.function import run_cleaning
+    from variegate.apps.curate.cleaning.opening import open_checked
+    from variegate.io.durable import WriteError
 
     kinds = parse_drop(options.drop) if options.drop.strip() else ()
     found, opened = open_checked(options.place, options.findings, options.split)

@@ -21,7 +21,7 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
-from variegate.outside.addresses import speakable, without_secrets
+from variegate.io.addresses import speakable, without_secrets
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 
@@ -117,7 +117,7 @@ def _for_json(value: Any) -> Any:
 
 def plot_or_note(draw: Callable[[], object], out: Path) -> str | None:
     """Draw the plot -> its file; None, with a note, without matplotlib."""
-    from variegate.plotting import PlotError
+    from variegate.apps.plotting import PlotError
 
     try:
         draw()

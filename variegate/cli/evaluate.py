@@ -28,10 +28,10 @@ from variegate.cli.search import ClassesOptions, load
 from variegate.options.search import EvaluationOptions
 
 if TYPE_CHECKING:
-    from variegate.search.compare import Comparison, Summary, Trial
-    from variegate.search.evaluate import Evaluation
-    from variegate.search.prepare import Sizes
-    from variegate.training.images import LabelledImages
+    from variegate.apps.search.compare import Comparison, Summary, Trial
+    from variegate.apps.search.evaluate import Evaluation
+    from variegate.apps.search.prepare import Sizes
+    from variegate.apps.train.images import LabelledImages
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +45,10 @@ def evaluate(options: EvaluateCommandOptions) -> None:
     All policies of a repeat train on the same images, from the same weights, in the same order; repeats differ in all
     of these. Policies are compared by their differences within repeats, with 95 % intervals and a verdict in words.
     """
-    from variegate.plotting import check_path
-    from variegate.search.compare import compare
-    from variegate.search.members import search_devices
-    from variegate.search.prepare import policy_names, prepare_evaluation
+    from variegate.apps.plotting import check_path
+    from variegate.apps.search.compare import compare
+    from variegate.apps.search.members import search_devices
+    from variegate.apps.search.prepare import policy_names, prepare_evaluation
 
     as_json = options.as_json
     check_path(options.out)
@@ -74,8 +74,8 @@ def evaluate(options: EvaluateCommandOptions) -> None:
 
 def _load_test(src: str, options: EvaluateCommandOptions, images: LabelledImages, device: str) -> LabelledImages:
     """Raises SourceError for other classes than ``images`` have, or another size."""
-    from variegate.data.sources.base import SourceError
-    from variegate.outside.addresses import shown
+    from variegate.formats.base import SourceError
+    from variegate.io.addresses import shown
 
     height, width = images.pixels.shape[1:3]
     test, _, _ = load(src, "none" if options.size == "none" else (height, width), device)
@@ -101,8 +101,8 @@ def _run(evaluation: Evaluation, as_json: bool) -> list[Trial]:
 
 def announce(evaluation: Evaluation, sizes: Sizes, as_json: bool) -> None:
     """The sizes, in a line; and where a learnt schedule would be favoured."""
-    from variegate.search.adaptive import GAP
-    from variegate.search.compare import is_own
+    from variegate.apps.search.adaptive import GAP
+    from variegate.apps.search.compare import is_own
 
     height, width = evaluation.subsets.images.pixels.shape[1:3]
     if as_json:
@@ -119,8 +119,8 @@ def announce(evaluation: Evaluation, sizes: Sizes, as_json: bool) -> None:
 
 def show(comparison: Comparison, evaluation: Evaluation, out: Path, as_json: bool) -> None:
     """The table, the verdicts and the plot. A plot that cannot be written is told after the rest."""
-    from variegate.search.verdict import plot_evaluation, verdicts
-    from variegate.sinks.storage import WriteError
+    from variegate.apps.search.verdict import plot_evaluation, verdicts
+    from variegate.io.storage import WriteError
 
     plot: str | None = None
     unwritten: WriteError | None = None
@@ -157,7 +157,7 @@ def _described(one: Summary, comparison: Comparison) -> dict[str, object]:
 
 
 def _print_table(comparison: Comparison) -> None:
-    from variegate.search.verdict import cells
+    from variegate.apps.search.verdict import cells
 
     # What each training came to is in the plot and in --json: a line has 80 characters.
     to = f"to {comparison.reference}" + (" (95 %)" if comparison.repeats > 1 else "")

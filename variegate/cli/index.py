@@ -18,7 +18,7 @@ from variegate.cli.console import (
     warnings_as_notes,
 )
 from variegate.cli.options import CommandOptions, ExcludeOptions
-from variegate.data.sources.file_kinds import IMAGES_HELP
+from variegate.formats.file_kinds import IMAGES_HELP
 from variegate.options import option
 from variegate.options.indexing import IndexingOptions
 
@@ -34,7 +34,7 @@ def index(options: IndexOptions) -> None:
     Files stay as they are; pixels are the same to the bit. The index takes about 2 % of the files' bytes, and knows
     files by their content: whatever is renamed, moved or joined stays known. Loader(index="auto") uses it.
     """
-    from variegate.data.indexing import index_source
+    from variegate.formats.indexing import index_source
 
     stop, started = threading.Event(), time.perf_counter()
     with CountingBar(options.as_json) as bar, interrupt_sets(stop), warnings_as_notes(bar.console):

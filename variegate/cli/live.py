@@ -13,8 +13,8 @@ from rich.table import Table
 from variegate.cli.console import emit_json, say, table_of
 
 if TYPE_CHECKING:
-    from variegate.engine.expansion import Expansion, Report
-    from variegate.engine.messages import DeviceSnapshot
+    from variegate.jobs.augment import Expansion, Report
+    from variegate.jobs.messages import DeviceSnapshot
 
 _SHOW_EVERY, _JSON_EVERY = 0.25, 1.0
 _MOST_DEVICES = 16

@@ -13,7 +13,7 @@ from variegate.cli.options import CommandOptions
 from variegate.options import option, same_option
 
 if TYPE_CHECKING:
-    from variegate.sinks.verify_outputs import Verified
+    from variegate.jobs.output.verify_outputs import Verified
 
 _SHOWN = 20
 
@@ -37,8 +37,8 @@ def verify(options: VerifyOptions) -> None:
     The command that wrote DST, given once more, makes again what is missing. With --delete-damaged it also makes again
     what was damaged. The exit code is 1 where anything is wrong.
     """
-    from variegate.sinks.verify import delete_damaged as delete
-    from variegate.sinks.verify import verify as compare
+    from variegate.jobs.output.verify import delete_damaged as delete
+    from variegate.jobs.output.verify import verify as compare
 
     with CountingBar(options.as_json) as bar:
         task = bar.add_task("verifying", total=None)
@@ -95,9 +95,9 @@ def replay(options: ReplayOptions) -> None:
 
     It says whether the new file equals the old one to the byte. If not, the exit code is 1.
     """
-    from variegate.engine.expansion.replay import replay as make_again
-    from variegate.outside.durable import write_atomically
-    from variegate.sinks.naming import safe_name
+    from variegate.io.durable import write_atomically
+    from variegate.jobs.augment.replay import replay as make_again
+    from variegate.jobs.output.naming import safe_name
 
     made = make_again(options.manifest, options.row, options.source, options.exclude)
     name = Path(str(made.row["file"] if made.row["member"] is None else made.row["member"])).name

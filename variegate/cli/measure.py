@@ -21,14 +21,14 @@ from variegate.cli.console import (
     warnings_as_notes,
 )
 from variegate.cli.options import CommandOptions, ExcludeOptions, PolicyOptions
-from variegate.data.sources.file_kinds import IMAGES_HELP
+from variegate.formats.file_kinds import IMAGES_HELP
 from variegate.options import option, part_of, same_option
 from variegate.options.measurement import MeasurementOptions
 from variegate.options.simulation import Scenario
 
 if TYPE_CHECKING:
-    from variegate.diagnose import Measurements
-    from variegate.engine.simulation.run import Outcome
+    from variegate.apps.diagnose import Measurements
+    from variegate.apps.simulate.run import Outcome
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +63,8 @@ def bench(options: BenchOptions) -> None:
     warm-up, and its MB/s count what goes into the stage. Images that cannot be read are counted and left out. The plot
     needs matplotlib (pip install 'variegate[plot]').
     """
-    from variegate.diagnose import advise, draw_plot
-    from variegate.plotting import check_path
+    from variegate.apps.diagnose import advise, draw_plot
+    from variegate.apps.plotting import check_path
 
     check_path(options.out)
     measured = run_measurements(options)
@@ -85,9 +85,9 @@ def doctor(options: DoctorOptions) -> None:
     The gain to expect of each change alone is computed from rates measured on your data. With --consume or --model-ms,
     it also says whether the loader keeps up with your model.
     """
-    from variegate.diagnose import advise
-    from variegate.diagnose.advise import consumed
-    from variegate.diagnose.report import finding_lines
+    from variegate.apps.diagnose import advise
+    from variegate.apps.diagnose.advise import consumed
+    from variegate.apps.diagnose.report import finding_lines
 
     wanted = consumed(options.consume, options.model_ms, options.batch_size)
     measured = run_measurements(options, alternatives=True)
@@ -102,7 +102,7 @@ def doctor(options: DoctorOptions) -> None:
 
 def run_measurements(options: MeasuringOptions, alternatives: bool = False) -> Measurements:
     """Measure with progress; notes go to standard error."""
-    from variegate.diagnose import measure, training_transform
+    from variegate.apps.diagnose import measure, training_transform
 
     transform = training_transform(options.policy, options.size)
     chosen = {one.name: getattr(options, one.name) for one in fields(MeasurementOptions)}
@@ -115,7 +115,7 @@ def run_measurements(options: MeasuringOptions, alternatives: bool = False) -> M
 
 def print_rates(measured: Measurements, bottleneck: str) -> None:
     """Two lines about the data, then a row for every rate, the bottleneck's marked."""
-    from variegate.diagnose.report import data_lines, rate_rows
+    from variegate.apps.diagnose.report import data_lines, rate_rows
 
     for line in data_lines(measured):
         say(line)
@@ -142,11 +142,11 @@ def simulate(options: SimulateOptions) -> None:
     The engine's own dispatcher runs under a virtual clock; nothing of this machine is measured, and the same options
     give the same numbers everywhere. The plot needs matplotlib (pip install 'variegate[plot]').
     """
-    from variegate.engine.jobs import EngineError
-    from variegate.engine.simulation.plot import draw_plot
-    from variegate.engine.simulation.run import simulate as play
-    from variegate.engine.simulation.scenario import RandomInputs, describe, ideal_seconds, parse_strategies
-    from variegate.plotting import check_path
+    from variegate.apps.plotting import check_path
+    from variegate.apps.simulate.plot import draw_plot
+    from variegate.apps.simulate.run import simulate as play
+    from variegate.apps.simulate.scenario import RandomInputs, describe, ideal_seconds, parse_strategies
+    from variegate.jobs.jobs import EngineError
 
     as_json = options.as_json
     check_path(options.out)
@@ -176,7 +176,7 @@ def simulate(options: SimulateOptions) -> None:
 
 
 def _print_table(ideal: float, outcomes: list[Outcome]) -> None:
-    from variegate.engine.simulation.scenario import seconds
+    from variegate.apps.simulate.scenario import seconds
 
     headings = ("", "makespan", "to ideal", "at work", "least", "steals", "losses", "in vain")
     table = table_of(headings, collapse_padding=True)

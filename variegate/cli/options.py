@@ -62,7 +62,7 @@ class ExcludeOptions:
 
     @property
     def place(self) -> Any:
-        from variegate.data.sources.exclusion import place_without
+        from variegate.formats.exclusion import place_without
 
         return place_without(self.src, self.exclude)  # type: ignore[attr-defined]
 
@@ -84,7 +84,7 @@ def from_options(run: Callable[[Any], None]) -> Callable[..., None]:
             with starting(typed["as_json"]):
                 if getattr(options, "src", None):
                     # Before the command imports what takes seconds.
-                    from variegate.data.sources.patterns import check_there
+                    from variegate.formats.patterns import check_there
 
                     check_there(options.src)
                 run(options)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from variegate.cli.augment import run_expansion
 from variegate.cli.console import FAILED, emit_json, fail, note, print_facts
 from variegate.cli.options import CommandOptions, ExcludeOptions
-from variegate.data.sources.file_kinds import IMAGES_HELP
+from variegate.formats.file_kinds import IMAGES_HELP
 from variegate.options import option
 from variegate.options.packing import PackingOptions
 
 if TYPE_CHECKING:
-    from variegate.engine.packing import Packing
-    from variegate.engine.packing.measure import Speedup
+    from variegate.jobs.pack import Packing
+    from variegate.jobs.pack.measure import Speedup
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,8 +32,8 @@ def pack(options: PackOptions) -> None:
     index of the JPEGs, which Loader(index="auto") finds, and a manifest with checksums, which `variegate verify DST`
     compares. After an interruption of any kind the same command goes on, and ends with the same files.
     """
-    from variegate.engine.packing import packing_of, speedup_of
-    from variegate.outside.addresses import shown
+    from variegate.io.addresses import shown
+    from variegate.jobs.pack import packing_of, speedup_of
 
     as_json = options.as_json
     packing = packing_of(options.place, options.dst, options)
@@ -53,7 +53,7 @@ def pack(options: PackOptions) -> None:
 
 
 def _print_packed(packing: Packing, speedup: Speedup | None, as_json: bool) -> None:
-    from variegate.outside.addresses import shown
+    from variegate.io.addresses import shown
 
     packed, report, where = packing.packed, packing.report, shown(str(packing.destination))
     found = packed.statistics

@@ -28,7 +28,7 @@ def demo(options: DemoOptions) -> None:
 
     The photos come with the package; nothing is downloaded.
     """
-    from variegate.demo import run_demo
+    from variegate.apps.demo import run_demo
 
     as_json = options.as_json
     if not as_json:
@@ -108,8 +108,8 @@ def preview(options: PreviewOptions) -> None:
     points of --annotations are drawn where they are then; a key says whose colours they have.
     """
     with warnings_as_notes(stderr()):
-        from variegate.engine.arguments import idle_note
-        from variegate.preview import Annotations, check_out, policy_sheet, sweep_sheet
+        from variegate.apps.preview import Annotations, check_out, policy_sheet, sweep_sheet
+        from variegate.jobs.arguments import idle_note
 
         check_out(options.out)
         common: Any = {"images": options.images, "seed": options.seed, "cell": options.cell}
@@ -143,8 +143,8 @@ def warm(options: CommandOptions) -> None:
 
     Kernels are kept beside the installed package, or in NUMBA_CACHE_DIR. If all are there already, nothing is done.
     """
-    from variegate.warm import warm as compile_ahead
-    from variegate.warm_commands import COMMANDS
+    from variegate.apps.warm_commands import COMMANDS
+    from variegate.jobs.warm import warm as compile_ahead
 
     console = stderr()
     said = time.monotonic()

@@ -13,17 +13,17 @@ from rich.progress import TextColumn
 
 from variegate.cli.console import FAILED, INTERRUPTED, CountingBar, emit_json, fail, interrupt_sets, note, say, stderr
 from variegate.cli.options import CommandOptions, ExcludeOptions, device_list
-from variegate.data.sources.file_kinds import LABELLED_IMAGES_HELP
+from variegate.formats.file_kinds import LABELLED_IMAGES_HELP
+from variegate.io.addresses import shown_host
 from variegate.options import option
 from variegate.options.search import SearchOptions
-from variegate.outside.addresses import shown_host
 
 if TYPE_CHECKING:
+    from variegate.apps.search.driver import PopulationSearch
+    from variegate.apps.search.driver import Progress as SearchProgress
+    from variegate.apps.search.history import History
+    from variegate.apps.train.images import LabelledImages
     from variegate.policies.schedule import Schedule
-    from variegate.search.driver import PopulationSearch
-    from variegate.search.driver import Progress as SearchProgress
-    from variegate.search.history import History
-    from variegate.training.images import LabelledImages
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,9 +43,9 @@ def search(options: SearchCommandOptions) -> None:
     score, the size of a step, the epochs and the model follow from the data where they are not given. Whatever ends a
     search, the same command goes on from its last step.
     """
-    from variegate.search.members import search_devices
-    from variegate.search.prepare import prepare_search
-    from variegate.search.run import check_folder
+    from variegate.apps.search.members import search_devices
+    from variegate.apps.search.prepare import prepare_search
+    from variegate.apps.search.run import check_folder
 
     check_backend(options)
     is_local = options.backend == "local"
@@ -55,11 +55,11 @@ def search(options: SearchCommandOptions) -> None:
     run, sizes = prepare_search(images, options, place, fingerprint)
     searching: PopulationSearch
     if is_local:
-        from variegate.search.local import LocalSearch
+        from variegate.apps.search.local import LocalSearch
 
         searching = LocalSearch(run, options.out, devices, capture=options.capture)
     else:
-        from variegate.search.tune import TuneSearch
+        from variegate.apps.search.tune import TuneSearch
 
         searching = TuneSearch(run, options.out, options.address, options.gpus_per_member, capture=options.capture)
     height, width = images.pixels.shape[1:3]
@@ -77,10 +77,10 @@ def load(src: Any, size: str | tuple[int, int], device: str) -> tuple[LabelledIm
 
     ``size``: as typed, or the sides of other images that these belong to.
     """
-    from variegate.data.sources.base import SourceError
-    from variegate.engine.arguments import absolute_place, open_by_index, parse_size
-    from variegate.outside.addresses import shown
-    from variegate.training.images import fitting_size, load_images
+    from variegate.apps.train.images import fitting_size, load_images
+    from variegate.formats.base import SourceError
+    from variegate.io.addresses import shown
+    from variegate.jobs.arguments import absolute_place, open_by_index, parse_size
 
     sides = None if size == "auto" else parse_size(size) if isinstance(size, str) else size
     source = open_by_index(src)
@@ -113,9 +113,9 @@ def check_backend(options: SearchOptions) -> None:
 
 
 def _run(search: PopulationSearch, as_json: bool) -> None:
-    from variegate.search import LostPopulationError, read_log
-    from variegate.search.run import LOG_NAME
-    from variegate.sinks.storage import WriteError
+    from variegate.apps.search import LostPopulationError, read_log
+    from variegate.apps.search.run import LOG_NAME
+    from variegate.io.storage import WriteError
 
     started = time.perf_counter()
     stop = threading.Event()
@@ -149,9 +149,9 @@ def _run(search: PopulationSearch, as_json: bool) -> None:
 
 def draw(folder: Path, schedule: Schedule, history: History) -> list[Path]:
     """The pictures of a search; none without matplotlib, or where there is no room for them."""
-    from variegate.plotting import PlotError
-    from variegate.search.plots import plot_population, plot_schedule
-    from variegate.sinks.storage import WriteError
+    from variegate.apps.plotting import PlotError
+    from variegate.apps.search.plots import plot_population, plot_schedule
+    from variegate.io.storage import WriteError
 
     paths = [folder / "schedule.png", folder / "population.png"]
     try:

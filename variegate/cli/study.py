@@ -30,19 +30,19 @@ from variegate.options.training import TrainOptions
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from variegate.training.study.report import Study
+    from variegate.apps.train.study.report import Study
 
 STUDY_NAME = "study.json"
 
 
 def study_training(src: Any, options: TrainOptions, how: StudyOptions, as_json: bool) -> None:
     """Time the step with each feed, and say, draw and write what came out."""
-    from variegate.data.loader import TooManyErrors
-    from variegate.outside.addresses import check_is_local
-    from variegate.outside.durable import write_atomically
-    from variegate.training.folder import STUDY_FOLDER, check_out
-    from variegate.training.study.plots import THROUGHPUT_NAME, WAITING_NAME, draw_throughput, draw_waiting
-    from variegate.training.study.report import fact_lines, summary
+    from variegate.apps.train.folder import STUDY_FOLDER, check_out
+    from variegate.apps.train.study.plots import THROUGHPUT_NAME, WAITING_NAME, draw_throughput, draw_waiting
+    from variegate.apps.train.study.report import fact_lines, summary
+    from variegate.io.addresses import check_is_local
+    from variegate.io.durable import write_atomically
+    from variegate.loader import TooManyErrors
 
     check_is_local("out", options.out)
     check_out(options.out)
@@ -75,7 +75,7 @@ def study_training(src: Any, options: TrainOptions, how: StudyOptions, as_json: 
 
 def _table(found: Study) -> Table:
     """Headings may be folded, no number may, however narrow the terminal is."""
-    from variegate.training.study.report import headings, rows
+    from variegate.apps.train.study.report import headings, rows
 
     table = table_of(headings(found))
     for cells in rows(found):
@@ -88,14 +88,14 @@ def _table(found: Study) -> Table:
 def _study_of(how: StudyOptions) -> Callable[..., Any]:
     """Of a training, or of Keras' ``fit``. Raises ValueError, ImportError."""
     if how.keras is None:
-        from variegate.training.study import study
+        from variegate.apps.train.study import study
 
         return study
     # Before Keras and TensorFlow are loaded, which say much on standard error.
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
-        from variegate.integrations.keras_study import study as study_fit
+        from variegate.apps.train.keras_study import study as study_fit
     except ImportError as error:
         advice = "pip install 'variegate[keras]' tensorflow"
         raise ImportError(f"--keras needs Keras and TensorFlow ({error}): {advice}") from error

@@ -22,7 +22,7 @@ from variegate.cli.options import device_list
 
 if TYPE_CHECKING:
     from variegate.cli.augment import AugmentOptions
-    from variegate.engine.tiling.folder import FolderRun
+    from variegate.jobs.tiles.folder import FolderRun
 
 # What says how files of ordinary images are written, and read.
 _IDLE = (
@@ -34,10 +34,10 @@ _JSON_EVERY = 1.0
 
 def augment_tiles(options: AugmentOptions) -> None:
     """Raises ValueError for options that do nothing here."""
-    from variegate.engine.arguments import build_transform, idle_note, parse_size
-    from variegate.engine.engine import Engine
-    from variegate.engine.jobs import EngineError
-    from variegate.engine.tiling.folder import FolderRun
+    from variegate.jobs.arguments import build_transform, idle_note, parse_size
+    from variegate.jobs.engine import Engine
+    from variegate.jobs.jobs import EngineError
+    from variegate.jobs.tiles.folder import FolderRun
 
     assert options.tile is not None
     for name in _IDLE:

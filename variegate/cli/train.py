@@ -25,11 +25,11 @@ from variegate.cli.console import (
     warnings_as_notes,
 )
 from variegate.cli.options import CommandOptions, ExcludeOptions
-from variegate.data.sources.file_kinds import LABELLED_IMAGES_HELP
+from variegate.formats.file_kinds import LABELLED_IMAGES_HELP
+from variegate.io.openmp import wait_briefly
 from variegate.options import option
 from variegate.options.study import StudyOptions
 from variegate.options.training import TrainOptions
-from variegate.outside.openmp import wait_briefly
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,13 +52,13 @@ def train(options: TrainCommandOptions) -> None:
     With --study nothing is trained: its step is timed, fed by Variegate and by other libraries.
     """
     wait_briefly()
-    from variegate.data.loader import TooManyErrors
+    from variegate.apps.train.log import DivergedError
+    from variegate.apps.train.notes import notes_on
+    from variegate.apps.train.ranks import RanksError
+    from variegate.apps.train.trainer import train as run
+    from variegate.io.durable import WriteError
+    from variegate.loader import TooManyErrors
     from variegate.options import part_of
-    from variegate.outside.durable import WriteError
-    from variegate.training.log import DivergedError
-    from variegate.training.notes import notes_on
-    from variegate.training.ranks import RanksError
-    from variegate.training.trainer import train as run
 
     as_json, chosen = options.as_json, part_of(TrainOptions, options)
     if options.study:

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from variegate.augmenter import Augmenter
-from variegate.data.loader.targets import BatchTargets, TargetBatch
-from variegate.data.sources.objects.beside import label_beside, targets_beside
-from variegate.data.sources.objects.sample import split_sample
+from variegate.augmenter.augmenter import Augmenter
+from variegate.formats.objects.beside import label_beside, targets_beside
+from variegate.formats.objects.sample import split_sample
 from variegate.integrations.items import check_item_id, stack_labels
 from variegate.integrations.one_sample import to_array
+from variegate.loader.targets import BatchTargets, TargetBatch
 from variegate.targets.settings import Targets
 
 Ids = npt.NDArray[np.uint64]

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.augmenter import Augmenter
-from variegate.backends.encoded_batch import EncodedBatch
-from variegate.backends.images import Tensors
+from variegate.augmenter.augmenter import Augmenter
 from variegate.checks import as_integer
-from variegate.data.sources.objects.sample import image_of
 from variegate.errors import DecodeError, each_alone, not_taken
+from variegate.executors.runners.encoded_batch import EncodedBatch
+from variegate.executors.runners.images import Tensors
+from variegate.formats.objects.sample import image_of
 
 # One array, or a list where shapes differ.
 Pixels = npt.NDArray[Any] | list[npt.NDArray[Any]]

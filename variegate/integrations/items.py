@@ -15,10 +15,10 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import default_collate, get_worker_info
 
-from variegate.augmenter import Augmenter
+from variegate.augmenter.augmenter import Augmenter
 from variegate.checks import as_integer, integer
-from variegate.data.sources.objects.targets import check_beside, check_entries
 from variegate.errors import shown
+from variegate.formats.objects.targets import check_beside, check_entries
 from variegate.integrations.one_sample import augment_inputs, is_image, is_sample, to_array
 from variegate.program import rng
 from variegate.targets.settings import Targets

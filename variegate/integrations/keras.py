@@ -13,9 +13,9 @@ import numpy.typing as npt
 import torch
 
 from variegate.checks import integer, spelt
-from variegate.data.loader import Batch, Loader
-from variegate.data.loader.batch import tensors_of
-from variegate.data.sources.base import Source
+from variegate.formats.base import Source
+from variegate.loader import Batch, Loader
+from variegate.loader.batch import tensors_of
 from variegate.threads import Lookahead, Threads, at_fork
 
 _LAYOUTS = {"channels_last": "NHWC", "channels_first": "NCHW"}

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from variegate.augmenter import Augmenter
-from variegate.data.decode import check_side, read_image
-from variegate.data.sources.objects.sample import image_of
+from variegate.augmenter.augmenter import Augmenter
+from variegate.decode import check_side, read_image
 from variegate.errors import shown
+from variegate.formats.objects.sample import image_of
 from variegate.targets.samples import image_like
 from variegate.targets.settings import Targets
 from variegate.targets.wrapping import is_tv_tensor

@@ -14,16 +14,16 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.augmenter import Augmenter
-from variegate.backends.runner import Dtype, Geometry, Layout
+from variegate.augmenter.augmenter import Augmenter
 from variegate.checks import integer, one_of, spelt
-from variegate.data.sources.objects.targets import check_entries
 from variegate.errors import DecodeError
+from variegate.executors.runners.runner import Dtype, Geometry, Layout
+from variegate.formats.objects.targets import check_entries
 from variegate.integrations.image_rows import ACCEPTED_IDS, ImageRows, Pixels, id_of, ids_of
 from variegate.integrations.ray_batches import ArrayBatch, ImageFiles, TableBatch, open_batch
+from variegate.ops.base import refuse_views
+from variegate.ops.cond import KNOWN, Cond
 from variegate.transforms import Transform
-from variegate.transforms.base import refuse_views
-from variegate.transforms.cond import KNOWN, Cond
 
 __all__ = ["MapBatches", "id_of"]
 

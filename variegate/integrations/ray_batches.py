@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from variegate.checks import one_of
 from variegate.integrations.image_rows import Pixels
-from variegate.sinks.encode import FORMATS, check_format, encode_image
-from variegate.sinks.naming import output_path
+from variegate.jobs.output.encode import FORMATS, check_format, encode_image
+from variegate.jobs.output.naming import output_path
 
 # Hugging Face's struct for the file of an image.
 _FILES = pa.struct([("bytes", pa.binary()), ("path", pa.string())])

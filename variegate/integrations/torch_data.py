@@ -10,16 +10,16 @@ from typing import Any
 import torch
 from torch.utils.data import get_worker_info
 
-from variegate.augmenter import Augmenter
-from variegate.backends.runner import Dtype, Geometry, Layout
+from variegate.augmenter.augmenter import Augmenter
 from variegate.checks import renamed, spelt
 from variegate.errors import shown
+from variegate.executors.runners.runner import Dtype, Geometry, Layout
 from variegate.integrations.items import RunningIds, SharedEpoch, stack_labels, take_apart
 from variegate.integrations.one_sample import augment_inputs, is_beside, is_sample, to_array
+from variegate.jobs.warm import make_ready
+from variegate.ops.base import refuse_views
 from variegate.targets.settings import Targets
 from variegate.transforms import Transform
-from variegate.transforms.base import refuse_views
-from variegate.warm import make_ready
 
 
 class _InWorkers:

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from variegate.ops.traced.operators import OPERATORS
+from variegate.ops.traced.values import Definition, is_name
 from variegate.pipelines.refusals import refuse
-from variegate.transforms.pipeline.operators import OPERATORS
-from variegate.transforms.pipeline.values import Definition, is_name
 
 # Of values, and of steps of images: a loop whose end is drawn has none while it is traced.
 LARGEST = 10_000

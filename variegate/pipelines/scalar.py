@@ -7,13 +7,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from variegate.checks import as_number
+from variegate.ops.traced.operators import OPERATORS
+from variegate.ops.traced.telling import told
+from variegate.ops.traced.values import is_name
 from variegate.pipelines.convert import is_converted
 from variegate.pipelines.graph import Graph, current, graph_for
 from variegate.pipelines.refusals import refuse, users_frame
 from variegate.pipelines.symbols import FOLDED, OF_BITS, UFUNCS
-from variegate.transforms.pipeline.operators import OPERATORS
-from variegate.transforms.pipeline.telling import told
-from variegate.transforms.pipeline.values import is_name
 
 _DECIDED = "`if`, `and`, `or`, `not`, comparisons and arithmetic in the traced function and in functions that it calls"
 

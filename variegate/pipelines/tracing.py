@@ -9,6 +9,9 @@ from typing import Any, overload
 
 from variegate.checks import as_number
 from variegate.errors import shown
+from variegate.ops.base import set_field
+from variegate.ops.output import Identity
+from variegate.ops.traced import TracedPipeline
 from variegate.pipelines.calling import call
 from variegate.pipelines.convert import convert
 from variegate.pipelines.graph import Graph, current, tracing
@@ -17,9 +20,6 @@ from variegate.pipelines.merging import Missing
 from variegate.pipelines.refusals import PipelineError, none_swallowed, refuse, shown_place
 from variegate.pipelines.scalar import Scalar
 from variegate.pipelines.tree import TreeBuilder
-from variegate.transforms.base import set_field
-from variegate.transforms.output import Identity
-from variegate.transforms.pipeline import TracedPipeline
 
 _PARAMETERS = "an image first, then values given with the batch, then constants, which have a default"
 _PLAIN = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.KEYWORD_ONLY)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from variegate.errors import shown
+from variegate.ops.arguments import ArgumentError
+from variegate.ops.base import Transform
+from variegate.ops.compose import Compose
+from variegate.ops.cond import Cond
+from variegate.ops.output import Identity
+from variegate.ops.traced import Function, Measure
 from variegate.pipelines.graph import Graph
 from variegate.pipelines.image import Fork, TracedImage
 from variegate.pipelines.refusals import refuse
 from variegate.pipelines.scalar import Scalar, negated
-from variegate.transforms.arguments import ArgumentError
-from variegate.transforms.base import Transform
-from variegate.transforms.compose import Compose
-from variegate.transforms.cond import Cond
-from variegate.transforms.output import Identity
-from variegate.transforms.pipeline import Function, Measure
 
 Known = dict[str, bool]
 Steps = list[Transform]

@@ -1,6 +1,7 @@
 """Policies: which operations, chosen how. Each is a transform; the published tables are data."""
 
 import variegate.transforms  # noqa: F401  first, since it shows policies too: whichever is asked for, both are there
+from variegate.ops.description import from_dict
 from variegate.policies.augmentation import Augmentation
 from variegate.policies.augmix import AugMix
 from variegate.policies.autoaugment import AutoAugment
@@ -12,7 +13,6 @@ from variegate.policies.timm import TimmRandAugment
 from variegate.policies.timm_augmix import TimmAugMix
 from variegate.policies.uniform import RandAugment, ThreeAugment, TrivialAugmentWide
 from variegate.policies.views import MultiView
-from variegate.transforms.description import from_dict
 
 __all__ = ["PBA", "AdaptiveRandAugment", "AugMix", "Augmentation", "AutoAugment", "MultiView", "RandAugment"]
 __all__ += ["Schedule", "Segment", "ThreeAugment", "TimmAugMix", "TimmRandAugment", "TrivialAugmentWide"]

@@ -12,22 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.checks import Refusal, integer, meant, pair, refused
+from variegate.ops.arguments import BLACK, FLAG, MAX_BINS, MAX_ENTRIES, ArgumentError, Fill, InterpolationName, checks
+from variegate.ops.base import Transform, set_field
 from variegate.policies.emissions import EMISSIONS, Emission, emission_of, kernel_for, takes_magnitude
 from variegate.policies.spaces import Space, space
 from variegate.policies.table import Entry, OperationTable, Policy
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once
-from variegate.transforms.arguments import (
-    BLACK,
-    FLAG,
-    MAX_BINS,
-    MAX_ENTRIES,
-    ArgumentError,
-    Fill,
-    InterpolationName,
-    checks,
-)
-from variegate.transforms.base import Transform, set_field
 
 Mapping = Literal["identity", "one_plus", "truncate", "round"]
 MAPPINGS: dict[Mapping, Callable[[Any], Any]] = {

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.checks import integer, number
+from variegate.ops.arguments import FLAG, MAX_STEPS, Fill, InterpolationName, checks
 from variegate.policies.augmentation import entries_of
 from variegate.policies.mixture import WIDEST, ChainMixture
 from variegate.policies.spaces import space
@@ -16,7 +17,6 @@ from variegate.policies.table import OperationTable
 from variegate.program import rng
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once
-from variegate.transforms.arguments import FLAG, MAX_STEPS, Fill, InterpolationName, checks
 
 # The enhancements overlap with ImageNet-C's corruptions; the paper leaves them out.
 _ONLY_WITH_ALL = ("Brightness", "Color", "Contrast", "Sharpness")

@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.checks import integer, meant, number, one_of
+from variegate.ops.arguments import MAX_ENTRIES, MAX_STEPS, ArgumentError, Fill, checks
+from variegate.ops.base import set_field
 from variegate.policies.augmentation import Augmentation, entry_of
 from variegate.policies.noise import (
     AnyInterpolation,
@@ -26,8 +28,6 @@ from variegate.policies.table import Entry, Index, OperationTable, Policy
 from variegate.program.one_image import OneImage
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once
-from variegate.transforms.arguments import MAX_ENTRIES, MAX_STEPS, ArgumentError, Fill, checks
-from variegate.transforms.base import set_field
 
 Step = tuple[str | Augmentation, float, int | None]
 SubPolicy = tuple[Step, ...]

@@ -9,13 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from variegate.program.ops import SPECS, Kind, Op
-from variegate.program.sampling import Floats, Rows, Sampling
-from variegate.transforms.arguments import (
-    Colour,
-)
-from variegate.transforms.base import Transform
-from variegate.transforms.color import (
+from variegate.ops.arguments import Colour
+from variegate.ops.base import Transform
+from variegate.ops.color import (
     AutoContrast,
     Brightness,
     Color,
@@ -28,10 +24,12 @@ from variegate.transforms.color import (
     Solarize,
     SolarizeAdd,
 )
-from variegate.transforms.filters import JPEG, Sharpness
-from variegate.transforms.geometry import Rotate, ShearX, ShearY, TranslateX, TranslateY
-from variegate.transforms.magnitude import MagnitudeOp
-from variegate.transforms.output import Grayscale
+from variegate.ops.filters import JPEG, Sharpness
+from variegate.ops.geometry import Rotate, ShearX, ShearY, TranslateX, TranslateY
+from variegate.ops.magnitude import MagnitudeOp
+from variegate.ops.output import Grayscale
+from variegate.program.ops import SPECS, Kind, Op
+from variegate.program.sampling import Floats, Rows, Sampling
 
 Emitter = Callable[[Sampling, Rows, Floats, int, Colour], None]
 

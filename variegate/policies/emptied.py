@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from variegate.ops.erase import emit_rectangles
 from variegate.policies.table import Index, OperationTable
 from variegate.program import rng
 from variegate.program.coordinate_tables import ONE
@@ -23,7 +24,6 @@ from variegate.program.lowering.maps import geometry_to_maps
 from variegate.program.ops import Op
 from variegate.program.program import Output
 from variegate.program.sampling import Floats, Rows, Sampling
-from variegate.transforms.erase import emit_rectangles
 
 
 class Emptiness(IntEnum):

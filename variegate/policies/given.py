@@ -10,23 +10,15 @@ from typing import Any
 import numpy as np
 
 from variegate.checks import integer
+from variegate.ops.arguments import MAX_BINS, MAX_STEPS, ArgumentError, Fill, InterpolationName, checks, optional
+from variegate.ops.base import Transform, set_field
+from variegate.ops.container import Said
 from variegate.policies.augmentation import check_operations
 from variegate.policies.table import Index, OperationTable, Policy
 from variegate.policies.uniform import SPACE, RandAugment, SpaceName, table_of_space
 from variegate.program.one_image import ROW, OneImage
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once
-from variegate.transforms.arguments import (
-    MAX_BINS,
-    MAX_STEPS,
-    ArgumentError,
-    Fill,
-    InterpolationName,
-    checks,
-    optional,
-)
-from variegate.transforms.base import Transform, set_field
-from variegate.transforms.container import Said
 
 # Of the values that are given with a batch.
 MAGNITUDE = "magnitude"

@@ -13,10 +13,13 @@ import yaml
 
 from variegate.checks import meant, spelt
 from variegate.errors import PolicyError, shown
-from variegate.outside.addresses import speakable
-from variegate.outside.durable import write_atomically
-from variegate.outside.files import NotRegularError, TooLargeError, read_regular
-from variegate.outside.yaml_text import MAX_LEVELS, read_yaml
+from variegate.io.addresses import speakable
+from variegate.io.durable import write_atomically
+from variegate.io.files import NotRegularError, TooLargeError, read_regular
+from variegate.io.yaml_text import MAX_LEVELS, read_yaml
+from variegate.ops.arguments import ArgumentError
+from variegate.ops.base import Transform
+from variegate.ops.description import check_keys, check_tree, from_dict
 from variegate.policies.augmix import AugMix
 from variegate.policies.autoaugment import PUBLISHED, AutoAugment
 from variegate.policies.pba import PBA
@@ -24,9 +27,6 @@ from variegate.policies.presets import PRESETS
 from variegate.policies.schedule import FORMAT, PUBLISHED_SCHEDULES, Schedule, schedule_from_dict
 from variegate.policies.timm_strings import EXAMPLES, is_timm, parse_timm
 from variegate.policies.uniform import RandAugment, ThreeAugment, TrivialAugmentWide
-from variegate.transforms.arguments import ArgumentError
-from variegate.transforms.base import Transform
-from variegate.transforms.description import check_keys, check_tree, from_dict
 
 SUFFIXES = (".json", ".yaml", ".yml")
 # A schedule of 500 epochs is a megabyte of JSON. YAML is read some hundred times slower.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from variegate.ops.arguments import MAX_STEPS, ArgumentError
+from variegate.ops.base import set_field
 from variegate.policies.table import Policy
 from variegate.program import rng
 from variegate.program.sampling import Floats, Rows, Sampling
-from variegate.transforms.arguments import MAX_STEPS, ArgumentError
-from variegate.transforms.base import set_field
 
 # A chain without a depth of its own has one to so many operations, uniformly.
 DEEPEST = 3

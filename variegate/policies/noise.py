@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.checks import Refusal, number, one_of, refused
+from variegate.ops.arguments import INTERPOLATIONS, InterpolationName
 from variegate.program import rng
 from variegate.program.ops import Interpolation
 from variegate.program.sampling import Floats
-from variegate.transforms.arguments import INTERPOLATIONS, InterpolationName
 
 AnyInterpolation = InterpolationName | Literal["random"]
 

@@ -11,6 +11,8 @@ import numpy as np
 
 from variegate.checks import one_of
 from variegate.errors import PolicyError
+from variegate.ops.arguments import BLACK, ArgumentError, Fill, InterpolationName, checks
+from variegate.ops.base import set_field
 from variegate.policies.augmentation import entries_of
 from variegate.policies.emptied import KINDS, PairStep, ReferencePairs
 from variegate.policies.schedule import PUBLISHED_SCHEDULES, Schedule, published_schedule, schedule_from_dict
@@ -19,8 +21,6 @@ from variegate.policies.table import Index, OperationTable, Policy
 from variegate.program import rng
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once
-from variegate.transforms.arguments import BLACK, ArgumentError, Fill, InterpolationName, checks
-from variegate.transforms.base import set_field
 
 # How many operations an image gets at most: 0, 1 or 2 (the reference also lists 3, with probability 0).
 COUNT_PROBABILITIES = (0.2, 0.3, 0.5)

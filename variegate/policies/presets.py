@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from variegate.ops.base import Transform
+from variegate.ops.compose import Compose, RandomApply
+from variegate.ops.crop import RandomHorizontalFlip
+from variegate.ops.filters import GaussianBlur
+from variegate.ops.jitter import ColorJitter, RandomGrayscale, RandomSolarize
+from variegate.ops.output import Normalize, ToDtype
+from variegate.ops.resize import RandomResizedCrop
 from variegate.policies.views import MultiView
-from variegate.transforms.base import Transform
-from variegate.transforms.compose import Compose, RandomApply
-from variegate.transforms.crop import RandomHorizontalFlip
-from variegate.transforms.filters import GaussianBlur
-from variegate.transforms.jitter import ColorJitter, RandomGrayscale, RandomSolarize
-from variegate.transforms.output import Normalize, ToDtype
-from variegate.transforms.resize import RandomResizedCrop
 
 _SIGMA = (0.1, 2.0)
 _KERNEL, _WHOLE_KERNEL = 23, 17  # a tenth of 224; four deviations of 2 to each side

@@ -9,6 +9,8 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from variegate.ops.arguments import Colour, Fill, InterpolationName, check_colour, check_interpolation, checks, optional
+from variegate.ops.base import Transform
 from variegate.policies.emissions import Emission
 from variegate.policies.linspace import elements, one_element
 from variegate.policies.spaces import Rule
@@ -16,16 +18,6 @@ from variegate.program.one_image import ROW, OneImage
 from variegate.program.ops import Interpolation, Op
 from variegate.program.sampling import CHOICE, Floats, Rows, Sampling
 from variegate.threads import computed_once
-from variegate.transforms.arguments import (
-    Colour,
-    Fill,
-    InterpolationName,
-    check_colour,
-    check_interpolation,
-    checks,
-    optional,
-)
-from variegate.transforms.base import Transform
 
 Index = npt.NDArray[np.intp]
 

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from variegate.checks import integer, number, one_of
+from variegate.ops.arguments import FLAG, MAX_STEPS, PROBABILITY, ArgumentError, Fill, checks
+from variegate.ops.base import set_field
 from variegate.policies.augmentation import entries_of
 from variegate.policies.noise import (
     AnyInterpolation,
@@ -24,8 +26,6 @@ from variegate.policies.table import Index, OperationTable, Policy
 from variegate.program import rng
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once
-from variegate.transforms.arguments import FLAG, MAX_STEPS, PROBABILITY, ArgumentError, Fill, checks
-from variegate.transforms.base import set_field
 
 # timm's own boundary: a standard deviation above it means "uniform from 0 to the magnitude".
 UNIFORM_ABOVE = 100.0

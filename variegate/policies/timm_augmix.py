@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.checks import integer, number
+from variegate.ops.arguments import MAX_STEPS, Fill, checks
 from variegate.policies.augmentation import entries_of
 from variegate.policies.mixture import WIDEST, ChainMixture
 from variegate.policies.noise import (
@@ -24,7 +25,6 @@ from variegate.policies.table import OperationTable
 from variegate.program import rng
 from variegate.program.sampling import Rows, Sampling
 from variegate.threads import computed_once
-from variegate.transforms.arguments import MAX_STEPS, Fill, checks
 
 # timm's thirteen: those of the paper and the enhancements, in the set that grows stronger with the magnitude.
 _NAMES = (

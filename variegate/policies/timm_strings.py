@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from variegate.errors import PolicyError
+from variegate.ops.base import Transform
 from variegate.policies.autoaugment import AutoAugment
 from variegate.policies.timm import TimmRandAugment, operation_sets
 from variegate.policies.timm_augmix import TimmAugMix
 from variegate.policies.uniform import ThreeAugment
-from variegate.transforms.base import Transform
 
 _Keys = dict[str, tuple[str, type]]
 # timm's AutoAugment policies: the published table and the space that make them. "v0" alone is TensorFlow's.

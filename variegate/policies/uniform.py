@@ -10,6 +10,10 @@ from typing import Any, Literal
 import numpy as np
 
 from variegate.checks import integer, one_of
+from variegate.ops.arguments import MAX_BINS, MAX_STEPS, ArgumentError, Fill, InterpolationName, checks, optional
+from variegate.ops.base import Transform, set_field
+from variegate.ops.color import Solarize
+from variegate.ops.magnitude import between, limits, span
 from variegate.policies.augmentation import check_operations, entries_of
 from variegate.policies.emissions import emit_blur
 from variegate.policies.spaces import space
@@ -18,18 +22,6 @@ from variegate.program.one_image import OneImage
 from variegate.program.ops import Op
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once
-from variegate.transforms.arguments import (
-    MAX_BINS,
-    MAX_STEPS,
-    ArgumentError,
-    Fill,
-    InterpolationName,
-    checks,
-    optional,
-)
-from variegate.transforms.base import Transform, set_field
-from variegate.transforms.color import Solarize
-from variegate.transforms.magnitude import between, limits, span
 
 # Of both policies. In "dali" translations end at so many pixels, in "dali-relative" at a share of the image's size.
 SPACES = ("torchvision", "dali", "dali-relative")

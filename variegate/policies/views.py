@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.checks import as_integer, as_numbers
+from variegate.ops.arguments import ArgumentError
+from variegate.ops.base import Transform, set_field
+from variegate.ops.container import Said, adopt
 from variegate.program.one_image import OneImage
 from variegate.program.program import Output
 from variegate.program.sampling import Rows, Sampling
-from variegate.transforms.arguments import ArgumentError
-from variegate.transforms.base import Transform, set_field
-from variegate.transforms.container import Said, adopt
 
 # Of one image. Multi-crop has about ten.
 _MAX_VIEWS = 256

@@ -37,7 +37,7 @@ class Output:
     std: tuple[float, ...] | None = None
     dtype: str = "float32"
     layout: str = "NCHW"
-    # What is done to results after the last pass, outside of it: see ``transforms/finish.py``.
+    # What is done to results after the last pass, outside of it: see ``ops/finish.py``.
     steps: tuple[Any, ...] = ()
 
     @property

@@ -171,7 +171,7 @@ class Sampling(TableBuilder):
         self.length[rows] = at + 1
 
     def widen(self, rows: Rows, title: str) -> None:
-        """Take gray images among ``rows`` for ones of three equal channels, from the start (``backends/widening.py``).
+        """Take gray images among ``rows`` for ones of three equal channels from the start (``runners/widening.py``).
 
         Raises ValueError for ``title``, which asks for it, where something before it would make channels differ.
         """

@@ -4,23 +4,13 @@ Policies choose among operations and stand above them; they are found here as we
 """
 
 from variegate.checks import spelt
-from variegate.policies.augmentation import Augmentation
-from variegate.policies.augmix import AugMix
-from variegate.policies.autoaugment import AutoAugment
-from variegate.policies.given import AdaptiveRandAugment
-from variegate.policies.pba import PBA
-from variegate.policies.schedule import Schedule
-from variegate.policies.timm import TimmRandAugment
-from variegate.policies.timm_augmix import TimmAugMix
-from variegate.policies.uniform import RandAugment, ThreeAugment, TrivialAugmentWide
-from variegate.policies.views import MultiView
-from variegate.transforms.arguments import ArgumentError, AutoAugmentPolicy, InterpolationMode
-from variegate.transforms.base import Transform
-from variegate.transforms.bends import OpticalDistortion, ThinPlateSpline
-from variegate.transforms.box_crops import RandomAtLeastOneBoxCrop, RandomBoxSafeCrop, RandomResizedBoxSafeCrop
-from variegate.transforms.boxes import ClampBoundingBoxes, SanitizeBoundingBoxes
-from variegate.transforms.channels import ChannelDropout, ColorTemperature
-from variegate.transforms.color import (
+from variegate.ops.arguments import ArgumentError, AutoAugmentPolicy, InterpolationMode
+from variegate.ops.base import Transform
+from variegate.ops.bends import OpticalDistortion, ThinPlateSpline
+from variegate.ops.box_crops import RandomAtLeastOneBoxCrop, RandomBoxSafeCrop, RandomResizedBoxSafeCrop
+from variegate.ops.boxes import ClampBoundingBoxes, SanitizeBoundingBoxes
+from variegate.ops.channels import ChannelDropout, ColorTemperature
+from variegate.ops.color import (
     CLAHE,
     AutoContrast,
     Brightness,
@@ -36,9 +26,9 @@ from variegate.transforms.color import (
     Solarize,
     SolarizeAdd,
 )
-from variegate.transforms.compose import Compose, OneOf, RandomApply, RandomChoice, RandomOrder, SomeOf
-from variegate.transforms.cond import Cond
-from variegate.transforms.crop import (
+from variegate.ops.compose import Compose, OneOf, RandomApply, RandomChoice, RandomOrder, SomeOf
+from variegate.ops.cond import Cond
+from variegate.ops.crop import (
     AlternatingHorizontalFlip,
     CenterCrop,
     Pad,
@@ -47,15 +37,11 @@ from variegate.transforms.crop import (
     RandomRotate90,
     RandomVerticalFlip,
 )
-from variegate.transforms.custom import CustomOp, Magnitude
-from variegate.transforms.deform import (
-    ElasticTransform,
-    GridDistortion,
-    OpticalFlowWarp,
-)
-from variegate.transforms.description import from_dict
-from variegate.transforms.erase import CoarseDropout, Cutout, GridMask, RandomErasing
-from variegate.transforms.filters import (
+from variegate.ops.custom import CustomOp, Magnitude
+from variegate.ops.deform import ElasticTransform, GridDistortion, OpticalFlowWarp
+from variegate.ops.description import from_dict
+from variegate.ops.erase import CoarseDropout, Cutout, GridMask, RandomErasing
+from variegate.ops.filters import (
     JPEG,
     GaussianBlur,
     GaussianNoise,
@@ -66,11 +52,11 @@ from variegate.transforms.filters import (
     Sharpness,
     ShotNoise,
 )
-from variegate.transforms.finish import FiveCrop, Lambda, TenCrop
-from variegate.transforms.fitting import Downscale, LetterBox, LongestMaxSize, SmallestMaxSize
-from variegate.transforms.geometry import Rotate, ShearX, ShearY, Stretch, TranslateX, TranslateY
-from variegate.transforms.iou_crop import RandomIoUCrop
-from variegate.transforms.jitter import (
+from variegate.ops.finish import FiveCrop, Lambda, TenCrop
+from variegate.ops.fitting import Downscale, LetterBox, LongestMaxSize, SmallestMaxSize
+from variegate.ops.geometry import Rotate, ShearX, ShearY, Stretch, TranslateX, TranslateY
+from variegate.ops.iou_crop import RandomIoUCrop
+from variegate.ops.jitter import (
     ColorJitter,
     RandomAdjustSharpness,
     RandomAutocontrast,
@@ -82,10 +68,10 @@ from variegate.transforms.jitter import (
     RandomPosterize,
     RandomSolarize,
 )
-from variegate.transforms.kernels import Convolve, Edges, Emboss, UnsharpMask
-from variegate.transforms.mix import CutMix, MixUp, Mosaic, ResizeMix
-from variegate.transforms.occlusion import OcclusionDiffusion
-from variegate.transforms.output import (
+from variegate.ops.kernels import Convolve, Edges, Emboss, UnsharpMask
+from variegate.ops.mix import CutMix, MixUp, Mosaic, ResizeMix
+from variegate.ops.occlusion import OcclusionDiffusion
+from variegate.ops.output import (
     ConvertImageDtype,
     Grayscale,
     Identity,
@@ -96,11 +82,21 @@ from variegate.transforms.output import (
     ToPureTensor,
     ToTensor,
 )
-from variegate.transforms.pipeline import Function, Measure, TracedPipeline
-from variegate.transforms.random_geometry import RandomAffine, RandomPerspective, RandomRotation
-from variegate.transforms.resize import RandomResizedCrop, Resize
-from variegate.transforms.sizes import RandomResize, RandomShortestSize, RandomZoomOut, ScaleJitter
-from variegate.transforms.symmetries import D4, Transpose
+from variegate.ops.random_geometry import RandomAffine, RandomPerspective, RandomRotation
+from variegate.ops.resize import RandomResizedCrop, Resize
+from variegate.ops.sizes import RandomResize, RandomShortestSize, RandomZoomOut, ScaleJitter
+from variegate.ops.symmetries import D4, Transpose
+from variegate.ops.traced import Function, Measure, TracedPipeline
+from variegate.policies.augmentation import Augmentation
+from variegate.policies.augmix import AugMix
+from variegate.policies.autoaugment import AutoAugment
+from variegate.policies.given import AdaptiveRandAugment
+from variegate.policies.pba import PBA
+from variegate.policies.schedule import Schedule
+from variegate.policies.timm import TimmRandAugment
+from variegate.policies.timm_augmix import TimmAugMix
+from variegate.policies.uniform import RandAugment, ThreeAugment, TrivialAugmentWide
+from variegate.policies.views import MultiView
 
 __all__ = ["ArgumentError", "AutoAugmentPolicy", "CustomOp", "InterpolationMode", "Magnitude", "Transform", "from_dict"]
 __all__ += ["Compose", "Cond", "OneOf", "RandomApply", "RandomChoice", "RandomOrder", "SomeOf"]

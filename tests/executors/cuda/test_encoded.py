@@ -15,16 +15,16 @@ import simplejpeg
 import torch
 from PIL import Image
 
-from tests.data.loader.samples import MemorySource
 from tests.executors.poison import poisoned_executor
 from tests.images import photo
+from tests.loader.samples import MemorySource
 from variegate import Augmenter, Loader
 from variegate import transforms as T
-from variegate.backends.cuda import CudaRunner
-from variegate.backends.encoded_batch import EncodedBatch
-from variegate.data.decode import read_header, read_image
-from variegate.data.decode.gpu import Box
+from variegate.decode import read_header, read_image
+from variegate.decode.gpu import Box
 from variegate.errors import DecodeError
+from variegate.executors.runners.cuda import CudaRunner
+from variegate.executors.runners.encoded_batch import EncodedBatch
 
 # One tile each: the interpreter takes as long for small ones.
 EXECUTOR = poisoned_executor("cpu", (64, 64))

@@ -11,12 +11,12 @@ import pytest
 import torch
 from PIL import Image
 
-from tests.data.loader.samples import MemorySource
 from tests.images import PHOTOS, photo
+from tests.loader.samples import MemorySource
 from variegate import Augmenter, Loader
 from variegate import transforms as T
-from variegate.data.decode import read_image
-from variegate.data.decode.gpu import GpuJpegDecoder, decoder_of, is_installed
+from variegate.decode import read_image
+from variegate.decode.gpu import GpuJpegDecoder, decoder_of, is_installed
 from variegate.errors import DecodeError
 
 pytestmark = [

@@ -16,14 +16,14 @@ from tests.executors.poison import poisoned_executor
 from tests.images import gray, photo
 from variegate import Augmenter, RaggedBatch
 from variegate import transforms as T
-from variegate.backends.cuda import CudaRunner
-from variegate.backends.encoded_batch import EncodedBatch
-from variegate.backends.images import as_tensor, check_tensor, check_tensors
 from variegate.executors.cuda.kernels.noise import words
 from variegate.executors.cuda.launch import triton_functions
+from variegate.executors.runners.cuda import CudaRunner
+from variegate.executors.runners.encoded_batch import EncodedBatch
+from variegate.executors.runners.images import as_tensor, check_tensor, check_tensors
+from variegate.jobs.output.encode import encode_image
 from variegate.program.custom import PointFunction
 from variegate.program.rng import philox4x32
-from variegate.sinks.encode import encode_image
 from variegate.transforms import Transform
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "on_a_gpu.py"

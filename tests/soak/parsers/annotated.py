@@ -13,10 +13,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.data.sources.annotated.made import coco_entries, put_coco, put_voc, put_yolo
+from tests.formats.annotated.made import coco_entries, put_coco, put_voc, put_yolo
 from tests.soak.mutating import Parser, changed, kept_folder, mutated, mutated_json
-from variegate.data.sources.annotated import coco_json
-from variegate.data.sources.opening import open_source
+from variegate.formats.annotated import coco_json
+from variegate.formats.opening import open_source
 
 
 @cache

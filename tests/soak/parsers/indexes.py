@@ -8,12 +8,12 @@ from random import Random
 
 import numpy as np
 
-from tests.data.jpegs import MUTATIONS, jpeg, mutate, place_of, split
+from tests.decode.jpegs import MUTATIONS, jpeg, mutate, place_of, split
 from tests.soak.mutating import NUMBERS, Parser, mutated
-from variegate.data.decode.entropy.cut import Known, key_of_file, pack_file
-from variegate.data.decode.entropy.index import EntropyIndex
-from variegate.data.decode.entropy.kept import known_of, pieces_of
-from variegate.data.decode.scan import scan_headers
+from variegate.decode.entropy.cut import Known, key_of_file, pack_file
+from variegate.decode.entropy.index import EntropyIndex
+from variegate.decode.entropy.kept import known_of, pieces_of
+from variegate.decode.scan import scan_headers
 
 _HEAD, _CHECKED = 14, 10
 _WORDS = (1 << 64) - 1

@@ -18,20 +18,20 @@ import pyarrow.parquet as pq
 import yaml
 
 import variegate as vg
-from tests.engine.expansion.samples import expansion, lay_photos, threads
 from tests.images import photo
+from tests.jobs.augment.samples import expansion, lay_photos, threads
+from tests.ops.examples import EXAMPLES, MIXERS, POLICIES
 from tests.soak.mutating import NUMBERS, Parser, changed, kept_folder, mutated, mutated_json
-from tests.transforms.examples import EXAMPLES, MIXERS, POLICIES
-from variegate.data.loader import disk_cache
-from variegate.data.sources.base import SourceError
-from variegate.data.sources.packed import PixelSums, parse_statistics, statistics_bytes
-from variegate.engine.arguments import build_transform
-from variegate.engine.expansion.replay import replay
+from variegate.formats.base import SourceError
+from variegate.formats.packed import PixelSums, parse_statistics, statistics_bytes
+from variegate.io.storage import open_storage
+from variegate.jobs.arguments import build_transform
+from variegate.jobs.augment.replay import replay
+from variegate.jobs.output.journal_lines import record
+from variegate.jobs.output.manifest import read_manifest, write_checksum
+from variegate.jobs.output.verify import verify
+from variegate.loader import disk_cache
 from variegate.policies.load import scaled_policy
-from variegate.sinks.journal_lines import record
-from variegate.sinks.manifest import read_manifest, write_checksum
-from variegate.sinks.storage import open_storage
-from variegate.sinks.verify import verify
 
 _RECORD = disk_cache._RECORD
 

@@ -9,8 +9,8 @@ from random import Random
 import numpy as np
 
 from tests.soak.mutating import NUMBERS, Parser, mutated, mutated_json
-from variegate.data.sources.opening import open_source
-from variegate.data.sources.raw.layout import FIRST_LINE, PLACES, index_bytes, padding, tail_bytes
+from variegate.formats.opening import open_source
+from variegate.formats.raw.layout import FIRST_LINE, PLACES, index_bytes, padding, tail_bytes
 
 
 def _make(random: Random, folder: Path) -> Path:

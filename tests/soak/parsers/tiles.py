@@ -16,11 +16,11 @@ import tifffile
 from tests.images import photo
 from tests.soak.mutating import NUMBERS, Parser, mutated, mutated_json
 from variegate import transforms as T
-from variegate.engine.engine import Engine
-from variegate.engine.mapping import MapSpec
-from variegate.engine.tiling.reading import file_of
-from variegate.engine.tiling.run import ImageRun
 from variegate.executors.cpu.tiled.chain import TiledImage
+from variegate.jobs.engine import Engine
+from variegate.jobs.mapping import MapSpec
+from variegate.jobs.tiles.reading import file_of
+from variegate.jobs.tiles.run import ImageRun
 
 _KINDS = ("tiles", "zlib", "strips")
 

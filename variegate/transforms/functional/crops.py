@@ -10,21 +10,11 @@ import numpy as np
 
 from variegate import transforms as T
 from variegate.checks import as_numbers, integer
+from variegate.ops.arguments import BLACK, FLAG, MAX_LENGTH, Edges, Fill, FilterName, PaddingMode, Size, check_size
+from variegate.ops.crop import emit_crop_one
+from variegate.ops.resize import EDGES, emit_resized_crop_one, resized_size
 from variegate.program.ops import Op
-from variegate.transforms.arguments import (
-    BLACK,
-    FLAG,
-    MAX_LENGTH,
-    Edges,
-    Fill,
-    FilterName,
-    PaddingMode,
-    Size,
-    check_size,
-)
-from variegate.transforms.crop import emit_crop_one
 from variegate.transforms.functional.single import Img, Single, declared, refused, run, shape_of
-from variegate.transforms.resize import EDGES, emit_resized_crop_one, resized_size
 
 
 def pad(

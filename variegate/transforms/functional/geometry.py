@@ -17,18 +17,13 @@ import numpy as np
 
 from variegate import transforms as T
 from variegate.checks import as_number, as_numbers, number, pair
+from variegate.ops.arguments import CENTER, LARGEST, Fill, InterpolationName
+from variegate.ops.flow import flow_of
+from variegate.ops.magnitude import MagnitudeOp
+from variegate.ops.matrices import inverse_affine_one, perspective_coefficients_one, rotated_size
+from variegate.ops.stand_in import StandIn
 from variegate.program.ops import Op
-from variegate.transforms.arguments import (
-    CENTER,
-    LARGEST,
-    Fill,
-    InterpolationName,
-)
-from variegate.transforms.flow import flow_of
 from variegate.transforms.functional.single import Img, Single, refused, run, run_map, shape_of
-from variegate.transforms.magnitude import MagnitudeOp
-from variegate.transforms.matrices import inverse_affine_one, perspective_coefficients_one, rotated_size
-from variegate.transforms.stand_in import StandIn
 
 
 def horizontal_flip(img: Img, device: str = "cpu") -> Img:

@@ -16,12 +16,12 @@ import numpy.typing as npt
 
 from variegate import transforms as T
 from variegate.checks import as_integer, as_number, as_numbers, integer, number
+from variegate.ops.arguments import LARGEST, MAX_LENGTH, check_colour
+from variegate.ops.filters import clipped, kernel_sizes, line_lengths
+from variegate.ops.output import one_or_three
 from variegate.program.ops import MEDIAN_SIZES, Op
 from variegate.program.program import Output
-from variegate.transforms.arguments import LARGEST, MAX_LENGTH, check_colour
-from variegate.transforms.filters import clipped, kernel_sizes, line_lengths
 from variegate.transforms.functional.single import Img, Single, like, refused, run, run_at, shape_of
-from variegate.transforms.output import one_or_three
 
 
 def adjust_brightness(img: Img, brightness_factor: float, device: str = "cpu") -> Img:

@@ -10,12 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
-from variegate.backends.devices import compiled_for_one, get_executor
-from variegate.program.one_image import OneImage
-from variegate.program.ops import Op
-from variegate.program.program import MAX_SIDE, Output
-from variegate.program.rng import stream_of
-from variegate.transforms.arguments import (
+from variegate.executors.runners.devices import compiled_for_one, get_executor
+from variegate.ops.arguments import (
     ArgumentError,
     Fill,
     FilterName,
@@ -23,9 +19,13 @@ from variegate.transforms.arguments import (
     check_colour,
     check_interpolation,
 )
-from variegate.transforms.base import Transform
-from variegate.transforms.magnitude import INTERPOLATION_FLAGS, MagnitudeOp
-from variegate.transforms.stand_in import StandIn
+from variegate.ops.base import Transform
+from variegate.ops.magnitude import INTERPOLATION_FLAGS, MagnitudeOp
+from variegate.ops.stand_in import StandIn
+from variegate.program.one_image import OneImage
+from variegate.program.ops import Op
+from variegate.program.program import MAX_SIDE, Output
+from variegate.program.rng import stream_of
 
 # A uint8 array [H, W, C] with C = 1 or 3, or [H, W]; a torch tensor of these shapes or [C, H, W]; or a PIL image.
 Img = TypeVar("Img", bound=Any)
@@ -79,7 +79,7 @@ def _is_tensor(img: Any) -> bool:
 def pixels_of(img: Any) -> npt.NDArray[np.uint8]:
     """A checked image as a contiguous array [H, W, C]. PIL images of other modes become gray or RGB."""
     if isinstance(img, PIL.Image.Image):
-        from variegate.data.decode import pixels_of_pil
+        from variegate.decode import pixels_of_pil
 
         return pixels_of_pil(img, "img")
     array: npt.NDArray[np.uint8] = img.cpu().numpy() if _is_tensor(img) else np.asarray(img)

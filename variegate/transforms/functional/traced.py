@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from variegate.transforms.base import Traced
+from variegate.ops.base import Traced
 
 
 def traceable(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,0 +1,183 @@
+"""Folders in which something is not as the search left it: one clear line, and nothing in them is touched."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+import torch
+
+from tests.apps.search.runs import contents, small_run
+from variegate.apps.search.local import LocalSearch
+from variegate.formats.base import SourceError
+
+Change = Callable[[Path], object]
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The files of a search after two of three steps."""
+    folder = tmp_path_factory.mktemp("search") / "out"
+    stop = Event()
+    assert LocalSearch(small_run(interval=1, epochs=3), folder, ["cpu"]).run(
+        lambda progress: stop.set() if progress.rows and progress.step == 2 else None, stop
+    ) is None  # fmt: skip
+    return contents(folder)
+
+
+def checkpoint(**change: Any) -> Change:
+    def write(folder: Path) -> None:
+        saved = torch.load(folder / "checkpoint.pt", weights_only=True)
+        torch.save({**saved, **change}, folder / "checkpoint.pt")
+
+    return write
+
+
+def weights(name: str, change: Callable[[torch.Tensor], torch.Tensor]) -> Change:
+    def write(folder: Path) -> None:
+        saved = torch.load(folder / "checkpoint.pt", weights_only=True)
+        for member in saved["members"]:
+            member["model"][name] = change(member["model"][name])
+        torch.save(saved, folder / "checkpoint.pt")
+
+    return write
+
+
+def cut(name: str, keep: float) -> Change:
+    def write(folder: Path) -> None:
+        data = (folder / name).read_bytes()
+        (folder / name).write_bytes(data[: int(len(data) * keep)])
+
+    return write
+
+
+def put(name: str, data: bytes) -> Change:
+    return lambda folder: (folder / name).write_bytes(data)
+
+
+def changed_byte(name: str, place: int) -> Change:
+    def write(folder: Path) -> None:
+        data = bytearray((folder / name).read_bytes())
+        data[place] ^= 0x81
+        (folder / name).write_bytes(data)
+
+    return write
+
+
+def line(number: int, change: Callable[[dict[str, Any]], object]) -> Change:
+    def write(folder: Path) -> None:
+        path = folder / "population.jsonl"
+        lines = path.read_text().splitlines(keepends=True)
+        described = json.loads(lines[number - 1])
+        change(described)
+        lines[number - 1] = json.dumps(described) + "\n"
+        path.write_text("".join(lines))
+
+    return write
+
+
+DAMAGES: dict[str, tuple[Change, str]] = {
+    "an empty checkpoint": (put("checkpoint.pt", b""), r"checkpoint\.pt: is damaged, or no .*remove .*out"),
+    "half a checkpoint": (cut("checkpoint.pt", 0.5), r"checkpoint\.pt: is damaged"),
+    "not the end of a checkpoint": (cut("checkpoint.pt", 0.999), r"checkpoint\.pt: is damaged"),
+    "another file": (put("checkpoint.pt", b"\x80\x02hello" * 1000), r"checkpoint\.pt: is damaged"),
+    "a flipped bit in the weights": (changed_byte("checkpoint.pt", 100_000), r"checkpoint\.pt: is damaged"),
+    "text": (put("checkpoint.pt", b"hello\n"), r"checkpoint\.pt: is damaged"),
+    "another checkpoint": (
+        lambda folder: torch.save([torch.zeros(2)], folder / "checkpoint.pt"),
+        r"checkpoint\.pt: is no checkpoint of a search; restore the file",
+    ),
+    "another search's": (checkpoint(run={"model": "wrn-16-1"}), r"checkpoint\.pt: is the checkpoint of another search"),
+    "too few members": (checkpoint(members=[]), r"checkpoint\.pt: is the checkpoint of another search"),
+    "a step there is not": (checkpoint(step=7), r"checkpoint\.pt: is the checkpoint of another search"),
+    "no weights": (checkpoint(members=[None] * 4), r"checkpoint\.pt: its weights are not those of wrn-10-1"),
+    "other shapes": (weights("head.weight", lambda old: old[:1]), r"checkpoint\.pt: its weights are not those of wrn"),
+    "a log that is behind": (cut("population.jsonl", 0.6), r"population\.jsonl: has 1 steps, but checkpoint\.pt is of"),
+    "no checkpoint": (
+        lambda folder: (folder / "checkpoint.pt").unlink(),
+        r"checkpoint\.pt: is missing, but population\.jsonl has 2 steps; restore the file, or remove",
+    ),
+    "no log": (
+        lambda folder: (folder / "population.jsonl").unlink(),
+        r"population\.jsonl: has 0 steps, but checkpoint\.pt is of step 2; restore the file, or remove .*out to begin",
+    ),
+    "a line that is none": (
+        changed_byte("population.jsonl", 1500),
+        r"population\.jsonl: line \d: got .*; restore the file, or remove",
+    ),
+    "another score": (
+        line(3, lambda row: row.update(score=1.0)),
+        r"population\.jsonl: step 1 does not follow from the steps before it and its scores; restore the file",
+    ),
+    "no score": (
+        lambda folder: [line(n, lambda row: row.update(score=None))(folder) for n in (2, 3, 4, 5)],
+        r"population\.jsonl: step 1 does not follow",
+    ),
+    "a score that is a word": (line(3, lambda row: row.update(score="good")), r"population\.jsonl: line 3: got"),
+    "a policy of another space": (line(3, lambda row: row.update(policy=[1])), r"population\.jsonl: step 1, member 1"),
+    "another log": (line(1, lambda row: row.update(seed=5)), r"population\.jsonl: is the log of a search with other"),
+    "a log without settings": (line(1, lambda row: row.pop("space")), r"population\.jsonl: line 1: accepted"),
+    "settings that are no JSON": (put("search.json", b'{"source'), r"search\.json: is no JSON .*; restore the"),
+    "settings that are binary": (put("search.json", b"\xff\xfe"), r"search\.json: is no JSON"),
+    "settings that are a list": (put("search.json", b"[]"), r"search\.json: has no 'source'; restore the settings"),
+    "settings with gaps": (put("search.json", b'{"source": ""}'), r"search\.json: has no 'fingerprint'"),
+    "no settings": (lambda folder: (folder / "search.json").unlink(), "holds files of something else"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_is_named_and_left_as_it_is(stopped: dict[str, bytes], tmp_path: Path, damage: str) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    for name, data in stopped.items():
+        (folder / name).write_bytes(data)
+    change, said = DAMAGES[damage]
+    change(folder)
+    before = contents(folder)
+    assert before != stopped
+    with pytest.raises(ValueError, match=said):
+        LocalSearch(small_run(interval=1, epochs=3), folder, ["cpu"]).run()
+    assert contents(folder) == before
+
+
+def test_when_the_log_is_whole_the_checkpoint_does_not_matter(stopped: dict[str, bytes], tmp_path: Path) -> None:
+    """What a search leaves that is killed when all but the schedule is written."""
+    folder = tmp_path / "out"
+    run = small_run(interval=1, epochs=3)
+    schedule = LocalSearch(run, folder, ["cpu"]).run()
+    whole = contents(folder)
+    (folder / "checkpoint.pt").write_bytes(stopped["checkpoint.pt"][:1000])
+    (folder / "schedule.json").unlink()
+    assert LocalSearch(run, folder, ["cpu"]).run() == schedule
+    assert contents(folder) == whole
+
+
+def test_a_file_in_place_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("mine")
+    with pytest.raises(SourceError, match=r"out: is a file; accepted: a folder, or a name that is still free"):
+        LocalSearch(small_run(), tmp_path / "out", ["cpu"]).run()
+    assert (tmp_path / "out").read_text() == "mine"
+
+
+def test_one_run_at_a_time(tmp_path: Path) -> None:
+    pytest.importorskip("fcntl")
+    folder = tmp_path / "out"
+    run = small_run(epochs=2)
+    with run.claimed(folder):
+        assert sorted(contents(folder)) == [".search.lock", "images.jsonl", "search.json"]
+        with pytest.raises(SourceError, match=r"out: another run \(process \d+\) is writing there; wait until"):
+            LocalSearch(run, folder, ["cpu"]).run()
+        with pytest.raises(SourceError, match="holds a search with --model"), replace(run, model="x").claimed(folder):
+            pass
+    assert sorted(contents(folder)) == ["images.jsonl", "search.json"]
+    # What a holder that was killed leaves keeps nobody out, also where it came no further.
+    (folder / ".search.lock").write_text("1\n")
+    (folder / "images.jsonl").unlink()
+    (folder / "search.json").rename(folder / ".search.json.tmp")
+    assert LocalSearch(run, folder, ["cpu"]).run() is not None
+    assert sorted(contents(folder)) == ["images.jsonl", "population.jsonl", "schedule.json", "search.json"]

@@ -1,0 +1,152 @@
+"""The search on one machine: repeatable, interruptible, and what it leaves behind."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+import torch
+
+import variegate as vg
+from tests.apps.search.runs import contents, small_run
+from variegate.apps.search import LostPopulationError, SearchSpace, read_log
+from variegate.apps.search.driver import Progress
+from variegate.apps.search.local import LocalSearch
+from variegate.apps.search.members import member_seed, search_devices
+from variegate.apps.search.run import CHECKPOINT_NAMES
+from variegate.apps.train.classifier import Classifier
+from variegate.formats.base import SourceError
+from variegate.threads import default_threads
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("search") / "out"
+    assert LocalSearch(small_run(), folder, ["cpu"]).run() is not None
+    return folder
+
+
+def test_the_schedule_is_one_that_the_loader_takes(reference: Path) -> None:
+    policy: Any = vg.load_policy(reference / "schedule.json")
+    assert policy.schedule.epochs == 6
+    assert sorted(contents(reference)) == ["images.jsonl", "population.jsonl", "schedule.json", "search.json"]
+    history = read_log(reference / "population.jsonl")
+    assert [len(rows) for rows in history.steps] == [4, 4, 4]
+    assert {row.copied_from for row in history.steps[-1]} == {None}
+    assert len([row for row in history.rows if row.copied_from is not None]) == 2
+    assert all(0 <= row.score <= 1 for row in history.rows)
+
+
+def stop_after(step: int, members: int) -> tuple[Event, Callable[[Progress], None]]:
+    stop = Event()
+
+    def look(progress: Progress) -> None:
+        if (progress.step, progress.members_done) == (step, members) and not progress.rows:
+            stop.set()
+
+    return stop, look
+
+
+def test_an_interrupted_search_goes_on_to_the_same_schedule(reference: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    for step, members in ((0, 2), (1, 1), (2, 3)):
+        stop, look = stop_after(step, members)
+        assert LocalSearch(small_run(), folder, ["cpu"]).run(look, stop) is None
+        assert (folder / CHECKPOINT_NAMES["local"]).exists() == (step > 0)
+    assert LocalSearch(small_run(), folder, ["cpu"]).run() is not None
+    assert contents(folder) == contents(reference)
+
+
+@pytest.mark.parametrize("devices", [["cpu"], ["cpu:0", "cpu:1"]])
+def test_a_stop_does_not_wait_for_the_end_of_a_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, devices: list[str]
+) -> None:
+    train, stop, epochs = Classifier.train, Event(), []
+
+    def stopping(self: Classifier, images: Any, transform: Any, epoch: int) -> torch.Tensor:
+        stop.set()
+        epochs.append(epoch)
+        return train(self, images, transform, epoch)
+
+    monkeypatch.setattr(Classifier, "train", stopping)
+    assert LocalSearch(small_run(), tmp_path / "out", devices).run(stop=stop) is None
+    assert set(epochs) == {0}
+
+
+def test_members_may_train_at_the_same_time(reference: Path, tmp_path: Path) -> None:
+    assert LocalSearch(small_run(), tmp_path / "out", ["cpu:0", "cpu:1", "cpu:2"]).run() is not None
+    assert contents(tmp_path / "out") == contents(reference)
+
+
+def test_devices() -> None:
+    assert search_devices(["cpu:0", "cpu:1"], 8) == ["cpu:0", "cpu:1"]
+    assert search_devices(["cpu:0", "cpu:1"], 1) == ["cpu:0"]
+    if not torch.cuda.is_available():
+        assert search_devices("auto", 3) == [f"cpu:{n}" for n in range(min(3, default_threads()))]
+    with pytest.raises(ValueError, match="devices: got 'gpu'"):
+        search_devices("gpu", 2)
+
+
+def test_a_finished_search_only_writes_its_schedule_again(reference: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    for name in ("images.jsonl", "population.jsonl", "search.json"):
+        (folder / name).write_bytes((reference / name).read_bytes())
+    seen: list[Progress] = []
+    assert LocalSearch(small_run(), folder, ["cpu"]).run(seen.append) is not None
+    assert seen == []
+    assert contents(folder) == contents(reference)
+
+
+def test_another_search_is_refused(reference: Path, tmp_path: Path) -> None:
+    run = small_run()
+    with pytest.raises(SourceError, match="holds a search with --model"):
+        LocalSearch(replace(run, model="wrn-16-1"), reference, ["cpu"]).run()
+    with pytest.raises(SourceError, match="holds a search with --seed 0, this one has 5; choose"):
+        LocalSearch(small_run(seed=5), reference, ["cpu"]).run()
+    with pytest.raises(SourceError, match=r"holds a search with --interval 2, this one has 3; choose"):
+        LocalSearch(small_run(interval=3), reference, ["cpu"]).run()
+    (tmp_path / "photo.jpg").touch()
+    with pytest.raises(SourceError, match="holds files of something else"):
+        LocalSearch(run, tmp_path, ["cpu"]).run()
+
+
+def test_members_that_diverge_are_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train = Classifier.train
+    lost = member_seed(0, 2)
+
+    def diverges(self: Classifier, images: Any, transform: Any, epoch: int) -> float:
+        return math.nan if self.seed == lost and epoch < 2 else float(train(self, images, transform, epoch))
+
+    monkeypatch.setattr(Classifier, "train", diverges)
+    assert LocalSearch(small_run(epochs=4), tmp_path / "out", ["cpu"]).run() is not None
+    first, second = read_log(tmp_path / "out" / "population.jsonl").steps
+    assert math.isnan(first[2].score)
+    assert first[2].copied_from not in (None, 2)
+    assert not math.isnan(second[2].score)
+    assert '"score":null' in (tmp_path / "out" / "population.jsonl").read_text()
+
+
+def test_a_lost_population_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Classifier, "train", lambda *_: math.nan)
+    with pytest.raises(LostPopulationError, match="epoch 2: none of 4 members has a score"):
+        LocalSearch(small_run(), tmp_path / "out", ["cpu"]).run()
+
+
+def test_a_search_of_its_own_operations(tmp_path: Path) -> None:
+    space = SearchSpace(("Rotate", "Invert"), copies=1, space="pba-relative")
+    schedule = LocalSearch(small_run(epochs=2, space=space), tmp_path / "out", ["cpu"]).run()
+    assert schedule is not None
+    written = json.loads((tmp_path / "out" / "schedule.json").read_text())
+    assert written["operations"] == ["Rotate", "Invert"]
+
+
+def test_members_have_seeds_of_their_own() -> None:
+    assert len({member_seed(seed, member) for seed in range(20) for member in range(20)}) == 400
+    assert member_seed(0, 0) == 2498446953882209414

@@ -1,0 +1,147 @@
+"""PIL images read where Pillow keeps them: the pixels are Pillow's own, and what lies otherwise is left to Pillow."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import variegate as vg
+from variegate.decode import pixels_of_pil
+from variegate.decode.pillow_memory import _address_in, _unpack, rgb_of
+from variegate.errors import DecodeError
+
+# Around the 16 pixels that the kernel takes at once; a row, a column; the most that is in one piece.
+SIZES = [(1, 1), (3, 2), (1, 15), (16, 1), (1, 17), (4, 8), (3, 11), (17, 31), (64, 65), (224, 224), (2048, 2047)]
+
+tells = pytest.mark.skipif(not hasattr(Image.Image, "__arrow_c_array__"), reason="Pillow >= 11.2 says where pixels are")
+
+
+def noise(*size: int, mode: str = "RGB") -> Image.Image:
+    values = np.random.default_rng(size).integers(0, 256, (*size, len(mode)), dtype=np.uint8)
+    return Image.fromarray(values.squeeze(-1) if mode == "L" else values, mode)
+
+
+@tells
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_pixels_are_those_that_pillow_exports(size: tuple[int, int]) -> None:
+    image = noise(*size)
+    pixels = rgb_of(image)
+    assert pixels is not None
+    np.testing.assert_array_equal(pixels, np.array(image))
+    assert pixels.shape == (*size, 3)
+    assert pixels.flags.c_contiguous
+    assert pixels.flags.writeable
+
+
+@tells
+def test_photos_and_parts_of_them() -> None:
+    for array in vg.sample_images():
+        photo = Image.fromarray(array)
+        left, top = photo.width // 3, photo.height // 5
+        parts = [photo, photo.crop((left, top, left + 41, top + 39)), photo.resize((53, 29)), photo.convert("RGB")]
+        for image in parts:
+            np.testing.assert_array_equal(rgb_of(image), np.array(image))
+
+
+@tells
+@pytest.mark.parametrize("size", [(1, 1), (1, 5), (1, 16), (3, 7), (5, 13)], ids=str)
+def test_nothing_beside_the_result_is_written(size: tuple[int, int]) -> None:
+    image, number = noise(*size), 3 * size[0] * size[1]
+    memory = np.full(number + 128, 0xA5, np.uint8)
+    _, capsule = image.__arrow_c_array__()
+    assert _unpack(_address_in(capsule, b"arrow_array"), memory[64 : 64 + number].reshape(*size, 3))
+    np.testing.assert_array_equal(memory[64 : 64 + number], np.array(image).reshape(-1))
+    assert (memory[:64] == 0xA5).all()
+    assert (memory[64 + number :] == 0xA5).all()
+
+
+@tells
+@pytest.mark.parametrize("image", [noise(4, 4).convert("L"), noise(4, 5), noise(4, 4).convert("I")])
+def test_arrays_of_another_form_are_not_read(image: Image.Image) -> None:
+    _, capsule = image.__arrow_c_array__()
+    assert not _unpack(_address_in(capsule, b"arrow_array"), np.empty((4, 4, 3), np.uint8))
+
+
+@tells
+def test_pixels_outlive_the_image_and_are_not_shared_with_it() -> None:
+    image = noise(31, 17)
+    expected = np.array(image)
+    pixels = rgb_of(image)
+    image.paste((0, 0, 0), (0, 0, 17, 31))
+    np.testing.assert_array_equal(pixels, expected)
+    del image
+    np.testing.assert_array_equal(pixels, expected)
+
+
+def test_an_image_in_several_pieces() -> None:
+    image = noise(2100, 2100)
+    assert rgb_of(image) is None
+    np.testing.assert_array_equal(pixels_of_pil(image, "image"), np.array(image))
+
+
+def test_memory_that_an_image_borrows() -> None:
+    borrow = getattr(Image, "fromarrow", None)
+    if borrow is None:
+        pytest.skip("Pillow >= 11.2 borrows memory for RGB")
+    lender = noise(5, 7)
+    image = borrow(lender, "RGB", lender.size)
+    assert rgb_of(image) is None
+    np.testing.assert_array_equal(pixels_of_pil(image, "image"), np.array(lender))
+
+
+@pytest.mark.parametrize("mode", ["L", "RGBX", "RGBA", "CMYK"])
+def test_memory_that_is_mapped(mode: str) -> None:
+    """Where some versions of Pillow crash when they are asked."""
+    image = Image.frombuffer(mode, (5, 3), bytes(range(15 * len(mode))), "raw", mode, 0, 1)
+    assert image.readonly
+    expected = np.array(image.convert("L" if mode == "L" else "RGB")).reshape(3, 5, 1 if mode == "L" else 3)
+    np.testing.assert_array_equal(pixels_of_pil(image, "image"), expected)
+
+
+def test_rows_that_are_aligned_have_gaps() -> None:
+    Image.core.set_alignment(16)  # type: ignore[attr-defined]
+    try:
+        image = noise(5, 7)
+        assert rgb_of(image) is None
+        np.testing.assert_array_equal(pixels_of_pil(image, "image"), np.array(image))
+    finally:
+        Image.core.set_alignment(1)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L"])
+def test_a_pillow_that_does_not_tell(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(Image.Image, "__arrow_c_array__", raising=False)
+    image = noise(17, 31, mode=mode)
+    assert rgb_of(image) is None
+    pixels = pixels_of_pil(image, "image")
+    np.testing.assert_array_equal(pixels, np.array(image).reshape(17, 31, len(mode)))
+    assert pixels.flags.writeable
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "La", "P", "PA", "RGBA", "RGBX", "CMYK", "YCbCr", "HSV", "LAB"])
+def test_other_modes_are_converted_by_pillow(mode: str) -> None:
+    first = noise(17, 31).convert("LA" if mode == "La" else "L" if mode in ("1", "PA") else "RGB")
+    image = first.convert("P").convert("PA") if mode == "PA" else first if mode == "LAB" else first.convert(mode)
+    if mode == "LAB":
+        image = Image.merge("LAB", first.split())
+    gray = mode in ("1", "L", "LA", "La")
+    plain = image.convert("LA") if mode == "La" else image
+    expected = np.array(plain.convert("L" if gray else "RGB")).reshape(17, 31, 1 if gray else 3)
+    np.testing.assert_array_equal(pixels_of_pil(image, "image"), expected)
+
+
+@tells
+def test_an_opened_file_is_decoded_once_it_is_asked_for() -> None:
+    file = io.BytesIO()
+    noise(40, 50).save(file, "PNG")
+    pixels = rgb_of(Image.open(io.BytesIO(file.getvalue())))
+    np.testing.assert_array_equal(pixels, np.array(Image.open(file)))
+    with pytest.raises(DecodeError):
+        pixels_of_pil(Image.open(io.BytesIO(file.getvalue()[:2000])), "image")
+    closed = noise(4, 4)
+    closed.close()
+    with pytest.raises(DecodeError, match="a closed PIL image"):
+        pixels_of_pil(closed, "image")

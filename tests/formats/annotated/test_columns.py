@@ -1,0 +1,207 @@
+"""Objects and masks in columns of Parquet files, in every shape that they are written in."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+import variegate as vg
+from tests.formats.tars import encoded
+from variegate import transforms as T
+from variegate.errors import DecodeError
+from variegate.formats.base import SourceError
+
+# The photos of ``encoded(n)`` are 24 + n high and 32 wide.
+XYXY = [[[2.0, 3.0, 12.0, 9.0], [20.0, 1.0, 32.0, 24.0]], [], [[0.0, 0.0, 8.0, 26.0]]]
+NAMES = [["dog", "ant"], [], ["cat"]]
+LABELS = [[2, 0], [], [1]]
+
+
+def xywh(boxes: list[list[float]]) -> list[list[float]]:
+    return [[x1, y1, x2 - x1, y2 - y1] for x1, y1, x2, y2 in boxes]
+
+
+def png(mask: Any) -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(mask).save(file, "png")
+    return file.getvalue()
+
+
+def write(path: Path, columns: dict[str, Any], metadata: Any = None, **options: Any) -> str:
+    images = pa.array([{"bytes": encoded(n), "path": None} for n in range(3)])
+    table = pa.table({"image": images, **columns})
+    if metadata is not None:
+        table = table.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": metadata}})})
+    pq.write_table(table, path, **options)
+    return str(path)
+
+
+def check(source: Any) -> None:
+    for index, (boxes, labels) in enumerate(zip(XYXY, LABELS, strict=True)):
+        targets = source.read(index).targets
+        assert targets["boxes"].dtype == np.float32
+        np.testing.assert_allclose(targets["boxes"], np.reshape(boxes, (-1, 4)), atol=1e-4)
+        assert targets["labels"].dtype == np.int64
+        assert targets["labels"].tolist() == labels
+
+
+STRUCT: list[dict[str, Any]] = [
+    {"bbox": xywh(boxes), "category": names} for boxes, names in zip(XYXY, NAMES, strict=True)
+]
+ROWS = [
+    [{"bbox": box, "category": name} for box, name in zip(one["bbox"], one["category"], strict=True)] for one in STRUCT
+]
+
+
+@pytest.mark.parametrize("objects", [STRUCT, ROWS], ids=["struct of lists", "list of structs"])
+def test_an_objects_column_as_hugging_face_has_it(tmp_path: Path, objects: Any) -> None:
+    source = vg.open_source(write(tmp_path / "a.parquet", {"objects": objects}), annotations="columns")
+    assert source.classes == ("ant", "cat", "dog")
+    check(source)
+    check(pickle.loads(pickle.dumps(source)))
+
+
+@pytest.mark.parametrize(
+    "feature",
+    [
+        {"feature": {"category": {"names": ["x", "y", "z"], "_type": "ClassLabel"}}, "_type": "Sequence"},
+        [{"category": {"names": ["x", "y", "z"], "_type": "ClassLabel"}}],
+        {"category": {"feature": {"names": ["x", "y", "z"], "_type": "ClassLabel"}, "_type": "List"}},
+    ],
+)
+def test_class_names_come_from_the_metadata(tmp_path: Path, feature: Any) -> None:
+    objects = [{"bbox": xywh(boxes), "category": labels} for boxes, labels in zip(XYXY, LABELS, strict=True)]
+    metadata = {"image": {"_type": "Image"}, "objects": feature}
+    source = vg.open_source(write(tmp_path / "a.parquet", {"objects": objects}, metadata), annotations="columns")
+    assert source.classes == ("x", "y", "z")
+    check(source)
+
+
+def test_flat_columns_by_name(tmp_path: Path) -> None:
+    centres = [[[(a + c) / 64, (b + d) / (48 + 2 * n), (c - a) / 32, (d - b) / (24 + n)] for a, b, c, d in boxes]
+               for n, boxes in enumerate(XYXY)]  # fmt: skip
+    columns = {"places": pa.array(centres, pa.list_(pa.list_(pa.float64(), 4))), "kinds": LABELS}
+    names = {"boxes": "places", "labels": "kinds", "box_format": "cxcywh", "normalized": True}
+    file = write(tmp_path / "a.parquet", columns)
+    check(vg.open_source(file, annotations=names))
+    check(vg.open_source(str(tmp_path), annotations={"format": "columns", **names}))
+
+
+def test_key_points_and_what_else_belongs_to_boxes(tmp_path: Path) -> None:
+    objects = [
+        {"bbox": [[0, 0, 9, 9]], "keypoints": [[1, 2, 2, 3, 4, 0]], "area": [81.0], "iscrowd": [0]},
+        {"bbox": [[0, 0, 9, 9]], "keypoints": [[5, 6, 1, 7, 8, 2]], "area": [80.0], "iscrowd": [1]},
+        {"bbox": [], "keypoints": [], "area": [], "iscrowd": []},
+    ]
+    file = write(tmp_path / "a.parquet", {"objects": objects})
+    source = vg.open_source(file, annotations={"per_box": ["area"], "point_origin": "centre"})
+    first, crowd = source.read(0).targets, source.read(1).targets
+    np.testing.assert_array_equal(first["keypoints"], np.array([[[1.5, 2.5, 2], [3, 4, 0]]], np.float32))
+    assert first["area"].tolist() == [81.0]
+    assert len(crowd["boxes"]) == len(crowd["area"]) == 0
+    assert len(vg.open_source(file, annotations={"ignored": True}).read(1).targets["boxes"]) == 1
+
+
+@pytest.mark.parametrize("as_struct", [True, False])
+def test_masks_in_small_row_groups_of_several_files(tmp_path: Path, as_struct: bool) -> None:
+    masks = [np.random.default_rng(n).integers(0, 5, (24 + n, 32), np.uint8) for n in range(3)]
+    stored = [{"bytes": png(mask), "path": None} if as_struct else png(mask) for mask in masks]
+    for name in "ab":
+        write(tmp_path / f"{name}.parquet", {"annotation": stored}, row_group_size=1)
+    source = vg.open_source(str(tmp_path / "*.parquet"), annotations={"mask": "annotation"})
+    for index in (5, 0, 4, 1):
+        np.testing.assert_array_equal(source.read(index).targets["mask"], masks[index % 3])
+
+
+def test_a_loader_gives_dicts_and_resumes(tmp_path: Path) -> None:
+    masks = [png(np.full((24 + n, 32), n, np.uint8)) for n in range(3)]
+    source = vg.open_source(write(tmp_path / "a.parquet", {"objects": STRUCT, "mask": masks}), annotations="columns")
+    loader = vg.Loader(source, T.RandomHorizontalFlip(1.0), 1, device="cpu", seed=3)
+    whole = list(loader)
+    for batch in whole:
+        at = int(batch.ids[0])
+        x1, y1, x2, y2 = np.reshape(XYXY[at], (-1, 4)).T
+        np.testing.assert_allclose(batch["boxes"][0].numpy(), np.stack([32 - x2, y1, 32 - x1, y2], 1), atol=1e-4)
+        assert (batch["mask"][0] == at).all()
+    loader.set_epoch(0)
+    iterator = iter(loader)
+    next(iterator)
+    other = vg.Loader(source, T.RandomHorizontalFlip(1.0), 1, device="cpu", seed=3)
+    other.load_state_dict(loader.state_dict())
+    assert [int(batch.ids[0]) for batch in other] == [int(batch.ids[0]) for batch in whole[1:]]
+
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"bbox": [[1, 2, 3]], "category": ["dog"]}, "object 0: bbox is"),
+    ({"bbox": [[1, 2, float("nan"), 4]], "category": ["dog"]}, "finite"),
+    ({"bbox": [[9, 9, -4, 2]], "category": ["dog"]}, "negative size, read as xywh"),
+    ({"bbox": [[90, 9, 4, 2]], "category": ["dog"]}, "outside of its image, 24 x 32"),
+    ({"bbox": [[1, 2, 3, 4]], "category": ["cow"]}, "accepted: ant, cat, dog"),
+    ({"bbox": [[1, 2, 3, 4]], "category": [None]}, "category is None"),
+    ({"bbox": [None], "category": ["dog"]}, "bbox is None"),
+    ({"bbox": [[1, 2, 3e38, 4]], "category": ["dog"]}, "accepted: finite numbers, up to 1e9"),
+]
+
+
+@pytest.mark.parametrize(("objects", "said"), BAD)
+def test_wrong_objects_are_named_or_left_out(tmp_path: Path, objects: Any, said: str) -> None:
+    good: dict[str, Any] = {"bbox": [[1.0, 2.0, 3.0, 4.0]], "category": ["dog"]}
+    both = {name: [*objects[name], *good[name]] for name in good}
+    file = write(tmp_path / "a.parquet", {"objects": [both, good, good]})
+    names = {"classes": ("ant", "cat", "dog")}
+    with pytest.raises(DecodeError, match="row 0: its annotations: object 0") as error:
+        vg.open_source(file, annotations="columns", **names).read(0)
+    assert said in str(error.value)
+    source = vg.open_source(file, annotations="columns", on_error="skip", **names)
+    assert source.read(0).targets["boxes"].tolist() == source.read(0).targets["boxes"].tolist() == [[1, 2, 4, 6]]
+    assert [note for note in source.notes() if note.startswith("1 wrong objects were left out")]
+
+
+def test_rows_that_cannot_be_read_are_bad_samples(tmp_path: Path) -> None:
+    odd = {"bbox": [[1.0, 2.0, 3.0, 4.0]], "category": ["dog", "dog"]}
+    masks = [png(np.zeros((24, 32), np.uint8)), encoded(1, "png"), png(np.zeros((9, 9), np.uint8))]
+    file = write(tmp_path / "a.parquet", {"objects": [odd, STRUCT[0], None], "mask": masks})
+    source = vg.open_source(file, annotations="columns")
+    for index, said in enumerate(("category: 2 for 1 of bbox", "a mask of RGB pixels", "is 9 x 9, and its image")):
+        with pytest.raises(DecodeError, match=f"row {index}.*{said}"):
+            source.read(index)
+    loader = vg.Loader(source, None, 3, device="cpu", on_error="skip")
+    with pytest.raises(DecodeError):
+        list(loader)  # none is left
+
+
+@pytest.mark.parametrize(
+    ("annotations", "said"),
+    [
+        ({"objects": "things"}, "no column 'things'; its columns: image"),
+        ({"objects": "label"}, "column 'label' is int64; accepted: a struct of lists"),
+        ({"mask": "label"}, "column 'label' is int64; accepted: image files"),
+        ({"boxes": "label"}, "column 'label' is int64; accepted: lists"),
+        ({"box_format": "yxyx"}, "box_format: got 'yxyx'; accepted: None, 'xyxy'"),
+        ({"bbox": "x"}, "got the option 'bbox'; accepted: image, objects, mask, boxes"),
+        ({"mask": 3}, "mask: got 3; accepted: the name of a column"),
+        ("columns", "no column of objects or masks"),
+        ("voc", "got 'voc' with .parquet files; accepted: 'columns'"),
+    ],
+)
+def test_what_is_asked_for_and_not_there_is_refused(tmp_path: Path, annotations: Any, said: str) -> None:
+    file = write(tmp_path / "a.parquet", {"label": [0, 1, 2]})
+    with pytest.raises(SourceError) as error:
+        vg.open_source(file, annotations=annotations)
+    assert said in str(error.value)
+
+
+def test_files_with_columns_of_other_types_are_refused(tmp_path: Path) -> None:
+    write(tmp_path / "a.parquet", {"objects": STRUCT})
+    write(tmp_path / "b.parquet", {"objects": [{"bbox": ["1"]}] * 3})
+    with pytest.raises(SourceError, match=r"b\.parquet: column 'objects' is .*a\.parquet; accepted: the same in all"):
+        vg.open_source(str(tmp_path), annotations="columns")

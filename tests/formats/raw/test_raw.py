@@ -1,0 +1,111 @@
+"""Raw shards: views into the map, ranges behind an address, and files that are not what they should be."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import numpy as np
+import pytest
+
+from tests.formats import contract
+from variegate import Loader, open_source
+from variegate import transforms as T
+from variegate.errors import DecodeError
+from variegate.executors.cpu import executor
+from variegate.formats.base import SourceError
+from variegate.formats.raw.layout import TAIL_SIZE, read_tail, tail_bytes
+from variegate.formats.raw.source import RawSource
+
+
+def laid(root: Path) -> RawSource:
+    source = contract.raw(root, contract.pictures()).source
+    assert isinstance(source, RawSource)
+    return source
+
+
+def maps_of(source: RawSource) -> list[Any]:
+    return [np.frombuffer(source._map(file, 0), np.uint8) for file in range(2)]
+
+
+def test_pixels_are_views_of_the_map_that_cannot_be_written_to(tmp_path: Path) -> None:
+    source = laid(tmp_path)
+    maps = maps_of(source)
+    for index in range(len(source)):
+        image: Any = source.read(index).data
+        assert not image.flags.writeable
+        assert any(np.shares_memory(image, mapped) for mapped in maps)
+    again = pickle.loads(pickle.dumps(source))
+    assert (again.read(0).data == source.read(0).data).all()
+    assert again.ids(np.array([2])).tolist() == [17]
+    assert again.name(2).member == "2.png"
+
+
+def test_from_the_map_to_the_executor_nothing_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = laid(tmp_path)
+    colour = [index for index in range(len(source)) if source.read(index).data.strides[2]]  # type: ignore[union-attr]
+    shapes = {source.read(index).data.shape for index in colour}  # type: ignore[union-attr]
+    seen: list[Any] = []
+    real = executor.place_of  # type: ignore[attr-defined]
+
+    def watched(array: Any) -> Any:
+        seen.append(array)
+        return real(array)
+
+    monkeypatch.setattr(executor, "place_of", watched)
+    options = {"batch_size": len(colour), "device": "cpu", "sampler": colour, "rank": 0, "world_size": 1}
+    loader = Loader(source, T.Resize((8, 8)), **options)  # type: ignore[arg-type]
+    assert sum(len(batch.ids) for batch in loader) == len(colour)
+    maps = maps_of(loader.source)
+    images = [array for array in seen if array.dtype == np.uint8 and array.shape in shapes]
+    assert len(images) >= len(colour)
+    assert all(any(np.shares_memory(image, mapped) for mapped in maps) for image in images)
+
+
+def test_behind_an_address_ranges_are_read(tmp_path: Path) -> None:
+    here = laid(tmp_path / "a")
+    fsspec.filesystem("memory").put(str(tmp_path / "a"), f"{tmp_path}/a", recursive=True)
+    there = open_source(f"memory:/{tmp_path}/a")
+    assert isinstance(there, RawSource)
+    assert there.is_remote
+    assert there.fingerprint == here.fingerprint
+    for index in range(len(here)):
+        assert (there.read(index).data == here.read(index).data).all()
+        assert there.read(index).label == here.read(index).label
+
+
+def test_files_that_are_none_are_named(tmp_path: Path) -> None:
+    source = laid(tmp_path)
+    source.read(0)
+    first = tmp_path / "shard-000000.vgraw"
+    whole = first.read_bytes()
+    for data, reason in (
+        (whole[:-1], "cut off, or no file of raw pixels"),
+        (whole[:40], "does not begin as such"),
+        (b"x" + whole[1:], "does not begin as such"),
+        (whole[:-100] + b"x" + whole[-99:], "the checksum of its index is another"),
+    ):
+        first.write_bytes(data)
+        with pytest.raises(SourceError, match=rf"shard-000000\.vgraw: .*{reason}"):
+            open_source(tmp_path)
+    index_at, length, _ = read_tail(whole[-TAIL_SIZE:], len(whole))
+    index = bytearray(whole[index_at : index_at + length])
+    places = index.index(b"\n") + 1
+    places += -places % 64
+    for at, changed, reason in (
+        (places, b"\xff" * 8, "pixels beyond their end"),
+        (places + 16, b"\xff" * 8, "pixels beyond their end"),
+        (places + 24, b"\2", "neither 1 nor 3 channels"),
+        (0, b"[", "its index makes no sense"),
+        (0, b'{"a": 1}\n', "its index makes no sense"),
+    ):
+        # By somebody who can compute checksums.
+        forged = bytes(index[:at]) + changed + bytes(index[at + len(changed) :])
+        first.write_bytes(whole[:index_at] + forged + tail_bytes(index_at, forged))
+        with pytest.raises(SourceError, match=rf"shard-000000\.vgraw: .*{reason}"):
+            open_source(tmp_path)
+    fresh = pickle.loads(pickle.dumps(source))  # which has no map yet
+    with pytest.raises(DecodeError, match="the file has changed since it was opened"):
+        fresh.read(0)

@@ -1,0 +1,235 @@
+"""Shards as streams: the same samples as by index, and never a wrong one, wherever an archive is cut or damaged."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import pickle
+import tarfile
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.formats.tars import Members, as_json, encoded, labelled, tar_bytes, write_shards, write_tar
+from variegate.errors import DecodeError
+from variegate.formats.base import Item, SourceError, StreamItem, StreamSource
+from variegate.formats.tar.members import TarDamage, TarWalk
+from variegate.formats.tar.readers import StreamReader
+from variegate.formats.tar.source import TarStream, open_webdataset
+
+
+def everything(stream: TarStream) -> list[StreamItem]:
+    return [item for shard in range(stream.num_shards) for item in stream.read_shard(shard)]
+
+
+def assert_same(shards: list[str], classes: tuple[str, ...] | None = None) -> list[StreamItem]:
+    """By index and as a stream: the same ids, names, bytes, labels and errors."""
+    source = open_webdataset(shards, classes=classes, on_error="skip")
+    items = everything(TarStream(shards, classes))
+    assert len(items) == len(source)
+    assert [item.id for item in items] == source.ids(np.arange(len(source))).tolist()
+    for index, item in enumerate(items):
+        assert item.name == source.name(index)
+        if isinstance(item.item, DecodeError):
+            with pytest.raises(DecodeError) as raised:
+                source.read(index)
+            assert str(raised.value) == str(item.item)
+        else:
+            assert item.item == source.read(index)
+    return items
+
+
+def test_a_stream_gives_what_an_index_gives(tmp_path: Path) -> None:
+    shards = write_shards(tmp_path, 3)
+    shards.append(write_tar(tmp_path / "bad.tar", [("x.jpg", encoded(1)), ("y.jpg", encoded(2)), ("y.cls", b"dog")]))
+    shards.append(write_tar(tmp_path / "none.tar", []))
+    stream = TarStream(shards, classes=("ant", "bee", "cat", "dog", *"efghij"))
+    assert isinstance(stream, StreamSource)
+    assert stream.num_shards == 5
+    assert_same(shards, stream.classes)
+    assert pickle.loads(pickle.dumps(stream)).fingerprint == stream.fingerprint != TarStream(shards).fingerprint
+    with pytest.raises(IndexError, match="shard 5: accepted: 0 to 4"):
+        stream.read_shard(5)
+
+
+def test_whether_labels_are_needed_is_known_in_any_order(tmp_path: Path) -> None:
+    shards = write_shards(tmp_path, 1)
+    shards.append(write_tar(tmp_path / "z.tar", [("x.jpg", encoded(1))]))
+    (item,) = TarStream(shards).read_shard(1)
+    assert "no label: the first sample has one" in str(item.item)
+    (item,) = TarStream([shards[1]]).read_shard(0)
+    assert item.item == (encoded(1), -1)
+
+
+def test_gzip_is_unpacked_on_the_way(tmp_path: Path) -> None:
+    (plain,) = write_shards(tmp_path, 1)
+    packed = tmp_path / "a.tar.gz"
+    data = gzip.compress(Path(plain).read_bytes())
+    expected = [item.item for item in everything(TarStream([plain]))]
+    packed.write_bytes(data)
+    assert [item.item for item in everything(TarStream([str(packed)]))] == expected
+    for length in range(0, len(data), 97):
+        packed.write_bytes(data[:length])
+        items = [item.item for item in everything(TarStream([str(packed)]))]
+        # Of the zeros at the end some may be lost.
+        assert items == expected or isinstance(items.pop(), DecodeError)
+        assert items == expected[: len(items)]
+
+
+SAMPLES: dict[str, Members] = {
+    "labels": [m for i in range(3) for m in ((f"{i}.cls", b"%d" % i), (f"{i}.jpg", encoded(i)))],
+    "labels after": [m for i in range(3) for m in ((f"{i}.jpg", encoded(i)), (f"{i}.json", as_json({"cls": i})))],
+    "no labels": [(f"{i}.jpg", encoded(i)) for i in range(3)],
+}
+
+
+@pytest.mark.parametrize("layout", SAMPLES)
+@pytest.mark.parametrize("tar_format", [tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_wherever_an_archive_is_cut_no_sample_is_wrong(tmp_path: Path, layout: str, tar_format: int) -> None:
+    # Names too long for a plain header, so that cuts fall into extended ones as well.
+    folder = "f" * 40 + "/" + "g" * 70 + "/"
+    whole = tar_bytes([(folder + name, content) for name, content in SAMPLES[layout]], tar_format)
+    with tarfile.open(fileobj=io.BytesIO(whole)) as tar:
+        ends = [member.offset_data + member.size for member in tar]
+    per_sample = 1 if layout == "no labels" else 2
+    sample_ends = ends[per_sample - 1 :: per_sample]
+    truth = [(encoded(i), -1 if layout == "no labels" else i) for i in range(3)]
+    last_end = -(-ends[-1] // 512) * 512
+    path = tmp_path / "a.tar"
+    boundaries = range(0, last_end + 1025, 512)
+    for cut in sorted({cut + shift for cut in boundaries for shift in (0, 1, 90, 130, 257, 511)} | set(ends)):
+        path.write_bytes(whole[:cut])
+        items = everything(TarStream([str(path)]))
+        good = [item.item for item in items if isinstance(item.item, Item)]
+        complete = sum(end <= cut for end in sample_ends)
+        # The label of the very first sample may be cut off so cleanly that nothing tells of it.
+        if layout == "labels after" and complete == 0 and good:
+            assert good == [(encoded(0), -1)]
+            assert ends[0] <= cut <= -(-ends[0] // 512) * 512
+            continue
+        assert good == truth[: len(good)], cut
+        assert complete - 1 <= len(good) <= complete, cut
+        if len(good) < complete:
+            # Without a label, a cut in the header of the next member leaves open whether that is this one's label.
+            assert layout == "no labels"
+        assert len(items) - len(good) <= 1, cut
+        if good:
+            assert_same([str(path)])
+            if "cut off" in str(items[-1].item):
+                with pytest.raises(SourceError, match=r"a\.tar: cut off in the .*: on_error=\"skip\" uses them"):
+                    open_webdataset([str(path)])
+        else:
+            with pytest.raises(SourceError):
+                open_webdataset([str(path)], on_error="skip")
+
+
+def test_a_cut_is_told_with_what_was_lost(tmp_path: Path) -> None:
+    path = tmp_path / "train-03.tar"
+    members = labelled(3)
+    whole = tar_bytes(members)
+    begin = whole.index(members[4][1])
+    path.write_bytes(whole[: begin + 100])
+    size = f"byte 100 of {len(members[4][1]):,}"
+    with pytest.raises(SourceError) as raised:
+        open_webdataset([str(path)])
+    assert str(raised.value) == (
+        f"{path}: cut off in the middle of member 0002.jpg ({size}); 2 whole samples come before it: "
+        'on_error="skip" uses them, and counts the one that is lost as an error'
+    )
+    source = open_webdataset([str(path)], on_error="skip")
+    assert len(source) == 3
+    assert source.notes() == [
+        f"{path}: cut off in the middle of member 0002.jpg ({size}); 2 whole samples before it are used"
+    ]
+    with pytest.raises(DecodeError) as lost:
+        source.read(2)
+    assert str(lost.value) == f"{path}: 0002.jpg: the archive is cut off in the middle of member 0002.jpg ({size})"
+    stream = TarStream([str(path)])
+    *_, last = everything(stream)
+    assert (str(last.item), last.id, last.name) == (str(lost.value), 2, (str(path), "0002.jpg"))
+    assert stream.notes() == source.notes()
+
+
+def test_an_archive_without_an_end_mark_is_accepted_with_a_note(tmp_path: Path) -> None:
+    path = tmp_path / "a.tar"
+    path.write_bytes(tar_bytes(labelled(2)).rstrip(b"\0"))
+    source = open_webdataset([str(path)])
+    assert [source.read(i).label for i in range(2)] == [0, 1]
+    assert source.notes() == [f"no mark of the end, perhaps cut off between two members: {path}"]
+    stream = TarStream([str(path)])
+    assert len(everything(stream)) == 2
+    assert stream.notes() == source.notes()
+
+
+def test_damage_in_the_middle_ends_the_shard(tmp_path: Path) -> None:
+    members = labelled(4)
+    data = bytearray(tar_bytes(members))
+    at = bytes(data).index(b"0002.jpg")
+    data[at + 130] ^= 1
+    path = tmp_path / "a.tar"
+    path.write_bytes(data)
+    items = assert_same([str(path)])
+    assert [item.item for item in items[:2]] == [(encoded(0), 0), (encoded(1), 1)]
+    reason = f"the archive is damaged at byte {at:,}: there is no header of a member after 0001.cls"
+    assert [str(item.item) for item in items[2:]] == [f"{path}: {reason}"]
+
+
+def test_links_folders_and_sparse_files(tmp_path: Path) -> None:
+    path = tmp_path / "a.tar"
+    with tarfile.open(path, "w") as tar:
+        for kind, name in ((tarfile.DIRTYPE, "d.jpg"), (tarfile.SYMTYPE, "l.jpg"), (tarfile.LNKTYPE, "h.jpg")):
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname = kind, "0.jpg"
+            tar.addfile(info)
+        info = tarfile.TarInfo("0.jpg")
+        info.size = len(encoded(0))
+        tar.addfile(info, io.BytesIO(encoded(0)))
+        sparse = tarfile.TarInfo("s.jpg")
+        sparse.type = tarfile.GNUTYPE_SPARSE
+        tar.addfile(sparse)
+    items = assert_same([str(path)])
+    assert [item.name.member for item in items] == ["0.jpg", "s.jpg"]
+    assert "member s.jpg is stored as a sparse file, which is not read; write it without --sparse" in str(items[1].item)
+
+
+def test_members_are_those_of_the_standard_library(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    members = [(f"{'n' * int(rng.integers(1, 300))}{i}.jpg", rng.bytes(int(rng.integers(0, 2000)))) for i in range(40)]
+    for tar_format in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
+        path = write_tar(tmp_path / "a.tar", members, tar_format)
+        with open(path, "rb") as file:
+            walk = TarWalk(StreamReader(file))
+            found = []
+            while (member := walk.next()) is not None:
+                found.append((member.name, walk.content()))
+        assert found == members
+        assert walk.has_end_mark
+
+
+def test_random_damage_never_raises_anything_else(tmp_path: Path) -> None:
+    whole = tar_bytes(labelled(3), tarfile.PAX_FORMAT)
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        data = np.frombuffer(whole, np.uint8).copy()
+        places = rng.integers(0, len(data), 8)
+        data[places] = rng.integers(0, 256, 8)
+        path = tmp_path / "a.tar"
+        path.write_bytes(data.tobytes())
+        with open(path, "rb") as file:
+            walk = TarWalk(StreamReader(file))
+            with contextlib.suppress(TarDamage):
+                while walk.next() is not None:
+                    walk.content()
+
+
+def test_memory_stays_that_of_a_sample(tmp_path: Path) -> None:
+    path = write_tar(tmp_path / "a.tar", [(f"{i:03}.jpg", bytes(200_000)) for i in range(200)])
+    tracemalloc.start()
+    count = sum(1 for _ in TarStream([path]).read_shard(0))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert count == 200
+    assert peak < 4_000_000

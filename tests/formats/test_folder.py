@@ -1,0 +1,92 @@
+"""Listing folders: ImageFolder's order, and clear words when there is nothing to list."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from variegate.formats.base import SourceError
+from variegate.formats.folder import open_folder
+
+
+def lay(root: Path, *names: str) -> Path:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+    return root
+
+
+def test_class_folders_in_the_order_of_image_folder(tmp_path: Path) -> None:
+    lay(tmp_path, "dog/b.PNG", "dog/a.jpeg", "cat/z.jpg", "cat/deep/er/1.webp", "cat/Z.jpg", "Ant/x.gif")
+    source = open_folder(tmp_path)
+    assert source.classes == ("Ant", "cat", "dog")
+    assert [(s.path, s.label) for s in source.samples] == [
+        ("Ant/x.gif", 0),
+        ("cat/Z.jpg", 1),
+        ("cat/z.jpg", 1),
+        ("cat/deep/er/1.webp", 1),
+        ("dog/a.jpeg", 2),
+        ("dog/b.PNG", 2),
+    ]
+    assert len(source) == 6
+    assert source.file(3) == tmp_path / "cat/deep/er/1.webp"
+    assert source.classes[source.samples[4].label] == "dog"
+
+
+def test_empty_classes_keep_their_index_and_are_reported(tmp_path: Path) -> None:
+    lay(tmp_path, "b/1.jpg", "c/notes.txt")
+    (tmp_path / "a").mkdir()
+    source = open_folder(tmp_path)
+    assert source.classes == ("a", "b", "c")
+    assert source.samples[0].label == 1
+    assert source.empty_classes == ("a", "c")
+    assert source.ignored == ("c/notes.txt",)
+
+
+def test_images_beside_class_folders_are_reported_not_listed(tmp_path: Path) -> None:
+    source = open_folder(lay(tmp_path, "a/1.jpg", "stray.jpg", "readme.md"))
+    assert [s.path for s in source.samples] == ["a/1.jpg"]
+    assert (source.beside, source.ignored) == (("stray.jpg",), ("readme.md",))
+
+
+def test_flat_folder_is_one_class(tmp_path: Path) -> None:
+    source = open_folder(lay(tmp_path, "b.jpg", "a.png", "sub/notes.txt"))
+    assert source.classes == (".",)
+    assert [(s.path, s.label) for s in source.samples] == [("a.png", 0), ("b.jpg", 0)]
+
+
+def test_hidden_names_are_passed_over(tmp_path: Path) -> None:
+    source = open_folder(lay(tmp_path, "a/1.jpg", "a/.1.jpg.tmp", "a/._1.jpg", ".git/x.jpg", "a/.cache/2.jpg"))
+    assert source.classes == ("a",)
+    assert [s.path for s in source.samples] == ["a/1.jpg"]
+
+
+def test_links_are_followed_but_not_in_circles(tmp_path: Path) -> None:
+    lay(tmp_path / "elsewhere", "1.jpg")
+    lay(tmp_path / "root", "a/2.jpg")
+    (tmp_path / "root/a/loop").symlink_to(tmp_path / "root/a")
+    (tmp_path / "root/b").symlink_to(tmp_path / "elsewhere")
+    assert [s.path for s in open_folder(tmp_path / "root").samples] == ["a/2.jpg", "b/1.jpg"]
+
+
+def test_errors_name_the_folder_and_what_was_expected(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"gone: no such folder; expected a folder of images"):
+        open_folder(tmp_path / "gone")
+    lay(tmp_path, "file.jpg", "empty/x.txt")
+    with pytest.raises(SourceError, match=r"file\.jpg: is a file, not a folder"):
+        open_folder(tmp_path / "file.jpg")
+    with pytest.raises(SourceError, match=r"empty: no images \(1 other files\); accepted extensions: \.jpg"):
+        open_folder(tmp_path / "empty")
+
+
+def test_images_beside_class_folders_are_told_from_other_files(tmp_path: Path) -> None:
+    for file in ("cat/a.jpg", "b.jpg", "notes.txt"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_bytes(b"")
+    first, second = open_folder(tmp_path).notes()
+    assert "lie beside the class folders and are of no class; variegate check looks at them" in first
+    assert "no loader reads them: b.jpg;" in first
+    assert second == "1 files that are not taken for images: notes.txt"
+    (tmp_path / "cat" / "a.jpg").unlink()
+    assert len(open_folder(tmp_path)) == 1  # a flat folder now, whose images are its own

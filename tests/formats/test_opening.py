@@ -1,0 +1,245 @@
+"""open_source: what each kind of place and object is opened as, and what is said of the rest."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import variegate as vg
+from tests.formats.tars import encoded, labelled, tar_bytes, write_shards, write_tar
+from variegate.formats import file_kinds, opening, places
+from variegate.formats.base import SourceError
+from variegate.formats.folder import FolderSource, RemoteFolderSource
+from variegate.formats.tar.source import TarStream, WebDatasetSource
+from variegate.io.location import Location
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """What the sources that other files define were called with, and what open_source made of the answer."""
+    made: list[tuple[Any, ...]] = []
+    sources = (
+        ("parquet.source", "open_parquet"),
+        ("objects.arrays", "ArraySource"),
+        ("objects.dataset", "DatasetSource"),
+    )
+    for module, name in sources:
+        fake = types.ModuleType(module)
+        setattr(fake, name, lambda *args, _name=name, **options: made.append((_name, *args, options)))
+        monkeypatch.setitem(sys.modules, f"variegate.formats.{module}", fake)
+    return made
+
+
+def test_tars_by_every_way_to_name_them(tmp_path: Path) -> None:
+    shards = write_shards(tmp_path, 3)
+    (tmp_path / "README.md").touch()
+    expected = vg.open_source(shards).fingerprint
+    specs = [
+        *(tmp_path, str(tmp_path) + "/", tmp_path / "*.tar", f"{tmp_path}/train-{{00..02}}.tar"),
+        *(shards[::-1], tuple(map(Path, shards)), [f"{tmp_path}/train-00.tar", f"{tmp_path}/*0[12].tar"]),
+    ]
+    for spec in specs:
+        source = vg.open_source(spec)
+        assert isinstance(source, WebDatasetSource)
+        assert source.fingerprint == expected
+        assert source.read(11) == (encoded(3), 1)
+    assert len(vg.open_source(shards[0])) == 4
+    stream = vg.open_source(tmp_path, stream=True, classes="abc")
+    assert isinstance(stream, TarStream)
+    assert (stream.num_shards, stream.classes) == (3, ("a", "b", "c"))
+    assert vg.open_source(stream) is stream
+    assert vg.open_source(source) is source
+
+
+def test_options_reach_the_shards(tmp_path: Path) -> None:
+    path = Path(write_tar(tmp_path / "a.tar", [*labelled(2), ("x.jpg", encoded(1)), ("x.cls", b"dog")]))
+    assert vg.open_source(path, classes=["cat", "dog"], cache_dir=tmp_path / "cache").read(2).label == 1
+    assert (tmp_path / "cache").is_dir()
+    whole = path.read_bytes()
+    path.write_bytes(whole[: whole.rindex(encoded(1)) + 100])
+    with pytest.raises(SourceError, match="cut off"):
+        vg.open_source(path)
+    assert len(vg.open_source(path, on_error="skip")) == 3
+    with pytest.raises(SourceError, match="on_error: got 'igno'; accepted: 'raise', 'skip'"):
+        vg.open_source(path, on_error="igno")
+    packed = tmp_path / "b.tar.gz"
+    packed.write_bytes(gzip.compress(tar_bytes(labelled(2))))
+    with pytest.raises(
+        SourceError, match=r"b\.tar\.gz: compressed by gzip \(unpack it first; gzip'ed archives can be re"
+    ):
+        vg.open_source(packed)
+    assert len(list(vg.open_source(packed, stream=True).read_shard(0))) == 2
+
+
+def test_folders_and_images(tmp_path: Path) -> None:
+    (tmp_path / "cat").mkdir()
+    (tmp_path / "cat" / "1.jpg").write_bytes(encoded(1))
+    source = vg.open_source(tmp_path)
+    assert isinstance(source, FolderSource)
+    assert source.classes == ("cat",)
+    one = vg.open_source(tmp_path / "cat" / "1.jpg")
+    assert len(one) == 1
+    assert one.read(0) == (encoded(1), 0)
+    assert one.name(0) == source.name(0)
+    for options, what in (
+        ({"stream": True}, r"stream=True is for \.tar shards"),
+        ({"classes": ["a"]}, "classes= is for"),
+    ):
+        with pytest.raises(SourceError, match=what):
+            vg.open_source(tmp_path, **options)
+
+
+def test_addresses(tmp_path: Path, memory: Any) -> None:
+    for number in range(2):
+        memory.pipe(f"/shards/{number}.tar", tar_bytes(labelled(2, 2 * number)))
+    memory.pipe("/images/cat/1.jpg", encoded(1))
+    assert isinstance(vg.open_source("memory://images"), RemoteFolderSource)
+    for spec in ("memory://shards", "memory://shards/*.tar", "memory://shards/{0..1}.tar", ["memory://shards/0.tar"]):
+        assert isinstance(vg.open_source(spec), TarStream)
+        assert isinstance(vg.open_source(spec, stream=False), WebDatasetSource)
+    assert (
+        vg.open_source("memory://shards/", stream=False).fingerprint
+        == vg.open_source("memory://shards/*.tar", stream=False).fingerprint
+    )
+    with pytest.raises(SourceError, match=r"^memory://gone: no such file or folder$"):
+        vg.open_source("memory://gone")
+    with pytest.raises(SourceError, match=r"^https://host/data: http servers cannot list a folder"):
+        vg.open_source("https://u:p@host/data?x")
+
+
+def test_parquet_arrays_and_data_sets_go_to_their_sources(tmp_path: Path, calls: list[tuple[Any, ...]]) -> None:
+    files = [str(tmp_path / f"{name}.parquet") for name in "ab"]
+    for file in files:
+        Path(file).touch()
+    for spec in (tmp_path, f"{tmp_path}/*.parquet", files[::-1]):
+        vg.open_source(spec, classes=["x"])
+        options = {"classes": ["x"], "cache_dir": None, "image_root": None}
+        assert calls.pop() == ("open_parquet", [Location.parse(file) for file in files], options)
+    vg.open_source("https://host/a.parquet?sig=1", cache_dir=tmp_path)
+    options = {"classes": None, "cache_dir": tmp_path, "image_root": None}
+    assert calls.pop() == ("open_parquet", [Location.parse("https://host/a.parquet?sig=1")], options)
+    with pytest.raises(SourceError, match=r"a\.parquet, a \.parquet file: stream=True is for \.tar shards"):
+        vg.open_source(files, stream=True)
+
+    images, labels = np.zeros((2, 4, 4, 3), np.uint8), [0, 1]
+    vg.open_source((images, labels))
+    assert calls.pop() == ("ArraySource", images, labels, (), {})
+    vg.open_source((images, labels), classes=["a", "b"])
+    assert calls.pop() == ("ArraySource", images, labels, ["a", "b"], {})
+    for array in (images, torch.zeros(2, 4, 4, 3, dtype=torch.uint8)):
+        vg.open_source(array)
+        name, got, *others = calls.pop()
+        assert (name, got is array, others) == ("ArraySource", True, [None, (), {}])
+
+    data_set = torch.utils.data.TensorDataset(torch.zeros(3, 1))
+    vg.open_source(data_set)
+    assert calls.pop() == ("DatasetSource", data_set, {})
+    with pytest.raises(SourceError, match="a TensorDataset: stream=True"):
+        vg.open_source(data_set, stream=True)
+
+
+@pytest.mark.parametrize("spec", [3, None, {"a": 1}, b"bytes", [], [1, 2], (1, 2, 3), ["a.tar", 3], {1, 2}])
+def test_objects_of_other_kinds(spec: Any, calls: list[tuple[Any, ...]]) -> None:
+    with pytest.raises(
+        TypeError, match=r"open_source: got .*; accepted: a folder of images or of class folders, \.tar"
+    ):
+        vg.open_source(spec)
+
+
+def test_paths_that_are_not_there(tmp_path: Path) -> None:
+    shards = write_shards(tmp_path / "Shards", 3)
+    cases = {
+        tmp_path / "shard": f"{tmp_path}/shard: no such file or folder; did you mean {tmp_path}/Shards?",
+        tmp_path / "Shards" / "train-3.tar": f"{tmp_path}/Shards/train-3.tar: no such file or folder; did you mean "
+        f"{shards[0][:-6]}",
+        tmp_path / "zzz": f"{tmp_path}/zzz: no such file or folder",
+        tmp_path / "zzz" / "b" / "c": f"{tmp_path}/zzz/b/c: no such file or folder; there is no zzz in {tmp_path}",
+    }
+    for path, message in cases.items():
+        with pytest.raises(SourceError) as raised:
+            vg.open_source(path)
+        assert str(raised.value).startswith(message)
+    with pytest.raises(SourceError, match=r"train-03\.tar: no such file or folder; did you mean .*train-0\d\.tar\?"):
+        vg.open_source(f"{tmp_path}/Shards/train-{{00..05}}.tar")
+    with pytest.raises(SourceError, match=r"\*\.parquet: matches nothing in .*Shards \(3 entries, the first: train-00"):
+        vg.open_source(f"{tmp_path}/Shards/*.parquet")
+    with pytest.raises(SourceError, match="an empty path; accepted: a folder"):
+        vg.open_source("")
+
+
+def test_places_that_hold_something_else(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").touch()
+    (tmp_path / "a.parquet").touch()
+    write_shards(tmp_path, 1)
+    with pytest.raises(SourceError, match=r"a\.txt: a file of a kind that is not read; accepted: a folder of images"):
+        vg.open_source(tmp_path / "a.txt")
+    with pytest.raises(SourceError, match=r"holds \.tar and \.parquet files; say which: .*/\*\.tar or .*/\*\.parquet"):
+        vg.open_source(tmp_path)
+    with pytest.raises(SourceError, match=r"a\.parquet and .*train-00\.tar: files of different kinds"):
+        vg.open_source(f"{tmp_path}/{{a.parquet,train-00.tar}}")
+    with pytest.raises(
+        SourceError, match=r"a\.txt: in a list or pattern, \.tar, \.parquet, \.vgraw files are accepted"
+    ):
+        vg.open_source([tmp_path / "a.txt", tmp_path / "a.txt"])
+    (tmp_path / "a.parquet").unlink()
+    (tmp_path / "logs").mkdir()
+    with pytest.raises(
+        SourceError, match=r"no images .*; for the \.tar files beside its sub-folders, give .*/\*\.tar$"
+    ):
+        vg.open_source(tmp_path)
+
+
+@pytest.mark.process
+def test_local_files_need_no_fsspec_and_no_pyarrow(tmp_path: Path) -> None:
+    write_shards(tmp_path, 1)
+    probe = (
+        "import sys, variegate as vg; assert len(vg.open_source(sys.argv[1])) == 4\n"
+        "assert len(list(vg.open_source(sys.argv[1], stream=True).read_shard(0))) == 4\n"
+        "print([m for m in ('fsspec', 'pyarrow', 'torch', 'numba') if m in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", probe, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert run.stdout.strip() == "[]", run.stderr
+
+
+def test_a_new_kind_of_file_is_one_entry_in_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    toy = types.ModuleType("toy")
+    toy.open_toy = lambda files, classes: (list(map(str, files)), classes)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "variegate.formats.toy", toy)
+    kind = file_kinds.FileKind((".toy", ".toy.gz"), "boxes", "", "toy:open_toy", ("classes",))
+    kinds = (*file_kinds.FILE_KINDS, kind)
+    for module in (file_kinds, opening, places):
+        monkeypatch.setattr(module, "FILE_KINDS", kinds)
+    files = [str(tmp_path / name) for name in ("a.toy", "b.TOY.gz")]
+    for file in files:
+        Path(file).touch()
+    for spec in (tmp_path, files[::-1], f"{tmp_path}/*"):
+        assert vg.open_source(spec, classes=["x"]) == (files, ["x"])
+    assert vg.open_source("https://me:pw@host/c.toy?sig=1") == (["https://host/c.toy"], None)
+    with pytest.raises(SourceError, match=r"a\.toy, a \.toy file: stream=True is for \.tar shards; leave it out$"):
+        vg.open_source(files, stream=True)
+    (tmp_path / "c.tar").touch()
+    with pytest.raises(SourceError, match=r"holds \.tar and \.toy files; say which: "):
+        vg.open_source(tmp_path)
+
+
+def test_every_kind_of_file_is_told_of() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "loader.md").read_text(encoding="utf-8")
+    for kind in file_kinds.FILE_KINDS:
+        assert f"``{kind.suffix}``" in str(vg.open_source.__doc__)
+        assert f"{kind.suffix}" in page.partition("## Sources")[2].partition("\n## ")[0]
+
+
+def test_a_packed_folder_whose_shards_are_gone_is_no_data_set(tmp_path: Path) -> None:
+    """Its manifest is no Parquet file of images."""
+    for name in ("manifest.parquet", "variegate.json", "statistics.json"):
+        (tmp_path / name).write_bytes(b"")
+    with pytest.raises(SourceError, match="its shards are gone; variegate verify"):
+        vg.open_source(str(tmp_path))

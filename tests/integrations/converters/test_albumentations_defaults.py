@@ -1,0 +1,171 @@
+"""Every public transform of Albumentations 2.0.8 and AlbumentationsX 2.5.1 with its default arguments, as ``to_dict()``
+wrote it: converted to the same, to something close with the difference said, or refused with what to use instead.
+
+Levels and places in these tests are those that the libraries give for the same draw.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import variegate as vg
+from variegate.integrations.converters import ConversionError, ConversionWarning
+from variegate.integrations.converters.albumentations_table import REFUSED
+
+DATA = Path(__file__).parent / "data"
+VERSIONS = ("albumentations-2.0.8", "albumentationsx-2.5.1")
+SAME = """
+    Affine ChannelDropout ChannelShuffle ChannelSwap CoarseDropout Compose D4 Erasing HorizontalFlip InvertImg
+    MedianBlur MultiplicativeNoise NoOp Normalize OneOf OneOrOther Pad PadIfNeeded Perspective PixelDropout Posterize
+    RGBShift RandomCrop RandomCropFromBorders RandomGamma RandomOrder RandomRotate90 ReplayCompose Rotate SafeRotate
+    Sequential Solarize SomeOf SquareSymmetry ThinPlateSpline TimeReverse ToFloat ToGray ToRGB ToTensorV2 Transpose
+    VerticalFlip RandomBrightnessContrast
+"""
+CLOSE = """
+    AtLeastOneBBoxRandomCrop AutoContrast BBoxSafeRandomCrop Blur CLAHE CenterCrop ColorJitter Crop CropAndPad Downscale
+    Emboss Equalize GridDistortion GridDropout HueSaturationValue ImageCompression LetterBox LongestMaxSize Mosaic
+    MotionBlur OpticalDistortion PhotoMetricDistort PlanckianJitter RandomResizedCrop RandomScale
+    RandomSizedBBoxSafeCrop RandomSizedCrop Resize SaltAndPepper Sharpen ShiftScaleRotate ShotNoise SmallestMaxSize
+    UnsharpMask
+"""
+# What the two versions mean different things by.
+OWN = {
+    VERSIONS[0]: {"ElasticTransform": "close", "GaussNoise": "same", "GaussianBlur": "same"},
+    VERSIONS[1]: {"ElasticTransform": "refused", "GaussNoise": "close", "GaussianBlur": "close"},
+}
+OF_BOXES = ("AtLeastOneBBoxRandomCrop", "BBoxSafeRandomCrop", "RandomSizedBBoxSafeCrop")
+
+
+def one(name: str, **arguments: Any) -> dict[str, Any]:
+    return {"__class_fullname__": name, "p": 1.0, **arguments}
+
+
+def converted(described: dict[str, Any]) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConversionWarning)
+        return vg.from_albumentations(described)
+
+
+def done(described: dict[str, Any], image: Any) -> np.ndarray[Any, Any]:
+    output = vg.Augmenter(converted(described), seed=0)([image])[0]
+    return np.asarray(output.numpy().transpose(1, 2, 0))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.filterwarnings("ignore::variegate.integrations.converters.ConversionWarning")
+def test_defaults_of_all_classes(version: str) -> None:
+    """What converts can be sampled as well, for images of several sizes."""
+    outcomes, expected = {}, {}
+    for name, described in json.loads((DATA / f"{version}-defaults.json").read_text()).items():
+        transform, report = vg.from_albumentations(described, report=True)
+        outcomes[name] = "refused" if report.refused else "close" if report.approximate else "same"
+        known = "same" if name in SAME.split() else "close" if name in CLOSE.split() else "refused"
+        expected[name] = OWN[version].get(name, known)
+        if outcomes[name] == "refused":
+            assert name in REFUSED or OWN[version][name] == "refused"
+            with pytest.raises(ConversionError, match=f"{name}.*; accepted: "):
+                vg.from_albumentations(described)
+        elif name not in OF_BOXES:
+            vg.Augmenter(transform).program(
+                [(90, 120)] * 4 if name == "Mosaic" else [(90, 120), (61, 80), (30, 30)], partners="batch"
+            )
+    assert outcomes == expected
+
+
+def test_one_report_of_a_whole_pipeline() -> None:
+    steps = [one("HorizontalFlip"), one("CenterCrop", height=8, width=8), one("RandomRain"), one("Equalize")]
+    inner = one("OneOf", transforms=[one("VerticalFlip"), one("Superpixels")])
+    with pytest.warns(ConversionWarning) as caught:
+        transform, report = vg.from_albumentations(one("Compose", transforms=[*steps, inner]), report=True)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert report.converted == ("transforms[0] HorizontalFlip", "transforms[4].transforms[0] VerticalFlip")
+    assert list(report.approximate) == ["transforms[1] CenterCrop", "transforms[3] Equalize"]
+    assert "6 levels on average" in report.approximate["transforms[3] Equalize"][0]
+    assert report.refused["transforms[4].transforms[1] Superpixels"] == "Posterize or Downscale"
+    lines = str(caught[0].message).splitlines()
+    assert lines[0] == "2 the same, 2 close, 2 refused:"
+    assert lines[1].startswith("  transforms[1] CenterCrop: where an odd number")
+    assert lines[3].startswith("  transforms[2] RandomRain: left out; accepted: RandomBrightnessContrast")
+    assert [step["type"] for step in transform.to_dict()["transforms"]] == [
+        "RandomHorizontalFlip", "CenterCrop", "Equalize", "OneOf",
+    ]  # fmt: skip
+    with pytest.raises(ConversionError, match=r"RandomRain: .*; refused as well: transforms\[4\].transforms\[1\] Sup"):
+        vg.from_albumentations(one("Compose", transforms=[*steps, inner]))
+
+
+@pytest.mark.parametrize(("brightness", "contrast"), [(0.2, 0.2), (-0.2, 0.2), (0.2, -0.2), (-0.2, -0.2)])
+def test_nothing_is_cut_off_between_contrast_and_brightness(brightness: float, contrast: float) -> None:
+    """``c x + b``, by a share of 255 or of the mean."""
+    level = np.arange(256, dtype=np.uint8).reshape(16, 16)
+    image = level[..., None].repeat(3, axis=2)
+    limits = {"brightness_limit": [brightness] * 2, "contrast_limit": [contrast] * 2, "ensure_safe_range": False}
+    for of_max, of in ((True, 255.0), (False, float(level.mean()))):
+        described = one("RandomBrightnessContrast", brightness_by_max=of_max, **limits)
+        expected = np.clip((1 + contrast) * level + brightness * of, 0, 255)
+        np.testing.assert_allclose(done(described, image)[..., 0], expected, atol=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "expected"),
+    # Where 2.0.8 takes (0, 0), (47, 0), (0, 39) and (30, 10) of an image of 48 x 40 pixels.
+    [
+        ("Affine", {"scale": {"x": [1.2, 1.2], "y": [0.8, 0.8]}, "keep_ratio": False,
+                    "translate_px": {"x": [7, 7], "y": [-5, -5]}},
+         [(2.3, -1.1), (58.7, -1.1), (2.3, 30.1), (38.3, 6.9)]),
+        ("Affine", {"scale": {"x": [1.2, 1.2], "y": [0.9, 0.9]}, "keep_ratio": False, "rotate": [25, 25],
+                    "shear": {"x": [10, 10], "y": [-5, -5]}, "translate_percent": {"x": [0.1, 0.1], "y": [-0.2, -0.2]}},
+         [(-4.7717, 4.6272), (50.547, -14.7364), (4.453, 37.7364), (32.9034, 0.757)]),
+        ("SafeRotate", {"limit": [90.0, 90.0], "rotate": [90.0, 90.0], "fit_output": True},
+         [(0.6, 39.5833), (0.6, 0.4167), (47.4, 39.5833), (12.6, 14.5833)]),
+    ],
+)  # fmt: skip
+def test_maps_are_the_librarys(name: str, arguments: dict[str, Any], expected: list[tuple[float, float]]) -> None:
+    points = [(0, 0), (47, 0), (0, 39), (30, 10)]
+    sample = {"image": np.zeros((40, 48, 3), np.uint8), "keypoints": points}
+    result = vg.Augmenter(converted(one(name, **arguments)))([sample], targets=vg.Targets(point_origin="centre"))[0]
+    np.testing.assert_allclose(result["keypoints"], expected, atol=1e-3)
+
+
+def test_borders_are_the_librarys() -> None:
+    image = np.random.default_rng(0).integers(0, 256, (31, 40, 3), np.uint8)
+    for position, before in (("center", (4, 2)), ("top_left", (0, 0)), ("bottom_right", (9, 5)), ("top_right", (0, 5))):
+        padded = done(one("PadIfNeeded", min_height=40, min_width=45, position=position, border_mode=4), image)
+        sides = [(before[0], 9 - before[0]), (before[1], 5 - before[1]), (0, 0)]
+        np.testing.assert_array_equal(padded, np.pad(image, sides, mode="reflect"), position)
+    divided = one("PadIfNeeded", min_height=None, min_width=None, pad_height_divisor=16, pad_width_divisor=20)
+    assert done(divided, image).shape == (32, 40, 3)
+    cropped = done(one("Crop", x_min=3, y_min=5, x_max=20, y_max=30), image)
+    np.testing.assert_array_equal(cropped, image[5:30, 3:20])
+    cut = one("CropAndPad", px=[-5, 7, -3, 2], keep_size=False, interpolation=1)  # top, right, bottom, left
+    np.testing.assert_array_equal(done(cut, image), np.pad(image[5:-3], [(0, 0), (2, 7), (0, 0)]))
+    scaled = done(one("RandomScale", scale_limit=[0.3, 0.3], interpolation=1), image)
+    assert scaled.shape == (40, 52, 3)
+
+
+def test_filters_are_the_librarys() -> None:
+    image = np.random.default_rng(0).integers(60, 200, (31, 40, 3), np.uint8)
+    around = np.lib.stride_tricks.sliding_window_view(image.astype(float), (3, 3), axis=(0, 1))
+    mean = around.mean(axis=(-2, -1))
+    np.testing.assert_allclose(done(one("Blur", blur_limit=[3, 3]), image)[1:-1, 1:-1], mean, atol=0.51)
+    alpha, light = 0.3, 0.7
+    sharp = (1 - alpha) * image[1:-1, 1:-1] + alpha * ((9 + light) * image[1:-1, 1:-1] - 9 * mean)
+    got = done(one("Sharpen", alpha=[alpha] * 2, lightness=[light] * 2), image)[1:-1, 1:-1]
+    assert np.abs(got - np.clip(sharp, 0, 255)).max() <= 6
+    np.testing.assert_array_equal(
+        done(one("RGBShift", r_shift_limit=[0.1, 0.1], g_shift_limit=[0, 0], b_shift_limit=[-9, -9]), image),
+        np.clip(image.astype(int) + np.array([26, 0, -9]), 0, 255),
+    )
+
+
+def test_grids_may_be_shares_of_the_image() -> None:
+    grid = vg.Augmenter(converted(one("GridDropout", ratio=0.5)), seed=0)([np.full((80, 200, 3), 255, np.uint8)] * 50)
+    assert 0.23 < float((grid == 0).float().mean()) < 0.27
+    with pytest.raises(ValueError, match=r"unit=0; accepted: an integer.*; or a share of the shorter side"):
+        vg.transforms.GridMask(0)

@@ -1,0 +1,115 @@
+"""Only regular files are read, and only so much of them; nothing is waited for."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.children import run_python
+from variegate.io.files import NotRegularError, TooLargeError, check_regular, open_regular, read_regular
+
+EACH = """
+import json, sys
+from variegate.io.files import check_regular, open_regular, read_regular
+said = {}
+for path in sys.argv[1:]:
+    for read in (check_regular, open_regular, read_regular):
+        try:
+            read(path)
+        except OSError as error:
+            said.setdefault(path, []).append(f"{type(error).__name__}: {error.strerror}")
+print(json.dumps(said))
+"""
+ACCEPTED = "accepted: regular files, and links to them"
+
+
+@pytest.mark.process
+def test_nothing_is_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "to-fifo").symlink_to("fifo")
+    (tmp_path / "to-zero").symlink_to("/dev/zero")
+    (tmp_path / "to-tty").symlink_to("/dev/tty")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "folder").mkdir()
+    expected = {
+        "fifo": f"NotRegularError: a named pipe (FIFO); {ACCEPTED}",
+        "to-fifo": f"NotRegularError: a named pipe (FIFO); {ACCEPTED}",
+        "to-zero": f"NotRegularError: a device; {ACCEPTED}",
+        "to-tty": f"NotRegularError: a device; {ACCEPTED}",
+        "loop": f"OSError: {os.strerror(40)}",
+        "folder": "IsADirectoryError: a folder, not a file",
+    }
+    run = run_python(EACH, *(tmp_path / name for name in expected))
+    assert json.loads(run.stdout) == {str(tmp_path / name): [said] * 3 for name, said in expected.items()}, run.stderr
+
+
+def test_sockets_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # their names must be short
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind("s.jpg")
+        with pytest.raises(NotRegularError, match="a socket; accepted"):
+            read_regular("s.jpg")
+
+
+def test_what_took_the_place_of_a_file_is_refused_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the look at a name and its opening anything can come there."""
+    path = tmp_path / "a.jpg"
+    path.write_bytes(b"abc")
+
+    def replace(path: str, flags: int) -> int:
+        os.unlink(path)
+        os.mkfifo(path)
+        return opened(path, flags)
+
+    opened = os.open
+    before = len(os.listdir("/proc/self/fd"))
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", replace)
+        with pytest.raises(NotRegularError):
+            read_regular(str(path))
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("size", [0, 1, 4095, 4096, (1 << 20) + 1])
+def test_all_bytes_of_a_file(tmp_path: Path, size: int) -> None:
+    data = os.urandom(size)
+    path = tmp_path / "a"
+    path.write_bytes(data)
+    assert read_regular(path) == data
+    assert read_regular(path, size) == data
+    with open_regular(path) as file:
+        assert file.read() == data
+    assert check_regular(path).st_size == size
+    if size:
+        with pytest.raises(TooLargeError, match="the most that is read of such a file"):
+            read_regular(path, size - 1)
+
+
+def test_files_that_do_not_tell_their_size() -> None:
+    assert b"Linux" in read_regular("/proc/version")
+
+
+def test_a_file_that_grows_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"x" * 1000)
+    read = os.read
+
+    def grow(descriptor: int, count: int) -> bytes:
+        with open(path, "ab") as file:
+            file.write(b"y" * 1000)
+        return read(descriptor, count)
+
+    monkeypatch.setattr(os, "read", grow)
+    with pytest.raises(TooLargeError, match=r"more than 64 KiB, the most"):
+        read_regular(path, 64 << 10)
+
+
+def test_a_hole_of_many_bytes_is_not_read(tmp_path: Path) -> None:
+    with open(tmp_path / "a", "wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(TooLargeError, match="more than 2 GiB, the most"):
+        read_regular(tmp_path / "a")

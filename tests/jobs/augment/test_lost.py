@@ -1,0 +1,218 @@
+"""Outputs that were deleted or cut off since: the same command makes again just these, to the byte."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.jobs.augment.samples import digest, expansion, lay_photos, rows, threads
+from variegate.jobs.augment import Report, commit
+from variegate.jobs.engine import Engine
+from variegate.jobs.output.verify import delete_damaged, verify
+
+LAYOUTS = ("folder", "webdataset", "parquet")
+MADE_AGAIN = "outputs of an earlier run are made again: "
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    return lay_photos(tmp_path / "photos")
+
+
+def begun(photos: Path, out: Path, at_least: int, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> Report:
+    monkeypatch.setattr(commit, "_FLUSH_SECONDS", 0)
+    run = expansion(photos, out, threads(1, ordered=True), **settings)
+
+    def after_some(report: Report) -> None:
+        if report.written >= at_least:
+            run.stop.set()
+
+    run.on_progress = after_some
+    report = run.run()
+    assert report.is_interrupted
+    return report
+
+
+def shards(out: Path) -> list[Path]:
+    return sorted(out.glob("shard-*"))
+
+
+def test_deleted_and_cut_files_of_a_complete_run(photos: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    expansion(photos, out).run()
+    before = digest(out)
+    times = {path: path.stat().st_mtime_ns for path in out.rglob("*.jpg")}
+    lost = [out / "a/2_0.jpg", out / "b/deep/x_1.jpg", out / "b/x_0.jpg", out / "b/x_1.jpg", out / "b/x_2.jpg"]
+    for path in lost[:-1]:
+        path.unlink()
+    lost[-1].write_bytes(lost[-1].read_bytes()[:-1])
+    with pytest.warns(UserWarning, match=f"^{MADE_AGAIN}4 missing and 1 of another size$"):
+        report = expansion(photos, out).run()
+    assert (report.repaired, report.written, report.resumed, report.total) == (5, 5, 16, 21)
+    assert digest(out) == before
+    # Other copies of the same samples were left alone.
+    assert {path for path, time in times.items() if path.stat().st_mtime_ns != time} == set(lost)
+    assert expansion(photos, out).run().repaired == 0
+
+
+@pytest.mark.parametrize("layout", ["webdataset", "parquet"])
+def test_a_shard_is_made_again_whole(photos: Path, tmp_path: Path, layout: str) -> None:
+    out, settings = tmp_path / "out", {"layout": layout, "shard_size": 6}
+    expansion(photos, out, **settings).run()
+    before = digest(out)
+    shards(out)[0].unlink()
+    with shards(out)[1].open("ab") as file:
+        file.write(b"\0")
+    with pytest.warns(UserWarning, match=f"^{MADE_AGAIN}6 missing and 6 of another size$"):
+        report = expansion(photos, out, **settings).run()
+    assert (report.repaired, report.written, report.resumed) == (12, 12, 9)
+    assert digest(out) == before
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_of_an_interrupted_run(photos: Path, tmp_path: Path, layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, settings = tmp_path / "out", {"layout": layout, "shard_size": 30, "copies": 60}
+    first = begun(photos, out, 130, monkeypatch, **settings)
+    if layout == "folder":
+        (out / "a/1.jpg_3.jpg").unlink()
+        (out / "a/1.png_7.jpg").write_bytes(b"")
+    else:
+        shards(out)[1].unlink()
+    number = 2 if layout == "folder" else 28
+    with pytest.warns(UserWarning, match=MADE_AGAIN):
+        second = expansion(photos, out, **settings).run()
+    assert second.repaired == number
+    assert second.resumed == first.written - number
+    assert second.written + second.resumed == 420
+    expansion(photos, tmp_path / "reference", **settings).run()
+    assert digest(out) == digest(tmp_path / "reference")
+
+
+@pytest.mark.process
+def test_everything_is_lost_but_the_manifest(photos: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    expansion(photos, out).run()
+    before = digest(out)
+    for path in out.rglob("*.jpg"):
+        path.unlink()
+    for folder in (out / "b/deep", out / "b", out / "a"):
+        folder.rmdir()
+    with pytest.warns(UserWarning, match=f"{MADE_AGAIN}21 missing"):
+        expansion(photos, out, Engine(["cpu:0"], "process", num_threads=1)).run()
+    assert digest(out) == before
+
+
+@pytest.mark.parametrize("kind", ["folder", "dangling", "fifo"])
+def test_what_is_no_file_is_missing(photos: Path, tmp_path: Path, kind: str) -> None:
+    out = tmp_path / "out"
+    expansion(photos, out).run()
+    before = digest(out)
+    path = out / "a/2_0.jpg"
+    path.unlink()
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "dangling":
+        path.symlink_to(tmp_path / "nowhere")
+    else:
+        os.mkfifo(path)
+    assert [problem[:3] for problem in verify(out).problems] == [("a/2_0.jpg", "missing", "missing")]
+    if kind == "folder":
+        path.rmdir()
+    with pytest.warns(UserWarning, match=f"{MADE_AGAIN}1 missing"):
+        expansion(photos, out).run()
+    assert digest(out) == before
+
+
+def test_an_address(photos: Path) -> None:
+    import fsspec
+
+    address = "memory://lost/out"
+    fs: Any = fsspec.filesystem("memory")
+    expansion(photos, address).run()
+    before = {name: fs.cat_file(name) for name in fs.find("/lost/out")}
+    fs.rm_file("/lost/out/a/2_0.jpg")
+    fs.pipe_file("/lost/out/b/x_1.jpg", b"cut")
+    fs.rm("/lost/out/b/deep", recursive=True)
+    with pytest.warns(UserWarning, match=f"{MADE_AGAIN}4 missing and 1 of another size"):
+        assert expansion(photos, address).run().repaired == 5
+    assert {name: fs.cat_file(name) for name in fs.find("/lost/out")} == before
+    assert verify(address).problems == []
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_damage_that_verify_removes_is_made_again(photos: Path, tmp_path: Path, layout: str) -> None:
+    out, settings = tmp_path / "out", {"layout": layout, "shard_size": 6}
+    expansion(photos, out, **settings).run()
+    before = digest(out)
+    path = out / "a/2_0.jpg" if layout == "folder" else shards(out)[1]
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    assert expansion(photos, out, **settings).run().repaired == 0  # its size is right
+    assert delete_damaged(out, verify(out)) == [path.relative_to(out).as_posix()]
+    with pytest.warns(UserWarning, match="1 missing" if layout == "folder" else "6 missing"):
+        expansion(photos, out, **settings).run()
+    assert digest(out) == before
+    assert verify(out).problems == []
+
+
+# Of a run that has begun, the settings are all that tells it from files of others.
+@pytest.mark.parametrize(
+    ("name", "is_begun"), [("variegate.json", False), ("classnames.txt", False), ("classnames.txt", True)]
+)
+def test_files_beside_the_outputs_are_written_again(
+    photos: Path, tmp_path: Path, name: str, is_begun: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, settings = tmp_path / "out", {"layout": "webdataset", "shard_size": 10, "copies": 20}
+    expansion(photos, tmp_path / "reference", **settings).run()
+    if is_begun:
+        begun(photos, out, 20, monkeypatch, **settings)
+    else:
+        expansion(photos, out, **settings).run()
+    (out / name).unlink()
+    expansion(photos, out, **settings).run()
+    assert digest(out) == digest(tmp_path / "reference")
+
+
+def test_a_manifest_of_an_earlier_version_tells_what_is_missing(photos: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    expansion(photos, out).run()
+    before = {name: sum_ for name, sum_ in digest(out).items() if name.endswith(".jpg")}
+    table = pq.read_table(out / "manifest.parquet")
+    pq.write_table(table.select(table.schema.names[:16]), out / "manifest.parquet")
+    (out / "variegate.source").unlink()
+    (out / "a/2_0.jpg").unlink()
+    with pytest.warns(UserWarning, match=f"{MADE_AGAIN}1 missing"):
+        assert expansion(photos, out).run().written == 1
+    assert {name: sum_ for name, sum_ in digest(out).items() if name.endswith(".jpg")} == before
+    assert verify(out).problems == []
+    assert [row["bytes"] is not None for row in rows(out)].count(True) == 3
+
+
+def test_a_copy_that_cannot_be_made_again_is_counted_once(photos: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    expansion(photos, out).run()
+    status = (photos / "b/x.jpg").stat()
+    (photos / "b/x.jpg").write_bytes(b"no picture".ljust(status.st_size))
+    os.utime(photos / "b/x.jpg", ns=(status.st_atime_ns, status.st_mtime_ns))
+    (out / "b/x_1.jpg").unlink()
+    with pytest.warns(UserWarning, match=f"{MADE_AGAIN}1 missing"):
+        report = expansion(photos, out).run()
+    assert (report.written, report.missing, report.resumed) == (0, 3, 18)
+    assert not report.is_interrupted
+
+
+def test_a_lost_checksum_of_the_manifest(photos: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    expansion(photos, out).run()
+    before = (out / "manifest.sha256").read_bytes()
+    (out / "manifest.sha256").write_text("nothing")
+    delete_damaged(out, verify(out))
+    assert not (out / "manifest.sha256").exists()
+    assert expansion(photos, out).run().written == 0
+    assert (out / "manifest.sha256").read_bytes() == before
+    assert verify(out).problems == []

@@ -1,0 +1,290 @@
+"""A run that goes on, or is given again, has the source that it was begun with; where not, the files are named."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.jobs.augment.samples import digest, expansion, lay_photos, rows, threads
+from variegate import open_source
+from variegate.errors import DecodeError
+from variegate.formats.base import SourceError
+from variegate.jobs.arguments import build_transform
+from variegate.jobs.augment import Expansion, Plan, Report, commit
+
+LAYOUTS = ("folder", "webdataset", "parquet")
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    return lay_photos(tmp_path / "photos")
+
+
+def begun(photos: Path, out: Path, at_least: int = 6, **settings: Any) -> Report:
+    """A run that is stopped early: samples in their order, and the first ones done."""
+    run = expansion(photos, out, threads(1, ordered=True), copies=20, **settings)
+
+    def after_some(report: Report) -> None:
+        if report.written >= at_least:
+            run.stop.set()
+
+    run.on_progress = after_some
+    report = run.run()
+    assert report.is_interrupted
+    return report
+
+
+@pytest.fixture(autouse=True)
+def flushes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit, "_FLUSH_SECONDS", 0)
+
+
+def touch(path: Path, seconds: int = 5) -> None:
+    later = path.stat().st_mtime_ns + seconds * 1_000_000_000
+    os.utime(path, ns=(later, later))
+
+
+def repaint(path: Path) -> None:
+    """Other pixels and another size."""
+    Image.fromarray(np.full((20, 30, 3), 99, np.uint8)).save(path)
+
+
+def test_a_complete_run_is_refused_once_a_picture_has_changed(photos: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    expansion(photos, out).run()
+    before = digest(out)
+    size = (photos / "a/2.jpg").stat().st_size
+    repaint(photos / "a/2.jpg")
+    with pytest.raises(SourceError) as raised:
+        expansion(photos, out).run()
+    said = str(raised.value)
+    assert said.startswith(f"{photos}/a/2.jpg: was {size:,} bytes of 2")
+    assert f", is {(photos / 'a/2.jpg').stat().st_size:,} bytes of 2" in said
+    assert said.endswith(
+        ": changed since outputs were made; restore the source, or choose: --changed remake makes their outputs again"
+    )
+    with pytest.raises(SourceError, match=r"a/2\.jpg: was .*; files of other sizes are never the same: restore them, "):
+        expansion(photos, out, changed="same").run()
+    assert digest(out) == before
+
+
+def test_of_many_changed_files_the_first_are_named(photos: Path, tmp_path: Path) -> None:
+    expansion(photos, tmp_path / "out").run()
+    for path in photos.rglob("*.*"):
+        touch(path)
+    with pytest.raises(
+        SourceError, match=r"^\S+a/1\.jpg: was .*; \S+a/1\.png: .*; \S+a/2\.jpg: .*; and 4 more: changed"
+    ):
+        expansion(photos, tmp_path / "out").run()
+
+
+def test_an_interrupted_run_is_refused_where_outputs_were_made_of_what_has_changed(
+    photos: Path, tmp_path: Path
+) -> None:
+    begun(photos, tmp_path / "out", at_least=25)
+    touch(photos / "a/1.jpg")
+    with pytest.raises(SourceError, match=r"a/1\.jpg: was .*--changed same goes on where they hold the same pictures"):
+        expansion(photos, tmp_path / "out", copies=20).run()
+
+
+def test_what_no_output_was_made_of_may_change(photos: Path, tmp_path: Path) -> None:
+    begun(photos, tmp_path / "out")
+    repaint(photos / "b/z.bmp")
+    with pytest.warns(
+        UserWarning, match=r"changed since the run began, before anything was made of it: \S+b/z\.bmp: was"
+    ):
+        expansion(photos, tmp_path / "out", copies=20).run()
+    expansion(photos, tmp_path / "reference", copies=20).run()
+    assert digest(tmp_path / "out") == digest(tmp_path / "reference")
+
+
+@pytest.mark.parametrize("is_complete", [False, True])
+def test_touched_files_are_accepted_as_the_same(photos: Path, tmp_path: Path, is_complete: bool) -> None:
+    out = tmp_path / "out"
+    begun(photos, out)
+    if is_complete:
+        expansion(photos, out, copies=20).run()
+    for path in photos.rglob("*.*"):
+        touch(path)
+    report = expansion(photos, out, copies=20, changed="same").run()
+    assert report.remade == 0
+    assert not (out / ".variegate").exists()
+    # From now on these times are the ones to be compared with.
+    assert expansion(photos, out, copies=20).run().resumed == 140
+    expansion(photos, tmp_path / "reference", copies=20).run()
+    assert digest(out) == digest(tmp_path / "reference")
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("is_complete", [False, True])
+def test_outputs_of_changed_files_are_made_again(photos: Path, tmp_path: Path, layout: str, is_complete: bool) -> None:
+    out, settings = tmp_path / "out", {"layout": layout, "shard_size": 8}
+    begun(photos, out, at_least=25, **settings)
+    if is_complete:
+        expansion(photos, out, copies=20, **settings).run()
+    repaint(photos / "a/1.jpg")
+    with pytest.warns(UserWarning, match=r"outputs of an earlier run are made again: \d+ of files that changed$"):
+        report = expansion(photos, out, copies=20, changed="remake", **settings).run()
+    assert report.remade >= 20
+    assert report.written + report.resumed == report.total
+    expansion(photos, tmp_path / "reference", copies=20, **settings).run()
+    assert digest(out) == digest(tmp_path / "reference")
+
+
+def test_a_changed_file_that_cannot_be_read_leaves_no_outputs_of_the_one_before(photos: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    expansion(photos, out).run()
+    (photos / "b/x.jpg").write_text("no picture")
+    with pytest.warns(UserWarning, match="3 of files that changed"):
+        report = expansion(photos, out, changed="remake").run()
+    assert (report.written, report.missing, report.resumed) == (0, 3, 18)
+    assert [row["source"] for row in rows(out) if row["status"] == "quarantined"] == ["b/x.jpg"] * 3
+    assert not list(out.glob("b/x_*"))
+    # Repaired, it is made at last.
+    repaint(photos / "b/x.jpg")
+    with pytest.raises(SourceError, match=r"b/x\.jpg: was 10 bytes"):
+        expansion(photos, out).run()
+    with pytest.warns(UserWarning, match="made again"):
+        assert expansion(photos, out, changed="remake").run().written == 3
+    assert len(list(out.glob("b/x_*"))) == 3
+
+
+def test_without_resuming_all_is_made_of_what_is_there(photos: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    expansion(photos, out).run()
+    repaint(photos / "a/2.jpg")
+    assert expansion(photos, out, resume=False).run().written == 21
+    assert expansion(photos, out).run().resumed == 21
+
+
+@pytest.mark.parametrize("is_complete", [False, True])
+def test_a_source_that_was_moved_or_copied_with_its_times_is_the_same(
+    photos: Path, tmp_path: Path, is_complete: bool
+) -> None:
+    out = tmp_path / "out"
+    begun(photos, out)
+    if is_complete:
+        expansion(photos, out, copies=20).run()
+    settings = (out / "variegate.json").read_bytes()
+    shutil.copytree(photos, tmp_path / "elsewhere" / "copy")
+    report = expansion(tmp_path / "elsewhere" / "copy", out, copies=20).run()
+    assert report.written + report.resumed == 140
+    assert report.resumed > 0
+    expansion(photos, tmp_path / "reference", copies=20).run()
+    assert digest(out) == digest(tmp_path / "reference")
+    assert (out / "variegate.json").read_bytes() == settings
+
+
+def test_files_that_came_or_went_are_named(photos: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    expansion(photos, out).run()
+    before = digest(out)
+    (photos / "b/y.webp").rename(photos / "b/yy.webp")
+    repaint(photos / "a/3.jpg")
+    with pytest.raises(SourceError) as raised:
+        expansion(photos, out).run()
+    listed = "a/3.jpg, b/yy.webp are new and b/y.webp is gone"
+    assert str(raised.value) == (
+        f"{out}: holds a run of other files than {photos} has now: {listed}; choose another folder"
+    )
+    assert digest(out) == before
+
+
+def test_shards_of_a_source_are_compared(photos: Path, tmp_path: Path) -> None:
+    expansion(photos, tmp_path / "shards", layout="webdataset", shard_size=6).run()
+
+    def again(**settings: Any) -> Expansion:
+        source: Any = open_source(str(tmp_path / "shards" / "*.tar"))
+        plan = Plan(source, build_transform("none", None), place=str(tmp_path / "shards"))
+        return Expansion(plan, tmp_path / "out", threads(), **settings)
+
+    assert again().run().written == 21
+    shard = tmp_path / "shards" / "shard-000001.tar"
+    touch(shard)
+    with pytest.raises(SourceError, match=rf"^{shard}: was .*: changed since outputs were made"):
+        again().run()
+    with pytest.warns(UserWarning, match="6 of files that changed"):
+        assert again(changed="remake").run().remade == 6
+    # Members of other names and sizes: the shard is named, not only a fingerprint.
+    expansion(photos, tmp_path / "others", layout="webdataset", shard_size=6, copies=2).run()
+    shutil.copy(tmp_path / "others" / shard.name, shard)
+    with pytest.raises(SourceError, match=rf"holds a run of other files than .* has now: {shard}: was .* bytes"):
+        again().run()
+
+
+@pytest.mark.parametrize("is_complete", [False, True])
+def test_a_destination_of_an_earlier_version_goes_on_with_a_note(
+    photos: Path, tmp_path: Path, is_complete: bool
+) -> None:
+    out = tmp_path / "out"
+    begun(photos, out)
+    if is_complete:
+        expansion(photos, out, copies=20).run()
+    (out / "variegate.source").unlink()
+    note = "this run has no record of what its source was"
+    with pytest.warns(UserWarning, match=note):
+        expansion(photos, out, copies=20).run()
+    assert (out / "variegate.source").exists() != is_complete
+    # Without the record, the place is all that tells one source from another.
+    (out / "variegate.source").unlink(missing_ok=True)
+    shutil.copytree(photos, tmp_path / "copy")
+    with pytest.raises(
+        SourceError, match=r"holds a run with source \.\.\..*photos\", this one has source \.\.\..*copy\";"
+    ):
+        expansion(tmp_path / "copy", out, copies=20).run()
+
+
+def test_a_damaged_record_is_named(photos: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    expansion(photos, out).run()
+    (out / "variegate.source").write_bytes(b"PAR1 no more")
+    with pytest.raises(
+        SourceError, match=r"out/variegate\.source: damaged \(.*\); without the file the same command goes"
+    ):
+        expansion(photos, out).run()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_file_that_changes_during_the_run_is_an_error_by_name(
+    photos: Path, tmp_path: Path, layout: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Expansion._make_all
+
+    def late(self: Expansion, *arguments: Any) -> None:
+        touch(photos / "b/x.jpg")
+        repaint(photos / "a/2.jpg")
+        real(self, *arguments)
+
+    monkeypatch.setattr(Expansion, "_make_all", late)
+    report = expansion(photos, tmp_path / "out", layout=layout).run()
+    assert [(name, reason.partition(":")[0]) for name, reason in sorted(report.skipped)] == [
+        ("a/2.jpg", "has changed since the run began"),
+        ("b/x.jpg", "has changed since the run began"),
+    ]
+    assert report.skipped[0][1].startswith("has changed since the run began: was ")
+    with pytest.raises(
+        DecodeError, match=r"a/2\.jpg: has changed since the run began: was \d+ bytes of .*, is \d+ bytes"
+    ):
+        expansion(photos, tmp_path / "raised", threads(1, ordered=True), layout=layout, on_error="raise").run()
+
+
+def test_a_shard_that_changes_during_the_run_is_an_error_by_name(photos: Path, tmp_path: Path) -> None:
+    expansion(photos, tmp_path / "shards", layout="webdataset", copies=1).run()
+    source: Any = open_source(str(tmp_path / "shards"))
+    shard = tmp_path / "shards" / "shard-000000.tar"
+    shard.write_bytes(shard.read_bytes().replace(b"\xff", b"\xfe"))
+    touch(shard)
+    report = Expansion(Plan(source, build_transform("none", None)), tmp_path / "out", threads()).run()
+    assert len(report.skipped) == 7
+    assert "has changed since the run began" in report.skipped[0][1]
+
+
+def test_a_changed_is_one_of_three() -> None:
+    with pytest.raises(ValueError, match=r"^changed: got 'maybe'; accepted: one of 'refuse', 'same', 'remake'$"):
+        Expansion(None, "out", threads(), changed="maybe")  # type: ignore[arg-type]

@@ -1,0 +1,46 @@
+"""Pixels to the bytes of image files."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from variegate.jobs.output.encode import FORMATS, encode_image
+
+PHOTO = np.random.default_rng(0).integers(0, 256, (4, 5, 3)).astype(np.uint8).repeat(8, 0).repeat(8, 1)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("shape", [(32, 40, 3), (32, 40, 1), (32, 40)])
+def test_every_format_reads_back(name: str, shape: tuple[int, ...]) -> None:
+    img_HWC = PHOTO.reshape(32, 40, 3) if shape[-1] == 3 else PHOTO[..., 0].reshape(shape)
+    data = encode_image(img_HWC, name)
+    assert data == encode_image(img_HWC, name)
+    image = Image.open(io.BytesIO(data))
+    assert (image.height, image.width) == shape[:2]
+    if name == "png":
+        np.testing.assert_array_equal(np.asarray(image), img_HWC.squeeze())
+    elif name == "jpg":
+        assert image.mode == ("RGB" if shape[-1] == 3 else "L")
+
+
+def test_a_view_is_encoded_as_it_is_seen() -> None:
+    flipped = PHOTO[:, ::-1]
+    np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(encode_image(flipped, "png")))), flipped)
+
+
+def test_quality_matters() -> None:
+    for name in ("jpg", "webp"):
+        assert len(encode_image(PHOTO, name, 30)) < len(encode_image(PHOTO, name, 98))
+
+
+def test_bad_settings_are_named() -> None:
+    with pytest.raises(ValueError, match="format: got 'bmp'; accepted: one of 'jpg', 'png', 'webp'"):
+        encode_image(PHOTO, "bmp")
+    with pytest.raises(ValueError, match="quality: got 0; accepted: 1 to 100"):
+        encode_image(PHOTO, "jpg", 0)
+    with pytest.raises(ValueError, match="webp holds at most 16,383 pixels a side; this picture has 16,384"):
+        encode_image(np.zeros((1, 16_384, 3), np.uint8), "webp")

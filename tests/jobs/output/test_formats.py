@@ -1,0 +1,205 @@
+"""The contract of class folders, WebDataset shards and Parquet shards; and what each accepts for labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.jobs.output.contract import CLASSES, FORMATS, as_read, records
+from tests.jobs.output.runs import tree
+from variegate.formats.base import Source, SourceError, StreamSource
+from variegate.formats.opening import open_source
+from variegate.formats.shards import Record, open_shard
+from variegate.formats.shards.base import Labels, describe_labels
+from variegate.io.storage import Storage, open_storage
+from variegate.jobs.output.manifest import write_manifest
+
+SHARDS = ("webdataset", "parquet")
+
+
+def read_back(place: str) -> list[tuple[Any, Any]]:
+    source = open_source(place)
+    if isinstance(source, StreamSource):
+        items: list[Any] = [item.item for shard in range(source.num_shards) for item in source.read_shard(shard)]
+    else:
+        assert isinstance(source, Source)
+        items = [source.read(index) for index in range(len(source))]
+    return [(item.data, source.classes[item.label] if source.classes else item.label) for item in items]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("classes", [CLASSES, ()], ids=["named", "numbered"])
+def test_everything_is_read_back(storage: Storage, format: str, classes: tuple[str, ...]) -> None:
+    """Bytes, classes and order, wherever it was written to, with the manifest of the run beside it."""
+    made = records(classes)
+    storage.prepare()
+    FORMATS[format](storage, made, classes)
+    write_manifest(storage, [{"index": record.index} for record in made], {})
+    storage.write("variegate.json", b"{}")
+    storage.remove_tree(".variegate")
+    assert read_back(storage.root) == as_read(format, made, classes)
+
+
+@pytest.mark.parametrize("format", SHARDS)
+def test_labels_are_read_back_as_numbers(tmp_path: Path, format: str) -> None:
+    """Class folders alone give them anew, in the order of the names."""
+    FORMATS[format](open_storage(tmp_path), records(), CLASSES)
+    source = open_source(tmp_path)
+    assert isinstance(source, Source)
+    assert source.classes == CLASSES
+    assert [source.read(index).label for index in range(len(source))] == [record.label for record in records()]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_same_records_are_the_same_bytes(tmp_path: Path, format: str) -> None:
+    for name in "ab":
+        FORMATS[format](open_storage(tmp_path / name), records(), CLASSES)
+        FORMATS[format](open_storage(tmp_path / name), records(), CLASSES)  # and once more over it
+    assert tree(tmp_path / "a") == tree(tmp_path / "b")
+
+
+@pytest.mark.parametrize("format", SHARDS)
+def test_a_discarded_shard_leaves_nothing(storage: Storage, format: str) -> None:
+    labels = describe_labels(format, 0, CLASSES)
+    for _ in range(2):
+        with open_shard(storage, format, 0, labels) as shard:
+            for record in records():
+                shard.add(record)
+            assert [name for name in storage.list() if not name.startswith(".")] == []
+        assert storage.list(".variegate/tmp") == []
+    shard.discard()
+    assert [name for name in storage.list() if not name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("format", SHARDS)
+def test_a_shard_without_records_is_not_there(storage: Storage, format: str) -> None:
+    labels = describe_labels(format, 0, CLASSES)
+    with open_shard(storage, format, 3, labels) as shard:
+        shard.add(records()[0])
+        shard.commit()
+    assert shard.name in storage.list()
+    with open_shard(storage, format, 3, labels) as shard:
+        shard.commit()
+    assert shard.name not in storage.list()
+    assert storage.list(".variegate/tmp") == []
+
+
+@pytest.mark.parametrize("format", SHARDS)
+def test_a_shard_that_cannot_be_put_leaves_the_old_one(
+    storage: Storage, format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labels = describe_labels(format, 0)
+    with open_shard(storage, format, 0, labels) as shard:
+        shard.add(records(())[0])
+        shard.commit()
+    before = storage.read(shard.name)
+    with open_shard(storage, format, 0, labels) as shard:
+        for record in records(()):
+            shard.add(record)
+
+        def refuse() -> None:
+            raise OSError("refused")
+
+        monkeypatch.setattr(shard._writer, "commit", refuse)
+        with pytest.raises(OSError, match="refused"):
+            shard.commit()
+    assert storage.read(shard.name) == before
+    assert storage.list(".variegate/tmp") == []
+
+
+@pytest.mark.parametrize("format", SHARDS)
+def test_members_are_named_by_sample_and_copy(tmp_path: Path, format: str) -> None:
+    with open_shard(open_storage(tmp_path), format, 12, Labels()) as shard:
+        assert shard.name.startswith("shard-000012.")
+        record = Record(7, 3, b"x", "png", 0, None, "in", 0)
+        assert shard.add(record) == "00000007_3.png"
+        assert shard.count == 1
+    assert Record(123456789, 11, b"", "jpg", 0, None, "in", 0).member == "123456789_11.jpg"
+
+
+@pytest.mark.parametrize("format", SHARDS)
+def test_labels_may_be_missing(tmp_path: Path, format: str) -> None:
+    labels = describe_labels(format, 1, CLASSES)
+    with open_shard(open_storage(tmp_path), format, 0, labels) as shard:
+        for index, label in enumerate((1, -1, 3)):
+            shard.add(Record(index, 0, records()[0].data, "jpg", label, None, "in", index))
+        shard.commit()
+    source = open_source(tmp_path)
+    assert isinstance(source, Source)
+    assert [source.read(index).label for index in range(3)] == [1, -1, 3]
+    assert source.classes == CLASSES
+
+
+@pytest.mark.parametrize("format", SHARDS)
+def test_numbers_of_any_kind_are_labels(tmp_path: Path, format: str) -> None:
+    with open_shard(open_storage(tmp_path), format, 0, describe_labels(format, True)) as shard:
+        for index, label in enumerate((True, np.int32(5), np.uint8(7), np.array(9))):
+            shard.add(Record(index, 0, records()[0].data, "jpg", label, None, "in", index))
+        shard.commit()
+    source = open_source(tmp_path)
+    assert isinstance(source, Source)
+    assert [source.read(index).label for index in range(4)] == [1, 5, 7, 9]
+
+
+@pytest.mark.parametrize(
+    "labels", [[0.5, 2], [np.float32(0.5), np.float32(1)], [np.array([1, 2]), np.array([3, 4])], [[0.5, 1], [2.0, 3.5]]]
+)
+def test_parquet_holds_numbers_and_rows_of_numbers(tmp_path: Path, labels: list[Any]) -> None:
+    with open_shard(open_storage(tmp_path), "parquet", 0, describe_labels("parquet", labels[0])) as shard:
+        for index, label in enumerate(labels):
+            shard.add(Record(index, 0, records()[0].data, "jpg", label, None, "in", index))
+        shard.commit()
+    source = open_source(tmp_path)
+    assert isinstance(source, Source)
+    np.testing.assert_array_equal([source.read(index).label for index in range(2)], labels)
+
+
+@pytest.mark.parametrize(
+    ("format", "label", "classes", "message"),
+    [
+        ("folder", 0.5, (), r"labels such as 0\.5 do not go into class folders; accepted with them: parquet"),
+        ("webdataset", np.array([1, 2]), (), r"labels such as array\(\[1, 2\]\) do not go into WebDataset's"),
+        ("parquet", np.zeros((2, 2)), (), r"labels such as array\(\[\[0\., 0\.\], \[0\., 0\.\]\]\) cannot be written"),
+        ("parquet", "cat", (), r"labels such as 'cat' cannot be written; accepted: numbers, or rows of numbers"),
+        ("parquet", None, (), "labels such as None cannot be written"),
+        ("parquet", [], (), r"labels such as \[\] cannot be written"),
+        ("webdataset", 0, ("a", "b\nc"), r"class 'b\\nc': a list with a class a line cannot hold it; accepted: folder"),
+        ("webdataset", 0, ("a", ""), "class '': a list with a class a line cannot hold it; accepted: folder, parquet"),
+        ("webdataset", 0, ("\ud800",), r"class '\\ud800': a list with a class a line cannot hold it"),
+    ],
+)
+def test_labels_that_a_format_cannot_hold_are_refused_at_the_start(
+    format: str, label: Any, classes: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(SourceError, match=f"^{message}"):
+        describe_labels(format, label, classes)
+
+
+def test_unknown_formats(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="format: got 'zip'; accepted: one of 'folder', 'webdataset', 'parquet'"):
+        describe_labels("zip", 0)
+    with pytest.raises(ValueError, match="format: got 'folder'; accepted: webdataset, parquet"):
+        open_shard(open_storage(tmp_path), "folder", 0, Labels())
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "accepted"),
+    [
+        (0, 0.5, "a whole number"),
+        (0, 1 << 63, "a whole number"),
+        (0, 1 << 64, "a whole number"),
+        (0.5, [1.0], "a number"),
+        ([1, 2], [1, 2, 3], "2 whole numbers"),
+        ([1, 2], [0.5, 1.0], "2 whole numbers"),
+        ([0.5, 1.0], [1, 2], "2 numbers"),
+    ],
+)
+def test_a_label_unlike_the_first_is_refused(tmp_path: Path, first: Any, later: Any, accepted: str) -> None:
+    with (
+        open_shard(open_storage(tmp_path), "parquet", 0, describe_labels("parquet", first)) as shard,
+        pytest.raises(ValueError, match=rf"^in/3: got the label .*; accepted: {accepted}, as the first sample has$"),
+    ):
+        shard.add(Record(3, 0, b"", "jpg", later, None, "in/3", 3))

@@ -1,0 +1,266 @@
+"""What verify finds: every kind of damage, by name, and nothing where nothing is wrong."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pytest
+
+from tests.jobs.output.contract import CLASSES, records, shards
+from tests.jobs.output.runs import SETTINGS, file_of, output, run, tree
+from variegate.formats.base import SourceError
+from variegate.io.storage import Storage, WriteError, open_storage
+from variegate.io.storage.local import LocalStorage
+from variegate.jobs.output.destination import Destination
+from variegate.jobs.output.manifest import read_manifest, write_manifest
+from variegate.jobs.output.verify import delete_damaged, verify
+
+CHECKSUM = "its checksum is not that of the manifest"
+
+
+def flip(path: Path, at: int | None = None) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2 if at is None else at] ^= 1
+    path.write_bytes(data)
+
+
+def sharded(root: Path, layout: str) -> Storage:
+    """Seven shards of two samples, with settings and manifest."""
+    settings = {"layout": layout, "classes": list(CLASSES)}
+    storage = open_storage(root)
+    with Destination(root, settings) as destination:
+        made = records()
+        shards(layout)(destination.storage, made, CLASSES)
+        ending = {"webdataset": "tar", "parquet": "parquet"}[layout]
+        rows: list[dict[str, Any]] = []
+        for number, record in enumerate(made):
+            name = f"shard-{number // 5:06}.{ending}"
+            whole = (root / name).read_bytes()
+            rows.append(
+                {"file": name, "member": record.member, "status": "written", "index": record.index, "copy": record.copy}
+                | {"sha256": hashlib.sha256(record.data).hexdigest(), "bytes": len(record.data)}
+                | {"shard_bytes": len(whole), "shard_sha256": hashlib.sha256(whole).hexdigest()}
+            )
+        destination.finish(rows)
+    return storage
+
+
+def found(root: Path | str, **options: Any) -> list[tuple[str, ...]]:
+    return [tuple(part for part in problem if part is not None) for problem in verify(root, **options).problems]
+
+
+def test_a_whole_run_has_no_problems(storage: Storage) -> None:
+    run(storage.root)
+    seen: list[tuple[int, int]] = []
+    verified = verify(storage.root, threads=2, on_progress=lambda done, total: seen.append((done, total)))
+    assert (verified.outputs, verified.good, verified.problems) == (8, 8, [])
+    assert seen[-1] == (8, 8)
+
+
+def test_files(storage: Storage) -> None:
+    run(storage.root)
+    storage.remove(file_of(0, 0))
+    storage.write(file_of(0, 1), output(0, 1)[:-7])
+    storage.write(file_of(3, 1), output(3, 1).replace(b"3", b"4"))
+    storage.write("dog/new.jpg", b"new")
+    storage.write("notes.txt", b"mine")
+    storage.write(".hidden", b"")
+    verified = verify(storage.root)
+    assert [problem[:3] for problem in verified.problems] == [
+        (file_of(0, 0), "missing", "missing"),
+        (file_of(0, 1), "has 393 bytes, the manifest says 400", "damaged"),
+        (file_of(3, 1), CHECKSUM, "damaged"),
+        ("dog/new.jpg", "not in the manifest", "extra"),
+        ("notes.txt", "not in the manifest", "extra"),
+    ]
+    assert (verified.outputs, verified.good) == (8, 5)
+    assert [verified.count(kind) for kind in ("missing", "damaged", "unreadable", "extra")] == [1, 2, 0, 2]
+    assert delete_damaged(storage.root, verified) == sorted([file_of(0, 1), file_of(3, 1)])
+    run(storage.root)
+    assert {problem.kind for problem in verify(storage.root).problems} == {"extra"}
+
+
+def test_a_file_that_cannot_be_read_is_not_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(tmp_path)
+    real = LocalStorage.open
+
+    def refuse(self: LocalStorage, relative: str) -> BinaryIO:
+        if relative == file_of(0, 0):
+            raise WriteError(errno.EACCES, "cannot be read (Permission denied)", relative)
+        return real(self, relative)
+
+    monkeypatch.setattr(LocalStorage, "open", refuse)
+    verified = verify(tmp_path)
+    assert [problem[:3] for problem in verified.problems] == [
+        (file_of(0, 0), "cannot be read (Permission denied)", "unreadable")
+    ]
+    assert delete_damaged(tmp_path, verified) == []
+
+
+def test_every_byte_of_every_output_counts(tmp_path: Path) -> None:
+    run(tmp_path, size=3)
+    before = tree(tmp_path)
+    for name in (file_of(0, 0), file_of(3, 1)):
+        for at in range((tmp_path / name).stat().st_size):
+            flip(tmp_path / name, at)
+            assert found(tmp_path) == [(name, CHECKSUM, "damaged")]
+            flip(tmp_path / name, at)
+    assert tree(tmp_path) == before
+
+
+def test_names_that_are_not_utf_8(tmp_path: Path) -> None:
+    name = "caf\udce9/é\udcff_0.jpg"
+    with Destination(tmp_path, {}) as destination:
+        for file in (name, "plain_0.jpg"):
+            destination.storage.write(file, b"x")
+        facts = {"status": "written", "bytes": 1, "sha256": hashlib.sha256(b"x").hexdigest()}
+        destination.finish([facts | {"file": name, "index": 0}, facts | {"file": "plain_0.jpg", "index": 1}])
+    assert found(tmp_path) == []
+    (tmp_path / name).write_bytes(b"y")
+    verified = verify(tmp_path)
+    assert [problem[:2] for problem in verified.problems] == [("caf\\udce9/é\\udcff_0.jpg", CHECKSUM)]
+    delete_damaged(tmp_path, verified)
+    assert not (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize("layout", ["webdataset", "parquet"])
+def test_shards(tmp_path: Path, layout: str) -> None:
+    sharded(tmp_path, layout)
+    assert found(tmp_path) == []
+    first, second, third = sorted(tmp_path.glob("shard-*"))
+    made = records()
+    flip(first, first.read_bytes().index(made[2].data) + 100)
+    second.unlink()
+    third.write_bytes(third.read_bytes()[:-100])
+    problems = found(tmp_path)
+    assert problems[:3] == [
+        (first.name, CHECKSUM, "damaged"),
+        (first.name, CHECKSUM, "damaged", made[2].member),
+        (second.name, "missing, with 5 outputs", "missing"),
+    ]
+    size = third.stat().st_size
+    assert [problem[0] for problem in problems[3:]] == [third.name]
+    assert problems[3][1].startswith(f"has {size:,} bytes, the manifest says {size + 100:,}")
+    if layout == "parquet":
+        assert "cut short" in problems[3][1]
+        assert problems[3][1].endswith("; 2 of its 2 outputs cannot be read any more")
+    verified = verify(tmp_path)
+    assert (verified.outputs, verified.good) == (12, 6 if layout == "webdataset" else 4)
+    assert delete_damaged(tmp_path, verified) == [first.name, third.name]
+
+
+def test_a_shard_that_ends_in_the_middle(tmp_path: Path) -> None:
+    sharded(tmp_path, "webdataset")
+    shard = tmp_path / "shard-000000.tar"
+    shard.write_bytes(shard.read_bytes()[:600])
+    (problem,) = found(tmp_path)
+    assert problem[1].startswith("has 600 bytes, the manifest says ")
+    assert "; cut off in the middle of member 00000000_0." in problem[1]
+    assert problem[1].endswith("; 5 of its 5 outputs cannot be read any more")
+
+
+def test_a_label_within_a_shard_counts(tmp_path: Path) -> None:
+    sharded(tmp_path, "webdataset")
+    shard = tmp_path / "shard-000000.tar"
+    flip(shard, shard.read_bytes().index(b"00000000_0.cls") + 512)
+    whole = "every image in it is whole, but something beside them is not, such as a label"
+    assert found(tmp_path) == [(shard.name, f"{CHECKSUM}; {whole}", "damaged")]
+    assert verify(tmp_path).good == 12
+
+
+@pytest.mark.parametrize("layout", ["webdataset", "parquet"])
+def test_shards_of_an_earlier_version_are_checked_image_by_image(tmp_path: Path, layout: str) -> None:
+    storage = sharded(tmp_path, layout)
+    manifest = read_manifest(tmp_path)
+    rows = [row | {"bytes": None, "shard_bytes": None, "shard_sha256": None} for row in manifest.rows()]
+    write_manifest(storage, rows, manifest.settings)
+    assert found(tmp_path) == []
+    first = min(tmp_path.glob("shard-*"))
+    made = records()
+    flip(first, first.read_bytes().index(made[2].data) + 100)
+    assert found(tmp_path) == [(first.name, CHECKSUM, "damaged", made[2].member)]
+    write_manifest(storage, [row | {"member": f"_{row['member']}"} for row in rows[:1]] + rows[1:], manifest.settings)
+    assert (first.name, "missing", "damaged", f"_{made[0].member}") in found(tmp_path)
+
+
+def test_files_beside_the_outputs(tmp_path: Path) -> None:
+    sharded(tmp_path, "webdataset")
+    (tmp_path / "shard-000000.tar.vgindex").touch()  # a reader's
+    (tmp_path / "classnames.txt").write_text("ant\n")
+    (tmp_path / "variegate.json").write_text("{}")
+    (tmp_path / "variegate.source").write_bytes(b"PAR1")
+    problems = {problem.file: problem for problem in verify(tmp_path).problems}
+    assert problems["classnames.txt"][1:3] == ("not the classes of the run", "damaged")
+    assert problems["variegate.json"][1:3] == ("not the settings that the manifest has", "damaged")
+    assert problems["variegate.source"].problem.startswith("damaged (")
+    assert len(problems) == 3
+    delete_damaged(tmp_path, verify(tmp_path))
+    assert found(tmp_path) == [
+        ("variegate.json", "missing", "missing"),
+        ("classnames.txt", "missing", "missing"),
+    ]
+
+
+def test_a_damaged_manifest(tmp_path: Path) -> None:
+    run(tmp_path)
+    manifest = tmp_path / "manifest.parquet"
+    whole = manifest.read_bytes()
+    checksum = (tmp_path / "manifest.sha256").read_bytes()
+    assert checksum == f"{hashlib.sha256(whole).hexdigest()}  manifest.parquet\n".encode()
+    another = "its checksum is not that in manifest.sha256; it does not tell what else there should be, and without it "
+    for at in range(0, len(whole), 5):
+        flip(manifest, at)
+        assert found(tmp_path) == [("manifest.parquet", f"{another}all outputs are made again", "damaged")]
+        manifest.write_bytes(whole)
+    # Without the checksum, those of its pages tell of most.
+    (tmp_path / "manifest.sha256").unlink()
+    seen = []
+    for at in range(4, len(whole) // 4, 5):
+        flip(manifest, at)
+        seen.append(bool(found(tmp_path)))
+        manifest.write_bytes(whole)
+    assert sum(seen) > 0.6 * len(seen)
+    assert found(tmp_path) == []
+    (tmp_path / "manifest.sha256").write_text("nothing")
+    assert found(tmp_path) == [("manifest.sha256", "not a checksum of manifest.parquet", "damaged")]
+    (tmp_path / "manifest.sha256").write_bytes(checksum)
+    for damaged in (whole[: len(whole) // 2], b"", b"PAR1" * 9):
+        manifest.write_bytes(damaged)
+        (problem,) = verify(tmp_path).problems
+        assert (problem.file, problem.kind) == ("manifest.parquet", "damaged")
+        assert problem.problem.endswith("without it all outputs are made again")
+    assert delete_damaged(tmp_path, verify(tmp_path)) == ["manifest.parquet"]
+    run(tmp_path)
+    assert manifest.read_bytes() == whole
+
+
+def test_a_manifest_without_some_of_its_rows(tmp_path: Path) -> None:
+    run(tmp_path)
+    rows = list(read_manifest(tmp_path).rows())
+    storage = open_storage(tmp_path)
+    write_manifest(storage, rows[:-2], SETTINGS | {"samples": 4})
+    assert "damaged: it has 6 rows, for 4 samples of 2 copies; " in found(tmp_path)[-1][1]
+    write_manifest(storage, [rows[1], rows[0], *rows[2:]], SETTINGS)
+    assert found(tmp_path)[-1][1].startswith("damaged: row 0 is of sample 0, copy 1; ")
+    write_manifest(storage, [rows[0] | {"sha256": None}, *rows[1:]], SETTINGS)
+    assert found(tmp_path)[-1][1].startswith("damaged: row 0 has no file, or no checksum; ")
+
+
+def test_a_run_that_is_not_complete(tmp_path: Path) -> None:
+    Destination(tmp_path, SETTINGS).close()
+    unfinished = "missing: the run is not complete, and the command that began it goes on"
+    assert found(tmp_path) == [("manifest.parquet", unfinished, "missing")]
+
+
+@pytest.mark.parametrize("name", ["", "gone"])
+def test_a_place_without_a_run(storage: Storage, name: str) -> None:
+    storage.write("other.txt", b"")
+    with pytest.raises(SourceError) as raised:
+        verify(f"{storage.root}/{name}".rstrip("/"))
+    assert str(raised.value).endswith(
+        ": holds no run; accepted: a folder that variegate augment, pack or clean wrote, with variegate.json and "
+        "manifest.parquet"
+    )

@@ -1,0 +1,318 @@
+"""One image on several devices: the pixels of one ``Augmenter``, from and to arrays and files, whatever goes wrong."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tifffile
+
+import variegate as vg
+from tests.children import run_python, start_python
+from tests.images import gray, noise, photo
+from variegate import transforms as T
+from variegate.executors.cpu.tiled.chain import TiledImage
+from variegate.formats.base import SourceError
+from variegate.jobs.jobs import EngineError
+from variegate.jobs.mapping import MapSpec
+from variegate.jobs.tiles import writing
+from variegate.jobs.tiles.resume import TilesDone
+from variegate.jobs.tiles.run import ImageRun, pixel_file
+
+# It needs Python 3.11.
+zarr: Any = pytest.importorskip("zarr")
+
+CHAIN = T.Compose([T.RandAugment(2, 9), T.Equalize(), T.GaussianBlur(5), T.GaussianNoise(), T.Contrast(1.3)])
+FLOATS = T.Compose([CHAIN, T.Normalize(vg.IMAGENET_MEAN, vg.IMAGENET_STD)])
+
+
+def threads(transform: Any = CHAIN, **options: Any) -> vg.Engine:
+    return vg.Engine(["cpu:0", "cpu:1"], "thread", transform=transform, **{"seed": 4, "num_threads": 1, **options})
+
+
+def whole(image: Any, transform: Any = CHAIN, id: int = 3, **options: Any) -> Any:
+    return vg.Augmenter(transform, device="cpu", **{"seed": 4, **options})([image], ids=[id])[0].numpy()
+
+
+def written(image: Any, folder: Path, kind: str) -> Path:
+    """The image as a file."""
+    path = folder / f"source.{kind}"
+    if kind == "npy":
+        np.save(path, image)
+    elif kind == "zarr":
+        zarr.create_array(str(path), shape=image.shape, chunks=(30, 50, image.shape[2]), dtype="u1")[:] = image
+    elif kind == "strips.tif":
+        tifffile.imwrite(path, image, rowsperstrip=7, photometric="rgb")
+    else:
+        tifffile.imwrite(path, image, tile=(32, 48), photometric="rgb", compression="zlib", predictor=True)
+    return path
+
+
+def read(path: Path) -> Any:
+    if path.suffix == ".npy":
+        return np.load(path)
+    return zarr.open_array(str(path), mode="r")[:] if path.suffix == ".zarr" else tifffile.imread(path)
+
+
+@pytest.mark.parametrize("num_threads", [1, 3])
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_an_array_comes_back_as_an_array(layout: Any, num_threads: int) -> None:
+    for image in (photo(170, 230), gray(170, 230)):
+        for transform in (CHAIN, FLOATS):
+            made = threads(transform, layout=layout, num_threads=num_threads).map_image(image, tile=64, id=3)
+            np.testing.assert_array_equal(made, whole(image, transform, layout=layout))
+
+
+def test_two_axes_are_a_gray_image_and_floats_may_be_half_as_long() -> None:
+    image = gray(90, 70)
+    made = threads(FLOATS, dtype="float16").map_image(image[..., 0], tile=33, id=3)
+    np.testing.assert_array_equal(made, whole(image, FLOATS, dtype="float16"))
+    assert made.dtype == np.float16
+
+
+@pytest.mark.parametrize("kind", ["npy", "tiff", "strips.tif", "zarr"])
+def test_files_of_every_kind(kind: str, tmp_path: Path) -> None:
+    image = photo(170, 230)
+    source, result = written(image, tmp_path, kind), tmp_path / f"result.{kind.rpartition('.')[2]}"
+    assert threads().map_image(source, out=result, tile=48, id=3) is None
+    np.testing.assert_array_equal(read(result), whole(image, layout="NHWC"))
+    assert {path.name for path in tmp_path.iterdir()} == {source.name, result.name}
+
+
+@pytest.mark.parametrize("kind", ["npy", "tif", "zarr"])
+def test_floats_in_files_have_their_channels_last(kind: str, tmp_path: Path) -> None:
+    result = tmp_path / f"result.{kind}"
+    result_before = np.zeros((2, 2), np.uint8)
+    if kind == "npy":
+        np.save(result, result_before)  # is replaced
+    threads(FLOATS).map_image(photo(90, 110), out=result, tile=32, id=3)
+    np.testing.assert_array_equal(read(result), whole(photo(90, 110), FLOATS, layout="NHWC"))
+
+
+def test_a_reduction_to_one_tile_is_many_tasks() -> None:
+    image = noise(3000, 3000)
+    run = ImageRun(threads(), MapSpec(T.Resize(90), 4, "float32", "NHWC", "composed"), pixel_file(image))
+    assert run.total == 9
+    made = run.run()
+    assert made is not None
+    np.testing.assert_array_equal(made, whole(image, T.Resize(90), 0, layout="NHWC"))
+    assert ImageRun(threads(), run.work, pixel_file(noise(90, 90))).total == 1
+
+
+def test_a_mapped_file_is_read_by_its_name(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", photo(90, 110))
+    mapped = np.load(tmp_path / "a.npy", mmap_mode="r")
+    np.testing.assert_array_equal(threads().map_image(mapped, tile=40, id=3), whole(photo(90, 110)))
+    np.testing.assert_array_equal(threads().map_image(mapped[5:, 7:], tile=40, id=3), whole(photo(90, 110)[5:, 7:]))
+
+
+def test_the_epoch_the_copy_and_conditions_count() -> None:
+    transform = T.Compose([T.Cond("label", {3: T.Invert()}), T.RandAugment(2, 9)])
+    expected = vg.Augmenter(transform, device="cpu", seed=4)([photo()], [3], 2, 5, {"label": [3]})[0].numpy()
+    made = threads(transform).map_image(photo(), tile=30, id=3, epoch=2, copy=5, conditions={"label": 3})
+    np.testing.assert_array_equal(made, expected)
+
+
+@pytest.mark.process
+def test_memory_is_bounded_by_tiles(tmp_path: Path) -> None:
+    """A picture of 300 MB, in a process that takes less than half as much more than it had to begin with."""
+    program = """
+import sys
+import numpy as np, variegate as vg
+from variegate import transforms as T
+def anonymous():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon")) << 10
+path, out = sys.argv[1:]
+with open(path, "wb") as file:
+    np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": (5000, 20000, 3)})
+    begin = file.tell(); file.truncate(begin + 300_000_000)
+engine = vg.Engine(["cpu:0", "cpu:1"], "thread", num_threads=1)
+transform = T.Compose([T.Rotate((45, 45), interpolation="bilinear"), T.Resize(300)])
+engine.map_image(np.zeros((300, 300, 3), np.uint8), transform)
+before = anonymous()
+engine.map_image(path, transform, out)
+print(anonymous() - before, np.load(out, mmap_mode="r").shape)
+"""
+    run = run_python(program, tmp_path / "in.npy", tmp_path / "out.npy")
+    grown, shape = run.stdout.split(" ", 1)
+    assert shape.strip() == "(300, 1200, 3)"
+    assert int(grown) < 150_000_000
+
+
+@pytest.mark.process
+def test_a_killed_run_goes_on(tmp_path: Path) -> None:
+    image = noise(400, 300)
+    np.save(tmp_path / "a.npy", image)
+    program = f"""
+import os, time
+import variegate as vg
+from variegate import transforms as T
+from variegate.jobs.tiles import job
+def slow(make):
+    return lambda *of: (time.sleep(0.05), make(*of))[1]
+job.TileJob._make = slow(job.TileJob._make)
+engine = vg.Engine(["cpu:0", "cpu:1"], "thread", seed=4, num_threads=1)
+engine.map_image({str(tmp_path / "a.npy")!r}, T.from_dict({CHAIN.to_dict()!r}), {str(tmp_path / "b.npy")!r}, 32, id=3)
+"""
+    done = tmp_path / ".b.npy.partial.done"
+    with start_python(program) as process:
+        deadline = time.monotonic() + 50
+        while (not done.exists() or done.stat().st_size < 40) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        os.kill(process.pid, signal.SIGKILL)
+    assert not (tmp_path / "b.npy").exists()
+    made = np.frombuffer(done.read_bytes(), "<u4")
+    assert 10 <= len(made) < 130
+    again: list[Any] = []
+    kept = TiledImage.make
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TiledImage, "make", lambda self, area: (again.append(area), kept(self, area))[1])
+        threads().map_image(tmp_path / "a.npy", out=tmp_path / "b.npy", tile=32, id=3)
+    np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), whole(image, layout="NHWC"))
+    assert sum(area.height > 8 for area in again) == 130 - len(made)
+    assert {path.name for path in tmp_path.iterdir()} == {"a.npy", "b.npy"}
+
+
+def test_of_a_number_that_was_cut_off_nothing_is_left(tmp_path: Path) -> None:
+    """What is written behind half a number would be read as others, of tiles that nobody made."""
+    result = writing.ResultFile(str(tmp_path / "b.npy"), (64, 64, 3), "uint8", 32)
+    result.begin()
+    runs = [TilesDone(result, {"source": "a"}) for _ in range(3)]
+    runs[0].begin()
+    for tile in (1, 2):
+        runs[0].add(tile)
+    path = tmp_path / ".b.npy.partial.done"
+    path.write_bytes(path.read_bytes()[:-1])
+    assert runs[1].take_up()
+    assert runs[1].done == {1}
+    runs[1].add(3)
+    assert runs[2].take_up()
+    assert runs[2].done == {1, 3}
+    for run in runs:
+        run.close()
+
+
+def test_another_run_s_part_is_not_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.save(tmp_path / "a.npy", noise(100, 100))
+    with monkeypatch.context() as patch:
+        patch.setattr(writing.ResultFile, "finish", lambda self: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            threads(T.Invert()).map_image(tmp_path / "a.npy", out=tmp_path / "b.npy", tile=32)
+    assert (tmp_path / ".b.npy.partial").exists()
+    threads().map_image(tmp_path / "a.npy", out=tmp_path / "b.npy", tile=32, id=3)
+    np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), whole(noise(100, 100), layout="NHWC"))
+
+
+@pytest.mark.process
+def test_a_lost_worker_s_tiles_are_made_elsewhere(tmp_path: Path) -> None:
+    """The first process to see the mark takes it away, and itself."""
+    mark = tmp_path / "mark"
+    mark.touch()
+    np.save(tmp_path / "a.npy", photo(170, 230))
+    made = vg.Engine(["cpu:0", "cpu:1"], "process", seed=4, num_threads=1).map_image(
+        tmp_path / "a.npy", T.Compose([CHAIN, _Deadly(str(mark))]), tile=64, id=3
+    )
+    assert not mark.exists()
+    np.testing.assert_array_equal(made, whole(photo(170, 230)))
+
+
+class _Deadly(T.Identity):
+    """Kills one process that samples it, outside of the first."""
+
+    def __init__(self, mark: str) -> None:
+        object.__setattr__(self, "mark", mark)
+        object.__setattr__(self, "home", os.getpid())
+
+    def __reduce__(self) -> Any:
+        return _deadly, (self.mark, self.home)  # type: ignore[attr-defined]
+
+    def sample(self, sampling: Any, rows: Any, slot: int) -> None:
+        if os.getpid() != self.home:  # type: ignore[attr-defined]
+            try:
+                os.remove(self.mark)  # type: ignore[attr-defined]
+            except FileNotFoundError:
+                return
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _deadly(mark: str, home: int) -> _Deadly:
+    made = _Deadly(mark)
+    object.__setattr__(made, "home", home)
+    return made
+
+
+def test_a_full_disk_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", refuse)
+    monkeypatch.setattr(writing, "write_lines", lambda *_: 0)
+    with pytest.raises(EngineError, match="No space left on device"):
+        threads().map_image(photo(90, 110), out=tmp_path / "a.npy", tile=32)
+    assert not (tmp_path / "a.npy").exists()
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    with pytest.raises(EngineError, match=r"a\.npy: cannot be written .*No space left on device"):
+        threads().map_image(photo(90, 110), out=tmp_path / "a.npy", tile=32)
+
+
+def test_a_damaged_tile_is_named(tmp_path: Path) -> None:
+    path = written(photo(170, 230), tmp_path, "tiff")
+    with tifffile.TiffFile(path) as file:
+        offset = file.pages[0].aspage().dataoffsets[7]
+    with open(path, "r+b") as opened:
+        opened.seek(offset)
+        opened.write(b"\0" * 30)
+    with pytest.raises(EngineError, match=r"source\.tiff: chunk in row 1, column 2: cannot be read"):
+        threads(T.Invert()).map_image(path, tile=64)
+    np.save(tmp_path / "a.npy", photo(50, 50))
+    os.truncate(tmp_path / "a.npy", 3000)
+    with pytest.raises(SourceError, match=r"a\.npy: cut off"):
+        threads().map_image(tmp_path / "a.npy")
+
+
+REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "dtype": (np.zeros((9, 9, 3), np.float32), {}, r"image: got float32\[9, 9, 3\]; accepted: uint8"),
+    "channels": (np.zeros((9, 9, 4), np.uint8), {}, r"image: got uint8\[9, 9, 4\]; accepted"),
+    "first": (np.zeros((3, 9, 9), np.uint8), {}, "channels come last"),
+    "tile": (photo(), {"tile": 0}, "tile: got 0; accepted"),
+    "suffix": (photo(), {"out": "a.png"}, r"out: got 'a.png'; accepted: a name that ends in \.npy"),
+    "multiple": (photo(), {"out": "a.tif", "tile": 100}, "tile: got 100 for a.tif; accepted: multiples of 16"),
+    "folder": (photo(), {"out": "nowhere/a.npy"}, "its folder does not exist"),
+    "missing": ("nowhere.npy", {}, "nowhere.npy: no such file"),
+    "kind": ("photo.jpg", {}, r"photo.jpg: accepted: \.npy"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_wrong_arguments_are_refused(name: str) -> None:
+    image, options, said = REFUSED[name]
+    with pytest.raises(ValueError, match=said):
+        threads().map_image(image, **options)
+
+
+def test_wrong_engines_and_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="got reference:0 for an image in tiles; accepted: cpu:0"):
+        vg.Engine(["reference:0"], "thread", transform=CHAIN).map_image(photo())
+    with pytest.raises(ValueError, match="bfloat16"):
+        threads(FLOATS, dtype="bfloat16").map_image(photo())
+    with pytest.raises(TypeError, match="image: got list; accepted"):
+        threads().map_image([photo()])
+    image = photo(50, 60)
+    tifffile.imwrite(tmp_path / "a.tif", image, compression="zlib", photometric="rgb")
+    with pytest.raises(SourceError, match=r"a\.tif: strips compressed by ADOBE_DEFLATE; accepted: tiles"):
+        threads().map_image(tmp_path / "a.tif")
+    tifffile.imwrite(tmp_path / "b.tif", image.astype(np.uint16), tile=(16, 16), photometric="rgb")
+    with pytest.raises(SourceError, match=r"b\.tif: got uint16"):
+        threads().map_image(tmp_path / "b.tif")
+    np.save(tmp_path / "c.npy", np.asfortranarray(image))
+    with pytest.raises(SourceError, match="Fortran"):
+        threads().map_image(tmp_path / "c.npy")
+    (tmp_path / "d.zarr").mkdir()
+    with pytest.raises(SourceError, match=r"d\.zarr: cannot be read"):
+        threads().map_image(tmp_path / "d.zarr")

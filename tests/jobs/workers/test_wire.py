@@ -1,0 +1,84 @@
+"""Objects as parts, and parts through a socket."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from variegate.jobs.workers.wire import decode, encode, receive_parts, send_parts
+
+
+def test_large_arrays_and_tensors_stay_where_they_are() -> None:
+    array = np.arange(10_000, dtype=np.int64).reshape(100, 100)
+    tensor = torch.arange(10_000, dtype=torch.float16).to(torch.bfloat16)
+    parts = encode({"a": array, "t": [tensor]})
+    assert np.shares_memory(np.frombuffer(parts[1], np.int64), array)
+    assert np.frombuffer(parts[2], np.uint8).ctypes.data == tensor.data_ptr()
+    assert len(bytes(parts[0])) < 1000
+    decoded = decode(parts)
+    np.testing.assert_array_equal(decoded["a"], array)
+    assert torch.equal(decoded["t"][0], tensor)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        torch.zeros(2, 3, requires_grad=True),
+        torch.arange(6).to_sparse(),
+        torch.zeros(3, dtype=torch.complex64),
+        torch.imag(torch.ones(3000, dtype=torch.complex64).conj()),
+        torch.nn.Parameter(torch.ones(2000)),
+        np.ones((30, 400))[:, ::3],
+        np.ones(5000, order="F"),
+        b"x" * 10_000,
+        None,
+    ],
+    ids=str,
+)
+def test_anything_that_can_be_pickled_comes_back(value: Any) -> None:
+    back = decode(encode([value]))[0]
+    assert type(back) is type(value)
+    if isinstance(value, torch.Tensor):
+        assert (back.dtype, back.requires_grad) == (value.dtype, value.requires_grad)
+        assert torch.equal(back.to_dense(), value.to_dense())
+    else:
+        assert np.array_equal(back, value)
+
+
+def test_what_cannot_be_pickled_says_so() -> None:
+    with pytest.raises((AttributeError, TypeError), match="pickle"):
+        encode(lambda: None)
+
+
+def test_parts_pass_a_socket_of_any_size() -> None:
+    ours, theirs = socket.socketpair()
+    parts = [b"head", np.arange(3 << 20, dtype=np.uint8), b"", bytearray(5)]
+    sender = threading.Thread(target=send_parts, args=(ours, parts))
+    sender.start()
+    received = receive_parts(theirs)
+    sender.join()
+    assert [bytes(part) for part in received] == [bytes(part) for part in parts]
+    for sock in (ours, theirs):
+        sock.close()
+
+
+@pytest.mark.parametrize("sent", [0, 2, 10, 30, 10_000])
+def test_half_a_message_is_an_end_and_nothing_else(sent: int) -> None:
+    ours, theirs = socket.socketpair()
+    whole = bytearray()
+
+    class Kept:
+        def sendall(self, data: Any) -> None:
+            whole.extend(bytes(data))
+
+    send_parts(Kept(), [b"head", bytes(20_000)])  # type: ignore[arg-type]
+    ours.sendall(whole[:sent])
+    ours.close()
+    with pytest.raises(EOFError):
+        receive_parts(theirs)
+    theirs.close()

@@ -1,0 +1,83 @@
+"""Sources in memory, of small real photos, that break where a test wants it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from tests.images import PHOTOS, photo
+from variegate.errors import DecodeError
+from variegate.formats.base import Item, SampleName, StreamItem
+
+
+@cache
+def jpeg(index: int) -> bytes:
+    """A photo with a mark of its own; sizes vary."""
+    img_HWC = photo(40 + index % 7, 48 + index % 5, PHOTOS[index % len(PHOTOS)])
+    img_HWC[:8, :8] = (index * 37 % 256, index * 101 % 256, index * 11 % 256)
+    buffer = io.BytesIO()
+    Image.fromarray(img_HWC).save(buffer, "JPEG" if index % 4 else "PNG", quality=90)
+    return buffer.getvalue()
+
+
+class MemorySource:
+    """``broken``: what is stored in the place of a file; an error is raised when it is read."""
+
+    classes = ("even", "odd")
+    is_remote = False
+
+    def __init__(self, number: int, broken: dict[int, Any] | None = None) -> None:
+        self.number, self.broken = number, broken or {}
+        self.reads: list[int] = []
+
+    @property
+    def fingerprint(self) -> str:
+        return f"memory-{self.number}"
+
+    def __len__(self) -> int:
+        return self.number
+
+    def read(self, index: int) -> Item:
+        self.reads.append(index)
+        data = self.broken.get(index, b"")
+        if isinstance(data, DecodeError):
+            raise data
+        return Item(data if index in self.broken else jpeg(index), index % 2)
+
+    def name(self, index: int) -> SampleName:
+        return SampleName("memory", f"{index}.jpg")
+
+    def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+        return indices.astype(np.uint64) + np.uint64(1000)
+
+    def notes(self) -> list[str]:
+        return []
+
+
+class MemoryStream:
+    """The same samples, in shards."""
+
+    classes = ("even", "odd")
+    fingerprint = "stream"
+
+    def __init__(self, number: int, shards: int = 3, broken: dict[int, Any] | None = None) -> None:
+        self._source = MemorySource(number, broken)
+        self._parts = np.array_split(np.arange(number), shards)
+        self.num_shards = shards
+
+    def read_shard(self, shard: int) -> Iterator[StreamItem]:
+        for index in self._parts[shard].tolist():
+            try:
+                item: Item | DecodeError = self._source.read(index)
+            except DecodeError as error:
+                item = error
+            yield StreamItem(1000 + index, self._source.name(index), item)
+
+    def notes(self) -> list[str]:
+        return []

@@ -1,0 +1,195 @@
+"""Exact resume: after any batch, with other batches, threads or ranks, the rest is what it would have been."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint.stateful import Stateful
+
+import variegate as vg
+from tests.loader.loading import CROPPED, Pixels, ids, load, pixels
+from tests.loader.samples import MemorySource, MemoryStream
+
+OTHERS = [
+    {},
+    {"batch_size": 1},
+    {"batch_size": 7},
+    {"num_threads": 1, "prefetch": 0},
+    {"num_threads": 4, "prefetch": 5},
+]
+
+
+def rest_after(source: Any, batches: int, **options: Any) -> tuple[dict[str, Any], Pixels]:
+    """(the state after so many batches of epoch 2, what comes after them in it)."""
+    loader = load(source(31), **options)
+    loader.set_epoch(2)
+    iterator = iter(loader)
+    for _ in range(batches):
+        next(iterator)
+    state = loader.state_dict()
+    rest = {i: image.numpy().tobytes() for b in iterator for i, image in zip(b.ids.tolist(), b.images, strict=True)}
+    return state, rest
+
+
+@pytest.mark.parametrize("source", [MemorySource, MemoryStream])
+@pytest.mark.parametrize("options", OTHERS, ids=str)
+@pytest.mark.parametrize("batches", [0, 1, 5, 8])
+def test_the_rest_is_the_same(source: Any, options: dict[str, Any], batches: int) -> None:
+    state, expected = rest_after(source, batches)
+    loader = load(source(31), **options)
+    loader.load_state_dict(json.loads(json.dumps(state)))
+    assert loader.epoch == 2
+    assert pixels(loader) == expected
+    assert ids(loader) == _epoch_of(source, 3)
+
+
+def _epoch_of(source: Any, epoch: int) -> list[int]:
+    loader = load(source(31))
+    loader.set_epoch(epoch)
+    return ids(loader)
+
+
+@pytest.mark.parametrize("source", [MemorySource, MemoryStream])
+@pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1), (2, 3)])
+def test_the_rest_is_the_same_on_another_number_of_ranks(source: Any, before: int, after: int) -> None:
+    whole = load(source(31))
+    whole.set_epoch(1)
+    expected = pixels(whole)
+    states = []
+    for rank in range(before):
+        loader = load(source(31), rank=rank, world_size=before)
+        loader.set_epoch(1)
+        iterator = iter(loader)
+        for _ in range(2):
+            for sample_id in next(iterator).ids.tolist():
+                del expected[sample_id]
+        states.append(loader.state_dict())
+    assert states.count(states[0]) == before
+    found: Pixels = {}
+    for rank in range(after):
+        loader = load(source(31), rank=rank, world_size=after, batch_size=3)
+        loader.load_state_dict(states[0])
+        found |= pixels(loader)
+    assert found == expected
+
+
+def test_set_epoch_of_the_state_goes_on_in_the_middle_and_others_begin() -> None:
+    state, expected = rest_after(MemorySource, 3)
+    loader = load(MemorySource(31))
+    loader.load_state_dict(state)
+    loader.set_epoch(2)  # what a training loop does at the start of each epoch
+    assert pixels(loader) == expected
+    loader.load_state_dict(state)
+    loader.set_epoch(3)
+    assert ids(loader) == _epoch_of(MemorySource, 3)
+
+
+def test_state_of_prefetched_batches_counts_those_handed_out() -> None:
+    loader = load(MemorySource(31), prefetch=6)
+    iterator = iter(loader)
+    next(iterator)
+    assert loader.state_dict()["done"] == 4
+
+
+def test_state_at_the_end_of_an_epoch() -> None:
+    loader = load(MemorySource(10))
+    iterator = iter(loader)
+    for _ in range(3):
+        next(iterator)
+    last = loader.state_dict()
+    assert (last["epoch"], last["done"]) == (0, 10)
+    assert list(iterator) == []
+    assert (loader.state_dict()["epoch"], loader.state_dict()["done"]) == (1, 0)
+    loader.load_state_dict(last)
+    assert list(loader) == []  # nothing is left of it, as without the interruption
+    assert loader.epoch == 1
+
+
+def test_state_is_small() -> None:
+    state = load(MemorySource(10)).state_dict()
+    assert len(json.dumps(state)) < 300
+    assert state == {
+        "version": 1,
+        "epoch": 0,
+        "done": 0,
+        "seed": 0,
+        "shuffle": True,
+        "source": "memory-10",
+        "samples": 10,
+        "buffer": None,
+    }
+
+
+def test_a_distributed_checkpoint_saves_and_loads_it(tmp_path: Path) -> None:
+    loader = load(MemorySource(31))
+    assert isinstance(loader, Stateful)
+    iterator = iter(loader)
+    next(iterator)
+    model = torch.nn.Linear(2, 2)
+    dcp.save({"loader": loader, "model": model.state_dict()}, checkpoint_id=tmp_path / "step", no_dist=True)  # type: ignore[attr-defined]
+    expected = {i: image.numpy().tobytes() for b in iterator for i, image in zip(b.ids.tolist(), b.images, strict=True)}
+    again = load(MemorySource(31), batch_size=5)
+    dcp.load({"loader": again, "model": model.state_dict()}, checkpoint_id=tmp_path / "step", no_dist=True)  # type: ignore[attr-defined]
+    assert pixels(again) == expected
+
+
+def test_torch_save_of_the_state(tmp_path: Path) -> None:
+    state, expected = rest_after(MemorySource, 2)
+    torch.save({"data": state}, tmp_path / "checkpoint.pt")
+    loader = load(MemorySource(31))
+    loader.load_state_dict(torch.load(tmp_path / "checkpoint.pt", weights_only=True)["data"])
+    assert pixels(loader) == expected
+
+
+@pytest.mark.parametrize(
+    ("loader", "message"),
+    [
+        (lambda: load(MemorySource(30)), "state_dict: source is 'memory-31', this loader's is 'memory-30'"),
+        (lambda: load(MemorySource(31), seed=1), "state_dict: seed is 0, this loader's is 1"),
+        (lambda: load(MemorySource(31), shuffle=False), "state_dict: shuffle is True, this loader's is False"),
+    ],
+)
+def test_a_state_of_another_order_is_refused(loader: Any, message: str) -> None:
+    state = load(MemorySource(31)).state_dict()
+    with pytest.raises(ValueError, match=message):
+        loader().load_state_dict(state)
+
+
+def test_a_stream_with_another_buffer_is_refused() -> None:
+    state = load(MemoryStream(31)).state_dict()
+    with pytest.raises(ValueError, match=r"buffer is \[4096, 268435456\], this loader's is \[8, 268435456\]"):
+        load(MemoryStream(31), shuffle_buffer=8).load_state_dict(state)
+
+
+@pytest.mark.parametrize("done", [-1, 32, "1"])
+def test_a_place_outside_of_the_epoch_is_refused(done: Any) -> None:
+    loader = load(MemorySource(31))
+    with pytest.raises(ValueError, match="state_dict: done"):
+        loader.load_state_dict({**loader.state_dict(), "done": done})
+
+
+@pytest.mark.parametrize("state", [None, {}, {"version": 2}, {"version": 1, "epoch": 0}])
+def test_what_is_no_state_is_refused(state: Any) -> None:
+    with pytest.raises(ValueError, match=r"state_dict: .*accepted: what Loader.state_dict gave"):
+        load(MemorySource(31)).load_state_dict(state)
+
+
+def test_pinned_order() -> None:
+    """Another order breaks the resume of every run that was saved before."""
+    loader = vg.Loader(MemorySource(8), CROPPED, batch_size=8, device="cpu", seed=7)
+    assert ids(loader) == [1002, 1000, 1006, 1003, 1005, 1001, 1004, 1007]
+    assert ids(vg.Loader(MemoryStream(8), CROPPED, batch_size=8, device="cpu", seed=7, shuffle_buffer=3)) == [
+        1007,
+        1004,
+        1006,
+        1005,
+        1001,
+        1002,
+        1000,
+        1003,
+    ]

@@ -1,0 +1,491 @@
+"""``weights``: which samples are drawn, how often, and that nothing but (seed, epoch) decides about it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+import variegate as vg
+from tests.formats.tars import encoded, write_tar
+from tests.images import photo
+from tests.loader.loading import CROPPED, by_key, keys, load, pixels_of
+from tests.loader.samples import MemorySource, MemoryStream
+from variegate import transforms as T
+from variegate.formats.base import Item
+from variegate.formats.objects.dataset import DatasetSource
+from variegate.loader.shuffle import permute_within
+from variegate.loader.weights import DrawnOrder, groups_of
+
+NOISE = T.Compose([T.RandomCrop(16), T.GaussianNoise(0.1), T.Normalize(0.5, 0.25)])
+
+
+class Labelled(MemorySource):
+    """``labels`` instead of even and odd."""
+
+    classes: tuple[str, ...] = ()  # type: ignore[assignment]
+
+    def __init__(self, labels: Sequence[int], classes: Sequence[str] = ()) -> None:
+        super().__init__(len(labels))
+        self.given, self.classes = np.asarray(labels), tuple(classes)
+
+    def read(self, index: int) -> Item:
+        return Item(super().read(index).data, int(self.given[index]))
+
+    def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return self.given[indices]
+
+
+def draw(weights: Any, source: Any, epoch: int, number: int | None = None, seed: int = 0) -> npt.NDArray[np.int64]:
+    """The indices of an epoch, in its order."""
+    length = len(source) if number is None else number
+    samples = partial(DrawnOrder, groups_of(weights, source), length, seed)
+    indices, copies = samples(epoch).at(np.arange(length))
+    for index, times in Counter(indices.tolist()).items():
+        assert sorted(copies[indices == index].tolist()) == list(range(times))
+    return indices
+
+
+# -- how often ---------------------------------------------------------------------------------------------------------
+
+MANY = [0, 0, 0, 1] * 25  # 75 and 25
+
+
+@pytest.mark.parametrize(
+    ("weights", "expected"),
+    [
+        ("balanced", [50, 50]),
+        ({0: 1, 1: 1}, [75, 25]),
+        ({0: 1, 1: 3}, [50, 50]),
+        ([1.0, 9.0], [25, 75]),
+        (np.array([0, 1]), [0, 100]),
+        (torch.tensor([1, 3]), [50, 50]),
+        ([1.0, 1.0] * 50, [75, 25]),
+        (np.where(np.array(MANY) == 1, 3, 1), [50, 50]),
+    ],
+    ids=str,
+)
+def test_classes_come_as_often_as_their_weights_say(weights: Any, expected: list[int]) -> None:
+    source = Labelled(MANY)
+    for epoch in range(5):
+        found = np.bincount(source.given[draw(weights, source, epoch)], minlength=2)
+        assert np.abs(found - expected).max() <= 1
+
+
+def test_classes_may_be_named() -> None:
+    source = Labelled(MANY, ("cat", "dog"))
+    assert draw({"cat": 1, "dog": 3}, source, 2).tolist() == draw({0: 1, 1: 3}, source, 2).tolist()
+
+
+@settings(max_examples=60)
+@given(
+    weights=st.lists(st.one_of(st.just(0.0), st.floats(1e-3, 1e3), st.integers(0, 5)), min_size=1, max_size=40),
+    number=st.integers(1, 200),
+    seed=st.integers(0, 2**64 - 1),
+    epoch=st.integers(0, 2**40),
+)
+def test_every_sample_comes_its_expected_number_of_times_rounded_up_or_down(
+    weights: list[float], number: int, seed: int, epoch: int
+) -> None:
+    values = np.array(weights)
+    if values.sum() == 0:
+        values[0] = 1.0
+    found = np.bincount(draw(values, Labelled([0] * len(values)), epoch, number, seed), minlength=len(values))
+    for value in np.unique(values):  # samples of one weight share a group, whose number is rounded first
+        members = values == value
+        expected = number * values[members].sum() / values.sum()
+        assert np.floor(expected - 1e-6) <= found[members].sum() <= np.ceil(expected + 1e-6)
+        assert found[members].max() - found[members].min() <= 1
+
+
+def test_one_sample_for_each_class_in_order_may_be_meant_either_way() -> None:
+    assert draw([0, 0, 1], Labelled([0, 1, 2]), 0).tolist() == [2, 2, 2]
+
+
+def test_equal_weights_are_an_ordinary_epoch() -> None:
+    assert sorted(draw([2.5] * 37, Labelled([0] * 37), 4).tolist()) == list(range(37))
+
+
+def test_the_mean_over_epochs_is_exact() -> None:
+    """Each count is a coin between two neighbours, so its variance is known. The bound on the sum of 40 squared normal
+    deviates is passed by chance once in 100,000 seeds."""
+    weights = np.random.default_rng(1).uniform(0.2, 3.0, 40)
+    source, epochs = Labelled([0] * 40), 3000
+    samples = partial(DrawnOrder, groups_of(weights, source), 40, 5)
+    counts = np.array([np.bincount(samples(e).at(np.arange(40))[0], minlength=40) for e in range(epochs)])
+    expected = 40 * weights / weights.sum()
+    part = expected % 1
+    deviates = (counts.mean(0) - expected) / np.sqrt(part * (1 - part) / epochs)
+    assert (deviates**2).sum() < 90
+    assert np.abs(deviates).max() < 5
+
+
+def test_neighbours_and_epochs_have_nothing_to_do_with_each_other() -> None:
+    weights = np.random.default_rng(2).uniform(0.1, 1.0, 60)
+    samples = partial(DrawnOrder, groups_of(weights, Labelled([0] * 60)), 30, 9)
+    epochs = 4000
+    counts = np.array([np.bincount(samples(e).at(np.arange(30))[0], minlength=60) for e in range(epochs)])
+    centred = (counts - counts.mean(0)) / counts.std(0)
+    # Over 59 pairs: a fixed total alone makes every pair's correlation -1/59.
+    neighbours = (centred[:, :-1] * centred[:, 1:]).mean(0)
+    assert abs(neighbours.mean() + 1 / 59) < 5 / np.sqrt(59 * epochs)
+    assert np.abs(neighbours + 1 / 59).max() < 5 / np.sqrt(epochs)
+    following = (centred[:-1] * centred[1:]).mean(0)
+    assert abs(following.mean()) < 5 / np.sqrt(60 * epochs)
+
+
+def test_the_order_of_an_epoch_is_shuffled() -> None:
+    """The class at a position, and at the next, over many epochs: each pair by the product of its probabilities, but
+    for what a fixed number of each makes."""
+    source = Labelled(MANY)
+    samples = partial(DrawnOrder, groups_of("balanced", source), 100, 0)
+    classes = np.array([source.given[samples(e).at(np.arange(100))[0]] for e in range(400)])
+    assert np.abs(classes.mean(0) - 0.5).max() < 5 * 0.5 / np.sqrt(400)
+    both = (classes[:, :-1] & classes[:, 1:]).mean()
+    assert abs(both - 0.5 * 49 / 99) < 5 * 0.43 / np.sqrt(400 * 99)
+
+
+def test_within_a_group_extra_draws_fall_to_any_of_it() -> None:
+    """10 samples, 15 draws: five come twice, each of the 252 sets of five as likely as any."""
+    samples = partial(DrawnOrder, groups_of([1.0] * 10, Labelled([0] * 10)), 15, 3)
+    sets = Counter[tuple[int, ...]]()
+    for epoch in range(5040):
+        counts = np.bincount(samples(epoch).at(np.arange(15))[0], minlength=10)
+        sets[tuple(np.flatnonzero(counts == 2).tolist())] += 1
+    chi_square = sum((times - 20) ** 2 / 20 for times in sets.values()) + 20 * (252 - len(sets))
+    assert chi_square < 251 + 5 * np.sqrt(2 * 251)
+
+
+def test_permutations_of_many_groups_at_once() -> None:
+    lengths = [1, 2, 3, 5, 16, 17, 100]
+    groups = np.repeat(np.arange(len(lengths)), lengths)
+    positions = np.concatenate([np.arange(length) for length in lengths])
+    found = permute_within(positions, np.repeat(lengths, lengths), groups, 3, 4)
+    for group, length in enumerate(lengths):
+        assert sorted(found[groups == group].tolist()) == list(range(length))
+    again = permute_within(np.arange(100), np.full(100, 100), np.zeros(100, np.int64), 3, 4)
+    assert again.tolist() != found[groups == 6].tolist()
+
+
+def test_pinned() -> None:
+    """Other draws break the resume of every run that was saved before."""
+    assert draw("balanced", Labelled([0, 0, 0, 0, 0, 1, 2, 2]), 3, 12, seed=7).tolist() == [
+        5,
+        0,
+        7,
+        5,
+        6,
+        6,
+        4,
+        5,
+        7,
+        2,
+        5,
+        1,
+    ]
+    assert draw([1, 2, 3, 4, 5.5], Labelled([0] * 5), 3, 12, seed=7).tolist() == [3, 4, 2, 3, 2, 4, 4, 3, 0, 4, 3, 1]
+
+
+# -- what the loader makes of it ---------------------------------------------------------------------------------------
+
+
+@settings(max_examples=15)
+@given(
+    weights=st.lists(st.integers(0, 6), min_size=2, max_size=12).filter(any),
+    number=st.integers(1, 30),
+    batch_size=st.integers(1, 7),
+    world_size=st.integers(1, 3),
+    threads=st.integers(1, 3),
+    stopped=st.integers(0, 4),
+    other_batch_size=st.integers(1, 7),
+    other_world_size=st.integers(1, 3),
+)
+def test_ranks_batches_and_a_resume_change_nothing(
+    weights: list[int],
+    number: int,
+    batch_size: int,
+    world_size: int,
+    threads: int,
+    stopped: int,
+    other_batch_size: int,
+    other_world_size: int,
+) -> None:
+    how: dict[str, Any] = {"weights": [*map(float, weights), 1.5], "num_samples": number, "seed": 11}
+    source = Labelled([0] * (len(weights) + 1))
+    expected = by_key(load(source, batch_size=number, **how))
+    found: dict[tuple[int, int], bytes] = {}
+    states = []
+    for rank in range(world_size):
+        loader = load(source, batch_size=batch_size, rank=rank, world_size=world_size, num_threads=threads, **how)
+        assert len(loader) == -(-number // (batch_size * world_size))
+        batches = iter(loader)
+        for _, batch in zip(range(stopped), batches, strict=False):
+            found |= pixels_of(batch)
+        loader._epochs.go_to((0, min(stopped * batch_size * world_size, number)))
+        states.append(json.loads(json.dumps(loader.state_dict())))
+    for rank in range(other_world_size):
+        loader = load(source, batch_size=other_batch_size, rank=rank, world_size=other_world_size, **how)
+        loader.load_state_dict(states[0])
+        for batch in loader:
+            found |= pixels_of(batch)
+    assert found == expected
+    assert len(expected) == number
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+def test_each_copy_has_pixels_of_its_own_and_can_be_made_alone(device: str) -> None:
+    """Noise too, which is drawn pixel by pixel while a batch is run."""
+    loader = load(Labelled([0, 0, 1]), NOISE, weights=[1.0, 1.0, 10.0], num_samples=12, device=device, seed=5)
+    loader.set_epoch(3)
+    found = by_key(loader)
+    assert len(found) == len(set(found.values())) == 12
+    assert max(copy for _, copy in found) >= 8
+    for (sample_id, copy), pixels in found.items():
+        data = loader.source.read(sample_id - 1000).data  # type: ignore[union-attr]
+        alone = loader.augmenter.decode_and_run([data], ids=[sample_id], epoch=3, copy=copy)
+        assert alone[0].numpy().tobytes() == pixels
+    key = max(found, key=lambda key: key[1])
+    assert f"copy {key[1]}" in loader.augmenter.explain(key[0], epoch=3, copy=key[1], size=(46, 50))
+
+
+def test_batches_tell_their_copies() -> None:
+    loader = load(Labelled([0, 1]), weights={0: 1, 1: 7}, num_samples=16, batch_size=16)
+    (batch,) = list(loader)
+    assert batch.copies.dtype == np.uint32
+    assert sorted(batch.copies[batch.ids == 1001].tolist()) == list(range(14))
+    assert batch.labels.tolist() == [0] * 16 or len(batch.labels) == 16
+    (plain,) = list(load(MemorySource(3)))
+    assert plain.copies.tolist() == [0, 0, 0]
+
+
+def test_an_epoch_has_as_many_draws_as_samples_or_as_asked() -> None:
+    assert len(keys(load(Labelled(MANY), weights="balanced", batch_size=32))) == 100
+    loader = load(Labelled(MANY), weights="balanced", batch_size=32, num_samples=70, drop_last=True)
+    assert len(loader) == 2
+    assert len(keys(loader)) == 64
+
+
+def test_epochs_and_seeds_differ() -> None:
+    loader = load(Labelled(MANY), weights="balanced", batch_size=50)
+    first, second = keys(loader), keys(loader)
+    assert first != second
+    assert keys(load(Labelled(MANY), weights="balanced", batch_size=50, seed=1)) != first
+    loader.set_epoch(0)
+    assert keys(loader) == first
+
+
+def test_a_bad_sample_is_replaced_by_one_that_may_be_drawn() -> None:
+    source = Labelled([0] * 10 + [1] * 10)
+    source.broken = {3: b"no image"}
+    loader = load(source, weights={0: 1, 1: 0}, on_error="replace", batch_size=20, num_samples=20)
+    (batch,) = list(loader)
+    assert batch.padding.sum() == 2
+    assert batch.labels.tolist() == [0] * 20
+    replaced = [image.numpy().tobytes() for image in batch.images[torch.from_numpy(batch.padding)]]
+    assert replaced[0] != replaced[1]  # two copies, each with its own random numbers
+    assert [error.times for error in loader.errors] == [2]
+    skipping = load(source, weights={0: 1, 1: 0}, on_error="skip", batch_size=20, num_samples=20)
+    (batch,) = list(skipping)
+    assert len(batch.ids) == len(batch.copies) == 18
+
+
+def test_a_state_of_other_weights_is_refused() -> None:
+    source = Labelled(MANY)
+    state = load(source, weights="balanced").state_dict()
+    others: list[dict[str, Any]] = [
+        {},
+        {"weights": {0: 1, 1: 2}},
+        {"weights": "balanced", "num_samples": 50},
+        {"weights": [1.0] * 100},
+    ]
+    for other in others:
+        with pytest.raises(
+            ValueError, match=r"state_dict: weights is '.*', this loader's is .* Make the loader with the"
+        ):
+            load(source, **other).load_state_dict(state)
+    with pytest.raises(ValueError, match="state_dict: weights is None, this loader's is"):
+        load(source, weights="balanced").load_state_dict(load(source).state_dict())
+    with pytest.raises(ValueError, match="state_dict: done is 101; accepted: 0 to 100"):
+        load(source, weights="balanced").load_state_dict({**state, "done": 101})
+
+
+# -- which labels ------------------------------------------------------------------------------------------------------
+
+
+def make_folder(root: Path) -> Path:
+    for name, number in (("cats", 6), ("dogs", 2)):
+        (root / name).mkdir(parents=True)
+        for i in range(number):
+            Image.fromarray(photo(20, 24)).save(root / name / f"{i}.png")
+    return root
+
+
+def test_folders_tell_their_labels(tmp_path: Path) -> None:
+    loader = load(str(make_folder(tmp_path)), weights={"cats": 1, "dogs": 3}, batch_size=8)
+    assert sum(sum(batch.labels.tolist()) for batch in loader) == 4
+
+
+class Targets:
+    """A torchvision-like data set, whose images are not to be read for their labels."""
+
+    def __init__(self, **told: Any) -> None:
+        self.__dict__.update(told)
+
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, index: int) -> Any:
+        raise AssertionError("read")
+
+
+class Columns(Targets):
+    """Hugging Face's."""
+
+    features = {"image": None, "label": None}  # noqa: RUF012
+
+    def with_format(self, kind: None) -> dict[str, list[int]]:
+        return {"label": [0] * 6 + [1] * 2}
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        Targets(targets=[0] * 6 + [1] * 2),
+        Targets(labels=np.array([0] * 6 + [1] * 2)),
+        Targets(targets=torch.tensor([0] * 6 + [1] * 2)),
+        Targets(samples=[(f"{i}.png", i // 6) for i in range(8)]),
+        Columns(),
+        [(photo(20, 24), i // 6) for i in range(8)],
+        torch.utils.data.TensorDataset(torch.zeros(8, 3, 20, 20, dtype=torch.uint8), torch.arange(8) // 6),
+        torch.utils.data.Subset([(photo(20, 24), i // 8) for i in range(12)], range(2, 10)),
+    ],
+    ids=lambda dataset: type(dataset).__name__,
+)
+def test_data_sets_tell_their_labels(dataset: Any) -> None:
+    source = DatasetSource(dataset)
+    found = draw("balanced", source, 0)
+    assert np.bincount(source.labels(found)).tolist() == [4, 4]  # type: ignore[arg-type]
+
+
+def test_the_labels_that_items_carry_count() -> None:
+    """Not those that a data set lists and turns into others."""
+    dataset = Targets(targets=[0] * 8, target_transform=lambda label: label + 1)
+    with pytest.raises(ValueError, match="weights: DatasetSource does not tell the classes of its samples"):
+        load(dataset, weights="balanced")
+
+
+def test_every_source_by_index_tells_its_labels(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    files = [encoded(i) for i in range(4)]
+    write_tar(
+        tmp_path / "a.tar",
+        [(f"{i}.{kind}", data) for i in range(4) for kind, data in (("jpg", files[i]), ("cls", b"%d" % (i // 3)))],
+    )
+    rows = {"image": [{"bytes": data, "path": None} for data in files], "label": [0, 0, 0, 1]}
+    pq.write_table(pa.table(rows), tmp_path / "a.parquet")
+    for name in ("a.tar", "a.parquet"):
+        source = vg.open_source(tmp_path / name)
+        assert source.labels(np.array([3, 0])).tolist() == [1, 0]  # type: ignore[union-attr]
+        assert sum(sum(batch.labels.tolist()) for batch in load(source, weights="balanced")) == 2
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+
+NAMED = ("cat", "dog")
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ("even", "weights: got 'even'; accepted: 'balanced', one number for each sample or each class"),
+        ([1.0, -1.0, 1.0, 1.0], "weights[1]: got -1.0; accepted: finite numbers from 0 on, not all of them 0"),
+        ([1.0, 1.0, float("nan"), 1.0], "weights[2]: got nan; accepted: finite numbers"),
+        ([1.0, float("inf")], "weights[1]: got inf; accepted: finite numbers"),
+        ([0, 0, 0, 0], "weights: all samples have weight 0"),
+        ([0.0, 0.0], "weights: all samples have weight 0"),
+        ([1e308] * 4, "weights: their sum is infinite"),
+        ([1, 2, 3], "weights: got 3 numbers; accepted: 4 (one for each sample), 2 (one for each class), a mapping"),
+        (np.ones((4, 1)), "weights: got float64 of shape (4, 1); accepted: one number for each sample or each class"),
+        (["a"] * 4, "weights: got <U1 of shape (4,); accepted"),
+        (3.0, "weights: got float; accepted"),
+        ({"cat": 1}, "weights: none for class 1 ('dog'), of which there are 2 samples; accepted: a weight for every"),
+        ({"cat": 1, "cow": 2}, "weights: got class 'cow'; accepted: 'cat', 'dog'"),
+        ({"cat": 1, "dog": -2}, "weights['dog']: got -2; accepted: finite numbers from 0 on"),
+        ({"cat": 1, "dog": "2"}, "weights['dog']: got '2'; accepted: finite numbers from 0 on"),
+        ({"cat": 0, "dog": 0.0}, "weights: all samples have weight 0"),
+        ({"cat": 1, 0: 2, 1: 1}, "weights[0]: class 0 is there twice"),
+        ({0: 1, 2: 1}, "weights: got class 2; accepted: 0 to 1, or -1 for samples without a label"),
+        ({1.5: 1}, "weights: got 1.5 for a class; accepted: its name or its label (an integer)"),
+    ],
+    ids=str,
+)
+def test_bad_weights_are_named(weights: Any, message: str) -> None:
+    with pytest.raises((ValueError, TypeError)) as error:
+        load(Labelled([0, 0, 1, 1], NAMED), weights=weights)
+    assert str(error.value).startswith(message)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "message"),
+    [
+        (
+            Labelled([1, 0], NAMED),
+            {"weights": [1.0, 2.0]},
+            "weights: got 2 numbers for 2 samples of 2 classes, one each of either; accepted here: {class: weight}",
+        ),
+        (
+            Labelled([0, -1, 1, -1]),
+            {"weights": "balanced"},
+            "weights: 2 samples have no label, the first is memory: 1.jpg; accepted: labels for all, or a mapping with "
+            "{-1: 0} to leave these out",
+        ),
+        (MemorySource(4), {"weights": "balanced"}, "weights: MemorySource does not tell the classes of its samples"),
+        (MemoryStream(4), {"weights": [1.0] * 4}, "weights: this source is a stream, which gives samples in its own"),
+        (Labelled([0, 1]), {"num_samples": 3}, "num_samples: got 3 without weights; accepted with weights"),
+        (
+            Labelled([0] * 3),
+            {"weights": [1.0] * 3, "num_samples": 0},
+            "num_samples: got 0; accepted: an integer from 1",
+        ),
+        (Labelled([0] * 3), {"weights": [1.0] * 3, "num_samples": 2**50}, "num_samples: got 1,125,899,906,842,624"),
+        (
+            Labelled([0] * 3),
+            {"weights": [1.0] * 3, "shuffle": False},
+            "shuffle: got False with weights; accepted: True",
+        ),
+        (
+            Labelled([0] * 3),
+            {"weights": [1.0] * 3, "sampler": [0]},
+            "sampler, weights: got both; accepted: one of them",
+        ),
+        (
+            (np.zeros((3, 20, 20, 3), np.uint8), [0.5, 1.0, 2.0]),
+            {"weights": "balanced"},
+            "weights: labels are float64[3], which are no classes; accepted: one number for each sample",
+        ),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_what_does_not_go_together_is_named(source: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises((ValueError, TypeError)) as error:
+        load(source, **options)
+    assert str(error.value).startswith(message)
+
+
+def test_samples_without_a_label_can_be_left_out() -> None:
+    loader = load(Labelled([0, -1, 1, -1]), CROPPED, weights={0: 1, 1: 1, -1: 0})
+    assert {i for i, _ in keys(loader)} == {1000, 1002}

@@ -1,0 +1,169 @@
+"""Any value for any argument of any class: it is refused by name at once, or what it makes can be sampled, soon."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import variegate as vg
+from tests.images import photo
+from tests.ops.examples import BY_BOXES, EXAMPLES, MIXERS, POLICIES
+from variegate import transforms as T
+from variegate.errors import PolicyError
+from variegate.transforms import functional as F
+
+NAN, INF = float("nan"), float("inf")
+VALUES: list[Any] = [
+    *(None, True, False, 0, 1, -1, 2, 64, 10**6, 2**31, 2**63, 10**400, -(10**400)),
+    *(0.0, 0.5, -0.5, 1.5, 1e-300, 1e30, 1e308, -1e308, NAN, INF, -INF, 1 + 2j),
+    *("", "x", "nearest", "random", b"x", [], (), {}, set(), object(), int, ...),
+    *([0], [1, 2], [2, 1], [0, 10**9], [1e-300, 1e300], [NAN, NAN], [INF, INF], [1, 2, 3], [1, 2, 3, 4], ["a", "b"]),
+    *([[1], [2]], [[]], [None], [10**400] * 2, (0.1, 10**9), {"a": 1}, [T.Invert()], T.Invert(), [T.Invert] * 5000),
+    *(np.float64(0.5), np.int64(3), np.array([1, 2]), np.array([]), torch.zeros(2, requires_grad=True)),
+]
+TRANSFORMS = [example for all_ in (EXAMPLES | MIXERS | BY_BOXES).values() for example in all_] + POLICIES
+SOON = 5.0
+SIZES = [(20, 30), (1, 1), (7, 5, 1)]
+
+
+def _cases() -> Iterator[Any]:
+    seen = set()
+    for transform in TRANSFORMS:
+        for field in dataclasses.fields(transform):  # type: ignore[arg-type]
+            name = type(transform).__name__, field.name
+            if field.init and name not in seen:
+                seen.add(name)
+                yield pytest.param(transform, field.name, id=".".join(name))
+
+
+@pytest.mark.parametrize(("transform", "argument"), list(_cases()))
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_it_is_refused_by_name_or_can_be_sampled(transform: T.Transform, argument: str) -> None:
+    arguments = {field.name: getattr(transform, field.name) for field in dataclasses.fields(transform)}  # type: ignore[arg-type]
+    for value in VALUES:
+        start = time.process_time()
+        try:
+            made = type(transform)(**{**arguments, argument: value})
+        except (T.ArgumentError, PolicyError) as error:
+            _check_message(error, arguments)
+            continue
+        try:
+            given: dict[str, Any] = {"conditions": {"label": [1, 2, 3]}, "partners": "batch"}
+            if type(made).__name__ in BY_BOXES:
+                given["boxes"] = [[[0, 0, 1, 1]], [], [[0, 1, 5, 3.5], [1, 1, 2, 2]]]
+            program = vg.Augmenter(made).program(SIZES, ids=[0, 1, 2], **given)
+        except ValueError as error:
+            _check_message(error)
+        else:
+            assert program.num_rows >= 3
+        assert time.process_time() - start < SOON, value
+
+
+@pytest.mark.parametrize(("transform", "argument"), list(_cases()))
+def test_a_description_is_refused_by_the_path_to_its_key(transform: T.Transform, argument: str) -> None:
+    described = transform.to_dict()
+    for value in VALUES:
+        try:
+            T.from_dict({**described, argument: value}, "p")
+        except PolicyError as error:
+            _check_message(error, [f"p.{field.name}" for field in dataclasses.fields(transform)])  # type: ignore[arg-type]
+
+
+def _check_message(error: Exception, names: Iterable[str] = ("",)) -> None:
+    """One short line that names an argument: this one, or one that it does not go with."""
+    message = str(error)
+    assert "\n" not in message
+    assert len(message) < 3000
+    assert any(name in message for name in names)
+
+
+COUNTS = [
+    (lambda: T.RandAugment(num_ops=10**6), r"RandAugment: num_ops=1000000; accepted: an integer from 0 to 64"),
+    (lambda: T.RandAugment(num_magnitude_bins=10**9), r"num_magnitude_bins=1000000000; accepted: .* from 2 to 1024"),
+    (lambda: T.TrivialAugmentWide(10**9), r"num_magnitude_bins=1000000000; accepted: .* from 2 to 1024"),
+    (lambda: T.AugMix(mixture_width=10**6), r"mixture_width=1000000; accepted: an integer from 1 to 16"),
+    (lambda: T.AugMix(chain_depth=10**6), r"chain_depth=1000000; accepted: an integer from -1 to 64"),
+    (lambda: T.TimmRandAugment(num_ops=10**6), r"num_ops=1000000; accepted: an integer from 0 to 64"),
+    (lambda: vg.load_policy("rand-n1000000"), r"num_ops=1000000; accepted: an integer from 0 to 64"),
+    (lambda: T.RandAugment(operations=["Rotate"] * 10**5), r"operations=\[.*; accepted: None, or a list of 1 to 4,096"),
+    (lambda: T.AutoAugment([[["Rotate", 1, 1]]] * 10**5), r"policy=.*; accepted: a name, or a list of 1 to 4,096"),
+    (lambda: T.AutoAugment([[["Rotate", 1, 1]] * 100]), r"policy\[0\]=.*; accepted: a list of 1 to 64"),
+    (lambda: T.Augmentation("a", "Rotate", (0, 1), bins=10**9), r"bins=1000000000; accepted: .* from 2 to 1024"),
+    (
+        lambda: T.Augmentation("a", "GaussianBlur", (1, 900)),
+        r"magnitude=\(1, 900\); accepted: GaussianBlur: an odd .*",
+    ),
+    (lambda: T.GaussianBlur(10**6 + 1), r"kernel_size=1000001; accepted: an odd positive integer up to 1,023"),
+    (lambda: T.GaussianBlur(3, 1e9), r"sigma=1000000000.0; accepted: .* from 1e-06 to 1000"),
+    (lambda: T.MotionBlur(10**6 + 1), r"kernel_size=1000001; accepted"),
+    (lambda: T.Cutout(4, num_holes=10**6), r"num_holes=1000000; accepted: an integer from 1 to 4096"),
+    (lambda: T.CoarseDropout(10**6), r"num_holes=1000000; accepted: .* from 0 to 4096"),
+    (lambda: T.Pad(2**31), r"padding=2147483648; accepted: an integer, or two or four of them, up to 1,048,576"),
+    (lambda: T.RandomCrop(8, padding=2**31), r"padding=2147483648; accepted: .* up to 1,048,576"),
+    (lambda: T.CenterCrop(2**31), r"size=2147483648; accepted: .* up to 1,048,576"),
+    (lambda: T.Resize(8, max_size=2**31), r"max_size=2147483648; accepted: .* up to 1,048,576"),
+    (lambda: T.Compose([T.Invert()] * 10**6), r"transforms=1,000,001 transforms in all; accepted: at most 10,000"),
+    (lambda: T.Compose([T.Compose([T.Invert()] * 200)] * 200), r"transforms=40,201 transforms in all; accepted"),
+    (
+        lambda: T.Compose([T.CoarseDropout(4096)] * 20),
+        r"transforms=81,960 blocks of random numbers; accepted: at",
+    ),
+    (lambda: T.RandomOrder([T.Invert()] * 129), r"RandomOrder: transforms=129 transforms; accepted: at most 128"),
+    (lambda: T.Cond("label", {i: T.Invert() for i in range(10**5)}), r"Cond: cases=100,001 transforms in all"),
+    (
+        lambda: F.gaussian_blur(photo(9, 9), 10**6 + 1),
+        r"kernel_size=1000001; accepted: an odd positive integer up to 1,023",
+    ),
+    (lambda: F.motion_blur(photo(9, 9), 10**6 + 1, 0), r"kernel_size=1000001; accepted: an integer from 1 to 255"),
+    (lambda: F.pad(photo(9, 9), 2**40), r"padding=1099511627776; accepted: an integer, .* up to 1,048,576"),
+    (lambda: F.crop(photo(9, 9), 2**40, 0, 1, 1), r"top=1099511627776; accepted"),
+    (lambda: F.resize(photo(9, 9), 2**40), r"size=1099511627776; accepted: .* up to 1,048,576"),
+    (lambda: F.resize(photo(9, 9), None, max_size=2**40), r"max_size=1099511627776; accepted"),
+    (
+        lambda: F.rotate(photo(9, 9), 10**400),
+        r"angle=an integer of 1,329 bits; accepted: a number from -1e\+09 to 1e\+09",
+    ),
+    (
+        lambda: F.erase(photo(9, 9), 0, 0, 2**40, 1),
+        r"h=1099511627776; accepted: an integer from 1 to 1,048,576",
+    ),
+]
+
+
+@pytest.mark.parametrize(("build", "message"), COUNTS)
+def test_what_costs_time_or_memory_has_an_end(build: Any, message: str) -> None:
+    start = time.process_time()
+    with pytest.raises(ValueError, match=message) as caught:
+        build()
+    assert time.process_time() - start < SOON
+    assert "\n" not in str(caught.value)
+
+
+def test_a_transform_that_draws_without_end_is_refused() -> None:
+    schedule = {"format": "variegate-schedule/1", "segments": [{"epochs": 1, "policy": [["Rotate", 0.5, 3]] * 300_000}]}
+    with pytest.raises(ValueError, match=r"transform: got one that draws 75,\d+ blocks of random numbers for an image"):
+        vg.Augmenter(T.PBA(schedule))
+
+
+def test_nesting_has_an_end() -> None:
+    nested: T.Transform = T.Invert()
+    for _ in range(31):
+        nested = T.RandomApply([nested], p=1.0)
+    assert vg.Augmenter(nested)([photo(4, 5)])[0].shape == (3, 4, 5)
+    for build in (lambda: T.Compose([nested]), lambda: T.Cond("epoch", [(0, 1, nested)])):
+        with pytest.raises(T.ArgumentError, match=r"=33 transforms within one another; accepted: at most 32"):
+            build()
+
+
+def test_a_grid_too_fine_for_an_image_is_refused_when_it_is_met() -> None:
+    fine = vg.Augmenter(T.GridMask(2, 0.5))
+    fine.program([(500, 500)], ids=[0])
+    message = r"GridMask: unit=2 makes \d,\d{3},\d{3} squares on an image of 4000x4000; accepted: at most 65,536"
+    with pytest.raises(ValueError, match=message):
+        fine.program([(8, 8), (4000, 4000)], ids=[0, 1])

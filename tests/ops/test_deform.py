@@ -1,0 +1,244 @@
+"""Deformations: what their fields are, by formulas and by plain twins; and that the pixels follow the fields."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import variegate as vg
+from tests.images import gray, photo
+from variegate import transforms as T
+from variegate.executors.reference.displacement import displaced
+from variegate.executors.reference.executor import instruction
+from variegate.ops.noise_fields import blurred_deviation, gaussian_taps
+from variegate.program.program import Program
+from variegate.program.rng import philox4x32
+from variegate.transforms import functional as F
+
+DEFORMATIONS = (
+    *(T.ElasticTransform(), T.GridDistortion(), T.OpticalDistortion(0.4), T.ThinPlateSpline()),
+    *(T.OpticalFlowWarp(), T.ElasticTransform(400, 9, "nearest", (9, 8, 7)), T.ElasticTransform(20, 0, "bicubic")),
+)
+SIZES = ((1, 1), (3, 2), (17, 31), (64, 16), (65, 224))
+
+
+def field(program: Program, row: int = 0) -> np.ndarray[Any, Any]:
+    """What the only instruction of a row adds to each place, float64 [H, W, 2] in pixels."""
+    height, width = program.in_shape[row, :2].tolist()
+    places = displaced(instruction(program, row, 0), (height, width), 15)
+    x, y = places.x_HW / 2**15 - np.arange(width) - 0.5, places.y_HW / 2**15 - np.arange(height)[:, None] - 0.5
+    return np.stack([x, y], axis=-1)
+
+
+def warped(img: np.ndarray[Any, Any], moved: np.ndarray[Any, Any], fill: int) -> np.ndarray[Any, Any]:
+    """A plain bilinear warp in float64, as scipy.ndimage.map_coordinates(order=1) with clamped edges would do it."""
+    height, width = img.shape[:2]
+    x, y = np.arange(width) + moved[..., 0], np.arange(height)[:, None] + moved[..., 1]
+    inside = (x >= -0.5) & (x < width - 0.5) & (y >= -0.5) & (y < height - 0.5)
+    j, i = np.floor(x).astype(int), np.floor(y).astype(int)
+    dx, dy = (x - j)[..., None], (y - i)[..., None]
+    padded = img.reshape(height, width, -1).astype(np.float64)
+
+    def tap(a: Any, b: Any) -> Any:
+        return padded[np.clip(a, 0, height - 1), np.clip(b, 0, width - 1)]
+
+    upper, lower = tap(i, j) * (1 - dx) + tap(i, j + 1) * dx, tap(i + 1, j) * (1 - dx) + tap(i + 1, j + 1) * dx
+    return np.where(inside[..., None], upper * (1 - dy) + lower * dy, fill).reshape(img.shape)
+
+
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic"])
+@pytest.mark.parametrize("size", SIZES)
+def test_no_displacement_is_the_image_and_a_constant_one_moves_it(size: tuple[int, int], interpolation: Any) -> None:
+    img = photo(*size)
+    still = np.zeros((*size, 2), np.float32)
+    np.testing.assert_array_equal(F.elastic(img, still, interpolation), img)
+    moved = T.OpticalFlowWarp(still + np.array([3, -2], np.float32), interpolation=interpolation, fill=(1, 2, 3))
+    expected = T.Compose([T.TranslateX(-3, fill=(1, 2, 3)), T.TranslateY(2, fill=(1, 2, 3))])
+    np.testing.assert_array_equal(one(moved, img), one(expected, img))
+
+
+def one(transform: T.Transform, img: np.ndarray[Any, Any], sample: int = 0) -> np.ndarray[Any, Any]:
+    """By the way of batches."""
+    made = vg.Augmenter(transform, layout="NHWC", num_threads=1)([img, img], ids=[sample, 99])
+    return np.asarray(made[0])
+
+
+@pytest.mark.parametrize("img", [photo(61, 90), gray(33, 50)], ids=["colour", "gray"])
+def test_given_fields_are_followed(img: np.ndarray[Any, Any]) -> None:
+    """Within the rounding of places and levels, and of displacements to 2**-12 pixels."""
+    height, width = img.shape[:2]
+    pixels = np.random.default_rng(0).normal(0, 3, (height, width, 2)).astype(np.float32)
+    halves = pixels / np.array([width / 2, height / 2], np.float32)
+    ours = F.elastic(img, halves[None], "bilinear", fill=77).astype(int)
+    assert np.abs(ours - warped(img, pixels, 77)).max() < 1.5
+    np.testing.assert_array_equal(F.elastic(img, halves, fill=77, device="reference"), ours)
+
+
+@pytest.mark.parametrize("transform", DEFORMATIONS, ids=lambda t: type(t).__name__)
+def test_a_sample_is_the_same_in_any_batch_and_alone(transform: T.Transform) -> None:
+    images = [photo(31, 40), gray(17, 9), photo(31, 40), photo(1, 5), photo(64, 33)]
+    together = vg.Augmenter(transform, seed=3, num_threads=1)
+    ids = [4, 1 << 40, 7, 8, 9]
+    made = [np.asarray(out) for out in together(images, ids=ids, epoch=2)]
+    for image, sample, expected in zip(images, ids, made, strict=True):
+        np.testing.assert_array_equal(np.asarray(together([image], ids=[sample], epoch=2)[0]), expected)
+    reference = vg.Augmenter(transform, seed=3, device="reference")
+    for out, expected in zip(reference(images, ids=ids, epoch=2), made, strict=True):
+        np.testing.assert_array_equal(np.asarray(out), expected)
+    assert not np.array_equal(made[0], made[2])
+    assert type(transform).__name__ in together.explain(4, size=(31, 40))
+
+
+def test_an_elastic_field_has_torchvisions_deviation_and_correlation(draw: Any) -> None:
+    """The formula's: of noise uniform in (-1, 1), of variance 1/3, blurred by a Gaussian; and alpha / 2 pixels."""
+    sigma, alpha, size = 5.0, (50.0, 30.0), 128
+    program = draw(T.ElasticTransform(alpha, sigma), 48, size=(size, size, 3))
+    # Away from the border, where reflections of the noise add to its deviation.
+    fields = np.stack([field(program, row)[20:-20, 20:-20] for row in range(48)])
+    exact = math.sqrt(1 / 3) / (2 * math.sqrt(math.pi) * sigma) * np.array(alpha) / 2
+    np.testing.assert_allclose(
+        exact, math.sqrt(1 / 3) * blurred_deviation(sigma, 20) ** 2 * np.array(alpha) / 2, rtol=1e-3
+    )
+    np.testing.assert_allclose(fields.std(axis=(0, 1, 2)), exact, rtol=0.04)
+    np.testing.assert_allclose(fields.mean(axis=(0, 1, 2)), 0, atol=0.1 * exact.max())
+    for lag in (4, 8, 12):
+        shifted = (fields[:, :, lag:] * fields[:, :, :-lag]).mean(axis=(0, 1, 2)) / fields.var(axis=(0, 1, 2))
+        np.testing.assert_allclose(shifted, math.exp(-(lag**2) / (4 * sigma**2)), atol=0.08)
+    # As good as normal.
+    values = fields[..., 0].ravel() / exact[0]
+    assert abs((np.abs(values) < 1).mean() - 0.683) < 0.02
+
+
+def test_two_sigmas_cut_the_blur_as_torchvision_does(draw: Any) -> None:
+    """Displacements along x by kernels of the first sigma's size along both axes, those along y by the second's."""
+    program = draw(T.ElasticTransform(50.0, (2.0, 8.0)), 64, size=(96, 96, 3))
+    fields = np.stack([field(program, row)[24:-24, 24:-24] for row in range(64)])
+    white = np.random.default_rng(0).uniform(-1, 1, (40, 96, 96))
+    for axis, radius in enumerate((8, 32)):
+        blurred = white
+        for along, sigma in ((2, 2.0), (1, 8.0)):
+            taps = np.exp(-0.5 * (np.arange(-radius, radius + 1) / sigma) ** 2)
+            blurred = np.apply_along_axis(np.convolve, along, blurred, taps / taps.sum(), "same")
+        expected = 25 * blurred[:, 36:-36, 36:-36].std()
+        np.testing.assert_allclose(fields[..., axis].std(), expected, rtol=0.08)
+
+
+def test_smooth_noise_is_drawn_from_the_key_and_blurred_at_its_nodes(draw: Any) -> None:
+    """A plain twin, node by node."""
+    program = draw(T.ElasticTransform(80, 3.0), [(21, 30, 3)])
+    first, lines, columns, _, _, step_x, unit, farthest = program.args[0, 0].tolist()
+    assert (lines, columns, 2**26 / step_x) == (11 + 1, 15 + 1, 2)
+    blocks = int(-(-lines * columns // 4))
+    counter = [[b, 1, int(program.ids[0]) & 0xFFFFFFFF, int(program.ids[0]) >> 32] for b in range(blocks)]
+    words = philox4x32(counter, program.key[0]).T.astype(np.int64)
+    halves = np.concatenate([words & 0xFFFF, words >> 16]).ravel()
+    white = ((2 * halves - 65535) / 65536)[: int(2 * lines * columns)].reshape(2, int(lines), int(columns))
+    taps = gaussian_taps(3.0, 6, 2)
+    blurred = np.pad(white, ((0, 0), (6, 6), (6, 6)), mode="symmetric")
+    for axis in (1, 2):
+        blurred = np.apply_along_axis(np.convolve, axis, blurred, taps, mode="valid")
+    grid = program.tables.grids[int(first) :].reshape(int(lines), int(columns), 2).transpose(2, 0, 1)
+    ratio = grid.std() / blurred.std()
+    np.testing.assert_allclose(grid, blurred * ratio, atol=1.01)
+    assert farthest == np.abs(grid.astype(int)).max() * 2.0 ** (unit - 6)
+
+
+def test_grids_stretch_and_squeeze_the_whole_image(draw: Any) -> None:
+    program = draw(T.GridDistortion(5, 0.3), 20, size=(103, 224, 3))
+    for row in range(20):
+        x = field(program, row)[0, :, 0] + np.arange(224)
+        assert abs(x[0]) < 0.01
+        # Where the strips end, so does the image, and a straight line ends where the last pixel does.
+        assert abs(x[-1] + (x[-1] - x[-2]) - 224) < 0.05
+        slopes = np.diff(x)
+        assert (slopes > 0).all()
+        inner = slopes[[20, 60, 100, 150, 200]]
+        assert np.ptp(inner) > 0.05
+        # Straight within a strip of 44 pixels.
+        assert np.ptp(slopes[45:87]) < 0.01
+    loose = draw(T.GridDistortion(5, (0.3, 0.3), normalized=False), [(100, 100, 3)])
+    np.testing.assert_allclose(field(loose)[0, :, 0], 0.3 * np.arange(100), atol=0.01)
+
+
+@pytest.mark.parametrize("mode", ["camera", "fisheye"])
+def test_a_lens_follows_its_formula(draw: Any, mode: Any) -> None:
+    height, width, k = 97, 224, 0.2
+    moved = field(draw(T.OpticalDistortion((k, k), mode), [(height, width, 3)]))
+    x, y = np.arange(width) - (width - 1) / 2, (np.arange(height) - (height - 1) / 2)[:, None]
+    squared = (x / width) ** 2 + (y / height) ** 2 if mode == "camera" else (x**2 + y**2) / (width**2 + height**2) * 4
+    factor = k * (squared + squared**2 if mode == "camera" else squared)
+    # Straight lines between nodes: 0.4 pixels at this size where the strength is 1.
+    np.testing.assert_allclose(moved[..., 0], x * factor, atol=0.4 * k)
+    np.testing.assert_allclose(moved[..., 1], y * factor, atol=0.4 * k)
+
+
+def test_a_thin_plate_goes_through_its_control_points(draw: Any) -> None:
+    program = draw(T.ThinPlateSpline(0.3, 3), 300, size=(161, 161, 3))
+    fields = np.stack([field(program, row) for row in range(300)])
+    middle, corner = fields[:, 80, 80], fields[:, 0, 0]
+    for points in (middle, corner):
+        np.testing.assert_allclose(points.std(axis=0), 0.03 * 161, rtol=0.15)
+    # Control points move by themselves.
+    assert abs(np.corrcoef(middle[:, 0], corner[:, 0])[0, 1]) < 0.2
+    smooth = np.abs(np.diff(fields, 2, axis=1)).max()
+    assert smooth < 1.0
+
+
+def test_flows_are_described_checked_and_replayed() -> None:
+    flow = np.random.default_rng(1).normal(0, 2, (9, 14, 2)).astype(np.float32)
+    transform = T.OpticalFlowWarp(flow.tolist(), fill=3)
+    assert transform == T.OpticalFlowWarp(flow, fill=3)
+    again = T.from_dict(json.loads(json.dumps(transform.to_dict())))
+    assert again == transform
+    assert hash(again) == hash(transform)
+    img = photo(9, 14)
+    np.testing.assert_array_equal(again(img).numpy(), transform(img).numpy())
+    assert np.abs(transform(img).numpy().transpose(1, 2, 0) - warped(img, flow, 3)).max() < 1.5
+    with pytest.raises(ValueError, match=r"flow=.*9x14 pixels.*accepted: one of the image's size, 9x13"):
+        transform(photo(9, 13))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: T.ElasticTransform(alpha="much"), r"alpha='much'; accepted: a number from .* or a pair \(x, y\)"),
+        (lambda: T.ElasticTransform(sigma=-1), r"sigma=-1; accepted: a number from 0 to 1000"),
+        (lambda: T.GridDistortion(0), r"num_steps=0; accepted: an integer from 1 to 256"),
+        (lambda: T.GridDistortion(distort_limit=2), r"distort_limit=2; accepted: a number from 0 to 1"),
+        (lambda: T.OpticalDistortion(mode="zoom"), r"mode='zoom'; accepted: one of 'camera', 'fisheye'"),
+        (lambda: T.ThinPlateSpline(num_control_points=1), r"num_control_points=1; accepted: an integer from 2 to 16"),
+        (lambda: T.OpticalFlowWarp(np.zeros((3, 4))), r"flow=\(3, 4\); accepted: None, or float \[height, width, 2\]"),
+        (lambda: T.OpticalFlowWarp([[[math.nan, 0]]]), r"flow=.*; accepted: None, or float \[height, width, 2\]"),
+        (
+            lambda: F.elastic(photo(3, 4), np.zeros((4, 3, 2))),
+            r"displacement.shape=\(4, 3, 2\); accepted: float \[1, 3",
+        ),
+        (
+            lambda: F.elastic(photo(1, 1), np.full((1, 1, 2), np.inf)),
+            r"displacement=.*; accepted: float \[1, 1, 1, 2\]",
+        ),
+    ],
+)
+def test_what_is_not_accepted_is_named(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_inside_choices_and_a_pipeline() -> None:
+    """One gather after a flip; and in branches."""
+    images = [photo(20, 30)] * 6
+    tree = T.OneOf([T.ElasticTransform(), T.Cond("uniform", [(0, 0.5, T.GridDistortion()), (0.5, None, T.Invert())])])
+    out = vg.Augmenter(T.Compose([T.RandomHorizontalFlip(1.0), tree]), num_threads=1)(images, ids=range(6))
+    assert len({o.numpy().tobytes() for o in out}) >= 3
+
+    @vg.pipeline
+    def bend(image: Any) -> Any:
+        if vg.coin(0.5):
+            image = T.ElasticTransform()(image)
+        return image
+
+    assert vg.Augmenter(bend, num_threads=1)(images, ids=range(6)).shape == (6, 3, 20, 30)

@@ -1,0 +1,160 @@
+"""What holds for every transform: it round-trips, fits every size, and draws for an image alone."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from tests.ops.examples import BY_BOXES, EXAMPLES, MIXERS
+from variegate import transforms as T
+from variegate.errors import PolicyError
+from variegate.executors import reference
+from variegate.executors.runners.host import take_host_batch
+from variegate.executors.runners.widening import widened
+from variegate.program.ops import SPECS, Op
+from variegate.program.program import Program
+from variegate.program.validate import validate
+
+CASES = [
+    pytest.param(example, id=f"{name}-{i}") for name, examples in EXAMPLES.items() for i, example in enumerate(examples)
+]
+ALONE_NOT = [example for examples in (MIXERS | BY_BOXES).values() for example in examples]
+ODD_SIZES = [(1, 1, 3), (1, 7, 3), (7, 1, 1), (37, 53, 3), (223, 225, 3), (225, 223, 1), (2, 2, 3), (64, 64, 3)]
+
+
+def own_classes() -> set[str]:
+    package = "variegate.transforms."
+    return {name for name, cls in T.Transform.registry.items() if cls.__module__.startswith(package)}
+
+
+def test_every_class_has_an_example_of_itself() -> None:
+    assert own_classes() == set(EXAMPLES) | set(MIXERS) | set(BY_BOXES)
+    for name, examples in (EXAMPLES | MIXERS | BY_BOXES).items():
+        assert {type(example).__name__ for example in examples} == {name}
+
+
+def test_every_class_is_exported() -> None:
+    assert own_classes() <= set(T.__all__)
+
+
+@pytest.mark.parametrize("transform", [*CASES, *ALONE_NOT])
+def test_round_trip(transform: T.Transform) -> None:
+    described = transform.to_dict()
+    assert described["type"] == type(transform).__name__
+    for again in (described, json.loads(json.dumps(described)), yaml.safe_load(yaml.safe_dump(described))):
+        revived = T.from_dict(again)
+        assert revived == transform
+        assert revived.to_dict() == described
+        assert revived.num_slots == transform.num_slots
+
+
+def test_defaults_are_left_out() -> None:
+    assert T.RandomAffine(10).to_dict() == {"type": "RandomAffine", "degrees": [-10, 10]}
+    assert T.Rotate(10).to_dict() == {"type": "Rotate", "degrees": 10}
+    assert T.RandomErasing().to_dict() == {"type": "RandomErasing"}
+
+
+def rows_of(program: Program, row: int) -> tuple[Any, ...]:
+    """Everything a row says, with rectangles and tables in the place of their index in the batch's."""
+    n = int(program.length[row])
+    args = program.args[row, :n].copy()
+    rectangles = []
+    for k in np.flatnonzero(program.opcode[row, :n] == Op.ERASE):
+        first, count = int(args[k, 0]), int(args[k, 1])
+        rectangles.append(program.tables.rectangles[first : first + count].tolist())
+        args[k, 0] = 0
+    for k in np.flatnonzero(program.opcode[row, :n] == Op.LUT):
+        rectangles.append(program.tables.luts[int(args[k, 0])].tolist())
+        args[k, 0] = 0
+    for k in np.flatnonzero(program.opcode[row, :n] == Op.FILTER):
+        first, end = int(args[k, 0]), int(args[k, 0] + args[k, 1:4].prod())
+        rectangles.append(program.tables.filters[first:end].tolist())
+        args[k, 0] = 0
+    for k in np.flatnonzero(program.opcode[row, :n] == Op.DISPLACE):
+        first, end = int(args[k, 0]), int(args[k, 0] + 2 * args[k, 1:3].prod())
+        rectangles.append(program.tables.grids[first:end].tolist())
+        args[k, 0] = 0
+    return (
+        program.opcode[row, :n].tolist(),
+        np.nan_to_num(args, nan=-1.0).tolist(),
+        program.flags[row, :n].tolist(),
+        program.fill[row, :n].tolist(),
+        program.out_size[row, :n].tolist(),
+        rectangles,
+    )
+
+
+@pytest.mark.parametrize("transform", CASES)
+def test_a_row_depends_on_its_own_image_alone(draw: Any, transform: T.Transform) -> None:
+    sizes = ODD_SIZES * 4
+    ids = [int(i) for i in np.random.default_rng(5).permutation(1 << 20)[: len(sizes)]]
+    together = draw(transform, sizes, ids=ids, epoch=3)
+    order = np.random.default_rng(6).permutation(len(sizes))
+    shuffled = draw(transform, [sizes[i] for i in order], ids=[ids[i] for i in order], epoch=3)
+    for position, row in enumerate(order):
+        assert rows_of(shuffled, position) == rows_of(together, int(row))
+    for row in range(8):
+        assert rows_of(draw(transform, [sizes[row]], ids=[ids[row]], epoch=3), 0) == rows_of(together, row)
+
+
+@pytest.mark.parametrize("transform", CASES)
+def test_programs_are_well_formed(draw: Any, transform: T.Transform) -> None:
+    program = draw(transform, ODD_SIZES * 8)
+    for row in range(program.num_rows):
+        n = int(program.length[row])
+        assert (program.opcode[row, :n] > 0).all()
+        assert (program.opcode[row, n:] == 0).all()
+        assert (program.out_size[row, :n] >= 1).all()
+        for k, (op, args) in enumerate(program.operations(row)):
+            labelled = SPECS[op].labelled_args if program.label[row, k] >= 0 else None
+            used = len(labelled or SPECS[op].args)
+            assert np.isfinite(args).all() or op is Op.ROTATE
+            if op is not Op.ERASE and op is not Op.RESIZED_CROP:
+                assert (args[used:] == 0).all()
+            if op is Op.ERASE:
+                boxes = program.tables.rectangles[int(args[0]) : int(args[0] + args[1])]
+                assert len(boxes) == args[1] > 0
+                height, width = program.in_shape[row, :2]
+                assert (boxes >= [0, 0, 1, 1]).all()
+                assert (boxes[:, 0] + boxes[:, 2] <= height).all()
+                assert (boxes[:, 1] + boxes[:, 3] <= width).all()
+
+
+@pytest.mark.parametrize("transform", CASES)
+def test_programs_run_and_give_the_sizes_they_state(draw: Any, transform: T.Transform) -> None:
+    program = validate(draw(transform, ODD_SIZES, seed=7))
+    rng = np.random.default_rng(0)
+    images = [rng.integers(0, 256, size, np.uint8) for size in ODD_SIZES]
+    # The reference executor compares each stage's size with the program's.
+    outputs = reference.run(program, widened(take_host_batch(images), program).images)
+    assert len(outputs) == len(ODD_SIZES)
+    for output, channels in zip(outputs, program.in_shape[:, 2], strict=True):
+        assert np.isfinite(output).all()
+        assert channels in (output.shape[0], output.shape[-1])
+
+
+@pytest.mark.parametrize("transform", CASES)
+def test_a_batch_may_be_empty(draw: Any, transform: T.Transform) -> None:
+    assert draw(transform, []).num_rows == 0
+
+
+@pytest.mark.parametrize("transform", CASES)
+def test_sampling_twice_is_the_same(draw: Any, transform: T.Transform) -> None:
+    first, again = (draw(transform, ODD_SIZES * 8, seed=4, epoch=2) for _ in range(2))
+    np.testing.assert_array_equal(first.args, again.args)
+    np.testing.assert_array_equal(first.opcode, again.opcode)
+
+
+def test_unknown_names_and_arguments_are_named() -> None:
+    with pytest.raises(PolicyError, match=r"transform\.type: got 'Rotat'; accepted: a class .*did you mean 'Rotate'"):
+        T.from_dict({"type": "Rotat"})
+    with pytest.raises(PolicyError, match=r"transform\.transforms\[1\]\.degrees: got 'x'; accepted: a number"):
+        T.from_dict({"type": "Compose", "transforms": [{"type": "Invert"}, {"type": "Rotate", "degrees": "x"}]})
+    with pytest.raises(PolicyError, match=r"transform\.angle: got 3; accepted: arguments of Rotate: degrees, "):
+        T.from_dict({"type": "Rotate", "angle": 3})
+    with pytest.raises(PolicyError, match=r"transform\.degrees: got None; accepted: a value: Rotate requires it"):
+        T.from_dict({"type": "Rotate"})

@@ -1,0 +1,119 @@
+"""The table of a check, read for a cleaning: of which sources it is, and what it found in the images of one split."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from variegate.apps.curate.finding import FINDING_KINDS, READ
+from variegate.formats.base import SourceError
+from variegate.io.files import open_regular
+
+METADATA_KEY = b"variegate.check"
+ACCEPTED = "the findings.parquet that variegate check wrote"
+_COLUMNS = ("split", "index", "file", "bytes", "height", "width", "findings")
+
+
+class ImageFinding(NamedTuple):
+    """A finding in an image. ``row``: the image's, in ``Found``."""
+
+    row: int
+    finding: str
+    group: int | None
+    why: str
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Of a split. Arrays and ``files`` have an entry for each image: its index in the source, its name, its size in
+    bytes (-1: not known), its pixels (0: not known). ``entries``: what was found, in the order of the images.
+    ``fingerprint``: of the source."""
+
+    place: str
+    fingerprint: str
+    index: npt.NDArray[np.int64]
+    files: list[str]
+    sizes: npt.NDArray[np.int64]
+    pixels: npt.NDArray[np.int64]
+    entries: list[ImageFinding]
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def counts(self) -> dict[str, int]:
+        """How many images have each kind of finding; in the order of ``FINDING_KINDS``, without those of none."""
+        found: dict[str, set[int]] = {}
+        for entry in self.entries:
+            found.setdefault(entry.finding, set()).add(entry.row)
+        known = [name for name in FINDING_KINDS if name in found]
+        return {name: len(found[name]) for name in known}
+
+
+def read_found(path: str | os.PathLike[str], split: str) -> Found:
+    """Raises SourceError for what is no table of a check, or has no images of that split."""
+    place = os.fspath(path)
+    table = _read(place)
+    fingerprint = _fingerprint(place, table.schema.metadata or {}, split)
+    is_here = pc.equal(table["split"], split)
+    here = table.filter(is_here)
+    here = here.take(pc.sort_indices(here, sort_keys=[("index", "ascending")]))
+    height, width = (np.asarray(here[name].fill_null(0)).astype(np.int64) for name in ("height", "width"))
+    return Found(
+        place,
+        fingerprint,
+        np.asarray(here["index"]).astype(np.int64),
+        here["file"].to_pylist(),
+        np.asarray(here["bytes"].fill_null(-1)).astype(np.int64),
+        height * width,
+        _entries(here),
+    )
+
+
+def _read(place: str) -> pa.Table:
+    try:
+        with open_regular(place) as file:
+            parquet = pq.ParquetFile(file)
+            missing = [name for name in _COLUMNS if name not in parquet.schema_arrow.names]
+            if missing:
+                raise SourceError(f"{place}: has no column {missing[0]!r}; accepted: {ACCEPTED}")
+            # In this thread: those of read_table may be at work still when a command that is refused ends.
+            return parquet.read(list(_COLUMNS), use_threads=False).replace_schema_metadata(
+                parquet.schema_arrow.metadata
+            )
+    except SourceError:
+        raise
+    except FileNotFoundError:
+        raise SourceError(f"{place}: no such file; accepted: {ACCEPTED}") from None
+    except (OSError, ValueError, pa.ArrowException) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise SourceError(f"{place}: cannot be read ({reason}); accepted: {ACCEPTED}") from None
+
+
+def _fingerprint(place: str, metadata: dict[bytes, bytes], split: str) -> str:
+    try:
+        found = {str(name): str(one) for name, one in json.loads(metadata[METADATA_KEY])["fingerprints"].items()}
+    except (KeyError, ValueError, TypeError, AttributeError):
+        raise SourceError(f"{place}: does not say of which images it is; accepted: {ACCEPTED}") from None
+    if split not in found:
+        raise SourceError(
+            f"{place}: has no {split} images; accepted: --split {' or '.join(one for one in READ if one in found)}"
+        )
+    return found[split]
+
+
+def _entries(table: pa.Table) -> list[ImageFinding]:
+    findings = table["findings"].combine_chunks()
+    if isinstance(findings, pa.ChunkedArray):
+        findings = pa.concat_arrays(findings.chunks) if findings.num_chunks else pa.array([], findings.type)
+    rows = pc.list_parent_indices(findings).to_pylist()
+    flat = pc.list_flatten(findings)
+    columns = [pc.struct_field(flat, name).to_pylist() for name in ("finding", "group", "why")]
+    return [ImageFinding(*one) for one in zip(rows, *columns, strict=True)]

@@ -1,0 +1,193 @@
+"""``clean``: from a source and the table of its check to a copy, or a list of what to leave out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.apps.curate.cleaning.choosing import LeftOut, choose, counts_of, parse_drop
+from variegate.apps.curate.cleaning.copying import Copies, FileCopies
+from variegate.apps.curate.cleaning.found import Found
+from variegate.apps.curate.cleaning.opening import check_names, open_checked, shown_source
+from variegate.apps.curate.cleaning.run import THREADS, CopyRun, OnProgress, kept_indices
+from variegate.apps.curate.cleaning.shards import ShardCopies
+from variegate.apps.curate.finding import FINDING_KINDS
+from variegate.checks import spelt
+from variegate.formats.base import FileSource, Source, SourceError
+from variegate.formats.exclusion import HEADER, read_names
+from variegate.formats.file_kinds import KIND_NAMES
+from variegate.formats.kept import KeptSource
+from variegate.formats.naming import sample_keys
+from variegate.io.addresses import shown
+from variegate.io.durable import write_atomically
+from variegate.io.files import check_regular
+from variegate.jobs.arguments import absolute_place
+from variegate.jobs.augment.run import check_apart
+from variegate.options.cleaning import CleaningOptions
+
+_LIST_BEGINS = f"{HEADER}left out of ".encode()
+
+
+@dataclass
+class Cleaned:
+    """``images``: of the source; ``left_out``: those of them that are not in the copy, or in the list. ``counts``: of
+    these by kind of finding; an image may have several. ``files``, ``bytes``: written by this call; ``resumed``: files
+    that an earlier one had written. ``notes``: what else is worth knowing."""
+
+    images: int
+    left_out: list[LeftOut]
+    counts: dict[str, int]
+    place: str
+    files: int = 0
+    bytes: int = 0
+    resumed: int = 0
+    is_interrupted: bool = False
+    notes: list[str] = field(default_factory=list)
+
+
+@spelt(CleaningOptions)
+def clean(
+    source: Any,
+    destination: str | PathLike[str] | None = None,
+    *,
+    findings: str | PathLike[str],
+    drop: str | Sequence[str],
+    on_progress: OnProgress | None = None,
+    stop: Event | None = None,
+    **options: Any,
+) -> Cleaned:
+    """Copy a data set without what a check found in it, or write a list of what to leave out.
+
+    ``source``: what ``vg.open_source`` takes, by index. ``destination``: a folder that gets a copy of the same layout,
+    or an address that fsspec writes to. ``findings``: the table that ``vg.check`` wrote. ``drop``: the kinds of
+    findings to leave out (``corrupt,duplicates,leaks``, a sequence of such, or "all"); of a group of duplicates one
+    stays: the one with the most pixels, of equals that of the most bytes, then the first. ``options``: split ("train"
+    or "test": which of the images checked the source holds), exclude_list (a file to write instead of a copy),
+    resume, threads. ``stop``: once it is set, the run ends with what it has begun.
+
+    The source stays as it is. The same call goes on where another one ended, in whatever way, and ends with the same
+    bytes. Raises ValueError (SourceError) naming the argument, WriteError; KeyboardInterrupt where it was stopped.
+    """
+    given = CleaningOptions(**options)
+    found, opened = open_checked(source, findings, given.split)
+    kinds = parse_drop(drop)
+    if destination is None and given.exclude_list is None:
+        raise ValueError("destination: got None; accepted: a folder to write a copy to, or exclude_list=FILE")
+    made = run_cleaning(source, opened, found, kinds, destination, given, on_progress, stop)
+    if made.is_interrupted:
+        raise KeyboardInterrupt
+    return made
+
+
+def run_cleaning(
+    source: Any,
+    opened: Source,
+    found: Found,
+    kinds: Sequence[str],
+    destination: str | PathLike[str] | None,
+    options: CleaningOptions,
+    on_progress: OnProgress | None = None,
+    stop: Event | None = None,
+) -> Cleaned:
+    """Raises as ``clean``, but where it was stopped."""
+    if destination is not None and options.exclude_list is not None:
+        raise ValueError(
+            f"exclude_list: got {str(options.exclude_list)!r} beside a folder to write to; accepted: one of both, as a "
+            "copy has no need of a list"
+        )
+    if options.exclude_list is not None:
+        _check_list(options.exclude_list)
+    left_out = choose(found, kinds)
+    if len(left_out) == len(opened):
+        raise SourceError(
+            f"{shown_source(source)}: nothing would be left of its {len(opened):,} images; drop fewer kinds"
+        )
+    check_names(opened, found, left_out)
+    target = options.exclude_list if destination is None else destination
+    made = Cleaned(len(opened), left_out, counts_of(left_out), shown(str(target)), notes=_notes(opened, kinds, found))
+    place = absolute_place(os.fspath(source)) if isinstance(source, (str, PathLike)) else f"a {type(source).__name__}"
+    if destination is None:
+        assert options.exclude_list is not None
+        _write_list(options, opened, place, made)
+        return made
+    if isinstance(opened, FileSource):
+        check_apart(opened.folder, destination)
+    kept = kept_indices(len(opened), left_out)
+    files: Any = opened
+    while isinstance(files, KeptSource) and not isinstance(files, FileSource):
+        files, kept = files.whole, files.kept[kept]
+    run = CopyRun(
+        opened, place, _copies_of(files, kept), left_out, tuple(kinds), options.split, destination,
+        options.threads or THREADS, options.resume, stop or Event(), on_progress,
+    )  # fmt: skip
+    run.run()
+    made.files, made.bytes, made.resumed = run.files, run.num_bytes, run.resumed
+    made.is_interrupted = run.is_interrupted
+    return made
+
+
+def _copies_of(source: Source, kept: npt.NDArray[np.int64]) -> Copies:
+    """``kept``: indices of the samples that stay. Raises SourceError for sources that are no files."""
+    if isinstance(source, FileSource):
+        return FileCopies(source, kept)
+    ask = getattr(source, "stored_files", None)
+    if ask is not None:
+        return ShardCopies(source, ask(), kept)
+    raise SourceError(
+        f"{source!r}: is not in files, and cannot be copied; accepted: folders of images and {', '.join(KIND_NAMES)}; "
+        "--exclude-list writes a list"
+    )
+
+
+def _check_list(path: Path) -> None:
+    """Raises SourceError where something else than an earlier list is there: an image of the source, or the table."""
+    try:
+        check_regular(path)
+        with open(path, "rb") as file:
+            begin = file.read(len(_LIST_BEGINS))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise SourceError(f"exclude_list: {path}: {error.strerror}; accepted: a new file") from None
+    if begin not in (b"", _LIST_BEGINS):
+        raise SourceError(
+            f"exclude_list: {path}: is there, and is no list of variegate clean; accepted: a new file, or such a list"
+        )
+
+
+def _write_list(options: CleaningOptions, opened: Source, place: str, made: Cleaned) -> None:
+    """Raises SourceError where a name would leave out images that stay."""
+    out = options.exclude_list
+    assert out is not None
+    gone = {one.index for one in made.left_out}
+    names = {one.file for one in made.left_out}
+    keys = sample_keys(opened)
+    shared = next((key for index, key in enumerate(keys) if key in names and index not in gone), None)
+    if shared is not None:
+        raise SourceError(
+            f"{shared}: is the name of several images, some of which stay; accepted: a folder for a copy instead of "
+            "--exclude-list"
+        )
+    earlier: list[str] = []
+    if isinstance(opened, KeptSource) and opened.exclude:
+        earlier = read_names(opened.exclude)[0]
+    counted = ", ".join(f"{count:,} {name}" for name, count in made.counts.items()) or "nothing"
+    header = f"{_LIST_BEGINS.decode()}{' '.join(shown(place).split())} by variegate clean: {counted}"
+    lines = [header, *earlier, *(one.file for one in made.left_out)]
+    write_atomically(out, "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace"), durable=True)
+
+
+def _notes(opened: Source, kinds: Sequence[str], found: Found) -> list[str]:
+    there = found.counts()
+    none = [kind for kind in kinds if kind not in there]
+    # Whoever says "all" knows that not all of it is there.
+    notes = [f"found in no image: {', '.join(none)}"] if none and len(kinds) < len(FINDING_KINDS) else []
+    return [*opened.notes(), *notes]

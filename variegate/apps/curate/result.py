@@ -1,0 +1,188 @@
+"""What a check has found, and the Parquet file that holds it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from variegate.apps.curate.finding import FINDING_KINDS, SPLITS, DataFinding
+from variegate.apps.curate.judging import Thresholds
+from variegate.formats.base import Source, SourceError, StreamSource
+from variegate.io.durable import write_errors_name, write_pieces
+from variegate.io.files import check_regular
+
+_MARK = b"variegate.check"
+_FORMAT = 1
+_ROWS_A_GROUP = 8192
+_ORDER = {name: place for place, name in enumerate(FINDING_KINDS)}
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """``table``: a row per image, with the columns of ``variegate/apps/curate/table.py``. ``findings``: of all images
+    and, with ``file`` None, of a split as a whole. ``sources``: what was checked, by split. ``classes``: by label, of the
+    train images. ``mean``, ``std``: by channel over all pixels of the train images, 0 to 1; None where none decodes.
+    ``thresholds``: what images were judged by. ``notes``: a line each. ``seconds``: that it took, ``pass_seconds`` of
+    them to read, decode and measure; ``resumed``: images that an earlier run had measured. ``out``: the Parquet file;
+    ``report``: the HTML file.
+    """
+
+    table: pa.Table
+    findings: tuple[DataFinding, ...]
+    sources: dict[str, Source | StreamSource]
+    classes: tuple[str, ...]
+    mean: tuple[float, ...] | None
+    std: tuple[float, ...] | None
+    thresholds: Thresholds
+    notes: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    pass_seconds: float = 0.0
+    resumed: int = 0
+    out: str | None = None
+    report: str | None = None
+
+    def __repr__(self) -> str:
+        return f"CheckResult({self.images:,} images, {len(self.findings):,} findings)"
+
+    @property
+    def images(self) -> int:
+        return len(self.table)
+
+    @property
+    def images_per_second(self) -> float | None:
+        """That were read, decoded and measured; None where an earlier run had done so with all."""
+        measured = self.images - self.resumed
+        return measured / self.pass_seconds if measured and self.pass_seconds else None
+
+    @property
+    def splits(self) -> dict[str, int]:
+        """How many images each has."""
+        counted = Counter(self.table["split"].to_pylist())
+        return {split: counted[split] for split in self.sources}
+
+    @property
+    def class_sizes(self) -> dict[str, int]:
+        """How many train images each class has, by name where it has one; without those of no class."""
+        train = self.table.filter(pc.equal(self.table["split"], "train"))
+        counted = Counter(label for label in train["label"].to_pylist() if label >= 0)
+        labels = sorted({*counted, *range(len(self.classes))})
+        names = {label: self.classes[label] if label < len(self.classes) else str(label) for label in labels}
+        return {names[label]: counted[label] for label in labels}
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many findings there are of each kind, those without any left out."""
+        counted = Counter(one.finding for one in self.findings)
+        return {name: counted[name] for name in FINDING_KINDS if counted[name]}
+
+    @property
+    def is_serious(self) -> bool:
+        return any(FINDING_KINDS[name].is_serious for name in self.counts)
+
+
+def in_order(findings: Sequence[DataFinding]) -> tuple[DataFinding, ...]:
+    """By kind, then by group, then by place: images that belong together stand together."""
+
+    def key(one: DataFinding) -> tuple[Any, ...]:
+        nowhere = one.index is None
+        place = (SPLITS.index(one.split), -1 if nowhere else one.index, one.why if nowhere else "")
+        return (_ORDER[one.finding], -1 if one.group is None else one.group, *place)
+
+    return tuple(sorted(findings, key=key))
+
+
+def channel_statistics(table: pa.Table) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
+    """Mean and standard deviation of each channel over all pixels of the train images."""
+    some = table.filter(pc.and_(pc.equal(table["split"], "train"), pc.is_valid(table["mean"])))
+    if not len(some):
+        return None, None
+    means, stds = (_lists(some[name]) for name in ("mean", "std"))
+    sizes = [some[name].to_numpy().astype(np.float64) for name in ("height", "width")]
+    pixels = (sizes[0] * sizes[1])[:, None]
+    mean = (means * pixels).sum(axis=0) / pixels.sum()
+    square = ((stds * stds + means * means) * pixels).sum(axis=0) / pixels.sum()
+    std = np.sqrt(np.maximum(square - mean * mean, 0))
+    return tuple(mean.tolist()), tuple(std.tolist())
+
+
+def _lists(column: pa.ChunkedArray) -> npt.NDArray[np.float64]:
+    flat: npt.NDArray[np.float64] = pc.list_flatten(column).to_numpy()
+    return flat.reshape(len(column), -1)
+
+
+def check_out(path: Path) -> None:
+    """Raises SourceError where something else than the findings of an earlier check is there."""
+    try:
+        check_regular(path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise SourceError(f"{path}: {error.strerror}; accepted: a new file for the findings") from None
+    try:
+        is_ours = _MARK in (pq.read_schema(path).metadata or {})
+    except (OSError, pa.ArrowException):
+        is_ours = False
+    if not is_ours:
+        raise SourceError(
+            f"{path}: is there, and holds no findings of variegate check; accepted: a new file, or an earlier check's"
+        )
+
+
+def write_findings(path: Path, result: CheckResult) -> None:
+    """Whole or not at all; equal results give equal bytes. Raises WriteError."""
+    about = {
+        "format": _FORMAT,
+        "splits": result.splits,
+        "fingerprints": {split: source.fingerprint for split, source in result.sources.items()},
+        "classes": result.classes,
+        "mean": result.mean,
+        "std": result.std,
+        "thresholds": asdict(result.thresholds),
+        "findings": [[one.split, one.finding, one.measure, one.why] for one in result.findings if one.index is None],
+    }
+    table = result.table.replace_schema_metadata({_MARK: json.dumps(about).encode()})
+    with write_errors_name(str(path)):
+        write_pieces(path, _parquet(table), durable=True)
+
+
+def _parquet(table: pa.Table) -> Iterator[bytes]:
+    """Its bytes, a group of rows at a time."""
+    pieces = _Pieces()
+    with pq.ParquetWriter(pa.PythonFile(pieces, "w"), table.schema, compression="zstd") as writer:
+        for start in range(0, len(table), _ROWS_A_GROUP):
+            writer.write_table(table.slice(start, _ROWS_A_GROUP).combine_chunks())
+            yield from pieces.taken()
+    yield from pieces.taken()
+
+
+class _Pieces:
+    """A file that keeps what is written to it until it is taken."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+
+    def write(self, data: Any) -> int:
+        self._pieces.append(bytes(data))
+        return len(self._pieces[-1])
+
+    def taken(self) -> list[bytes]:
+        pieces, self._pieces = self._pieces, []
+        return pieces
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self.closed = True

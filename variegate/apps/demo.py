@@ -1,0 +1,96 @@
+"""The main job on photos that come along: class folders, expanded with RandAugment, and a contact sheet of it."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from variegate.apps.preview import policy_sheet
+from variegate.augmenter.augmenter import Augmenter
+from variegate.decode import read_image
+from variegate.formats.folder import FolderSource, open_folder
+from variegate.formats.samples import sample_photo
+from variegate.io.durable import write_atomically
+from variegate.jobs.arguments import build_transform, parse_size
+from variegate.jobs.augment import Expansion, Plan, Report
+from variegate.jobs.engine import Engine
+from variegate.jobs.output.encode import encode_image
+from variegate.jobs.output.run_record import SETTINGS_NAME
+from variegate.transforms import Transform
+
+PHOTOS = ("astronaut", "cameraman", "cat", "coffee", "rocket", "space")
+# Views of a photo: top, left, height and width as shares of it.
+VIEWS = [
+    (0.0, 0.0, 1.0, 1.0),
+    (0.0, 0.0, 0.75, 0.75),
+    (0.0, 0.25, 0.75, 0.75),
+    (0.25, 0.0, 0.75, 0.75),
+    (0.25, 0.25, 0.75, 0.75),
+    (0.1, 0.1, 0.8, 0.8),
+]
+POLICY, SIZE = "randaugment", "224"
+SHEET_SAMPLES = 6
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Where everything is, and how fast it went. ``prepare_seconds`` is not part of the report's."""
+
+    photos: Path
+    augmented: Path
+    sheet: Path
+    num_photos: int
+    prepare_seconds: float
+    report: Report
+
+
+def run_demo(
+    root: Path,
+    copies: int = 8,
+    seed: int = 0,
+    threads: int | None = None,
+    run: Callable[[Expansion], object] = Expansion.run,
+) -> Demo:
+    """Write photos to ``root``, expand them by ``run`` (which may show progress), and draw the sheet."""
+    photos, augmented, sheet = root / "photos", root / "augmented", root / "contact-sheet.png"
+    if root.is_dir() and {path.name for path in root.iterdir()} - {photos.name, augmented.name, sheet.name}:
+        raise ValueError(f"{root}: holds files that no demo wrote; accepted: a new folder, an empty one, or a demo's")
+    write_photos(photos)
+    source = open_folder(photos)
+    transform = build_transform(POLICY, parse_size(SIZE))
+    prepare_seconds = warm_up(transform, source, seed, copies, threads)
+    if (augmented / SETTINGS_NAME).exists():  # of an earlier demo, perhaps with other settings
+        shutil.rmtree(augmented)
+    plan = Plan(source, transform, copies, seed, place=str(photos.absolute()))
+    engine = Engine(["cpu:0"], "thread", num_threads=threads)
+    expansion = Expansion(plan, augmented, engine, on_error="raise")
+    run(expansion)
+    note = f"Columns after the first are the files <name>_0.jpg, <name>_1.jpg, ... in {augmented.name}/"
+    samples = min(copies, SHEET_SAMPLES)
+    policy_sheet(photos, POLICY, size=SIZE, images=len(PHOTOS), samples=samples, seed=seed, note=note).save(sheet)
+    return Demo(photos, augmented, sheet, len(source), prepare_seconds, expansion.report)
+
+
+def write_photos(root: Path) -> None:
+    """Write the views as JPEG files, ``root/<class>/view<n>.jpg``."""
+    for name in PHOTOS:
+        img_HWC = read_image(sample_photo(name))
+        for number, view in enumerate(VIEWS):
+            sides = img_HWC.shape[:2] * 2
+            top, left, height, width = (round(share * side) for share, side in zip(view, sides, strict=True))
+            pixels = img_HWC[top : top + height, left : left + width]
+            write_atomically(root / name / f"view{number}.jpg", encode_image(pixels, "jpg", 92))
+
+
+def warm_up(transform: Transform, source: FolderSource, seed: int, copies: int, threads: int | None) -> float:
+    """Augment a few images and throw them away -> seconds: compiles the kernels, or loads them from the cache."""
+    started = time.perf_counter()
+    augmenter = Augmenter(transform, seed=seed, num_threads=threads, layout="NHWC")
+    ids = list(range(0, len(source), 4))
+    images = [read_image(source.file(index)) for index in ids]
+    for copy in range(min(copies, 2)):
+        augmenter(images, ids=ids, copy=copy)
+    return time.perf_counter() - started

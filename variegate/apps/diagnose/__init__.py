@@ -1,0 +1,23 @@
+"""How fast a loader is on a user's own data, what holds it up, and what to do about it.
+
+``measure`` takes rates, ``advise`` draws conclusions from them: a function of numbers alone.
+"""
+
+from variegate.apps.diagnose.advise import Diagnosis, advise
+from variegate.apps.diagnose.findings import Finding
+from variegate.apps.diagnose.measure import measure, training_transform
+from variegate.apps.diagnose.measurements import Measurements, Rate
+from variegate.apps.diagnose.report import draw_plot
+from variegate.apps.plotting import PlotError
+
+__all__ = [
+    "Diagnosis",
+    "Finding",
+    "Measurements",
+    "PlotError",
+    "Rate",
+    "advise",
+    "draw_plot",
+    "measure",
+    "training_transform",
+]

@@ -1,0 +1,153 @@
+"""Contact sheets: what a policy, or one operation, does to images."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from variegate.apps.preview.choosing import Annotations, Choice, choose_images
+from variegate.apps.preview.rows import sample_rows
+from variegate.apps.preview.sheet import (
+    LARGEST_CELL,
+    MOST_VIEWS,
+    NARROWEST_COLUMN,
+    SCREEN,
+    Cell,
+    draw_sheet,
+    lines_of,
+    sizes_for,
+)
+from variegate.apps.preview.sweep import sweep_of, sweep_rows, sweepable
+from variegate.errors import DecodeError
+from variegate.formats.exclusion import PlaceWithout
+from variegate.io.addresses import check_is_local
+from variegate.io.durable import write_atomically
+from variegate.jobs.arguments import build_transform, parse_size
+from variegate.policies.views import MultiView
+
+__all__ = ["Annotations", "Sheet", "check_out", "policy_sheet", "sweep_sheet", "sweepable"]
+
+MOST_ROWS = 4
+# By the end of a file's name: Pillow's format, and how to write text in it that stays sharp.
+_FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
+    ".png": ("PNG", {"compress_level": 6}),
+    ".jpg": ("JPEG", {"quality": 92, "subsampling": 0}),
+    ".jpeg": ("JPEG", {"quality": 92, "subsampling": 0}),
+    ".webp": ("WEBP", {"quality": 92}),
+}
+
+
+def check_out(path: Path) -> None:
+    """Known before the work is done. Raises ValueError for a name that no sheet can be written under."""
+    check_is_local("out", path)
+    if path.suffix.lower() not in _FORMATS or path.is_dir():
+        raise ValueError(f"out: got {path}; accepted: a file that ends in {', '.join(_FORMATS)}")
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A drawn sheet, how many images it shows, and the files that were passed over because they do not decode.
+
+    ``source_notes``: what is wrong with annotations.
+    ``cell``: the side of the squares that its pictures are in, in pixels. ``is_reduced``: whether some are larger than
+    that. ``dropped``: how many images more were to be shown, and did not fit on a screen.
+    """
+
+    picture: Image.Image
+    num_images: int
+    bad: list[DecodeError]
+    cell: int
+    is_reduced: bool = False
+    dropped: int = 0
+    source_notes: tuple[str, ...] = ()
+
+    def notes(self) -> list[str]:
+        """What a reader should know about its size; empty where it is drawn at full size and fits on a screen."""
+        width, height = SCREEN
+        notes = []
+        if self.dropped:
+            wanted = self.num_images + self.dropped
+            notes.append(f"{self.num_images} of {wanted} images fit on a screen; --images {wanted} shows all")
+        if self.picture.width > width or self.picture.height > height:
+            how = "fewer --images or --samples make it smaller"
+            notes.append(f"the sheet is larger than {width} x {height} pixels; {how}")
+        elif self.is_reduced:
+            notes.append(f"pictures are reduced to {self.cell} pixels to fit on a screen; --cell 224 draws them larger")
+        return notes
+
+    def save(self, path: Path) -> None:
+        """Write it, whole or not at all: PNG, JPEG or WebP, by the end of its name. Raises ValueError for others."""
+        check_out(path)
+        name, options = _FORMATS[path.suffix.lower()]
+        buffer = io.BytesIO()
+        self.picture.save(buffer, name, **options)
+        write_atomically(path, buffer.getvalue())
+
+
+def policy_sheet(
+    source: str | Path | PlaceWithout,
+    policy: str,
+    *,
+    size: str = "none",
+    images: int | None = None,
+    samples: int | None = None,
+    seed: int = 0,
+    epoch: int = 0,
+    cell: int | None = None,
+    note: str = "",
+    annotations: Any = None,
+) -> Sheet:
+    """A row for every image: itself, then its augmented copies as ``augment`` with the same arguments writes them.
+
+    ``images``: how many rows; None for four, or what fits on a screen of them. ``samples``: how many copies; None for
+    six, or as many as make six views. ``cell``: side of the pictures' squares
+    in pixels; None for what fits on a screen, at most 224. ``annotations``: as of ``open_source``, or ``Annotations``
+    with options for what is kept; masks, boxes and key points are drawn over the pictures.
+    """
+    transform = build_transform(policy, parse_size(size))
+    choice = choose_images(source, images or MOST_ROWS, annotations)
+    if samples is None:
+        views = 1
+        if isinstance(transform, MultiView):
+            views = sum(transform.counts or (1,) * len(transform.transforms))
+        samples = max(1, MOST_VIEWS // views)
+    rows = sample_rows(choice, transform, samples, seed, epoch)
+    crop = "" if parse_size(size) is None else f", after RandomResizedCrop({size})"
+    notes = [" ".join(part for part in (f"Seed {seed}, epoch {epoch}.", note) if part)]
+    return _drawn(rows, f"Policy {policy}{crop}", notes, cell, choice, images is None)
+
+
+def sweep_sheet(
+    source: str | Path | PlaceWithout,
+    operation: str,
+    *,
+    images: int | None = None,
+    steps: int = 6,
+    seed: int = 0,
+    cell: int | None = None,
+    annotations: Any = None,
+) -> Sheet:
+    """A row for every image: itself, then one operation from one end of its range to the other."""
+    sweep = sweep_of(operation, steps)
+    choice = choose_images(source, images or MOST_ROWS, annotations)
+    notes = [f"Over {sweep.source}; the argument is under each picture."]
+    return _drawn(sweep_rows(choice, sweep, seed), f"Operation {sweep.name}", notes, cell, choice, images is None)
+
+
+def _drawn(
+    rows: list[list[Cell]], title: str, notes: list[str], cell: int | None, choice: Choice, may_drop: bool
+) -> Sheet:
+    found = len(rows)
+    while True:
+        lines = [line for row in rows for line in lines_of(row)]
+        side, column = sizes_for(lines, title, notes) if cell is None else (cell, max(cell, NARROWEST_COLUMN))
+        picture = draw_sheet(lines, title, notes, side, column)
+        if not may_drop or cell is not None or len(rows) == 1 or picture.height <= SCREEN[1]:
+            longest = max(max(one.img_HWC.shape[:2]) for row in rows for one in row)
+            is_reduced = side < min(longest, LARGEST_CELL)
+            return Sheet(picture, len(rows), choice.bad, side, is_reduced, found - len(rows), choice.notes)
+        rows = rows[:-1]

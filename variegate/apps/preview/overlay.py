@@ -1,0 +1,245 @@
+"""What belongs to an image, drawn over the picture of it: masks, boxes, key points and names, from the bottom up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, ImageDraw, ImageFont
+
+from variegate.apps.preview.colours import NEUTRAL, RGB, ink_on
+from variegate.apps.preview.text import shorten
+
+Floats = npt.NDArray[np.float64]
+
+# Shares of a mask's colour: within it, and at its edge.
+_WITHIN, _AT_EDGE = 0.36, 0.95
+# Mask pixels for one of the picture that are looked at, along each axis.
+_SAMPLES = 3
+_HALO = (0, 0, 0, 120)
+_SMOOTH = 4
+# Shorter sides of pictures, in pixels, that have room for names and for lines of two pixels.
+_ROOM_FOR_NAMES, _ROOM_FOR_LINES = 72, 140
+# With more boxes than this lines are thin.
+_MANY = 24
+# Names that take more of the picture than this are left to the sheet's key.
+_MOST_COVERED = 0.2
+_NAME_SIZES, _NAME_PADDING = (11, 18), 3
+_HIDDEN = 1
+
+
+@dataclass(frozen=True)
+class ShownMask:
+    """A mask [H, W]. ``names``: of its numbers, None for those without a class; other numbers are not drawn."""
+
+    mask_HW: npt.NDArray[Any]
+    names: Mapping[int, str | None]
+
+
+@dataclass(frozen=True)
+class Points:
+    """Key points [P, 3], x, y and visibility (2 seen, 1 hidden, 0 not there), of a class, or None. ``bones``: pairs of
+    points with a line between."""
+
+    places: Floats
+    name: str | None = None
+    bones: Sequence[tuple[int, int]] = ()
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """Of one image, in its pixels from the top left corner. ``boxes``: [M, 4], left, top, right, bottom, or None where
+    the data have none; ``names``: the class of each."""
+
+    boxes: Floats | None = None
+    names: Sequence[str] = ()
+    areas: Sequence[ShownMask] = ()
+    points: Sequence[Points] = field(default_factory=list)
+
+    def classes(self) -> list[str]:
+        """The names of everything, each once."""
+        every = [*self.names, *(points.name for points in self.points)]
+        every += [name for area in self.areas for name in area.names.values()]
+        return [name for name in dict.fromkeys(every) if name is not None]
+
+
+def draw_overlay(picture: Image.Image, overlay: Overlay, size: tuple[int, int], colours: Mapping[str, RGB]) -> None:
+    """Draw on an RGB picture that shows an image of ``size`` (height, width), enlarged or reduced. Lines, points and
+    text have sizes by the picture's, not the image's."""
+    scale = np.array([picture.width / size[1], picture.height / size[0]])
+    _paint_areas(picture, overlay.areas, colours)
+    layer = Image.new("RGBA", picture.size, (0, 0, 0, 0))
+    boxes = _shown_boxes(overlay, scale, picture.size)
+    _draw_boxes(layer, boxes, overlay.names, colours)
+    for points in overlay.points:
+        _draw_points(layer, points, scale, _colour(points.name, colours))
+    if min(picture.size) >= _ROOM_FOR_NAMES:
+        _write_names(layer, boxes, overlay.names, colours)
+    picture.paste(layer, (0, 0), layer)
+
+
+def _colour(name: str | None, colours: Mapping[str, RGB]) -> RGB:
+    return NEUTRAL if name is None else colours.get(name, NEUTRAL)
+
+
+# -- masks -------------------------------------------------------------------------------------------------------
+
+
+def _paint_areas(picture: Image.Image, areas: Sequence[ShownMask], colours: Mapping[str, RGB]) -> None:
+    for area in areas:
+        few = _few(area.mask_HW, picture.size)
+        # Small ones over large ones, which they may be part of.
+        values, counts = np.unique(few, return_counts=True)
+        for value in values[np.argsort(-counts, kind="stable")].tolist():
+            if int(value) in area.names:
+                _paint(picture, few == value, _colour(area.names[int(value)], colours))
+
+
+def _few(mask_HW: npt.NDArray[Any], size: tuple[int, int]) -> npt.NDArray[Any]:
+    """Fewer pixels of a mask that is much larger than the picture, at places as far apart."""
+    height, width = mask_HW.shape
+    rows, columns = _SAMPLES * size[1], _SAMPLES * size[0]
+    if height <= rows or width <= columns:
+        return mask_HW
+    ys, xs = ((2 * np.arange(n) + 1) * side // (2 * n) for n, side in ((rows, height), (columns, width)))
+    return np.asarray(mask_HW[np.ix_(ys, xs)])
+
+
+def _paint(picture: Image.Image, inside: npt.NDArray[np.bool_], colour: RGB) -> None:
+    """Translucent within, a line along the edge. ``inside``: bool [h, w], which the picture shows in its own size."""
+    rows, columns = np.flatnonzero(inside.any(1)), np.flatnonzero(inside.any(0))
+    across = np.array([picture.width / inside.shape[1], picture.height / inside.shape[0]])
+    first = np.floor(np.array([columns[0], rows[0]]) * across).astype(int)
+    last = np.ceil(np.array([columns[-1] + 1, rows[-1] + 1]) * across).astype(int)
+    # A pixel more on each side, for the edge to be seen.
+    (left, top), (right, bottom) = np.maximum(first - 1, 0), np.minimum(last + 1, picture.size)
+    resample = Image.Resampling.NEAREST if across.min() >= 1.0 else Image.Resampling.BOX
+    part = tuple(np.array([left, top, right, bottom]) / np.tile(across, 2))
+    whole = Image.fromarray(inside.astype(np.uint8) * 255)
+    cover = np.asarray(whole.resize((int(right - left), int(bottom - top)), resample, box=part), np.float32) / 255.0
+    solid = cover >= 0.5
+    around = np.pad(solid, 1, mode="edge")
+    is_edge = solid & ~(around[:-2, 1:-1] & around[2:, 1:-1] & around[1:-1, :-2] & around[1:-1, 2:])
+    share = np.where(is_edge, _AT_EDGE, cover * _WITHIN)[..., None]
+    box = (int(left), int(top), int(right), int(bottom))
+    pixels = np.asarray(picture.crop(box), np.float32)
+    mixed = pixels * (1.0 - share) + np.array(colour, np.float32) * share
+    picture.paste(Image.fromarray(np.rint(mixed).astype(np.uint8)), box[:2])
+
+
+# -- boxes -------------------------------------------------------------------------------------------------------
+
+
+def _shown_boxes(overlay: Overlay, scale: Floats, size: tuple[int, int]) -> list[tuple[int, int, int, int]]:
+    """Left, top, right, bottom of the boxes' first and last pixels on the picture."""
+    if overlay.boxes is None:
+        return []
+    most = np.tile(np.array(size) - 1, 2)
+    edges = np.rint(overlay.boxes * np.tile(scale, 2)).astype(int)
+    edges[:, :2] = np.clip(edges[:, :2], 0, most[:2])
+    edges[:, 2:] = np.clip(np.maximum(edges[:, 2:] - 1, edges[:, :2]), 0, most[2:])
+    return [tuple(box) for box in edges.tolist()]
+
+
+def _draw_boxes(
+    layer: Image.Image, boxes: list[tuple[int, int, int, int]], names: Sequence[str], colours: Mapping[str, RGB]
+) -> None:
+    draw = ImageDraw.Draw(layer)
+    side = min(layer.size)
+    width = max(2, round(side / 300)) if side >= _ROOM_FOR_LINES and len(boxes) <= _MANY else 1
+    # Large ones first, so that no small one is hidden.
+    order = sorted(range(len(boxes)), key=lambda n: -_area(boxes[n]))
+    for n in order if len(boxes) <= _MANY else ():
+        left, top, right, bottom = boxes[n]
+        draw.rectangle((left - 1, top - 1, right + 1, bottom + 1), outline=_HALO)
+    for n in order:
+        draw.rectangle(boxes[n], outline=_colour(names[n], colours), width=width)
+
+
+def _area(box: tuple[int, int, int, int]) -> int:
+    return (box[2] - box[0] + 1) * (box[3] - box[1] + 1)
+
+
+def _write_names(
+    layer: Image.Image, boxes: list[tuple[int, int, int, int]], names: Sequence[str], colours: Mapping[str, RGB]
+) -> None:
+    """Beside each box where there is room that no other name has taken; the sheet's key has all names."""
+    size = int(np.clip(min(layer.size) / 50, *_NAME_SIZES))
+    draw, font = ImageDraw.Draw(layer), ImageFont.load_default(size)
+    taken: list[tuple[int, int, int, int]] = []
+    height = size + _NAME_PADDING
+    texts = [shorten(name, font, 0.55 * layer.width) for name in names]
+    widths = [round(font.getlength(text)) + 2 * _NAME_PADDING for text in texts]
+    if sum(widths) * height > _MOST_COVERED * layer.width * layer.height:
+        return
+    for n in sorted(range(len(boxes)), key=lambda n: _area(boxes[n])):
+        left, top, right, bottom = boxes[n]
+        text, width = texts[n], widths[n]
+        # Above, below, or within, from the left or from the right.
+        corners = [
+            (x, y)
+            for y in (top - height, bottom + 1, top, bottom - height + 1)
+            for x in (left, right - width + 1)
+            if x >= 0 and y >= 0 and x + width <= layer.width and y + height <= layer.height
+        ]
+        places = [(x, y, x + width - 1, y + height - 1) for x, y in corners]
+        free = next((place for place in places if not any(_overlap(place, other) for other in taken)), None)
+        if not text or free is None:
+            continue
+        taken.append(free)
+        colour = _colour(names[n], colours)
+        draw.rectangle(free, (*colour, 235))
+        draw.text((free[0] + _NAME_PADDING, free[1] + height / 2), text, ink_on(colour), font, anchor="lm")
+
+
+def _overlap(a: tuple[int, int, int, int], b: tuple[int, int, int, int]) -> bool:
+    return a[0] <= b[2] and b[0] <= a[2] and a[1] <= b[3] and b[1] <= a[3]
+
+
+# -- key points --------------------------------------------------------------------------------------------------
+
+
+def _draw_points(layer: Image.Image, points: Points, scale: Floats, colour: RGB) -> None:
+    """Seen ones filled, hidden ones hollow; lines between those that are there."""
+    places, there = points.places[:, :2] * scale, points.places[:, 2] > 0
+    radius = max(1.5, min(layer.size) ** 0.5 / 5.0)
+    if bones := [places[[a, b]] for a, b in points.bones if there[a] and there[b]]:
+        width = 0.5 * radius
+        for fill, wide in ((_HALO, width + 2.0), ((*colour, 255), width)):
+            lines = Image.new("RGBA", (layer.width * _SMOOTH, layer.height * _SMOOTH), (*fill[:3], 0))
+            draw = ImageDraw.Draw(lines)
+            for bone in bones:
+                draw.line((bone * _SMOOTH).ravel().tolist(), fill, round(wide * _SMOOTH))
+            layer.alpha_composite(lines.resize(layer.size, Image.Resampling.BOX))
+    for (x, y), visibility in zip(places[there].tolist(), points.places[there, 2].tolist(), strict=True):
+        dot = _dot(x, y, radius, colour, visibility <= _HIDDEN)
+        layer.alpha_composite(*_within(dot, x, y, layer.size))
+
+
+def _dot(x: float, y: float, radius: float, colour: RGB, is_hollow: bool) -> Image.Image:
+    """A disc with a light rim, with a hole or without, centred on the fraction of a pixel that x and y have."""
+    side = 2 * int(radius + 3) + 1
+    large = Image.new("RGBA", (side * _SMOOTH, side * _SMOOTH), (0, 0, 0, 0))
+    draw = ImageDraw.Draw(large)
+    middle = [(side // 2 + place % 1.0) * _SMOOTH for place in (x, y)]
+
+    def disc(r: float, fill: tuple[int, ...]) -> None:
+        draw.ellipse([*(m - r * _SMOOTH for m in middle), *(m + r * _SMOOTH for m in middle)], fill)
+
+    disc(radius + 1.2, _HALO)
+    disc(radius + 0.6, (255, 255, 255, 255))
+    disc(radius - 0.2, (*colour, 255))
+    if is_hollow:
+        disc(radius * 0.55, (0, 0, 0, 0))
+    return large.resize((side, side), Image.Resampling.BOX)
+
+
+def _within(dot: Image.Image, x: float, y: float, size: tuple[int, int]) -> tuple[Image.Image, tuple[int, int]]:
+    """What of a dot is on a picture of ``size``, and where."""
+    left, top = int(np.floor(x)) - dot.width // 2, int(np.floor(y)) - dot.height // 2
+    first = (max(0, -left), max(0, -top))
+    last = (max(first[0], min(dot.width, size[0] - left)), max(first[1], min(dot.height, size[1] - top)))
+    return dot.crop((*first, *last)), (left + first[0], top + first[1])

@@ -1,0 +1,162 @@
+"""A search on its way, whatever trains its members: the log tells what was decided, a checkpoint of the back end holds
+the weights at the end of a step.
+
+The log is written first, so that it may be a step ahead of the checkpoint, and is then cut back to it; it is never
+behind. Once the log is whole, the search is over, and the weights no longer matter.
+"""
+
+from __future__ import annotations
+
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, Lock
+from typing import ClassVar, TypeAlias
+
+from variegate.apps.search.history import History, LogError, PopulationLog, Row, best_score, read_log
+from variegate.apps.search.population import Population, Step
+from variegate.apps.search.run import CHECKPOINT_NAMES, LOG_NAME, SearchRun
+from variegate.policies.schedule import Schedule
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that this search cannot go on from; the line says which, why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """After a member's turn (``rows`` is empty) or a step (``rows`` as in the log)."""
+
+    step: int
+    steps: int
+    members_done: int  # of this step
+    best: float  # accuracy of the step before; NaN before the first
+    rows: tuple[Row, ...] = ()
+    is_flat: bool = False
+
+
+Load: TypeAlias = Callable[[], int]
+Tell: TypeAlias = Callable[[Progress], None]
+
+
+class SearchDriver:
+    """Takes the members' scores and decides; every step is on the disk before the next begins. Goes on from the last
+    whole step that ``folder`` has. To be closed.
+
+    ``path``: the checkpoint. ``load`` reads it -> of which step it is, 0 where there is none. ``save`` makes the copies
+    of a step that is over, and writes it.
+    """
+
+    def __init__(
+        self, run: SearchRun, folder: Path, path: Path, load: Load, save: Callable[[Step], None], tell: Tell
+    ) -> None:
+        self._save, self._tell = save, tell
+        self.population, self.best = resume(run, folder, path, load)
+        self._scores: dict[int, float] = {}
+        self._scoring = Lock()
+        self._log = PopulationLog(folder / LOG_NAME, run.settings, self.population.step)
+
+    def close(self) -> None:
+        self._log.close()
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether all members have a score for this step."""
+        return len(self._scores) == self.population.settings.size
+
+    def score(self, member: int, step: int, score: float) -> None:
+        """``step``: as the member counts, to be sure that it went on from the right checkpoint. From any thread."""
+        if step != self.population.step + 1:
+            raise RuntimeError(f"member {member} has trained step {step}, not {self.population.step + 1}")
+        with self._scoring:
+            self._scores[member] = score
+            self._report()
+
+    def end_step(self) -> Step:
+        """All are scored -> what follows. Raises LostPopulationError."""
+        step = self.population.advance([self._scores[member] for member in range(self.population.settings.size)])
+        self._log.append(step.rows)
+        self.best = best_score(step.rows)
+        if not self.population.is_done:  # then the log has all that is needed
+            self._save(step)
+        self._report(step.rows, step.is_flat)
+        self._scores = {}
+        return step
+
+    def _report(self, rows: tuple[Row, ...] = (), is_flat: bool = False) -> None:
+        steps = self.population.settings.steps
+        self._tell(Progress(self.population.step, steps, len(self._scores), self.best, rows, is_flat))
+
+
+class PopulationSearch(ABC):
+    """A search of ``run`` in ``folder``; back ends differ in what trains the members."""
+
+    backend: ClassVar[str]
+
+    def __init__(self, run: SearchRun, folder: Path) -> None:
+        self.run_settings, self.folder = run, folder
+        self.path = folder / CHECKPOINT_NAMES[self.backend]
+
+    def run(self, on_progress: Tell | None = None, stop: Event | None = None) -> Schedule | None:
+        """-> the schedule, written to the folder too; None where ``stop`` was set before the end.
+
+        A folder with an unfinished search of the same settings is gone on with, from its last whole step: what the
+        log has outlasts a crash or a power failure.
+
+        Raises SourceError for a folder that holds anything else, or that another run is writing to; CheckpointError and
+        LogError for damaged files; WriteError; LostPopulationError where every member diverged; and what the back end
+        raises.
+        """
+        with self.run_settings.claimed(self.folder, self.backend):
+            if not self._train(on_progress or (lambda progress: None), stop):
+                return None
+            schedule = self.run_settings.finish(self.folder, read_log(self.folder / LOG_NAME))
+            if self.path.is_dir():
+                shutil.rmtree(self.path, ignore_errors=True)
+            else:
+                self.path.unlink(missing_ok=True)
+        return schedule
+
+    @abstractmethod
+    def _train(self, tell: Tell, stop: Event | None) -> bool:
+        """Up to the last step -> whether it came to that."""
+
+
+def resume(run: SearchRun, folder: Path, path: Path, load: Load) -> tuple[Population, float]:
+    """-> the population after the last step that can be gone on from, and the best accuracy of that (NaN before the
+    first).
+
+    Raises CheckpointError and LogError for files that are damaged, or of another search; OSError.
+    """
+    log = folder / LOG_NAME
+    try:
+        # A run that was killed while it wrote the first line has logged nothing.
+        is_begun = log.exists() and b"\n" in log.read_bytes()
+        history = read_log(log) if is_begun else History(run.settings, ())
+        if history.settings != run.settings:
+            raise LogError(f"{log}: is the log of a search with other settings")
+        step = run.settings.steps if len(history.steps) == run.settings.steps else load()
+        if step == 0 and len(history.steps) > 1:
+            raise CheckpointError(f"{path}: is missing, but {LOG_NAME} has {len(history.steps)} steps")
+        if step > len(history.steps):
+            raise LogError(f"{log}: has {len(history.steps)} steps, but {path.relative_to(folder)} is of step {step}")
+        population = _replay(history, step, log)
+    except (CheckpointError, LogError) as error:
+        raise type(error)(f"{error}; restore the file, or remove {folder} to begin anew") from error
+    return population, best_score(history.steps[step - 1] if step else ())
+
+
+def _replay(history: History, steps: int, path: Path) -> Population:
+    """The population after so many steps. Raises LogError where its scores lead to other policies than the log has."""
+    population = Population(history.settings)
+    for number, logged in enumerate(history.steps[:steps], start=1):
+        try:
+            rows = population.advance([row.score for row in logged]).rows
+        except RuntimeError:  # no member has a score
+            rows = ()
+        # As JSON: NaN is not equal to itself.
+        if [row.to_dict() for row in rows] != [row.to_dict() for row in logged]:
+            raise LogError(f"{path}: step {number} does not follow from the steps before it and its scores")
+    return population

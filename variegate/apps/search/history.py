@@ -1,0 +1,225 @@
+"""What a search is, what has happened in it so far, and its log on disk."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from variegate.apps.search.policy import Numbers, SearchSpace, values_of
+from variegate.checks import integer, number, refused
+from variegate.io.durable import AppendOnlyFile, sync_folder, write_errors_name
+from variegate.options.search import SearchOptions
+
+FRACTION = 0.25
+_FRACTIONS = "a number over 0, up to 0.5"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """``size`` members train for ``epochs`` epochs; after every ``interval`` of them the worst copy the best.
+
+    The defaults are the paper's for CIFAR-10. Raises ValueError.
+    """
+
+    size: int = SearchOptions.population
+    space: SearchSpace = field(default_factory=SearchSpace)
+    seed: int = 0
+    interval: int = SearchOptions.interval
+    epochs: int = 200
+    fraction: float = FRACTION
+
+    def __post_init__(self) -> None:
+        for name, least in (("size", 2), ("interval", 1), ("epochs", 1)):
+            object.__setattr__(self, name, integer(name, getattr(self, name), least))
+        object.__setattr__(self, "seed", integer("seed", self.seed, 0, 2**64 - 1))
+        if not number("fraction", self.fraction, 0, 0.5, accepted=_FRACTIONS):
+            raise refused("fraction", self.fraction, _FRACTIONS)
+
+    @property
+    def steps(self) -> int:
+        return -(-self.epochs // self.interval)
+
+    def end_of(self, step: int) -> int:
+        """How many epochs are over when ``step`` (from 1; 0: the beginning) is. The last may be a shorter one."""
+        return min(step * self.interval, self.epochs)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**vars(self), "space": self.space.to_dict()}
+
+    @classmethod
+    def from_dict(cls, described: Mapping[str, Any]) -> Settings:
+        """Raises ValueError (PolicyError among them), also where something is missing."""
+        names = ("size", "seed", "interval", "epochs", "fraction")
+        space, *numbers = values_of(described, "settings", ("space", *names))
+        return cls(space=SearchSpace.from_dict(space), **dict(zip(names, numbers, strict=True)))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One member over one step. ``epoch``: the epochs that were over at its end. ``score``: at its end, NaN if lost.
+    ``policy``: what it trained with during the step. ``copied_from``: whose weights (and policy, perturbed) it goes on
+    with in the next step; None: its own."""
+
+    step: int
+    epoch: int
+    member: int
+    score: float
+    policy: Numbers
+    copied_from: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it, which knows no NaN: a lost score is null."""
+        score = self.score if math.isfinite(self.score) else None
+        return {**asdict(self), "score": score, "policy": list(self.policy)}
+
+    @classmethod
+    def from_dict(cls, described: Mapping[str, Any]) -> Row:
+        named = {one.name: described[one.name] for one in fields(cls)}
+        score = math.nan if named["score"] is None else float(named["score"])
+        return cls(**named | {"score": score, "policy": tuple(named["policy"])})
+
+
+def best_score(rows: Sequence[Row]) -> float:
+    """The highest; NaN where none is finite."""
+    return max((row.score for row in rows if math.isfinite(row.score)), default=math.nan)
+
+
+@dataclass(frozen=True)
+class History:
+    """The steps that are over: ``steps[k][m]`` is the row of member m in step k + 1. Raises ValueError for others."""
+
+    settings: Settings
+    steps: tuple[tuple[Row, ...], ...]
+
+    def __post_init__(self) -> None:
+        members = range(self.settings.size)
+        for step, rows in enumerate(self.steps, start=1):
+            epoch = self.settings.end_of(step)
+            expected = [(step, epoch, member) for member in members]
+            if step > self.settings.steps or [(row.step, row.epoch, row.member) for row in rows] != expected:
+                raise ValueError(f"step {step}: got {len(rows)} rows; accepted: one per member, after epoch {epoch}")
+            for row in rows:
+                self.settings.space.check(row.policy, f"step {step}, member {row.member}: policy")
+                if row.copied_from is not None and row.copied_from not in members:
+                    where = f"step {step}, member {row.member}: copied_from"
+                    raise ValueError(f"{where}: got {row.copied_from!r}; accepted: 0 to {len(members) - 1}, or null")
+
+    @classmethod
+    def of(cls, settings: Settings, rows: Sequence[Row]) -> History:
+        """Rows one after another; a last step of which some are missing is left out."""
+        size = settings.size
+        steps = tuple(tuple(rows[i : i + size]) for i in range(0, len(rows) - size + 1, size))
+        return cls(settings, steps)
+
+    @property
+    def rows(self) -> list[Row]:
+        return [row for rows in self.steps for row in rows]
+
+    @property
+    def epochs(self) -> int:
+        """How many epochs are over."""
+        return self.settings.end_of(len(self.steps))
+
+    @property
+    def best(self) -> int:
+        """The member with the highest score of the last step; of equals, the first. Raises ValueError without any."""
+        scored = [row for row in self.steps[-1] if math.isfinite(row.score)] if self.steps else []
+        if not scored:
+            raise ValueError(f"best: got no score after {len(self.steps)} steps; accepted: a history with scores")
+        return max(scored, key=lambda row: (row.score, -row.member)).member
+
+
+FORMAT = "variegate-population-log/1"
+
+
+class LogError(ValueError):
+    """A file that is no log of this search; the line says which, and why."""
+
+
+def read_log(path: str | os.PathLike[str]) -> History:
+    """Whatever was written in full: a torn last line, and a last step of which members are missing, are left out.
+
+    Raises LogError for other files, and for damage before the end; OSError where it cannot be read.
+    """
+    return _scan(Path(path))[0]
+
+
+class PopulationLog:
+    """The log of a running search. Usable as a context manager.
+
+    A new file gets the settings. Of a file that is there, the first ``steps`` steps are kept (those of the checkpoint
+    that the search goes on from), and what follows is cut off.
+
+    Raises LogError where the file is the log of another search, or has fewer steps; WriteError (of ``append`` too).
+    """
+
+    def __init__(self, path: str | os.PathLike[str], settings: Settings, steps: int = 0) -> None:
+        self._path = Path(path)
+        header = _line({"format": FORMAT, **settings.to_dict()})
+        found = end = 0
+        # A run that was killed while it wrote the first line has logged nothing.
+        if self._path.exists() and b"\n" in self._path.read_bytes():
+            history, ends = _scan(self._path)
+            if history.settings != settings:
+                raise LogError(f"{self._path}: the log of a search with other settings; accepted: its own, or no file")
+            found = len(history.steps)
+            end = ends[min(steps, found)]
+        if found < steps:
+            raise LogError(f"{self._path}: got {found} steps; accepted: a log of the {steps} steps that are to be kept")
+        self._file = AppendOnlyFile(self._path, str(self._path), end)
+        try:
+            if end == 0:
+                self._file.append(header)
+            with write_errors_name(str(self._path)):
+                sync_folder(self._path.parent)  # the file's name lasts as well
+        except BaseException:
+            self.close()
+            raise
+
+    def append(self, rows: Sequence[Row]) -> None:
+        """A step, as ``Population.advance`` gives it; it lasts when this returns."""
+        self._file.append(b"".join(_line(row.to_dict()) for row in rows))
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> PopulationLog:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _line(described: dict[str, Any]) -> bytes:
+    return json.dumps(described, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+
+
+def _scan(path: Path) -> tuple[History, list[int]]:
+    """The history, and where the header and each step end in the file."""
+    lines = path.read_bytes().split(b"\n")[:-1]  # What follows the last newline is torn, or nothing.
+    try:
+        described = json.loads(lines[0])
+        if described.pop("format") != FORMAT:
+            raise ValueError
+        settings = Settings.from_dict(described)
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise LogError(f"{path}: line 1: accepted: the settings of a search, in format {FORMAT}") from error
+    rows = []
+    for place, line in enumerate(lines[1:], start=2):
+        try:
+            rows.append(Row.from_dict(json.loads(line)))
+        except (ValueError, LookupError, TypeError) as error:
+            accepted = "step, epoch, member, score, policy and copied_from of one member"
+            raise LogError(f"{path}: line {place}: got {line[:80]!r}; accepted: {accepted}") from error
+    try:
+        history = History.of(settings, rows)
+    except ValueError as error:
+        raise LogError(f"{path}: {error}") from error
+    offsets = [0, *accumulate(len(line) + 1 for line in lines)]
+    return history, [offsets[1 + step * settings.size] for step in range(len(history.steps) + 1)]

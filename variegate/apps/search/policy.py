@@ -1,0 +1,124 @@
+"""A policy as the search sees it: a row of small integers, two for each tuple (arXiv 1905.05393, section 3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from variegate.checks import integer, meant
+from variegate.errors import PolicyError
+from variegate.ops.arguments import Fill, InterpolationName
+from variegate.policies import PBA, Schedule, Segment
+from variegate.policies.schedule import COPIES, Tuple3, fill_from, policy_from_numbers
+from variegate.policies.spaces import SPACES, space
+
+Numbers: TypeAlias = tuple[int, ...]
+MOST_PROBABLE = 10  # A probability is an integer from 0 to this, in tenths.
+
+
+@dataclass(frozen=True)
+class SearchSpace:
+    """What is searched: for every operation, ``copies`` times, a probability 0..10 and a magnitude 0..9.
+
+    ``operations``: names of the magnitude space, in the order of the numbers; empty: all that the space has by default,
+    for "pba" the paper's 15 in the reference's order. ``space``: "pba" for images of 32 pixels, "pba-relative" for
+    others; any other magnitude space will do, and then the magnitudes are its bins. ``fill``: the colour of emptied
+    pixels, red, green and blue from 0 to 255; None: for a ``SearchRun`` the mean of its training images, else the
+    magnitude space's own. Raises PolicyError.
+    """
+
+    operations: tuple[str, ...] = ()
+    copies: int = COPIES
+    space: str = "pba"
+    fill: tuple[int, int, int] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.space, str) or self.space not in SPACES:
+            raise PolicyError("space", self.space, f"one of {', '.join(SPACES)}{meant(self.space, SPACES)}")
+        known = space(self.space)
+        if not isinstance(self.operations, (list, tuple)):
+            raise PolicyError("operations", self.operations, "a list of names")
+        names = tuple(self.operations) or known.default
+        for i, name in enumerate(names):
+            if not isinstance(name, str) or name not in known.rules:
+                accepted = f"an operation of the space {known.name}: {', '.join(known.rules)}{meant(name, known.rules)}"
+                raise PolicyError(f"operations[{i}]", name, accepted)
+            if name in names[:i]:
+                raise PolicyError(f"operations[{i}]", name, "each name once (copies says how many tuples it gets)")
+        copies = integer("copies", self.copies, 1, accepted="a positive integer", error=PolicyError)
+        object.__setattr__(self, "copies", copies)
+        object.__setattr__(self, "operations", names)
+        object.__setattr__(self, "fill", fill_from(self.fill))
+
+    @property
+    def tuples(self) -> tuple[str, ...]:
+        """The operation of every tuple: all of them once, then once more."""
+        return self.operations * self.copies
+
+    @property
+    def limits(self) -> Numbers:
+        """The largest value of every number; the smallest is 0."""
+        return (MOST_PROBABLE, space(self.space).bins - 1) * len(self.tuples)
+
+    def zeros(self) -> Numbers:
+        """The policy that leaves every image as it is, from which a search starts."""
+        return (0,) * len(self.limits)
+
+    def check(self, numbers: Sequence[int], where: str = "policy") -> Numbers:
+        """``numbers`` as a tuple of plain integers. Raises PolicyError where they are no policy of this space."""
+        limits = self.limits
+        if not isinstance(numbers, (list, tuple)) or len(numbers) != len(limits):
+            got = f"{len(numbers)} numbers" if hasattr(numbers, "__len__") else numbers
+            per = f"{len(self.operations)} operations, {self.copies} each, of a probability and a magnitude"
+            raise PolicyError(where, got, f"{len(limits)} integers: {per}")
+        pairs = zip(numbers, limits, strict=True)
+        return tuple(integer(f"{where}[{i}]", n, 0, limit, error=PolicyError) for i, (n, limit) in enumerate(pairs))
+
+    def from_numbers(self, numbers: Sequence[int]) -> tuple[Tuple3, ...]:
+        """-> tuples of (operation, probability 0..1, magnitude)."""
+        return policy_from_numbers(self.check(numbers), self.tuples)
+
+    def to_numbers(self, policy: Sequence[Tuple3]) -> Numbers:
+        """The inverse of ``from_numbers``. Raises PolicyError for a policy that this space cannot express."""
+        if tuple(name for name, _, _ in policy) != self.tuples:
+            got = [name for name, _, _ in policy]
+            raise PolicyError("policy", got, f"tuples of {', '.join(self.operations)}, {self.copies} times over")
+        numbers: list[int] = []
+        for i, (_, probability, magnitude) in enumerate(policy):
+            tenths = round(probability * MOST_PROBABLE)
+            if abs(tenths - probability * MOST_PROBABLE) > 1e-9:
+                raise PolicyError(f"policy[{i}][1]", probability, "a probability in tenths")
+            numbers += [tenths, magnitude]
+        return self.check(numbers)
+
+    def schedule(self, numbers: Sequence[int], epochs: int = 1) -> Schedule:
+        """One segment with this policy; an epoch past its end has it as well."""
+        return Schedule((Segment(epochs, self.from_numbers(numbers)),), space=self.space, fill=self.fill)
+
+    def transform(self, numbers: Sequence[int], interpolation: InterpolationName = "nearest", fill: Fill = None) -> PBA:
+        """What a member trains with, at any epoch. All policies of a space draw the same slots."""
+        return PBA(self.schedule(numbers), interpolation=interpolation, fill=fill)
+
+    def to_dict(self) -> dict[str, Any]:
+        described = {"space": self.space, "operations": list(self.operations), "copies": self.copies}
+        return described if self.fill is None else {**described, "fill": list(self.fill)}
+
+    @classmethod
+    def from_dict(cls, described: Mapping[str, Any]) -> SearchSpace:
+        """Raises PolicyError, also where something is missing."""
+        operations, copies, name = values_of(described, "space", ("operations", "copies", "space"))
+        if not isinstance(operations, (list, tuple)):
+            raise PolicyError("operations", operations, "a list of names")
+        return cls(tuple(operations), copies, name, fill_from(described.get("fill"), "space.fill"))
+
+
+def values_of(described: Any, what: str, names: Sequence[str]) -> list[Any]:
+    """The values under these names. Raises PolicyError where ``described`` is no mapping, or lacks one of them."""
+    accepted = f"{what} with {', '.join(names)}"
+    if not isinstance(described, Mapping):
+        raise PolicyError(what, described, accepted)
+    for name in names:
+        if name not in described:
+            raise PolicyError(f"{what}: {name}", "nothing", accepted)
+    return [described[name] for name in names]

@@ -1,0 +1,185 @@
+"""A search, or an evaluation, made of options and of the images that it is to work on.
+
+Where an option leaves something open, the images decide: how much is trained on, in which batches and for how long.
+That is a function of the data alone, so that the same command means the same on every machine, and goes on with what it
+has begun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from variegate.apps.search.evaluate import Evaluation, Subsets
+from variegate.apps.search.history import Settings
+from variegate.apps.search.policy import SearchSpace
+from variegate.apps.search.run import SearchRun
+from variegate.apps.train import images as image_sets
+from variegate.apps.train.images import BaselineAugmentation, LabelledImages
+from variegate.apps.train.sizes import fitting_batch, fitting_model
+from variegate.formats.base import SourceError
+from variegate.options.search import EvaluationOptions, SearchOptions, TrainingOptions
+from variegate.policies.spaces import SPACES
+from variegate.policies.spaces import space as space_of
+
+# Of Population Based Augmentation on CIFAR-10, which is what the rules below come to for its 50,000 images.
+_SEARCHED, _SCORED, _EPOCHS = 4_000, 46_000, 200
+# Images that a training sees in all: CIFAR-10's 50,000 over 200 epochs.
+_SEEN, _LEAST_EPOCHS = 10_000_000, 10
+# To score members by fewer than eight images is to rank them by chance.
+_LEAST_TO_SEARCH = 16
+
+
+def prepare_search(
+    images: LabelledImages, options: SearchOptions, place: str = "", fingerprint: str = ""
+) -> tuple[SearchRun, Sizes]:
+    """What ``LocalSearch`` and ``TuneSearch`` run, and how large it is.
+
+    Raises SourceError for images that cannot be searched on; ValueError (PolicyError among them) for options.
+    """
+    sizes = search_sizes(images, options)
+    space = options.space or ("pba" if images.pixels.shape[1:3] == (32, 32) else "pba-relative")
+    searched = SearchSpace(known_operations(options.operations, space), space=space)
+    train, validation = image_sets.split(images, sizes.train, sizes.score, options.seed)
+    run = SearchRun(
+        Settings(options.population, searched, options.seed, options.interval, sizes.epochs),
+        options.hyperparameters(sizes.epochs, sizes.batch_size),
+        sizes.model,
+        BaselineAugmentation.of(train, **_baseline(images, options)),
+        train,
+        validation,
+        place,
+        fingerprint,
+    )
+    return run, sizes
+
+
+def prepare_evaluation(
+    images: LabelledImages, test: LabelledImages | None, options: EvaluationOptions, devices: Sequence[str]
+) -> tuple[Evaluation, Sizes]:
+    """``test``: other images of the same size and classes, which score the trainings; None: those that do not train.
+
+    Raises SourceError for images that cannot be trained on; ValueError for options.
+    """
+    sizes = evaluation_sizes(images, None if test is None else len(test), options)
+    evaluation = Evaluation(
+        Subsets(images, sizes.train, test, options.seed),
+        sizes.model,
+        options.hyperparameters(sizes.epochs, sizes.batch_size),
+        partial(BaselineAugmentation.of, **_baseline(images, options)),
+        policy_names(options.policies),
+        options.repeats,
+        options.seed,
+        devices,
+        options.capture,
+    )
+    return evaluation, sizes
+
+
+def policy_names(policies: str) -> list[str]:
+    return [name.strip() for name in policies.split(",") if name.strip()]
+
+
+def known_operations(operations: str | None, space: str | None) -> tuple[str, ...]:
+    """As typed, but for upper and lower case, where names of the space differ in more than that."""
+    if operations is None:
+        return ()
+    known = {name.lower(): name for name in space_of(space if space in SPACES else "pba").rules}
+    return tuple(known.get(name.strip().lower(), name.strip()) for name in operations.split(","))
+
+
+def _baseline(images: LabelledImages, options: TrainingOptions) -> dict[str, Any]:
+    side = min(images.pixels.shape[1:3])
+    padding = side // 8 if options.padding is None else options.padding
+    return {"padding": padding, "flip": options.flip, "cutout": side // 2 if options.cutout is None else options.cutout}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Of ``images``: how many train, how many score; images in a step, epochs of a training, and its model."""
+
+    images: int
+    train: int
+    score: int
+    batch_size: int
+    epochs: int
+    model: str
+
+    def __str__(self) -> str:
+        epochs = f"{self.epochs:,} epoch{'s' if self.epochs > 1 else ''}"
+        return (
+            f"{self.train:,} of {self.images:,} images train, {self.score:,} score; {self.model}, {epochs}, batches of "
+            f"{self.batch_size}"
+        )
+
+
+def search_sizes(images: LabelledImages, options: SearchOptions) -> Sizes:
+    """For a search: half of the images train the members, at most 4,000, and the others score them, at most 46,000.
+
+    Raises SourceError for data that cannot be searched on, and ValueError naming an argument that does not fit the
+    images, with what does.
+    """
+    train, validation, total, classes = options.train, options.validation, len(images), images.num_classes
+    _check_classes(images)
+    if train is None and validation is None and total < _LEAST_TO_SEARCH:
+        raise SourceError(
+            f"{total:,} images are too few to search on: some train the members and others score them; accepted: "
+            f"{_LEAST_TO_SEARCH} or more, two or more of every class"
+        )
+    if train is not None:
+        _check("train", train, images, total - classes)
+    if validation is not None:
+        _check("validation", validation, images, total - (train or classes))
+    if train is None:
+        train = max(classes, min(_SEARCHED, total // 2, total - (validation or classes)))
+    score = min(_SCORED, total - train) if validation is None else validation
+    return _rest(total, train, score, options)
+
+
+def evaluation_sizes(images: LabelledImages, tested: int | None, options: EvaluationOptions) -> Sizes:
+    """For trainings that are compared: four fifths of the images train. ``tested``: the number of images beside these
+    that score them; None: what does not train scores.
+
+    Raises as ``search_sizes`` does.
+    """
+    train, total, classes = options.train, len(images), images.num_classes
+    _check_classes(images, 2 if tested is None else 1)
+    most = total - classes if tested is None else total
+    if train is None:
+        train = max(classes, min(most, total * 4 // 5))
+    else:
+        _check("train", train, images, most)
+    return _rest(total, train, total - train if tested is None else tested, options)
+
+
+def _rest(total: int, train: int, score: int, options: TrainingOptions) -> Sizes:
+    batch, epochs, model = options.batch_size, options.epochs, options.model
+    if batch is not None and not 1 <= batch <= train:
+        raise ValueError(f"batch_size: got {batch}, with {train:,} images to train; accepted: 1 to {train:,}")
+    if epochs is None:
+        epochs = max(_LEAST_EPOCHS, min(_EPOCHS, _SEEN // train))
+    if model is None:
+        model = fitting_model(total)
+    return Sizes(total, train, score, batch or fitting_batch(train), epochs, model)
+
+
+def _check_classes(images: LabelledImages, least: int = 2) -> None:
+    counts = images.labels.bincount(minlength=images.num_classes).tolist()
+    for name, count in zip(images.classes, counts, strict=True):
+        if count < least:
+            has = f"{count} image" if count == 1 else "no image"
+            raise SourceError(
+                f"class {name!r} has {has}; accepted: {('one', 'two')[least - 1]} or more, so that each class can train"
+                + (" and score" if least > 1 else "")
+            )
+
+
+def _check(name: str, got: int, images: LabelledImages, most: int) -> None:
+    """Each part has an image of every class at least, and ``most`` at most."""
+    least = images.num_classes
+    if not least <= got <= most:
+        raise ValueError(
+            f"{name}: got {got:,}, of {len(images):,} images in {least} classes; accepted: {least:,} to {most:,}"
+        )

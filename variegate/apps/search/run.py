@@ -1,0 +1,191 @@
+"""What a search runs with, and where its results go: the same for every back end."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from variegate.apps.search import originals
+from variegate.apps.search.ancestry import schedule_of
+from variegate.apps.search.history import History, Settings
+from variegate.apps.train.images import BaselineAugmentation, LabelledImages
+from variegate.formats.base import SourceError
+from variegate.io.addresses import shown
+from variegate.io.durable import make_folder, write_atomically, write_errors_name
+from variegate.jobs.output.lock import locked
+from variegate.options.search import Hyperparameters, SearchOptions
+from variegate.policies.schedule import Schedule
+from variegate.threads import computed_once
+
+SETTINGS_NAME, LOG_NAME, SCHEDULE_NAME = "search.json", "population.jsonl", "schedule.json"
+LOCK_NAME = ".search.lock"
+# What a search that is not finished goes on from, by back end.
+CHECKPOINT_NAMES = {"local": "checkpoint.pt", "ray": "ray"}
+_OPTIONS = {"population.size": "population"}
+_DAMAGED = "restore the settings of the search, or choose another folder"
+
+
+@dataclass(frozen=True)
+class SearchRun:
+    """A population of ``model``s, trained by ``recipe`` on ``train`` and scored by their accuracy on ``validation``.
+
+    ``place`` and ``fingerprint`` tell whose images these are. Where the search space names no ``fill``, policies fill
+    with the mean of ``train``, as the rest of the training does.
+    """
+
+    settings: Settings
+    recipe: Hyperparameters
+    model: str
+    baseline: BaselineAugmentation
+    train: LabelledImages
+    validation: LabelledImages
+    place: str = ""
+    fingerprint: str = ""
+
+    def __post_init__(self) -> None:
+        if self.recipe.epochs != self.settings.epochs:
+            raise ValueError(f"epochs: got {self.recipe.epochs} and {self.settings.epochs}; accepted: the same")
+        # Known before a folder is claimed for settings that cannot work.
+        self.recipe.steps_in(len(self.train))
+        if self.settings.space.fill is None:
+            space = replace(self.settings.space, fill=self.baseline.fill)
+            object.__setattr__(self, "settings", replace(self.settings, space=space))
+
+    @computed_once
+    def images(self) -> dict[str, str]:
+        """What they look like, by their names."""
+        return originals.digests(self.train, self.validation)
+
+    @computed_once
+    def _described(self) -> str:
+        return json.dumps(
+            {
+                "source": shown(self.place),
+                "fingerprint": self.fingerprint,
+                # What decides much of what follows stands first: the first difference is the one that is told.
+                "size": list(self.baseline.size),
+                "seed": self.settings.seed,
+                "train": len(self.train),
+                "validation": len(self.validation),
+                "model": self.model,
+                "recipe": asdict(self.recipe),
+                "population": self.settings.to_dict(),
+                "around": self.baseline.to_dict(),
+                "images": originals.digest_of(self.images),
+            }
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """All that decides what is found, as JSON reads it."""
+        return dict(json.loads(self._described))
+
+    @contextmanager
+    def claimed(self, folder: Path, backend: str = "local") -> Iterator[None]:
+        """``claim`` the folder, and keep other runs out of it until the end, or this process's death. (Not on Windows,
+        nor on network disks without locks: there, two runs at once are the user's to avoid.)
+
+        Raises what ``claim`` does, and SourceError where another run is writing there now.
+        """
+        self._is_begun(folder, backend)  # what is refused is left as it is
+        with write_errors_name(str(folder)):
+            make_folder(folder)
+        with locked(folder / LOCK_NAME, str(folder)):
+            self.claim(folder, backend)
+            yield
+
+    def claim(self, folder: Path, backend: str = "local") -> None:
+        """Make the folder this run's. Raises SourceError where it is another's, or another back end's; WriteError where
+        it cannot be made.
+        """
+        if not self._is_begun(folder, backend):
+            write_atomically(folder / SETTINGS_NAME, (json.dumps(self.describe(), indent=2) + "\n").encode(), True)
+        if not (folder / originals.ORIGINALS_NAME).exists():  # nor where a run was killed between the two
+            originals.write(folder, self.images)
+
+    def _is_begun(self, folder: Path, backend: str) -> bool:
+        """Raises SourceError where the folder is another's."""
+        if not check_folder(folder):
+            return False
+        mine = self.describe()
+        theirs = _read_settings(folder / SETTINGS_NAME, mine)
+        if theirs["images"] != mine["images"] and all(theirs[name] == mine[name] for name in ("fingerprint", "size")):
+            originals.check_same(folder, self.images, theirs["images"])
+        for name in mine:
+            if name == "images" and theirs[name] != mine[name]:
+                raise originals.refuse(folder, self.images, theirs[name])
+            path, one, other = _difference(name, theirs[name], mine[name])
+            if one != other:
+                raise SourceError(
+                    f"{folder}: holds a search with {_as_typed(path)} {_short(one)}, this one has {_short(other)}; "
+                    "choose another folder"
+                )
+        for other, name in CHECKPOINT_NAMES.items():
+            if other != backend and (folder / name).exists():
+                raise SourceError(
+                    f"{folder}: holds a search with the back end {other!r} that is not finished; go on with that, or "
+                    "choose another folder"
+                )
+        return True
+
+    def finish(self, folder: Path, history: History) -> Schedule:
+        """Write the schedule that the best member lived through. Raises WriteError."""
+        row = history.steps[-1][history.best]
+        source = (
+            f"variegate search, {Path(self.place).name or 'images'}: {self.settings.size} members, {self.model}, "
+            f"{len(self.train):,} images, validation accuracy {row.score:.4f}"
+        )
+        schedule = schedule_of(history, source=source)
+        write_atomically(folder / SCHEDULE_NAME, (json.dumps(schedule.to_dict(), indent=1) + "\n").encode(), True)
+        return schedule
+
+
+def check_folder(folder: Path) -> bool:
+    """Whether a search has begun there. Raises SourceError where none may: known before images are decoded."""
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise SourceError(f"{folder}: is a file; accepted: a folder, or a name that is still free")
+    if (folder / SETTINGS_NAME).exists():
+        return True
+    others = [path.name for path in folder.glob("[!.]*")]
+    if others:
+        other = min(others)
+        raise SourceError(f"{folder}: holds files of something else ({other}); choose an empty folder or a new name")
+    return False
+
+
+def _read_settings(path: Path, names: Iterable[str]) -> dict[str, Any]:
+    try:
+        read: Any = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise SourceError(f"{path}: is no JSON ({error}); {_DAMAGED}") from error
+    missing = [name for name in names if not isinstance(read, dict) or name not in read]
+    if missing:
+        # What searches of earlier versions do not have.
+        why = ", as one that an earlier version wrote" if set(missing) <= {"size", "seed", "images"} else ""
+        raise SourceError(f"{path}: has no {missing[0]!r}{why}; {_DAMAGED}")
+    return read
+
+
+def _as_typed(path: str) -> str:
+    """The option that decides a setting, where one does: "--batch-size" for "recipe.batch_size"."""
+    name = _OPTIONS.get(path, path.rpartition(".")[2])
+    is_option = any(one.name == name for one in fields(SearchOptions))
+    return f"--{name.replace('_', '-')}" if is_option else path
+
+
+def _difference(path: str, one: Any, other: Any) -> tuple[str, Any, Any]:
+    """The first place where these two differ, and what is there; None for what one of them does not have."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for name in {**one, **other}:
+            if one.get(name) != other.get(name):
+                return _difference(f"{path}.{name}", one.get(name), other.get(name))
+    return path, one, other
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 100 else text[:97] + "..."

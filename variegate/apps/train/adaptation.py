@@ -1,0 +1,216 @@
+"""What moves a policy's magnitude while a model trains: the gap between its losses, or its confidence in each image.
+
+The magnitudes of an epoch are known before it begins and hold until it is over. So an image is a function of (seed,
+epoch, id, magnitude), whatever is made ahead of its use, and the same magnitudes make the same images again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from variegate.apps.train.magnitudes import MagnitudeTable, RecordedMagnitudes, same_for_all
+from variegate.apps.train.step import entropy_share
+from variegate.loader.options import ConditionsOfIds
+
+Ids = npt.NDArray[np.uint64]
+# int32[N] -> the highest of each place that any rank has.
+OverRanks = Callable[[npt.NDArray[np.int32]], npt.NDArray[np.int32]]
+
+# Of the validation loss, the part that images which train do not have: above it, overfitting costs more than all that
+# the model cannot tell of either.
+GAP_TARGET = 0.5
+# Of the range, an epoch: from nothing to all of it in 20 epochs. As in StyleGAN2-ADA (arXiv 2006.06676), it does not
+# depend on how far the gap is from its target.
+GAP_STEP = 0.05
+# RandAugment's 9 of 30, where the policy says nothing else.
+GAP_START = 0.3
+_DIGITS = 6
+# Of the names of tensors.
+_PREFIX = "adaptation/"
+
+
+class Adaptation:
+    """Gives no magnitudes and learns nothing: the base of what does.
+
+    In an epoch: ``of_epoch`` gives its magnitudes; ``noting`` (None: no need) gets the scores of each batch, and then
+    ``trained`` its ids; ``end_step`` tells what a step used; ``settle``, then ``end_epoch``. ``tensors`` hold all
+    between two steps that were settled.
+    """
+
+    gives = needs_losses = False
+
+    def __init__(self) -> None:
+        self._current: ConditionsOfIds = lambda ids: {}
+        self._used = [0.0, 0.0]
+
+    @property
+    def noting(self) -> Callable[[torch.Tensor], None] | None:
+        return None
+
+    def of_epoch(self, epoch: int) -> ConditionsOfIds:
+        self._current = self._given(epoch)
+        return self._current
+
+    def _given(self, epoch: int) -> ConditionsOfIds:
+        return lambda ids: {}
+
+    def trained(self, ids: Ids, keep: npt.NDArray[np.bool_] | None = None) -> None:
+        """Whose scores were noted last. ``keep``: bool[N], False for rows that stand for no sample; None for all."""
+        if self.gives:
+            kept = ids if keep is None else ids[keep]
+            self._used[0] += float(self._current(kept)["magnitude"].sum())
+            self._used[1] += len(kept)
+
+    def end_step(self) -> list[float]:
+        """The sum of the magnitudes that it used, and how many, to be added up over ranks; nothing without any."""
+        used, self._used = self._used, [0.0, 0.0]
+        return used if self.gives else []
+
+    def told(self, steps: int, sums: list[float]) -> list[dict[str, float]]:
+        """What the lines of so many steps say, from what ``end_step`` gave of all ranks: the mean magnitude."""
+        if not self.gives:
+            return [{}] * steps
+        pairs = zip(sums[::2], sums[1::2], strict=True)
+        return [{"magnitude": round(total / number, _DIGITS)} if number else {} for total, number in pairs]
+
+    def settle(self, over_ranks: OverRanks = lambda values: values) -> None:
+        """Ranks tell each other what they noted; every rank calls it."""
+
+    def end_epoch(self, train: float = math.nan, validation: float = math.nan) -> dict[str, Any]:
+        """The losses of images that train and of others, where ``needs_losses`` -> what the epoch's line says."""
+        return {}
+
+    def record(self, out: Path, epoch: int) -> None:
+        """Write the epoch's magnitudes where its steps do not tell all of them."""
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        return {}
+
+    def load(self, tensors: dict[str, torch.Tensor]) -> None:
+        pass
+
+
+class GapAdaptation(Adaptation):
+    """One magnitude for all images: an integral controller.
+
+    After each epoch it rises by ``step`` where the gap, 1 - loss of images that train / loss of validation images, is
+    above ``target``, and falls by as much elsewhere, within [0, 1]. Both losses are the mean cross-entropy of images
+    without augmentation, by the model that is scored: of augmented images it would be higher for that alone.
+    """
+
+    gives = needs_losses = True
+
+    def __init__(self, magnitude: float = GAP_START, target: float = GAP_TARGET, step: float = GAP_STEP) -> None:
+        super().__init__()
+        self.magnitude, self._target, self._step = round(magnitude, _DIGITS), target, step
+
+    def _given(self, epoch: int) -> ConditionsOfIds:
+        return same_for_all(self.magnitude)
+
+    def end_epoch(self, train: float = math.nan, validation: float = math.nan) -> dict[str, Any]:
+        gap = 1 - train / validation if validation > 0 else 0.0
+        moved = self.magnitude + (self._step if gap > self._target else -self._step)
+        self.magnitude = round(min(1.0, max(0.0, moved)), _DIGITS)
+        losses = {"loss_train": train, "loss_validation": validation}
+        # JSON has no word for what is no number; the next step's loss says it.
+        said = {name: loss if math.isfinite(loss) else None for name, loss in losses.items()}
+        return {**said, "next_magnitude": self.magnitude}
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        return {_PREFIX + "magnitude": torch.tensor(self.magnitude, dtype=torch.float64)}
+
+    def load(self, tensors: dict[str, torch.Tensor]) -> None:
+        self.magnitude = round(tensors[_PREFIX + "magnitude"].item(), _DIGITS)
+
+
+class EntropyAdaptation(Adaptation):
+    """A magnitude for each image, by the confidence of the model (Yang et al. 2024, EntAugment, arXiv 2409.06290).
+
+    It is 1 - H(p) / log(classes), where p are the probabilities that the model gave the image when it trained with it
+    last, in the epoch before: what it is sure of is changed the most. An image that has not trained yet has 0, as of a
+    model that knows nothing; the authors begin with ten epochs of another policy. It is a byte from the beginning,
+    so that what is used is what is kept. ``ids``: uint64[N], of all samples.
+    """
+
+    gives = True
+
+    def __init__(self, ids: Ids) -> None:
+        super().__init__()
+        self.table = MagnitudeTable(ids)
+        self._next = self.table.codes.copy()
+        self._codes: torch.Tensor | None = None
+        self._pending: list[tuple[Ids, torch.Tensor, npt.NDArray[np.bool_] | None]] = []
+
+    @property
+    def noting(self) -> Callable[[torch.Tensor], None]:
+        return self._note
+
+    def _given(self, epoch: int) -> ConditionsOfIds:
+        return self.table.given()
+
+    def _note(self, scores: torch.Tensor) -> None:
+        codes = confidence_codes(scores)
+        if self._codes is None or self._codes.shape != codes.shape:
+            self._codes = codes
+        else:
+            self._codes.copy_(codes)  # into the same memory: a CUDA graph knows it by its place
+
+    def trained(self, ids: Ids, keep: npt.NDArray[np.bool_] | None = None) -> None:
+        super().trained(ids, keep)
+        assert self._codes is not None
+        # A GPU is waited for when they settle.
+        self._pending.append((ids, self._codes.clone(), keep))
+
+    def settle(self, over_ranks: OverRanks = lambda values: values) -> None:
+        fresh = np.full(len(self._next), -1, np.int32)
+        for ids, codes, keep in self._pending:
+            kept = slice(None) if keep is None else keep
+            fresh[self.table.rows(ids[kept])] = codes.cpu().numpy()[kept]
+        self._pending.clear()
+        fresh = over_ranks(fresh)
+        self._next = np.where(fresh >= 0, fresh, self._next).astype(np.uint8)
+
+    def end_epoch(self, train: float = math.nan, validation: float = math.nan) -> dict[str, Any]:
+        self.table.codes = self._next.copy()
+        return {}
+
+    def record(self, out: Path, epoch: int) -> None:
+        self.table.write(out, epoch)
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        codes = {"used": self.table.codes, "next": self._next}
+        return {_PREFIX + name: torch.from_numpy(one.copy()) for name, one in codes.items()}
+
+    def load(self, tensors: dict[str, torch.Tensor]) -> None:
+        self.table.codes, self._next = (tensors[_PREFIX + name].numpy().copy() for name in ("used", "next"))
+
+
+class RecordedAdaptation(Adaptation):
+    """The magnitudes of another training, again; nothing is measured."""
+
+    gives = True
+
+    def __init__(self, recorded: RecordedMagnitudes) -> None:
+        super().__init__()
+        self._recorded = recorded
+
+    def _given(self, epoch: int) -> ConditionsOfIds:
+        return self._recorded(epoch)
+
+    def record(self, out: Path, epoch: int) -> None:
+        if not self._recorded.is_same_for_all:
+            self._recorded.table(epoch).write(out, epoch)
+
+
+@torch.no_grad()
+def confidence_codes(scores: torch.Tensor) -> torch.Tensor:
+    """uint8[N]: 1 - H(p) / log(classes) of scores [N, classes], from 0 (all classes alike) to 255 (one class alone)."""
+    confidence = 1 - entropy_share(scores)
+    return (confidence.clamp(0, 1) * 255).round().nan_to_num(0).to(torch.uint8)

@@ -1,0 +1,204 @@
+"""Checkpoints of torch.distributed: files of each rank, written behind the steps, whole whenever they are there."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import pickle
+import shutil
+import warnings
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from torch.distributed.checkpoint.api import CheckpointException
+from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
+from torch.distributed.checkpoint.state_dict_loader import load
+from torch.distributed.checkpoint.state_dict_saver import save
+
+from variegate.apps.train.ranks import Ranks
+from variegate.checks import integer
+from variegate.io.durable import sync_folder, write_atomically, write_error
+
+T = TypeVar("T")
+Tensors = dict[str, torch.Tensor]
+# Where a tensor of this name, size and type is read to; of one that is split over ranks, this one's part.
+RoomFor = Callable[[str, torch.Size, torch.dtype], torch.Tensor]
+
+FACTS_NAME = "facts.json"
+_PREFIX, _BEFORE_IT_IS_WHOLE = "step-", ".step-"
+_ALL = "all"
+# What the table of contents is made of; it is a pickle, which could otherwise call anything.
+_DTYPES = {str(one).removeprefix("torch.") for one in vars(torch).values() if isinstance(one, torch.dtype)}
+_CONTENTS = {
+    "torch.distributed.checkpoint.metadata": {
+        *("Metadata", "MetadataIndex", "StorageMeta", "TensorProperties", "TensorStorageMetadata"),
+        *("BytesStorageMetadata", "ChunkStorageMetadata", "_MEM_FORMAT_ENCODING"),
+    },
+    "torch.distributed.checkpoint.filesystem": {"_StorageInfo"},
+    "torch.serialization": {"_get_layout"},
+    "torch": {"Size", *_DTYPES},
+    "pathlib": {"PosixPath", "WindowsPath"},
+}
+# What damaged files raise, besides errors of the system.
+_DAMAGE = (
+    *(RuntimeError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, EOFError, MemoryError),
+    *(pickle.UnpicklingError, CheckpointException),
+)
+
+
+# What torch's writer of files says, in C++, where no more could be written; the reason is lost.
+_CUT_OFF = ("inline_container", "PytorchStreamWriter")
+
+
+class ResumeError(ValueError):
+    """A checkpoint that this training cannot go on from."""
+
+
+class Checkpoints:
+    """Those of a run in ``folder``, of which the latest ``keep`` stay.
+
+    Every rank calls ``save`` and ``load`` in the same steps. Numbers and strings are JSON, the rest are tensors, loaded
+    with ``weights_only``.
+    """
+
+    def __init__(self, folder: Path, keep: int, ranks: Ranks) -> None:
+        self.folder, self._keep, self._ranks = folder, keep, ranks
+        self._more: dict[str, Any] = {"process_group": ranks.saving} if ranks.ranks > 1 else {}
+        self._thread = ThreadPoolExecutor(1, "variegate-checkpoint")
+        self._saving: Future[None] | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        return self._saving is not None and not self._saving.done()
+
+    def save(self, step: int, tensors: Tensors, facts: dict[str, Any], is_alike: bool) -> None:
+        """Copy what there is, and write it while the training goes on. ``is_alike``: all ranks have the same, of which
+        each writes a part. Raises WriteError where the save before has failed."""
+        self.wait()
+        owner = _ALL if is_alike else f"rank{self._ranks.rank}"
+        # torch's own async_save plans and copies before it returns, which took 4 to 10 times as long as to copy.
+        copied = {f"{owner}/{name}": tensor.detach().to("cpu", copy=True) for name, tensor in tensors.items()}
+        told = {**facts, "step": step, "ranks": self._ranks.ranks, "is_alike": is_alike}
+        self._saving = self._thread.submit(self._write, step, copied, told)
+
+    def _write(self, step: int, tensors: Tensors, facts: dict[str, Any]) -> None:
+        begun, whole = self.folder / f"{_BEFORE_IT_IS_WHOLE}{step:08d}", self.folder / f"{_PREFIX}{step:08d}"
+        if self._ranks.is_first:
+            if not self.folder.parent.is_dir():  # it was deleted; half of a run's folder is nobody's
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self.folder.parent))
+            write_atomically(begun / FACTS_NAME, json.dumps(facts).encode(), durable=True)
+        _hush()
+        save(tensors, storage_writer=FileSystemWriter(begun), **self._more)
+        if self._ranks.is_first:
+            # The table of contents is written when all ranks have written theirs.
+            os.replace(begun, whole)
+            sync_folder(self.folder)
+            self.drop_old()
+
+    def drop_old(self) -> None:
+        """All but the latest. Before the first save, too: where the disk was full, fewer to keep make room."""
+        for old in self._list()[: -self._keep] if self._ranks.is_first else ():
+            shutil.rmtree(old, ignore_errors=True)
+
+    def wait(self) -> None:
+        """Until what is being saved is whole. Raises WriteError, and RuntimeError where another rank is gone."""
+        saving, self._saving = self._saving, None
+        error = None if saving is None else saving.exception()
+        # torch gathers what went wrong on each rank.
+        every = [one for one, _ in error.failures.values()] if isinstance(error, CheckpointException) else [error]
+        for one in every:
+            if any(word in str(one) for word in _CUT_OFF):
+                one = OSError(errno.EIO, "a file came to an end too soon; is the disk full?")
+            if isinstance(one, OSError):
+                raise write_error(one, str(self.folder)) from error
+        if error is not None:
+            raise RuntimeError(f"{self.folder}: {every[0]}") from error
+
+    def close(self) -> None:
+        """``wait``, and give the thread back."""
+        try:
+            self.wait()
+        finally:
+            self._thread.shutdown()
+
+    def clear(self) -> None:
+        """Take away what a killed run has left half-written."""
+        if self._ranks.is_first:
+            for path in self.folder.glob(f"{_BEFORE_IT_IS_WHOLE}*"):
+                shutil.rmtree(path, ignore_errors=True)
+
+    def _list(self) -> list[Path]:
+        return sorted(self.folder.glob(f"{_PREFIX}*"))
+
+    def load(self, room_for: RoomFor, take: Callable[[dict[str, Any], Tensors], T]) -> T | None:
+        """-> what ``take`` makes of what the latest was told, and of this rank's tensors, on the CPU; None without any.
+        Raises ResumeError, for what ``take`` cannot take as well."""
+        if not (found := self._list()):
+            return None
+        path = found[-1]
+        try:
+            facts: dict[str, Any] = json.loads((path / FACTS_NAME).read_bytes())
+            return take(facts, self._tensors(path, facts, room_for))
+        except ResumeError:
+            raise
+        except (OSError, *_DAMAGE) as error:
+            every = error.failures.values() if isinstance(error, CheckpointException) else ()
+            first = next((one for one, _ in every), error)
+            said = " ".join(str(first).split())[:200] or type(first).__name__
+            raise ResumeError(
+                f"{path}: is damaged, or no checkpoint of a training ({said}); without it the run goes on from the one "
+                "before"
+            ) from error
+
+    def _tensors(self, path: Path, facts: dict[str, Any], room_for: RoomFor) -> Tensors:
+        if facts["is_alike"]:
+            return self._read(path, _ALL, room_for)
+        if facts["ranks"] == self._ranks.ranks:
+            return self._read(path, f"rank{self._ranks.rank}")
+        return self._mean(path, integer("ranks", facts["ranks"], 1))
+
+    def _read(self, path: Path, owner: str, room_for: RoomFor | None = None) -> Tensors:
+        _hush()
+        reader = _Reader(path)
+        kept = reader.read_metadata().state_dict_metadata
+        wanted: Any = {name: one for name, one in kept.items() if name.startswith(f"{owner}/")}
+        tensors = {}
+        for name, one in wanted.items():
+            size, dtype = one.size, one.properties.dtype
+            place = None if room_for is None else room_for(name.partition("/")[2], size, dtype)
+            tensors[name] = torch.empty(size, dtype=dtype) if place is None else place
+        load(tensors, storage_reader=reader, **self._more)
+        return {name.partition("/")[2]: tensor for name, tensor in tensors.items()}
+
+    def _mean(self, path: Path, ranks: int) -> Tensors:
+        """Of so many ranks that went ways of their own: where others go on, they all begin in the middle."""
+        every = [self._read(path, f"rank{rank}") for rank in range(ranks)]
+        return {
+            name: torch.stack([one[name] for one in every]).mean(0) if tensor.is_floating_point() else tensor
+            for name, tensor in every[0].items()
+            if not name.startswith("between/")
+        }
+
+
+def _hush() -> None:
+    """That a single process saves for itself alone is no news."""
+    warnings.filterwarnings("ignore", "torch.distributed is (disabled|unavailable)", UserWarning)
+
+
+class _Reader(FileSystemReader):
+    """Reads tensors, and a table of contents that is made of nothing else."""
+
+    def read_metadata(self, *args: Any, **kwargs: Any) -> Any:
+        with open(Path(self.path) / ".metadata", "rb") as file:
+            return _ContentsUnpickler(file).load()
+
+
+class _ContentsUnpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        if name not in _CONTENTS.get(module, ()):
+            raise pickle.UnpicklingError(f"it names {module}.{name}, which no checkpoint has")
+        return super().find_class(module, name)

@@ -1,0 +1,150 @@
+"""One model in training: its weights, its optimiser, an epoch at a time, and what it draws."""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as nnf
+
+from variegate.apps.train.adaptation import Adaptation
+from variegate.apps.train.captured import CapturedStep, GraphMemory
+from variegate.apps.train.draws import LayerDraws
+from variegate.apps.train.images import LabelledImages
+from variegate.apps.train.models import model_to_train
+from variegate.apps.train.step import TrainingStep, descent, in_channels_last, precision_of
+from variegate.augmenter.augmenter import Augmenter
+from variegate.loader.shuffle import Permutation
+from variegate.options.search import Hyperparameters
+from variegate.transforms import Transform
+
+_EVALUATION_BATCH = 1024
+# What is augmented in one go, which does not change it: many small batches, as long as they stay small together.
+_AHEAD_IMAGES, _AHEAD_BYTES = 4096, 64 << 20
+
+
+class Classifier:
+    """A model on a device, trained by a recipe.
+
+    Everything random about it follows from ``seed``: initial weights, the order of the images, what layers such as
+    dropout draw, and with the images' ids what the transform does. On a CPU two trainings with the same seed and
+    number of threads are equal to the bit. Several may train at once, in a thread each.
+
+    ``capture``: on a GPU, record the training step as a CUDA graph, in ``graph_memory`` (``CapturedStep``).
+    ``num_threads``: that augment, on a CPU; None for all cores.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        num_classes: int,
+        recipe: Hyperparameters,
+        device: str,
+        seed: int,
+        channels: int = 3,
+        *,
+        capture: bool = True,
+        graph_memory: GraphMemory | None = None,
+        num_threads: int | None = None,
+    ) -> None:
+        self.recipe, self.device, self.seed = recipe, device, seed
+        self._num_threads = num_threads
+        self.model = model_to_train(model, num_classes, channels, device, seed)
+        self._draws = LayerDraws(device, seed)
+        self._lr = torch.tensor(recipe.lr, device=device)
+        self._optimizer = descent(self.model, self._lr, recipe)
+        step = TrainingStep(model, self.model, num_classes, self._optimizer, recipe.precision, recipe.clip)
+        self._memory, self._is_captured = graph_memory, capture and device.startswith("cuda")
+        self._adapt(Adaptation(), step)
+
+    def adapt(self, adaptation: Adaptation) -> None:
+        """Before the first epoch: it gives the magnitudes of every epoch, and is told of the scores."""
+        self._adapt(adaptation, replace(self._step, on_scores=adaptation.noting))
+
+    def _adapt(self, adaptation: Adaptation, step: TrainingStep) -> None:
+        self._adaptation, self._step = adaptation, step
+        self._run_step = CapturedStep(step, self.device, self._memory) if self._is_captured else step
+
+    def train(self, images: LabelledImages, transform: Transform, epoch: int) -> torch.Tensor:
+        """One epoch -> the mean loss, a scalar; not finite where the training has come to nothing.
+
+        On a GPU the epoch is queued, and reading the loss waits for its end. ``transform`` ends in ``Normalize``.
+        Raises ValueError for fewer images than a batch has, ModelError for a model that is not for such images or
+        classes, CaptureError.
+        """
+        size, steps = self.recipe.batch_size, self.recipe.steps_in(len(images))
+        augmenter = Augmenter(transform, self.device, self.seed, layout="NHWC", num_threads=self._num_threads)
+        order = Permutation(len(images), self.seed, epoch)(np.arange(steps * size))
+        losses = torch.zeros(steps, device=self.device)
+        given = self._adaptation.of_epoch(epoch)
+        bytes_each = 4 * images.pixels[0].numel()
+        ahead = max(1, min(_AHEAD_IMAGES, _AHEAD_BYTES // bytes_each) // size)
+        self.model.train()
+        with self._draws.seeded(epoch):
+            for first in range(0, steps, ahead):
+                rows = order[first * size : min(first + ahead, steps) * size]
+                chosen = torch.from_numpy(rows).to(self.device)
+                ids = images.ids[rows]
+                augmented = augmenter(images.pixels[chosen], ids=ids, epoch=epoch, conditions=given(ids))
+                assert isinstance(augmented, torch.Tensor)
+                augmented = in_channels_last(augmented)
+                labels = images.labels[chosen]
+                for step, part in enumerate(range(0, len(rows), size), start=first):
+                    self._lr.fill_(self.recipe.lr_at((epoch + step / steps) / self.recipe.epochs))
+                    losses[step] = self._run_step(augmented[part : part + size], labels[part : part + size])
+                    self._adaptation.trained(ids[part : part + size])
+        return losses.mean()
+
+    @torch.no_grad()
+    def accuracy(self, images: torch.Tensor, labels: torch.Tensor) -> float:
+        """The share of images [N, C, H, W], normalised as for training, that are given their class. NaN where scores
+        are NaN, as of weights that the last step of an epoch ruined, when its loss was still finite.
+        """
+        self.model.eval()
+        right, lost = torch.zeros(2, dtype=torch.int64, device=self.device)
+        with precision_of(self.device, self.recipe.precision):
+            for first in range(0, len(images), _EVALUATION_BATCH):
+                part = slice(first, first + _EVALUATION_BATCH)
+                scores = self.model(images[part])
+                right += (scores.argmax(1) == labels[part]).sum()
+                lost += scores.isnan().sum()
+        return math.nan if int(lost) else int(right) / len(images)
+
+    @torch.no_grad()
+    def mean_loss(self, images: torch.Tensor, labels: torch.Tensor) -> float:
+        """The mean cross-entropy of images as ``accuracy`` has them."""
+        self.model.eval()
+        total = torch.zeros((), dtype=torch.float64, device=self.device)
+        for first in range(0, len(images), _EVALUATION_BATCH):
+            part = slice(first, first + _EVALUATION_BATCH)
+            with precision_of(self.device, self.recipe.precision):
+                scores = self.model(images[part])
+            total += nnf.cross_entropy(scores.float(), labels[part], reduction="sum").double()
+        return total.item() / len(images)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Weights and the optimiser's momenta, as they are; not copies."""
+        return {"model": self.model.state_dict(), "optimizer": self._optimizer.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over another's weights and momenta, copies of them; the recipe and the seed stay."""
+        self.model.load_state_dict(state["model"])
+        states = self._optimizer.state.items()
+        kept = {weight: own["momentum_buffer"] for weight, own in states if own.get("momentum_buffer") is not None}
+        # By itself the optimizer would go on with the very tensors of the other.
+        self._optimizer.load_state_dict(copy.deepcopy(state["optimizer"]))
+        for group in self._optimizer.param_groups:
+            group["lr"] = self._lr
+        for weight in dict.fromkeys([*kept, *self._optimizer.state]):
+            own = self._optimizer.state[weight]
+            loaded = own.get("momentum_buffer")
+            if weight in kept or loaded is not None:
+                # A captured step knows the momenta by their place, and the fused optimiser takes it for granted that
+                # they are laid out as the weights. Without any, the first step begins from zeros as well.
+                momentum = kept[weight] if weight in kept else torch.empty_like(weight)
+                momentum.zero_() if loaded is None else momentum.copy_(loaded)
+                own["momentum_buffer"] = momentum

@@ -1,0 +1,244 @@
+"""What a training is fed with: loaders over images that train and images that score, with the policy between."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from variegate.apps.train.adapting import adapted, compared_indices
+from variegate.apps.train.around import (
+    cropping_steps,
+    kept_size_steps,
+    last_steps,
+    mixing_steps,
+    sizes_of,
+    unused_where_cropped,
+)
+from variegate.apps.train.images import LARGEST_KEPT, BaselineAugmentation, fitting_size
+from variegate.apps.train.models import statistics_of
+from variegate.apps.train.ranks import Ranks
+from variegate.apps.train.sizes import BATCH, LARGE_MODEL, fitting_batch, fitting_model
+from variegate.apps.train.step import in_channels_last
+from variegate.augmenter.mixed_labels import MixedLabels, num_partners
+from variegate.decode import read_image
+from variegate.errors import DecodeError
+from variegate.formats.base import Source, SourceError, StreamSource, first_names
+from variegate.formats.opening import open_source
+from variegate.io.addresses import shown, speakable
+from variegate.jobs.arguments import parse_size
+from variegate.loader import Loader
+from variegate.loader.batch import Failure
+from variegate.ops.compose import Compose
+from variegate.ops.crop import CenterCrop
+from variegate.ops.output import Normalize
+from variegate.ops.resize import Resize
+from variegate.options.training import TrainOptions
+from variegate.policies.load import scaled_policy
+from variegate.transforms import Transform
+
+# Of ImageNet: the same numbers whatever the images, so that a model is used as it was trained.
+_MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+_GRAY_MEAN, _GRAY_STD = (0.449,), (0.226,)
+_SIDE, _KEPT_SHARE = 224, 0.875
+_CACHE_BYTES = 1 << 30
+# For models whose first weights follow from images.
+_LEAST_PLAIN, _MOST_PLAIN, _PLAIN_VALUES = 64, 2048, 1 << 23
+_LOOKED_AT = 100
+
+
+class Feed:
+    """``train`` and ``scored`` (None without): loaders of this rank's share, images as ``in_channels_last`` takes them.
+    ``compared``: some of those that train, as those that score, where ``adaptation`` needs their loss; else None.
+
+    Raises SourceError for images that cannot be trained on, PolicyError, and ValueError naming an option.
+    """
+
+    def __init__(self, source: Any, validation: Any, options: TrainOptions, ranks: Ranks) -> None:
+        self.source, self.place = _open(source)
+        self.length = len(self.source) if isinstance(self.source, Source) else None
+        self.classes = classes_of(self.source, self.place)
+        if len(self.classes) < 2:
+            raise SourceError(f"{self.place}: has one class ({first_names(self.classes)}); accepted: two or more")
+        self.options = options
+        self.batch_size = self._batch_size(ranks.ranks)
+        self.model = options.model or (LARGE_MODEL if self.length is None else fitting_model(self.length))
+        for name in ("pretrained", "drop_path"):
+            if getattr(options, name) and not self.model.startswith("timm:"):
+                got = f"{getattr(options, name)!r} with model {self.model}"
+                raise ValueError(f"{name}: got {got}; accepted with timm:NAME alone")
+        self._device, self._is_first = ranks.device, ranks.is_first
+        self.transform, self.plain = self._transforms(validation)
+        more: dict[str, Any] = {"device": ranks.device, "rank": ranks.rank, "world_size": ranks.ranks}
+        more |= {"seed": options.seed, "num_threads": options.threads, "layout": "NHWC", "batch_size": self.batch_size}
+        more |= {"targets": False, **self._cache()}
+        partners: Literal["epoch", "batch"] = "batch" if self.length is None else "epoch"
+        given = self.adaptation.of_epoch if self.adaptation.gives else None
+        trained: dict[str, Any] = {"on_error": "skip", "max_errors": 0.1, "partners": partners}
+        trained |= {"copies": options.copies, "conditions": given}
+        trained["index"] = None if options.index.lower() == "none" else options.index
+        self.train = Loader(self.source, self.transform, **more, **trained)
+        if self.length is not None:
+            self.length *= options.copies
+        self.scored = self.compared = None
+        if validation is not None:
+            others, place = _open(validation)
+            self._check_same_classes(others, place)
+            self.scored = Loader(others, self.plain, shuffle=False, on_error="skip", **more)
+            if self.adaptation.needs_losses and isinstance(self.source, Source):
+                some = compared_indices(self.source, others, options.seed)
+                self.compared = Loader(self.source, self.plain, shuffle=False, sampler=some, on_error="skip", **more)
+
+    def _cache(self) -> dict[str, Any]:
+        """Small images are decoded once: reading them costs more than what is done to them."""
+        is_decoded = hasattr(type(self.source), "pixels")
+        if is_decoded or self.length is None or max(self.size) > LARGEST_KEPT:
+            return {}
+        return {"cache": "host", "cache_bytes": _CACHE_BYTES}
+
+    def unread(self) -> list[Failure]:
+        return [*self.train.errors, *(self.scored.errors if self.scored is not None else [])]
+
+    def _batch_size(self, ranks: int) -> int:
+        together = ranks * self.options.accumulate
+        if self.length is None:
+            return self.options.batch_size or BATCH
+        if self.options.batch_size is None:
+            return fitting_batch(max(1, self.length // together))
+        if self.options.batch_size * together > self.length:
+            by = f" x {self.options.accumulate} batches x {ranks} ranks" if together > 1 else ""
+            raise ValueError(
+                f"batch_size: got {self.options.batch_size}{by}, with {self.length:,} images to train; accepted: no "
+                "more than that in a step"
+            )
+        return self.options.batch_size
+
+    def _transforms(self, validation: Any) -> tuple[Transform, Transform]:
+        """-> for images that train, and for those that score."""
+        options, source = self.options, self.source
+        self.channels, first = _first_image(source, self.place)
+        mean: tuple[float, ...]
+        std: tuple[float, ...]
+        mean, std = (_GRAY_MEAN, _GRAY_STD) if self.channels == 1 else (_MEAN, _STD)
+        if options.pretrained and self.channels == 3:
+            mean, std = statistics_of(self.model)
+        keeps_size = isinstance(source, Source) and fitting_size(source) is None
+        size: tuple[int, int] | None
+        if options.size == "auto":
+            size = first if keeps_size else (_SIDE, _SIDE)
+        else:
+            size = parse_size(options.size) or first
+            keeps_size = options.size.lower() == "none" or (keeps_size and size == first)
+        self.size = size
+        policy = None if options.policy.lower() == "none" else scaled_policy(options.policy, options.epochs)
+        policy, self.adaptation, self.recorded = adapted(policy, source, validation, options)
+        # Who mixes images stands behind all that is done to one.
+        mixing = [policy] if policy is not None and num_partners(policy) else []
+        alone = [policy] if policy is not None and not mixing else []
+        if mixing and (options.mixup or options.cutmix):
+            name = "mixup" if options.mixup else "cutmix"
+            raise ValueError(f"{name}: got {getattr(options, name):g} with a policy that mixes images; accepted: one")
+        normalize = Normalize(mean, std)
+        end = [*(mixing or mixing_steps(options)), normalize, *last_steps(options)]
+        self.sizes = sizes_of(options, size)
+        if keeps_size:
+            fill = BaselineAugmentation(size, mean, std).fill
+            return Compose([*alone, *kept_size_steps(options, size, fill), *end]), normalize
+        if self._is_first and (unused := unused_where_cropped(options)):
+            told = f"{', '.join(unused)}: without effect, since images are cut to {size[0]}x{size[1]} by random crops"
+            warnings.warn(f"{told}, instead of keeping their size", stacklevel=3)
+        around_crop = tuple(round(side / _KEPT_SHARE) for side in size)
+        plain = Compose([Resize(min(around_crop)), CenterCrop(size), normalize])
+        return Compose([*cropping_steps(options, size), *alone, *end]), plain
+
+    def size_at(self, epoch: int) -> tuple[int, int]:
+        """(height, width) of the images that train then."""
+        return next(size for begin, size in reversed(self.sizes) if begin <= epoch)
+
+    def plain_images(self) -> torch.Tensor:
+        """float32 [N, C, H, W] on the device: some thousand images of the training, drawn by its seed, as they are when
+        they score. Of large images fewer, for the memory. Raises SourceError."""
+        number = max(_LEAST_PLAIN, min(_MOST_PLAIN, _PLAIN_VALUES // (self.size[0] * self.size[1] * self.channels)))
+        number = number if self.length is None else min(number, self.length)
+        more: dict[str, Any] = {"seed": self.options.seed, "num_threads": self.options.threads, "layout": "NHWC"}
+        more |= {"device": self._device, "rank": 0, "world_size": 1, "on_error": "skip", "prefetch": 0}
+        for batch in Loader(self.source, self.plain, number, **more):
+            images: Any = batch.images
+            if isinstance(images, torch.Tensor):
+                return in_channels_last(images[torch.from_numpy(~batch.padding).to(images.device)])
+            break
+        raise SourceError(
+            f"{self.place}: has no images that can be read, of one size; accepted: --size cuts them to one"
+        )
+
+    def _check_same_classes(self, others: Source | StreamSource, place: str) -> None:
+        if others.classes and self.source.classes and tuple(others.classes) != tuple(self.classes):
+            wanted = set(self.classes) ^ set(others.classes)
+            names = first_names(sorted(wanted)) or "in another order"
+            raise SourceError(
+                f"{place}: has other classes than {self.place} ({names}); accepted: the same {len(self.classes)}"
+            )
+
+
+def classes_of(source: Source | StreamSource, place: str) -> tuple[str, ...]:
+    """Their names, or numbers. Raises SourceError where they are not known, and for one without an image."""
+    ask = getattr(source, "labels", None)
+    if not isinstance(source, Source) or ask is None:
+        if not source.classes:
+            first = next(iter(source.read_shard(0)), None) if isinstance(source, StreamSource) else None
+            if first is not None and first.is_end and isinstance(first.item, DecodeError):
+                raise SourceError(str(first.item))
+            raise SourceError(
+                f"{place}: does not say which classes there are; accepted: class folders, a classnames.txt beside "
+                "shards, open_source(..., classes=[...]), or a data set with `targets`"
+            )
+        return tuple(source.classes)
+    labels = np.asarray(ask(np.arange(len(source), dtype=np.int64)))
+    if labels.dtype.kind not in "iu" or labels.ndim != 1 or len(labels) == 0 or labels.min() < 0:
+        raise SourceError(
+            f"{place}: every image needs the number of its class as label; accepted: class folders, or a column of "
+            "integers"
+        )
+    names = tuple(source.classes) or tuple(str(number) for number in range(int(labels.max()) + 1))
+    counts = np.bincount(labels, minlength=len(names))
+    if len(counts) > len(names):
+        raise SourceError(f"{place}: has label {len(counts) - 1}; accepted: 0 to {len(names) - 1}")
+    empty = [name for name, count in zip(names, counts.tolist(), strict=True) if count == 0]
+    if empty:
+        raise SourceError(
+            f"{place}: class {empty[0]!r} has no image; accepted: one or more of each of the {len(names)} classes"
+        )
+    return names
+
+
+def labels_to(labels: Any, device: str) -> Any:
+    """Classes, soft labels or ``MixedLabels`` on the device that trains."""
+    if isinstance(labels, MixedLabels):
+        return MixedLabels(*(part.to(device) for part in labels))
+    if isinstance(labels, torch.Tensor):
+        return labels.to(device)
+    raise SourceError("labels: got several for each image; accepted: one class, or shares of classes")
+
+
+def _open(given: Any) -> tuple[Source | StreamSource, str]:
+    opened: Source | StreamSource = open_source(given)
+    for one in opened.notes() if opened is not given else []:
+        warnings.warn(speakable(f"{given}: {one}"), stacklevel=4)
+    return opened, shown(str(given)) if isinstance(given, str) or hasattr(given, "__fspath__") else "source"
+
+
+def _first_image(source: Source | StreamSource, place: str) -> tuple[int, tuple[int, int]]:
+    """-> channels, (height, width), of the first image that can be read."""
+    if not isinstance(source, Source):
+        return 3, (_SIDE, _SIDE)
+    for index in range(min(len(source), _LOOKED_AT)):
+        try:
+            data: Any = source.read(index).data
+            pixels = np.asarray(read_image(data) if isinstance(data, bytes) else data)
+        except DecodeError:  # is told when it is loaded
+            continue
+        height, width = pixels.shape[:2]
+        return 1 if pixels.ndim == 2 else pixels.shape[2], (height, width)
+    raise SourceError(f"{place}: none of its first {_LOOKED_AT} images can be read")

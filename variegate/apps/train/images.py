@@ -1,0 +1,245 @@
+"""A whole data set in a device's memory, decoded once; and what is done to its images besides a policy."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from variegate.apps.train.step import in_channels_last
+from variegate.augmenter.augmenter import Augmenter
+from variegate.decode import read_image
+from variegate.errors import DecodeError
+from variegate.formats.base import Source, SourceError, StreamSource
+from variegate.io.addresses import shown
+from variegate.loader import Loader
+from variegate.loader.shuffle import Permutation
+from variegate.ops.compose import Compose
+from variegate.ops.crop import RandomCrop, RandomHorizontalFlip
+from variegate.ops.erase import Cutout
+from variegate.ops.output import Identity, Normalize
+from variegate.ops.resize import Resize
+from variegate.transforms import Transform
+
+_BATCH = 256
+_LOOKED_AT, LARGEST_KEPT, _SIDE = 32, 64, 32
+# Of the deviation, so that a channel that never changes is divided by something.
+_LEAST_STD = 1e-3
+
+
+@dataclass(frozen=True)
+class LabelledImages:
+    """``pixels``: uint8 [N, H, W, C]; ``labels``: int64 [N], both on the device; ``ids``: uint64 [N]; ``names``: N, of
+    the samples as their source calls them, or none."""
+
+    pixels: torch.Tensor
+    labels: torch.Tensor
+    ids: npt.NDArray[np.uint64]
+    classes: tuple[str, ...]
+    names: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.pixels)
+
+    @property
+    def num_classes(self) -> int:
+        return len(self.classes)
+
+    def to(self, device: str) -> LabelledImages:
+        return replace(self, pixels=self.pixels.to(device), labels=self.labels.to(device))
+
+    def take(self, rows: npt.NDArray[np.int64]) -> LabelledImages:
+        chosen = torch.from_numpy(rows).to(self.pixels.device)
+        names = tuple(self.names[row] for row in rows.tolist()) if self.names else ()
+        return LabelledImages(self.pixels[chosen], self.labels[chosen], self.ids[rows], self.classes, names)
+
+
+class TrainingImages:
+    """What a training works on, on its device. ``train``: the images to train on. ``scored``: float32 [N, C, H, W], as
+    ``plain`` makes them, and ``labels``: int64 [N], those of the images that score it; kept so because they are read
+    very often, though it takes four times the memory.
+    """
+
+    def __init__(self, train: LabelledImages, scored: LabelledImages, plain: Transform, device: str) -> None:
+        self.device, self.train = device, train.to(device)
+        moved = scored.to(device)
+        images = Augmenter(plain, device, layout="NHWC")(moved.pixels)
+        assert isinstance(images, torch.Tensor)
+        self.scored, self.labels = in_channels_last(images), moved.labels
+
+
+def load_images(source: Any, size: tuple[int, int] | None = None, device: str = "auto") -> LabelledImages:
+    """Decode all images of a source (whatever ``vg.open_source`` takes) that can be read, in its order.
+
+    ``size``: (height, width) that all are resized to; None where they have one size already. Images that cannot be
+    read are left out. Raises SourceError where sizes differ, and where labels are not classes.
+    """
+    transform: Transform = Identity() if size is None else Compose([Resize(size)])
+    options: dict[str, Any] = {"shuffle": False, "on_error": "skip", "layout": "NHWC", "prefetch": 1, "targets": False}
+    loader = Loader(source, transform, _BATCH, device, **options)
+    parts: list[tuple[torch.Tensor, torch.Tensor, npt.NDArray[np.uint64]]] = []
+    for batch in loader:
+        images, marks = batch
+        if not isinstance(images, torch.Tensor) or (parts and images.shape[1:] != parts[0][0].shape[1:]):
+            raise SourceError("the images have several sizes; give one that all of them are resized to (--size)")
+        good = ~batch.padding
+        keep = torch.from_numpy(good).to(images.device)
+        parts.append((images[keep], marks.to(images.device)[keep], batch.ids[good]))
+    pixels, labels, ids = zip(*parts, strict=True)
+    every = torch.cat(labels)
+    if every.dtype != torch.int64 or every.dim() != 1 or int(every.min()) < 0:
+        raise SourceError("every image needs the number of its class as label: class folders, or a column of integers")
+    names = loader.source.classes or tuple(str(n) for n in range(int(every.max()) + 1))
+    found = np.concatenate(ids)
+    return LabelledImages(torch.cat(pixels), every, found, names, _names(loader.source, found))
+
+
+def fitting_size(source: Source) -> tuple[int, int] | None:
+    """What images are resized to where nobody says: None where all have one size of up to 64 pixels a side, as those of
+    data sets for small networks; else 32x32, for which the models and magnitudes of a search were made.
+
+    It looks at up to 32 images, spread over the source.
+    """
+    found: set[tuple[int, ...]] = set()
+    for index in np.linspace(0, len(source) - 1, min(len(source), _LOOKED_AT)).astype(np.int64).tolist():
+        try:
+            data = source.read(index).data
+            found.add(np.shape(read_image(data) if isinstance(data, bytes) else data)[:2])
+        except DecodeError:  # is told when it is loaded
+            continue
+    is_kept = len(found) == 1 and max(max(size) for size in found) <= LARGEST_KEPT
+    return None if is_kept else (_SIDE, _SIDE)
+
+
+def _names(source: Source | StreamSource, ids: npt.NDArray[np.uint64]) -> tuple[str, ...]:
+    """Of the samples with these ids; none of a stream, which knows a name only as it comes by."""
+    # Asked of the class, since isinstance() of a protocol would compute the fingerprint.
+    if not hasattr(type(source), "read"):
+        return ()
+    source = cast(Source, source)
+    every = source.ids(np.arange(len(source), dtype=np.int64))
+    place = {number: index for index, number in enumerate(every.tolist())}
+    return tuple(shown(str(source.name(place[number]))) for number in ids.tolist())
+
+
+def split(
+    images: LabelledImages, train: int, validation: int | None, seed: int
+) -> tuple[LabelledImages, LabelledImages]:
+    """Two parts without an image in common, each with the classes in their shares; drawn by ``seed`` alone.
+
+    ``validation``: None takes all the rest, 0 nothing. Raises SourceError for too few images, in all or of a class.
+    """
+    total = len(images)
+    rest = total - train if validation is None else validation
+    others = "some" if rest < 1 else f"{rest:,}"
+    wanted = f"{train:,} to train" + ("" if validation == 0 else f" and {others} to validate")
+    if train < 1 or rest < (validation != 0) or train + rest > total:
+        raise SourceError(
+            f"{total:,} images are not enough for {wanted}; accepted: together no more than there are (--train)"
+        )
+    labels = images.labels.cpu().numpy()
+    mixed = Permutation(total, seed, 0)(np.arange(total))
+    # Stable by class after mixing, so that what is drawn of a class is a random part of it.
+    by_class = mixed[np.argsort(labels[mixed], kind="stable")]
+    counts = np.bincount(labels, minlength=images.num_classes)
+    parts = 1 if rest == 0 else 2
+    short = np.flatnonzero(counts < parts)
+    if len(short):
+        label = int(short[0])
+        has = "no image" if counts[label] == 0 else f"1 of {total:,} images"
+        raise SourceError(f"class {images.classes[label]!r} has {has}; accepted: {('one', 'two')[parts - 1]} or more")
+    if min(train, rest or train) < len(counts):
+        raise SourceError(f"{wanted}, of {len(counts)} classes; accepted: one or more of every class in each part")
+    shares = counts.astype(np.float64)
+    first_of = _apportion(shares * (train / total), np.ones_like(counts), counts - (parts - 1), train)
+    left = counts - first_of
+    second_of = np.zeros_like(counts)
+    if rest:
+        second_of = _apportion(shares * (rest / total), np.minimum(1, left), left, rest)
+    starts = np.cumsum(counts) - counts
+    first = [by_class[start : start + n] for start, n in zip(starts, first_of, strict=True)]
+    second = [by_class[start + n : start + n + m] for start, n, m in zip(starts, first_of, second_of, strict=True)]
+    return images.take(np.sort(np.concatenate(first))), images.take(np.sort(np.concatenate(second)))
+
+
+def _apportion(
+    exact: npt.NDArray[np.float64], least: npt.NDArray[np.int64], most: npt.NDArray[np.int64], size: int
+) -> npt.NDArray[np.int64]:
+    """int64[classes], within the bounds and of this sum: as near to ``exact`` as whole numbers are, the largest
+    remainders first. The bounds' own sums lie on either side of ``size``."""
+    parts = np.clip(np.floor(exact).astype(np.int64), least, most)
+    while (missing := size - int(parts.sum())) != 0:
+        step = 1 if missing > 0 else -1
+        may = parts < most if missing > 0 else parts > least
+        behind = np.where(may, step * (exact - parts), -np.inf)
+        parts[int(np.argmax(behind))] += step
+    return parts
+
+
+@dataclass(frozen=True)
+class BaselineAugmentation:
+    """After the policy: a random crop of the image with a black border of ``padding`` pixels, a flip, a ``cutout`` of
+    so many pixels a side filled with the mean, and the normalisation. 0 and False leave a step out.
+
+    What Population Based Augmentation trains CIFAR with, in its order: padding 4, flip, cutout 16.
+    """
+
+    size: tuple[int, int]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    padding: int = 4
+    flip: bool = True
+    cutout: int = 16
+
+    def __post_init__(self) -> None:
+        for name in ("padding", "cutout"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name}: got {getattr(self, name)}; accepted: 0 or more")
+
+    @classmethod
+    def of(cls, images: LabelledImages, padding: int, flip: bool, cutout: int) -> BaselineAugmentation:
+        """With the mean and deviation of these images' channels."""
+        found = [_mean_and_std(images.pixels[..., channel]) for channel in range(images.pixels.shape[3])]
+        height, width = images.pixels.shape[1:3]
+        mean, std = tuple(mean for mean, _ in found), tuple(max(std, _LEAST_STD) for _, std in found)
+        return cls((height, width), mean, std, padding, flip, cutout)
+
+    @property
+    def fill(self) -> tuple[int, int, int]:
+        """The mean as a colour; of grayscale images, three equal levels."""
+        red, green, blue = (round(255 * mean) for mean in (self.mean if len(self.mean) == 3 else self.mean[:1] * 3))
+        return red, green, blue
+
+    @property
+    def plain(self) -> Transform:
+        """For images that are not trained on."""
+        return Normalize(self.mean, self.std)
+
+    def with_policy(self, policy: Transform | None) -> Transform:
+        steps: list[Transform] = [] if policy is None else [policy]
+        if self.padding:
+            steps.append(RandomCrop(self.size, padding=self.padding))
+        if self.flip:
+            steps.append(RandomHorizontalFlip())
+        if self.cutout:
+            steps.append(Cutout(self.cutout, fill=self.fill))
+        return Compose([*steps, self.plain])
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+
+
+def _mean_and_std(pixels: torch.Tensor) -> tuple[float, float]:
+    """Of uint8 pixels as shares of 255, from how often each value occurs: counts are the same on every device, where
+    sums of so many floats are not, and a search only goes on with the very numbers that it began with.
+    """
+    counts = torch.bincount(pixels.flatten(), minlength=256).tolist()
+    total = sum(counts)
+    first = sum(count * value for value, count in enumerate(counts))
+    second = sum(count * value * value for value, count in enumerate(counts))
+    mean, variance = first / total, (total * second - first * first) / (total * total)
+    return round(mean / 255, 6), round(math.sqrt(variance) / 255, 6)

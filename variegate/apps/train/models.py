@@ -1,0 +1,175 @@
+"""Models by name: Wide Residual Networks for small images, timm's, or a factory of your own."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import re
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.parameter import is_lazy
+
+from variegate.apps.train.airbench import Airbench
+from variegate.apps.train.draws import seeded_weights
+
+ACCEPTED = (
+    "wrn-DEPTH-WIDTH such as wrn-28-2, wrn-40-2 or wrn-16-1; airbench-94 or, of another width, airbench-94x0.5; "
+    "timm:NAME; or package.module:factory, which is called with num_classes and gives a torch.nn.Module"
+)
+
+
+class ModelError(ValueError):
+    """A model that cannot be made."""
+
+
+def build_model(name: str, num_classes: int, in_channels: int = 3, **of_timm: Any) -> nn.Module:
+    """A new model, its weights drawn from torch's generator.
+
+    ``name``: "wrn-28-2", "airbench-94", "timm:resnet18" (timm must be installed), or "package.module:factory": a
+    callable that is given ``num_classes`` as a keyword. ``of_timm``: further arguments of ``timm.create_model``.
+
+    Raises ModelError for a name that is none of these, for a model that cannot be made, and for arguments of timm's
+    with another's.
+    """
+    prefix, _, rest = name.partition(":")
+    if prefix == "timm" and rest:
+        return _build_timm(rest, num_classes, in_channels, of_timm)
+    if of_timm:
+        raise ModelError(f"model {name}: takes no {', '.join(of_timm)}; accepted: with timm:NAME alone")
+    try:
+        if wide := re.fullmatch(r"wrn-(\d+)-(\d+)", name):
+            return WideResNet(int(wide[1]), int(wide[2]), num_classes, in_channels)
+        if fast := re.fullmatch(r"airbench-94(?:x(\d+(?:\.\d+)?))?", name):
+            return Airbench(float(fast[1] or 1), num_classes, in_channels)
+    except ValueError as error:
+        raise ModelError(f"model {name}: {error}") from error
+    if rest:
+        return _build_own(name, prefix, rest, num_classes)
+    raise ModelError(f"model: got {name!r}; accepted: {ACCEPTED}")
+
+
+def model_to_train(name: str, num_classes: int, in_channels: int, device: str, seed: int, **of_timm: Any) -> nn.Module:
+    """``build_model`` with weights that follow from ``seed``, on the device, in the layout of ``in_channels_last``.
+
+    Raises ModelError, also for a model that has nothing to train.
+    """
+    with seeded_weights(seed):
+        model = build_model(name, num_classes, in_channels, **of_timm).to(device)
+    if not any(weight.requires_grad for weight in model.parameters()):
+        raise ModelError(f"model {name}: has nothing to train; accepted: weights with requires_grad")
+    if any(is_lazy(weight) for weight in model.parameters()):
+        raise ModelError(
+            f"model {name}: has layers that learn their sizes from images (Lazy...); accepted: fixed sizes"
+        )
+    return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+
+def statistics_of(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and deviation of the images that timm's weights of timm:NAME have learnt from. Raises ModelError."""
+    name = name.removeprefix("timm:")
+    try:
+        found = _timm(name).models.get_pretrained_cfg(name)
+    except RuntimeError as error:
+        raise ModelError(f"model timm:{name}: {error}") from error
+    if found is None:
+        raise ModelError(
+            f"model timm:{name}: timm has none of that name with weights (--pretrained); accepted: another of timm's"
+        )
+    return tuple(found.mean), tuple(found.std)
+
+
+def _timm(name: str) -> Any:
+    try:
+        return importlib.import_module("timm")
+    except Exception as error:  # what it imports may fail in any way
+        if isinstance(error, ModuleNotFoundError) and error.name == "timm":
+            raise ModelError(f"model timm:{name}: timm is not installed: pip install timm") from error
+        raise ModelError(f"model timm:{name}: timm cannot be imported ({type(error).__name__}: {error})") from error
+
+
+def _build_timm(name: str, num_classes: int, in_channels: int, more: dict[str, Any]) -> nn.Module:
+    timm = _timm(name)
+    try:
+        model: nn.Module = timm.create_model(name, num_classes=num_classes, in_chans=in_channels, **more)
+    except Exception as error:
+        raise ModelError(f"model timm:{name}: {error}") from error
+    return model
+
+
+def _build_own(name: str, module: str, factory: str, num_classes: int) -> nn.Module:
+    try:
+        made: Any = importlib.import_module(module)
+        for part in factory.split("."):
+            made = getattr(made, part)
+    except (ImportError, AttributeError) as error:
+        raise ModelError(f"model {name}: {error}; accepted: {ACCEPTED}") from error
+    except Exception as error:
+        raise ModelError(f"model {name}: {module} cannot be imported ({type(error).__name__}: {error})") from error
+    try:
+        model = made(num_classes=num_classes)
+    except Exception as error:
+        raise ModelError(f"model {name}: {factory}(num_classes={num_classes}) failed: {error}") from error
+    if not isinstance(model, nn.Module):
+        raise ModelError(f"model {name}: {factory} gave a {type(model).__name__}; accepted: a torch.nn.Module")
+    return model
+
+
+class WideResNet(nn.Module):
+    """WRN-``depth``-``width`` (Zagoruyko and Komodakis 2016, arXiv 1605.07146), from images [N, ``in_channels``,
+    H, W] to scores [N, ``num_classes``].
+
+    Pre-activation blocks in three stages of 16, 32 and 64 times ``width`` channels; the second and third halve the
+    sides. Any sides of 4 pixels or more. Batch norm with decay 0.9 and epsilon 1e-5, as in the search of Population
+    Based Augmentation. Raises ValueError for a depth that is not 6n + 4, and for numbers below 1.
+    """
+
+    def __init__(self, depth: int, width: int, num_classes: int, in_channels: int = 3) -> None:
+        super().__init__()
+        if depth < 10 or (depth - 4) % 6:
+            raise ValueError(f"depth: got {depth}; accepted: 6n + 4, such as 10, 16, 28, 40")
+        for name, value in (("width", width), ("num_classes", num_classes), ("in_channels", in_channels)):
+            if value < 1:
+                raise ValueError(f"{name}: got {value}; accepted: 1 or more")
+        blocks = (depth - 4) // 6
+        self.stem = nn.Conv2d(in_channels, 16, 3, padding=1, bias=False)
+        stages: list[nn.Module] = []
+        channels = 16
+        for stage in range(3):
+            wide = 16 * width << stage
+            for block in range(blocks):
+                stages.append(_Block(channels, wide, stride=2 if stage > 0 and block == 0 else 1))
+                channels = wide
+        self.blocks = nn.Sequential(*stages)
+        self.norm = nn.BatchNorm2d(channels)
+        self.head = nn.Linear(channels, num_classes)
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                # He's normal initialisation by the fan-out, as the authors have it.
+                fan_out = module.out_channels * module.kernel_size[0] * module.kernel_size[1]
+                nn.init.normal_(module.weight, 0.0, math.sqrt(2.0 / fan_out))
+        nn.init.zeros_(self.head.bias)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        features = torch.relu(self.norm(self.blocks(self.stem(images))))
+        scores: torch.Tensor = self.head(features.mean((2, 3)))
+        return scores
+
+
+class _Block(nn.Module):
+    def __init__(self, narrow: int, wide: int, stride: int) -> None:
+        super().__init__()
+        self.norm1 = nn.BatchNorm2d(narrow)
+        self.conv1 = nn.Conv2d(narrow, wide, 3, stride, padding=1, bias=False)
+        self.norm2 = nn.BatchNorm2d(wide)
+        self.conv2 = nn.Conv2d(wide, wide, 3, padding=1, bias=False)
+        is_same = stride == 1 and narrow == wide
+        self.shortcut = None if is_same else nn.Conv2d(narrow, wide, 1, stride, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        active = torch.relu(self.norm1(x))
+        # Where channels change, the shortcut begins after the activation, as the authors have it.
+        kept = x if self.shortcut is None else self.shortcut(active)
+        out: torch.Tensor = self.conv2(torch.relu(self.norm2(self.conv1(active))))
+        return out + kept

@@ -1,0 +1,206 @@
+"""One model on every rank, and what keeps its copies together."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+from variegate.apps.train.ranks import Ranks
+
+
+class Replicas:
+    """Alone, or the base of what several do. ``model``: to be called; ``module``: what it is about.
+
+    ``is_alike``: all ranks have the same weights after every step.
+    """
+
+    is_alike = True
+
+    def __init__(self, module: torch.nn.Module, ranks: Ranks) -> None:
+        self.module = self.model = module
+        self.ranks = ranks
+
+    def rehearse(self, add_gradients: Callable[[], object]) -> None:
+        """Before the first step, on images of any content; nothing is learnt."""
+
+    def communicates(self, is_last: bool) -> AbstractContextManager[Any]:
+        """Around the forward and backward pass of a part of a step; ``is_last``: of its parts."""
+        return nullcontext()
+
+    def after(self, step: int) -> None:
+        """The weights have followed the gradients of this step, counted from 1."""
+
+    def settle(self) -> None:
+        """All ranks have the same weights and statistics from here on."""
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """What is under way between steps."""
+        return {}
+
+    def load_state(self, state: dict[str, torch.Tensor], step: int) -> None:
+        """``state``: empty where other ranks saved it."""
+
+    def split(self, module: torch.nn.Module) -> None:
+        """A module beside this one is kept as this one is."""
+
+    def rest(self, module: torch.nn.Module) -> None:
+        """``module`` has scored images: no backward pass follows, after which it would keep its part alone."""
+
+    def adopt(self, optimizer: torch.optim.Optimizer) -> None:
+        """It moves the weights of ``module``."""
+
+    def room_for(self, name: str, size: torch.Size, dtype: torch.dtype) -> torch.Tensor:
+        """On the CPU, for what a checkpoint has of this name and size."""
+        return torch.empty(size, dtype=dtype)
+
+    def whole(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Of a weight that may be split; every rank calls it."""
+        return tensor
+
+    def _weights(self) -> list[torch.Tensor]:
+        return [weight.data for weight in self.module.parameters()]
+
+
+class GradientAveraging(Replicas):
+    """Gradients are averaged while they are computed (DistributedDataParallel)."""
+
+    def __init__(self, module: torch.nn.Module, ranks: Ranks) -> None:
+        super().__init__(module, ranks)
+        devices = [torch.device(ranks.device)] if ranks.device.startswith("cuda") else None
+        # Statistics of rank 0 are the ones that count; they travel when somebody asks for them, not in every step.
+        known = inspect.signature(DistributedDataParallel.__init__).parameters
+        without: Any = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"
+        replicated: Any = DistributedDataParallel
+        self.replicated = replicated(module, devices, gradient_as_bucket_view=True, **{without: False})
+        self.model = self.replicated
+
+    def rehearse(self, add_gradients: Callable[[], object]) -> None:
+        # Gradients are sent in the order in which they came in the first pass. Sums over three ranks and more depend on
+        # that order by a rounding, so that it has to be found before the first step of a run that goes on, too.
+        kept = copy.deepcopy(self.module.state_dict())
+        add_gradients()
+        self.module.zero_grad(set_to_none=True)
+        self.module.load_state_dict(kept)
+
+    def communicates(self, is_last: bool) -> AbstractContextManager[Any]:
+        context: AbstractContextManager[Any] = nullcontext() if is_last else self.replicated.no_sync()
+        return context
+
+    def settle(self) -> None:
+        for buffer in self.module.buffers():
+            dist.broadcast(buffer, 0)
+
+
+class PeriodicAveraging(GradientAveraging):
+    """Each rank goes its own way, and all weights are averaged in every ``period``-th step: post-local SGD (Lin et al.
+    2018, arXiv 1808.07217). Until step ``start`` gradients are averaged, as while the learning rate rises.
+
+    torch's PeriodicModelAverager does not average them: it leaves weights behind in another layout than momenta have,
+    and the fused optimiser takes both for the same.
+    """
+
+    is_alike = False
+
+    def __init__(self, module: torch.nn.Module, ranks: Ranks, period: int, start: int) -> None:
+        from torch.distributed.algorithms.ddp_comm_hooks import post_localSGD_hook as post_local
+
+        super().__init__(module, ranks)
+        self._hook = post_local.PostLocalSGDState(None, None, start, post_local_gradient_allreduce=False)
+        self.replicated.register_comm_hook(self._hook, post_local.post_localSGD_hook)
+        self._period, self._start = period, start
+
+    def rehearse(self, add_gradients: Callable[[], object]) -> None:
+        super().rehearse(add_gradients)
+        self._hook.iter = 0
+
+    def after(self, step: int) -> None:
+        if step > self._start and (step - self._start) % self._period == 0:
+            average_over_ranks(self._weights())
+
+    def settle(self) -> None:
+        average_over_ranks(self._weights() + floats_of(self.module.buffers()))
+
+    def load_state(self, state: dict[str, torch.Tensor], step: int) -> None:
+        self._hook.iter = step
+
+
+class BackgroundAveraging(Replicas):
+    """The weights after a step are averaged while the next step is computed; what that one changed is put on top of
+    their mean. No rank waits unless the network takes longer than a step (DaSGD, arXiv 2006.00441)."""
+
+    is_alike = False
+
+    def __init__(self, module: torch.nn.Module, ranks: Ranks) -> None:
+        super().__init__(module, ranks)
+        share_over_ranks(module, ranks)
+        self._before = self._mean = torch.empty(0)
+        self._work: Any = None
+
+    def after(self, step: int) -> None:
+        self._take()
+        self._before = flat = torch.cat([weight.reshape(-1) for weight in self._weights()])
+        self._mean = flat / self.ranks.ranks
+        self._work = dist.all_reduce(self._mean, async_op=True)
+
+    def _take(self) -> None:
+        if self._work is not None:
+            self._work.wait()
+            self._work = None
+        if len(self._mean):
+            moved, weights = (self._mean - self._before), self._weights()
+            parts = moved.split([weight.numel() for weight in weights])
+            for weight, part in zip(weights, parts, strict=True):
+                weight += part.view_as(weight)
+        self._before = self._mean = torch.empty(0)
+
+    def settle(self) -> None:
+        self._take()
+        average_over_ranks(self._weights() + floats_of(self.module.buffers()))
+
+    def state(self) -> dict[str, torch.Tensor]:
+        if self._work is not None:
+            self._work.wait()
+            self._work = None
+        return {"before": self._before, "mean": self._mean} if len(self._mean) else {}
+
+    def load_state(self, state: dict[str, torch.Tensor], step: int) -> None:
+        if state:
+            device = self.ranks.device
+            self._before, self._mean = state["before"].to(device), state["mean"].to(device)
+
+
+def replicas_of(module: torch.nn.Module, ranks: Ranks, period: int, warmup_steps: int) -> Replicas:
+    """``period``: as ``TrainOptions.period`` has it."""
+    if ranks.ranks == 1:
+        return Replicas(module, ranks)
+    if period == 0:
+        return GradientAveraging(module, ranks)
+    return BackgroundAveraging(module, ranks) if period < 0 else PeriodicAveraging(module, ranks, period, warmup_steps)
+
+
+def share_over_ranks(module: torch.nn.Module, ranks: Ranks) -> None:
+    """All have the weights and statistics of rank 0."""
+    for tensor in (*module.parameters(), *module.buffers()) if ranks.ranks > 1 else ():
+        dist.broadcast(tensor.data, 0)
+
+
+def average_over_ranks(tensors: list[torch.Tensor]) -> None:
+    """In one message."""
+    if not tensors:
+        return
+    flat = torch.cat([tensor.reshape(-1).float() for tensor in tensors])
+    dist.all_reduce(flat)
+    flat /= dist.get_world_size()
+    for tensor, part in zip(tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True):
+        tensor.copy_(part.view_as(tensor))
+
+
+def floats_of(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+    return [tensor for tensor in tensors if tensor.is_floating_point()]

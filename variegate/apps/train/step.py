@@ -1,0 +1,163 @@
+"""A step of a training: scores, loss, gradients, weights. Searches, comparisons and ``train`` share this definition."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+import torch.nn.functional as nnf
+
+from variegate.apps.train.models import ModelError
+from variegate.augmenter.mixed_labels import MixedLabels
+
+DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
+# Of a mixed image: what a class needs of it to be there, for a loss that asks of each class whether it is.
+_IS_THERE = 0.2
+
+
+@dataclass(frozen=True)
+class TrainingStep:
+    """What is done with a batch.
+
+    It does not know its owner: of one that is given up, memory and CUDA graph are free at once, not when Python next
+    looks for cycles, which may be within the recording of another.
+
+    ``model``: as it is called, which may be a replica of several. ``precision``: a key of ``DTYPES``, or "float32".
+    ``clip``: the norm that gradients are cut to; 0 for none. ``scaler``: of float16. ``loss``: "cross-entropy", "bce".
+    ``on_scores``: gets the scores of each batch, on its device. ``entropy_loss``: the weight of the probabilities'
+    entropy, as a share of log(classes), in the loss (EntLoss, arXiv 2409.06290).
+    """
+
+    name: str
+    model: torch.nn.Module
+    num_classes: int
+    optimizer: torch.optim.Optimizer
+    precision: str = "float32"
+    clip: float = 0.0
+    label_smoothing: float = 0.0
+    scaler: torch.amp.GradScaler | None = None
+    loss: str = "cross-entropy"
+    on_scores: Callable[[torch.Tensor], object] | None = None
+    entropy_loss: float = 0.0
+
+    def __call__(self, batch: torch.Tensor, labels: Any) -> torch.Tensor:
+        """All of a step on one batch -> its mean loss."""
+        self.optimizer.zero_grad(set_to_none=True)
+        total = self.add_gradients(batch, labels, len(batch))
+        self.update()
+        return total / len(batch)
+
+    def add_gradients(
+        self, batch: torch.Tensor, labels: Any, images: int, weights: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Add the gradients of a part of a step -> the sum of its losses.
+
+        ``images``: of the whole step, so that its parts add up to what one large batch would give. ``weights``: float32
+        [N], 0 for rows that do not count. Raises ModelError for a model that is not for such images or classes.
+        """
+        with precision_of(batch.device.type, self.precision):
+            scores = self._scores(batch)
+            losses = self._losses(scores, labels)
+        if self.on_scores is not None:
+            self.on_scores(scores.detach())
+        total = (losses if weights is None else losses * weights).sum()
+        mean = total / images
+        (mean if self.scaler is None else self.scaler.scale(mean)).backward()
+        return total.detach()
+
+    def update(self) -> None:
+        """The weights follow the gradients."""
+        if self.clip > 0:
+            if self.scaler is not None:
+                self.scaler.unscale_(self.optimizer)
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
+        if self.scaler is None:
+            self.optimizer.step()
+        else:
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+
+    def _scores(self, batch: torch.Tensor) -> torch.Tensor:
+        wanted = [len(batch), self.num_classes]
+        try:
+            scores: Any = self.model(batch)
+        except Exception as error:  # a model is anybody's code
+            raise ModelError(f"model {self.name}: fails on images {list(batch.shape)}: {error}") from error
+        if not isinstance(scores, torch.Tensor) or list(scores.shape) != wanted:
+            got = list(scores.shape) if isinstance(scores, torch.Tensor) else f"a {type(scores).__name__}"
+            raise ModelError(f"model {self.name}: gave {got}; accepted: scores {wanted}, for each image and class")
+        return scores
+
+    def _losses(self, scores: torch.Tensor, labels: Any) -> torch.Tensor:
+        """[N]. ``labels``: int64 [N], shares of classes [N, C], or ``MixedLabels``."""
+        if isinstance(labels, MixedLabels):
+            labels = shares_of(labels, self.num_classes)
+        if self.loss == "bce":
+            losses = binary_losses(scores, labels, self.label_smoothing)
+        else:
+            losses = nnf.cross_entropy(scores, labels, reduction="none", label_smoothing=self.label_smoothing)
+        return losses + self.entropy_loss * entropy_share(scores) if self.entropy_loss else losses
+
+
+def entropy_share(scores: torch.Tensor) -> torch.Tensor:
+    """float32 [N]: the entropy of the probabilities that scores [N, classes] mean, from 0 to 1, which is log(classes).
+
+    Of a single class it is 0."""
+    logarithms = scores.float().log_softmax(1)
+    return -(logarithms.exp() * logarithms).sum(1) / max(math.log(scores.shape[1]), 1e-9)
+
+
+class Descent(Protocol):
+    """What both kinds of options say of it."""
+
+    @property
+    def momentum(self) -> float: ...
+    @property
+    def weight_decay(self) -> float: ...
+
+
+def descent(model: torch.nn.Module, lr: torch.Tensor, options: Descent, groups: Any = None) -> torch.optim.SGD:
+    """Stochastic gradient descent by Nesterov's momentum. ``lr``: a tensor, so that a captured or compiled step reads
+    what it is at the time. ``groups``: of weights, where not all are treated alike."""
+    return torch.optim.SGD(
+        model.parameters() if groups is None else groups,
+        lr=lr,
+        momentum=options.momentum,
+        weight_decay=options.weight_decay,
+        nesterov=options.momentum > 0,
+        fused=True,
+    )
+
+
+def binary_losses(scores: torch.Tensor, labels: torch.Tensor, smoothing: float) -> torch.Tensor:
+    """float32 [N], the mean over classes: of each class by itself, whether it is there, as in ResNet Strikes Back
+    (Wightman et al. 2021, arXiv 2110.00476). ``labels``: int64 [N], or shares [N, C], of which those above 0.2 are."""
+    if labels.dim() == 1:
+        labels = nnf.one_hot(labels, scores.shape[1])
+    there = (labels > _IS_THERE).to(torch.float32)
+    wanted = there * (1.0 - smoothing) + smoothing / scores.shape[1]
+    return nnf.binary_cross_entropy_with_logits(scores.float(), wanted, reduction="none").mean(1)
+
+
+def shares_of(labels: MixedLabels, num_classes: int) -> torch.Tensor:
+    """Labels of mixed images as float32 [N, ``num_classes``]."""
+    partner, weight = (one.reshape(len(labels.label), -1) for one in (labels.partner, labels.weight))
+    own = 1 - weight.sum(1, keepdim=True)
+    shares = torch.zeros(len(labels.label), num_classes, device=weight.device)
+    return shares.scatter_add_(1, torch.cat([labels.label[:, None], partner], 1), torch.cat([own, weight], 1))
+
+
+def precision_of(device: str, precision: str) -> torch.autocast:
+    """The context that scores and losses are computed in."""
+    # A cache of cast weights would outlive the CUDA graph that they were cast in.
+    dtype = DTYPES.get(precision, torch.bfloat16)
+    return torch.autocast(device.split(":")[0], dtype, enabled=precision in DTYPES, cache_enabled=False)
+
+
+def in_channels_last(images: torch.Tensor) -> torch.Tensor:
+    """[N, C, H, W] of what a transform made as [N, H, W, C]: a view, in the layout that convolutions are fastest in, on
+    CPUs as on GPUs."""
+    return images.permute(0, 3, 1, 2)

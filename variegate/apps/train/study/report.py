@@ -1,0 +1,200 @@
+"""What spans of steps come to: plain data, as JSON, as rows of text, and what a reader has to know."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from variegate.apps.train.study.feeds import CEILING, OURS
+from variegate.apps.train.study.measuring import Span
+
+_NOISY = 0.1
+_BINS_A_DECADE = 4
+
+
+@dataclass(frozen=True)
+class FedStep:
+    """The step with one feed. Times in ms, shares from 0 to 1.
+
+    ``images_per_second``: the median of ``spans``. ``ceiling_share``: the median of the shares that a span has of the
+    ceiling's span beside it. ``data_share``: what that leaves, which is how much of a step data costs, whether the step
+    waits for them in ``next()`` or they compute on its cores. ``processor_ms``: what cores compute for an image, the
+    median; ``processor_share``: how much of that is more than with the ceiling. ``next_share``: of all time, that in
+    ``next()``.
+    ``waiting``: how many steps waited so long in ``next()``, by the study's ``edges``. ``utilisation``: of the GPU, how
+    many samples of NVML in each tenth from 0 to 100 %, and their mean.
+    """
+
+    name: str
+    how: str
+    left_out: tuple[str, ...]
+    images_per_second: float
+    spans: tuple[float, ...]
+    ceiling_share: float
+    data_share: float
+    processor_ms: float
+    processor_share: float
+    steps: int
+    step_ms: float
+    next_mean_ms: float
+    next_median_ms: float
+    next_95_ms: float
+    next_share: float
+    waiting: tuple[int, ...]
+    utilisation: tuple[int, ...] | None = None
+    utilisation_mean: float | None = None
+
+    @property
+    def spread(self) -> float:
+        return (max(self.spans) - min(self.spans)) / self.images_per_second
+
+
+@dataclass(frozen=True)
+class Study:
+    """``feeds``: the ceiling first. ``missing``: of feeds that were not timed, why. ``edges``: of ``waiting``, in ms,
+    one more than bins. ``facts``: what was trained, and on what."""
+
+    facts: dict[str, Any]
+    feeds: tuple[FedStep, ...]
+    missing: dict[str, str] = field(default_factory=dict)
+    edges: tuple[float, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def is_on_cpu(self) -> bool:
+        return str(self.facts["device"]).startswith("cpu")
+
+
+def study_of(
+    facts: dict[str, Any],
+    spans: Mapping[str, Sequence[Span]],
+    described: Mapping[str, tuple[str, tuple[str, ...]]],
+    missing: dict[str, str],
+    busy: Mapping[str, Sequence[int]],
+) -> Study:
+    """``spans``: of each feed, the ceiling among them. ``described``: how it was set up, and what it leaves out.
+    ``busy``: samples of the GPU's utilisation."""
+    edges = _edges([wait for found in spans.values() for span in found for wait in span.waits])
+    feeds = tuple(
+        _fed_step(name, *described[name], found, spans[CEILING], edges, busy.get(name)) for name, found in spans.items()
+    )
+    return Study(facts, feeds, missing, tuple(round(1e3 * one, 6) for one in edges), tuple(_notes(feeds)))
+
+
+def _fed_step(
+    name: str,
+    how: str,
+    left_out: tuple[str, ...],
+    spans: Sequence[Span],
+    ceiling: Sequence[Span],
+    edges: Sequence[float],
+    busy: Sequence[int] | None,
+) -> FedStep:
+    rates, best = ([span.images / span.seconds for span in found] for found in (spans, ceiling))
+    share = statistics.median(rate / most for rate, most in zip(rates, best, strict=True))
+    steps, waits = ([one for span in spans for one in getattr(span, what)] for what in ("steps", "waits"))
+    computed, least = (statistics.median(span.processor / span.images for span in found) for found in (spans, ceiling))
+    tenths = None if not busy else tuple(_counts(busy, [*range(0, 100, 10), 100]))
+    return FedStep(
+        name=name,
+        how=how,
+        left_out=left_out,
+        images_per_second=statistics.median(rates),
+        spans=tuple(rates),
+        ceiling_share=share,
+        data_share=max(0.0, 1 - share),
+        processor_ms=1e3 * computed,
+        processor_share=max(0.0, 1 - least / computed) if computed else 0.0,
+        steps=len(steps),
+        step_ms=1e3 * statistics.median(steps),
+        next_mean_ms=1e3 * statistics.fmean(waits),
+        next_median_ms=1e3 * statistics.median(waits),
+        next_95_ms=1e3 * sorted(waits)[math.ceil(0.95 * len(waits)) - 1],
+        next_share=sum(waits) / sum(span.seconds for span in spans),
+        waiting=tuple(_counts(waits, edges)),
+        utilisation=tenths,
+        utilisation_mean=statistics.fmean(busy) / 100 if busy else None,
+    )
+
+
+def _edges(waits: Sequence[float]) -> list[float]:
+    """Four bins for each power of ten, around all of these seconds: waiting is a microsecond or a second."""
+    low, high = (_BINS_A_DECADE * math.log10(max(1e-6, of(waits))) for of in (min, max))
+    first = math.floor(low)
+    return [10 ** (place / _BINS_A_DECADE) for place in range(first, max(math.floor(high), first) + 2)]
+
+
+def _counts(values: Sequence[float], edges: Sequence[float]) -> list[int]:
+    """How many lie in each bin; what lies outside is in the first or the last."""
+    counts = [0] * (len(edges) - 1)
+    for value in values:
+        counts[max(0, sum(value >= edge for edge in edges[:-1]) - 1)] += 1
+    return counts
+
+
+def _notes(feeds: Sequence[FedStep]) -> list[str]:
+    notes = []
+    if (spread := feeds[0].spread) > _NOISY:
+        notes.append(
+            f"spans of the ceiling differ by {spread:.0%}: something else runs on this machine, and differences below "
+            "that mean little"
+        )
+    for one in feeds:
+        if one.left_out:
+            notes.append(f"{one.name} does less than the training asks for, without {', '.join(one.left_out)}")
+    return notes
+
+
+def fact_lines(found: Study) -> list[str]:
+    """What was trained, and on what."""
+    facts = found.facts
+    size = "x".join(map(str, facts["size"]))
+    return [
+        f"{facts['source']}: {facts['model']} at {size}, batches of {facts['batch_size']}"
+        + (f" x {facts['accumulate']}" if facts["accumulate"] > 1 else "")
+        + f", policy {facts['policy']}, {facts['precision']}",
+        f"{facts['processor']}, {facts['cores']} cores; {facts['device']}; {facts['seconds']:g} s a feed",
+    ]
+
+
+def headings(found: Study) -> tuple[str, ...]:
+    # On a CPU training and data share the cores, and what cores compute is hardly disturbed by what else runs there.
+    data = "CPU for data" if found.is_on_cpu else "data"
+    busy = ("GPU busy",) if any(one.utilisation for one in found.feeds) else ()
+    return ("", "images/s", "spread", "of ceiling", data, "next() ms", "95 %", "of step", *busy)
+
+
+def rows(found: Study) -> list[tuple[str, ...]]:
+    """A row of cells for each feed, as ``headings``."""
+    listed = []
+    for one in found.feeds:
+        times = (ms_text(one.next_mean_ms), ms_text(one.next_95_ms), f"{one.next_share:.1%}")
+        share = one.processor_share if found.is_on_cpu else one.data_share
+        data = "" if one.name == CEILING else f"{share:.1%}"
+        cells = (f"{one.images_per_second:,.0f}", f"{one.spread:.0%}", f"{one.ceiling_share:.1%}", data, *times)
+        busy = () if len(headings(found)) == len(cells) + 1 else (f"{one.utilisation_mean or 0:.0%}",)
+        listed.append((one.name, *cells, *busy))
+    return listed
+
+
+def summary(found: Study) -> str:
+    """In words: what Variegate's loader leaves of the ceiling, and what the best peer leaves."""
+    by_name = {one.name: one for one in found.feeds}
+    mine = by_name[OURS]
+    said = f"Fed by Variegate the training reaches {mine.ceiling_share:.1%} of what it could without any data to make"
+    peers = [one for one in found.feeds if one.name not in (CEILING, OURS)]
+    if not peers:
+        return f"{said}."
+    best = max(peers, key=lambda one: one.ceiling_share)
+    return f"{said}; fed by {best.name}, {best.ceiling_share:.1%}."
+
+
+def ms_text(value: float) -> str:
+    """Of milliseconds, as many digits as mean something."""
+    return f"{value:.3f}" if value < 1 else f"{value:,.1f}"

@@ -1,0 +1,228 @@
+"""``train``: a classifier from any source, on one process or many, which goes on wherever it was stopped."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from threading import Event
+from typing import Any
+
+import torch
+
+from variegate.apps.train.checkpoints import Checkpoints, Tensors
+from variegate.apps.train.draws import seeded_weights
+from variegate.apps.train.events import check_events, told_as_events
+from variegate.apps.train.feed import Feed, labels_to
+from variegate.apps.train.folder import (
+    CHECKPOINTS_NAME,
+    LOCK_NAME,
+    LOG_NAME,
+    check_out,
+    check_ranks,
+    check_same,
+    claim,
+    describe,
+    write_model,
+)
+from variegate.apps.train.learner import Learner
+from variegate.apps.train.log import Line, TrainingLog
+from variegate.apps.train.ranks import Ranks, joined
+from variegate.apps.train.scoring import evaluated, images_of
+from variegate.apps.train.telling import StepLines
+from variegate.checks import integer
+from variegate.jobs.output.lock import locked
+from variegate.loader import Batch
+from variegate.options.training import TrainOptions
+
+
+def train(
+    source: Any,
+    options: TrainOptions | None = None,
+    *,
+    validation: Any = None,
+    tell: Callable[[Line], object] | None = None,
+    stop: Event | None = None,
+) -> Line:
+    """Train, or go on with what is in ``options.out`` -> the last line of a step and of an evaluation, as one;
+    ``is_done``: False where ``stop`` was set before the end; ``unread``: what this rank could not read, and why.
+
+    ``source``: whatever ``vg.open_source`` takes; ``validation`` too, in the place of ``options.validation``. ``tell``
+    is called with every line of the log, on rank 0. Under ``torchrun`` every process calls this.
+
+    Raises SourceError for images that cannot be trained on, ModelError, ResumeError for a folder of another training,
+    ValueError naming an option, DivergedError, RanksError, WriteError, ImportError.
+    """
+    options = options or TrainOptions()
+    if options.tensorboard:
+        check_events()
+    others = options.validation if validation is None else validation
+    with joined(options.device, options.timeout) as ranks:
+        return Trainer(source, others, options, ranks, tell).run(stop or Event())
+
+
+class Trainer:
+    """One rank's part of a training. ``train`` says what it raises."""
+
+    def __init__(
+        self, source: Any, validation: Any, options: TrainOptions, ranks: Ranks, tell: Callable[[Line], object] | None
+    ) -> None:
+        self.options, self.ranks = options, ranks
+        self.feed = feed = Feed(source, validation, options, ranks)
+        check_ranks(ranks.gather(describe(feed, ranks.ranks)))
+        self._rank_images = feed.batch_size * options.accumulate  # in a step
+        steps = 0 if feed.length is None else math.ceil(feed.length / (self._rank_images * ranks.ranks))
+        warmup = round(options.warmup * steps)
+        self.adaptation = feed.adaptation
+        self.learner = Learner(
+            feed.model, len(feed.classes), feed.channels, options, ranks, warmup, self.adaptation.noting
+        )
+        self.checkpoints = Checkpoints(options.out / CHECKPOINTS_NAME, options.keep, ranks)
+        self.lines = StepLines(ranks, feed.adaptation, options.lr, tell)
+        self.steps, self._saved_at = 0, -1
+
+    def run(self, stop: Event) -> Line:
+        """As ``train`` does."""
+        out, is_first = self.options.out, self.ranks.is_first
+        with ExitStack() as stack, closing(self.checkpoints):
+            if is_first:
+                check_out(out)
+                stack.enter_context(locked(out / LOCK_NAME, str(out)))
+                claim(out, describe(self.feed, self.ranks.ranks))
+                self.checkpoints.clear()
+            self.ranks.sum_and_max([0.0], [0.0])  # nobody goes on before that
+            stack.enter_context(seeded_weights(self.options.seed))
+            self.learner.rehearse(self.feed.size)
+            end = self._resume()
+            if self._saved_at < 0:
+                self.learner.initialise(self.feed.plain_images)
+            if is_first:
+                self.lines.log = stack.enter_context(closing(TrainingLog(out / LOG_NAME, end)))
+            if is_first and self.options.tensorboard:
+                self.lines.tell = stack.enter_context(told_as_events(out, self.lines.tell))
+            self._at = self.feed.train.state_dict()
+            is_done = self._run_epochs(stop)
+            weights = self.learner.weights() if is_done else {}
+            if is_done and self.lines.log is not None:
+                self.lines.log.check()
+                write_model(out, self.feed, weights)
+            last = self.lines.log.last if self.lines.log is not None else {}
+            return {**last, "is_done": is_done, "unread": [str(one) for one in self.feed.unread()]}
+
+    def _resume(self) -> int:
+        """Go on from the latest checkpoint -> how much of the log it knows of. Raises ResumeError."""
+        end = self.checkpoints.load(self.learner.room_for, self._take)
+        if end is not None:
+            self.checkpoints.drop_old()
+        return end or 0
+
+    def _take(self, facts: dict[str, Any], tensors: Tensors) -> int:
+        check_same(self.options.out, dict(facts["run"]), describe(self.feed, self.ranks.ranks))
+        self.steps = self._saved_at = integer("step", facts["step"], 0)
+        self.learner.load(tensors, self.steps)
+        self.adaptation.load(tensors)
+        self.feed.train.load_state_dict(facts["loader"])
+        return integer("log", facts["log"], 0)
+
+    def _save(self) -> None:
+        if self._saved_at == self.steps:
+            return
+        self._saved_at = self.steps
+        is_alike = self.learner.replicas.is_alike
+        if is_alike:
+            self.learner.settle()
+        facts = {"loader": self._at, "log": 0 if self.lines.log is None else self.lines.log.end}
+        facts["run"] = describe(self.feed, self.ranks.ranks)
+        self.adaptation.settle(self.ranks.highest)
+        self.checkpoints.save(self.steps, self.learner.tensors() | self.adaptation.tensors(), facts, is_alike)
+
+    # -- steps ---------------------------------------------------------------------------------------------------------
+
+    def _run_epochs(self, stop: Event) -> bool:
+        """-> whether it came to its end."""
+        for epoch in range(self.feed.train.epoch, self.options.epochs):
+            self.feed.train.set_epoch(epoch)
+            if self.ranks.is_first:
+                self.adaptation.record(self.options.out, epoch)
+            self.learner.module.train()
+            if self._train_epoch(epoch, stop):
+                return False
+            is_stopped, is_busy = self.lines.flush(stop, self.checkpoints.is_busy)
+            self._evaluate(epoch)
+            self._at = self.feed.train.state_dict()
+            is_last = epoch + 1 == self.options.epochs
+            if is_last or is_stopped or not is_busy:
+                self._save()
+            if is_stopped and not is_last:
+                return False
+        return True
+
+    def _train_epoch(self, epoch: int, stop: Event) -> bool:
+        """-> whether it was stopped."""
+        every, parts = self.options.checkpoint_every, self._parts()
+        while self._take_step(epoch, parts):
+            is_due = every is not None and self.steps % every == 0
+            if is_due or self.lines.are_due(stop):
+                is_stopped, _ = self.lines.flush(stop, self.checkpoints.is_busy)
+                if is_stopped or is_due:
+                    self._save()
+                if is_stopped:
+                    return True
+        return False
+
+    def _take_step(self, epoch: int, parts: Iterator[tuple[Batch, float]]) -> bool:
+        """False where the epoch has come to its end."""
+        begun, waited, accumulate = time.perf_counter(), 0.0, self.options.accumulate
+        before = self._at["done"] if self._at["epoch"] == epoch else 0
+        lr = self.options.lr_at(epoch + (before / self.feed.length if self.feed.length else 0.0))
+        self.learner.begin_step(self.steps)
+        losses = []
+        for number in range(1, accumulate + 1):
+            if (part := next(parts, None)) is None:
+                break
+            batch, seconds = part
+            waited += seconds
+            # A stream has no end that is known beforehand; who sends too often sends the same.
+            is_last = number == accumulate or self.feed.length is None or self._at["done"] >= self.feed.length
+            with self.learner.replicas.communicates(is_last):
+                losses.append(self._add_gradients(batch))
+            if is_last and self.feed.length is not None:
+                break
+        if not losses:
+            return False
+        self.steps += 1
+        self.learner.end_step(self.steps, lr)
+        seconds, images = time.perf_counter() - begun, self._at["done"] - before
+        told: Line = {"images_per_second": round(images / seconds, 1), "waiting": round(waited / seconds, 4)}
+        if len(self.feed.sizes) > 1:
+            told["size"] = list(self.feed.size_at(epoch))
+        self.lines.add({"epoch": epoch, "step": self.steps, "loss": math.nan, "lr": lr, **told}, losses, images)
+        return True
+
+    def _add_gradients(self, batch: Batch) -> torch.Tensor:
+        device, weights = self.ranks.device, None
+        if batch.padding.any():
+            weights = torch.from_numpy(~batch.padding).to(device, torch.float32)
+        images, labels = images_of(batch, device), labels_to(batch.labels, device)
+        total = self.learner.step.add_gradients(images, labels, self._rank_images, weights)
+        self.adaptation.trained(batch.ids, ~batch.padding)
+        return total
+
+    def _parts(self) -> Iterator[tuple[Batch, float]]:
+        """The batches of an epoch, each with the seconds that it was waited for."""
+        batches = iter(self.feed.train)
+        while True:
+            begun = time.perf_counter()
+            if (batch := next(batches, None)) is None:
+                return
+            self._at = self.feed.train.state_dict()  # of a loader that is asked once more, it is the next epoch
+            yield batch, time.perf_counter() - begun
+
+    def _evaluate(self, epoch: int) -> None:
+        self.learner.settle()
+        self.adaptation.settle(self.ranks.highest)
+        found = evaluated(self.feed, self.learner.scored, epoch, self.ranks)
+        self.learner.replicas.rest(self.learner.scored)
+        if found:
+            self.lines.write([{"epoch": epoch, **found}])

@@ -1,0 +1,89 @@
+"""What commands need compiled besides a batch: ``check``, annotated outputs, large COCO files, images in tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from variegate import transforms as T
+from variegate.apps.curate.duplicates.grouping import first_of_alike
+from variegate.apps.curate.duplicates.lookup import find_partners
+from variegate.apps.curate.measures.fingerprint import fingerprint
+from variegate.apps.curate.scan.row import prepare
+from variegate.formats.annotated.polygons import take_polygons
+from variegate.formats.annotated.writing.tracing import trace
+from variegate.jobs.engine import Engine
+
+_CHECK = (
+    "curation.measures.fingerprint._describe",
+    "curation.measures.fingerprint._reduce",
+    "curation.measures.pixels._measure",
+    "curation.measures.pixels._measure_blocks",
+    "curation.duplicates.search.search_block",
+    "curation.duplicates.grouping._join",
+)
+
+_ANNOTATED = (
+    "data.sources.annotated.polygons._take",
+    "sinks.annotated.tracing._count",
+    "sinks.annotated.tracing._trace",
+)
+
+_TILES = (
+    "executors.cpu.tiled.axes.axis_taps",
+    "executors.cpu.tiled.axes.axis_weights",
+    "executors.cpu.tiled.axes.resize_columns",
+    "executors.cpu.tiled.axes.resize_lines",
+    "executors.cpu.tiled.follow.reach_of_grid",
+    "executors.cpu.tiled.follow.reach_of_maps",
+    "executors.cpu.tiled.follow.reach_of_nearest",
+    "executors.cpu.tiled.follow.records_of",
+    "executors.cpu.tiled.measure.add_lumas",
+    "executors.cpu.tiled.measure.add_lumas_through",
+    "executors.cpu.tiled.measure.count_pixels",
+    "executors.cpu.tiled.measure.count_tiles",
+    "executors.cpu.tiled.measure.fill_autocontrast",
+    "executors.cpu.tiled.measure.fill_clahe",
+    "executors.cpu.tiled.measure.fill_contrast",
+    "executors.cpu.tiled.measure.fill_equalize",
+    "executors.cpu.tiled.parts.add_tile_noise",
+    "executors.cpu.tiled.parts.equalized_tile_row",
+    "executors.cpu.tiled.parts.erase_normalized_tile",
+    "executors.cpu.tiled.parts.follow_tile_row",
+    "executors.cpu.tiled.parts.place_maps",
+    "executors.cpu.tiled.parts.real_nearest_tile_row",
+    "executors.cpu.tiled.transfer.read_lines",
+    "executors.cpu.tiled.transfer.write_lines",
+)
+
+
+def _check() -> None:
+    prepare()
+    prints = [fingerprint(np.full((8, 8, 3), level, np.uint8)) for level in (0, 9)]
+    hashes = np.array([one.look_hash for one in prints], np.uint64)
+    signatures = np.array([np.frombuffer(one.signature, np.uint8) for one in prints])
+    partners = find_partners(hashes, signatures, np.zeros(2, np.uint8), np.zeros(2, np.int64), 4, 0.1)
+    first_of_alike(partners[:, 0])
+
+
+def _annotate() -> None:
+    trace(np.ones((2, 2), np.bool_))
+    take_polygons(b'{"segmentation": [[1, 2, 3, 4, 5, 6]]}')
+
+
+def _cut_into_tiles() -> None:
+    engine = Engine(["cpu:0"], "thread", num_threads=1)
+    inverted = [T.Contrast(0.5), T.AutoContrast(), T.Equalize(), T.CLAHE(), T.Resize(20), T.ElasticTransform()]
+    steps = [T.Contrast(0.5), *(T.Compose([T.Invert(), one]) for one in inverted)]
+    steps += [T.RandomPerspective(p=1, interpolation=way) for way in ("nearest", "bilinear")]
+    with TemporaryDirectory(prefix="variegate-warm-") as folder:
+        path = Path(folder) / "a.npy"
+        np.save(path, np.arange(40 * 48 * 3).astype(np.uint8).reshape(40, 48, 3))
+        for number, step in enumerate(steps):
+            engine.map_image(path, step, out=f"{folder}/{number}.npy", tile=16)
+
+
+COMMANDS: dict[tuple[str, ...], Callable[[], None]] = {_CHECK: _check, _ANNOTATED: _annotate, _TILES: _cut_into_tiles}

@@ -1,9 +1,0 @@
-"""Pipelines of other libraries, read by class names and attributes; none of those libraries is imported."""
-
-from variegate.convert.albumentations import from_albumentations, targets_from_albumentations
-from variegate.convert.report import ConversionError, ConversionReport, ConversionWarning
-from variegate.convert.timm import from_timm
-from variegate.convert.torchvision import from_torchvision
-
-__all__ = ["ConversionError", "ConversionReport", "ConversionWarning", "from_albumentations", "from_timm"]
-__all__ += ["from_torchvision", "targets_from_albumentations"]

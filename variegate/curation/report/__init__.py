@@ -1,5 +1,0 @@
-"""The report of a check: one HTML file, which shows what was found and needs nothing else to be read."""
-
-from variegate.curation.report.writing import write_report
-
-__all__ = ["write_report"]

@@ -1,0 +1,79 @@
+"""Huffman code read block by block, for where it leads: values are skipped but those of DC coefficients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from variegate.decode.entropy.huffman import END_OF_BLOCK, LOOK, entry_of
+from variegate.decode.entropy.layout import BLOCKS, FIRST_BLOCK
+from variegate.decode.entropy.words import bits_at
+from variegate.program.compiled import pixel_kernel
+
+BROKEN = -1
+
+
+@pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+def dc_at(buffer: Any, bit: Any, table: Any, tables: Any) -> Any:
+    """-> (bit after the difference, the difference); the first ``BROKEN`` for no code."""
+    word = bits_at(buffer, bit)
+    entry = np.int64(tables.look[table, word >> np.uint64(64 - LOOK)])
+    if entry == 0:
+        entry = long_code(word, table, tables)
+        if entry == 0:
+            return np.int64(BROKEN), np.int64(0)
+    length, category = entry & 31, entry >> 5
+    value = np.int64((word << np.uint64(length)) >> np.uint64(1) >> np.uint64(63 - category))
+    if category and value < np.int64(1) << (category - 1):
+        value -= (np.int64(1) << category) - 1
+    return bit + length + category, value
+
+
+@pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+def skip_ac(buffer: Any, bit: Any, table: Any, tables: Any) -> Any:
+    """-> the bit after the 63 others of a block; ``BROKEN`` for what no block is."""
+    look, place = tables.look[table], np.int64(1)
+    while place < 64:
+        word, used = bits_at(buffer, bit), np.int64(0)
+        # As long as the longest code, of 16 bits, is in what was read.
+        while used <= 41 and place < 64:
+            entry = np.int64(look[word >> np.uint64(64 - LOOK)])
+            if entry == 0:
+                entry = long_code(word, table, tables)
+                if entry == 0:
+                    return np.int64(BROKEN)
+            word <<= np.uint64(entry & 31)
+            used += entry & 31
+            place += entry >> 5
+        bit += used
+    return bit if place == 64 or place >= END_OF_BLOCK else np.int64(BROKEN)
+
+
+@pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+def long_code(word: Any, table: Any, tables: Any) -> Any:
+    """The entry of a code that is longer than what is looked up at once; 0 for none."""
+    for length in range(LOOK + 1, 17):
+        code = np.int64(word >> np.uint64(64 - length))
+        if code <= tables.longest[table, length]:
+            symbol = np.int64(tables.symbols[table, code + tables.first[table, length]])
+            return np.int64(entry_of(table >= 4, symbol, length))
+    return np.int64(0)
+
+
+@pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+def skip_units(buffer: Any, bit: Any, end: Any, units: Any, dc: Any, layout: Any, tables: Any) -> Any:
+    """Read so many units of what is coded together, from ``bit`` -> the bit behind them; ``dc`` int64[3] follows.
+    ``BROKEN`` for what is no code, or goes beyond bit ``end``."""
+    blocks = layout[BLOCKS]
+    for _ in range(units):
+        for block in range(blocks):
+            about = FIRST_BLOCK + 3 * block
+            bit, difference = dc_at(buffer, bit, layout[about + 1], tables)
+            if bit < 0:
+                return np.int64(BROKEN)
+            dc[layout[about]] += difference
+            bit = skip_ac(buffer, bit, layout[about + 2], tables)
+            if bit < 0 or bit > end:
+                return np.int64(BROKEN)
+    return bit

@@ -1,0 +1,166 @@
+"""Entropy indexes of whole data sets: entry points by the content of a file, kept in one file that is mapped to memory.
+
+Files are known by what is in them (XXH64), whatever they are called and wherever they lie: an index cannot be about
+another version of a file, and one that is out of date knows fewer files than it might, no more.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.decode.entropy.cut import Cut, cut_out, key_of_file, pack_file
+from variegate.decode.entropy.kept import NONE, add_to, joined, known_of, load, place_of
+from variegate.decode.entropy.layout import REASONS
+from variegate.decode.header import JpegHeader, apply_orientation, shown_box, stored_box
+from variegate.decode.jpeg import decode_plain
+from variegate.io.location import cache_folder
+from variegate.threads import at_fork
+
+SUFFIX = ".vgjpeg"
+Image_HWC = npt.NDArray[np.uint8]
+_BLOCK = 8
+# Of what is decoded otherwise, no more than this part is to be left.
+WORTH_CUTTING = 0.85
+
+
+def index_path(fingerprint: str) -> Path:
+    """Where the index of a source is kept unless somebody says where."""
+    return cache_folder() / "jpeg-indexes" / f"{fingerprint}{SUFFIX}"
+
+
+class EntropyIndex:
+    """Of files that were added, and of those in the file at ``path``, if there is one. Any thread may call any method.
+
+    Raises DamagedIndexError, OSError.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._kept = load(self.path) if self.path.exists() else NONE
+        self._fresh = NONE
+        self._added: dict[int, bytes] = {}
+        self.added_bytes = 0
+        self.after_fork()
+        at_fork(self)
+
+    def after_fork(self) -> None:
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        """Files that are known, those without entry points among them."""
+        return len(self._kept.keys) + len(self._added)
+
+    def cut_out(self, data: bytes, box: tuple[int, int, int, int], divisor: int = 1) -> Cut | None:
+        """A smaller file that holds at least ``box`` (top, left, bottom, right) of a JPEG's picture, with the same
+        pixels as the whole, also where both are decoded at a scale of 1 by ``divisor``; None where there is none, or
+        the file is not known. It lies in memory of the thread."""
+        found: Cut | Literal["unknown"] | None = "unknown"
+        for known in (self._kept, self._fresh):
+            if found == "unknown" and len(known.keys):
+                found = cut_out(data, known, box, divisor)
+        if found == "unknown":
+            self.is_unknown(data)
+            return None
+        return found
+
+    def decode_part(
+        self, data: bytes, box: tuple[int, int, int, int], divisor: int = 1, buffer: Image_HWC | None = None
+    ) -> tuple[Image_HWC, int, int] | None:
+        """What a box holds, and more around it -> (that part of the decoded picture, its top, its left there); None
+        where that does not come of it. ``box``: in pixels of the whole scale, not turned."""
+        cut = self.cut_out(data, box, divisor)
+        if cut is None or (divisor > 1 and min(cut.height, cut.width) <= _BLOCK):
+            return None  # a few pixels are as many at another scale
+        sides = -(-cut.height // divisor), -(-cut.width // divisor)
+        part = decode_plain(cut.file, *sides, divisor, buffer=buffer)
+        return None if part is None else (part, cut.top // divisor, cut.left // divisor)
+
+    def decode_box(
+        self, data: bytes, header: JpegHeader, box: tuple[int, int, int, int], divisor: int = 1
+    ) -> tuple[Image_HWC, int, int] | None:
+        """As ``decode_jpeg_box`` -> (part of the picture as it is shown, its top, its left); None where that does not
+        come of it, or would save little. ``box``: of the picture as it is shown and decoded."""
+        height, width = -(-header.height // divisor), -(-header.width // divisor)
+        if (box[2] - box[0]) * (box[3] - box[1]) > WORTH_CUTTING * height * width:
+            return None
+        turned = header.orientation, height, width
+        top, left, bottom, right = (divisor * side for side in stored_box(*turned, box))
+        found = self.decode_part(data, (top, left, min(bottom, header.height), min(right, header.width)), divisor)
+        if found is None:
+            return None
+        part, top, left = found
+        top, left, _, _ = shown_box(*turned, (top, left, top + part.shape[0], left + part.shape[1]))
+        return apply_orientation(part, header.orientation), top, left
+
+    def can_cut(self, data: bytes) -> bool:
+        """Whether entry points of a file are known."""
+        return self._size_of(key_of_file(data)) > 0
+
+    def is_unknown(self, data: bytes) -> None:
+        """A file that was asked for is not known. Nothing is done about it here."""
+
+    def add(self, data: bytes) -> tuple[str | None, int]:
+        """Look into a file, unless it is known -> why it has no entry points (None where it has), bytes of them."""
+        key = key_of_file(data)
+        if size := self._size_of(key):
+            return None, size
+        packed = pack_file(data)
+        if isinstance(packed, int):
+            self.take_over({key: b""})
+            return REASONS[packed], 0
+        self.take_over({key: packed})
+        return None, len(packed)
+
+    def _size_of(self, key: int) -> int:
+        """Of its packed entries; 0 for a file that has none, or is not known."""
+        with self._lock:
+            if (place := place_of(self._kept, key)) is not None:
+                return int(self._kept.offsets[place + 1] - self._kept.offsets[place])
+            return len(self._added.get(key, b""))
+
+    def take_over(self, added: Mapping[int, bytes]) -> None:
+        """What another has found: packed entries by ``key_of_file``."""
+        with self._lock:
+            for key, packed in added.items():
+                if place_of(self._kept, key) is None and key not in self._added:
+                    self._added[key] = packed
+                    self.added_bytes += len(packed)
+
+    @property
+    def kept_bytes(self) -> int:
+        return len(self._kept.packed)
+
+    def knows(self, data: bytes) -> bool:
+        key = key_of_file(data)
+        return key in self._added or place_of(self._kept, key) is not None
+
+    def use_added(self) -> None:
+        """What was added so far serves from here on."""
+        with self._lock:
+            self._fresh = known_of(self._added)
+
+    def save(self) -> None:
+        """Write all that is known to the file, with what others have written to it since. Raises WriteError."""
+        with self._lock:
+            added = dict(self._added)
+        if not added:
+            return
+        add_to(self.path, known_of(added))
+        with self._lock:
+            self._kept = load(self.path)
+            for key in added:
+                self.added_bytes -= len(self._added.pop(key))
+            self._fresh = NONE
+
+    def summary(self) -> dict[str, int]:
+        """``files``: that are known; ``indexed``: those with entry points; ``bytes``: that these take."""
+        known = joined(self._kept, known_of(self._added))
+        sizes = np.diff(known.offsets)
+        return {"files": len(sizes), "indexed": int((sizes > 0).sum()), "bytes": len(known.packed)}

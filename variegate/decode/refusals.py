@@ -1,0 +1,141 @@
+"""Which kinds of image files are read, up to which limits, and what is said of others.
+
+Every ``Image.open`` is given ``FORMATS``. Left to itself Pillow tries all of its plug-ins on whatever a file's first
+bytes look like, whatever its name: Ghostscript is started for PostScript, and old formats' parsers read hostile bytes.
+
+Limits are checked from the header, so that a small file cannot ask for all of the memory. They are fixed numbers and do
+not look at the machine: whether a file is accepted must not depend on where it is read.
+"""
+
+from __future__ import annotations
+
+from PIL import Image, UnidentifiedImageError
+
+from variegate.checks import integer
+from variegate.errors import DecodeError
+from variegate.program.program import MAX_SIDE
+
+# Pillow's names; those first that it knows without loading all of its plug-ins. "JPEG" reads MPO, JPEGs of several
+# pictures, too. The extensions in formats/file_kinds.py are those of these kinds.
+FORMATS = ("JPEG", "PNG", "GIF", "BMP", "PPM", "WEBP", "TIFF")
+JPEG_FORMATS = ("JPEG",)
+_READ = "JPEG, PNG, WebP, GIF, BMP, TIFF, PPM"
+
+_READ_SIGNATURES = {
+    b"\xff\xd8\xff": "JPEG",
+    b"\x89PNG": "PNG",
+    b"GIF8": "GIF",
+    b"II*\x00": "TIFF",
+    b"MM\x00*": "TIFF",
+    b"II+\x00": "TIFF",
+    b"MM\x00+": "TIFF",
+    b"BM": "BMP",
+}
+_OTHER_SIGNATURES = {
+    b"%!PS": "EPS",
+    b"\xc5\xd0\xd3\xc6": "EPS",
+    b"8BPS": "PSD",
+    b"%PDF": "PDF",
+    b"\x00\x00\x00\x0cjP  \r\n\x87\n": "JPEG 2000",
+    b"\xff\x4f\xff\x51": "JPEG 2000",
+    b"\x00\x00\x00\x0cJXL \r\n\x87\n": "JPEG XL",
+    b"\xff\x0a": "JPEG XL",
+    b"\x00\x00\x01\x00": "ICO",
+    b"\x00\x00\x02\x00": "CUR",
+    b"icns": "ICNS",
+    b"qoif": "QOI",
+    b"DDS ": "DDS",
+    b"v/1\x01": "OpenEXR",
+    b"\xd7\xcd\xc6\x9a": "WMF",
+    b"gimp xcf": "XCF",
+    b"<svg": "SVG",
+    b"<?xml": "XML or SVG",
+    b"SIMPLE  =": "FITS",
+    b"\x1f\x8b": "gzip",
+    b"PK\x03\x04": "zip",
+}
+_BRANDS = {b"avif": "AVIF", b"avis": "AVIF", b"heic": "HEIC", b"heix": "HEIC", b"mif1": "HEIF", b"msf1": "HEIF"}
+
+# Where Pillow refuses by default as well (twice its MAX_IMAGE_PIXELS): 512 MiB of RGB.
+MAX_PIXELS = 178_956_970
+# A photo of 100 megapixels passes in every way that JPEGs of photos are stored, RGB and RGBA of other kinds up to 140.
+MAX_DECODE_BYTES = 1_000_000_000
+
+
+def check_limit(name: str, value: object, default: int) -> int:
+    """A limit as the user gave it, ``default`` for None. Raises ValueError for what is no positive integer."""
+    if value is None:
+        return default
+    return integer(name, value, 1, accepted=f"a positive integer, or None for {default:,}")
+
+
+def check_pixels(path: str, height: int, width: int, max_pixels: int | None = None) -> None:
+    """Raise DecodeError when ``height * width`` passes the limit, or is nothing at all."""
+    limit = check_limit("max_pixels", max_pixels, MAX_PIXELS)
+    if height * width > limit:
+        raise DecodeError(
+            path, f"{width:,} x {height:,} pixels by its header, more than the limit of {limit:,} (max_pixels)"
+        )
+    if height < 1 or width < 1:
+        raise DecodeError(path, f"damaged: its header says {width} x {height} pixels")
+
+
+def check_bytes(
+    path: str, height: int, width: int, kind: str, needed: int, max_decode_bytes: int | None = None
+) -> None:
+    """Raise DecodeError when decoding would take more than the limit. ``kind``: what the pixels are, such as "RGBA"."""
+    limit = check_limit("max_decode_bytes", max_decode_bytes, MAX_DECODE_BYTES)
+    if needed > limit:
+        raise DecodeError(
+            path,
+            f"{width:,} x {height:,} {kind} pixels take about {_gigabytes(needed)} to decode, more than the limit of "
+            f"{_gigabytes(limit)}; raise it with max_decode_bytes",
+        )
+
+
+def check_side(path: str, height: int, width: int) -> None:
+    """Raise DecodeError for a picture with a longer side than programs can address."""
+    if max(height, width) > MAX_SIDE:
+        raise DecodeError(path, f"{width:,} x {height:,} pixels, more than {MAX_SIDE:,} on a side")
+
+
+def _gigabytes(count: int) -> str:
+    return f"{count / 1e9:.2f} GB" if count >= 10_000_000 else f"{count:,} bytes"
+
+
+def reason_for(error: BaseException, data: bytes) -> str:
+    """One plain sentence without the file's name."""
+    size = f"{len(data):,} bytes"
+    text = " ".join(str(error).split()).rstrip(".")
+    if not data:
+        return "zero bytes: the file is empty"
+    if isinstance(error, UnidentifiedImageError):
+        if (kind := _kind_read(data)) is not None:
+            return f"damaged or truncated: it begins as a {kind} but its header cannot be read ({size})"
+        if (kind := _kind_not_read(data)) is not None:
+            return f"its contents are {kind}, whatever its name; accepted: {_READ}"
+        return f"not an image: no known format begins with {data[:12]!r}"
+    if isinstance(error, Image.DecompressionBombError):
+        return f"more pixels than Pillow's limit against decompression bombs ({text})"
+    lowered = text.lower()
+    if any(word in lowered for word in ("truncated", "premature end", "not enough image data", "unexpected eof")):
+        return f"truncated: it ends after {size}, in the middle of the picture"
+    if isinstance(error, EOFError) or (isinstance(error, (IndexError, SyntaxError)) and not text):
+        return f"truncated or damaged: it ends after {size}"
+    return f"damaged: {text or type(error).__name__}"
+
+
+def _kind_read(data: bytes) -> str | None:
+    """The kind that the first bytes claim, where it is one that is read."""
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "WebP"
+    if data[:1] == b"P" and data[1:2] in b"123456f" and data[2:3].isspace():
+        return "PPM"
+    return next((kind for start, kind in _READ_SIGNATURES.items() if data.startswith(start)), None)
+
+
+def _kind_not_read(data: bytes) -> str | None:
+    """The kind that the first bytes claim, where it is a known one that is not read."""
+    if data[4:8] == b"ftyp":
+        return _BRANDS.get(data[8:12], "MP4")
+    return next((kind for start, kind in _OTHER_SIGNATURES.items() if data.startswith(start)), None)

@@ -1,0 +1,279 @@
+"""Batches on a CUDA device: images already there are read where they lie, others are sent over once.
+
+JPEGs are decoded there where that is wanted, the rest by the host's cores. A batch that is augmented again and again
+can be captured (``Augmenter.capture``), which leaves next to no work for the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from variegate.decode.gpu import INSTALL, JpegDecoder, decoder_of, is_installed
+from variegate.executors.cuda.captured import CapturedRun
+from variegate.executors.cuda.executor import CudaExecutor, refuse_detours
+from variegate.executors.cuda.host import executor_of, lower_for_cuda, upload_images
+from variegate.executors.cuda.images import DeviceImages, join, place_packed, place_tensor, place_tensors
+from variegate.executors.runners.encoded_batch import EncodedBatch
+from variegate.executors.runners.first_crop import join_boxes, shift_crop
+from variegate.executors.runners.grouping import make_room
+from variegate.executors.runners.host import take_host_batch
+from variegate.executors.runners.images import (
+    NAMES,
+    as_tensor,
+    check_images,
+    check_tensor,
+    check_tensors,
+    first_channel,
+    wants_one_channel,
+)
+from variegate.executors.runners.ragged_batch import RaggedBatch
+from variegate.executors.runners.widening import widened
+from variegate.executors.threads import share_out
+from variegate.program.program import Program
+from variegate.threads import default_threads
+
+# Programs drawn to see how much room they take when they are captured.
+_SAMPLES = 32
+# At the border of a region a decoder may interpolate chroma by what lies inside it alone. One chroma sample covers four
+# pixels at most, so that the pixels that the crop reads are those of the whole picture.
+_MARGIN = 8
+
+
+class CudaRunner:
+    """``decode``: as for ``Augmenter``. ``executor``, ``decoder``: given by tests; else the process's for the device.
+
+    Raises ValueError for ``decode="gpu"`` where nvImageCodec does not decode.
+    """
+
+    def __init__(
+        self,
+        device: str,
+        num_threads: int | None,
+        geometry: str,
+        decode: str = "cpu",
+        executor: CudaExecutor | None = None,
+        decoder: JpegDecoder | None = None,
+    ) -> None:
+        self.lower = partial(lower_for_cuda, geometry=geometry)
+        self._executor = executor_of(device) if executor is None else executor
+        self._num_threads = num_threads
+        self._decode, self._decoder = decode, decoder
+        if decode == "gpu" and decoder is None:
+            self._decoder = self._find_decoder()
+            if self._decoder is None:
+                raise ValueError(
+                    f"decode: got 'gpu', but nvImageCodec decodes no JPEG on {device}; {INSTALL} brings nvJPEG, which "
+                    "it needs; accepted without it: 'cpu', 'auto'"
+                )
+
+    @property
+    def mask_executor(self) -> CudaExecutor:
+        return self._executor
+
+    def take(self, images: Any, names: str = NAMES) -> DeviceImages:
+        if isinstance(images, DeviceImages):
+            return images
+        placed = self._in_place(images, names)
+        if placed is not None:
+            return placed
+        if isinstance(images, RaggedBatch):
+            staging = self._executor.memory.staging(len(images.data))
+            staging.copy_(images.data)
+            return place_packed(self._executor.memory.upload(staging, len(staging)), images.offsets, images.shapes)
+        return upload_images(self._executor, check_images(images, names))
+
+    def shapes(self, images: Any) -> npt.NDArray[np.int32]:
+        placed = self._in_place(images)
+        return take_host_batch(images).shapes if placed is None else placed.shapes
+
+    def _in_place(self, images: Any, names: str = NAMES) -> DeviceImages | None:
+        """Images that are on a GPU, where they lie; None for those of the host."""
+        if isinstance(images, RaggedBatch):
+            if not images.data.is_cuda:
+                return None
+            self._check_device("images", images.data)
+            return place_packed(images.data, images.offsets, images.shapes)
+        whole = as_tensor(images)
+        if whole is not None and whole.is_cuda:
+            self._check_device("images", whole)
+            return place_tensor(whole, is_channels_last=check_tensor(whole))
+        if isinstance(images, (list, tuple)):
+            tensors = [as_tensor(image) for image in images]
+            if any(tensor is not None and tensor.is_cuda for tensor in tensors):
+                return self._take_tensors(tensors, names)
+        return None
+
+    def _take_tensors(self, tensors: Sequence[torch.Tensor | None], names: str) -> DeviceImages:
+        for i, tensor in enumerate(tensors):
+            if tensor is None or not tensor.is_cuda:
+                got = "no tensor" if tensor is None else f"a tensor on {tensor.device}"
+                raise ValueError(f"{names.format(i)}: got {got} among tensors on a GPU; accepted: all on one device")
+            self._check_device(names.format(i), tensor)
+        return place_tensors(check_tensors([tensor for tensor in tensors if tensor is not None], names))
+
+    def _check_device(self, where: str, tensor: torch.Tensor) -> None:
+        if tensor.device != self._executor.device:
+            raise ValueError(
+                f"{where}: got a tensor on {tensor.device}; accepted: tensors on {self._executor.device} or on the CPU"
+            )
+
+    def run(self, program: Program, batch: DeviceImages) -> Any:
+        return self._run(self.lower(program), widened(batch, program))
+
+    def _run(self, fused: Program, batch: DeviceImages) -> Any:
+        if fused.grouping is not None:
+            with self._executor.current():
+                room, places = make_room(fused, fused.grouping, partial(self._executor.take_results, fused))
+            self._executor.run(fused, batch, places)
+            return room
+        stacked, results = self._executor.run(fused, batch)
+        return results if stacked is None else stacked
+
+    def captured(self, programs: Sequence[Program], batch: DeviceImages) -> CapturedRun:
+        return CapturedRun(self._executor, programs, batch)
+
+    def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:
+        batch = widened(batch, program)
+        fused = self.lower(program)
+        refuse_detours(fused)
+        with self._executor.current():
+            fused, placed = _place_encoded(fused, batch, self._executor, self._num_threads, self._jpeg_decoder())
+            return self._run(fused, placed)
+
+    def _jpeg_decoder(self) -> JpegDecoder | None:
+        """The GPU's; None where the host decodes. Made when it is first needed: it takes a while, and memory."""
+        if self._decode == "auto" and self._decoder is None and is_installed():
+            self._decoder = self._find_decoder()
+        return self._decoder
+
+    def _find_decoder(self) -> JpegDecoder | None:
+        return decoder_of(str(self._executor.device), self._num_threads or default_threads())
+
+
+def _place_encoded(
+    fused: Program, batch: EncodedBatch, executor: CudaExecutor, num_threads: int | None, decoder: JpegDecoder | None
+) -> tuple[Program, DeviceImages]:
+    """-> (the program, reading what was decoded; the pictures). No more is decoded than the crops need.
+
+    ``decoder``: None decodes everything on the host. Raises DecodeError naming the image, unless the batch notes it.
+    """
+    sources = np.empty(fused.num_rows, np.int32)
+    tensors, rest = _decode_on_gpu(fused, batch, decoder, sources)
+    images, places = _decode_on_host(fused, batch, rest, num_threads)
+    sources[rest] = len(tensors) + places
+    parts = [place_tensors(tensors)] if tensors else []
+    if images or not parts:
+        parts.append(upload_images(executor, images))
+    return fused.replace(source=sources), join(parts)
+
+
+def _decode_on_gpu(
+    fused: Program, batch: EncodedBatch, decoder: JpegDecoder | None, sources: npt.NDArray[np.int32]
+) -> tuple[list[torch.Tensor], list[int]]:
+    """-> (pictures on the device, the rows that read none of them); fills in ``sources`` for those that do."""
+    if decoder is None:
+        return [], list(range(fused.num_rows))
+    # Rows that read one picture (views, copies, those of a blend) have all that they need of it decoded together.
+    readers: dict[int, list[int]] = {}
+    rest = []
+    suitable = [batch.is_upright_jpeg(i) for i in range(len(batch.files))]
+    for row, source in enumerate(batch.first_of(fused).tolist()):
+        if suitable[source]:
+            readers.setdefault(source, []).append(row)
+        else:
+            rest.append(row)
+    boxes = [join_boxes([batch.box_needed(fused, row, _MARGIN) for row in rows]) for rows in readers.values()]
+    tensors: list[torch.Tensor] = []
+    pieces = [(bytes(batch.files[source]), box) for source, box in zip(readers, boxes, strict=True)]
+    with batch.decoding():
+        pictures = decoder.decode(pieces)
+    for source, box, rows, tensor in zip(readers, boxes, readers.values(), pictures, strict=True):
+        height, width = batch.shapes[source, :2].tolist()
+        top, left, bottom, right = box or (0, 0, height, width)
+        # Kernels trust sizes. What the decoder refused or took for another size is tried again on the host, whose
+        # decoder says what is wrong with it.
+        if tensor is None or tensor.shape != (bottom - top, right - left, 3):
+            rest += rows
+            continue
+        for row in rows:
+            sources[row] = len(tensors)
+            if box is not None:
+                shift_crop(fused, row, top, left, bottom - top, right - left)
+        tensors.append(tensor)
+    return tensors, sorted(rest)
+
+
+def _decode_on_host(
+    fused: Program, batch: EncodedBatch, rows: list[int], num_threads: int | None
+) -> tuple[list[npt.NDArray[np.uint8]], npt.NDArray[np.intp]]:
+    """-> (pictures, which of them each of ``rows`` reads)."""
+    load = batch.loader(fused)
+    images: list[npt.NDArray[np.uint8]] = [np.empty((0, 0, 3), np.uint8)] * len(rows)
+    shared = np.array([], np.intp) if fused.grouping is None else batch.first_of(fused)[rows]
+    # Views of one file come one after another.
+    begins = np.flatnonzero(np.diff(shared, prepend=-1)) if len(shared) else np.arange(len(rows))
+    ends = np.append(begins[1:], len(rows))
+
+    def decode(runs: npt.NDArray[np.int64]) -> None:
+        for run in runs.tolist():
+            for place in range(begins[run], ends[run]):
+                image = load(rows[place], 0)
+                if place == begins[run]:
+                    # A copy: the thread's next load writes over the same memory.
+                    images[run] = image.copy()
+
+    share_out(decode, len(begins), num_threads)
+    return images[: len(begins)], np.repeat(np.arange(len(begins)), ends - begins)
+
+
+class CapturedAugmenter:
+    """Augments one fixed batch of memory by CUDA graphs. Made by ``Augmenter.capture``.
+
+    Copy new images into the tensor that was captured, then call this. The result is always the same tensor, written
+    over by the next call: clone it to keep it.
+
+    Attributes:
+        output: the result's tensor.
+        replays, launched: calls that the graph ran, and calls whose program was too large for it and was launched
+            kernel by kernel.
+    """
+
+    def __init__(self, runner: CudaRunner, images: Any, sample: Any) -> None:
+        whole = images.data if isinstance(images, RaggedBatch) else as_tensor(images)
+        if whole is None or not whole.is_cuda:
+            got = type(images).__name__
+            raise ValueError(
+                f"images: got {got} on the CPU; accepted: a CUDA tensor or RaggedBatch, read by every call"
+            )
+        batch = runner.take(images)
+        ids = np.arange(len(batch.shapes))
+        self._runner, self._sample, self._shapes = runner, sample, batch.shapes
+        programs = [self._lowered(ids, epoch) for epoch in range(_SAMPLES)]
+        self._run = runner.captured(programs, batch)
+        result, output = self._run.output, programs[0].output
+        if output.steps:
+            raise ValueError(f"capture: the transform ends in {output.steps[0]}; accepted: fused passes alone")
+        self.output = first_channel(result, output.layout) if wants_one_channel(output) else result
+        self.replays = self.launched = 0
+
+    def __call__(self, ids: Sequence[int] | npt.ArrayLike | None = None, epoch: int = 0, copy: int = 0) -> torch.Tensor:
+        """Augment what is in the captured images now. Arguments as for ``Augmenter``."""
+        program = self._lowered(ids, epoch, copy)
+        if self._run.run(program):
+            self.replays += 1
+        else:
+            self.launched += 1
+        return self.output
+
+    def _lowered(self, ids: Any, *counts: int) -> Program:
+        program = self._sample(self._shapes, ids, *counts)
+        if (program.in_shape != self._shapes[program.source]).any():
+            accepted = "images of three channels, or Grayscale()"
+            raise ValueError(f"capture: Grayscale(num_output_channels=3) of gray images; accepted: {accepted}")
+        return self._runner.lower(program)

@@ -1,0 +1,179 @@
+"""Which part of its picture every row of a batch has decoded: worked out for all rows at once, before the first is.
+
+Only for what nearly all rows are, an upright JPEG whose head was plain, read whole or by one resized crop. The rest is
+decided row by row as it is decoded, in ``encoded_batch``, and so is what turns out to be otherwise than its head said.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.decode import decode_plain
+from variegate.decode.entropy.index import WORTH_CUTTING, EntropyIndex
+from variegate.decode.memory import LARGE
+from variegate.decode.scan import COEFFICIENT_BYTES, COMPONENTS, HEIGHT, HEIGHT_OFFSET, IS_COMPLETE, MCU_HEIGHT, WIDTH
+from variegate.executors.runners.first_crop import crop_boxes, crop_supports, shift_crop
+from variegate.program.program import Program
+
+Image = npt.NDArray[np.uint8]
+# Smallest scales first; those whose inverse DCT libjpeg-turbo has in SIMD.
+SCALES = (8, 4, 2)
+# A thread keeps its buffers for good; those of larger pictures are made and given back.
+_KEPT_BYTES = 4 << 20
+# The place of the buffer that a file is copied to.
+_FILE = -1
+_local = threading.local()
+
+
+class DecodePlan(NamedTuple):
+    """How one row's picture is decoded.
+
+    ``height``, ``width``: of what comes out; ``room``: bytes of the buffer that it is decoded into, for all the rows
+    of the picture that it may come to. ``divisor``: of a reduced scale. ``height_offset``: where a smaller height is
+    written into the file's head; 0 to leave it alone. ``box``: top, left, bottom and right of what is needed of the
+    picture, where it pays to cut that out of the file, if that is indexed.
+    """
+
+    source: int
+    height: int
+    width: int
+    room: int
+    divisor: int
+    height_offset: int
+    is_crop: bool
+    box: tuple[int, int, int, int] | None
+
+
+def plan_rows(
+    fused: Program,
+    heads: npt.NDArray[np.int64],
+    is_decoded: npt.NDArray[np.bool_],
+    shared: npt.NDArray[np.intp] | None = None,
+    scales: Sequence[int] = (),
+    is_indexed: bool = False,
+) -> list[DecodePlan | None]:
+    """A plan for each row; None where there is more to it. ``heads``: of the images, as ``scan_headers`` gives them.
+
+    ``shared``: where rows read one file, its number, by row. Those at full scale are decoded together, as far down as
+    any of them reads, which changes no pixel. Views are always at full scale, to be of one decode. ``scales``: those of
+    ``SCALES`` that large crops may be decoded at. ``is_indexed``: files may be known by an entropy index.
+    """
+    source = fused.source.astype(np.int64)
+    head = heads[source]
+    # What several rows read is decoded once, for the first of them.
+    plain = (head[:, COMPONENTS] > 0) & ~is_decoded[source] & ~is_shared(fused)
+    if not plain.any():
+        return [None] * len(source)
+    height, width, block = head[:, HEIGHT], head[:, WIDTH], head[:, MCU_HEIGHT]
+    support = crop_supports(fused)
+    is_crop = ~np.isnan(support)
+    args = fused.args[:, 0, :6] if fused.args.shape[1] else np.zeros((len(source), 6))
+    divisor = np.ones(len(source), np.int64)
+    # The largest that leaves the crop no smaller than it will be.
+    for scale in sorted(scales):
+        divisor[is_crop & (args[:, 2:4] / scale >= args[:, 4:6]).all(axis=1)] = scale
+    if fused.grouping is not None:
+        divisor[:] = 1
+    is_scaled = divisor > 1
+    # A picture of a few pixels is as large at a smaller scale.
+    plain &= ~is_scaled | (np.minimum(height, width) > SCALES[0])
+    kept, offset = height.copy(), np.zeros(len(source), np.int64)
+    needed = np.stack([np.zeros_like(height), np.zeros_like(width), height, width], axis=1)
+    cropped = np.flatnonzero(is_crop & plain)
+    if len(cropped):
+        needed[cropped] = _boxes(args[cropped], support[cropped], height[cropped], width[cropped], divisor[cropped])
+    boxed = np.flatnonzero(is_crop & ~is_scaled & plain)
+    if len(boxed):
+        # Where chroma has fewer rows than luma, fancy upsampling of a block's last row looks at the one below it.
+        rows = -(-(needed[boxed, 2] + (block[boxed] > 8)) // block[boxed]) * block[boxed]
+        is_part = (head[boxed, COEFFICIENT_BYTES] == 0) & (rows < height[boxed]) & (head[boxed, IS_COMPLETE] > 0)
+        kept[boxed] = np.where(is_part, rows, height[boxed])
+        offset[boxed] = np.where(is_part, head[boxed, HEIGHT_OFFSET], 0)
+    if shared is not None:
+        whole = ~is_scaled
+        needed[whole] = _joined(needed[whole], shared[whole], len(heads))
+        most = np.zeros(len(heads), np.int64)
+        np.maximum.at(most, shared[whole], kept[whole])
+        kept = np.where(is_scaled, kept, most[shared])
+        offset = np.where(kept < height, head[:, HEIGHT_OFFSET], 0)
+    # Progressive files and such are known by no index.
+    may_cut = plain & (head[:, COEFFICIENT_BYTES] == 0) & is_indexed
+    sides = needed[:, 2:] - needed[:, :2]
+    may_cut &= sides.prod(axis=1) <= WORTH_CUTTING * kept * width
+    boxes = [tuple(box) if may else None for box, may in zip(needed.tolist(), may_cut.tolist(), strict=True)]
+    out_height, out_width = -(-kept // divisor), -(-width // divisor)
+    room = 3 * width * (height + 2 * block)
+    # Those may have to wait for others.
+    plain &= 3 * out_height * out_width + head[:, COEFFICIENT_BYTES] < LARGE
+    columns = (source, out_height, out_width, room, divisor, offset, is_crop)
+    every = zip(plain.tolist(), *(column.tolist() for column in columns), boxes, strict=True)
+    return [DecodePlan._make(values) if is_plain else None for is_plain, *values in every]
+
+
+def _boxes(
+    args: npt.NDArray[np.float64],
+    support: npt.NDArray[np.float64],
+    height: npt.NDArray[np.int64],
+    width: npt.NDArray[np.int64],
+    divisor: npt.NDArray[np.int64],
+) -> npt.NDArray[np.int64]:
+    """int64[N, 4]: what resized crops read of pictures that are decoded at a scale, in pixels of the whole scale."""
+    scaled = args.copy()
+    scaled[:, :4] /= divisor[:, None]
+    boxes = crop_boxes(scaled, support, -(-height // divisor), -(-width // divisor)) * divisor[:, None]
+    boxes[:, 2:] = np.minimum(boxes[:, 2:], np.stack([height, width], axis=1))
+    return boxes
+
+
+def _joined(boxes: npt.NDArray[np.int64], shared: npt.NDArray[np.intp], files: int) -> npt.NDArray[np.int64]:
+    """For each row the smallest box that holds those of all rows of its file."""
+    first = np.full((files, 2), np.iinfo(np.int64).max)
+    last = np.zeros((files, 2), np.int64)
+    np.minimum.at(first, shared, boxes[:, :2])
+    np.maximum.at(last, shared, boxes[:, 2:])
+    return np.concatenate([first[shared], last[shared]], axis=1)
+
+
+def is_shared(fused: Program) -> npt.NDArray[np.bool_]:
+    """Which rows read an image that other rows read as well; none of a program that blends no rows."""
+    if fused.blend is None:
+        return np.zeros(fused.num_rows, np.bool_)
+    return np.asarray(np.bincount(fused.source)[fused.source] > 1)
+
+
+def decode_planned(
+    plan: DecodePlan, data: bytes, fused: Program, row: int, place: int, index: EntropyIndex | None = None
+) -> Image | None:
+    """The row's picture, or what is planned of it; None, with nothing rewritten, where that does not come of it."""
+    if plan.box is not None and index is not None:
+        part = index.decode_part(data, plan.box, plan.divisor, buffer_for(place, plan.room))
+        if part is not None:
+            cut, top, left = part
+            fused.args[row, 0, :4] /= plan.divisor
+            shift_crop(fused, row, top, left, *cut.shape[:2])
+            return cut
+    file = buffer_for(_FILE, len(data)) if plan.height_offset else None
+    buffer = buffer_for(place, plan.room)
+    image = decode_plain(data, plan.height, plan.width, plan.divisor, plan.height_offset, buffer, file)
+    if image is None:
+        return None
+    if plan.divisor > 1:
+        fused.args[row, 0, :4] /= plan.divisor
+    if plan.is_crop:
+        fused.in_shape[row, :2] = plan.height, plan.width
+    return image
+
+
+def buffer_for(place: int, size: int) -> Image | None:
+    """uint8[>= size] of this thread, the same memory for the same place; None for larger ones."""
+    if size > _KEPT_BYTES:
+        return None
+    buffers: dict[int, Image] = _local.__dict__.setdefault("buffers", {})
+    if place not in buffers or buffers[place].size < size:
+        buffers[place] = np.empty(size, np.uint8)
+    return buffers[place]

@@ -1,0 +1,291 @@
+"""Decode and augment in one go: the crop is known before a pixel is decoded, and no more is decoded than it needs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from variegate.decode import (
+    MAX_DECODE_BYTES,
+    MAX_PIXELS,
+    JpegHeader,
+    PillowFile,
+    check_limit,
+    check_side,
+    checked_header,
+    decode_jpeg_box,
+    decode_jpeg_scaled,
+    is_complete,
+    is_jpeg,
+    read_image,
+)
+from variegate.decode.entropy.index import EntropyIndex
+from variegate.decode.scan import HEIGHT, WIDTH, header_of, scan_headers
+from variegate.errors import DecodeError
+from variegate.executors.runners.decode_plan import buffer_for, decode_planned, is_shared, plan_rows
+from variegate.executors.runners.first_crop import Box, crop_reach, crop_support, shift_crop
+from variegate.executors.runners.images import as_tensor, check_image
+from variegate.executors.runners.shared_files import length_of_runs, one_decode_for_all
+from variegate.program.program import Program
+
+Image = npt.NDArray[np.uint8]
+
+
+class EncodedBatch:
+    """Encoded images of a batch: their sizes at once, their pixels when asked for.
+
+    Args:
+        files: the bytes of image files, or pixels where they are there already, as an ``Augmenter`` takes them: uint8
+            [H, W, 3], [H, W, 1] or [H, W], as array or CPU tensor.
+        name_of: what errors call a file, by its place; None for ``files[i]``.
+        failures: where given, files that do not decode are noted here by their place, and black pictures take their
+            place, so that the rest of the batch can be made. None raises instead.
+        max_pixels: files with more of them are refused before they are decoded; None for ``decode.MAX_PIXELS``.
+        max_decode_bytes: files that take more memory to decode are refused; None for ``decode.MAX_DECODE_BYTES``.
+
+    ``scales``: what JPEGs may be divided by as they are decoded, where a crop is that many times as large as what it
+    becomes; none unless an ``Augmenter`` with ``fast_decode`` says so. ``index``: of files, to cut crops out of them.
+
+    Raises TypeError for what is neither bytes nor pixels and for pixels that are not uint8, ValueError for shapes that
+    are no image's and for limits that are no positive integers, DecodeError for files; each with the name of a file.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[bytes | Image] | Image,
+        name_of: Callable[[int], str] | None = None,
+        failures: dict[int, DecodeError] | None = None,
+        max_pixels: int | None = None,
+        max_decode_bytes: int | None = None,
+    ) -> None:
+        self._limits = (
+            check_limit("max_pixels", max_pixels, MAX_PIXELS),
+            check_limit("max_decode_bytes", max_decode_bytes, MAX_DECODE_BYTES),
+        )
+        if isinstance(files, np.ndarray) and files.ndim == 4:
+            files = list(files)
+        if isinstance(files, (np.ndarray, bytes, bytearray, memoryview, str)) or not isinstance(files, Sequence):
+            raise TypeError(
+                f"files: got {type(files).__name__}; accepted: a list, of the bytes of image files or of images"
+            )
+        self.files = files
+        # Of each file the first that is the same object: it is decoded once for all of them.
+        first: dict[int, int] = {}
+        self._first = np.array([first.setdefault(id(data), i) for i, data in enumerate(files)], np.intp)
+        self._odd_headers: dict[int, JpegHeader] = {}
+        self.decoded: dict[int, Image] = {}
+        self._name_of, self._failures = name_of, failures
+        self.decode_seconds: list[float] = []
+        self.is_timed_exactly = False
+        self.scales: tuple[int, ...] = ()
+        self.index: EntropyIndex | None = None
+        self._parts: dict[tuple[float, ...], tuple[Image, npt.NDArray[np.float64]]] = {}
+        self._heads = scan_headers([data if type(data) is bytes else b"" for data in files], *self._limits)
+        sizes = self._heads[:, [HEIGHT, WIDTH]].tolist()
+        shapes = [(*size, 3) if size[0] else self._open(i) for i, size in enumerate(sizes)]
+        good = next((shape for shape in shapes if shape is not None), (1, 1, 3))
+        for i, shape in enumerate(shapes):
+            if shape is None:
+                # The size of another picture of the batch: a transform that takes that one takes this one.
+                shapes[i], self.decoded[i] = good, np.zeros(good, np.uint8)
+        self.shapes = np.array(shapes, np.int32).reshape(-1, 3)
+
+    def widened(self, shapes: npt.NDArray[np.int32]) -> EncodedBatch:
+        """The same with gray images, which are pixels already, as three equal channels, where ``shapes`` say so."""
+        batch, places = copy(self), np.flatnonzero(shapes[:, 2] != self.shapes[:, 2])
+        batch.shapes, batch._first = shapes, self._first.copy()
+        batch._first[places] = places
+        wide = {i: np.repeat(self.decoded[i], 3, axis=2) for i in places.tolist()}
+        batch.decoded = self.decoded | wide
+        return batch
+
+    @contextmanager
+    def decoding(self) -> Iterator[None]:
+        """Whatever decodes these images does it in here, so that its seconds are known (``decode_seconds``)."""
+        begin = time.perf_counter()
+        yield
+        if self.is_timed_exactly and torch.cuda.is_initialized():
+            torch.cuda.current_stream().synchronize()
+        self.decode_seconds.append(time.perf_counter() - begin)
+
+    def name(self, i: int) -> str:
+        return f"files[{i}]" if self._name_of is None else self._name_of(i)
+
+    def header(self, i: int) -> JpegHeader | None:
+        """Of picture ``i``; None where it is no JPEG, or is bad."""
+        return self._odd_headers.get(i) or header_of(self._heads[i])
+
+    def _open(self, i: int) -> tuple[int, ...] | None:
+        """The shape of picture ``i``; None where it was noted as a failure."""
+        data: Any = self.files[i]
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            if not isinstance(data, np.ndarray) and as_tensor(data) is None:
+                accepted = "the bytes of an image file, or its pixels, uint8 [H, W, 3], [H, W, 1] or [H, W]"
+                raise TypeError(f"{self.name(i)}: got {type(data).__name__}; accepted: {accepted}")
+            self.decoded[i] = check_image(data, self.name(i))
+            return self.decoded[i].shape
+        first = int(self._first[i])
+        if first < i and first in self.decoded and first not in (self._failures or ()):
+            self.decoded[i] = self.decoded[first]
+            return self.decoded[i].shape
+        try:
+            file = bytes(data)
+            return self._open_jpeg(i, file) if is_jpeg(file) else self._open_other(i, file)
+        except DecodeError as error:
+            self._note(i, error)
+            return None
+
+    def _open_other(self, i: int, data: bytes) -> tuple[int, int, int]:
+        """A file of another kind: decoded, but for large ones, of which a batch in memory would be too much."""
+        name = self.name(i)
+        with PillowFile(data, name, *self._limits) as file:
+            if file.is_large:
+                height, width = file.size()
+            else:
+                self.decoded[i] = file.decode()
+                height, width, _ = self.decoded[i].shape
+        check_side(name, height, width)
+        return height, width, 3
+
+    def _open_jpeg(self, i: int, data: bytes) -> tuple[int, int, int]:
+        name = self.name(i)
+        header = checked_header(data, name, *self._limits)
+        check_side(name, *header.oriented_size)
+        self._odd_headers[i] = header
+        return (*header.oriented_size, 3)
+
+    def _note(self, i: int, error: DecodeError) -> None:
+        if self._failures is None:
+            raise error
+        self._failures[i] = error
+        for same in np.flatnonzero(self._first == self._first[i]).tolist():
+            self._failures.setdefault(same, DecodeError(self.name(same), error.reason))
+
+    def whole(self, i: int) -> Image:
+        """The whole image, uint8 [H, W, 3]."""
+        image = self.decoded.get(i)
+        if image is None:
+            try:
+                image = read_image(bytes(self.files[i]), self.name(i), *self._limits)
+                if image.shape != tuple(self.shapes[i]):  # what comes next trusts it
+                    raise DecodeError(self.name(i), "damaged: its headers disagree about its size")
+            except DecodeError as error:
+                self._note(i, error)
+                image = self.decoded[i] = np.zeros(tuple(self.shapes[i]), np.uint8)
+        return image
+
+    def is_upright_jpeg(self, i: int) -> bool:
+        """A JPEG for a GPU: ordinary, complete, stored as it is shown, and not decoded yet."""
+        header = self.header(i)
+        if header is None or i in self.decoded or not header.is_ordinary or header.orientation != 1:
+            return False
+        # A GPU would fill what is missing with gray and say nothing.
+        return is_complete(bytes(self.files[i]))
+
+    def box_needed(self, fused: Program, row: int, margin: int) -> Box | None:
+        """The part of its picture that the row reads, and ``margin`` pixels more on each side; None for all of it."""
+        support = crop_support(fused, row)
+        if support is None:
+            return None
+        height, width = self.shapes[fused.source[row], :2].tolist()
+        box = crop_reach(fused.args[row, 0], support, height, width, margin)
+        return None if box == (0, 0, height, width) else box
+
+    def loader(self, fused: Program) -> Callable[[int, int], Image]:
+        """(row, place) -> the image that the row reads; rewrites the row's first resize to the part that was decoded.
+
+        The image may be overwritten by the thread's next load into the same place.
+        """
+        is_decoded = np.zeros(len(self.files), bool)
+        is_decoded[list(self.decoded)] = True
+        forked, shared = is_shared(fused), self._shared_by(fused)
+        plans = plan_rows(fused, self._heads, is_decoded, shared, self.scales, self.index is not None)
+        files = cast("Sequence[bytes]", self.files)
+
+        def alone(row: int, place: int) -> Image:
+            begin, plan = time.perf_counter(), plans[row]
+            image = None if plan is None else decode_planned(plan, files[plan.source], fused, row, place, self.index)
+            if image is None:
+                image = self._load(fused, row, place, bool(forked[row]))
+            self.decode_seconds.append(time.perf_counter() - begin)
+            return image
+
+        return alone if shared is None else one_decode_for_all(self, fused, plans, shared.tolist(), alone)
+
+    def first_of(self, fused: Program) -> npt.NDArray[np.intp]:
+        """For each row its file, by the number of the first that holds the same bytes."""
+        return self._first[fused.source]
+
+    def _shared_by(self, fused: Program) -> npt.NDArray[np.intp] | None:
+        """``first_of``; None where no two rows read one file, and for blends, whose rows share parts instead."""
+        shared = self.first_of(fused)
+        return None if fused.blend is not None or len(np.unique(shared)) == len(shared) else shared
+
+    def together(self, fused: Program) -> int:
+        """How many rows in a row read one file, if that is the same for all files; else 1."""
+        shared = self._shared_by(fused)
+        return 1 if shared is None else length_of_runs(shared)
+
+    def _load(self, fused: Program, row: int, place: int, is_forked: bool) -> Image:
+        source = int(fused.source[row])
+        header, support = self.header(source), crop_support(fused, row)
+        # Views read other parts of one picture each.
+        if header is None or support is None or fused.grouping is not None:
+            image = self.whole(source)
+            if is_forked:
+                self.decoded[source] = image  # other rows read it as well
+            return image
+        try:
+            if is_forked:
+                return self._decode_once(fused, row, source, header, support)
+            buffer = buffer_for(place, 3 * (header.height + 2 * header.mcu_height) * header.width)
+            return self._decode_for(fused, row, source, header, support, buffer)
+        except DecodeError as error:
+            self._note(source, error)
+            # Nothing of the row was rewritten, so it reads a picture of the size in the header.
+            return np.zeros(tuple(self.shapes[source]), np.uint8)
+
+    def _decode_once(self, fused: Program, row: int, source: int, header: JpegHeader, support: float) -> Image:
+        """A blend's rows begin with the same crop of one image, which is decoded for the first of them and kept."""
+        crop = (source, *fused.args[row, 0].tolist())
+        if crop not in self._parts:
+            image = self._decode_for(fused, row, source, header, support, None)
+            self._parts[crop] = image, fused.args[row, 0].copy()
+        image, fused.args[row, 0] = self._parts[crop]
+        fused.in_shape[row, :2] = image.shape[:2]
+        return image
+
+    def _decode_for(
+        self, fused: Program, row: int, source: int, header: JpegHeader, support: float, buffer: Image | None
+    ) -> Image:
+        data, name, args = bytes(self.files[source]), self.name(source), fused.args[row, 0]
+        height, width, out_height, out_width = (float(v) for v in args[2:6])
+        in_height, in_width = header.oriented_size
+        for divisor in self.scales:
+            if height / divisor >= out_height and width / divisor >= out_width:
+                sides = -(-in_height // divisor), -(-in_width // divisor)
+                scaled = args / np.array([divisor] * 4 + [1] * (len(args) - 4))
+                part = self._cut(data, header, crop_reach(scaled, support, *sides), divisor)
+                image, top, left = part or (decode_jpeg_scaled(data, *sides, name, *self._limits, header), 0, 0)
+                args[:] = scaled
+                shift_crop(fused, row, top, left, *image.shape[:2])
+                return image
+        box = first_y, first_x, end_y, end_x = crop_reach(args, support, in_height, in_width)
+        image, part_top, part_left = self._cut(data, header, box) or decode_jpeg_box(
+            data, first_y, first_x, end_y - first_y, end_x - first_x, name, *self._limits, header, buffer
+        )
+        shift_crop(fused, row, part_top, part_left, image.shape[0], image.shape[1])
+        return image
+
+    def _cut(self, data: bytes, header: JpegHeader, box: Box, divisor: int = 1) -> tuple[Image, int, int] | None:
+        """What the index makes of it; None for nothing."""
+        if self.index is None or not (header.is_sequential and header.is_ordinary):
+            return None
+        return self.index.decode_box(data, header, box, divisor)

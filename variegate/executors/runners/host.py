@@ -1,0 +1,152 @@
+"""Batches in the host's memory, run by the plain executor or the compiled one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from variegate.executors import reference
+from variegate.executors.images import shapes_of
+from variegate.executors.runners.encoded_batch import EncodedBatch
+from variegate.executors.runners.grouping import make_room
+from variegate.executors.runners.images import NAMES, check_images
+from variegate.executors.runners.ragged_batch import RaggedBatch
+from variegate.executors.runners.widening import as_read, widened
+from variegate.program.lowering import lower
+from variegate.program.one_image import OneImage
+from variegate.program.program import Output, Program
+from variegate.threads import by_openmp
+
+Image = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class HostBatch:
+    """Contiguous uint8 arrays [H, W, C], or one [N, H, W, C]."""
+
+    images: list[Image] | Image
+    shapes: npt.NDArray[np.int32]
+
+    def widened(self, shapes: npt.NDArray[np.int32]) -> HostBatch:
+        """Gray images as three equal channels, where ``shapes`` say so."""
+        each = zip(self.images, shapes.tolist(), strict=True)
+        return HostBatch([np.ascontiguousarray(np.broadcast_to(image, shape)) for image, shape in each], shapes)
+
+
+def take_host_batch(images: Any, names: str = NAMES) -> HostBatch:
+    """``names``: as of ``check_images``. Raises TypeError or ValueError naming the image and what is accepted."""
+    if isinstance(images, HostBatch):
+        return images
+    if isinstance(images, RaggedBatch):
+        images = [images[i] for i in range(len(images))]
+    arrays = check_images(images, names)
+    return HostBatch(arrays, shapes_of(arrays))
+
+
+class _HostRunner:
+    """Takes images into the host's memory."""
+
+    mask_executor = None
+    take = staticmethod(take_host_batch)
+
+    def shapes(self, images: Any) -> npt.NDArray[np.int32]:
+        return take_host_batch(images).shapes
+
+
+class ReferenceRunner(_HostRunner):
+    """It runs sampled programs; lowering serves explanations only."""
+
+    lower = staticmethod(lower)
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        self._dtype = dtype
+
+    def run(self, program: Program, batch: HostBatch) -> Any:
+        results = reference.run(program, list(widened(batch, program).images))
+        if program.grouping is not None:
+            room, places = make_room(program, program.grouping, lambda shape: np.empty(shape, _kind(results)))
+            for place, result in zip(places, results, strict=True):
+                place[...] = result
+            return _each(room, self._dtype)
+        same = len({result.shape for result in results}) == 1
+        return _to_tensors(np.stack(results) if same else None, results, self._dtype)
+
+    def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:
+        with batch.decoding():
+            images = [batch.whole(i) for i in range(len(batch.files))]
+        return self.run(program, HostBatch(images, batch.shapes))
+
+
+class CpuRunner(_HostRunner):
+    """It runs fused programs by compiled kernels."""
+
+    def __init__(self, dtype: torch.dtype, num_threads: int | None, geometry: str) -> None:
+        self.lower = partial(lower, geometry=geometry)
+        self._dtype = dtype
+        self._num_threads = num_threads
+        self._is_composed = geometry == "composed"
+        # Imported on demand: Numba takes a while.
+        from variegate.executors import cpu
+
+        self._executor = cpu
+
+    def run(self, program: Program, batch: HostBatch) -> Any:
+        return self._run(program, widened(batch, program).images, None)
+
+    def run_one(self, image: OneImage, pixels: Image, output: Output) -> torch.Tensor:
+        """What was sampled for one image -> its tensor [C, H, W] or [H, W, C]."""
+        return _to_tensor(self._executor.run_one(image, as_read(image, pixels), output, self._is_composed), self._dtype)
+
+    def run_views(self, views: list[OneImage], pixels: Image, output: Output) -> Any:
+        """What was sampled for views of one image -> a tensor [views, C, H, W]; a list of them where sizes differ."""
+        made = [self._executor.run_one(view, as_read(view, pixels), output, self._is_composed) for view in views]
+        if len({view.shape for view in made}) > 1:
+            return [_to_tensor(view, self._dtype) for view in made]
+        whole = self._executor.take_results(output, (len(made), *made[0].shape))
+        for place, view in zip(whole, made, strict=True):
+            place[...] = view
+        return _to_tensor(whole, self._dtype)
+
+    def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:
+        return self._run(program, None, widened(batch, program))
+
+    def _run(self, program: Program, images: list[Image] | Image | None, encoded: EncodedBatch | None) -> Any:
+        fused = self.lower(program)
+        loader, together = (None, 1) if encoded is None else (encoded.loader, encoded.together(fused))
+        if fused.grouping is not None:
+            room, results = make_room(fused, fused.grouping, partial(self._executor.take_results, fused.output))
+            self._executor.run_into(fused, images, results, None, self._num_threads, loader, together)
+            return _each(room, self._dtype)
+        stacked, results = self._executor.allocate(fused)
+        self._executor.run_into(fused, images, results, stacked, self._num_threads, loader, together)
+        return _to_tensors(stacked, results, self._dtype)
+
+
+def _kind(results: list[npt.NDArray[Any]]) -> np.dtype[Any]:
+    return results[0].dtype if results else np.dtype(np.uint8)
+
+
+def _each(room: Any, dtype: torch.dtype) -> Any:
+    """Groups of arrays as groups of tensors."""
+    if isinstance(room, (tuple, list)):
+        return type(room)(_each(part, dtype) for part in room)
+    return _to_tensor(room, dtype)
+
+
+def _to_tensors(stacked: npt.NDArray[Any] | None, results: list[npt.NDArray[Any]], dtype: torch.dtype) -> Any:
+    """Results as tensors; floats in ``dtype``."""
+    if stacked is not None:
+        return _to_tensor(stacked, dtype)
+    return [_to_tensor(result, dtype) for result in results]
+
+
+def _to_tensor(array: npt.NDArray[Any], dtype: torch.dtype) -> torch.Tensor:
+    tensor = torch.from_numpy(array)
+    if array.dtype != np.float32 or dtype == torch.float32:
+        return tensor
+    return by_openmp(lambda: tensor.to(dtype))

@@ -1,0 +1,216 @@
+"""Images that go in, and tensors that leave.
+
+Checks of what users hand over, images and sizes: each error names the image, what it was and what is accepted. Results
+with the channels that are wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import PIL.Image
+import torch
+import torch.utils.dlpack
+
+from variegate.decode import pixels_of_pil
+from variegate.program.program import MAX_SIDE, Output
+
+Image = npt.NDArray[np.uint8]
+# Outputs; of several views of each image a tuple of them, one for each group.
+Tensors = torch.Tensor | list[torch.Tensor] | tuple[Any, ...]
+
+# What errors call the images of a batch, unless they are part of something else.
+NAMES = "images[{}]"
+_ACCEPTED = "uint8 [H, W, 3], [H, W, 1] or [H, W]"
+_ACCEPTED_TENSORS = "uint8 [H, W, C], [C, H, W] or [H, W] with C = 1 or 3"
+
+
+def check_images(images: Any, names: str = NAMES) -> list[Image] | Image:
+    """A batch as contiguous uint8 [H, W, C] arrays: a list, or one [N, H, W, C]. Contiguous ones are not copied.
+
+    ``names``: what errors call an image, with its place in braces.
+    """
+    if isinstance(images, np.ndarray):
+        return _check_batch(images)
+    if not isinstance(images, (list, tuple)):
+        tensor = as_tensor(images)
+        if tensor is not None:
+            _check_is_here("images", tensor)
+            last = check_tensor(tensor)
+            return np.asarray((tensor if last else tensor.permute(0, 2, 3, 1)).contiguous().numpy())
+        one = "; one image goes into a list" if isinstance(images, PIL.Image.Image) else ""
+        raise TypeError(
+            f"images: got {type(images).__name__}; accepted: a list of images or one array [N, H, W, C]{one}"
+        )
+    return [check_image(image, i if names is NAMES else names.format(i)) for i, image in enumerate(images)]
+
+
+def _check_batch(whole: npt.NDArray[Any]) -> Image:
+    if whole.dtype != np.uint8:
+        more = ", or a list of images" if whole.dtype == object else ""
+        raise TypeError(f"images: got dtype {whole.dtype}; accepted: uint8 [N, H, W, C]{more}")
+    if whole.ndim != 4 or whole.shape[3] not in (1, 3) or 0 in whole.shape[1:]:
+        is_first = whole.ndim == 4 and whole.shape[1] in (1, 3)
+        hint = "; the channels of an array come last: transpose(0, 2, 3, 1)" if is_first else ""
+        hint = "; clips are for Augmenter(consistent=True)" if whole.ndim == 5 else hint
+        raise ValueError(
+            f"images: got shape {whole.shape}; accepted: one uint8 array [N, H, W, C] with C = 1 or 3, or a list "
+            f"of images {_ACCEPTED}{hint}"
+        )
+    _check_sides("images", whole.shape, whole.shape[1:3])
+    return np.ascontiguousarray(whole)
+
+
+def check_image(image: Any, place: int | str) -> Image:
+    """An image as a contiguous uint8 [H, W, C] array, not copied if it is one.
+
+    ``place``: its number, or its name.
+    """
+    where = place if isinstance(place, str) else NAMES.format(place)
+    if isinstance(image, np.ndarray):
+        return _check_array(image, where)
+    if isinstance(image, PIL.Image.Image):
+        return pixels_of_pil(image, where)
+    tensor = as_tensor(image)
+    if tensor is None:
+        raise TypeError(
+            f"{where}: got {type(image).__name__}; accepted: {_ACCEPTED}, as array or CPU tensor, or a PIL image"
+        )
+    _check_is_here(where, tensor)
+    return np.asarray(_hwc(tensor, where).contiguous().numpy())
+
+
+def _check_array(array: npt.NDArray[Any], where: str) -> Image:
+    if array.dtype != np.uint8:
+        raise TypeError(f"{where}: got dtype {array.dtype}; accepted: {_ACCEPTED}")
+    if array.ndim == 2:
+        array = array[:, :, None]
+    if array.ndim != 3 or array.shape[2] not in (1, 3) or 0 in array.shape:
+        is_first = array.ndim == 3 and array.shape[0] in (1, 3)
+        hint = "; the channels of an array come last: transpose(1, 2, 0)" if is_first else ""
+        raise ValueError(f"{where}: got shape {array.shape}; accepted: {_ACCEPTED}, no side empty{hint}")
+    _check_sides(where, array.shape, array.shape[:2])
+    return np.ascontiguousarray(array)
+
+
+def _check_sides(where: str, shape: tuple[int, ...], sides: tuple[int, ...]) -> None:
+    if max(sides) > MAX_SIDE:
+        raise ValueError(f"{where}: got shape {shape}; accepted: sides of at most {MAX_SIDE:,} pixels")
+
+
+def _check_is_here(where: str, tensor: torch.Tensor) -> None:
+    if tensor.device.type != "cpu":
+        raise ValueError(f"{where}: got a tensor on {tensor.device}; accepted on this device: CPU tensors")
+
+
+def as_tensor(value: Any) -> torch.Tensor | None:
+    """A torch tensor, or another library's (CuPy, JAX, ...) by DLPack, without a copy; None for anything else."""
+    if isinstance(value, torch.Tensor):
+        return value
+    if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray):
+        return torch.utils.dlpack.from_dlpack(value)  # type: ignore[attr-defined, unused-ignore]
+    return None
+
+
+def check_tensor(tensor: torch.Tensor) -> bool:
+    """A batch [N, H, W, C] or [N, C, H, W] -> whether channels come last; they do where both could be."""
+    _check_kind("images", tensor, "uint8 [N, H, W, C] or [N, C, H, W]")
+    shape = tuple(tensor.shape)
+    is_last = len(shape) == 4 and shape[3] in (1, 3)
+    if len(shape) != 4 or not (is_last or shape[1] in (1, 3)) or 0 in shape[1:]:
+        raise ValueError(
+            f"images: got shape {shape}; accepted: uint8 [N, H, W, C] or [N, C, H, W] with C = 1 or 3, or a list of "
+            f"images {_ACCEPTED}"
+        )
+    _check_sides("images", shape, shape[1:3] if is_last else shape[2:])
+    return is_last
+
+
+def check_tensors(tensors: Sequence[torch.Tensor], names: str = NAMES) -> list[torch.Tensor]:
+    """Images [H, W, C], [C, H, W] or [H, W] on a device as [H, W, C], wherever their pixels lie."""
+    return [_hwc(tensor, names.format(i)) for i, tensor in enumerate(tensors)]
+
+
+def _hwc(tensor: torch.Tensor, where: str) -> torch.Tensor:
+    """An image as [H, W, C], without a copy; channels come last where they could be first as well."""
+    _check_kind(where, tensor, _ACCEPTED_TENSORS)
+    shape = tuple(tensor.shape)
+    image = tensor[:, :, None] if tensor.ndim == 2 else tensor
+    if image.ndim == 3 and image.shape[2] not in (1, 3) and image.shape[0] in (1, 3):
+        image = image.permute(1, 2, 0)
+    if image.ndim != 3 or image.shape[2] not in (1, 3) or 0 in image.shape:
+        raise ValueError(f"{where}: got shape {shape}; accepted: {_ACCEPTED_TENSORS}, no side empty")
+    _check_sides(where, shape, tuple(image.shape[:2]))
+    return image
+
+
+def _check_kind(where: str, tensor: torch.Tensor, accepted: str) -> None:
+    if tensor.dtype != torch.uint8:
+        raise TypeError(f"{where}: got dtype {str(tensor.dtype).removeprefix('torch.')}; accepted: {accepted}")
+    if tensor.layout != torch.strided:
+        raise TypeError(f"{where}: got a tensor of layout {tensor.layout}; accepted: a dense one, {accepted}")
+
+
+def looks_like_sizes(value: Any) -> bool:
+    """Whether ``value`` lists (height, width[, channels]) instead of images."""
+    if isinstance(value, np.ndarray):
+        return value.ndim == 2 and value.dtype.kind in "iu" and value.shape[1] in (2, 3) and value.dtype != np.uint8
+    if not isinstance(value, (list, tuple)) or not value:
+        return False
+    return all(isinstance(v, (list, tuple)) and all(isinstance(n, (int, np.integer)) for n in v) for v in value)
+
+
+def check_sizes(sizes: Any) -> npt.NDArray[np.int32]:
+    """int32[N, 3]: height, width, channels (3 where not given)."""
+    shapes = []
+    for i, size in enumerate(sizes):
+        shape = (*(int(n) for n in size), 3)[:3]
+        if len(size) not in (2, 3) or min(shape) < 1 or shape[2] not in (1, 3):
+            accepted = "(height, width) or (height, width, channels), channels 1 or 3"
+            raise ValueError(f"sizes[{i}]: got {tuple(size)}; accepted: {accepted}")
+        _check_sides(f"sizes[{i}]", shape, shape[:2])
+        shapes.append(shape)
+    return np.array(shapes, np.int32).reshape(-1, 3)
+
+
+def wants_one_channel(output: Output) -> bool:
+    """Whether the transform says that one channel leaves (``T.Grayscale()``)."""
+    return getattr(output, "channels", None) == 1
+
+
+def first_channel(image: torch.Tensor, layout: str) -> torch.Tensor:
+    """A view of the first channel of [..., C, H, W] or, with "NHWC", of [..., H, W, C]."""
+    return image[..., :1, :, :] if layout == "NCHW" else image[..., :1]
+
+
+def with_wanted_channels(results: Any, output: Output, is_batch: bool = True) -> Tensors:
+    """An executor's results, of as many channels as are wanted, after the steps that are done to finished tensors; one
+    tensor, where that makes the shapes agree."""
+    if isinstance(results, tuple):
+        return tuple(with_wanted_channels(group, output, is_batch) for group in results)
+    if wants_one_channel(output):
+        if isinstance(results, torch.Tensor):
+            results = first_channel(results, output.layout).contiguous()
+        else:
+            results = _stacked([_one_channel(image, output) for image in results])
+    for step in output.steps:
+        if not is_batch or (isinstance(results, torch.Tensor) and step.takes_batches):
+            results = step(results, output.layout)
+        else:
+            results = _stacked([step(image, output.layout) for image in results])
+    return results
+
+
+def _one_channel(image: Any, output: Output) -> Any:
+    """Of an image, or of the images of a group or a clip."""
+    if isinstance(image, torch.Tensor):
+        return first_channel(image, output.layout).contiguous()
+    return _stacked([_one_channel(part, output) for part in image])
+
+
+def _stacked(images: list[Any]) -> Any:
+    alike = all(isinstance(image, torch.Tensor) for image in images) and len({image.shape for image in images}) == 1
+    return torch.stack(images) if alike else images

@@ -1,0 +1,96 @@
+"""What an ``Augmenter`` does with a batch on each kind of device: take images in, run programs, give tensors out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from variegate.decode.gpu import check_decode
+from variegate.executors.runners.devices import resolve
+from variegate.executors.runners.encoded_batch import EncodedBatch
+from variegate.executors.runners.images import NAMES, Tensors
+from variegate.program.program import Program
+
+if TYPE_CHECKING:
+    from variegate.executors.cuda.executor import CudaExecutor
+
+Dtype = Literal["float32", "float16", "bfloat16"]
+Layout = Literal["NCHW", "NHWC"]
+Geometry = Literal["composed", "exact"]
+Decode = Literal["auto", "cpu", "gpu"]
+
+
+class Runner(Protocol):
+    """One device."""
+
+    @property
+    def lower(self) -> Callable[[Program], Program]:
+        """Sampled programs to the fused ones of this device."""
+        ...
+
+    @property
+    def mask_executor(self) -> CudaExecutor | None:
+        """Of the device where masks are made beside images; None for the host."""
+        ...
+
+    def take(self, images: Any, names: str = NAMES) -> Any:
+        """Check a batch as a user gives it, and bring it where it is needed: what ``run`` takes, with its ``shapes``.
+        A batch that was taken stays as it is. ``names``: what errors call an image, with its place in braces.
+
+        Raises TypeError or ValueError naming the image and what is accepted.
+        """
+        ...
+
+    def shapes(self, images: Any) -> npt.NDArray[np.int32]:
+        """Height, width and channels of every image, int32[N, 3], without bringing anything anywhere."""
+        ...
+
+    def run(self, program: Program, batch: Any) -> Tensors:
+        """A sampled program on the images that ``take`` gave -> one tensor, or one per output where shapes differ."""
+        ...
+
+    def decode_and_run(self, program: Program, batch: EncodedBatch) -> Tensors:
+        """A program sampled for encoded images. Raises DecodeError naming the image."""
+        ...
+
+
+def make_runner(
+    device: object, dtype: torch.dtype, num_threads: int | None, geometry: str, decode: str
+) -> tuple[str, Runner]:
+    """-> (the device's full name, its runner). Raises ValueError for a device or decoder that is not there."""
+    name = resolve(device)
+    check_decode(decode, name)
+    # Imported on demand: only CUDA devices need Triton.
+    if name == "reference":
+        from variegate.executors.runners.host import ReferenceRunner
+
+        return name, ReferenceRunner(dtype)
+    if name == "cpu":
+        from variegate.executors.runners.host import CpuRunner
+
+        return name, CpuRunner(dtype, num_threads, geometry)
+    from variegate.executors.runners.cuda import CudaRunner
+
+    return name, CudaRunner(name, num_threads, geometry, decode)
+
+
+class ForkedRunner:
+    """Takes the place of a GPU's runner in a forked child, whose context stayed with the parent: plans programs, and
+    refuses to run any."""
+
+    mask_executor = None
+
+    def __init__(self, device: str, lower: Callable[[Program], Program]) -> None:
+        self._device, self.lower = device, lower
+
+    def _refuse(self, *args: Any) -> NoReturn:
+        raise RuntimeError(
+            f"device: {self._device!r} belongs to the process that was forked, and a GPU cannot be used across a fork; "
+            "start processes by 'spawn' or 'forkserver', or use device='cpu' in them"
+        )
+
+    take = shapes = run = decode_and_run = _refuse

@@ -1,0 +1,195 @@
+"""The objects of all images of a data set in a few arrays, and what of them is wrong."""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.formats.annotated.shapes import NO_OUTLINE, Shapes, ShapesBuilder
+from variegate.formats.annotated.values import FINITE, MOST
+from variegate.formats.base import SourceError
+
+MASKS = (None, "instances", "classes", "each")
+Where = Callable[[int], str]
+
+
+@dataclass
+class Complaints:
+    """What is wrong with single objects: the first one is raised, or all are left out and counted."""
+
+    on_error: str
+    bad: int = 0
+    first: str = ""
+    clipped: int = 0
+    flat: int = 0
+    ignored: int = 0
+
+    def add(self, where: str, what: str) -> None:
+        """Raises SourceError unless what is wrong is left out."""
+        if self.on_error != "skip":
+            raise SourceError(f'{where}: {what}; on_error="skip" leaves such objects out')
+        self.first = self.first or f"{where}: {what}"
+        self.bad += 1
+
+    def notes(self, ignored: str) -> list[str]:
+        """``ignored``: what the data set calls objects that do not count."""
+        lines = [f"{self.bad:,} wrong objects are left out (the first: {self.first})"] if self.bad else []
+        if self.flat:
+            lines.append(f"{self.flat:,} objects without area are left out")
+        if self.ignored:
+            lines.append(f'{self.ignored:,} {ignored} objects are left out; "ignored": True keeps them')
+        if self.clipped:
+            lines.append(f"{self.clipped:,} boxes reach beyond their images, and are clipped")
+        return lines
+
+
+@dataclass(frozen=True, eq=False)
+class Objects:
+    """Of image i: ``starts[i]:starts[i + 1]``. ``boxes``: float32 [M, 4], edges x1, y1, x2, y2. ``sizes``: int32
+    [I, 2], the images' heights and widths by the annotations; 0 where they do not say. ``keypoints``: float32 [M, K, 3]
+    with visibility. ``is_normalised``: places are parts of the image's width and height. ``ignored``: bool [M], COCO's
+    ``iscrowd`` and VOC's ``difficult``, where such objects are kept."""
+
+    starts: npt.NDArray[np.int64]
+    boxes: npt.NDArray[np.float32]
+    labels: npt.NDArray[np.int64]
+    sizes: npt.NDArray[np.int32]
+    keypoints: npt.NDArray[np.float32] | None
+    shapes: Shapes | None
+    is_normalised: bool = False
+    ignored: npt.NDArray[np.bool_] | None = None
+
+    def targets(self, image: int, size: tuple[int, int] | None, mask: str | None) -> dict[str, Any]:
+        """Arrays of the image's own, in pixels. ``size``: its height and width, None where nothing depends on it;
+        ``mask``: one of ``MASKS``. Raises ValueError for shapes that do not fit the image."""
+        some = slice(int(self.starts[image]), int(self.starts[image + 1]))
+        boxes, labels = self.boxes[some].copy(), self.labels[some].copy()
+        scale = (float(size[1]), float(size[0])) if self.is_normalised and size is not None else (1.0, 1.0)
+        boxes *= np.array(scale * 2, np.float32)
+        found: dict[str, Any] = {"boxes": boxes, "labels": labels}
+        if self.keypoints is not None:
+            found["keypoints"] = self.keypoints[some] * np.array([*scale, 1.0], np.float32)
+        if mask is not None and size is not None:
+            found |= self._masks(some, labels, size, scale, mask)
+        return found
+
+    def about(self, image: int) -> dict[str, npt.NDArray[Any]]:
+        """What else is known of the image's objects: ``ignored``, bool [M], and ``outline``, int64 [M], one of
+        ``shapes.OUTLINES``."""
+        some = range(int(self.starts[image]), int(self.starts[image + 1]))
+        ignored = np.zeros(len(some), np.bool_) if self.ignored is None else self.ignored[some.start : some.stop]
+        kinds = [NO_OUTLINE if self.shapes is None else self.shapes.kind(k) for k in some]
+        return {"ignored": ignored, "outline": np.array(kinds, np.int64)}
+
+    def of_images(self, kept: npt.NDArray[np.bool_]) -> Objects:
+        """Those of the images where ``kept``, bool [I], is True."""
+        counts = np.diff(self.starts)
+        order = np.flatnonzero(np.repeat(kept, counts))
+        return replace(
+            self,
+            starts=np.append(0, np.cumsum(counts[kept])),
+            boxes=self.boxes[order],
+            labels=self.labels[order],
+            sizes=self.sizes[kept],
+            keypoints=None if self.keypoints is None else self.keypoints[order],
+            shapes=None if self.shapes is None else self.shapes.take(order),
+            ignored=None if self.ignored is None else self.ignored[order],
+        )
+
+    def _masks(
+        self, some: slice, labels: npt.NDArray[np.int64], size: tuple[int, int], scale: tuple[float, float], mask: str
+    ) -> dict[str, Any]:
+        masks = np.zeros((some.stop - some.start, *size), np.bool_)
+        areas: list[tuple[slice, slice]] = []
+        if self.shapes is not None:
+            from variegate.formats.annotated.filling import masks_of  # here: Numba takes a while
+
+            masks, areas = masks_of(self.shapes, range(some.start, some.stop), size, scale)
+        if mask == "each":
+            return {"masks": masks.view(np.uint8)}
+        values = labels + 1 if mask == "classes" else np.arange(1, len(masks) + 1)
+        most = int(values.max()) if len(values) else 0
+        whole = np.zeros(size, np.uint8 if most <= 255 else np.int32)
+        # Small objects lie on top of large ones, which would hide them otherwise.
+        covered = np.array([-np.count_nonzero(masks[k][area]) for k, area in enumerate(areas)], np.int64)
+        for k in np.argsort(covered, kind="stable").tolist():
+            whole[areas[k]][masks[k][areas[k]]] = values[k]
+        return {"mask": whole}
+
+    def digest(self) -> bytes:
+        """Of everything."""
+        digest = hashlib.sha256(b"normalised" if self.is_normalised else b"pixels")
+        arrays: list[npt.NDArray[Any] | None] = [self.starts, self.boxes, self.labels, self.sizes, self.keypoints]
+        for one in [one for one in arrays if one is not None]:
+            digest.update(f"{one.dtype.str}{one.shape}".encode() + np.ascontiguousarray(one).tobytes())
+        for part in [] if self.shapes is None else self.shapes.parts():
+            digest.update(part)
+        return digest.digest()
+
+
+@dataclass
+class ObjectsBuilder:
+    """Objects in any order: ``images`` holds the image of each, ``boxes`` four edges, ``keypoints`` ``points`` times x,
+    y and visibility, ``ignored`` 0 or 1 of each, or nothing."""
+
+    points: int = 0
+    images: array[int] = field(default_factory=lambda: array("q"))
+    boxes: array[float] = field(default_factory=lambda: array("d"))
+    labels: array[int] = field(default_factory=lambda: array("q"))
+    keypoints: array[float] = field(default_factory=lambda: array("f"))
+    shapes: ShapesBuilder = field(default_factory=ShapesBuilder)
+    ignored: array[int] = field(default_factory=lambda: array("b"))
+
+    def done(
+        self, sizes: npt.NDArray[np.int32], complaints: Complaints, where: Where, is_normalised: bool = False
+    ) -> Objects:
+        """Sorted by image, boxes checked and clipped. ``where``: names an object by its place among those added."""
+        images = np.frombuffer(self.images, np.int64)
+        boxes = np.frombuffer(self.boxes, np.float64).reshape(-1, 4)
+        own = np.ones((len(images), 2)) if is_normalised else sizes[images].astype(np.float64)
+        checked, keep = check_boxes(boxes, own, complaints, where, 1e-4 if is_normalised else 0.01)
+        kept = np.flatnonzero(keep)
+        order = kept[np.argsort(images[kept], kind="stable")]
+        starts = np.searchsorted(images[order], np.arange(len(sizes) + 1)).astype(np.int64)
+        points = np.frombuffer(self.keypoints, np.float32).reshape(-1, self.points, 3) if self.points else None
+        return Objects(
+            starts,
+            checked[order].astype(np.float32),
+            np.frombuffer(self.labels, np.int64)[order],
+            sizes,
+            None if points is None else points[order],
+            None if self.shapes.is_empty else self.shapes.done().take(order),
+            is_normalised,
+            np.frombuffer(self.ignored, np.bool_)[order] if any(self.ignored) else None,
+        )
+
+
+def check_boxes(
+    boxes: npt.NDArray[np.float64], sizes: npt.NDArray[np.float64], complaints: Complaints, where: Where, slack: float
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """Boxes clipped to images of ``sizes`` (height and width, 0 where not known), and which are to be kept."""
+    limits = np.where(sizes > 0, sizes, np.inf)[:, [1, 0, 1, 0]]
+    with np.errstate(invalid="ignore", over="ignore"):
+        clipped = np.clip(boxes, 0, limits)
+        is_odd = np.asarray(~(np.abs(boxes) <= MOST).all(axis=1))  # NaN is among them
+        is_inverted = np.asarray((boxes[:, 2:] < boxes[:, :2]).any(axis=1))
+        is_flat = (boxes[:, 2:] == boxes[:, :2]).any(1)
+        is_outside = (clipped[:, 2:] <= clipped[:, :2]).any(1)
+        reaches_out = (np.abs(clipped - boxes) > slack).any(1)
+    wrong: npt.NDArray[np.bool_] = is_odd | is_inverted | is_outside & ~is_flat
+    for k in np.flatnonzero(wrong).tolist():
+        shown = ", ".join(f"{value:g}" for value in boxes[k].tolist())
+        what = f"is odd; accepted: {FINITE}" if is_odd[k] else "has its edges in the wrong order, or a negative size"
+        if not (is_odd[k] or is_inverted[k]):
+            what = f"lies outside of its image, {sizes[k, 0]:g} x {sizes[k, 1]:g} (height x width)"
+        complaints.add(where(k), f"the box with the edges ({shown}) {what}")
+    keep = ~(wrong | is_flat)
+    complaints.flat += int((is_flat & ~wrong).sum())
+    complaints.clipped += int((reaches_out & keep).sum())
+    return clipped, keep

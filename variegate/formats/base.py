@@ -1,0 +1,229 @@
+"""What a source of samples is: random access (``Source``) or one sample after another (``StreamSource``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.checks import meant
+from variegate.errors import DecodeError, shortened
+from variegate.io.addresses import printable, without_secrets
+from variegate.io.location import Location
+
+
+class SourceError(ValueError):
+    """A source that cannot be read as one; a line that names it and says what was expected."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(without_secrets(shortened(message)))
+
+    def __str__(self) -> str:
+        return printable(str(self.args[0]))
+
+    def reason(self, place: str) -> str:
+        """The message without ``place``, which it begins with."""
+        return str(self.args[0]).removeprefix(f"{place}: ")
+
+
+class SampleName(NamedTuple):
+    """Where a sample comes from: a file, and the member of it where a file holds many."""
+
+    file: str
+    member: str | None = None
+
+    def __str__(self) -> str:
+        return self.file if self.member is None else f"{self.file}: {self.member}"
+
+
+class _DataAndLabel(NamedTuple):
+    data: bytes | npt.NDArray[np.uint8]
+    label: Any
+
+
+class Item(_DataAndLabel):
+    """A sample as it is stored: a pair ``data, label``, with what belongs to places in the image as an attribute.
+
+    ``data``: the bytes of an image file, or pixels uint8 [H, W, 3] or [H, W, 1]. ``label``: an int (the class; -1 where
+    the source has no labels), a float, or an array of one shape for all samples. ``targets``: None, or ``boxes``
+    float32 [M, 4], ``labels`` int64 [M], ``keypoints`` float32 [M, K, 3], ``mask``, ``masks`` (docs/targets.md).
+    """
+
+    targets: dict[str, Any] | None
+
+    def __new__(cls, data: bytes | npt.NDArray[np.uint8], label: Any, targets: dict[str, Any] | None = None) -> Item:
+        item = super().__new__(cls, data, label)
+        item.targets = targets
+        return item
+
+    def __getnewargs__(self) -> Any:
+        return self.data, self.label, self.targets
+
+    def _replace(self, **changes: Any) -> Item:
+        return Item(**({"data": self.data, "label": self.label, "targets": self.targets} | changes))
+
+
+class StoredFile(NamedTuple):
+    """A file of a source that keeps many samples in one, and how many. ``version``: what changes when it is replaced;
+    of a file of this machine, its time in ns."""
+
+    location: Location
+    samples: int
+    size: int
+    version: str
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Samples by index. Any thread may call any method; a copy made by pickling reads the same.
+
+    A source that knows its labels without reading samples may also have ``labels(indices)``: an array of them, int64[N]
+    where they are classes (-1 for none), or None. Weights by class need it. ``has_targets``: True where every sample
+    has targets; then ``has_image_labels``, False where images have no labels of their own beside them, and
+    ``has_edges``, True where boxes are edges, and key points count from the corner, in pixels, whatever ``vg.Targets``
+    says.
+    """
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of the classes, by label; empty where they are not known."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Short hex, the same as long as the samples are: it covers names, sizes and labels as far as they are known
+        without reading the images."""
+        ...
+
+    @property
+    def is_remote(self) -> bool:
+        """Samples come from an address, through fsspec: reading is taken to wait for a network."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def read(self, index: int) -> Item:
+        """Sample ``index``. Raises DecodeError with its name and a reason where it cannot be read, IndexError for an
+        index outside 0..len-1 (there is no counting from the end)."""
+        ...
+
+    def name(self, index: int) -> SampleName:
+        """Without reading the image."""
+        ...
+
+    def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+        """What the random numbers of these samples depend on; no two samples share one."""
+        ...
+
+    def notes(self) -> list[str]:
+        """What a user may want to know about what was left out, a line each."""
+        ...
+
+
+class IndexedSource:
+    """What most sources answer alike: files or memory of this machine, samples known by their index, nothing to say."""
+
+    is_remote: bool = False
+
+    def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+        return indices.astype(np.uint64)
+
+    def notes(self) -> list[str]:
+        return []
+
+
+@runtime_checkable
+class FileSource(Protocol):
+    """A Source of which every sample is a file of its own in, or somewhere below, one folder."""
+
+    @property
+    def folder(self) -> Location: ...
+
+    def relative_path(self, index: int) -> str:
+        """Of a sample's file below the folder, with forward slashes, the same on every machine."""
+        ...
+
+
+@runtime_checkable
+class PixelSource(Protocol):
+    """A Source whose samples lie decoded in memory, or in a file that is mapped to it."""
+
+    @property
+    def is_stacked(self) -> bool:
+        """All images are one array, so that ``pixels`` gives many at once."""
+        ...
+
+    def pixels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+        """Many images at once, copied: uint8 [N, H, W, C]. Only where ``is_stacked``."""
+        ...
+
+    def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[Any]: ...
+
+
+class StreamItem(NamedTuple):
+    """A sample of a stream; ``item`` is an error where it could not be read.
+
+    ``is_end``: the shard ends here before its time: what came after in it, if anything did, was not read.
+    """
+
+    id: int
+    name: SampleName
+    item: Item | DecodeError
+    is_end: bool = False
+
+
+@runtime_checkable
+class StreamSource(Protocol):
+    """Samples one after another, in shards. Reading a shard twice gives the same samples."""
+
+    @property
+    def classes(self) -> tuple[str, ...]: ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Short hex of what is known before anything is read: the names of the shards and how labels are read."""
+        ...
+
+    @property
+    def num_shards(self) -> int: ...
+
+    def read_shard(self, shard: int) -> Iterator[StreamItem]:
+        """The samples of a shard, in its order.
+
+        Where a shard is damaged, the last thing it gives is a StreamItem with the error and ``is_end``.
+        """
+        ...
+
+    def notes(self) -> list[str]: ...
+
+
+def describe(source: Any, place: str, what: str = "") -> str:
+    """A line for ``repr``: ``FolderSource(photos: 4 samples, 2 classes)``. ``what``: in place of their number."""
+    parts = [what or _counted(len(source), "sample", "samples")]
+    if source.classes:
+        parts.append(_counted(len(source.classes), "class", "classes"))
+    return printable(f"{type(source).__name__}({without_secrets(place)}: {', '.join(parts)})")
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count:,} {one if count == 1 else many}"
+
+
+def check_index(index: int, length: int) -> None:
+    """Raises IndexError outside 0..length-1: a negative index would otherwise quietly be a sample from the end."""
+    if not 0 <= index < length:
+        accepted = f"0 to {length - 1:,}" if length else "none: there are no samples"
+        raise IndexError(f"index: got {index}; accepted: {accepted}")
+
+
+def check_on_error(on_error: str) -> None:
+    """Raises SourceError for other words than the two that say what becomes of damaged shards."""
+    if on_error not in ("raise", "skip"):
+        raise SourceError(f"on_error: got {on_error!r}; accepted: 'raise', 'skip'{meant(on_error, ('raise', 'skip'))}")
+
+
+def first_names(names: Sequence[str], most: int = 5) -> str:
+    """``a, b and 3 more``, for messages."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")

@@ -1,0 +1,257 @@
+"""Images in class folders (``root/class/xxx.jpg``, as torchvision's ImageFolder has it) or in one flat folder."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.decode import read_bytes
+from variegate.formats.base import IndexedSource, Item, SampleName, SourceError, check_index, describe, first_names
+from variegate.formats.file_kinds import IMAGE_EXTENSIONS, is_image_name
+from variegate.formats.reading import find_below, read_file
+from variegate.io.location import Location, inside
+from variegate.threads import computed_once
+
+FLAT_CLASS = "."
+ListingT = TypeVar("ListingT", bound="FolderListing")
+
+
+@dataclass
+class WalkedFolder:
+    """Paths are relative to the root, with forward slashes; that of the root itself is "".
+
+    ``files``: the names in each folder. ``irregular``: FIFOs, sockets, devices, and links to them. ``unread``: folders
+    that the system does not list, with its reason.
+    """
+
+    files: dict[str, list[str]] = field(default_factory=dict)
+    irregular: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+
+
+def walk(root: str | os.PathLike[str]) -> WalkedFolder:
+    """Names that begin with a dot are passed over. Links are followed, but not to a folder around them."""
+    walked = WalkedFolder()
+    waiting: list[tuple[str, str, tuple[str, ...]]] = [(os.fspath(root), "", ())]
+    while waiting:
+        path, relative, above = waiting.pop()
+        real = os.path.realpath(path)
+        if real in above:
+            continue
+        inside = f"{relative}/" if relative else ""
+        names = walked.files[relative] = []
+        try:
+            with os.scandir(path) as entries:
+                for entry in entries:
+                    if entry.name.startswith("."):
+                        continue
+                    what = _kind(entry)
+                    if what == "folder":
+                        waiting.append((entry.path, inside + entry.name, (*above, real)))
+                    elif what == "file":
+                        names.append(entry.name)
+                    else:
+                        walked.irregular.append(inside + entry.name)
+        except OSError as error:
+            walked.unread.append(f"{relative or '.'} ({error.strerror or error})")
+    walked.irregular.sort()
+    walked.unread.sort()
+    return walked
+
+
+def walk_remote(location: Location) -> WalkedFolder:
+    """``walk`` for an address. Raises SourceError where it cannot be listed."""
+    walked = WalkedFolder({"": []})
+    for relative, info in find_below(location, withdirs=True).items():
+        *above, name = relative.split("/")
+        if not relative or any(part.startswith(".") for part in above):
+            continue
+        if info["type"] == "directory":
+            if not name.startswith("."):
+                walked.files.setdefault(relative, [])
+        elif info["type"] == "other":  # what file servers say of pipes and devices
+            walked.irregular.append(relative)
+        else:
+            walked.files.setdefault("/".join(above), []).append(name)
+    return walked
+
+
+def _kind(entry: os.DirEntry[str]) -> str:
+    """By what the folder itself says, so that a million files are not asked for one by one; links are followed."""
+    try:
+        if entry.is_dir():
+            return "folder"
+        # A link that leads nowhere, or in a circle, is a picture that is missing: reading it says so.
+        if entry.is_file() or (entry.is_symlink() and not os.path.exists(entry.path)):
+            return "file"
+    except OSError:
+        return "file"
+    return "other"
+
+
+@dataclass(frozen=True)
+class ImageFile:
+    path: str  # relative to the root, with forward slashes, the same on every machine
+    label: int
+
+
+@dataclass(frozen=True, repr=False)
+class FolderListing(IndexedSource):
+    """What is in a folder. A sample's id is its index in ``samples``: sorted by class, folder and name as ImageFolder
+    does."""
+
+    folder: Location
+    classes: tuple[str, ...]
+    samples: tuple[ImageFile, ...]
+    empty_classes: tuple[str, ...] = ()  # folders without a single image; they keep their class index
+    ignored: tuple[str, ...] = ()  # files that are no images by their extension
+    irregular: tuple[str, ...] = ()  # FIFOs, sockets, devices, and links to them
+    unread: tuple[str, ...] = ()  # folders that cannot be listed
+    beside: tuple[str, ...] = ()  # images beside the class folders, which are of no class
+
+    @classmethod
+    def of(cls: type[ListingT], folder: Location, walked: WalkedFolder) -> ListingT:
+        """Classes and samples of a tree that was walked. Raises SourceError where no file in it is an image."""
+        listed: dict[str, tuple[list[str], list[str]]] = {}
+        # Sorted by class, then by folder, then by name within it: the order, and so the ids, are ImageFolder's.
+        for below in sorted(walked.files, key=lambda below: (below.partition("/")[0], below)):
+            if below:
+                images, others = listed.setdefault(below.partition("/")[0], ([], []))
+                for names, more in zip((images, others), _split(f"{below}/", walked.files[below]), strict=True):
+                    names += more
+        here, ignored_here = _split("", walked.files.get("", []))
+        if any(images for images, _ in listed.values()):
+            class_names = list(listed)
+            samples = [ImageFile(path, label) for label, (images, _) in enumerate(listed.values()) for path in images]
+            empty = [name for name, (images, _) in listed.items() if not images]
+            ignored = [*ignored_here, *(path for _, others in listed.values() for path in others)]
+        else:
+            class_names, empty, ignored = [FLAT_CLASS], [], ignored_here
+            samples, here = [ImageFile(path, 0) for path in here], []
+        left_out = (tuple(empty), tuple(ignored), tuple(walked.irregular), tuple(walked.unread), tuple(here))
+        listing = cls(folder, tuple(class_names), tuple(samples), *left_out)
+        if not samples:
+            beside = f"{len(ignored):,} other files" if ignored else "nothing else either"
+            seen = ", ".join([beside, *listing._unusable()])
+            raise SourceError(f"{folder}: no images ({seen}); accepted extensions: {' '.join(IMAGE_EXTENSIONS)}")
+        return listing
+
+    def __repr__(self) -> str:
+        return describe(self, str(self.folder))
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def only_beside(self: ListingT) -> ListingT:
+        """The images beside the class folders as a flat folder, for those who look at all that is there."""
+        samples = tuple(ImageFile(path, 0) for path in self.beside)
+        nothing: dict[str, Any] = dict.fromkeys(("empty_classes", "ignored", "irregular", "unread", "beside"), ())
+        return replace(self, classes=(FLAT_CLASS,), samples=samples, **nothing)
+
+    @computed_once
+    def fingerprint(self) -> str:
+        digest = hashlib.sha256("\0".join(self.classes).encode("utf-8", "surrogateescape"))
+        for sample in self.samples:
+            # Of the listing alone: asking the size of a million files takes minutes on a network disk.
+            digest.update(f"\0{sample.path}\0{sample.label}".encode("utf-8", "surrogateescape"))
+        return digest.hexdigest()[:16]
+
+    def name(self, index: int) -> SampleName:
+        # Names of files are no secrets, whatever letters they hold.
+        return SampleName(inside(str(self.folder), self.samples[index].path))
+
+    def relative_path(self, index: int) -> str:
+        return self.samples[index].path
+
+    def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return np.array([self.samples[index].label for index in indices.tolist()], np.int64)
+
+    def notes(self) -> list[str]:
+        """What a user may want to know about what was not listed, a line each."""
+        empty = [f"class folders without images: {first_names(self.empty_classes)}"] if self.empty_classes else []
+        ignored = [f"{len(self.ignored):,} files that are not taken for images: {first_names(self.ignored)}"]
+        beside = (
+            f"{len(self.beside):,} images lie beside the class folders and are of no class; variegate check looks at "
+            f"them, and no loader reads them: {first_names(self.beside)}; move them into a class folder, or into a "
+            "folder of their own"
+        )
+        left_out = [*([beside] if self.beside else []), *(ignored if self.ignored else [])]
+        return [*empty, *left_out, *self._unusable(" (FIFO, socket, device)")]
+
+    def _unusable(self, such_as: str = "") -> list[str]:
+        kinds = {f"that are no regular files{such_as}": self.irregular, "folders that cannot be listed": self.unread}
+        return [f"{len(names):,} {what}: {first_names(names)}" for what, names in kinds.items() if names]
+
+
+def _split(inside: str, names: list[str]) -> tuple[list[str], list[str]]:
+    """Images, and other files; those that begin with a dot are neither."""
+    visible = [inside + name for name in sorted(names) if not name.startswith(".")]
+    return [path for path in visible if is_image_name(path)], [path for path in visible if not is_image_name(path)]
+
+
+@dataclass(frozen=True, repr=False)
+class FolderSource(FolderListing):
+    """A folder on a disk of this machine, or mounted as one."""
+
+    def read(self, index: int) -> Item:
+        """The bytes of the file and its class. Raises DecodeError naming the file."""
+        check_index(index, len(self))
+        return Item(read_bytes(self._path(index)), self.samples[index].label)
+
+    def name(self, index: int) -> SampleName:
+        return SampleName(self._path(index))
+
+    def file(self, index: int) -> Path:
+        return Path(self._path(index))
+
+    def _path(self, index: int) -> str:
+        # Joining takes twice as long, Path objects twenty times, and this is done for every sample of every epoch.
+        return self._prefix + self.samples[index].path
+
+    @computed_once
+    def _prefix(self) -> str:
+        return os.path.join(self.folder.address(), "")
+
+
+@dataclass(frozen=True, repr=False)
+class RemoteFolderSource(FolderListing):
+    """A folder at an address; each image is read by a request of its own."""
+
+    is_remote = True
+
+    def read(self, index: int) -> Item:
+        check_index(index, len(self))
+        return Item(read_file(self.folder.child(self.samples[index].path)), self.samples[index].label)
+
+
+def open_folder(root: str | os.PathLike[str]) -> FolderSource:
+    """List a folder of images.
+
+    With sub-folders that hold images (at any depth), each first-level folder is a class, in sorted order. Without
+    any, the images of the folder itself form one class named ``"."``. Names that begin with a dot are passed over.
+
+    Raises SourceError when there is no such folder or no image in it.
+    """
+    root = Path(root)
+    if not root.is_dir():
+        what = "is a file, not a folder" if root.exists() else "no such folder"
+        raise SourceError(f"{root}: {what}; expected a folder of images, or of class folders with images")
+    return FolderSource.of(Location.of(str(root)), walk(root))
+
+
+def open_remote_folder(location: Location) -> RemoteFolderSource:
+    """List a folder of images, or of class folders, at an address: the same samples in the same order as
+    ``open_folder`` gives for it on a disk. Raises SourceError as that does."""
+    return RemoteFolderSource.of(location, walk_remote(location))
+
+
+def open_image(path: str | os.PathLike[str]) -> FolderSource:
+    """One image file as a data set of one sample, of the class that images of a flat folder have."""
+    path = Path(path)
+    return FolderSource(Location.of(str(path.parent)), (FLAT_CLASS,), (ImageFile(path.name, 0),))

@@ -1,0 +1,192 @@
+"""Images that lie in memory, or in a memory-mapped file: one array of them, or a list of any sizes."""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.formats.base import IndexedSource, Item, SampleName, SourceError, check_index, describe
+from variegate.formats.labels import (
+    Labels,
+    accepted_classes,
+    check_classes,
+    check_int64,
+    first_outside,
+    hash_labels,
+    label_at,
+)
+from variegate.formats.objects.targets import check_beside
+from variegate.program.program import MAX_SIDE
+from variegate.threads import computed_once
+
+Image = npt.NDArray[np.uint8]
+
+_ACCEPTED = "uint8 [N, H, W, C] or [N, H, W] with C = 1 or 3, or a list of images [H, W, C] or [H, W]"
+# The fingerprint looks at so many images, and so many bytes of each: a mebibyte at most.
+_IMAGES_LOOKED_AT, _BYTES_LOOKED_AT = 64, 16384
+
+
+class ArraySource(IndexedSource):
+    """One uint8 array or CPU tensor [N, H, W, C] or [N, H, W] (C = 1 or 3), or a list of [H, W, C] and [H, W] images.
+
+    ``labels``: one for each image, as list, array or tensor: ints, floats, or [N, ...] for an array a sample; without
+    them every label is -1. Masks and boxes are no labels, as they would not fit the augmented image. ``classes``: names
+    of int labels.
+
+    Nothing is copied: a memory-mapped file stays one, and items are views, not to be written to. Pickled, an array
+    that np.memmap or np.load(mmap_mode=...) opened is opened again by its file's name instead of travelling along.
+
+    Raises TypeError for other kinds and dtypes, SourceError (a ValueError) for shapes, lengths and labels out of range.
+    """
+
+    def __init__(self, images: Any, labels: Any = None, classes: Sequence[str] = ()) -> None:
+        self._images = _check_images(images)
+        self.classes = check_classes(classes)
+        self._labels = None if labels is None else _check_labels(labels, len(self._images), self.classes)
+        if self._labels is not None and self._labels.ndim > 1:
+            check_beside(self._labels[0], "labels[0]", tuple(self._images[0].shape[:2]))
+
+    def __repr__(self) -> str:
+        return describe(self, str(self._images.shape) if isinstance(self._images, np.ndarray) else "a list")
+
+    def __len__(self) -> int:
+        return len(self._images)
+
+    @property
+    def is_stacked(self) -> bool:
+        """All images are one array, so that ``pixels`` gives many at once."""
+        return isinstance(self._images, np.ndarray)
+
+    @computed_once
+    def fingerprint(self) -> str:
+        """Of the shapes, the labels, and the pixels of up to 64 images spread over all, up to 16 KiB spread over each:
+        a change of single pixels elsewhere goes unnoticed."""
+        digest = hashlib.sha256("\0".join(self.classes).encode())
+        digest.update(hash_labels(self._labels))
+        shapes = [self._images.shape] if isinstance(self._images, np.ndarray) else [i.shape for i in self._images]
+        digest.update(repr(shapes).encode())
+        for index in np.unique(np.linspace(0, len(self) - 1, _IMAGES_LOOKED_AT).astype(np.int64)):
+            flat = np.asarray(self._images[index]).reshape(-1)
+            digest.update(flat[:: max(1, -(-flat.size // _BYTES_LOOKED_AT))].tobytes())
+        return digest.hexdigest()[:16]
+
+    def read(self, index: int) -> Item:
+        """A view of the pixels, uint8 [H, W, C]."""
+        check_index(index, len(self))
+        image = np.asarray(self._images[index])
+        return Item(image[:, :, None] if image.ndim == 2 else image, label_at(self._labels, index))
+
+    def pixels(self, indices: npt.NDArray[np.int64]) -> Image:
+        """Many images at once, copied: uint8 [N, H, W, C]. Only where ``is_stacked``."""
+        if not isinstance(self._images, np.ndarray):
+            raise TypeError(
+                "pixels: these images are a list, with sizes that may differ; accepted: one array of images"
+            )
+        for index in (indices.min(), indices.max()) if len(indices) else ():
+            check_index(int(index), len(self))
+        gathered = np.asarray(self._images[indices])
+        return gathered[..., None] if gathered.ndim == 3 else gathered
+
+    def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        """The labels of many images, copied; -1 where there are none."""
+        return np.full(len(indices), -1) if self._labels is None else self._labels[indices]
+
+    def name(self, index: int) -> SampleName:
+        check_index(index, len(self))
+        return SampleName("images", f"item {index}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        mapped = _as_mapping(self._images)
+        return self.__dict__ if mapped is None else {**self.__dict__, "_images": mapped}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if isinstance(state["_images"], dict):
+            self._images = np.memmap(dtype=np.uint8, mode="r", **state["_images"])
+
+
+def _as_mapping(images: Any) -> dict[str, Any] | None:
+    """How to map the file again; None for memory, for views into a mapping (which do not know where they begin) and
+    for copy-on-write, whose changes the file does not have."""
+    base: Any = images.base if isinstance(images, np.memmap) else None
+    if not isinstance(base, mmap.mmap) or not images.flags.c_contiguous:
+        return None
+    if images.mode not in ("r", "r+", "w+") or images.filename is None:
+        return None
+    return {"filename": images.filename, "offset": images.offset, "shape": images.shape}
+
+
+def _check_images(images: Any) -> Image | list[Image]:
+    whole = images if isinstance(images, np.ndarray) else _tensor_as_array("images", images)
+    if whole is not None and whole.dtype != object:
+        return _check_pixels("images", whole, whole.shape[1:], f"{_ACCEPTED}, not empty")
+    if not isinstance(images, (list, tuple, np.ndarray)):
+        raise TypeError(f"images: got {type(images).__name__}; accepted: {_ACCEPTED}")
+    if len(images) == 0:
+        raise SourceError(f"images: got an empty list; accepted: {_ACCEPTED}, not empty")
+    return [_check_image(f"images[{i}]", image) for i, image in enumerate(images)]
+
+
+def _check_image(where: str, image: Any) -> Image:
+    array = image if isinstance(image, np.ndarray) else _tensor_as_array(where, image)
+    accepted = "uint8 [H, W, 3], [H, W, 1] or [H, W]"
+    if array is None:
+        raise TypeError(f"{where}: got {type(image).__name__}; accepted: {accepted}, as array or CPU tensor")
+    return _check_pixels(where, array, array.shape, f"{accepted}, no side empty")
+
+
+def _check_pixels(where: str, array: npt.NDArray[Any], image_shape: tuple[int, ...], accepted: str) -> Image:
+    """``image_shape``: that of the one image, or of each of those in the array."""
+    if array.dtype != np.uint8:
+        raise TypeError(f"{where}: got dtype {array.dtype}; accepted: {_ACCEPTED}")
+    if image_shape[2:] not in ((), (1,), (3,)) or len(image_shape) < 2 or 0 in array.shape:
+        is_channels_first = array.ndim == 4 and array.shape[1] in (1, 3)
+        hint = "; the channels come last: transpose(0, 2, 3, 1), or permute for a tensor" if is_channels_first else ""
+        raise SourceError(f"{where}: got shape {array.shape}; accepted: {accepted}{hint}")
+    # Here, where the image is called by its own number, and not by its place in some batch.
+    if max(image_shape[:2]) > MAX_SIDE:
+        raise SourceError(f"{where}: got shape {array.shape}; accepted: sides of at most {MAX_SIDE:,} pixels")
+    return array
+
+
+def _check_labels(labels: Any, length: int, classes: Sequence[str]) -> Labels:
+    accepted = f"{length:,} labels, one for each image: ints, floats, or arrays of one shape"
+    array = _tensor_as_array("labels", labels)
+    try:
+        array = np.asarray(labels) if array is None else array
+    except ValueError as error:  # NumPy's word for rows of several lengths
+        raise SourceError(f"labels: arrays of different shapes; accepted: {accepted}") from error
+    # Of a list with one number beyond int64 and others within, NumPy makes floats.
+    is_list_of_ints = (
+        isinstance(labels, (list, tuple)) and array.dtype.kind == "f" and type(next(iter(labels), "")) is int
+    )
+    check_int64("labels", np.array(labels, object) if is_list_of_ints else array)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"labels: got dtype {array.dtype}; accepted: {accepted}")
+    if array.ndim == 0 or len(array) != length:
+        got = f"{len(array):,} labels" if array.ndim else "a single number"
+        raise SourceError(f"labels: got {got}; accepted: {accepted}")
+    if array.dtype.kind == "b" and array.ndim == 1:
+        array = array.astype(np.int64)
+    outside = first_outside(array, classes)
+    if outside is not None:
+        raise SourceError(f"labels[{outside}]: got {array[outside]}; accepted: {accepted_classes(classes)}")
+    return array
+
+
+def _tensor_as_array(where: str, value: Any) -> npt.NDArray[Any] | None:
+    """A CPU tensor's memory as an array; None for what is no tensor."""
+    import torch  # takes a second to load, which listing a folder should not
+
+    if not isinstance(value, torch.Tensor):
+        return None
+    if value.device.type != "cpu":
+        raise TypeError(f"{where}: got a tensor on {value.device}; accepted: CPU tensors and arrays")
+    if value.dtype == torch.bfloat16:
+        value = value.float()
+    return value.detach().numpy()

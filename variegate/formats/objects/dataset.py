@@ -1,0 +1,192 @@
+"""Any map-style data set (torch, torchvision, Hugging Face's ``datasets``, a list of pairs) as a source."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Mapping
+from contextlib import nullcontext, suppress
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.errors import DecodeError
+from variegate.formats.annotated.records import image_size
+from variegate.formats.base import IndexedSource, Item, SampleName, check_index, describe
+from variegate.formats.labels import hash_labels
+from variegate.formats.objects.beside import label_beside, targets_beside
+from variegate.formats.objects.sample import check_rest, image_of, label_of, split_sample
+from variegate.formats.objects.told import (
+    as_labels,
+    class_names_of,
+    files_of,
+    innermost,
+    is_independent,
+    is_subset,
+    label_column,
+    targets_told,
+)
+from variegate.threads import at_fork, computed_once
+
+_ACCEPTED = "a map-style data set: __getitem__ for 0..len-1 and __len__"
+
+
+class DatasetSource(IndexedSource):
+    """A data set whose samples are (image, label, ...), {"image": ..., "label": ...}, or an image alone.
+
+    ``sample.image_of`` says what an image may be: PIL, uint8 array or tensor, or the bytes of a file. The data set's
+    own transform, if any, must leave it one of these: ToTensor and Normalize belong to the transform given to
+    Variegate.
+
+    Several threads read, where torch's DataLoader has processes with a copy of the data set each. A data set that
+    seeks in one open file (HDF5, zip, LMDB) would then quietly give one sample's bytes for another's. So by default
+    (``lock=None``) only those are called from several threads at once whose samples plainly are independent: lists,
+    TensorDataset, those that list their files as torchvision's ImageFolder does (``samples`` or ``imgs``), and Subsets
+    of these. Others are called by one thread at a time; what they return is decoded and converted in parallel all the
+    same. ``lock=False`` says that ``__getitem__`` may be called by many threads, which is faster where it decodes;
+    ``lock=True`` always locks.
+
+    ``has_targets``: what else a dict holds, or one that comes with an image, is that image's targets, under its own
+    names; else masks, boxes, key points and further images anywhere in a sample are refused, as they would no longer
+    fit the augmented image.
+
+    Nothing is read at opening. Raises TypeError for what cannot be indexed, and, at reading, for images, labels and
+    targets of a kind that is not accepted; DecodeError where the data set raises or a single image is damaged.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        lock: bool | None = None,
+        has_targets: bool = False,
+        box_format: str = "xyxy",
+        normalized: bool = False,
+    ) -> None:
+        self._length = _check_dataset(dataset)
+        self._dataset, self.has_targets = dataset, has_targets
+        self._written = box_format, normalized
+        self.is_locked = not is_independent(dataset) if lock is None else lock
+        self.after_fork()
+        self.classes = class_names_of(dataset)
+        at_fork(self)
+
+    @computed_once
+    def has_image_labels(self) -> bool:
+        """With targets, the first sample tells."""
+        if self.has_targets:
+            with suppress(Exception), self._turn:
+                return label_beside(self._dataset[0]) is not None
+        return not self.has_targets
+
+    def with_targets(self, box_format: str, normalized: bool) -> DatasetSource:
+        """``box_format``, ``normalized``: how boxes are to be written, which is how dicts have them already."""
+        return DatasetSource(self._dataset, self.is_locked, True, box_format, normalized)
+
+    def after_fork(self) -> None:
+        self._turn = threading.Lock() if self.is_locked else nullcontext()
+
+    def __repr__(self) -> str:
+        return describe(self, type(self._dataset).__name__)
+
+    def __len__(self) -> int:
+        return self._length
+
+    @computed_once
+    def fingerprint(self) -> str:
+        """Of the type, the length, the classes, and whatever the data set tells without reading an image: its files
+        (``samples``, ``imgs``), its labels (``targets``, ``labels``, those of a list or TensorDataset) or its own
+        fingerprint (Hugging Face's)."""
+        digest = hashlib.sha256(f"{type(self._dataset).__qualname__}\0{self._length}\0{self.classes}".encode())
+        inner, chosen = innermost(self._dataset)
+        if chosen is not None:
+            digest.update(chosen.tobytes())
+        root = getattr(inner, "root", None)
+        for path, label in files_of(inner) or ():
+            name = os.path.relpath(path, root) if isinstance(root, (str, os.PathLike)) else path
+            digest.update(f"\0{name}\0{label}".encode("utf-8", "surrogateescape"))
+        digest.update(str(getattr(inner, "_fingerprint", "")).encode())
+        with suppress(TypeError, ValueError, RuntimeError):
+            digest.update(hash_labels(as_labels(targets_told(inner), len(inner))))
+        return digest.hexdigest()[:16]
+
+    def read(self, index: int) -> Item:
+        """Pixels (uint8 [H, W, 1] or [H, W, 3]) or the bytes of a file. Raises DecodeError naming the sample: its
+        reason is the type and the words of what the data set raised."""
+        check_index(index, self._length)
+        name = str(self.name(index))
+        try:
+            with self._turn:
+                sample = self._dataset[int(index)]
+        except MemoryError:
+            raise
+        except DecodeError as error:
+            raise DecodeError(name, error.reason) from error
+        except Exception as error:
+            raise DecodeError(name, f"{type(error).__name__}: {error}") from error
+        image, label = split_sample(sample, name)
+        pixels = image_of(image, name)
+        if not self.has_targets:
+            check_rest(sample, pixels, name)
+            return Item(pixels, label_of(label, name, self.classes))
+        targets = targets_beside(sample, image_size(pixels, name), name, self.classes, *self._written)
+        return Item(pixels, label_of(label_beside(sample), name, self.classes), targets)
+
+    def name(self, index: int) -> SampleName:
+        """The file, where the data set lists its files; else the type of the data set and the index."""
+        check_index(index, self._length)
+        inner = self._dataset
+        while is_subset(inner):
+            index, inner = int(inner.indices[index]), inner.dataset
+        files = files_of(inner)
+        if files is not None:
+            return SampleName(os.fspath(files[index][0]))
+        return SampleName(type(inner).__name__, f"item {index}")
+
+    def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[Any] | None:
+        """As far as the data set tells them without reading an image; else None."""
+        if self.has_targets:
+            return None
+        inner, chosen = innermost(self._dataset, indices)
+        if getattr(inner, "target_transform", None) is not None:
+            return None  # what it lists are not the labels that it yields
+        files = files_of(inner)
+        targets = [label for _, label in files] if files is not None else targets_told(inner)
+        if targets is None:
+            targets = label_column(inner)
+        try:
+            array = as_labels(targets, len(inner))
+        except (TypeError, ValueError, RuntimeError):
+            return None
+        if array is None or array.dtype.kind != "U":
+            return None if array is None else array[chosen]
+        if not set(array.tolist()) <= set(self.classes):
+            return None
+        return np.array([self.classes.index(name) for name in array[chosen].tolist()], np.int64)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_turn"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.after_fork()
+        at_fork(self)
+
+
+def _check_dataset(dataset: Any) -> int:
+    """Its length."""
+    kind = type(dataset).__name__
+    if isinstance(dataset, Mapping):
+        held = ", ".join(map(repr, list(dataset)[:5]))
+        raise TypeError(f"dataset: got {kind} with the keys {held}; accepted: {_ACCEPTED}, such as one value of it")
+    from torch.utils.data import IterableDataset  # takes a second to load, which listing a folder should not
+
+    if isinstance(dataset, IterableDataset):
+        raise TypeError(f"dataset: got {kind}, an IterableDataset; accepted: {_ACCEPTED}")
+    if isinstance(dataset, (str, bytes)) or not hasattr(dataset, "__getitem__"):
+        raise TypeError(f"dataset: got {kind}; accepted: {_ACCEPTED}")
+    try:
+        return len(dataset)
+    except (TypeError, NotImplementedError) as error:
+        raise TypeError(f"dataset: got {kind}, which has no length; accepted: {_ACCEPTED}") from error

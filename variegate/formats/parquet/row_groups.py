@@ -1,0 +1,241 @@
+"""The images of a Parquet row group: decoded in memory, or unpacked into a plain file on first use.
+
+Parquet compresses and encodes whole pages of a column, so a row has no place of its own in the file. An unpacked one
+has it, and is had with a single read instead of decoding the hundreds around it:
+
+    the rows one after another | int64[N] lengths | int64 N | "VGROWS01"
+
+A length of -1-L is a row without bytes; the L bytes in its place are the path that it names instead. Numbers are little
+endian. A file appears under its name only when it is whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from variegate.formats.parquet.file import ParquetFile
+from variegate.formats.parquet.group_cache import SizedValue
+from variegate.io.durable import write_pieces
+
+_MAGIC = b"VGROWS01"
+
+# The bytes of a row; None and a path ("" where there is none either) for a row without.
+Row = tuple[bytes | None, str]
+
+
+@dataclass(frozen=True)
+class UnpackedRows:
+    path: Path
+    lengths: npt.NDArray[np.int64]
+    starts: npt.NDArray[np.int64]
+
+    @property
+    def nbytes(self) -> int:
+        return self.lengths.nbytes + self.starts.nbytes
+
+    def row(self, index: int) -> Row:
+        """Raises OSError where the file is gone or ends early."""
+        length, start = self.lengths.item(index), self.starts.item(index)
+        size = length if length >= 0 else -1 - length
+        # Opened each time: a data set may have more groups than a process may have open files.
+        with open(self.path, "rb", buffering=0) as file:
+            file.seek(start)
+            data = file.read(size)
+        if len(data) != size:
+            raise OSError(f"{self.path}: ends after {start + len(data):,} bytes")
+        return (data, "") if length >= 0 else (None, os.fsdecode(data))
+
+
+def _pieces(rows: Iterable[Row]) -> Iterator[bytes]:
+    lengths: list[int] = []
+    for data, instead in rows:
+        stored = os.fsencode(instead) if data is None else data
+        lengths.append(-1 - len(stored) if data is None else len(stored))
+        yield stored
+    yield np.array([*lengths, len(lengths)], "<i8").tobytes() + _MAGIC
+
+
+def open_rows(path: Path, count: int) -> UnpackedRows | None:
+    """None where the file is missing, or is not a whole one of ``count`` rows."""
+    tail = 8 * count + 8 + len(_MAGIC)
+    try:
+        with open(path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            if size < tail:
+                return None
+            file.seek(size - tail)
+            end = file.read(tail)
+    except OSError:
+        return None
+    numbers = np.frombuffer(end[: -len(_MAGIC)], "<i8").astype(np.int64)
+    if end[-len(_MAGIC) :] != _MAGIC or numbers[-1] != count:
+        return None
+    lengths = numbers[:-1]
+    stored = np.where(lengths >= 0, lengths, -1 - lengths)
+    ends = np.cumsum(stored)
+    if (int(ends[-1]) if count else 0) != size - tail:
+        return None
+    return UnpackedRows(path, lengths, ends - stored)
+
+
+# A row group is decoded piece by piece, so that unpacking one needs less memory than all of it, and so that Arrow's
+# limit of 2 GiB in one column of bytes is a limit of pieces.
+_PIECE_BYTES = 16 << 20
+
+
+@dataclass(frozen=True)
+class ResidentRows:
+    """A decoded row group as it lies in Arrow's memory: pieces of the columns ``bytes`` and ``path``."""
+
+    pieces: list[tuple[Any, Any]]
+    starts: list[int]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(a.get_total_buffer_size() for piece in self.pieces for a in piece if a is not None)
+
+    def row(self, index: int) -> Row:
+        piece = bisect_right(self.starts, index) - 1
+        return _row(*self.pieces[piece], index - self.starts[piece])
+
+
+Rows = ResidentRows | UnpackedRows
+
+
+@dataclass
+class GroupReader:
+    """Makes the row groups of one file readable; ``folder`` is where they are unpacked, None to hold them in memory.
+
+    ``failure``: why unpacking was given up, once it was.
+    """
+
+    file: ParquetFile
+    column: str
+    folder: Path | None = None
+    failure: str | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        schema, metadata = self.file.schema, self.file.metadata
+        kind = schema.field(self.column).type
+        self.fields = (
+            [name for name in ("bytes", "path") if kind.get_field_index(name) >= 0] if pa.types.is_struct(kind) else []
+        )
+        leaves = {f"{self.column}.{name}" for name in self.fields} | {self.column}
+        where = [i for i in range(metadata.num_columns) if metadata.schema.column(i).path in leaves]
+        groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+        self.rows = [group.num_rows for group in groups]
+        # What the encoded pages hold before compression: the images' bytes, less what a dictionary saves.
+        self.expected = [sum(group.column(i).total_uncompressed_size for i in where) for group in groups]
+
+    def load(self, group: int) -> SizedValue[Rows]:
+        """Raises whatever reading the file raises; a disk that cannot be written to only costs memory."""
+        if self.folder is not None and self.failure is None:
+            path = self.folder / f"group-{group:06}"
+            rows = open_rows(path, self.rows[group])
+            if rows is None:
+                rows = self._unpack(group, path)
+            if rows is not None:
+                return SizedValue(rows, rows.nbytes)
+        pieces = list(self._pieces(group))
+        resident = ResidentRows(pieces, list(accumulate((len(data) for data, _ in pieces[:-1]), initial=0)))
+        return SizedValue(resident, resident.nbytes)
+
+    def missing_bytes(self) -> int:
+        """About how much unpacking would still add to the disk."""
+        if self.folder is None:
+            return 0
+        present = {entry.name for entry in os.scandir(self.folder)} if self.folder.is_dir() else set()
+        return sum(size for group, size in enumerate(self.expected) if f"group-{group:06}" not in present)
+
+    def _unpack(self, group: int, path: Path) -> UnpackedRows | None:
+        if not path.parent.exists():
+            # The file was replaced: what was unpacked of the one before will not be read again.
+            for other in path.parent.parent.glob("*"):
+                if other != path.parent:  # another process may have begun it by now
+                    shutil.rmtree(other, ignore_errors=True)
+        reading_failed = False
+
+        def rows() -> Iterator[Row]:
+            nonlocal reading_failed
+            try:
+                for data, paths in self._pieces(group):
+                    for index in range(len(data)):
+                        yield _row(data, paths, index)
+            except Exception:
+                reading_failed = True
+                raise
+
+        try:
+            write_pieces(path, _pieces(rows()), durable=True, several_writers=True)
+        except OSError as error:
+            if reading_failed:
+                raise
+            self.failure = f"{path.parent}: {error.strerror or error}"
+            return None
+        return open_rows(path, self.rows[group])
+
+    def _pieces(self, group: int) -> Iterator[tuple[Any, Any]]:
+        columns = [f"{self.column}.{name}" for name in self.fields] or [self.column]
+        count = max(1, self.rows[group] * _PIECE_BYTES // max(_PIECE_BYTES, self.expected[group]))
+        with self.file.opened() as opened:
+            for batch in opened.iter_batches(batch_size=count, row_groups=[group], columns=columns):
+                column = batch.column(0)
+                # Flattened, the parts of a struct are null where the whole is.
+                names = [field.name for field in column.type] if self.fields else ["bytes"]
+                parts = dict(zip(names, column.flatten() if self.fields else [column], strict=True))
+                yield parts["bytes"], parts.get("path")
+
+
+def _row(data: Any, path: Any, index: int) -> Row:
+    stored = data[index].as_py()
+    return (stored, "") if stored is not None else (None, (path[index].as_py() or "") if path is not None else "")
+
+
+def _unpacked_folder(cache: Path, file: ParquetFile, column: str) -> Path:
+    """Where a file's row groups go: a folder for the file, and in it one for each state that the file was in."""
+    address = file.location.address()
+    place = address if file.location.is_url else os.path.abspath(address)
+    which = hashlib.sha256(f"{place}\0{column}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    shown = re.sub(r"[^\w.-]", "_", file.name)[:64]
+    return cache / f"{shown}-{which}" / f"{file.size}-{file.stamp}"
+
+
+def choose_unpacking(readers: list[GroupReader], memory: int, cache: Path) -> list[str]:
+    """Where the row groups do not fit in memory, give each file its folder in the cache; the notes that say so."""
+    total = sum(sum(reader.expected) for reader in readers)
+    if total <= memory:
+        return []
+    for reader in readers:
+        reader.folder = _unpacked_folder(cache, reader.file, reader.column)
+    missing = sum(reader.missing_bytes() for reader in readers)
+    free = shutil.disk_usage(next(place for place in (cache, *cache.absolute().parents) if place.exists())).free
+    size = f"{_size(total)} of images do not fit in memory={_size(memory)}"
+    if missing > free:
+        for reader in readers:
+            reader.folder = None
+        return [
+            f"{size}, and unpacking them needs {_size(missing)} in {cache}, where {_size(free)} are free: reading in "
+            "random order will be slow"
+        ]
+    return [f"{size}: unpacked into {cache}, each row group when first read"]
+
+
+def _size(count: float) -> str:
+    for unit in ("bytes", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.3g} {unit}"
+        count /= 1024
+    return f"{count:,.1f} GiB"

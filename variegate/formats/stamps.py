@@ -1,0 +1,228 @@
+"""What tells the files of a source as they are now from what they were: a size and a time, or a mark, for each.
+
+One stat a file, and nothing is read. Names are those below the folder that the files share, so that a data set that was
+moved, or copied with its times, is the same.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.formats.base import FileSource, Source, StoredFile
+from variegate.formats.reading import filesystem, find_below
+from variegate.io.location import Location, relative_names
+
+UNKNOWN = -1
+_SECOND = 1_000_000_000
+# What copies keep of a time, where they do not keep all of it: archives whole seconds, file systems the others.
+_UNITS = (100, 1_000, 1_000_000, _SECOND)
+_STATS_AT_ONCE = 16
+_STATS_A_TASK = 1024
+# File systems behind fsspec: what stays the same in a copy, and where there is none, what a change of the file changes.
+_MARKS = ("ETag", "etag", "md5Hash", "content_md5", "checksum", "sha256")
+_TIMES = ("mtime", "LastModified", "last_modified", "Last-Modified", "updated", "modified", "created", "generation")
+
+
+class Stamp(NamedTuple):
+    """``size`` in bytes, -1 where the file could not be asked. ``time``: ns since 1970 of its last change, -1 where
+    that is not known; ``mark``: an ETag or the like, "" where there is none."""
+
+    size: int
+    time: int = UNKNOWN
+    mark: str = ""
+
+    def __str__(self) -> str:
+        return self.words()
+
+    def words(self, is_fine: bool = False) -> str:
+        """``12,345 bytes of 2026-01-02 03:04:05``, in this machine's time; ``is_fine``: to the nanosecond."""
+        if self.size == UNKNOWN:
+            return "not there"
+        size = f"{self.size:,} bytes"
+        if self.time != UNKNOWN:
+            date = f"{_date(self.time)}{f'.{self.time % _SECOND:09}' if is_fine else ''}"
+            return f"{size} of {date}" + (f" with {self.mark}" if is_fine and self.mark else "")
+        return f"{size} ({self.mark})" if self.mark else size
+
+
+@dataclass(frozen=True, eq=False)
+class Stamps:
+    """Of every file of a source, in its order. ``starts``: the first sample in each file. ``places``: where they are
+    now, for messages; None where that is not known.
+
+    ``names`` that are not UTF-8 have their bytes as ``\\udcff``.
+    """
+
+    names: Sequence[str]
+    sizes: npt.NDArray[np.int64]
+    times: npt.NDArray[np.int64]
+    marks: Sequence[str]  # empty: none has one
+    starts: npt.NDArray[np.int64]
+    places: Callable[[int], str] | None = None
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def at(self, file: int) -> Stamp:
+        return Stamp(int(self.sizes[file]), int(self.times[file]), self.marks[file] if self.marks else "")
+
+    def place(self, file: int) -> str:
+        return self.names[file] if self.places is None else self.places(file)
+
+    def ends(self, count: int) -> npt.NDArray[np.int64]:
+        """Behind the last sample in each file, of ``count`` samples in all."""
+        return np.append(self.starts[1:], count)
+
+    def file_of(self, sample: int) -> int:
+        return int(np.searchsorted(self.starts, sample, "right")) - 1
+
+    def for_workers(self) -> Stamps:
+        """What ``at`` needs to tell sizes and times, and no more."""
+        return replace(self, names=(), marks=(), places=None)
+
+    def samples_of(self, files: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
+        """The samples that lie in these files, of ``count`` in all."""
+        ends = self.ends(count)
+        parts = [np.arange(self.starts[file], ends[file]) for file in files.tolist()]
+        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+
+def stamps_of(source: Source) -> Stamps | None:
+    """Ask every file of a source. None for sources that are no files: arrays, data sets of others.
+
+    Raises SourceError where a remote folder cannot be listed.
+    """
+    if isinstance(source, FileSource):
+        paths = [source.relative_path(index) for index in range(len(source))]
+        return _of_folder(source, source.folder, paths)
+    # Not in the protocol: sources of users need not have it.
+    stored: Callable[[], list[StoredFile]] | None = getattr(source, "stored_files", None)
+    return None if stored is None else _of_files(stored())
+
+
+def differences(was: Stamps, now: Stamps) -> npt.NDArray[np.int64]:
+    """The files of ``now`` that are not those of ``was``; both have the same names.
+
+    Times are equal that are so in what a copy may keep of them: the one is the other, cut to whole seconds, or to what
+    a file system keeps.
+    """
+    is_other = was.sizes != now.sizes
+    is_other |= ~_same_times(was.times, now.times)
+    if was.marks and now.marks:
+        is_other |= np.array([a != b and bool(a and b) for a, b in zip(was.marks, now.marks, strict=True)], bool)
+    return np.flatnonzero(is_other)
+
+
+def describe_change(was: Stamp, now: Stamp) -> str:
+    """``was 12,345 bytes of ..., is ...``."""
+    is_fine = was.words() == now.words()
+    return f"was {was.words(is_fine)}, is {now.words(is_fine)}"
+
+
+def stamp_now(path: str) -> Stamp:
+    """Of a file of this machine."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return Stamp(UNKNOWN)
+    return Stamp(found.st_size, found.st_mtime_ns)
+
+
+def is_same(was: Stamp, now: Stamp) -> bool:
+    if was == now:
+        return True
+    if was.size != now.size or (was.mark and now.mark and was.mark != now.mark):
+        return False
+    return bool(_same_times(np.array([was.time], np.int64), np.array([now.time], np.int64))[0])
+
+
+def printable(name: str) -> str:
+    """As files keep it: bytes that are not UTF-8 as ``\\udcff``."""
+    return name if name.isascii() else name.encode("utf-8", "backslashreplace").decode()
+
+
+def _same_times(was: npt.NDArray[np.int64], now: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    is_equal = (was == now) | (was == UNKNOWN) | (now == UNKNOWN)
+    for unit in _UNITS:
+        is_equal |= (was - was % unit == now) | (now - now % unit == was)
+    return is_equal
+
+
+def _date(time: int) -> str:
+    try:
+        return datetime.fromtimestamp(time // _SECOND).strftime("%Y-%m-%d %H:%M:%S")
+    except (OverflowError, OSError, ValueError):  # before the year 1, after 9999
+        return f"{time // _SECOND} s after 1970"
+
+
+def _of_folder(source: Source, folder: Location, paths: list[str]) -> Stamps:
+    marks: Sequence[str] = ()
+    if folder.is_url:
+        filesystem(folder)[0].invalidate_cache()
+        # A listing, not a request for each.
+        found = {path: _of_info(info) for path, info in find_below(folder).items()}
+        stamps = [found.get(path, Stamp(UNKNOWN)) for path in paths]
+        sizes, marks = np.array([stamp.size for stamp in stamps], np.int64), [stamp.mark for stamp in stamps]
+        times = np.full(len(paths), UNKNOWN)
+    else:
+        found = {}
+        sizes, times = _stat_all([os.path.join(folder.address(), path) for path in paths])
+    # Not in the protocol: a file that belongs to that of each sample, and of which its outputs are made as well.
+    ask: Callable[[int], str] | None = getattr(source, "path_beside", None)
+    if ask is not None:
+        marks = _with_beside(marks, folder, [ask(index) for index in range(len(paths))], found)
+    names = [printable(path) for path in paths]
+    return Stamps(names, sizes, times, marks, np.arange(len(names)), lambda file: source.name(file).file)
+
+
+def _with_beside(marks: Sequence[str], folder: Location, paths: list[str], found: dict[str, Stamp]) -> Sequence[str]:
+    """Marks that tell the files beside as well, by size and whole seconds, which copies keep, or by their own marks."""
+    if folder.is_url:
+        stamps = [found.get(path, Stamp(UNKNOWN)) for path in paths]
+        return [f"{mark}, beside it {stamp}" for mark, stamp in zip(marks, stamps, strict=True)]
+    sizes, times = _stat_all([os.path.join(folder.address(), path) for path in paths])
+    both = zip(paths, sizes.tolist(), times.tolist(), strict=True)
+    return [f"{printable(path)} of {size:,} bytes, changed at {time // _SECOND}" for path, size, time in both]
+
+
+def _of_files(files: list[StoredFile]) -> Stamps:
+    locations = [Location.parse(file.location) for file in files]
+    names = [printable(name) for name in relative_names(locations)]
+    has_time = [not place.is_url and file.version.isdigit() for place, file in zip(locations, files, strict=True)]
+    times = [int(file.version) if timed else UNKNOWN for file, timed in zip(files, has_time, strict=True)]
+    marks = ["" if timed else file.version for file, timed in zip(files, has_time, strict=True)]
+    starts = np.cumsum([0, *(file.samples for file in files[:-1])])
+    return Stamps(
+        names,
+        np.array([file.size for file in files], np.int64),
+        np.array(times, np.int64),
+        marks if any(marks) else (),
+        starts.astype(np.int64),
+        lambda file: str(locations[file]),
+    )
+
+
+def _stat_all(paths: Sequence[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Sizes and times. Threads, since a network disk takes its time for each; on a local one they cost nothing."""
+
+    def stat_some(some: Sequence[str]) -> npt.NDArray[np.int64]:
+        return np.array([stamp_now(path)[:2] for path in some], np.int64).reshape(-1, 2)
+
+    with ThreadPoolExecutor(_STATS_AT_ONCE, "variegate-stat") as pool:
+        chunks = [paths[first : first + _STATS_A_TASK] for first in range(0, len(paths), _STATS_A_TASK)]
+        both = np.concatenate([np.zeros((0, 2), np.int64), *pool.map(stat_some, chunks)])
+    return both[:, 0].copy(), both[:, 1].copy()
+
+
+def _of_info(info: dict[str, Any]) -> Stamp:
+    size = info.get("size")
+    mark = next((f"{key} {info[key]}" for key in (*_MARKS, *_TIMES) if info.get(key)), "")
+    return Stamp(UNKNOWN if size is None else int(size), UNKNOWN, mark)

@@ -1,0 +1,215 @@
+"""What is in a shard and where, found by one walk over its headers; labels are read on the way.
+
+Indexes are kept in files: beside the shard, or in a cache folder where that cannot be written to.
+
+A file is a line that names the format and its version, then compressed by zlib: the length of a JSON head, the head,
+and the arrays. zlib's checksum tells a damaged one, the shard's size and version in the head one that has become old;
+either is made anew. Files are written under another name and renamed, so that whoever reads sees all of one or none,
+and of several processes that write the same one the last wins.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import zlib
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.formats.reading import FileVersion, named_errors, open_stream
+from variegate.formats.tar.labels import NO_LABEL, Label, LabelKind
+from variegate.formats.tar.readers import FileReader, ForwardReader, StreamReader
+from variegate.formats.tar.samples import ShardCounts, ShardFailure, TarSamples
+from variegate.io.durable import write_pieces
+from variegate.io.files import open_regular, read_regular
+from variegate.io.location import Location, cache_folder
+
+
+@dataclass(frozen=True, eq=False)
+class ShardIndex:
+    """A shard's samples as arrays [samples], in order.
+
+    ``offsets``, ``sizes``: of the image files; ``begins``, ``ends``: of all members of a sample, with their headers.
+    ``names``: the members of the images, each ended by a NUL. ``values``: the label where its kind is NUMBER; where it
+    is NAME or BAD, the place in ``texts``, which holds (text, extension of the label's member) once each.
+    """
+
+    version: FileVersion
+    offsets: npt.NDArray[np.int64]
+    sizes: npt.NDArray[np.int64]
+    begins: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+    kinds: npt.NDArray[np.uint8]
+    values: npt.NDArray[np.int64]
+    texts: list[tuple[str, str]]
+    names: bytes
+    counts: ShardCounts
+    failure: ShardFailure | None = None
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def label(self, position: int) -> Label:
+        kind, value = LabelKind(self.kinds[position]), int(self.values[position])
+        if kind == LabelKind.NONE:
+            return NO_LABEL
+        if kind == LabelKind.NUMBER:
+            return Label(kind, value)
+        text, extension = self.texts[value]
+        return Label(kind, text=text, extension=extension)
+
+    def name(self, position: int) -> str:
+        begin = int(self._name_ends[position - 1]) + 1 if position else 0
+        return self.names[begin : int(self._name_ends[position])].decode("utf-8", "surrogateescape")
+
+    @cached_property
+    def _name_ends(self) -> npt.NDArray[np.int64]:
+        return np.flatnonzero(np.frombuffer(self.names, np.uint8) == 0)
+
+
+def empty_index(version: FileVersion, failure: ShardFailure) -> ShardIndex:
+    """Of a shard that cannot be read at all."""
+    none = np.zeros(0, np.int64)
+    return ShardIndex(version, none, none, none, none, none.astype(np.uint8), none, [], b"", ShardCounts(), failure)
+
+
+def index_shard(shard: Location, version: FileVersion) -> ShardIndex:
+    """Walk over a shard: locally its headers and labels are read, of a remote one everything, once, as a stream.
+
+    Raises SourceError where nothing of it can be read.
+    """
+    if shard.is_url:
+        with open_stream(shard) as stream:
+            return _collect(StreamReader(stream), version)
+    with named_errors(shard), open_regular(shard.address()) as file:
+        return _collect(FileReader(file, version.size, str(shard)), version)
+
+
+def _collect(reader: ForwardReader, version: FileVersion) -> ShardIndex:
+    walk = TarSamples(reader, with_data=False)
+    places: list[tuple[int, ...]] = []
+    names: list[bytes] = []
+    texts: dict[tuple[str, str], int] = {}
+    for sample in walk:
+        image, label = sample.image, sample.label
+        value = label.number
+        if label.kind in (LabelKind.NAME, LabelKind.BAD):
+            value = texts.setdefault((label.text, label.extension), len(texts))
+        places.append((image.offset, image.size, sample.begin, sample.end, label.kind, value))
+        names.append(image.name.encode("utf-8", "surrogateescape"))
+    columns = np.array(places, np.int64).reshape(-1, 6).T
+    return ShardIndex(
+        version=version,
+        offsets=columns[0].copy(),
+        sizes=columns[1].copy(),
+        begins=columns[2].copy(),
+        ends=columns[3].copy(),
+        kinds=columns[4].astype(np.uint8),
+        values=columns[5].copy(),
+        texts=list(texts),
+        names=b"".join(name + b"\0" for name in names),
+        counts=walk.counts,
+        failure=walk.failure,
+    )
+
+
+SUFFIX = ".vgindex"
+# A change of what is written, or of how shards are read, takes a new number: older files are then made anew.
+_FIRST_LINE = b"variegate tar index 2\n"
+_MOST_REST = 64 << 20
+_PLACES = (("offsets", np.int64), ("sizes", np.int64), ("begins", np.int64), ("ends", np.int64))
+_COLUMNS = (*_PLACES, ("kinds", np.uint8), ("values", np.int64))
+
+
+def load_index(shard: Location, version: FileVersion, cache_dir: str | os.PathLike[str] | None) -> ShardIndex | None:
+    """The kept index of a shard; None where there is none that fits."""
+    for path in _index_paths(shard, cache_dir):
+        try:
+            index = _parse(read_regular(path), version)
+        # Whatever is wrong with it, it can be made again.
+        except (OSError, ValueError, KeyError, TypeError, zlib.error):
+            continue
+        if index.version == version:
+            return index
+    return None
+
+
+def save_index(shard: Location, index: ShardIndex, cache_dir: str | os.PathLike[str] | None) -> bool:
+    """Keep an index -> False where no place for it can be written to."""
+    for path in _index_paths(shard, cache_dir):
+        with suppress(OSError):
+            write_pieces(path, [_pack(index)], several_writers=True)
+            return True
+    return False
+
+
+def _index_paths(shard: Location, cache_dir: str | os.PathLike[str] | None) -> list[Path]:
+    """Where an index may be, the best first. A cache folder that was asked for is the only one."""
+    # The address without its query, which changes with every signature; the index says whether it is the same file.
+    whole_name = str(shard) if shard.is_url else os.path.abspath(shard.address())
+    key = hashlib.sha256(whole_name.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    cached = cache_folder(cache_dir) / "tar-indexes" / f"{key}-{shard.name}{SUFFIX}"
+    return [cached] if cache_dir is not None or shard.is_url else [Path(shard.address() + SUFFIX), cached]
+
+
+def _pack(index: ShardIndex) -> bytes:
+    head = json.dumps(
+        {
+            "stamp": index.version,
+            "count": len(index),
+            "texts": index.texts,
+            "names": len(index.names),
+            "seen": asdict(index.counts),
+            "loss": index.failure,
+        }
+    ).encode()
+    arrays = b"".join(
+        getattr(index, name).astype(np.dtype(kind).newbyteorder("<")).tobytes() for name, kind in _COLUMNS
+    )
+    body = len(head).to_bytes(8, "little") + head + arrays + index.names
+    return _FIRST_LINE + zlib.compress(body, 1)
+
+
+def _parse(data: bytes, shard: FileVersion) -> ShardIndex:
+    """Raises ValueError, KeyError, TypeError or zlib.error for anything but a whole index of this version, of a shard
+    that may be that one."""
+    if not data.startswith(_FIRST_LINE):
+        raise ValueError("not an index of this version")
+    unpacking = zlib.decompressobj()
+    # Every name and text stands in the shard, and every sample has a header there: no index is much larger.
+    body = unpacking.decompress(data[len(_FIRST_LINE) :], 2 * shard.size + _MOST_REST)
+    if not unpacking.eof or unpacking.unused_data:
+        raise ValueError("cut, or longer than it should be")
+    at = 8 + int.from_bytes(body[:8], "little")
+    head = json.loads(body[8:at])
+    columns: dict[str, Any] = {}
+    for name, kind in _COLUMNS:
+        dtype = np.dtype(kind).newbyteorder("<")
+        columns[name] = np.frombuffer(body, dtype, head["count"], at).astype(kind)
+        at += head["count"] * dtype.itemsize
+    names = body[at:]
+    if len(names) != head["names"] or names.count(0) != head["count"]:
+        raise ValueError("its names are not whole")
+    begins, sizes = columns["offsets"], columns["sizes"]
+    if np.any(begins < 0) or np.any(sizes < 0) or np.any(sizes > shard.size) or np.any(begins > shard.size - sizes):
+        raise ValueError("a member that is not in the shard")
+    if np.any(columns["begins"] < 0) or np.any(columns["ends"] > shard.size) or np.any(columns["begins"] > begins):
+        raise ValueError("a sample that is not in the shard")
+    places = columns["values"][columns["kinds"] >= LabelKind.NAME]
+    if np.any(columns["kinds"] > max(LabelKind)) or np.any(places < 0) or np.any(places >= len(head["texts"])):
+        raise ValueError("a label that is not in its texts")
+    return ShardIndex(
+        version=FileVersion(*head["stamp"]),
+        **columns,
+        texts=[(text, extension) for text, extension in head["texts"]],
+        names=names,
+        counts=ShardCounts(**head["seen"]),
+        failure=ShardFailure(*head["loss"]) if head["loss"] else None,
+    )

@@ -1,0 +1,280 @@
+"""``from_albumentations``: a pipeline of Albumentations, as an object, its ``to_dict()``, or that in a JSON file."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, overload
+
+from variegate.checks import spelt
+from variegate.errors import PolicyError
+from variegate.integrations.converters.albumentations_arguments import Arguments
+from variegate.integrations.converters.albumentations_table import REFUSED, RULES
+from variegate.integrations.converters.albumentations_targets import targets_of
+from variegate.integrations.converters.report import (
+    ConversionError,
+    ConversionReport,
+    Notes,
+    Place,
+    argument_names,
+    plain,
+)
+from variegate.io.files import TooLargeError, read_regular
+from variegate.ops.arguments import PROBABILITY
+from variegate.ops.base import Transform
+from variegate.ops.compose import Compose, OneOf, RandomApply, RandomOrder, SomeOf
+from variegate.ops.description import check_tree
+from variegate.ops.output import Identity, Normalize, ToDtype
+from variegate.targets.settings import Targets
+
+_ROWS = ("Compose", "ReplayCompose", "Sequential")
+_COMPOSITIONS = (*_ROWS, "OneOf", "OneOrOther", "SomeOf", "RandomOrder")
+# What makes tensors, which all outputs are here.
+_TO_TENSOR = ("ToTensorV2", "ToTensor", "ToRGB")
+_FORMATS = ("Normalize", "ToFloat")
+_MOST_BYTES = 16 << 20
+# The probability of a transform whose description has none.
+_P = {"Normalize": 1.0, "ToFloat": 1.0, "Compose": 1.0, "ReplayCompose": 1.0, "SomeOf": 1.0, "RandomOrder": 1.0}
+
+
+@overload
+def from_albumentations(compose: Any, report: Literal[False] = False) -> Transform: ...
+
+
+@overload
+def from_albumentations(compose: Any, report: Literal[True]) -> tuple[Transform, ConversionReport]: ...
+
+
+@spelt()
+def from_albumentations(compose: Any, report: bool = False) -> Transform | tuple[Transform, ConversionReport]:
+    """The same pipeline in Variegate's transforms.
+
+    Args:
+        compose: an ``albumentations.Compose`` (or a single transform of it), the dict that its ``to_dict()`` gives, or
+            the path of a JSON file with that. Names of arguments are those of AlbumentationsX 2 and Albumentations 1.4
+            to 2.0.
+        report: also return the ``ConversionReport``: what is the same, what is close and by how much, and what was
+            refused, which is then left out of the transform.
+
+    Raises ConversionError (a ValueError) for what has no equal here, with its place, its value and what is accepted.
+    What is close is converted; one ConversionWarning says what differs. ``bbox_params`` and ``keypoint_params``
+    are no part of a transform: ``targets_from_albumentations`` has them. Raises FileNotFoundError where there is
+    no such file. docs/converting.md lists the classes.
+    """
+    notes = Notes()
+    described = _checked(compose)
+    steps: list[Transform] = []
+    _append(described, "", notes, steps)
+    if not report:
+        notes.raise_refused()
+    notes.warn()
+    whole = Place("Compose", notes).build(Compose, {"transforms": steps}) if len(steps) > 1 else [*steps, Identity()][0]
+    return (whole, notes.made()) if report else whole
+
+
+@spelt()
+def targets_from_albumentations(compose: Any) -> Targets:
+    """How samples are read that were written for a pipeline of Albumentations: its ``bbox_params`` and
+    ``keypoint_params``, as ``vg.Augmenter(t)(samples, targets=...)`` and ``vg.Loader(targets=...)`` take it.
+
+    Args:
+        compose: as of ``from_albumentations``.
+
+    ``label_fields`` other than "labels" are in ``per_box``. Key points count from the centre of the first pixel there.
+    Raises ConversionError for what has no equal here, and warns of what differs, with a ConversionWarning.
+    """
+    notes = Notes()
+    described = _checked(compose)
+    options = targets_of(_place(described, "", notes)[0], described)
+    notes.warn()
+    return Targets() if options is None else options
+
+
+def _checked(compose: Any) -> Mapping[str, Any]:
+    described = _described(compose)
+    described = described.get("transform", described)
+    try:
+        check_tree(described, "compose")
+    except PolicyError as error:
+        raise ConversionError(error.where, error.got, error.accepted) from error
+    return described
+
+
+def _described(compose: Any) -> Mapping[str, Any]:
+    if isinstance(compose, Mapping):
+        return compose
+    if isinstance(compose, (str, os.PathLike)):
+        return _from_file(Path(compose))
+    to_dict = getattr(compose, "to_dict", None)
+    if to_dict is None or isinstance(compose, Transform):
+        accepted = "an albumentations.Compose, its to_dict(), or the path of a JSON file with that"
+        raise ConversionError("compose", compose, accepted)
+    try:
+        described: Mapping[str, Any] = to_dict()
+    except Exception as error:  # whatever a transform of the user's own says
+        raise ConversionError("compose", compose, f"what describes itself by to_dict(), which said: {error}") from error
+    return described
+
+
+def _from_file(path: Path) -> Mapping[str, Any]:
+    try:
+        described = json.loads(read_regular(path, _MOST_BYTES))
+    except (ValueError, RecursionError, TooLargeError) as error:
+        raise ConversionError(str(path), str(error), "JSON, as albumentations.save(compose, path) writes it") from error
+    if not isinstance(described, Mapping):
+        raise ConversionError(str(path), described, "an object, as albumentations.save(compose, path) writes it")
+    return described
+
+
+def _append(described: Mapping[str, Any], path: str, notes: Notes, steps: list[Transform]) -> None:
+    """Append a transform to the pipeline; compositions that always run are unrolled."""
+    place, name = _place(described, path, notes)
+    if name in _ROWS and _probability(place, name, described) == 1:
+        _check_targets(place, described)
+        for child, where in _children(place, described, path):
+            _append(child, where, notes, steps)
+        return
+    if name not in _FORMATS:
+        steps += filter(None, [_converted(described, path, notes)])
+        return
+    try:
+        if _probability(place, name, described) != 1:
+            place.refuse("p", described["p"], "1, as all images leave in one format")
+        steps.append(_format(Arguments(place, described), name))
+        notes.convert(place.path)
+    except ConversionError as error:
+        notes.refuse(place.path, error)
+
+
+def _converted(described: Mapping[str, Any], path: str, notes: Notes, forced: bool = False) -> Transform | None:
+    """One transform with its probability, or None for what does nothing or was refused. ``forced``: chosen by a
+    OneOf."""
+    place, name = _place(described, path, notes)
+    try:
+        p = 1.0 if forced else _probability(place, name, described)
+        if name in _COMPOSITIONS:
+            return _composition(place, name, described, path, p)
+        converted = None if name in _TO_TENSOR else _by_rule(place, name, described)
+    except ConversionError as error:
+        notes.refuse(place.path, error)
+        return None
+    notes.convert(place.path)
+    return None if converted is None else _with_probability(converted, p)
+
+
+def _by_rule(place: Place, name: str, described: Mapping[str, Any]) -> Transform | None:
+    if name in _FORMATS:
+        place.refuse("", name, "it in the main line of the pipeline, where it applies to every image")
+    rule = RULES.get(name)
+    if rule is None:
+        known = "one of " + ", ".join(sorted([*RULES, *_COMPOSITIONS, *_FORMATS, *_TO_TENSOR]))
+        place.refuse("", name, REFUSED.get(name, known))
+    given = Arguments(place, described)
+    try:
+        converted = rule(given)
+    except (TypeError, AttributeError, LookupError) as error:  # of values that are of no kind the library writes
+        raise ConversionError(place.path, described, f"arguments as to_dict() gives them ({error})") from error
+    given.check_all_taken()
+    return converted
+
+
+def _with_probability(converted: Transform, p: float) -> Transform:
+    if p == 1:
+        return converted
+    if "p" in argument_names(type(converted)):
+        return dataclasses.replace(converted, p=p * converted.p)  # type: ignore[type-var,attr-defined]
+    return RandomApply([converted], p=p)
+
+
+def _composition(place: Place, name: str, described: Mapping[str, Any], path: str, p: float) -> Transform:
+    _check_targets(place, described)
+    children = _children(place, described, path)
+    # A OneOf chooses by its children's probabilities, and then does the chosen one for certain.
+    is_choice = name in ("OneOf", "OneOrOther")
+    inner = [_converted(child, where, place.report, forced=is_choice) or Identity() for child, where in children]
+    if not inner:
+        return Identity()
+    if name in _ROWS:
+        return _with_probability(Compose(inner), p)
+    if name == "OneOrOther":
+        return place.build(OneOf, {"transforms": [inner[0], inner[-1]], "weights": (p, 1 - p)})
+    if name == "OneOf":
+        weights = tuple(_probability(*_place(child, where, place.report), child) for child, where in children)
+        return place.build(OneOf, {"transforms": inner, "p": p, "weights": weights})
+    n = described.get("n", 1)
+    if described.get("replace", False):
+        place.refuse("replace", True, "False: different ones of the transforms")
+    if name == "SomeOf":
+        n = tuple(n) if isinstance(n, (list, tuple)) else min(n, len(inner))
+        return _with_probability(place.build(SomeOf, {"transforms": inner, "n": n}), p)
+    if n == 1:
+        return _with_probability(place.build(SomeOf, {"transforms": inner, "n": 1}), p)
+    if n < len(inner):
+        place.refuse("n", n, f"1, or {len(inner)}: all of the transforms in random order")
+    return _with_probability(place.build(RandomOrder, {"transforms": inner}), p)
+
+
+def _format(given: Arguments, name: str) -> Transform:
+    """Normalize divides by ``max_pixel_value`` first; ToFloat by 255."""
+    if name == "ToFloat":
+        given.require("max_value", None, 255, 255.0, why="images are uint8")
+        given.check_all_taken()
+        return ToDtype("float32", scale=True)
+    given.require("normalization", "standard", why="the others measure each image")
+    given.require("clip_range", None)
+    white = given.take("max_pixel_value", 255.0) / 255.0
+    values = {name: given.take(name, default) for name, default in (("mean", _MEAN), ("std", _STD))}
+    given.check_all_taken()
+    scaled = {
+        name: tuple(each * white for each in value) if isinstance(value, tuple) else value * white
+        for name, value in values.items()
+    }
+    return given.place.build(Normalize, scaled)
+
+
+_MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+
+# -- reading descriptions ----------------------------------------------------------------------------------------
+
+
+def _place(described: Any, path: str, notes: Notes) -> tuple[Place, str]:
+    name = described.get("__class_fullname__") if isinstance(described, Mapping) else None
+    if not isinstance(name, str):
+        Place(path or "compose", notes).refuse("", described, 'an object with a "__class_fullname__"')
+    home, _, short = name.rpartition(".")
+    place = Place(f"{path} {short}".strip(), notes)
+    if home and not home.startswith("albumentations"):
+        place.refuse("", name, "transforms of Albumentations; see CustomOp for operations of yours")
+    return place, short
+
+
+def _probability(place: Place, name: str, described: Mapping[str, Any]) -> float:
+    if described.get("always_apply"):
+        return 1.0
+
+    def refused(argument: str, got: object, accepted: str) -> Exception:
+        return ConversionError(place.argument(argument), got, accepted)
+
+    p: float = PROBABILITY("p", plain(described.get("p", _P.get(name, 0.5))), error=refused)
+    return p
+
+
+def _children(place: Place, described: Mapping[str, Any], path: str) -> list[tuple[Any, str]]:
+    children = described.get("transforms")
+    if not isinstance(children, (list, tuple)):
+        place.refuse("transforms", children, "a list of described transforms")
+    prefix = f"{path}." if path else ""
+    return [(child, f"{prefix}transforms[{i}]") for i, child in enumerate(children)]
+
+
+def _check_targets(place: Place, described: Mapping[str, Any]) -> None:
+    """Boxes, key points and masks go along by what samples hold; how they are read is said elsewhere."""
+    options = targets_of(place, described)
+    if options is not None:
+        how = "how samples are read is no part of a transform: give targets="
+        told = f"{how}{options!r}, which vg.targets_from_albumentations makes"
+        place.differs("", None, f"{told}; boxes are under 'boxes' here, not 'bboxes'")

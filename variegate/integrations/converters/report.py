@@ -1,0 +1,117 @@
+"""What a conversion has to say: a refusal where the meaning would be lost, a warning where it is close."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Mapping
+from typing import Any, NamedTuple, NoReturn, TypeVar
+
+from variegate.errors import PolicyError, shown
+from variegate.ops.arguments import ArgumentError
+from variegate.ops.base import Transform
+
+Made = TypeVar("Made", bound=Transform)
+
+
+class ConversionError(PolicyError):
+    """What cannot be converted: ``where`` names the transform and its argument, then what it held, what is accepted."""
+
+
+class ConversionWarning(UserWarning):
+    """A transform was converted to one that is close: which argument, what differs, and by how much."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ConversionReport:
+    """What became of each transform of a pipeline, by its place in it; ``str`` makes the text of the warning.
+
+    ``converted``: the places of those that mean the same. ``approximate``: what differs, and by how much, of those that
+    are close. ``refused``: what to use instead of those that are left out.
+    """
+
+    converted: tuple[str, ...]
+    approximate: Mapping[str, tuple[str, ...]]
+    refused: Mapping[str, str]
+
+    def __str__(self) -> str:
+        lines = [f"{place}{how}" for place, all_of in self.approximate.items() for how in all_of]
+        lines += [f"{place}: left out; accepted: {instead}" for place, instead in self.refused.items()]
+        counts = f"{len(self.converted)} the same, {len(self.approximate)} close, {len(self.refused)} refused"
+        return lines[0] if len(lines) == 1 else "\n  ".join([f"{counts}:" if lines else counts, *lines])
+
+
+class Notes:
+    """Gathers what becomes of transforms, in the order in which they were met, and says it when all is converted."""
+
+    def __init__(self) -> None:
+        self._converted: dict[str, None] = {}
+        self._approximate: dict[str, dict[str, None]] = {}
+        self._refused: dict[str, ConversionError] = {}
+
+    def convert(self, path: str) -> None:
+        self._converted[path] = None
+
+    def add(self, path: str, note: str) -> None:
+        self._approximate.setdefault(path, {})[note] = None
+
+    def refuse(self, path: str, error: ConversionError) -> None:
+        self._refused[path] = error
+        self._approximate.pop(path, None)
+
+    def raise_refused(self) -> None:
+        """Raises the first refusal, which names the others."""
+        if self._refused:
+            first, *others = self._refused.values()
+            more = f"; refused as well: {', '.join(error.where for error in others)}" if others else ""
+            raise ConversionError(first.where, first.got, first.accepted + more) from first
+
+    def made(self) -> ConversionReport:
+        refused = {error.where: error.accepted for error in self._refused.values()}
+        close = {path: tuple(notes) for path, notes in self._approximate.items()}
+        return ConversionReport(tuple(path for path in self._converted if path not in close), close, refused)
+
+    def warn(self) -> None:
+        """Warn where the user called the converter, whose own frame is next to this one, with ``spelt`` around it: once
+        for a pipeline."""
+        if self._approximate or self._refused:
+            warnings.warn(str(self.made()), ConversionWarning, stacklevel=4)
+
+
+class Place(NamedTuple):
+    """A transform of the pipeline that is read: its path, such as ``transforms[2] RandomAffine``, and the report."""
+
+    path: str
+    report: Notes
+
+    def argument(self, name: str) -> str:
+        return f"{self.path}.{name}" if name else self.path
+
+    def refuse(self, argument: str, got: object, accepted: str) -> NoReturn:
+        raise ConversionError(self.argument(argument), got, accepted)
+
+    def differs(self, argument: str, got: object, how: str) -> None:
+        """``argument`` (or "", for the transform as a whole) is converted to something close."""
+        self.report.add(self.path, f".{argument}={shown(got)}: {how}" if argument else f": {how}")
+
+    def build(self, cls: type[Made], arguments: Mapping[str, Any], names: Mapping[str, str] | None = None) -> Made:
+        """``cls`` of ``arguments``. ``names``: what the library calls those whose names differ."""
+        try:
+            return cls(**arguments)
+        except ArgumentError as error:
+            name = (names or {}).get(error.argument, error.argument)
+            raise ConversionError(self.argument(name), error.got, error.accepted) from error
+
+
+def argument_names(cls: type[Transform]) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(cls) if field.init)  # type: ignore[arg-type]
+
+
+def plain(value: Any) -> Any:
+    """Enumerations as their values, tensors and arrays as tuples, lists as tuples."""
+    if isinstance(value, (list, tuple)):
+        return tuple(plain(each) for each in value)
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    # An enumeration's member, of whatever library.
+    return value.value if hasattr(type(value), "__members__") else value

@@ -1,0 +1,265 @@
+"""``from_timm``: what ``timm.data.create_transform`` makes of its arguments, in Variegate's transforms."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+from variegate.checks import as_integer, as_numbers, meant, spelt
+from variegate.errors import PolicyError
+from variegate.integrations.converters.drawing import Drawing, Value
+from variegate.integrations.converters.report import ConversionError, Made, Notes, Place, argument_names, plain
+from variegate.integrations.converters.timm_arguments import TimmArguments
+from variegate.ops.base import Transform
+from variegate.ops.compose import Compose, RandomApply, RandomChoice
+from variegate.ops.crop import CenterCrop, Pad, RandomHorizontalFlip, RandomVerticalFlip
+from variegate.ops.erase import RandomErasing
+from variegate.ops.filters import GaussianBlur
+from variegate.ops.jitter import ColorJitter, RandomGrayscale
+from variegate.ops.output import Normalize
+from variegate.ops.resize import RandomResizedCrop, Resize
+from variegate.policies.timm_strings import parse_timm
+
+_RANDOM = ("bilinear", "bicubic")
+_ERASED_AREA, _ERASED_RATIO = (0.02, 1 / 3), (0.3, 1 / 0.3)
+_ERASED = {"const": 0, "": 0, "pixel": "random", "rand": "colour"}
+_CROP_PCT = 0.875
+_BLUR = 23
+
+
+@spelt()
+def from_timm(input_size: Any = 224, is_training: bool = False, **arguments: Any) -> Compose:
+    """The pipeline of ``timm.data.create_transform(input_size, is_training, ...)``.
+
+    Args:
+        input_size: as timm takes it: a number, (height, width), or (channels, height, width).
+        is_training: the random transforms of a training, or those of an evaluation.
+        arguments: timm's by name, with timm's defaults: auto_augment, re_prob, re_mode, re_count, color_jitter, hflip,
+            vflip, scale, ratio, interpolation, mean, std, crop_pct and the others of ``TimmArguments``.
+
+    Raises ConversionError (a ValueError) for an argument that timm does not have or that has no equal here.
+    """
+    report = Notes()
+    place = Place("create_transform", report)
+    known = [field.name for field in dataclasses.fields(TimmArguments)]
+    for name, value in arguments.items():
+        if name not in known:
+            accepted = f"arguments of timm's create_transform: {', '.join(known)}{meant(name, known)}"
+            place.refuse(name, value, accepted)
+    given = TimmArguments(input_size, is_training, **{name: plain(value) for name, value in arguments.items()})
+    converted = _Timm(given, place).converted()
+    report.warn()
+    return converted
+
+
+def _sides(size: int | tuple[int, ...]) -> tuple[int, ...]:
+    return size if isinstance(size, tuple) else (size, size)
+
+
+class _Timm:
+    def __init__(self, given: TimmArguments, place: Place) -> None:
+        self._given, self._place = given, place
+        sides = as_integer(given.input_size) or as_numbers(given.input_size, whole=True)
+        if isinstance(sides, tuple) and len(sides) in (2, 3):
+            sides = sides[-2:]
+        elif not isinstance(sides, int):
+            place.refuse("input_size", given.input_size, "a number, (height, width) or (channels, height, width)")
+        self._size: int | tuple[int, ...] = sides
+
+    def converted(self) -> Compose:
+        self._check_whole()
+        if not self._given.is_training:
+            steps = self._evaluation()
+        elif self._given.no_aug:
+            steps = [self._resize(self._size, self._fixed_interpolation()), self._build(CenterCrop, size=self._size)]
+        else:
+            steps = self._training()
+        if self._given.normalize and not self._given.use_prefetcher:
+            steps.append(self._build(Normalize, mean=self._given.mean, std=self._given.std))
+        if self._given.is_training and not self._given.no_aug:
+            steps += self._erasing()
+        return self._build(Compose, transforms=steps)
+
+    def _check_whole(self) -> None:
+        for name, accepted in (
+            ("naflex", "False: sequences of patches are cut behind the pipeline"),
+            ("patchify", "False: cut the patches behind the pipeline"),
+            ("separate", "False; make each of the three stages of its own"),
+        ):
+            if getattr(self._given, name):
+                self._place.refuse(name, getattr(self._given, name), accepted)
+        if self._given.tf_preprocessing and self._given.use_prefetcher:
+            self._place.refuse("tf_preprocessing", True, "False: TensorFlow's resampling is not Pillow's")
+
+    def _build(self, cls: type[Made], names: dict[str, str] | None = None, **arguments: Any) -> Made:
+        return self._place.build(cls, arguments, names)
+
+    # -- training ------------------------------------------------------------------------------------------------
+
+    def _training(self) -> list[Transform]:
+        given = self._given
+        steps = self._crop()
+        if given.hflip > 0:
+            steps.append(self._build(RandomHorizontalFlip, {"p": "hflip"}, p=given.hflip))
+        if given.vflip > 0:
+            steps.append(self._build(RandomVerticalFlip, {"p": "vflip"}, p=given.vflip))
+        if given.auto_augment:
+            steps.append(self._policy(given.auto_augment))
+        # A policy of operations stands for the jitter, but for timm's 3-Augment.
+        if given.color_jitter is not None and (not given.auto_augment or "3a" in given.auto_augment):
+            steps.append(self._jitter(given.color_jitter))
+        if given.grayscale_prob:
+            steps.append(self._build(RandomGrayscale, {"p": "grayscale_prob"}, p=given.grayscale_prob))
+        if given.gaussian_blur_prob:
+            blur = [GaussianBlur(_BLUR)]
+            steps.append(
+                self._build(RandomApply, {"p": "gaussian_blur_prob"}, transforms=blur, p=given.gaussian_blur_prob)
+            )
+        return steps
+
+    def _crop(self) -> list[Transform]:
+        given = self._given
+        kinds = _RANDOM if given.interpolation == "random" else (given.interpolation,)
+        mode = given.train_crop_mode or "rrc"
+        if mode not in ("rrc", "rkrc", "rkrr"):
+            self._place.refuse("train_crop_mode", mode, "None, 'rrc', 'rkrc' or 'rkrr'")
+        if mode != "rrc":
+            factors = given.scale or (0.8, 1.0), given.ratio or (0.9, 1 / 0.9)
+            resizes = [self._keep_ratio(_sides(self._size), kind, *factors) for kind in kinds]
+            fitted = self._cut_or_padded(mode == "rkrr", padding_mode="reflect")
+            return [resizes[0] if len(resizes) == 1 else RandomChoice(resizes), fitted]
+        arguments = {"size": self._size, "scale": given.scale or (0.08, 1.0), "ratio": given.ratio or (3 / 4, 4 / 3)}
+        if "edges" in argument_names(RandomResizedCrop):
+            arguments["edges"] = "crop"  # timm crops, then resizes
+        names = {"size": "input_size"}
+        crops = [self._build(RandomResizedCrop, names, interpolation=kind, **arguments) for kind in kinds]
+        return [crops[0] if len(crops) == 1 else RandomChoice(crops)]
+
+    def _keep_ratio(
+        self, frame: Any, kind: str, scale: Any = None, aspect: Any = None, inside: bool = False
+    ) -> Transform:
+        """The whole image, as large as fills ``frame``, or as fits ``inside`` it. By half a chance each, its area is
+        divided by one of ``scale``, and its sides are by an aspect that is log-uniform in ``aspect``."""
+        drawing = Drawing(self._place)
+        value, sides = drawing.value, drawing.size()
+        ratios = [value("/", side, wanted) for side, wanted in zip(sides, frame, strict=True)]
+        ratio = value("max" if inside else "min", *ratios)
+        factors: list[Value] = [1.0, 1.0]
+        if scale and aspect:
+            area = value("where", value("coin", 0.5), value("uniform", *scale), 1.0)
+            longer = value("uniform", *(math.log(end) / 2 for end in aspect))
+            by = value("exp", value("where", value("coin", 0.5), longer, 0.0))
+            zoom = value("/", 1.0, value("sqrt", area))
+            factors = [value("/", zoom, by), value("*", zoom, by)]
+        size = tuple(
+            value("round", value("/", value("*", side, factor), ratio))
+            for side, factor in zip(sides, factors, strict=True)
+        )
+        drawing.do("resize", size=size, interpolation=kind)
+        return drawing.made()
+
+    def _cut_or_padded(self, by_chance: bool = False, **padding: Any) -> Transform:
+        """The central part of the input's size, or one of any place; smaller images are padded to it."""
+        drawing = Drawing(self._place)
+        value, starts, borders = drawing.value, [], []
+        for side, wanted in zip(drawing.size(), _sides(self._size), strict=True):
+            more, less = value("-", side, wanted), value("-", wanted, side)
+            spare, missing = value("max", more, 0), value("max", less, 0)
+            if by_chance:
+                before, start = drawing.between(0, missing), drawing.between(0, spare)
+            else:
+                before, start = value("//", missing, 2), value("round", value("/", spare, 2))
+            starts.append(start)
+            borders.append((before, value("-", missing, before)))
+        (top, bottom), (left, right) = borders
+        drawing.do("pad", padding=(left, top, right, bottom), **padding)
+        height, width = _sides(self._size)
+        drawing.do("crop", top=starts[0], left=starts[1], height=height, width=width)
+        return drawing.made()
+
+    def _policy(self, text: Any) -> Transform:
+        """What timm's string means, filled with the mean and resampled as the rest is."""
+        if not isinstance(text, str):
+            self._place.refuse("auto_augment", text, "None, or a string such as rand-m9-mstd0.5-inc1")
+        mean = self._given.mean if isinstance(self._given.mean, tuple) else (self._given.mean,) * 3
+        fill = tuple(min(255, round(255 * value)) for value in mean)
+        kind = self._given.interpolation or "random"
+        try:
+            return parse_timm("augmix-m3" if text == "augmix" else text, fill=fill, interpolation=kind)
+        except PolicyError as error:
+            raise ConversionError(self._place.argument("auto_augment"), text, error.accepted) from error
+
+    def _jitter(self, given: Any) -> Transform:
+        factors = given if isinstance(given, tuple) else (given,) * 3
+        if len(factors) not in (3, 4):
+            self._place.refuse(
+                "color_jitter", given, "a number, or three or four (brightness, contrast, saturation, hue)"
+            )
+        names = ("brightness", "contrast", "saturation", "hue")
+        jitter = self._build(
+            ColorJitter, dict.fromkeys(names, "color_jitter"), **dict(zip(names, factors, strict=False))
+        )
+        p = self._given.color_jitter_prob
+        return jitter if p is None else self._build(RandomApply, {"p": "color_jitter_prob"}, transforms=[jitter], p=p)
+
+    def _erasing(self) -> list[Transform]:
+        given = self._given
+        if not given.re_prob > 0:
+            return []
+        if given.use_prefetcher or not given.normalize:
+            how = "create_transform does not erase without normalising; timm's loader does, on the batch"
+            self._place.differs("re_prob", given.re_prob, how)
+            return []
+        if given.re_mode not in _ERASED:
+            self._place.refuse("re_mode", given.re_mode, "'const', 'rand' or 'pixel'")
+        count = as_integer(given.re_count)
+        if count is None or not 1 <= count <= 16:
+            self._place.refuse("re_count", given.re_count, "an integer from 1 to 16")
+        value = _ERASED[given.re_mode]
+
+        def rectangles(number: int) -> list[Transform]:
+            area = tuple(share / number for share in _ERASED_AREA)
+            p = given.re_prob if count == 1 else 1.0
+            one = self._build(RandomErasing, {"p": "re_prob"}, p=p, scale=area, ratio=_ERASED_RATIO, value=value)
+            return [one] * number
+
+        if count == 1:
+            return rectangles(1)
+        choice = RandomChoice([Compose(rectangles(number)) for number in range(1, count + 1)])
+        return [self._build(RandomApply, {"p": "re_prob"}, transforms=[choice], p=given.re_prob)]
+
+    # -- evaluation ----------------------------------------------------------------------------------------------
+
+    def _evaluation(self) -> list[Transform]:
+        given, size = self._given, self._size
+        share = given.crop_pct or _CROP_PCT
+        scaled = tuple(math.floor(side / share) for side in _sides(size))
+        steps: list[Transform] = []
+        if given.crop_border_pixels:
+            border = -given.crop_border_pixels
+            steps.append(self._build(Pad, {"padding": "crop_border_pixels"}, padding=border))
+        if given.crop_mode == "squash":
+            steps.append(self._resize(scaled))
+        elif given.crop_mode == "border":
+            mean = given.mean if isinstance(given.mean, tuple) else (given.mean,)
+            inside = self._keep_ratio(scaled, self._evaluated_at(), inside=True)
+            return [*steps, inside, self._cut_or_padded(fill=[round(255 * level) for level in mean])]
+        elif scaled[0] != scaled[1]:
+            steps.append(self._keep_ratio(scaled, self._evaluated_at()))
+        else:
+            steps.append(self._resize(scaled[0]))
+        return [*steps, self._build(CenterCrop, {"size": "input_size"}, size=size)]
+
+    def _fixed_interpolation(self) -> str:
+        return "bilinear" if self._given.interpolation == "random" else self._given.interpolation
+
+    def _evaluated_at(self) -> str:
+        if self._given.interpolation == "random":
+            self._place.differs("interpolation", "random", "bilinear here; timm has no evaluation with it")
+        return self._fixed_interpolation()
+
+    def _resize(self, size: Any, interpolation: str | None = None) -> Transform:
+        kind = interpolation or self._evaluated_at()
+        resize: Transform = self._build(Resize, {"size": "input_size"}, size=size, interpolation=kind)
+        return resize

@@ -1,0 +1,201 @@
+"""``from_torchvision``: a pipeline of torchvision's transforms, v2 or v1, as it stands in the user's program.
+
+Images are uint8 here until the last step. Of a pipeline that turns to floats early, the same operations come in front
+of that step; ``FloatTail`` keeps what has to come at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from variegate.checks import spelt
+from variegate.integrations.converters.float_tail import FloatTail
+from variegate.integrations.converters.report import Notes, Place, argument_names, plain
+from variegate.integrations.converters.torchvision_table import (
+    DIFFERS,
+    EXACT_ON_FLOATS,
+    EXTRA,
+    IGNORED,
+    NOTHING,
+    ON_LEVELS,
+    REFUSED,
+    RENAMED,
+    SAME,
+    differs_on_tensors,
+    interpolation_name,
+)
+from variegate.ops.arguments import for_images
+from variegate.ops.base import Transform
+from variegate.ops.compose import Compose, RandomApply, RandomChoice, RandomOrder
+from variegate.ops.output import Identity
+
+_HOMES = ("torchvision.transforms", "torch.nn.modules", "torchvision.prototype.transforms")
+# What torch.nn.Module keeps of its own.
+_MODULE = ("training", "call_super_init", "dump_patches", "transforms")
+
+
+@spelt()
+def from_torchvision(compose: Any) -> Transform:
+    """The same pipeline in Variegate's transforms.
+
+    Args:
+        compose: a transform of ``torchvision.transforms.v2`` or ``torchvision.transforms``: a ``Compose``, nested as it
+            may be, a list of transforms, or a single one. Variegate's own transforms may stand among them.
+
+    Raises ConversionError (a ValueError) for what has no equal here, with its place, its value and what is accepted.
+    What is close is converted with a ConversionWarning that says what differs.
+    docs/converting.md lists the classes.
+    """
+    report = Notes()
+    converter = _Converter(report)
+    converter.take(compose, "")
+    converted = converter.finished()
+    report.warn()
+    return converted
+
+
+class _Converter:
+    """Goes through a pipeline once, in order."""
+
+    def __init__(self, report: Notes) -> None:
+        self._report = report
+        self._tail = FloatTail()
+        self._steps: list[Transform] = []
+        self._is_tensor = False
+
+    def take(self, source: Any, path: str) -> None:
+        """Append ``source`` to the pipeline; compositions in the main line are unrolled."""
+        children = _children(source)
+        if children is not None and not isinstance(source, Transform) and _kind(source) in _ROWS:
+            for i, child in enumerate(children):
+                self.take(child, f"{path}transforms[{i}]." if path else f"transforms[{i}].")
+            return
+        place = Place(f"{path.removesuffix('.')} {_kind(source)}".strip(), self._report)
+        if self._tail.take(place, _kind(source), source):
+            self._is_tensor = _kind(source) != "ToPILImage"
+            return
+        step = self._convert(place, source, path)
+        if step is not None:
+            if self._tail.is_closed:
+                self._tail.check_may_follow(place, _kind(source), step)
+            self._steps.append(step)
+
+    def finished(self) -> Transform:
+        steps = [*self._steps, *self._tail.finished()]
+        if not steps:
+            return Identity()
+        return steps[0] if len(steps) == 1 else Compose(steps)
+
+    def _convert(self, place: Place, source: Any, path: str) -> Transform | None:
+        """One transform, or None for what does nothing to an image."""
+        if isinstance(source, Transform):
+            return source
+        name = _kind(source)
+        if not type(source).__module__.startswith(_HOMES):
+            place.refuse(
+                "",
+                source,
+                "transforms of torchvision and Variegate; see vg.from_timm for timm's, and CustomOp for yours",
+            )
+        if name in REFUSED:
+            place.refuse("", source, REFUSED[name])
+        if name in NOTHING:
+            self._is_tensor = self._is_tensor or name in ("ToImage", "PILToTensor")
+            if NOTHING[name]:
+                place.differs("", source, NOTHING[name])
+            return None
+        if name in _CONTAINERS or name in _ROWS:
+            return self._container(place, source, path)
+        if self._tail.changes_format(name):
+            place.refuse("", source, "it in the main line of the pipeline, where it applies to every image")
+        if name not in SAME or name not in Transform.registry:
+            place.refuse("", source, "one of " + ", ".join(sorted(known())))
+        return self._same(place, source, Transform.registry[name])
+
+    def _container(self, place: Place, source: Any, path: str) -> Transform:
+        inner = f"{path}transforms"
+        steps = []
+        for i, child in enumerate(_children(source) or ()):
+            where = Place(f"{inner}[{i}] {_kind(child)}", self._report)
+            steps.append(self._convert(where, child, f"{inner}[{i}].") or Identity())
+        if _kind(source) in _ROWS:
+            return place.build(Compose, {"transforms": steps}) if steps else Identity()
+        cls = _CONTAINERS[_kind(source)]
+        rest = {"p": plain(source.p)} if "p" in argument_names(cls) else {}
+        return place.build(cls, {"transforms": steps, **rest})
+
+    def _same(self, place: Place, source: Any, cls: type[Transform]) -> Transform:
+        """A class that is there under the same name, with arguments of the same names and meaning."""
+        name = _kind(source)
+        names = argument_names(cls)
+        arguments = {key: value for key, value in EXTRA.get(name, {}).items() if key in names}
+        for key, value in vars(source).items():
+            if key.startswith("_") or key in _MODULE or key in IGNORED.get(name, ()):
+                continue
+            key = RENAMED.get(name, {}).get(key, key)
+            if key not in names:
+                place.refuse(key, value, f"arguments of {name}: {', '.join(names)}")
+            arguments[key] = self._argument(place, key, value)
+        if name in DIFFERS:
+            place.differs("", None, DIFFERS[name])
+        if self._is_tensor and (how := differs_on_tensors(name, arguments)):
+            place.differs("", None, how)
+        if self._tail.is_float and name not in EXACT_ON_FLOATS and arguments.get("interpolation") != "nearest":
+            how = "works on floats there, on levels 0..255 here, rounded after each operation: one or two levels differ"
+            place.differs("", None, how)
+        return place.build(cls, arguments)
+
+    def _argument(self, place: Place, key: str, value: Any) -> Any:
+        if key == "interpolation":
+            return interpolation_name(plain(value))
+        if key == "antialias":
+            return self._antialias(place, value)
+        if key in ("fill", "dtype"):
+            value = for_images(value)
+        value = plain(value)
+        if key == "value":
+            return self._erased_with(place, value)
+        if key in ON_LEVELS and self._tail.is_float and value is not None:
+            return self._tail.as_levels(value)
+        return value
+
+    def _antialias(self, place: Place, value: Any) -> bool | None:
+        if value is False and not self._is_tensor:
+            how = "makes no difference to PIL images, which are antialiased there and here; tensors would not be there"
+            place.differs("antialias", value, how)
+            return True
+        return None if value == "warn" else value  # as torchvision 0.15 wrote None
+
+    def _erased_with(self, place: Place, value: Any) -> Any:
+        if value is not None and value != "random":
+            return value
+        how = "noise is uniform over 0..255 here; torchvision casts normal noise to uint8, levels near 0 and 255"
+        place.differs("value", "random", how)
+        return "random"  # for which v2 keeps None
+
+
+_ROWS = ("Compose", "Sequential", "ModuleList", "list", "tuple")
+_CONTAINERS: dict[str, type[Transform]] = {
+    "RandomApply": RandomApply,
+    "RandomChoice": RandomChoice,
+    "RandomOrder": RandomOrder,
+}
+
+
+def known() -> set[str]:
+    """Names of torchvision's classes that are converted."""
+    there = {name for name in SAME if name in Transform.registry}
+    return there | set(NOTHING) | set(_CONTAINERS) | {"Compose"} | set(FloatTail.CLASSES)
+
+
+def _kind(source: Any) -> str:
+    return type(source).__name__
+
+
+def _children(source: Any) -> list[Any] | None:
+    """What a composition holds: an attribute of its own, or the modules of torch.nn's."""
+    held = source if isinstance(source, (list, tuple)) else getattr(source, "transforms", None)
+    if held is None and _kind(source) in _ROWS:
+        held = source
+    return list(held) if isinstance(held, Iterable) else None

@@ -1,0 +1,160 @@
+"""Files of this machine that are whole whenever they are there, and outlast what happens: written at once, or a log
+that grows. Every such file is written here, or in a folder of many by ``io/storage/local.py``.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from io import FileIO
+from pathlib import Path
+
+from variegate.io.addresses import speakable
+from variegate.io.files import check_regular
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class WriteError(OSError):
+    """A file that cannot be written, read or removed; ``filename`` is its place as the user knows it."""
+
+    def __str__(self) -> str:
+        return speakable(f"{self.filename}: {self.strerror}")
+
+
+class DiskFullError(WriteError):
+    """There is no room left; every further write would fail as well."""
+
+
+def write_error(error: OSError, shown: str, verb: str = "written") -> WriteError:
+    """What the system said of a descriptor or a temporary name, about the file that was meant."""
+    if isinstance(error, WriteError):
+        return error
+    reason = error.strerror or str(error) or type(error).__name__
+    if error.errno in _FULL:
+        return DiskFullError(error.errno, f"the disk is full ({reason})", shown)
+    return WriteError(error.errno or errno.EIO, f"cannot be {verb} ({reason})", shown)
+
+
+@contextmanager
+def write_errors_name(shown: str, verb: str = "written") -> Iterator[None]:
+    """Errors of the system become WriteError or DiskFullError, and name the file that was meant."""
+    try:
+        yield
+    except OSError as error:
+        raise write_error(error, shown, verb) from error
+
+
+def write_atomically(path: Path, data: bytes, durable: bool = False, several_writers: bool = False) -> None:
+    """``write_pieces`` of a whole content. Raises WriteError, which names ``path``."""
+    with write_errors_name(str(path)):
+        write_pieces(path, [data], durable, several_writers)
+
+
+def write_pieces(path: Path, pieces: Iterable[bytes], durable: bool = False, several_writers: bool = False) -> None:
+    """Write under a temporary name beside ``path``, then rename: a reader sees the old file, or the whole new one.
+
+    ``durable``: it outlasts a power failure when this returns, and so do the folders that were made for it.
+
+    The temporary name begins with a dot, which listings pass over, and is always the same, so that a killed run
+    leaves at most one per thread, which the next run replaces; unless ``several_writers``, threads or processes, may
+    write the file at the same time. Raises OSError, and what making a piece raises.
+    """
+    unique = f".{os.getpid()}-{secrets.token_hex(4)}" if several_writers else ""
+    temporary = path.with_name(f".{path.name}{unique}.tmp")
+    # Renaming would put a file in the place of a pipe, or of a device such as /dev/null.
+    with suppress(FileNotFoundError):
+        check_regular(path)
+    if durable:
+        make_folder(path.parent)
+    else:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with open(temporary, "wb", buffering=0) as file:
+            for piece in pieces:
+                write_all(file.fileno(), piece)
+            if durable:
+                os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    if durable:
+        sync_folder(path.parent)
+
+
+class AppendOnlyFile:
+    """A log: what was appended lasts, and nothing else is ever found before its ``end``.
+
+    ``path``: is made if missing, without making its name last (``sync_folder`` does). ``end``: up to where its content
+    may be believed; what a killed process has left behind it is cut off. For one thread. Raises WriteError naming
+    ``shown``.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], shown: str, end: int) -> None:
+        self._shown = shown
+        self.end = end
+        with write_errors_name(shown):
+            # Unbuffered: what could not be written is not tried again when the file is closed.
+            flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
+            self._file = FileIO(os.open(path, flags, 0o666), "r+b")
+        try:
+            self._is_torn = os.fstat(self._file.fileno()).st_size > end
+            if self._is_torn:
+                self.append(b"")
+        except BaseException:
+            self.close()
+            raise
+
+    def append(self, data: bytes) -> None:
+        """It lasts when this returns. After a WriteError it may be called again: nothing is left of the first try."""
+        descriptor = self._file.fileno()
+        with write_errors_name(self._shown):
+            if self._is_torn:
+                os.ftruncate(descriptor, self.end)
+            self._is_torn = True
+            os.lseek(descriptor, self.end, os.SEEK_SET)
+            write_all(descriptor, data)
+            os.fsync(descriptor)
+        self._is_torn = False
+        self.end += len(data)
+
+    def read(self, offset: int, length: int) -> bytes:
+        self._file.seek(offset)
+        return self._file.read(length)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """A system call may write less than all, the last one before the disk is full for one. Raises OSError."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def sync_folder(path: str | os.PathLike[str]) -> None:
+    """The names in the folder outlast a power failure when this returns. Raises OSError."""
+    if os.name == "nt":  # where folders cannot be opened, and renaming is durable without
+        return
+    descriptor = os.open(os.fspath(path), os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        # File systems without such a thing say so in these words.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def make_folder(path: Path) -> None:
+    """With those around it; what was made outlasts a power failure. Raises OSError."""
+    missing = [folder for folder in (path, *path.parents) if not folder.is_dir()]
+    path.mkdir(parents=True, exist_ok=True)
+    for made in missing:
+        sync_folder(made.parent)

@@ -1,0 +1,115 @@
+"""Where a user says that something is: parsed once, shown without secrets, opened by its real address."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from variegate.io.addresses import is_url, protocols, shown
+
+_WEB = ("http", "https")
+
+
+@dataclass(frozen=True, repr=False)
+class Location:
+    """A path of this machine, or an address that fsspec reads; a pattern of such, until it is expanded.
+
+    ``str`` and ``repr`` hold no secret, so that a location may stand in any message; what opens files asks for
+    ``address()``. ``protocols``: of an address, the outermost first (zip, https for ``zip://a::https://host/b.zip``);
+    none for a path of this machine.
+    """
+
+    _address: str
+    _shown: str
+    protocols: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, spec: str | os.PathLike[str] | Location) -> Location:
+        """``file://`` addresses and ``~`` become ordinary local paths."""
+        if isinstance(spec, Location):
+            return spec
+        text = os.fspath(spec)
+        if text.startswith(("file://", "local://")) and "::" not in text:
+            text = url2pathname(urlsplit(text).path)
+            return cls(text, text)
+        return cls.of(text if is_url(text) else os.path.expanduser(text))
+
+    @classmethod
+    def of(cls, address: str) -> Location:
+        """Of a path or address just as it is opened, such as what a pattern matched: ``~`` is a letter of it."""
+        return cls(address, shown(address), tuple(protocols(address))) if is_url(address) else cls(address, address)
+
+    def __str__(self) -> str:
+        return self._shown
+
+    def __repr__(self) -> str:
+        return f"Location({self._shown!r})"
+
+    def address(self) -> str:
+        """The path or address as it is opened, which may hold a password: never for messages."""
+        return self._address
+
+    @property
+    def is_url(self) -> bool:
+        return bool(self.protocols)
+
+    @property
+    def is_web(self) -> bool:
+        """Behind a web server, which lists no files."""
+        return self.is_url and self.protocols[0] in _WEB
+
+    @property
+    def name(self) -> str:
+        """The last part, without secrets; of a chained address, that of the outermost file."""
+        outermost = self._shown.partition("::")[0] if self.is_url else self._shown
+        return outermost.replace(os.sep, "/").rstrip("/").rpartition("/")[2]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """``name``, and the last part as it is opened where so much of it may be secret that nothing is left to be
+        shown: by one of them a file's kind can be told."""
+        whole = re.split("[?#;]", self._address.partition("::")[0])[0] if self.is_url else self._address
+        return self.name, whole.rpartition("/")[2]
+
+    def child(self, name: str) -> Location:
+        """What is called ``name`` in this folder. Names of files are no secrets, whatever letters they hold."""
+        return Location(inside(self._address, name), inside(self._shown, name), self.protocols)
+
+
+# What names a place where one is asked for: parsed on the way in.
+LocationLike = str | os.PathLike[str] | Location
+
+
+def inside(folder: str, name: str) -> str:
+    """The path or address of ``name`` in a folder; of a chained address, in the outermost."""
+    outer, chain, rest = folder.partition("::")
+    return f"{outer.rstrip('/')}/{name}{chain}{rest}"
+
+
+def relative_names(locations: Sequence[Location]) -> list[str]:
+    """The paths below the folder that they share, with forward slashes: the same wherever that folder stands."""
+    names = [str(location).replace(os.sep, "/").split("/") for location in locations]
+    shared = 0
+    while all(len(name) > shared + 1 and name[shared] == names[0][shared] for name in names):
+        shared += 1
+    return ["/".join(name[shared:]) for name in names]
+
+
+def cache_folder(folder: str | os.PathLike[str] | None = None) -> Path:
+    """Where files that can be made again are kept: ``folder``, VARIEGATE_CACHE, or the user's folder for such files. It
+    need not be there yet."""
+    if folder is None:
+        folder = os.environ.get("VARIEGATE_CACHE") or None
+    if folder is not None:
+        return Path(folder).expanduser()
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "variegate"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "variegate"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "variegate"

@@ -1,0 +1,10 @@
+"""Where files are put, whole or not at all: a folder of this machine (``local``), or an address (``remote``).
+
+``open_storage`` opens either as a ``Storage`` (``base``).
+"""
+
+from variegate.io.durable import DiskFullError, WriteError
+from variegate.io.storage.base import PRIVATE, TEMPORARY, FileWriter, Storage
+from variegate.io.storage.remote import open_storage
+
+__all__ = ["PRIVATE", "TEMPORARY", "DiskFullError", "FileWriter", "Storage", "WriteError", "open_storage"]

@@ -1,0 +1,172 @@
+"""What every place for outputs does, whether a folder of this machine or an address that fsspec writes to."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
+from typing import BinaryIO
+
+from variegate.io.durable import write_errors_name
+
+# What a run keeps to itself while it goes on, below the root; it begins with a dot, which listings pass over.
+PRIVATE = ".variegate"
+TEMPORARY = f"{PRIVATE}/tmp"
+_BUFFER_BYTES = 1 << 20
+
+
+class Descriptor(io.RawIOBase):
+    """An open file whose errors are those of the file that is being made, whoever writes to it; ``size`` and ``digest``
+    are of what was written."""
+
+    def __init__(self, descriptor: int, shown: str) -> None:
+        super().__init__()
+        self._descriptor, self._shown = descriptor, shown
+        self.size, self.digest = 0, hashlib.sha256()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: object) -> int:
+        view = memoryview(data)  # type: ignore[arg-type]
+        with write_errors_name(self._shown):
+            written = os.write(self._descriptor, view)
+        self.digest.update(view.cast("B")[:written])
+        self.size += written
+        return written
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            os.close(self._descriptor)
+
+
+class FileWriter(AbstractContextManager["FileWriter"]):
+    """A large file in the making: write to ``file``, then commit. Until then nothing is to be seen under its name.
+
+    Writing raises WriteError naming ``shown``. As a context manager it is discarded at the end, unless it was
+    committed. ``descriptor``: what ``file`` writes to, a new file with a name of its own, ``temporary``. ``put`` brings
+    that file, whole and closed, and with ``is_synced`` fsynced, to its place.
+    """
+
+    def __init__(
+        self, descriptor: int, temporary: str, shown: str, put: Callable[[str], None], is_synced: bool = False
+    ) -> None:
+        self.descriptor = Descriptor(descriptor, shown)
+        self.file = io.BufferedWriter(self.descriptor, _BUFFER_BYTES)
+        self._temporary, self._shown, self._put, self._is_synced = temporary, shown, put, is_synced
+
+    def commit(self) -> None:
+        """The file is whole, and replaces what had its name. Raises WriteError; it is then discarded."""
+        try:
+            with write_errors_name(self._shown):
+                self.file.flush()
+                if self._is_synced:
+                    os.fsync(self.descriptor.fileno())
+                self.file.close()
+                self._put(self._temporary)
+        finally:
+            self.discard()
+
+    def discard(self) -> None:
+        """Nothing is left of it. Does nothing after ``commit``."""
+        if not self._temporary:
+            return
+        with suppress(OSError):  # closing writes what was buffered, for which there may be no room
+            self.file.close()
+        with suppress(OSError):
+            os.unlink(self._temporary)
+        self._temporary = ""
+
+    def __exit__(self, *_: object) -> None:
+        self.discard()
+
+
+class Storage(ABC):
+    """Files below a root, by relative names with forward slashes. Pickled copies write to the same place; any thread
+    may call any method.
+
+    Names that lead out of the root raise ValueError. Everything else that goes wrong is a WriteError (an OSError), or
+    for a file that is not there to be read, a FileNotFoundError.
+    """
+
+    root: str  # an address may hold a password
+    shown: str  # for messages
+    is_remote: bool
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Make the root and the folder of temporary names; copies pickled afterwards expect them to be there."""
+
+    @abstractmethod
+    def write(self, relative: str, data: bytes) -> None:
+        """Put a file there, whole or not at all. It outlasts a power failure once ``sync`` has returned."""
+
+    def write_many(self, files: Sequence[tuple[str, bytes]]) -> None:
+        """``write`` for each (name, data), all at once where that is faster. Of an error, any of them may be there."""
+        for relative, data in files:
+            self.write(relative, data)
+
+    @abstractmethod
+    def sync(self) -> None:
+        """Everything written or removed so far through this object lasts when this returns."""
+
+    @abstractmethod
+    def writer(self, relative: str) -> FileWriter:
+        """For a file made piece by piece."""
+
+    @abstractmethod
+    def read(self, relative: str) -> bytes:
+        """Raises FileNotFoundError where it is missing."""
+
+    @abstractmethod
+    def open(self, relative: str) -> BinaryIO:
+        """For reading a large file piece by piece, or here and there. Raises FileNotFoundError where it is missing."""
+
+    def sha256(self, relative: str) -> str:
+        """Of a file's bytes, in hex. Raises what opening and reading it raise."""
+        digest = hashlib.sha256()
+        with self.open(relative) as file:
+            while data := file.read(_BUFFER_BYTES):
+                digest.update(data)
+        return digest.hexdigest()
+
+    @abstractmethod
+    def exists(self, relative: str) -> bool: ...
+
+    @abstractmethod
+    def list(self, relative: str = "") -> Sequence[str]:
+        """The names right in that folder, sorted, folders with a slash at the end; none where it is missing."""
+
+    @abstractmethod
+    def sizes(self, relative: str = "") -> dict[str, int]:
+        """The files right in that folder, and how many bytes each has; none where it is missing. Links count as what
+        they lead to; what is neither file nor folder does not."""
+
+    @abstractmethod
+    def remove(self, relative: str) -> None:
+        """Does nothing where it is missing."""
+
+    @abstractmethod
+    def remove_tree(self, relative: str) -> None:
+        """A folder with all that is in it. Does nothing where it is missing."""
+
+    def place_of(self, relative: str) -> str:
+        """For messages."""
+        return f"{self.shown.rstrip('/')}/{relative}" if relative else self.shown
+
+
+def check_relative(relative: str) -> str:
+    """Raises ValueError for a name that is not one below a folder."""
+    parts = relative.replace(os.sep, "/").split("/")
+    if os.path.isabs(relative) or os.path.splitdrive(relative)[0] or not {"", ".", ".."}.isdisjoint(parts):
+        raise ValueError(f"relative: got {relative!r}; accepted: a name below the root, such as cat/a_0.jpg")
+    if "\0" in relative:
+        raise ValueError(f"relative: got {relative!r}; accepted: a name without NUL")
+    return relative

@@ -1,0 +1,61 @@
+"""What a command line asks for: a transform by the name of a policy and a size, a source by its place."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from variegate.formats.base import Source
+from variegate.formats.opening import open_source
+from variegate.io.location import Location
+from variegate.ops.compose import Compose
+from variegate.ops.output import Identity
+from variegate.ops.resize import RandomResizedCrop
+from variegate.policies import PBA, load_policy
+from variegate.transforms import Transform
+
+
+def parse_size(text: str) -> tuple[int, int] | None:
+    """``"224"``, ``"192x256"`` (height x width) or ``"none"`` -> (height, width) or None; ValueError for others."""
+    if text.lower() == "none":
+        return None
+    match = re.fullmatch(r"(\d+)(?:x(\d+))?", text.lower())
+    sides = [int(side) for side in match.groups() if side] if match else []
+    if not sides or not all(1 <= side <= 65_535 for side in sides):
+        raise ValueError(f"size: got {text!r}; accepted: a side such as 224, height x width such as 192x256, or none")
+    return sides[0], sides[-1]
+
+
+def build_transform(policy: str, size: tuple[int, int] | None) -> Transform:
+    """The policy (a name, a file, or "none"), after ``RandomResizedCrop(size)`` where a size is given.
+
+    Without a size images keep their own. Raises PolicyError for what ``load_policy`` does not know.
+    """
+    steps: list[Transform] = [] if size is None else [RandomResizedCrop(size)]
+    if policy.lower() != "none":
+        steps.append(load_policy(policy))
+    return Compose(steps) if len(steps) > 1 else (steps or [Identity()])[0]
+
+
+def idle_note(policy: str, epoch: int) -> str | None:
+    """What to tell who asks for an epoch in which a schedule does nothing: outputs would be plain copies."""
+    loaded = None if policy.lower() == "none" else load_policy(policy)
+    if not isinstance(loaded, PBA) or not loaded.resolved.is_idle_at(epoch):
+        return None
+    last = loaded.resolved.epochs - 1
+    return f"{policy}: in epoch {epoch} this schedule does nothing; --epoch chooses another, from 0 to {last}"
+
+
+def open_by_index(place: Any, on_error: str = "raise", annotations: Any = None) -> Source:
+    """As ``open_source``, for workers that read any sample at any time: shards are never taken for a stream."""
+    if not isinstance(place, (str, os.PathLike)):
+        return open_source(place)
+    return open_source(place, stream=False, on_error=on_error, annotations=annotations)
+
+
+def absolute_place(spec: str) -> str:
+    """A source as it was given, so that it means the same from any folder; without passwords and signatures, which are
+    not for the files that it is written to, and may be others when a run goes on."""
+    location = Location.parse(spec)
+    return str(location) if location.is_url else os.path.abspath(location.address())

@@ -1,0 +1,8 @@
+"""A data set expanded on disk: ``Expansion`` runs a ``Plan`` on the devices of an engine."""
+
+from variegate.jobs.augment.annotated_plan import AnnotatedPlan, plan_for
+from variegate.jobs.augment.commit import Report
+from variegate.jobs.augment.plan import Plan
+from variegate.jobs.augment.run import Expansion, check_apart
+
+__all__ = ["AnnotatedPlan", "Expansion", "Plan", "Report", "check_apart", "plan_for"]

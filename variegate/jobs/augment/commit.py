@@ -1,0 +1,191 @@
+"""From results to what lasts: every output is in its place before the journal says so, and then it is never undone.
+
+A ``Commit`` takes what the engine gives, each item once: ``done``, ``missing``. ``flush`` keeps and counts all that can
+be kept; ``close`` lets go of what is half done.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from variegate.formats.annotated.writing.records import targets_in
+from variegate.formats.shards import Record, Shard, open_annotated_shard, open_shard
+from variegate.formats.shards.annotated import BesideImage
+from variegate.formats.shards.base import Labels, describe_labels
+from variegate.io.storage import Storage
+from variegate.jobs.augment.annotated_plan import AnnotatedPlan
+from variegate.jobs.augment.plan import ItemOutputs, Plan
+from variegate.jobs.messages import Snapshot
+from variegate.jobs.output.journal import Journal
+
+# How long what is done may wait for the disk to say so; a crash costs no more than the work of this time.
+_FLUSH_SECONDS = 0.5
+
+
+@dataclass
+class Report:
+    """Counts of outputs, if not said otherwise. ``written`` are on disk and in the journal: nothing undoes them."""
+
+    files: int  # samples of the source
+    total: int  # of a complete run
+    written: int = 0  # by this run
+    resumed: int = 0  # that an earlier run had written
+    repaired: int = 0  # of those that an earlier run had written: not there any more, or not whole; to be made again
+    remade: int = 0  # of those: of files that have changed since; to be made again
+    missing: int = 0  # that cannot be made, as this run or an earlier one found
+    skipped: list[tuple[str, str]] = field(default_factory=list)  # samples that were given up by this run, and why
+    seconds: float = 0.0  # since the first worker was ready
+    is_interrupted: bool = False
+    snapshot: Snapshot | None = None  # of the devices, while it runs
+
+    @property
+    def rate(self) -> float:
+        """Images per second."""
+        return self.written / self.seconds if self.seconds > 0 else 0.0
+
+
+class FileCommit:
+    """Outputs are files of their own, which the workers have written."""
+
+    def __init__(self, plan: Plan, journal: Journal, report: Report, kept: dict[int, frozenset[int]]) -> None:
+        """``kept``: by item, the copies that are in their place already; the report counts them as resumed."""
+        self._plan, self._journal, self._report, self._kept = plan, journal, report, kept
+        self._written = self._missing = 0
+        self._flushed = time.monotonic()
+
+    def done(self, start: int, outputs: Sequence[ItemOutputs]) -> None:
+        rows = [row for made in outputs for row in made.rows]
+        self._journal.append(start, start + len(outputs), rows)
+        kept = sum(len(self._kept.get(item, ())) for item in range(start, start + len(outputs)))
+        self._written += len(rows) - kept
+        self._flush_now_and_then()
+
+    def missing(self, item: int, reason: str) -> None:
+        rows = [json.dumps(row) for row in self._plan.missing_rows(item, reason)]
+        self._journal.append(item, item + 1, rows, len(rows))
+        self._missing += len(rows)
+        self._report.resumed -= len(self._kept.get(item, ()))
+        self._flush_now_and_then()
+
+    def flush(self) -> None:
+        self._journal.flush()
+        self._report.written += self._written
+        self._report.missing += self._missing
+        self._written = self._missing = 0
+        self._flushed = time.monotonic()
+
+    def close(self) -> None:
+        pass
+
+    def _flush_now_and_then(self) -> None:
+        if time.monotonic() - self._flushed >= _FLUSH_SECONDS:
+            self.flush()
+
+
+class ShardCommit:
+    """Outputs come in order, and are gathered here into shards. A shard is in the journal once it is in its place."""
+
+    def __init__(self, plan: Plan, storage: Storage, labels: Labels, journal: Journal, report: Report) -> None:
+        self._plan, self._storage, self._labels = plan, storage, labels
+        self._journal, self._report = journal, report
+        self._shard: Shard | None = None
+        self._first = 0  # item of the shard
+        self._rows: list[dict[str, Any]] = []
+        self._missing = 0
+
+    def done(self, start: int, outputs: Sequence[ItemOutputs]) -> None:
+        for item, made in enumerate(outputs, start):
+            shard = self._shard_of(item)
+            besides = made.beside or [None] * len(made.rows)
+            for text, data, beside in zip(made.rows, made.data, besides, strict=True):
+                row = json.loads(text)
+                row["file"], row["member"] = shard.name, shard.add(self._record(row, data, made.label, beside))
+                self._rows.append(row)
+            self._end_item(item)
+
+    def missing(self, item: int, reason: str) -> None:
+        self._shard_of(item)
+        rows = list(self._plan.missing_rows(item, reason))
+        self._rows += rows
+        self._missing += len(rows)
+        self._end_item(item)
+
+    def flush(self) -> None:
+        self._journal.flush()
+
+    def close(self) -> None:
+        if self._shard is not None:
+            self._shard.discard()
+            self._shard = None
+
+    def _shard_of(self, item: int) -> Shard:
+        if self._shard is None:
+            number, rest = divmod(item, self._plan.items_per_shard)
+            assert rest == 0, "items come in order, from the beginning of a shard"
+            self._shard = self._open_shard(number)
+            self._first, self._rows, self._missing = item, [], 0
+        return self._shard
+
+    def _end_item(self, item: int) -> None:
+        """The last item of a shard ends it."""
+        stop = item + 1
+        if stop % self._plan.items_per_shard != 0 and stop != self._plan.num_items:
+            return
+        assert self._shard is not None
+        self._shard.commit()
+        self._storage.sync()
+        whole = {"shard_bytes": self._shard.size, "shard_sha256": self._shard.sha256}
+        self._shard = None
+        rows = [json.dumps(row | whole if row["status"] == "written" else row) for row in self._rows]
+        self._journal.append(self._first, stop, rows, self._missing)
+        self._journal.flush()
+        self._report.written += len(self._rows) - self._missing
+        self._report.missing += self._missing
+
+    def _open_shard(self, number: int) -> Shard:
+        return open_shard(self._storage, self._plan.layout, number, self._labels)
+
+    def _record(self, row: dict[str, Any], data: bytes, label: Any, beside: Any) -> Record:
+        return Record(row["index"], row["copy"], data, self._plan.format, label, row["class"], row["source"], row["id"])
+
+
+class AnnotatedShardCommit(ShardCommit):
+    """Of an ``AnnotatedPlan``."""
+
+    _plan: AnnotatedPlan
+
+    def _open_shard(self, number: int) -> Shard:
+        return open_annotated_shard(self._storage, self._plan.layout, number, self._labels, self._plan.about)
+
+    def _record(self, row: dict[str, Any], data: bytes, label: Any, beside: Any) -> Record:
+        plain = super()._record(row, data, label, beside)
+        objects = None if row["targets"] is None else targets_in(row)
+        return replace(plain, beside=BesideImage((row["height"], row["width"]), objects, beside))
+
+
+class Commit(Protocol):
+    """What the first lines of this file say."""
+
+    def done(self, start: int, outputs: Sequence[ItemOutputs]) -> None: ...
+
+    def missing(self, item: int, reason: str) -> None: ...
+
+    def flush(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def labels_of(plan: Plan) -> Labels:
+    """What labels the outputs have, by the first sample that can be read. Raises SourceError where they do not fit."""
+    for index in range(min(len(plan.source), 100)):
+        with suppress(Exception):  # it will be named when its turn comes
+            label = plan.source.read(index).label
+            break
+    else:
+        label = -1
+    return describe_labels(plan.layout, label, plan.source.classes)

@@ -1,0 +1,353 @@
+"""What a worker does for an expansion: read, decode, augment, encode, and where outputs are files of their own, write.
+
+Nothing in here depends on which items came together: groups, threads and devices change no byte.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.augmenter.augmenter import Augmenter
+from variegate.decode import check_side, checked_header, read_image
+from variegate.decode.entropy.index import EntropyIndex
+from variegate.decode.entropy.kept import DamagedIndexError
+from variegate.errors import DecodeError, each_alone
+from variegate.executors.runners.encoded_batch import EncodedBatch
+from variegate.formats.shards.base import Labels
+from variegate.formats.stamps import Stamps
+from variegate.io.storage import Storage
+from variegate.jobs.augment.plan import ItemOutputs, Plan
+from variegate.jobs.augment.same_source import check_read
+from variegate.jobs.jobs import FatalError, Result, is_devices_fault
+from variegate.jobs.output.encode import encode_image
+from variegate.program.describe import operations_of
+from variegate.program.program import Program
+from variegate.threads import Lookahead, Threads
+
+# Decoded pixels that are augmented together, at most.
+_GROUP_BYTES = 64 << 20
+# Files that are open at the same time, at most, in a thread.
+_FILES_AT_ONCE = 64
+
+Image_HWC = npt.NDArray[np.uint8]
+
+
+class Decoded(NamedTuple):
+    """A sample, and those that it is mixed with. ``image``: a file still, where little more than a crop of it will be
+    decoded. ``file``: as it was read, for who wants it; ``targets``: arrays of what belongs to places in the image."""
+
+    id: int
+    image: Image_HWC | bytes
+    label: Any
+    partners: Sequence[Decoded] = ()
+    file: Any = None
+    targets: Mapping[str, Any] | None = None
+
+    @property
+    def pixels(self) -> Image_HWC:
+        """Of one that is decoded."""
+        assert isinstance(self.image, np.ndarray)
+        return self.image
+
+    @property
+    def nbytes(self) -> int:
+        image = self.image
+        own = len(image) if isinstance(image, bytes) else image.nbytes
+        own += sum(value.nbytes for value in (self.targets or {}).values())
+        return own + sum(partner.nbytes for partner in self.partners)
+
+
+@dataclass
+class DecodedItem:
+    """An item to be made. ``outputs``: the manifest's row and the file of each copy; ``beside``: what else is known of
+    them; ``failure``: why it has none."""
+
+    item: int
+    index: int  # of the sample
+    sample: Decoded
+    outputs: list[tuple[dict[str, Any], bytes]] = field(default_factory=list)
+    failure: str = ""
+    beside: Any = None
+
+
+@dataclass(frozen=True)
+class ExpansionSpec:
+    """``storage``: where the outputs are written as files; None: they are given back. ``is_alone``: it has a process to
+    itself, where nobody else would see warnings. ``labels``: what all labels must be like, where outputs are gathered.
+    ``stamps``: what the source's files must be like when they are read. ``kept``: by item, the copies that are in their
+    place already, and are left alone. ``index``: the file of an entropy index that knows the source's JPEGs; their
+    pixels are the same without."""
+
+    plan: Plan
+    storage: Storage | None
+    is_alone: bool = False
+    labels: Labels | None = None
+    stamps: Stamps | None = None
+    kept: dict[int, frozenset[int]] = field(default_factory=dict)
+    index: str | None = None
+
+    def open(self, device: str, num_threads: int) -> ExpansionJob:
+        job = self._job(device, num_threads)
+        if self.is_alone:
+            job.collect_warnings()
+        job.warm_up()
+        return job
+
+    def _job(self, device: str, num_threads: int) -> ExpansionJob:
+        return ExpansionJob(self, device, num_threads)
+
+
+class ExpansionJob:
+    """On one device, with no more threads than it was given."""
+
+    def __init__(self, spec: ExpansionSpec, device: str, num_threads: int) -> None:
+        self._plan, self._storage, self._labels = spec.plan, spec.storage, spec.labels
+        self._stamps, self._kept = spec.stamps, spec.kept
+        self._threads = num_threads
+        self._pool = Threads(num_threads, "variegate-expand") if num_threads > 1 else None
+        self._augmenter = Augmenter(spec.plan.transform, device, spec.plan.seed, num_threads=num_threads, layout="NHWC")
+        self._notes: deque[str] = deque()
+        self._index = None if spec.index is None else _open_index(spec.index)
+
+    def collect_warnings(self) -> None:
+        """Give warnings back with the results, instead of printing them."""
+        warnings.simplefilter("default", UserWarning)
+        warnings.showwarning = lambda message, *_, **__: self._notes.append(str(message))
+
+    def warm_up(self) -> None:
+        """Compile kernels (or load them) before a task has to show that it gets on."""
+        image = np.random.default_rng(0).integers(0, 256, (256, 256, 3)).astype(np.uint8)
+        for copy in range(2):
+            try:
+                self._augmenter([image] * 8, ids=list(range(8)), copy=copy, partners="batch")
+            except Exception:  # it may well take other images than this one; if it takes none, tasks will say so
+                return
+
+    def run(self, items: range, payload: Any, beat: Callable[[], None]) -> Result:
+        """Raises FatalError where outputs cannot be written."""
+        made: dict[int, ItemOutputs] = {}
+        failed: dict[int, str] = {}
+        group: list[DecodedItem] = []
+        size = 0
+        for index, wanted, found in self._read(items):
+            beat()
+            if isinstance(found, DecodeError):
+                failed.update(dict.fromkeys(wanted, found.reason))
+                continue
+            group += [DecodedItem(item, index, found) for item in wanted]
+            size += found.nbytes
+            if size >= _GROUP_BYTES:
+                self._finish(group, made, failed, beat)
+                group, size = [], 0
+        self._finish(group, made, failed, beat)
+        if self._storage is not None:
+            self._do_or_end(self._storage.sync)
+        if self._notes and made:
+            first = next(iter(made))
+            made[first] = made[first]._replace(notes=tuple(self._notes.popleft() for _ in range(len(self._notes))))
+        return Result([made.get(item) for item in items], failed)
+
+    def make(self, index: int, copy: int) -> bytes:
+        """One output, alone. Raises DecodeError, or ValueError where the transform or the format does not take it."""
+        found = self._decode(index)
+        if isinstance(found, DecodeError):
+            raise found
+        one = DecodedItem(self._plan.item_of(index, copy), index, found)
+        _, images = self._augment([one], copy)
+        return encode_image(images[0], self._plan.format, self._plan.quality)
+
+    def _read(self, items: range) -> Iterator[tuple[int, list[int], Decoded | DecodeError]]:
+        """(index, items, pixels and label or what went wrong) of every sample, decoded ahead by all threads."""
+        samples = [(index, list(wanted)) for index, wanted in groupby(items, self._plan.sample_of)]
+        if self._pool is None:
+            yield from ((index, wanted, self._decode(index)) for index, wanted in samples)
+            return
+        pool = self._pool
+        ahead = Lookahead(pool.submit(self._decode, index) for index, _ in samples)
+        largest = 0
+        for index, wanted in samples:
+            # As far ahead as the largest picture so far allows; two are always under way.
+            ahead.begin(min(2 * self._threads, max(2, _GROUP_BYTES // largest)) if largest else 2 * self._threads)
+            decoded = ahead.take()
+            assert decoded is not None
+            found = decoded.result()
+            if not isinstance(found, DecodeError):
+                largest = max(largest, found.nbytes)
+            yield index, wanted, found
+
+    def _decode(self, index: int) -> Decoded | DecodeError:
+        """A sample with its partners; itself stands in the place of one that cannot be read."""
+        own = self._decode_alone(index)
+        if isinstance(own, DecodeError):
+            return own
+        partners = self._plan.partners(np.array([index], np.int64))[0].tolist()
+        found = list(map(self._decode_alone, partners))
+        return own._replace(partners=[own if isinstance(other, DecodeError) else other for other in found])
+
+    def _decode_alone(self, index: int) -> Decoded | DecodeError:
+        source = self._plan.source
+        try:
+            data, label = item = source.read(index)
+            if self._stamps is not None:
+                check_read(self._stamps, source, index, len(data))
+            image, file = self._open(data, str(source.name(index)))
+            if isinstance(image, np.ndarray):
+                check_side(str(source.name(index)), *image.shape[:2])
+        except DecodeError as error:
+            return error
+        except MemoryError:
+            raise
+        except Exception as error:  # whatever a data set or a storage raises for this sample; the next may be good
+            return DecodeError(str(source.name(index)), f"cannot be read ({type(error).__name__}: {error})")
+        if self._labels is not None:
+            try:
+                self._labels.check(label, "label")
+            except ValueError as error:
+                return DecodeError(str(source.name(index)), str(error))
+        return Decoded(self._plan.sample_id(index), image, label, (), file, self._targets(item, index))
+
+    def _targets(self, item: Any, index: int) -> Mapping[str, Any] | None:
+        """Of what was read, where they are wanted."""
+        return None
+
+    def _open(self, data: Any, name: str) -> tuple[Image_HWC | bytes, Any]:
+        """The pixels of a sample, or its file where the index can cut crops out of that; and what is kept of the file.
+        Raises DecodeError."""
+        if isinstance(data, bytes) and self._index is not None and self._index.can_cut(data):
+            check_side(name, *checked_header(data, name).oriented_size)
+            return data, None
+        return data if isinstance(data, np.ndarray) else read_image(data, name), None
+
+    def _finish(
+        self, group: list[DecodedItem], made: dict[int, ItemOutputs], failed: dict[int, str], beat: Callable[[], None]
+    ) -> None:
+        """Augment and encode, then write: of an item of which a copy fails, nothing is written."""
+        copies_of, kept = self._plan.copies_of, self._kept
+        for copy in sorted({copy for one in group for copy in copies_of(one.item)}):
+            if todo := [one for one in group if copy in copies_of(one.item) and not one.failure]:
+                self._make_copy(todo, copy)
+            beat()
+        failed |= {one.item: one.failure for one in group if one.failure}
+        good = [one for one in group if not one.failure]
+        if self._storage is not None:
+            outputs = [(one, *output) for one in good for output in one.outputs]
+            new = [output for output in outputs if output[1]["copy"] not in kept.get(output[0].item, ())]
+            self._write(self._storage, [file for output in new for file in self._files(*output)], beat)
+        for one in good:
+            rows = tuple(json.dumps(row) for row, _ in one.outputs)
+            data = tuple(data for _, data in one.outputs)
+            if self._storage is None:
+                made[one.item] = ItemOutputs(rows, data, one.sample.label, beside=self._beside(one))
+            else:
+                made[one.item] = ItemOutputs(rows)
+
+    def _files(self, one: DecodedItem, row: dict[str, Any], data: bytes) -> list[tuple[str, bytes]]:
+        """Those of an output, with their names."""
+        return [(row["file"], data)]
+
+    def _beside(self, one: DecodedItem) -> Any:
+        """Of each copy, what is given back with its image file; None where nothing is."""
+        return None
+
+    def _make_copy(self, group: list[DecodedItem], copy: int) -> None:
+        try:
+            result = self._augment(group, copy)
+        except Exception as error:
+            if is_devices_fault(error):
+                raise
+        else:
+            self._encode_copy(group, copy, *result)
+            return
+        alone = each_alone(group, lambda one: self._augment([one], copy), lambda error: not is_devices_fault(error))
+        for one, made in alone:
+            if isinstance(made, Exception):
+                kind = "" if isinstance(made, ValueError) else f"{type(made).__name__}: "
+                one.failure = f"not taken by the transform: {kind}{made}"
+            else:
+                self._encode_copy([one], copy, *made)
+
+    def _encode_copy(
+        self, group: list[DecodedItem], copy: int, program: Program | None, images: list[Image_HWC]
+    ) -> None:
+        assert program is not None
+        for row, (one, image, data) in enumerate(zip(group, images, self._map(self._encode, images), strict=True)):
+            if isinstance(data, ValueError):
+                one.failure = str(data)
+            else:
+                sample, operations = one.sample, _with_labels(operations_of(program, row), one.sample)
+                described = self._plan.written_row(
+                    one.index, sample.id, copy, sample.label, image.shape, operations, data
+                )
+                one.outputs.append((described, data))
+
+    def _augment(self, group: list[DecodedItem], copy: int) -> tuple[Program, list[Image_HWC]]:
+        samples = [one.sample for one in group]
+        every = samples + [partner for sample in samples for partner in sample.partners]
+        labels, images = [sample.label for sample in every], [sample.image for sample in every]
+        given: dict[str, Any] = {"ids": [sample.id for sample in every], "epoch": self._plan.epoch, "copy": copy}
+        if all(isinstance(label, (int, np.integer)) for label in labels):
+            given["conditions"] = {"label": labels}
+        if len(every) > len(samples):
+            given["partners"] = np.arange(len(samples), len(every)).reshape(len(samples), -1)
+        if any(isinstance(image, bytes) for image in images):
+            batch = EncodedBatch(images, lambda i: str(every[i].id))
+            program = self._augmenter.program([tuple(shape) for shape in batch.shapes.tolist()], **given)
+            outputs = self._augmenter.decode_and_run(batch, **given, index=self._index)
+        else:
+            program = self._augmenter.program(images, **given)
+            outputs = self._augmenter.run(program, images)
+        return program, [output.cpu().numpy() for output in outputs]
+
+    def _encode(self, image: Image_HWC) -> bytes | ValueError:
+        try:
+            return encode_image(image, self._plan.format, self._plan.quality)
+        except ValueError as error:  # larger than the format can hold
+            return error
+
+    def _write(self, storage: Storage, files: list[tuple[str, bytes]], beat: Callable[[], None]) -> None:
+        share = max(1, min(_FILES_AT_ONCE, -(-len(files) // self._threads)))
+
+        def put(first: int) -> None:
+            storage.write_many(files[first : first + share])
+            beat()
+
+        self._do_or_end(lambda: self._map(put, range(0, len(files), share)))
+
+    def _map(self, function: Callable[[Any], Any], values: Iterable[Any]) -> list[Any]:
+        return list(map(function, values) if self._pool is None else self._pool.map(function, values))
+
+    def _do_or_end(self, write: Callable[[], object]) -> None:
+        """What cannot be written here can be written nowhere."""
+        try:
+            write()
+        except OSError as error:
+            raise FatalError(str(error)) from error
+
+
+def _open_index(path: str) -> EntropyIndex | None:
+    """None where it cannot be read: nothing but time depends on it."""
+    try:
+        return EntropyIndex(path)
+    except (DamagedIndexError, OSError) as error:
+        warnings.warn(f"the index of JPEG files is not used: {error}", stacklevel=2)
+        return None
+
+
+def _with_labels(operations: list[dict[str, Any]], sample: Decoded) -> list[dict[str, Any]]:
+    """What was mixed says the labels of the partners as well, where these are classes; with the shares they are what
+    the output's label is made of."""
+    known = {partner.id: partner.label for partner in sample.partners}
+    for operation in operations:
+        for chain in operation.get("chains", ()):
+            if isinstance(label := known.get(chain.get("id")), (int, np.integer)):
+                chain["label"] = int(label)
+    return operations

@@ -1,0 +1,240 @@
+"""What an expansion makes: decided before it begins, and the same for every worker, every device and every resume."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.augmenter.augmenter import Augmenter
+from variegate.augmenter.mixed_labels import num_partners
+from variegate.checks import integer, one_of
+from variegate.formats.base import FileSource, Source, SourceError
+from variegate.formats.folder import FLAT_CLASS
+from variegate.formats.kept import excluded_from
+from variegate.formats.shards.base import LAYOUTS, Layout, PackFormat
+from variegate.io.addresses import shown
+from variegate.jobs.output.destination import Destination
+from variegate.jobs.output.encode import ImageFormat, check_format
+from variegate.jobs.output.naming import OutputNames, output_path
+from variegate.loader.shuffle import partners_of
+from variegate.ops.base import refuse_views
+from variegate.policies.given import refuse_given_magnitude
+from variegate.threads import computed_once
+from variegate.transforms import Transform
+
+# Another number where the same plan gives other bytes than it gave before: no run goes on from one into the other.
+PIXELS = 1
+# Copies of a sample made from one decode. More are several items, so that a few samples keep many devices busy.
+_COPIES_PER_ITEM = 16
+# What of a plan is a setting under its own name.
+SETTINGS = ("seed", "epoch", "copies", "layout", "format", "quality")
+
+
+class ItemOutputs(NamedTuple):
+    """The outputs of an item, by copy: the manifest's rows as JSON; where it is not the worker who writes them, the
+    image files, and the sample's label as the source has it. ``notes``: warnings that came on the way. ``beside``: what
+    else is known of them to those who gather them."""
+
+    rows: tuple[str, ...]
+    data: tuple[bytes, ...] = ()
+    label: Any = None
+    notes: tuple[str, ...] = ()
+    beside: Any = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """``copies`` augmented copies of every sample of a source.
+
+    Args:
+        source: samples by index.
+        transform: what is done to them; it ends in bytes, not in Normalize.
+        copies, seed, epoch: with the sample's id all that its pixels depend on.
+        layout: "folder" (class folders of image files), "webdataset" (tar shards) or "parquet" (shards, too).
+        format, quality: of the images: "jpg", "png" or "webp".
+        shard_size: images in a shard, about.
+        place: the source as it was given, for whoever wants to open it again.
+
+    The work is cut into *items*: a sample, or where there are more than 16 copies, some copies of one.
+
+    Raises ValueError (SourceError) naming the argument.
+    """
+
+    source: Source
+    transform: Transform
+    copies: int = 1
+    seed: int = 0
+    epoch: int = 0
+    layout: Layout | PackFormat = "folder"
+    format: ImageFormat = "jpg"
+    quality: int = 95
+    shard_size: int = 1000
+    place: str = field(default="", repr=False)  # it may hold a password
+    _layouts: ClassVar[tuple[str, ...]] = LAYOUTS
+
+    def __post_init__(self) -> None:
+        check_format(self.format, self.quality)
+        one_of("layout", self.layout, self._layouts)
+        for name in ("seed", "epoch"):
+            integer(name, getattr(self, name), 0, (1 << 64) - 1)
+        for name in ("copies", "shard_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}: got {getattr(self, name)}; accepted: 1 or more")
+        refuse_views(self.transform, "policy")
+        refuse_given_magnitude(self.transform, "policy", "policies with magnitudes of their own, such as RandAugment")
+        if type(self) is Plan and getattr(self.source, "has_targets", False):
+            raise SourceError(f"{self.source!r}: has boxes, masks or key points; accepted: AnnotatedPlan, for these")
+        if (end := _no_image_after(self.transform, self.seed, self._has_boxes)) is not None:
+            raise SourceError(f"the policy ends in {end}; images on disk hold bytes, so leave it out")
+
+    @property
+    def _has_boxes(self) -> bool:
+        """Images come with boxes, which transforms may choose by."""
+        return False
+
+    @property
+    def num_items(self) -> int:
+        return len(self.source) * self._items_per_sample
+
+    @property
+    def num_outputs(self) -> int:
+        return len(self.source) * self.copies
+
+    @property
+    def copies_per_item(self) -> int:
+        return min(self.copies, _COPIES_PER_ITEM)
+
+    @property
+    def _items_per_sample(self) -> int:
+        return -(-self.copies // self.copies_per_item)
+
+    def sample_of(self, item: int) -> int:
+        """The index of the sample that an item is made of."""
+        return item // self._items_per_sample
+
+    def item_of(self, index: int, copy: int) -> int:
+        """The item that a copy of a sample belongs to."""
+        return index * self._items_per_sample + copy // self.copies_per_item
+
+    def span_of(self, row: dict[str, Any]) -> tuple[int, int]:
+        """The items that are made together with a row of the manifest: of its shard, or its own."""
+        item, size = self.item_of(row["index"], row["copy"]), self.items_per_shard or 1
+        return item - item % size, min(item - item % size + size, self.num_items)
+
+    def copies_of(self, item: int) -> range:
+        first = item % self._items_per_sample * self.copies_per_item
+        return range(first, min(self.copies, first + self.copies_per_item))
+
+    def outputs_in(self, start: int, stop: int) -> int:
+        """How many outputs the items ``start..stop-1`` have."""
+        per_sample = self._items_per_sample
+        before = [n // per_sample * self.copies + n % per_sample * self.copies_per_item for n in (start, stop)]
+        return before[1] - before[0]
+
+    @property
+    def is_sharded(self) -> bool:
+        """False where every output is a file of its own."""
+        return self.layout != "folder"
+
+    @property
+    def items_per_shard(self) -> int:
+        """0 where every output is a file of its own."""
+        return 0 if not self.is_sharded else max(1, self.shard_size * self._items_per_sample // self.copies)
+
+    @computed_once
+    def names(self) -> OutputNames:
+        return OutputNames(self.source)
+
+    def partners(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The indices of those that samples are mixed with, [N, K], the same ones as by a ``Loader``."""
+        number = num_partners(self.transform)
+        if not number:
+            return np.empty((len(indices), 0), np.int64)
+        return partners_of(indices, len(self.source), self.seed, self.epoch, number)
+
+    def sample_id(self, index: int) -> int:
+        return int(self.source.ids(np.array([index], np.int64))[0])
+
+    def sample_name(self, index: int) -> str:
+        """For people, and the manifest: of a listed folder the path within it."""
+        source = self.source
+        return source.relative_path(index) if isinstance(source, FileSource) else str(source.name(index))
+
+    def class_of(self, label: Any) -> str | None:
+        """The name of a class; None where there is none."""
+        classes = self.source.classes
+        is_class = isinstance(label, int) and 0 <= label < len(classes)
+        return classes[label] if is_class and classes[label] != FLAT_CLASS else None
+
+    def written_row(
+        self, index: int, id: int, copy: int, label: Any, shape: tuple[int, ...], operations: Any, data: bytes
+    ) -> dict[str, Any]:
+        """What the manifest says of an output: ``data`` is the file, of an image of this shape. Who gathers outputs in
+        shards adds ``file`` and ``member``."""
+        label = int(label) if isinstance(label, (int, np.integer)) else label
+        return {
+            **self._about(index, id, copy),
+            "file": None if self.is_sharded else self._file(index, label, copy),
+            "status": "written",
+            "reason": None,
+            "label": label if isinstance(label, int) and 0 <= label < 1 << 63 else None,
+            "class": self.class_of(label),
+            "height": shape[0],
+            "width": shape[1],
+            "operations": operations,
+            "sha256": hashlib.sha256(data).hexdigest(),
+            "bytes": len(data),
+        }
+
+    def _file(self, index: int, label: Any, copy: int) -> str:
+        return output_path(self.names.stem(index, label), copy, self.format)
+
+    def write_beside(self, destination: Destination, rows: Callable[[], Iterator[dict[str, Any]]]) -> None:
+        """What lies beside the outputs, once all of them are there. ``rows``: of the manifest, in order."""
+
+    def restore_beside(self, destination: Destination) -> None:
+        """Of a complete run: what lies beside the outputs and is lost is made again."""
+
+    def _about(self, index: int, id: int, copy: int) -> dict[str, Any]:
+        blank = dict.fromkeys(("file", "member", "status", "reason"))
+        return {**blank, "source": self.sample_name(index), "index": index, "id": id, "copy": copy}
+
+    def missing_rows(self, item: int, reason: str) -> Iterator[dict[str, Any]]:
+        """What the manifest says of an item that could not be made."""
+        index = self.sample_of(item)
+        for copy in self.copies_of(item):
+            yield {**self._about(index, self.sample_id(index), copy), "status": "quarantined", "reason": reason}
+
+    def settings(self, executor: str) -> dict[str, Any]:
+        """All that the outputs depend on, as JSON. ``executor``: "cpu", "cuda" or "reference", whose pixels may differ
+        by a level."""
+        shards = {"shard_size": self.shard_size} if self.is_sharded else {}
+        return {
+            "source": shown(self.place),
+            "samples": len(self.source),
+            "fingerprint": self.source.fingerprint,
+            "classes": list(self.source.classes),
+            "transform": self.transform.to_dict(),
+            **{name: getattr(self, name) for name in SETTINGS},
+            **shards,
+            **excluded_from(self.source),
+            "executor": executor,
+            "pixels": PIXELS,
+        }
+
+
+def _no_image_after(transform: Transform, seed: int, has_boxes: bool) -> str | None:
+    """What the transform ends in that leaves no image of bytes. Raises TypeError for one that needs boxes."""
+    augmenter = Augmenter(transform, "reference", seed)
+    try:
+        given = {"label": [0]}
+        boxes = [[[0, 0, 4096, 4096]]] if has_boxes else None
+        output = augmenter.program([(4096, 4096)], ids=[0], conditions=given, partners="batch", boxes=boxes).output
+    except ValueError:  # it takes other images; those that it does not take will be named
+        return None
+    return "Normalize" if output.is_float else str(output.steps[0]) if output.steps else None

@@ -1,0 +1,121 @@
+"""One output of an expansion, made again from its row in the manifest."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from os import PathLike
+from typing import Any, NamedTuple
+
+from variegate.errors import DecodeError
+from variegate.formats.annotated.writing.files import SETTING
+from variegate.formats.base import SourceError
+from variegate.formats.exclusion import place_without
+from variegate.io.addresses import shown
+from variegate.jobs.arguments import open_by_index
+from variegate.jobs.augment.annotated_job import AnnotatedJob, AnnotatedSpec
+from variegate.jobs.augment.annotated_plan import AnnotatedPlan, plan_for, with_outlines
+from variegate.jobs.augment.job import ExpansionJob, ExpansionSpec
+from variegate.jobs.augment.plan import SETTINGS, Plan
+from variegate.jobs.output.manifest import Manifest, read_manifest
+from variegate.targets.settings import Targets
+from variegate.transforms import from_dict
+
+
+class Replayed(NamedTuple):
+    """``data``: the bytes of the image file; ``mask``: those of its mask's, where it has one; ``targets``: the text of
+    the row's column. ``is_same``: all of them are those of the row."""
+
+    row: dict[str, Any]
+    data: bytes
+    is_same: bool
+    mask: bytes | None = None
+    targets: str | None = None
+
+
+def replay(
+    manifest: str | PathLike[str], row: int, source: Any = None, exclude: str | PathLike[str] | None = None
+) -> Replayed:
+    """Make the output of a row of a manifest again, on what made it: a GPU, where there is one.
+
+    ``source``: where the samples are now, if not where they were (anything that ``open_source`` opens); ``exclude``:
+    where the list of those left out is now.
+
+    Raises SourceError for a manifest or source that is not there, for a source that holds other samples, for rows
+    without an output, and for settings that are none.
+    """
+    listed = read_manifest(manifest)
+    if (command := listed.settings.get("command", "augment")) != "augment":
+        raise SourceError(f"{_shown(manifest)}: of a run of variegate {command}; accepted: of variegate augment")
+    if not 0 <= row < len(listed):
+        raise SourceError(f"row: got {row:,}; accepted: 0 to {len(listed) - 1:,}, the rows of {_shown(manifest)}")
+    wanted = listed.row(row)
+    if wanted["status"] != "written":
+        raise SourceError(f"{listed.place}: row {row:,}: {wanted['source']} was not made: {wanted['reason']}")
+    try:
+        return _replayed(listed, row, wanted, source, exclude)
+    except (SourceError, DecodeError):
+        raise
+    except (ValueError, LookupError, TypeError) as error:
+        reason = f"missing {error}" if isinstance(error, KeyError) else str(error)
+        raise SourceError(f"{listed.place}: damaged: its settings are not those of an expansion ({reason})") from error
+
+
+def _replayed(listed: Manifest, row: int, wanted: dict[str, Any], source: Any, exclude: Any) -> Replayed:
+    plan = plan_of(listed, source, exclude)
+    if not (0 <= wanted["index"] < len(plan.source) and 0 <= wanted["copy"] < plan.copies):
+        raise SourceError(f"{listed.place}: damaged: row {row:,} is of sample {wanted['index']}, copy {wanted['copy']}")
+    device = listed.settings["executor"]
+    if device == "cuda":
+        import torch
+
+        device = "cuda:0" if torch.cuda.is_available() else "cpu"
+    if isinstance(plan, AnnotatedPlan):
+        return _with_targets(AnnotatedJob(AnnotatedSpec(plan, None), device, 1), wanted)
+    data = ExpansionJob(ExpansionSpec(plan, None), device, 1).make(wanted["index"], wanted["copy"])
+    return Replayed(wanted, data, hashlib.sha256(data).hexdigest() == wanted["sha256"])
+
+
+def _with_targets(job: AnnotatedJob, wanted: dict[str, Any]) -> Replayed:
+    data, row, mask = job.make_whole(wanted["index"], wanted["copy"])
+    is_same = all(row[name] == wanted[name] for name in ("sha256", "mask_sha256", "targets"))
+    return Replayed(wanted, data, is_same, mask, row["targets"])
+
+
+def plan_of(manifest: Manifest, source: Any = None, exclude: Any = None) -> Plan:
+    """The plan that an expansion was made by. Raises SourceError where the source holds other samples by now."""
+    settings = manifest.settings
+    place = settings["source"] if source is None else source
+    exclude = exclude or settings.get("exclude") or None
+    is_place = isinstance(place, (str, PathLike))
+    # Wrong objects were left out, or there were none.
+    annotations, on_error = settings.get("annotations"), "skip" if SETTING in settings else "raise"
+    opened = open_by_index(place_without(os.fspath(place), exclude) if is_place else place, on_error, annotations)
+    if SETTING in settings:
+        opened = with_outlines(opened)
+    if opened.fingerprint != settings["fingerprint"]:
+        raise SourceError(
+            f"{_shown(place)}: holds other samples than {manifest.place} was made of ({len(opened):,} here, "
+            f"{settings['samples']:,} there); give the source as it was{_and_list(settings)}"
+        )
+    more = {}
+    if SETTING in settings:
+        more = {"annotations": annotations, "targets": Targets(**settings["targets"])}
+    return plan_for(
+        opened,
+        from_dict(settings["transform"]),
+        **{name: settings[name] for name in SETTINGS},
+        shard_size=settings.get("shard_size", 1),
+        place=str(place),
+        **more,
+    )
+
+
+def _and_list(settings: dict[str, Any]) -> str:
+    if "exclude" not in settings:
+        return ""
+    return f", and the list of the {settings['left_out']:,} that were left out of it"
+
+
+def _shown(place: Any) -> Any:
+    return shown(os.fspath(place)) if isinstance(place, (str, PathLike)) else place

@@ -1,0 +1,128 @@
+"""Whether a run that goes on, or is run again, has the source that it was begun with; and what follows if not."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.errors import DecodeError
+from variegate.formats.annotated.writing.files import SETTING
+from variegate.formats.base import FileSource, Source, SourceError
+from variegate.formats.stamps import Stamp, Stamps, describe_change, differences, is_same, stamp_now
+from variegate.io.storage import Storage
+from variegate.jobs.augment.plan import Plan
+from variegate.jobs.options import OnChange
+from variegate.jobs.output.destination import Destination
+from variegate.jobs.output.run_record import (
+    SETTINGS_NAME,
+    describe_changed,
+    describe_listing,
+    read_settings,
+    read_source,
+)
+
+
+def refuse_other_files(storage: Storage, settings: dict[str, Any], stamps: Stamps | None) -> None:
+    """Raise SourceError, with examples, where the run at the destination was begun with files of other names."""
+    if stamps is None or not storage.exists(SETTINGS_NAME):
+        return
+    if read_settings(storage).get("fingerprint") == settings["fingerprint"] or (was := read_source(storage)) is None:
+        return
+    difference = describe_listing(was, stamps)
+    if not difference and len(files := differences(was, stamps)):
+        difference = describe_changed(was, stamps, files)
+    other = f"{storage.shown}: holds a run of other"
+    if difference:
+        raise SourceError(f"{other} files than {settings['source']} has now: {difference}; choose another folder")
+    if SETTING in settings:  # of the same files
+        raise SourceError(
+            f"{other} annotations, or other classes, than {settings['source']} has now; choose another folder"
+        )
+
+
+def compare(
+    destination: Destination, plan: Plan, stamps: Stamps | None, changed: OnChange
+) -> tuple[npt.NDArray[np.bool_], bool]:
+    """The source as it is with what the run saw of it -> for each sample, whether its outputs are to be made again; and
+    whether the destination's record of the source is as the source is now. What no output was made of may have changed.
+
+    Raises SourceError naming the files where outputs were made of others, unless ``changed`` says what to do.
+    """
+    remade = np.zeros(len(plan.source), bool)
+    if stamps is None:
+        return remade, True
+    storage = destination.storage
+    was = read_source(storage)
+    if was is None or list(was.names) != list(stamps.names):
+        if destination.is_complete or destination.journal.covered:
+            warnings.warn(
+                f"{storage.shown}: this run has no record of what its source was (earlier versions kept none): files "
+                "that have changed since it began go unnoticed",
+                stacklevel=2,
+            )
+        return remade, destination.is_complete
+    files = differences(was, stamps)
+    if not len(files):
+        return remade, True
+    done = _samples_done(destination, plan)
+    # What an output was mixed with, it was made of as well.
+    partners, read = plan.partners(np.arange(len(done))), done.copy()
+    read[partners[done]] = True
+    before = np.concatenate([[0], np.cumsum(read)])
+    used = files[(before[stamps.ends(len(done))] > before[stamps.starts])[files]]
+    if len(used):
+        _check_allowed(was, stamps, used, changed)
+        if changed == "remake":
+            remade[stamps.samples_of(used, len(plan.source))] = True
+            remade |= remade[partners].any(axis=1)
+            remade &= done
+    elif done.any():
+        warnings.warn(
+            f"changed since the run began, before anything was made of it: {describe_changed(was, stamps, files)}",
+            stacklevel=2,
+        )
+    return remade, False
+
+
+def check_read(stamps: Stamps, source: Source, index: int, num_bytes: int) -> None:
+    """After reading a sample: its file is as it was when the run began. Raises DecodeError naming it.
+
+    Of a file of this machine it asks size and time, which costs a microsecond; of one behind an address it compares the
+    number of bytes alone. Parquet files ask for themselves, whenever a row group is read.
+    """
+    was = stamps.at(stamps.file_of(index))
+    if was.size < 0:
+        return
+    is_file = isinstance(source, FileSource)
+    now = Stamp(num_bytes, was.time) if is_file else was
+    if not source.is_remote:
+        on_disk = stamp_now(source.name(index).file)
+        now = on_disk if is_same(was, now) else now._replace(time=on_disk.time)
+    if not is_same(was, now):
+        raise DecodeError(str(source.name(index)), f"has changed since the run began: {describe_change(was, now)}")
+
+
+def _check_allowed(was: Stamps, now: Stamps, files: npt.NDArray[np.int64], changed: OnChange) -> None:
+    resized = files[was.sizes[files] != now.sizes[files]]
+    remake = "--changed remake makes their outputs again"
+    if changed == "same" and len(resized):
+        raise SourceError(
+            f"{describe_changed(was, now, resized)}; files of other sizes are never the same: restore them, or {remake}"
+        )
+    if changed == "refuse":
+        same = "" if len(resized) else "--changed same goes on where they hold the same pictures, "
+        raise SourceError(
+            f"{describe_changed(was, now, files)}: changed since outputs were made; restore the source, or choose: "
+            f"{same}{remake}"
+        )
+
+
+def _samples_done(destination: Destination, plan: Plan) -> npt.NDArray[np.bool_]:
+    done = np.full(len(plan.source), destination.is_complete)
+    if not destination.is_complete:
+        for start, stop in destination.journal.covered:
+            done[plan.sample_of(start) : plan.sample_of(stop - 1) + 1] = True
+    return done

@@ -1,0 +1,221 @@
+"""Who does what, and what happens when somebody fails: a state machine without I/O and without a clock.
+
+Events go in with the time at which they happened, instructions come out. Whoever runs it (``drive`` with real workers,
+``simulation`` with a virtual clock) does as told. What it guarantees, whatever happens in whatever order:
+
+- every item that was submitted is released once, or put in quarantine, as long as one device is left;
+- an item is put in quarantine only for failures that were its own: a task of several items that failed is cut in two,
+  and tasks that were on a worker together when that was lost run alone on the next;
+- in order, if asked for; with no more than ``max_items`` items between submission and release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from variegate.jobs import messages
+from variegate.jobs.devices import State
+from variegate.jobs.jobs import EngineError
+from variegate.jobs.messages import Instruction, Task, TaskDone, TaskFailed, Tick, WorkerLost, WorkerReady
+from variegate.jobs.options import Rules
+from variegate.jobs.queues import Merge, Queues
+
+
+class Dispatcher:
+    """See the module. ``devices``: their names, one at least; ValueError for none."""
+
+    def __init__(self, devices: Sequence[str], rules: Rules) -> None:
+        if not devices:
+            raise ValueError("devices: got none; accepted: one or more")
+        self._rules = rules
+        self._queues = Queues(devices, rules)
+        self._devices = self._queues.devices
+        self._merge = Merge(rules.ordered)
+        self._next_worker = 0
+        self._is_closed = False
+        self._quarantined = 0
+
+    @property
+    def capacity(self) -> int:
+        """How many items it takes now; not more than 0 where it takes none."""
+        rules, queues = self._rules, self._queues
+        if self._is_closed or queues.is_draining:
+            return 0
+        if rules.queue_limit is not None and queues.waiting >= rules.queue_limit * len(queues.loads.live):
+            return 0
+        return rules.max_items - self._merge.outstanding
+
+    @property
+    def is_finished(self) -> bool:
+        """All that will ever be submitted is out."""
+        return self._is_closed and self._merge.outstanding == 0
+
+    @property
+    def is_idle(self) -> bool:
+        """No worker has a task."""
+        return not any(device.in_flight for device in self._devices)
+
+    def start(self, now: float) -> list[Instruction]:
+        """To be called first."""
+        return [self._start_worker(device, now) for device in range(len(self._devices))]
+
+    def submit(self, start: int, stop: int, now: float) -> list[Instruction]:
+        """One task more, of items that follow those submitted before (there may be a gap)."""
+        self._merge.submit(start, stop)
+        self._queues.add(self._queues.new_task(start, stop))
+        out: list[Instruction] = []
+        self._queues.feed(now, out)
+        return out
+
+    def close(self) -> None:
+        """Nothing more will be submitted."""
+        self._is_closed = True
+
+    def drain(self) -> None:
+        """Send nothing any more; what is in flight may still come in. A worker that is lost now is not replaced."""
+        self._queues.drain()
+
+    def handle(self, event: messages.Event, now: float) -> list[Instruction]:
+        """Raises EngineError when the last device is given up.
+
+        A worker reports a task that it has, once; KeyError for any other.
+        """
+        if isinstance(event, Tick):
+            return self._check_times(now)
+        device = self._devices[event.device]
+        if event.worker != device.worker:
+            # It was given up: its tasks are elsewhere by now.
+            return [messages.Forget(event.task)] if isinstance(event, TaskDone) else []
+        device.last_seen = now
+        if isinstance(event, TaskDone):
+            out = self._done(event.device, event.task, event.failed, now)
+        elif isinstance(event, TaskFailed):
+            out = self._failed(event.device, event.task, event.reason, event.is_memory, now)
+        elif isinstance(event, WorkerLost):
+            out = self._lost(event.device, event.reason, now)
+        elif isinstance(event, WorkerReady):
+            out = []
+            if device.state is State.STARTING:
+                device.state, device.failed_starts, device.free_since = State.READY, 0, now
+                self._queues.loads.is_ready[event.device] = True
+        else:
+            assert isinstance(event, messages.Beat)
+            return []
+        self._queues.fill(event.device, now, out)
+        self._queues.feed(now, out)
+        return out
+
+    def snapshot(self) -> messages.Snapshot:
+        """How it stands."""
+        devices = [
+            messages.DeviceSnapshot(
+                device.name,
+                device.state.value,
+                self._queues.loads.rate(number),
+                len(device.queue) + len(device.suspects),
+                len(device.in_flight),
+                device.done,
+                device.steals,
+                device.losses,
+            )
+            for number, device in enumerate(self._devices)
+        ]
+        return messages.Snapshot(devices, self._merge.outstanding, self._quarantined)
+
+    def _start_worker(self, number: int, now: float) -> messages.StartWorker:
+        device = self._devices[number]
+        device.state, device.worker, device.last_seen = State.STARTING, self._next_worker, now
+        self._next_worker += 1
+        return messages.StartWorker(number, device.worker)
+
+    def _done(self, number: int, task_number: int, failed: Mapping[int, str], now: float) -> list[Instruction]:
+        task, sent = self._queues.take_back(number, task_number)
+        device, size = self._devices[number], task.size
+        self._queues.loads.set_rate(number, device.measure(size, sent, now))
+        device.setbacks = 0
+        device.done += size - len(failed)
+        out = self._merge.add(task.number, task.without(failed))
+        for item in sorted(failed):
+            # A worker that names the item leaves no doubt, so it need not be alone the next time.
+            failures = task.failures if size == 1 else 0
+            out += self._item_failed(item, failures + 1, failed[item], task.avoid | {number}, is_suspect=False)
+        return out
+
+    def _failed(self, number: int, task_number: int, reason: str, is_memory: bool, now: float) -> list[Instruction]:
+        task, _ = self._queues.take_back(number, task_number)
+        device = self._devices[number]
+        device.free_since = now
+        if is_memory and task.size > 1:
+            # Nobody's fault, and no setback: this device takes smaller ones from now on.
+            device.largest = min(task.size // 2, device.largest or task.size)
+            self._queues.add_halves(task, task.is_suspect, task.avoid, number)
+            return []
+        device.setbacks += 1
+        out = self._blame(task, number, reason, is_suspect=False)
+        return out + self._retire_if_hopeless(number, reason)
+
+    def _lost(self, number: int, reason: str, now: float) -> list[Instruction]:
+        device = self._devices[number]
+        in_flight = self._queues.take_all_back(number)
+        device.losses += 1
+        device.failed_starts += device.state is State.STARTING
+        device.setbacks += device.state is State.READY
+        out: list[Instruction] = []
+        if len(in_flight) == 1:
+            out += self._blame(in_flight[0], number, reason, is_suspect=True)
+        else:
+            for task in reversed(in_flight):
+                self._queues.add_again(task, is_suspect=True)
+        if self._queues.is_draining:
+            device.state, device.worker = State.LOST, -1
+            return out
+        if retired := self._retire_if_hopeless(number, reason):
+            return out + retired
+        return [*out, self._start_worker(number, now)]
+
+    def _check_times(self, now: float) -> list[Instruction]:
+        out: list[Instruction] = []
+        for number, device in enumerate(self._devices):
+            silence = now - device.last_seen
+            if device.state is State.STARTING and silence > self._rules.start_timeout:
+                reason = f"did not start within {self._rules.start_timeout:g} s"
+            elif device.in_flight and silence > self._rules.heartbeat_timeout:
+                reason = f"gave no sign of life for {self._rules.heartbeat_timeout:g} s"
+            else:
+                continue
+            out.append(messages.StopWorker(number, device.worker, reason))
+            out += self._lost(number, reason, now)
+        self._queues.feed(now, out)
+        return out
+
+    def _blame(self, task: Task, number: int, reason: str, is_suspect: bool) -> list[Instruction]:
+        """A task failed on a device, and no other can have been the reason."""
+        avoid = task.avoid | {number}
+        if task.size == 1:
+            return self._item_failed(task.start, task.failures + 1, reason, avoid, is_suspect)
+        self._queues.add_halves(task, is_suspect, avoid)
+        return []
+
+    def _item_failed(
+        self, item: int, failures: int, reason: str, avoid: frozenset[int], is_suspect: bool
+    ) -> list[Instruction]:
+        if failures < self._rules.max_failures:
+            self._queues.add(self._queues.new_task(item, item + 1, failures, is_suspect, avoid), is_first=True)
+            return []
+        self._quarantined += 1
+        return self._merge.give_up(item, reason)
+
+    def _retire_if_hopeless(self, number: int, reason: str) -> list[Instruction]:
+        device, rules = self._devices[number], self._rules
+        if self._queues.is_draining:
+            return []  # There is nothing left to give up.
+        if device.failed_starts < rules.max_failed_starts and device.setbacks < rules.max_setbacks:
+            return []
+        what = "did not start" if device.failed_starts else f"{device.setbacks} failures in a row"
+        stop = [messages.StopWorker(number, device.worker, reason)] if self._queues.loads.is_ready[number] else []
+        orphans = self._queues.retire(number)
+        if not self._queues.loads.live:
+            raise EngineError(f"no device is left; the last was {device.name}, {what}: {reason}")
+        for task in reversed(orphans):
+            self._queues.add_again(task, task.is_suspect)
+        return [*stop, messages.Retire(number, f"{what}: {reason}")]

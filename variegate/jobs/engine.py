@@ -1,0 +1,215 @@
+"""``Engine``: devices, the workers on them, and the rules by which work is given to them."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import torch
+
+from variegate.augmenter.per_image import of_one_sample
+from variegate.checks import one_of, renamed, spelt
+from variegate.executors.runners.runner import Dtype, Geometry, Layout
+from variegate.io.addresses import shown_host
+from variegate.jobs.device_names import augmenter_name, choose_devices, cores_each, kind_of
+from variegate.jobs.dispatcher import Dispatcher
+from variegate.jobs.drive import FailedItem, FinishedItems, TaskStream, drive
+from variegate.jobs.jobs import JobSpec, WorkerPool
+from variegate.jobs.mapping import MapSpec, iter_shots, map_shots
+from variegate.jobs.messages import Snapshot
+from variegate.jobs.options import WORKER_KINDS, Allocation, OnError, Rules, WorkerKind, check_on_error
+from variegate.jobs.warm import make_ready
+from variegate.jobs.workers.local import ThreadWorkers
+from variegate.jobs.workers.process import ProcessWorkers
+from variegate.jobs.workers.ray import RayWorkers, connect
+from variegate.ops.output import Identity
+from variegate.transforms import Transform
+
+
+class Engine:
+    """Runs work on several devices at once: ``map`` augments a stream of images.
+
+    Workers are started for every run and end with it; nothing is held in between. Several runs may go on at a time, and
+    share the devices.
+
+    Args:
+        devices: "auto" (all GPUs; without one, the CPU in parts of about four cores) or a list of names of one kind:
+            "cuda:0", ... or "cpu:0", "cpu:1", ...: virtual devices, parts of the CPU with a worker each; "reference:0",
+            ... run the plain executor. With ``workers="ray"`` they are the cluster's.
+        workers: "process" (one per device, spawned: its crash is survived), "thread" (starts at once) or "ray" (actors
+            of a Ray cluster, ``pip install 'variegate[ray]'``).
+        allocation: where a task waits: "least_loaded" (where it will be done first, by measured speed), "round_robin"
+            or "random" (by ``seed``).
+        steal: a device with nothing to do takes tasks that wait for another.
+        ordered: results come in the order of the items; False: as they are made.
+        num_threads: cores for each device; None shares them out evenly.
+        transform, seed, dtype, layout, geometry: of ``map``, as an ``Augmenter`` takes them.
+        address: of the Ray cluster; None: the one that Ray is connected to or finds, else a new one on this machine.
+        heartbeat_timeout: seconds without a sign of life after which a worker that has something to do is replaced.
+        max_failures: so many failures of an item, alone on a device, and it is given up.
+
+    Raises ValueError or TypeError naming the argument, its value and what is accepted, and ImportError without Ray.
+    """
+
+    @spelt()
+    def __init__(
+        self,
+        devices: str | Sequence[str] = "auto",
+        workers: WorkerKind = "process",
+        allocation: Allocation = "least_loaded",
+        steal: bool = True,
+        ordered: bool = True,
+        *,
+        num_threads: int | None = None,
+        transform: Transform | None = None,
+        seed: int = 0,
+        dtype: Dtype | torch.dtype = "float32",
+        layout: Layout = "NCHW",
+        geometry: Geometry = "composed",
+        address: str | None = None,
+        heartbeat_timeout: float = 120.0,
+        max_failures: int = 3,
+    ) -> None:
+        one_of("workers", workers, WORKER_KINDS)
+        if address is not None and workers != "ray":
+            got = f"got {shown_host(address)!r} with workers={workers!r}"
+            raise ValueError(f"address: {got}; accepted: None, or workers='ray'")
+        self.transform = transform
+        self._spec = MapSpec(transform or Identity(), seed, dtype, layout, geometry)
+        # Made to be checked: it says best what it does not accept.
+        self._spec.augmenter(num_threads=num_threads)
+        self._rules = Rules(
+            allocation, steal, ordered, heartbeat_timeout=heartbeat_timeout, max_failures=max_failures, seed=int(seed)
+        )
+        ray = connect(address) if workers == "ray" else None
+        self.devices = choose_devices(devices, ray)
+        self.workers = workers
+        self.address = address
+        self.num_threads = cores_each(len(self.devices), ray) if num_threads is None else num_threads
+        self.quarantined: list[tuple[int, str]] = []
+
+    @property
+    def executor(self) -> str:
+        """What makes the pixels: "cuda", "cpu" or "reference"."""
+        return kind_of(self.devices[0])
+
+    @renamed(given="conditions")
+    def map(
+        self,
+        images: Any,
+        ids: Iterable[int] | None = None,
+        epoch: int = 0,
+        copy: int = 0,
+        transform: Transform | None = None,
+        conditions: Mapping[str, Iterable[Any]] | None = None,
+        *,
+        on_error: OnError = "raise",
+    ) -> Iterator[Any]:
+        """Augment a stream of images: the pixels of ``Augmenter(transform, seed=seed)(images, ids, epoch, copy)``.
+
+        Args:
+            images: uint8 arrays [H, W, 3], [H, W, 1] or [H, W], or CPU tensors, one after another, without end if need
+                be; or all in one [N, H, W, C]. They are read a bounded number of images and bytes ahead of the results,
+                and must not be changed until these are there.
+            ids: one for each image; None counts from 0.
+            epoch, copy: further inputs of the random numbers.
+            transform: instead of the engine's own.
+            conditions: values for ``Cond``, one for each image, such as ``{"label": labels}``.
+            on_error: "raise" at an image that cannot be made, or "skip" it and note it in ``quarantined``.
+
+        Returns:
+            An iterator over one CPU tensor per image, in order; with ``ordered=False`` over pairs (id, tensor). Those
+            that threads made share their memory, some tens at a time: clone the few that are kept for long.
+
+        Raises, where images are read: TypeError or ValueError naming the image by its number. EngineError for an image
+        that failed as often as it may, and where no device is left.
+        """
+        chosen = self.transform if transform is None else transform
+        if chosen is None:
+            raise ValueError("transform: got none; give one to map(..., transform=...) or to Engine(transform=...)")
+        check_on_error(on_error)
+        spec = replace(self._spec, transform=chosen, epoch=epoch, copy=copy, names=tuple(conditions or ()))
+        spec.check()
+        shots = iter_shots(images, ids, conditions or {})
+        self.quarantined = []
+        quarantined = self.quarantined if on_error == "skip" else None
+        return map_shots(partial(self.run, spec), shots, len(self.devices), self._rules.ordered, quarantined)
+
+    @renamed(given="conditions")
+    def map_image(
+        self,
+        image: Any,
+        transform: Transform | None = None,
+        out: str | os.PathLike[str] | None = None,
+        tile: int = 1024,
+        *,
+        id: int = 0,
+        epoch: int = 0,
+        copy: int = 0,
+        conditions: Mapping[str, Any] | None = None,
+        resume: bool = True,
+    ) -> Any:
+        """Augment one image that may be larger than memory, tile by tile, on all devices: the pixels of
+        ``Augmenter(transform, seed=seed)([image], [id], epoch, copy)``, to the bit, with sides of any length.
+
+        Args:
+            image: the path of a .npy, TIFF (in tiles, or in strips that are not compressed) or Zarr file, which is read
+                by the rectangle; or a uint8 array [H, W, 3], [H, W, 1] or [H, W].
+            transform: instead of the engine's own; of one image alone.
+            out: the path of the result, .npy, .tif, .tiff or .zarr, which replaces what is there once it is whole; None
+                returns an array. TIFF and Zarr need ``pip install 'variegate[tiles]'``.
+            tile: the side of a tile, 1 to 16,384; of a .tif a multiple of 16.
+            id, epoch, copy: further inputs of the random numbers.
+            conditions: values for ``Cond``, such as ``{"label": 3}``.
+            resume: go on where a killed run of the same result ended; False makes all of it anew.
+
+        Returns:
+            An array, [C, H, W] or [H, W, C] by the engine's layout: uint8, or floats where the transform normalises. In
+            files the channels come last. None where ``out`` is a path.
+
+        Raises TypeError or ValueError naming the argument and what is accepted, SourceError for a file that cannot be
+        read, and EngineError where no device is left or the result cannot be written.
+        """
+        from variegate.jobs.tiles.run import ImageRun, pixel_file
+
+        chosen = self.transform if transform is None else transform
+        if chosen is None:
+            raise ValueError("transform: got none; give one to map_image(image, transform) or to Engine(transform=...)")
+        work = replace(self._spec, transform=chosen, epoch=epoch, copy=copy)
+        values = None if conditions is None else of_one_sample(conditions, 1)
+        target = None if out is None else os.fspath(out)
+        return ImageRun(self, work, pixel_file(image), id, target, tile, values, resume).run()
+
+    def run(
+        self,
+        spec: JobSpec,
+        feed: TaskStream,
+        *,
+        ordered: bool | None = None,
+        max_items: int = 1 << 62,
+        has_room: Callable[[], bool] | None = None,
+        stop: threading.Event | None = None,
+        on_turn: Callable[[Snapshot], None] | None = None,
+    ) -> Generator[FinishedItems | FailedItem, None, None]:
+        """Any other job: what comes of the tasks of ``feed``, which is an iterable of (start, stop, payload).
+
+        ``ordered``: None as the engine is; ``max_items``: between those read from the feed and those handed out; the
+        rest, and what is raised, as ``drive`` describes them. Workers start when the iteration does, and end when it
+        ends or is closed.
+        """
+        if self.workers == "process" and self.executor == "cpu":
+            make_ready(getattr(spec, "has_targets", False))
+        is_ordered = self._rules.ordered if ordered is None else ordered
+        dispatcher = Dispatcher(self.devices, replace(self._rules, ordered=is_ordered, max_items=max_items))
+        yield from drive(self._make_workers(spec), dispatcher, feed, stop=stop, on_turn=on_turn, has_room=has_room)
+
+    def _make_workers(self, spec: JobSpec) -> WorkerPool:
+        names = [augmenter_name(name) for name in self.devices]
+        if self.workers == "ray":
+            return RayWorkers(spec, names, self.num_threads, self.address)
+        kind = ThreadWorkers if self.workers == "thread" else ProcessWorkers
+        return kind(spec, names, self.num_threads)

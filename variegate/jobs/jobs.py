@@ -1,0 +1,190 @@
+"""Jobs: what workers are given to do, how each of them does it, and what a pool of them does for a dispatcher."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from variegate.errors import DeviceMemoryError
+from variegate.jobs.messages import Beat, Fatal, Task, TaskDone, TaskFailed, WorkerEvent, WorkerLost, WorkerReady
+
+
+class EngineError(RuntimeError):
+    """A run that cannot go on: no device is left, or every further task would fail for the same reason."""
+
+
+class FatalError(EngineError):
+    """Raised by a job where trying again, here or elsewhere, is of no use: a full disk. It ends the run."""
+
+
+def _is_memory(error: BaseException) -> bool:
+    """The device has no room: a smaller task may do."""
+    # A job that never imported torch cannot have raised its error.
+    torch = sys.modules.get("torch")
+    of_torch = () if torch is None else (torch.cuda.OutOfMemoryError,)
+    return isinstance(error, (MemoryError, DeviceMemoryError, *of_torch))
+
+
+def _is_lost_context(error: BaseException) -> bool:
+    """After an illegal access and its like every call of this process to the GPU fails; only a new one can go on."""
+    torch = sys.modules.get("torch")
+    kind = getattr(torch, "AcceleratorError", RuntimeError)  # newer versions of torch have one
+    return torch is not None and isinstance(error, kind) and "CUDA error" in str(error)
+
+
+def is_devices_fault(error: BaseException) -> bool:
+    """No image is to blame."""
+    return _is_memory(error) or _is_lost_context(error)
+
+
+class Result(NamedTuple):
+    """What came of a task.
+
+    ``outputs``: one for each of its items; None for those in ``failed``, which has reasons by item.
+    """
+
+    outputs: list[Any]
+    failed: dict[int, str]
+
+
+class Job(Protocol):
+    """Work on one device. A worker calls it from one thread, a task at a time."""
+
+    def run(self, items: range, payload: Any, beat: Callable[[], None]) -> Result:
+        """Make the items, given what was submitted with them (``payload[k]`` belongs to ``items[k]``, or it is None).
+
+        It calls ``beat`` whenever it has got on, at least once an item: a worker that is silent for long is taken for
+        hung. Raises FatalError to end the run, MemoryError or DeviceMemoryError where the device has no room; anything
+        else it raises counts against the task.
+        """
+
+
+class JobSpec(Protocol):
+    """Made once, pickled to every worker."""
+
+    def open(self, device: str, num_threads: int) -> Job:
+        """Called once in each worker, before its first task: open files, compile kernels.
+
+        ``device``: "cpu", "reference", "cuda:0", ... as an ``Augmenter`` takes it; ``num_threads``: cores for it.
+        """
+
+
+# What workers get to end by themselves once nothing is asked of them any more.
+GRACE = 5.0
+
+
+class WorkerPool(Protocol):
+    """The workers of a run, on devices 0, 1, 2, ...
+
+    Made with the work, the names of the devices as an ``Augmenter`` takes them, and the cores for each. Only one thread
+    may use it.
+    """
+
+    def start(self, device: int, worker: int) -> None:
+        """Begin to start a worker. WorkerReady or WorkerLost is reported later."""
+
+    def send(self, worker: int, task: Task, payload: Sequence[Any] | None) -> None:
+        """Give a task to a worker, with what belongs to its items. Neither may be changed from now on.
+
+        To a worker that is gone it does nothing: the loss is reported. Raises what pickling the payload raises.
+        """
+
+    def stop(self, worker: int) -> None:
+        """End a worker by force; nothing that it says is reported any more."""
+
+    def wait(self, timeout: float) -> list[WorkerEvent]:
+        """What workers have said, in the order of each; empty if none has said anything for so many seconds."""
+
+    def close(self, force: bool = False) -> None:
+        """End all workers; without ``force`` they may first do what they have. Returns in bounded time."""
+
+
+def end_of(error: BaseException) -> str:
+    """An error in one line: ``ValueError: what was wrong``."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+# Beats of a task that follow each other faster are not worth a message.
+_BEAT_SECONDS = 0.25
+
+
+class WorkerInfo(NamedTuple):
+    """Where a worker is. ``name``: the device as an ``Augmenter`` takes it."""
+
+    device: int
+    worker: int
+    name: str
+    num_threads: int
+
+
+class Assignment(NamedTuple):
+    """A task as a worker sees it."""
+
+    task: int
+    start: int
+    stop: int
+    payload: Sequence[Any] | None
+
+
+def serve(
+    open_spec: Callable[[], JobSpec],
+    info: WorkerInfo,
+    take: Callable[[], Assignment | None],
+    say: Callable[[WorkerEvent], None],
+) -> None:
+    """Open the work and do what ``take`` gives, until it gives None.
+
+    ``say`` must not raise for a report that cannot be delivered. What is no Exception (SystemExit) passes through: the
+    worker ends.
+    """
+    device, worker = info.device, info.worker
+    try:
+        job = open_spec().open(info.name, info.num_threads)
+    except FatalError as error:
+        say(Fatal(device, worker, str(error)))
+        return
+    except Exception as error:
+        say(WorkerLost(device, worker, end_of(error)))
+        return
+    say(WorkerReady(device, worker))
+    while (assignment := take()) is not None:
+        say(message := _run(job, info, assignment, _beats(info, say)))
+        if isinstance(message, WorkerLost):
+            return
+        # Payload and results are not to stay while the next task is awaited.
+        del assignment, message
+
+
+def _run(job: Job, info: WorkerInfo, assignment: Assignment, beat: Callable[[], None]) -> WorkerEvent:
+    device, worker = info.device, info.worker
+    task, start, stop, payload = assignment
+    try:
+        result = job.run(range(start, stop), payload, beat)
+        outputs, failed = list(result.outputs), dict(result.failed)
+        if len(outputs) != stop - start:
+            raise ValueError(f"the job gave {len(outputs)} outputs for {stop - start} items")
+        if strange := [item for item in failed if not start <= item < stop]:
+            raise ValueError(f"the job says that {strange[0]} failed, which is no item of {start}..{stop}")
+    except FatalError as error:
+        return Fatal(device, worker, str(error))
+    except Exception as error:
+        if _is_lost_context(error):
+            return WorkerLost(device, worker, end_of(error))
+        return TaskFailed(device, worker, task, end_of(error), is_memory=_is_memory(error))
+    return TaskDone(device, worker, task, failed, outputs)
+
+
+def _beats(info: WorkerInfo, say: Callable[[WorkerEvent], None]) -> Callable[[], None]:
+    """Says that a task gets on: the first time at once, then now and then."""
+    at = 0.0
+
+    def beat() -> None:
+        nonlocal at
+        if (now := time.monotonic()) >= at:
+            at = now + _BEAT_SECONDS
+            say(Beat(info.device, info.worker))
+
+    return beat

@@ -1,0 +1,215 @@
+"""Whether a run may write to a place, and what an earlier life of the same run has already done there.
+
+What is found there says how far it came, whenever it was killed:
+
+    nothing, or only names that begin with a dot    it has not begun: ``variegate.json`` is the first file to be written
+    variegate.json                                  it has begun; ``.variegate/journal`` tells what is finished
+    variegate.json, manifest.parquet                it is complete; what may be left of ``.variegate`` is removed
+
+Beside these, ``variegate.source`` is what the run saw of its source (``run_record.py``). A complete run of which
+outputs are lost is made one that has begun again by ``reopen``: the journal is made of the manifest, which then goes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, suppress
+from typing import Any
+
+from variegate.formats.base import SourceError
+from variegate.io.storage import PRIVATE, TEMPORARY, Storage, WriteError, open_storage
+from variegate.jobs.output.journal import Journal, remove_journal
+from variegate.jobs.output.lock import acquire
+from variegate.jobs.output.manifest import MANIFEST_NAME, read_manifest, write_manifest
+from variegate.jobs.output.run_record import (
+    SETTINGS_NAME,
+    SOURCE_NAME,
+    describe_differences,
+    read_settings,
+    write_settings,
+)
+
+_LOCK = f"{PRIVATE}/lock"
+
+
+class Destination(AbstractContextManager["Destination"]):
+    """A place that this run may write to, until ``finish`` or ``close``. Usable as a context manager.
+
+    In a folder of this machine no second run can be opened meanwhile. There is no such lock at addresses, on Windows,
+    and on network disks that have none: there, two runs at once are the user's to avoid (they would write the same
+    bytes, but overwrite each other's journal).
+
+    ``settings``: what the outputs depend on, as JSON has it; another run with other settings is refused.
+    ``plan``: a digest of what is in the journal, for what the settings do not tell; None: of the settings.
+    ``place``: the name of a setting that may differ where the destination holds a record of the source, which tells
+    better than its place whether it is the same. The run then keeps the place that it was begun with.
+
+    ``resume=False``: what an earlier life of this run did is forgotten; its files are replaced one by one.
+
+    Raises SourceError where the place holds another run or other files, or another run is writing there now;
+    WriteError where it cannot be written to. A place that is refused is left as it is.
+    """
+
+    def __init__(
+        self,
+        spec: str | os.PathLike[str],
+        settings: dict[str, Any],
+        plan: str | None = None,
+        resume: bool = True,
+        place: str | None = None,
+    ) -> None:
+        self.storage = storage = open_storage(spec)
+        self.settings: dict[str, Any] = json.loads(json.dumps(settings))  # what reading them back gives
+        self._given_plan, self._place = plan, place
+        self.is_complete = False
+        self._journal: Journal | None = None
+        self._lock: int | None = None
+        is_begun = self._check()
+        if resume and is_begun and storage.exists(MANIFEST_NAME) and not storage.exists(PRIVATE):
+            self.is_complete = True
+            if not storage.exists(SETTINGS_NAME):
+                self.amend(lambda storage: write_settings(storage, self.settings))
+            return
+        try:
+            self._begin(resume)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def journal(self) -> Journal:
+        """Raises RuntimeError where the run is complete: there is nothing to record, and nothing is."""
+        if self._journal is None:
+            raise RuntimeError("the run is complete, or was closed: it has no journal")
+        return self._journal
+
+    def reopen(self, record: Callable[[Journal], None]) -> None:
+        """Make a complete run one that has begun: ``record`` puts into the journal what stays done, and then the
+        manifest is removed. Killed before that, it is complete as it was.
+
+        Raises SourceError where another run is writing there now, WriteError.
+        """
+        self._claim()
+        remove_journal(self.storage)
+        self._journal = Journal(self.storage, self.plan)
+        record(self._journal)
+        self._journal.flush()
+        self.storage.remove(MANIFEST_NAME)
+        self.storage.sync()
+        self.is_complete = False
+
+    def amend(self, change: Callable[[Storage], None]) -> None:
+        """Change what is beside the outputs, complete or not. Raises as ``reopen``, and what ``change`` raises."""
+        if self.is_complete:
+            self._claim()
+        change(self.storage)
+        self.storage.sync()
+        if self.is_complete:
+            self._clean_up()
+
+    def finish(self, rows: Iterable[dict[str, Any]]) -> int:
+        """Write the manifest -> its number of rows; then only outputs, manifest and settings are left.
+
+        ``rows``: as ``write_manifest`` takes them, usually ``journal.rows(num_items)``. Every output must have been
+        made durable (``storage.sync``) by whoever wrote it.
+        """
+        count = write_manifest(self.storage, rows, self.settings)
+        self.storage.sync()
+        self.is_complete = True
+        self._clean_up()
+        return count
+
+    def close(self) -> None:
+        """Let the next run in, which goes on from what was flushed to the journal."""
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _check(self) -> bool:
+        """Whether the run has begun there. Raises SourceError where it may not."""
+        storage = self.storage
+        if not storage.is_remote and os.path.lexists(storage.root) and not os.path.isdir(storage.root):
+            raise SourceError(f"{storage.shown}: is a file; expected a folder, or a name that is still free")
+        there = self._settings_there()  # asked first: a folder of outputs may be long to list
+        if there is not None:
+            place = self._place
+            if place in there and place in self.settings and storage.exists(SOURCE_NAME):
+                self.settings = self.settings | {place: there[place]}
+            if _is_same_but_for_its_place(there, self.settings):
+                self.settings = self.settings | {"exclude": there["exclude"]}
+            was, now = (settings.get("command", "augment") for settings in (there, self.settings))
+            if was != now:
+                raise SourceError(f"{storage.shown}: holds a run of variegate {was}; choose another folder")
+            if difference := describe_differences(there, self.settings):
+                raise SourceError(f"{storage.shown}: holds a run {difference}; choose another folder")
+            return True
+        names = [name for name in storage.list() if not name.startswith(".")]
+        if names:
+            raise SourceError(
+                f"{storage.shown}: holds files that no run of variegate wrote ({names[0]}); choose an empty folder or "
+                "a new name"
+            )
+        return False
+
+    def _settings_there(self) -> dict[str, Any] | None:
+        """None where no run has begun. A manifest has the settings too, should their file be lost."""
+        storage = self.storage
+        if storage.exists(SETTINGS_NAME):
+            return read_settings(storage)
+        return read_manifest(storage.root).settings if storage.exists(MANIFEST_NAME) else None
+
+    @property
+    def plan(self) -> str:
+        of_settings = hashlib.sha256(json.dumps(self.settings, sort_keys=True).encode()).hexdigest()[:16]
+        return self._given_plan or of_settings
+
+    def _claim(self) -> bool:
+        """Keep other runs out -> whether this one has begun."""
+        storage = self.storage
+        if not storage.is_remote:
+            storage.prepare()
+            self._lock = acquire(os.path.join(storage.root, _LOCK), storage.shown)
+        is_begun = self._check()  # again, now that nobody else writes
+        storage.remove_tree(TEMPORARY)
+        storage.prepare()  # again: a run that ended between may have removed it
+        return is_begun
+
+    def _begin(self, resume: bool) -> None:
+        storage = self.storage
+        is_begun = self._claim()
+        if not is_begun or not storage.exists(SETTINGS_NAME):
+            write_settings(storage, self.settings)
+            storage.sync()
+        if not resume:
+            remove_journal(storage)
+            storage.remove(MANIFEST_NAME)
+            storage.sync()
+        if storage.exists(MANIFEST_NAME):
+            self.is_complete = True
+            self._clean_up()
+        else:
+            self._journal = Journal(storage, self.plan)
+
+    def _clean_up(self) -> None:
+        if self._journal is not None:
+            self._journal.close()
+        remove_journal(self.storage)
+        self.storage.remove_tree(TEMPORARY)
+        with suppress(WriteError):  # another run, which will find this one complete, may be making its lock there
+            self.storage.remove_tree(PRIVATE)
+        self.storage.sync()
+        self.close()
+
+
+def _is_same_but_for_its_place(there: dict[str, Any], here: dict[str, Any]) -> bool:
+    """Of the list of samples left out: fingerprints tell which they are."""
+    return "exclude" in there and "exclude" in here and there.get("fingerprint") == here.get("fingerprint")

@@ -1,0 +1,233 @@
+"""What has been done of a run: an append-only record of finished ranges of items, kept in one file that grows, or at an
+address, in an object for every flush."""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import IO, Any
+
+from variegate.formats.base import SourceError
+from variegate.io.durable import AppendOnlyFile, write_errors_name
+from variegate.io.files import open_regular
+from variegate.io.storage import PRIVATE, Storage
+from variegate.jobs.output.journal_lines import Line, Scan, header, record, rows_of, taking_back
+
+JOURNAL = f"{PRIVATE}/journal"
+_READ_BUFFER = 1 << 20
+_READ_AT_ONCE = 16
+
+
+def remove_journal(storage: Storage) -> None:
+    """Of whichever run, whether there is one or not."""
+    storage.remove(JOURNAL)
+    for name in _segments(storage):
+        storage.remove(name)
+
+
+class Journal:
+    """Ranges of items that are finished, and the manifest's rows of their outputs. For one thread.
+
+    Opening finds what an earlier run recorded; of what that run was writing when it was killed, nothing is believed
+    that is not whole. ``plan`` is a digest of all that the rows depend on. Raises SourceError for a journal of another
+    plan, and for one that is damaged where it had been safe.
+
+    Memory is by record, not by row: the rows stay in the file.
+    """
+
+    def __init__(self, storage: Storage, plan: str) -> None:
+        self._shown = storage.shown
+        self._file, lines = _open_file(storage, plan)
+        self._lines: dict[int, Line] = {}  # by the first item
+        self._starts: list[int] = []  # the keys of these, ascending
+        self._waiting: list[bytes] = []
+        self.pending_bytes = 0
+        self.num_rows = self.num_missing = 0
+        try:
+            for line in lines:
+                if not (self._forget(line.start, line.stop) if line.count < 0 else self._remember(line)):
+                    what = "twice" if line.count >= 0 else "taken back, and not before that"
+                    raise SourceError(
+                        f"{self._shown}: the journal has items {line.start} to {line.stop - 1} {what}; choose another "
+                        "folder, or begin anew without resuming"
+                    )
+        except BaseException:
+            self._file.close()
+            raise
+
+    @property
+    def covered(self) -> list[tuple[int, int]]:
+        """What is recorded, flushed or not: (start, stop), sorted, with neighbours merged."""
+        merged: list[tuple[int, int]] = []
+        for line in self._sorted():
+            begin = merged.pop()[0] if merged and merged[-1][1] == line.start else line.start
+            merged.append((begin, line.stop))
+        return merged
+
+    @property
+    def pending(self) -> int:
+        """Records that are not flushed yet."""
+        return len(self._waiting)
+
+    def append(self, start: int, stop: int, rows: Sequence[str], missing: int = 0) -> None:
+        """Items ``start..stop-1`` are done; ``rows``: the JSON text of one object per output, in the items' order, as
+        json.dumps makes it (ASCII, one line); ``missing``: how many of them are of outputs that could not be made.
+        Raises ValueError where the range overlaps one that is recorded."""
+        text = record(start, stop, rows, self._file.end, missing)
+        offset = self._file.end + self.pending_bytes
+        if not self._remember(Line(offset, len(text), self._file.end, start, stop, len(rows), missing)):
+            raise ValueError(f"items {start} to {stop - 1}: accepted: a range of which nothing is recorded yet")
+        self._wait(text)
+
+    def take_back(self, start: int, stop: int) -> None:
+        """Items ``start..stop-1`` are to be done again. Raises ValueError unless they are the items of one record."""
+        if not self._forget(start, stop):
+            raise ValueError(f"items {start} to {stop - 1}: accepted: the items of one record")
+        self._wait(taking_back(start, stop, self._file.end))
+
+    def records(self) -> Iterator[tuple[int, int, list[dict[str, Any]]]]:
+        """(start, stop, rows) of every record, in the order of the items. What is appended or taken back meanwhile is
+        not looked at. Raises WriteError, SourceError as ``rows`` does."""
+        self.flush()
+        for line in self._sorted():
+            yield line.start, line.stop, self._read(line)
+
+    def flush(self) -> None:
+        """What was appended lasts when this returns. Raises WriteError, DiskFullError; calling it again tries again."""
+        if self._waiting:
+            self._file.append(b"".join(self._waiting))
+            self._waiting.clear()
+            self.pending_bytes = 0
+
+    def rows(self, num_items: int) -> Iterator[dict[str, Any]]:
+        """All rows, in the order of the items, once each. Raises ValueError unless exactly the items 0..num_items-1 are
+        recorded, WriteError where flushing fails, and, while iterating, SourceError where the journal has changed."""
+        covered = self.covered
+        if covered != ([(0, num_items)] if num_items else []):
+            raise ValueError(f"num_items: got {num_items}; recorded are {covered[:5]}; accepted: all of them")
+        self.flush()
+        return (row for line in self._sorted() for row in self._read(line))
+
+    def _sorted(self) -> list[Line]:
+        return [self._lines[start] for start in self._starts]
+
+    def _read(self, line: Line) -> list[dict[str, Any]]:
+        rows = rows_of(self._file.read(line.offset, line.length))
+        if rows is None:
+            raise SourceError(f"{self._shown}: the journal's record at byte {line.offset:,} has changed")
+        return rows
+
+    def close(self) -> None:
+        """What was not flushed is forgotten."""
+        self._file.close()
+
+    def _wait(self, text: bytes) -> None:
+        self._waiting.append(text)
+        self.pending_bytes += len(text)
+
+    def _remember(self, line: Line) -> bool:
+        """False where its range overlaps one that is recorded, or is none."""
+        at = bisect_left(self._starts, line.start)
+        end_before = self._lines[self._starts[at - 1]].stop if at else 0
+        next_start = self._starts[at] if at < len(self._starts) else line.stop
+        if not end_before <= line.start < line.stop <= next_start:
+            return False
+        self._starts.insert(at, line.start)
+        self._lines[line.start] = line
+        self.num_rows += line.count
+        self.num_missing += line.missing
+        return True
+
+    def _forget(self, start: int, stop: int) -> bool:
+        """False where no record is of just these items."""
+        line = self._lines.get(start)
+        if line is None or line.stop != stop:
+            return False
+        del self._lines[start], self._starts[bisect_left(self._starts, start)]
+        self.num_rows -= line.count
+        self.num_missing -= line.missing
+        return True
+
+
+def _open_file(storage: Storage, plan: str) -> tuple[AppendOnlyFile | _JournalObjects, list[Line]]:
+    """With the lines that are there. Raises SourceError, WriteError."""
+    if storage.is_remote:
+        objects = _JournalObjects(storage, plan)
+        try:
+            return objects, list(objects.load())
+        except BaseException:
+            objects.close()
+            raise
+    path, shown = os.path.join(storage.root, JOURNAL), storage.place_of(JOURNAL)
+    lines: list[Line] = []
+    end = 0
+    if os.path.exists(path):
+        with io.BufferedReader(open_regular(path), _READ_BUFFER) as file:
+            scan = Scan(file, plan, shown)
+            lines += scan
+            end = scan.end
+    if end == 0:  # no journal, or not even its first line
+        first = header(plan)
+        storage.write(JOURNAL, first)
+        storage.sync()
+        end = len(first)
+    return AppendOnlyFile(path, shown, end), lines
+
+
+class _JournalObjects:
+    """What ``AppendOnlyFile`` is, at an address, where objects cannot be appended to. A copy of all lines lies in this
+    machine's folder for temporary files, since rows are wanted in another order than they came."""
+
+    def __init__(self, storage: Storage, plan: str) -> None:
+        self._storage, self._plan = storage, plan
+        self.end = 0
+        self._next = 0
+        self._copy: IO[bytes] = tempfile.TemporaryFile(prefix="variegate-journal-")  # noqa: SIM115 (kept open)
+
+    def load(self) -> Iterator[Line]:
+        names = _segments(self._storage)
+        with ThreadPoolExecutor(_READ_AT_ONCE, "variegate-journal") as pool:
+            for first in range(0, len(names), _READ_AT_ONCE):
+                some = names[first : first + _READ_AT_ONCE]
+                for name, data in zip(some, pool.map(self._storage.read, some), strict=True):
+                    yield from self._load(name, data)
+        self._next = int(names[-1].rpartition("-")[2]) + 1 if names else 0
+
+    def _load(self, name: str, data: bytes) -> Iterator[Line]:
+        scan = Scan(io.BytesIO(data), self._plan, self._storage.place_of(name))
+        for line in scan:
+            yield replace(line, offset=self.end + line.offset)
+        if not data or scan.end != len(data):
+            raise SourceError(f"{self._storage.place_of(name)}: damaged; choose another folder, or begin anew")
+        self._keep(data)
+        self.end += len(data)
+
+    def append(self, lines: bytes) -> None:
+        # The copy first: should the object not arrive, the next try overwrites what was added here.
+        self._keep(lines)
+        self._storage.write(f"{JOURNAL}-{self._next:06}", header(self._plan) + lines)
+        self._next += 1
+        self.end += len(lines)
+
+    def _keep(self, data: bytes) -> None:
+        with write_errors_name(f"{tempfile.gettempdir()} (a copy of the journal)"):
+            self._copy.seek(self.end)
+            self._copy.write(data)
+            self._copy.flush()
+
+    def read(self, offset: int, length: int) -> bytes:
+        self._copy.seek(offset)
+        return self._copy.read(length)
+
+    def close(self) -> None:
+        self._copy.close()
+
+
+def _segments(storage: Storage) -> list[str]:
+    numbers = [name.removeprefix("journal-") for name in storage.list(PRIVATE) if name.startswith("journal-")]
+    return [f"{JOURNAL}-{number}" for number in sorted(filter(str.isdigit, numbers), key=int)]

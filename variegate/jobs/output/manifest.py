@@ -1,0 +1,244 @@
+"""The manifest of a run: a Parquet file with a row for every output, and the settings.
+
+Columns: file (relative to the destination; null if quarantined), member (within a shard), status ("written" or
+"quarantined"), reason, source (the sample's name), index and id (of the sample), copy, label, class, seed, epoch,
+height and width (of the output), operations (JSON), sha256 (hex) and bytes (both of the output's encoded bytes),
+shard_bytes and shard_sha256 (of the whole shard). What does not apply is null, and so is a label that is no whole
+number. Bytes of names that are not UTF-8 are written as ``\\udcff``. A run of ``variegate pack`` has one more: packed
+(JSON: the bytes that the source had, whether its file was kept, sums of the pixels). One of a data set with
+annotations has mask_file, mask_bytes and mask_sha256, and targets (JSON, ``annotated/records.py``). Format 1 had no
+columns after sha256, and no checksums of its own pages.
+
+``manifest.sha256`` beside it is its own checksum, in the form that ``sha256sum -c`` reads. It is written first, so that
+a manifest is never there without it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate, islice
+from typing import TYPE_CHECKING, Any
+
+from variegate.formats.base import SourceError, check_index
+from variegate.formats.labels import NO_LABEL
+from variegate.io.location import Location
+from variegate.io.storage import Storage
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from variegate.formats.parquet.file import ParquetFile
+
+MANIFEST_NAME = "manifest.parquet"
+CHECKSUM_NAME = "manifest.sha256"
+FORMAT = 2
+_ROWS_A_GROUP = 8192
+_CHECKSUM = re.compile(rb"([0-9a-f]{64})  manifest\.parquet\n")
+_compact = json.JSONEncoder(separators=(",", ":")).encode  # json.dumps would make an encoder for every row
+_ACCEPTED = "the manifest.parquet that a run of variegate augment or pack wrote"
+_TYPES = {
+    **dict.fromkeys(("file", "member", "status", "reason", "source"), "string"),
+    **{"index": "int64", "id": "uint64", "copy": "int32", "label": "int64", "class": "string"},
+    **{"seed": "uint64", "epoch": "int64", "height": "int32", "width": "int32", "operations": "string"},
+    "sha256": "string",
+    **{"bytes": "int64", "shard_bytes": "int64", "shard_sha256": "string"},
+}
+_FIRST_FORMAT = list(_TYPES)[:16]
+_PACKED = {**_TYPES, "packed": "string"}
+_ANNOTATED = {**_TYPES, "mask_file": "string", "mask_bytes": "int64", "mask_sha256": "string", "targets": "string"}
+_KNOWN = [list(types) for types in (_TYPES, _PACKED, _ANNOTATED)]
+
+
+def write_manifest(storage: Storage, rows: Iterable[dict[str, Any]], settings: dict[str, Any]) -> int:
+    """Write ``manifest.parquet``, whole or not at all -> the number of rows.
+
+    ``rows``: the columns by name, ``operations`` as a list; those that are missing are null. ``settings``: what JSON
+    can hold. Equal rows and settings give equal bytes. Raises WriteError, and ValueError for a column that is none.
+    """
+    import pyarrow.parquet as pq
+
+    schema = _schema(settings)
+    rows = iter(rows)
+    count = 0
+    with storage.writer(MANIFEST_NAME) as out:
+        with pq.ParquetWriter(out.file, schema, compression="zstd", write_page_checksum=True) as parquet:
+            while some := list(islice(rows, _ROWS_A_GROUP)):
+                parquet.write_table(_table(some, schema), row_group_size=_ROWS_A_GROUP)
+                count += len(some)
+        out.file.flush()
+        write_checksum(storage, out.descriptor.digest.hexdigest())
+        storage.sync()
+        out.commit()
+    return count
+
+
+def has_its_checksum(storage: Storage) -> bool | None:
+    """Whether the manifest is the one that was written, to the byte; None where that is not known, as of earlier
+    versions. Raises SourceError for a checksum that is none, FileNotFoundError, WriteError."""
+    try:
+        said = storage.read(CHECKSUM_NAME)
+    except FileNotFoundError:
+        return None
+    found = _CHECKSUM.fullmatch(said)
+    if found is None:
+        raise SourceError(f"{storage.place_of(CHECKSUM_NAME)}: not a checksum of {MANIFEST_NAME}")
+    return storage.sha256(MANIFEST_NAME).encode() == found[1]
+
+
+def write_checksum(storage: Storage, digest: str | None = None) -> None:
+    """Of a manifest; ``digest``: None for one that is there, whose own pages were found whole. Raises WriteError."""
+    storage.write(CHECKSUM_NAME, f"{digest or storage.sha256(MANIFEST_NAME)}  {MANIFEST_NAME}\n".encode())
+
+
+class Manifest:
+    """Rows of a run, in the order of its samples and copies. Made by ``read_manifest``."""
+
+    def __init__(self, file: ParquetFile, settings: dict[str, Any]) -> None:
+        self.settings = settings
+        self._file = file
+        groups = range(file.metadata.num_row_groups)
+        self._starts = [0, *accumulate(file.metadata.row_group(group).num_rows for group in groups)]
+        self._cached_group: tuple[int, Any] = (-1, None)
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    @property
+    def place(self) -> str:
+        return str(self._file.location)
+
+    @property
+    def has_checksum(self) -> bool:
+        """Whether one was written beside it, which the first format did not have."""
+        return list(self._file.schema.names) != _FIRST_FORMAT
+
+    def count_missing(self) -> int:
+        """How many rows are of outputs that could not be made. Raises SourceError where they cannot be read."""
+        groups = range(len(self._starts) - 1)
+        return sum(self._read(group, ["status"])["status"].to_pylist().count("quarantined") for group in groups)
+
+    def row(self, index: int) -> dict[str, Any]:
+        """The columns by name, ``operations`` as a list. Reads the row group around it, unless the last call did.
+
+        Raises IndexError outside 0..len-1 (there is no counting from the end), SourceError where it cannot be read.
+        """
+        check_index(index, len(self))
+        group = bisect_right(self._starts, index) - 1
+        if self._cached_group[0] != group:
+            self._cached_group = group, self._read(group)
+        return self._row(self._cached_group[1].slice(index - self._starts[group], 1).to_pylist()[0])
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """All of them, as ``row`` gives them. Raises SourceError where they cannot be read."""
+        for group in range(len(self._starts) - 1):
+            yield from map(self._row, self._read(group).to_pylist())
+
+    def columns(self, *names: str, all_read: bool = False) -> Iterator[dict[str, Any]]:
+        """These columns of all rows; null where this manifest has none of them. ``all_read``: the others are read too,
+        which finds damage in them. Raises SourceError."""
+        there = [name for name in names if name in self._file.schema.names]
+        blank = dict.fromkeys(names)
+        for group in range(len(self._starts) - 1):
+            for row in self._read(group, None if all_read else there).select(there).to_pylist():
+                yield blank | row
+
+    def _row(self, columns: dict[str, Any]) -> dict[str, Any]:
+        operations = columns["operations"]
+        try:
+            operations = None if operations is None else json.loads(operations)
+        except ValueError:
+            source = columns["source"]
+            raise SourceError(f"{self._file.location}: damaged: the operations of {source} are not JSON") from None
+        return dict.fromkeys(_TYPES) | columns | {"operations": operations}
+
+    def _read(self, group: int, columns: list[str] | None = None) -> Any:
+        from variegate.formats.parquet.file import reason_for
+
+        try:
+            with self._file.opened(is_checked=True) as opened:
+                return opened.read_row_group(group, columns)
+        except Exception as error:  # of pyarrow, of fsspec, or of any package that fsspec reads with
+            place = f"{self._file.location}: rows from {self._starts[group]:,} on"
+            raise SourceError(f"{place} cannot be read: {reason_for(error, self._file.location)}") from None
+
+
+def read_manifest(path: str | os.PathLike[str]) -> Manifest:
+    """``path``: the manifest, or the folder it lies in; an address too.
+
+    Raises SourceError where there is none, or another kind of file.
+    """
+    from variegate.formats.parquet.file import open_file
+
+    place = Location.parse(path)
+    if os.path.isdir(place.address()) or (place.is_url and not place.address().lower().endswith(".parquet")):
+        place = Location.of(f"{place.address().rstrip('/')}/{MANIFEST_NAME}")
+    file = open_file(place, _ACCEPTED)
+    metadata = file.schema.metadata or {}
+    if b"variegate.settings" not in metadata or file.schema.names not in (_FIRST_FORMAT, *_KNOWN):
+        raise SourceError(f"{place}: a Parquet file, but no manifest; accepted: {_ACCEPTED}")
+    try:
+        settings = json.loads(metadata[b"variegate.settings"])
+    except ValueError:
+        settings = None
+    if not isinstance(settings, dict):
+        raise SourceError(f"{place}: damaged: the settings in it are not JSON; accepted: {_ACCEPTED}")
+    return Manifest(file, settings)
+
+
+def is_row(row: dict[str, Any]) -> bool:
+    """Whether it is of a sample and a copy, and a column can hold each value: rows of a journal may hold anything."""
+    return (
+        isinstance(row.get("index"), int)
+        and isinstance(row.get("copy"), int)
+        and row["index"] >= 0 <= row["copy"]
+        and all(name in _HOLDS and _HOLDS[name](value) for name, value in row.items())
+    )
+
+
+def _holds(kind: str) -> Callable[[Any], bool]:
+    if kind == "string":
+        return lambda value: value is None or isinstance(value, str)
+    lowest = 0 if kind[0] == "u" else -(1 << int(kind.lstrip("uint")) - 1)
+    every = range(lowest, lowest + (1 << int(kind.lstrip("uint"))))
+    return lambda value: value is None or (type(value) is int and value in every)
+
+
+_HOLDS = {name: _holds(kind) for name, kind in (_PACKED | _ANNOTATED).items()}
+_HOLDS |= dict.fromkeys(("label", "operations"), lambda value: True)  # stored as something else
+
+
+def _schema(settings: dict[str, Any]) -> pa.Schema:
+    import pyarrow as pa
+
+    # Sorted, so that equal settings are equal bytes whatever order they were put together in.
+    metadata = {"variegate.format": str(FORMAT), "variegate.settings": json.dumps(settings, sort_keys=True)}
+    types = _ANNOTATED if "annotated" in settings else _PACKED if settings.get("command") == "pack" else _TYPES
+    return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in types.items()], metadata)
+
+
+def _table(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
+    import pyarrow as pa
+
+    unknown = set().union(*rows).difference(schema.names)
+    if unknown:
+        raise ValueError(f"rows: got a column {sorted(unknown)[0]!r}; accepted: {', '.join(schema.names)}")
+    stored = [row | _stored(row) for row in rows]
+    try:
+        return pa.Table.from_pylist(stored, schema)
+    except UnicodeEncodeError:
+        return pa.Table.from_pylist([{name: _as_utf8(value) for name, value in row.items()} for row in stored], schema)
+
+
+def _stored(row: dict[str, Any]) -> dict[str, Any]:
+    """What columns hold other values for."""
+    operations, label = row.get("operations"), row.get("label")
+    is_stored = type(label) is int and label != NO_LABEL
+    return {"operations": None if operations is None else _compact(operations), "label": label if is_stored else None}
+
+
+def _as_utf8(value: Any) -> Any:
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value

@@ -1,0 +1,120 @@
+"""Names of outputs: stable, readable, never the same for two sources, and never outside of the root."""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+from variegate.formats.base import FileSource, Source
+from variegate.io.storage import PRIVATE
+
+# What stands beside the outputs, and what Windows takes for devices, whatever their extension.
+_TAKEN = {
+    *("manifest.parquet", "manifest.sha256", "manifest.jsonl"),
+    *("variegate.json", "variegate.source", "classnames.txt"),
+}
+_DEVICES = {"con", "prn", "aux", "nul", *(f"{name}{digit}" for name in ("com", "lpt") for digit in range(1, 10))}
+_UNSAFE = re.compile(r'[\x00-\x1f\x7f/\\<>:"|?*\ud800-\udfff]')
+# A name may have 255 bytes on most file systems; number, copy and extension come to it.
+_MOST_BYTES = 230
+
+
+def output_stems(paths: Sequence[str]) -> list[str]:
+    """Paths of sources -> where their outputs go, without copy number and extension; all different.
+
+    ``cat/a.jpg`` gives ``cat/a``. Where several sources of a folder would share that (``a.jpg`` beside ``a.png``, or
+    ``A.jpg``, which is the same name on some file systems), each of them keeps its extension: ``cat/a.jpg``. Should
+    that meet yet another name, the index of the source is added. A pure function of the listing.
+    """
+    level = [0] * len(paths)
+    while True:
+        names = [_name(path, index, level[index]) for index, path in enumerate(paths)]
+        count = Counter(name.casefold() for name in names)
+        clashing = [index for index, name in enumerate(names) if count[name.casefold()] > 1]
+        # Level 2 ends in the source's own index, so members of a clash can always move until none is left.
+        movable = [index for index in clashing if level[index] < 2]
+        if not movable:
+            return names
+        for index in movable:
+            level[index] += 1
+
+
+def output_path(stem: str, copy: int, extension: str) -> str:
+    """``cat/a``, 3, ``jpg`` -> ``cat/a_3.jpg``. Different (stem, copy) never meet: the last ``_`` ends the stem."""
+    return f"{stem}_{copy}.{extension}"
+
+
+class OutputNames:
+    """Where the outputs of each sample of a source go in class folders, all different, and none outside of the root.
+    Picklable.
+
+    Of a folder's images, ``output_stems``. Of others ``<class>/<index, 8 digits or more>``, where the class is its
+    name, or the label itself where only the names are unknown; and ``<index>`` where a sample has no class.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._stems: list[str] | None = None
+        if isinstance(source, FileSource):
+            self._stems = output_stems([_inside(source.relative_path(index)) for index in range(len(source))])
+        else:
+            self._folders = class_folders(source.classes)
+
+    def stem(self, index: int, label: Any) -> str:
+        """For ``output_path``. ``label``: as the source gives it; sources that list their files do not look at it."""
+        if self._stems is not None:
+            return self._stems[index]
+        is_class = isinstance(label, int) and label >= 0
+        if is_class and not self._folders:
+            return f"{label}/{index:08}"
+        return f"{self._folders[label]}/{index:08}" if is_class and label < len(self._folders) else f"{index:08}"
+
+
+def class_folders(classes: Sequence[str]) -> list[str]:
+    """A folder for each class: its name where that is one on every system, else one that is much like it. Classes whose
+    folders would be the same on some file system get their number added."""
+    folders = [safe_name(name) for name in classes]
+    seen: Counter[str] = Counter(map(_folded, folders))
+    used = {_folded(folder) for folder in folders if seen[_folded(folder)] == 1}
+    for label, folder in enumerate(folders):
+        if seen[_folded(folder)] > 1:
+            folders[label] = f"{folder}~{label}"
+            while _folded(folders[label]) in used:
+                folders[label] += "~"
+            used.add(_folded(folders[label]))
+    return folders
+
+
+def safe_name(name: str) -> str:
+    """A name of a folder, whatever ``name`` holds: separators, "..", NUL, what Windows reserves, far too much."""
+    safe = _UNSAFE.sub("_", name)
+    if safe.startswith("."):  # names that begin so are passed over when folders are listed
+        safe = f"_{safe[1:]}"
+    safe = safe.encode()[:_MOST_BYTES].decode(errors="ignore")
+    if safe.endswith((".", " ")):
+        safe = f"{safe[:-1]}_"
+    is_reserved = safe.casefold() in _TAKEN or safe.casefold().partition(".")[0].rstrip() in _DEVICES
+    return f"{safe}_" if is_reserved or not safe else safe
+
+
+def _inside(path: str) -> str:
+    """As it is, but for what no folder on a disk can hold and a bucket may: keys such as ``a/../../b``."""
+    parts = path.split("/")
+    is_reserved = parts[0].casefold() in {*_TAKEN, PRIVATE} or len(os.fsencode(parts[-1])) > _MOST_BYTES
+    if {"", ".", ".."}.isdisjoint(parts) and "\0" not in path and not is_reserved:
+        return path
+    return "/".join(safe_name(part) for part in parts)
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def _name(path: str, index: int, level: int) -> str:
+    if level == 0:
+        return str(PurePosixPath(path).with_suffix(""))
+    return path if level == 1 else f"{path}~{index}"

@@ -1,0 +1,129 @@
+"""Run a packing: an expansion of one copy, in shards of a size, with statistics and an index beside them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.formats.packed import INDEX_NAME, STATISTICS_NAME, DatasetStatistics, statistics_bytes
+from variegate.formats.shards.base import Labels
+from variegate.io.storage import Storage
+from variegate.jobs.augment.commit import Commit
+from variegate.jobs.augment.job import ExpansionSpec
+from variegate.jobs.augment.run import Expansion
+from variegate.jobs.output.destination import Destination
+from variegate.jobs.output.journal import Journal
+from variegate.jobs.output.lost_outputs import Row, SpanOf
+from variegate.jobs.output.manifest import read_manifest
+from variegate.jobs.output.packed import COLUMNS, Totals, totals_of
+from variegate.jobs.pack.commit import PackCommit, spans_of
+from variegate.jobs.pack.entries import write_index
+from variegate.jobs.pack.job import PackSpec
+from variegate.jobs.pack.plan import PackPlan
+
+_SHARD = re.compile(r"shard-\d{6,}\.(tar|parquet|vgraw)")
+
+
+@dataclass
+class Packed:
+    """What a packing came to. ``kept``: JPEG files that were copied as they were; ``skipped``: samples that could not
+    be read, by name, with the reason, those of earlier runs among them; bytes of the files (or pixels) of the source,
+    of the shards, and of the index.
+    """
+
+    images: int = 0
+    shards: int = 0
+    kept: int = 0
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    bytes_before: int = 0
+    bytes_after: int = 0
+    index_bytes: int = 0
+    statistics: DatasetStatistics | None = None
+
+    @property
+    def saved(self) -> float:
+        """The share of the bytes that was saved; below 0 where there are more."""
+        return 1 - self.bytes_after / self.bytes_before if self.bytes_before else 0.0
+
+
+class Packing(Expansion):
+    """An ``Expansion`` of a ``PackPlan``, with the same promises: exactly once, the same bytes however it went."""
+
+    verb = "packing"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.packed = Packed()
+
+    @property
+    def _pack_plan(self) -> PackPlan:
+        return cast(PackPlan, self.plan)
+
+    def _spans(self, destination: Destination) -> SpanOf:
+        whole = [(0, self.plan.num_items, destination_rows(destination))] if destination.is_complete else None
+        records = destination.journal.records() if whole is None else whole
+        spans = [span[:2] for record in records for span in spans_of(*record)]
+        starts = np.array([start for start, _ in spans], np.int64)
+        return lambda row: spans[int(np.searchsorted(starts, row["index"], "right")) - 1]
+
+    def _is_unwanted(self, remade: npt.NDArray[np.bool_]) -> Callable[[Row], bool]:
+        """From the first on, and the shard that ended before it: where shards end depends on all that came before."""
+        first = int(remade.argmax()) if remade.any() else len(remade) + 1
+        return lambda row: bool(row["index"] >= first - 1)
+
+    def _work(self, storage: Storage, journal: Journal, labels: Labels) -> tuple[ExpansionSpec, Commit]:
+        stamps = None if self._stamps is None else self._stamps.for_workers()
+        spec = PackSpec(self.plan, None, self.engine.workers != "thread", labels, stamps)
+        return spec, PackCommit(self._pack_plan, storage, labels, journal, self.report)
+
+    def _finish(self, destination: Destination) -> None:
+        journal, count = destination.journal, self.plan.num_items
+        self._write_beside(destination.storage, journal.rows(count))
+        super()._finish(destination)
+
+    def _restore_beside(self, destination: Destination) -> None:
+        storage, names = destination.storage, [STATISTICS_NAME, *([INDEX_NAME] if self._pack_plan.has_index else [])]
+        rows = destination_rows(destination)
+        if all(storage.exists(name) for name in names):
+            self.packed = packed_of(totals_of(rows), storage.sizes().get(INDEX_NAME, 0))
+        else:
+            destination.amend(lambda storage: self._write_beside(storage, rows))
+
+    def _write_beside(self, storage: Storage, rows: Iterable[Row]) -> None:
+        """Statistics and index; and shards that an earlier life of this run had more of go."""
+        found = totals_of(rows)
+        self.packed = packed_of(found)
+        for name in storage.sizes():
+            if _SHARD.fullmatch(name) and name not in found.shards:
+                storage.remove(name)
+        if not found.shards:
+            return
+        index = write_index(storage, found.shards) if self._pack_plan.has_index else None
+        self.packed.index_bytes = cast(int, index["bytes"]) if index else 0
+        storage.write(STATISTICS_NAME, statistics_bytes(found.sums, index))
+        storage.sync()
+
+
+def packed_of(found: Totals, index_bytes: int = 0) -> Packed:
+    images = found.sums.images
+    return Packed(
+        images,
+        len(found.shards),
+        found.kept,
+        found.skipped,
+        found.bytes_before,
+        sum(found.shards.values()),
+        index_bytes,
+        found.sums.statistics() if images else None,
+    )
+
+
+def destination_rows(destination: Destination) -> Iterator[Row]:
+    """Of a complete run: the columns of its manifest that are added up."""
+    manifest = read_manifest(destination.storage.root)
+    return manifest.columns(*COLUMNS)

@@ -1,0 +1,177 @@
+"""Files of large images, each augmented tile by tile, as ``variegate augment --tile`` makes them: one after another,
+every one on all devices; a manifest at the end."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from variegate.checks import integer
+from variegate.formats.base import SourceError
+from variegate.io.durable import sync_folder
+from variegate.io.storage import Storage
+from variegate.jobs.augment.run import check_apart
+from variegate.jobs.engine import Engine
+from variegate.jobs.jobs import EngineError
+from variegate.jobs.mapping import MapSpec
+from variegate.jobs.options import OnError, check_on_error
+from variegate.jobs.output.destination import Destination
+from variegate.jobs.output.naming import output_path, output_stems
+from variegate.jobs.tiles.reading import SUFFIXES, file_of
+from variegate.jobs.tiles.run import ImageRun
+from variegate.program.describe import operations_of
+from variegate.transforms import Transform
+
+
+@dataclass
+class FolderRun:
+    """``copies`` of every image of ``source``, a file or a folder of them, into the folder ``destination``.
+
+    ``done`` of ``total`` outputs are there, ``resumed`` of them from an earlier run; ``skipped``: files that could not
+    be read, and why. ``image``: what is being made now.
+    """
+
+    source: str
+    destination: str
+    transform: Transform
+    engine: Engine
+    tile: int
+    copies: int = 1
+    seed: int = 0
+    epoch: int = 0
+    on_error: OnError = "skip"
+    resume: bool = True
+    on_progress: Callable[[FolderRun], None] | None = None
+    stop: Event = field(default_factory=Event)
+
+    def __post_init__(self) -> None:
+        """Raises ValueError, or SourceError where there are no images."""
+        check_on_error(self.on_error)
+        self.copies = integer("copies", self.copies, 1)
+        check_apart(self.source, self.destination)
+        self.root, self.names = image_files(self.source)
+        self._stems = output_stems(self.names)
+        self.total = len(self.names) * self.copies
+        self.done = self.resumed = 0
+        self.skipped: list[tuple[str, str]] = []
+        self.image: ImageRun | None = None
+        self.is_interrupted, self.seconds, self.pixels = False, 0.0, 0
+
+    def run(self) -> None:
+        """Raises SourceError for a destination that holds anything else, and with on_error="raise" for a file that
+        cannot be read; EngineError where no device is left or an output cannot be written."""
+        began = time.perf_counter()
+        with Destination(self.destination, self._settings(), None, self.resume) as destination:
+            if destination.is_complete:
+                self.done = self.resumed = self.total
+                return
+            journal = destination.journal
+            covered = {item for start, stop in journal.covered for item in range(start, stop)}
+            self.done = self.resumed = len(covered)
+            for item in range(self.total):
+                if item in covered:
+                    continue
+                rows = self._make(item, destination.storage)
+                if rows is None:
+                    self.is_interrupted = True
+                    return
+                is_missing = rows[0]["status"] != "written"
+                journal.append(item, item + 1, [json.dumps(row) for row in rows], len(rows) if is_missing else 0)
+                journal.flush()
+                self.done += not is_missing
+                self.seconds = time.perf_counter() - began
+                self._tell()
+            same = {"seed": self.seed, "epoch": self.epoch}
+            destination.finish(row | same for row in journal.rows(self.total))
+
+    def _make(self, item: int, storage: Storage) -> list[dict[str, Any]] | None:
+        """The manifest's rows of an output; None where it was interrupted."""
+        index, copy = divmod(item, self.copies)
+        name = self.names[index]
+        about = {"source": name, "index": index, "id": index, "copy": copy}
+        relative = output_path(self._stems[index], copy, Path(name).suffix.lower().lstrip("."))
+        out = os.path.join(self.destination, relative)
+        try:
+            os.makedirs(os.path.dirname(out), exist_ok=True)
+            work = MapSpec(self.transform, self.seed, "float32", "NHWC", "composed", self.epoch, copy)
+            self.image = ImageRun(
+                self.engine, work, file_of(os.path.join(self.root, name)), index, out, self.tile, None, self.resume
+            )
+            if self.image.program.output.is_float:
+                raise SourceError("the policy ends in Normalize; images on disk hold bytes, so leave it out")
+            self.image.stop, self.image.on_progress = self.stop, lambda _: self._tell()
+            self.image.run()
+        except (SourceError, EngineError) as error:
+            if self.on_error == "raise" or not is_of_source(error, os.path.join(self.root, name)):
+                raise
+            if name not in [known for known, _ in self.skipped]:
+                self.skipped.append((name, str(error)))
+            return [{**about, "file": None, "status": "quarantined", "reason": str(error)}]
+        if self.image.is_interrupted:
+            return None
+        self.pixels += self.image.shape[0] * self.image.shape[1]
+        described = {
+            **about, "status": "written", "height": self.image.shape[0], "width": self.image.shape[1],
+            "operations": operations_of(self.image.sampled, 0),
+        }  # fmt: skip
+        files = [relative]
+        if os.path.isdir(out):
+            # Of a Zarr array every file has a row.
+            inner = sorted(path for path in Path(out).rglob("*") if path.is_file())
+            files = [f"{relative}/{path.relative_to(out).as_posix()}" for path in inner]
+        sync_folder(os.path.dirname(out))
+        sizes = [os.path.getsize(os.path.join(self.destination, file)) for file in files]
+        return [
+            {**described, "file": file, "sha256": storage.sha256(file), "bytes": size}
+            for file, size in zip(files, sizes, strict=True)
+        ]
+
+    def _tell(self) -> None:
+        if self.on_progress is not None:
+            self.on_progress(self)
+
+    def _settings(self) -> dict[str, Any]:
+        stamps = [(name, *_stamp(os.path.join(self.root, name))) for name in self.names]
+        # Not "samples" and "copies": of a Zarr array the manifest has several rows.
+        return {
+            "source": os.path.abspath(self.source), "images": len(self.names),
+            "fingerprint": hashlib.sha256(json.dumps(stamps).encode()).hexdigest()[:16], "classes": [],
+            "transform": self.transform.to_dict(), "seed": self.seed, "epoch": self.epoch,
+            "copies_of_each": self.copies, "layout": "folder", "tile": self.tile, "executor": self.engine.executor,
+        }  # fmt: skip
+
+
+def image_files(source: str) -> tuple[str, list[str]]:
+    """-> (a folder, the images in it by their paths below it, sorted). Raises SourceError where there are none."""
+    if Path(source).suffix.lower() in SUFFIXES:
+        path = file_of(source).path
+        return os.path.dirname(path) or ".", [os.path.basename(path)]
+    if not os.path.isdir(source):
+        missing = "no such file or folder" if not os.path.exists(source) else f"accepted: {', '.join(SUFFIXES)}"
+        raise SourceError(f"{source}: {missing}")
+    names = []
+    for folder, inner, files in os.walk(source):
+        arrays = [name for name in inner if Path(name).suffix.lower() == ".zarr"]
+        inner[:] = sorted(name for name in inner if name not in arrays and not name.startswith("."))
+        found = [name for name in files if Path(name).suffix.lower() in SUFFIXES]
+        names += [os.path.relpath(os.path.join(folder, name), source) for name in (*arrays, *found) if name[0] != "."]
+    if not names:
+        raise SourceError(f"{source}: holds no image that is made in tiles; accepted: {', '.join(SUFFIXES)}")
+    return source, sorted(names)
+
+
+def is_of_source(error: Exception, path: str) -> bool:
+    """Whether the file at ``path`` is to blame: what reads it names it first."""
+    return str(error).startswith(path)
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    known = os.stat(os.path.join(path, "zarr.json") if os.path.exists(os.path.join(path, "zarr.json")) else path)
+    return known.st_size, known.st_mtime_ns

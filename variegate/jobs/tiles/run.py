@@ -1,0 +1,265 @@
+"""``Engine.map_image``: statistics first, tile by tile, then the tiles themselves."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.checks import integer
+from variegate.executors.cpu.tiled.areas import Area
+from variegate.executors.cpu.tiled.chain import TiledImage
+from variegate.formats.base import SourceError
+from variegate.jobs.drive import FailedItem
+from variegate.jobs.jobs import EngineError
+from variegate.jobs.tiles.job import Tables, TileSpec, TileTask
+from variegate.jobs.tiles.reading import HeldArray, NpyFile, PixelFile, RawFile, checked_shape, file_of
+from variegate.jobs.tiles.resume import TilesDone
+from variegate.jobs.tiles.writing import ResultFile, checked_result
+from variegate.program.program import Program
+
+if TYPE_CHECKING:
+    from variegate.jobs.engine import Engine
+    from variegate.jobs.mapping import MapSpec
+
+MOST_TILE = 16_384
+# Of every thread: tasks that are under way.
+_AHEAD = 3
+# A task for so many pixels of the source, up to so many tasks, of tiles no smaller than this.
+_TASK_PIXELS, _TASKS, _LEAST_SIDE = 1 << 20, 64, 32
+# Their numbers are kept in four bytes.
+_MOST_TILES = 1 << 32
+
+
+@dataclass
+class ImageRun:
+    """One image, one result. ``done`` of ``total`` tiles; ``resumed`` of them by an earlier run."""
+
+    engine: Engine
+    work: MapSpec
+    image: PixelFile
+    id: int = 0
+    out: str | None = None
+    tile: int = 1024
+    conditions: dict[str, Any] | None = None
+    resume: bool = True
+    on_progress: Callable[[ImageRun], None] | None = None
+    stop: Event = field(default_factory=Event)
+
+    def __post_init__(self) -> None:
+        """Raises ValueError, SourceError or ImportError for what is not accepted, before anything is written."""
+        self.tile = integer("tile", self.tile, 1, MOST_TILE)
+        if self.engine.executor != "cpu":
+            devices = ", ".join(self.engine.devices)
+            raise ValueError(f"devices: got {devices} for an image in tiles; accepted: cpu:0, cpu:1, ...")
+        if self.engine.workers == "ray":
+            raise ValueError("workers: got 'ray' for an image in tiles; accepted: 'process' or 'thread'")
+        if "bfloat16" in str(self.work.dtype):
+            raise ValueError("dtype: got bfloat16, which arrays do not have; accepted: float32 or float16")
+        if self.out is not None:
+            self.out = checked_result(self.out, self.tile)
+        source = self.image.open()
+        shape = source.height, source.width, source.channels
+        augmenter = self.work.augmenter("cpu", 1)
+        self._spec = TileSpec(self.work, self.id, self.image, shape, None, self.conditions)
+        self.sampled: Program
+        self.sampled, self.program = self._spec.programs(augmenter)
+        # Refuses what cannot be done.
+        self._plan = TiledImage(self.program, source)
+        self.shape = self._plan.height, self._plan.width, self._plan.channels
+        self.dtype = np.dtype(self.program.output.dtype if self.program.output.is_float else "uint8")
+        self.whole = Area(0, 0, *self.shape[:2])
+        self._tiles = self.whole.blocks(self._side(shape[0] * shape[1]))
+        self.total, self.done, self.resumed = len(self._tiles), 0, 0
+        if self.total > _MOST_TILES:
+            got = f"got {self.tile}, which cuts {self.shape[0]:,} x {self.shape[1]:,} pixels into {self.total:,} tiles"
+            place = getattr(self.image, "path", "image")
+            raise SourceError(f"{place}: tile: {got}; accepted: {_MOST_TILES:,} tiles at most")
+        self.is_interrupted = False
+
+    def _side(self, pixels: int) -> int:
+        """Of the tiles that are tasks. A reduction of a huge image to few tiles would keep one device busy: where the
+        file has no tiles of its own, smaller ones are made. It depends on no device, so that any may go on."""
+        side = self.tile
+        if self.out is None or self.out.lower().endswith(".npy"):
+            wanted = min(_TASKS, max(pixels, self.shape[0] * self.shape[1]) // _TASK_PIXELS)
+            while side > _LEAST_SIDE and len(self.whole.blocks(side)) < wanted:
+                side = -(-side // 2)
+        return side
+
+    def run(self) -> npt.NDArray[Any] | None:
+        """-> the result, in the engine's layout; None where it is in a file, or interrupted."""
+        if self.out is None:
+            is_planar = self.work.layout == "NCHW"
+            try:
+                made = np.empty((self.shape[2], *self.shape[:2]) if is_planar else self.shape, self.dtype)
+            except (MemoryError, ValueError):  # too much, or too much to be counted
+                size = f"{self.shape[0]:,} x {self.shape[1]:,} x {self.shape[2]} {self.dtype.name}"
+                raise EngineError(f"out: got None for {size}, more than memory holds; accepted: a file") from None
+            with ExitStack() as stack:
+                self._make(self._local(stack), made.transpose(1, 2, 0) if is_planar else made, None)
+            return made
+        result = ResultFile(self.out, self.shape, self.dtype.name, self.tile)
+        progress = TilesDone(result, self._settings())
+        with ExitStack() as stack:
+            stack.callback(progress.close)
+            try:
+                if not (self.resume and progress.take_up()):
+                    progress.remove()
+                    result.begin()
+                    progress.begin()
+                self._make(self._local(stack, result), None, progress)
+                if not self.is_interrupted:
+                    result.finish()
+            except OSError as error:
+                raise EngineError(f"{self.out}: cannot be written ({error})") from error
+            if not self.is_interrupted:
+                progress.remove()
+        return None
+
+    def _local(self, stack: ExitStack, result: ResultFile | None = None) -> TileSpec:
+        """As workers take it: an array that is in this process' memory becomes a file for other processes."""
+        image = self.image
+        if isinstance(image, HeldArray) and self.engine.workers == "process":
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="variegate-"))
+            path = os.path.join(folder, "image.npy")
+            np.save(path, image.array)
+            image = NpyFile(path)
+        return TileSpec(self.work, self.id, image, self._spec.shape, result, self.conditions)
+
+    def _make(self, spec: TileSpec, into: npt.NDArray[Any] | None, progress: TilesDone | None) -> None:
+        rounds = _Rounds(self, progress)
+        results = self.engine.run(
+            spec,
+            rounds.tasks(),
+            ordered=False,
+            max_items=_AHEAD * len(self.engine.devices) * max(1, self.engine.num_threads),
+            has_room=rounds.has_room,
+            stop=self.stop,
+        )
+        with closing(results):
+            for result in results:
+                if isinstance(result, FailedItem):
+                    raise EngineError(f"tile {rounds.area_of(result.item)}: {result.reason}")
+                for item, made in enumerate(result.outputs, result.start):
+                    area = rounds.settle(item, made)
+                    if area is None:
+                        continue
+                    if into is not None:
+                        into[area.within(self.whole)] = made
+                    if self.on_progress is not None:
+                        self.on_progress(self)
+        self.is_interrupted = rounds.left > 0
+
+    def _settings(self) -> dict[str, Any]:
+        work = self.work
+        found: dict[str, Any] = {
+            "transform": work.transform.to_dict(), "seed": int(work.seed), "epoch": work.epoch, "copy": work.copy,
+            "geometry": work.geometry, "id": self.id, "tile": self.tile, "shape": list(self.shape),
+            "dtype": self.dtype.name,
+            "conditions": None if self.conditions is None else {k: repr(v) for k, v in self.conditions.items()},
+        }  # fmt: skip
+        return found | {"source": _stamp_of(self.image)}
+
+
+class _Rounds:
+    """The statistics one after another, then the tiles: each a round of tasks, which begins when the one before it has
+    come in. ``left``: tiles that are not made."""
+
+    def __init__(self, run: ImageRun, progress: TilesDone | None) -> None:
+        self._run, self._plan, self._progress = run, run._plan, progress
+        self._tables: list[Tables] = []
+        self._areas: dict[int, tuple[int, Area]] = {}
+        self._statistic = -1
+        self._is_between = False
+        done = progress.done if progress is not None else frozenset()
+        self._done = frozenset(number for number in done if number < run.total)
+        run.done = run.resumed = len(self._done)
+        self.left = run.total - run.done
+        self._next = 0
+
+    def has_room(self) -> bool:
+        """Whether the feed may be asked: not for the first task of a round while the last one is under way."""
+        return not self._is_between or not self._areas
+
+    def area_of(self, item: int) -> Area:
+        return self._areas[item][1]
+
+    def tasks(self) -> Iterator[tuple[int, int, list[TileTask]]]:
+        counted: dict[tuple[int, tuple[object, ...]], Any] = {}
+        for number, statistic in enumerate(self._plan.statistics if self.left else ()):
+            key = id(statistic.stage), statistic.key
+            if key not in counted:
+                self._statistic, self._sum = number, statistic.zero()
+                areas = [] if statistic.seen.is_empty else statistic.seen.blocks(max(self._run.tile, 256))
+                yield from self._round(enumerate(areas), len(areas), number)
+                counted[key] = self._sum
+            self._tables.append(statistic.resolve(counted[key]))
+            statistic.set(self._tables[-1])
+        self._statistic = -1
+        tiles = enumerate(self._run._tiles)
+        yield from self._round((one for one in tiles if one[0] not in self._done), self.left, -1)
+
+    def _round(
+        self, areas: Iterator[tuple[int, Area]], left: int, statistic: int
+    ) -> Iterator[tuple[int, int, list[TileTask]]]:
+        """``areas``: with their numbers; ``left``: how many."""
+        threads, tables = max(1, self._run.engine.num_threads), tuple(self._tables)
+        while some := list(islice(areas, threads)):
+            start = self._next
+            self._next += len(some)
+            self._areas.update(zip(range(start, self._next), some, strict=True))
+            left -= len(some)
+            self._is_between = left == 0
+            yield start, self._next, [TileTask(area, tables, statistic) for _, area in some]
+        # Whoever asks for more finds that all of it is in: see ``drive``.
+
+    def settle(self, item: int, made: Any) -> Area | None:
+        """What has come of an item -> the tile that was made, if it was one."""
+        number, area = self._areas.pop(item)
+        if self._statistic >= 0:
+            self._sum += made
+            return None
+        if self._progress is not None:
+            self._progress.add(number)
+        self.left -= 1
+        self._run.done += 1
+        return area
+
+
+def pixel_file(image: Any) -> PixelFile:
+    """What ``map_image`` takes. Raises TypeError, ValueError or SourceError naming what is accepted."""
+    if isinstance(image, (str, os.PathLike)):
+        return file_of(image)
+    if not isinstance(image, np.ndarray):
+        name = type(image).__name__
+        raise TypeError(f"image: got {name}; accepted: a uint8 array [H, W, C] or [H, W], or the path of a file")
+    try:
+        shape = checked_shape(image.shape, image.dtype, "image")
+    except SourceError as error:
+        raise ValueError(str(error)) from None
+    is_whole = type(image.base).__name__ == "mmap" and image.flags.c_contiguous
+    if isinstance(image, np.memmap) and is_whole and image.filename is not None:
+        return RawFile(str(image.filename), int(image.offset), shape)
+    return HeldArray(np.asarray(image))
+
+
+def _stamp_of(image: PixelFile) -> Any:
+    """What tells whether a file is the same; None for what is in memory, of which nothing is taken up."""
+    path = getattr(image, "path", None)
+    if path is None:
+        return None
+    if os.path.isdir(path):
+        marks = [(p.stat().st_size, p.stat().st_mtime_ns) for p in sorted(Path(path).glob("*")) if p.is_file()]
+        return [os.path.abspath(path), marks]
+    known = os.stat(path)
+    return [os.path.abspath(path), known.st_size, known.st_mtime_ns]

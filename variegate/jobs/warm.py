@@ -1,0 +1,228 @@
+"""Compile every kernel of the CPU ahead, or find that they are all there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import simplejpeg
+from numba.core import config
+from numba.core import event as events
+
+from variegate import policies
+from variegate import transforms as T
+from variegate.augmenter.augmenter import Augmenter
+from variegate.decode.entropy.cut import cut_out, key_of_file, pack_file
+from variegate.decode.entropy.kept import known_of
+from variegate.decode.pillow_memory import unpack_nothing
+from variegate.decode.scan import scan_headers
+from variegate.formats.annotated.filling import fill_rings
+from variegate.loader.shuffle import Permutation, permute_within
+from variegate.program import compiled
+
+# The kernels that Python calls, or that are called by address, each for one signature; all others are part of their
+# code.
+ENTRIES = (
+    "program.rng._fill_keys",
+    "program.rng._fill_words",
+    "program.lowering.joint.keep_work",
+    "program.lowering.joint.rewrite_all",
+    "transforms.noise_fields._draw_noise",
+    "transforms.fields._find_farthest",
+    "transforms.fields.add_up",
+    "transforms.fields._round",
+    "transforms.growth._grow",
+    "transforms.resize._draw",
+    "executors.cpu.batch.keep_batch",
+    "executors.cpu.batch.keep_scratch",
+    "executors.cpu.batch.measure",
+    "executors.cpu.passes.run_rows",
+    "executors.cpu.jpeg.code_image",
+    "executors.cpu.real_maps.prepare_maps",
+    "executors.cpu.real_maps.real_nearest_row",
+    "executors.cpu.displace.displaced_row",
+    "executors.cpu.neighbourhood.filtered_row",
+    "executors.cpu.position.add_noise",
+    "executors.cpu.position.erase_normalized",
+    "executors.cpu.resample.prepare_resize",
+    "executors.cpu.statistics.build_tables",
+    "executors.cpu.blend.blend_outputs",
+    "data.decode.pillow_memory._unpack",
+    "data.decode.scan._scan",
+    "data.shuffle._permute",
+    "data.shuffle._permute_within",
+)
+
+# Of an entropy index, which no batch waits for that has none.
+INDEX_ENTRIES = (
+    "data.decode.entropy.key.key_of",
+    "data.decode.entropy.entries.find_entries",
+    "data.decode.entropy.packing.pack_entries",
+    "data.decode.entropy.cut._cut_out",
+)
+
+# Of what belongs to images, which no batch without dicts waits for.
+TARGET_ENTRIES = (
+    "data.sources.annotated.filling._fill",
+    "targets.masks._read_masks",
+    "targets.points._move",
+    "targets.regions._move",
+)
+
+# (kernels done, of about so many, seconds)
+Progress = Callable[[int, int, float], object]
+
+
+class NotKeptError(OSError):
+    """Compiled kernels cannot be written anywhere."""
+
+
+@dataclass(frozen=True)
+class Warmth:
+    """``was_ready``: all were there before; ``compiled``: kernels that this process and its helpers have compiled;
+    ``folder``: the one below which all are kept."""
+
+    was_ready: bool
+    compiled: int
+    seconds: float
+    folder: str
+    num_bytes: int
+
+
+def is_ready() -> bool:
+    """Whether every kernel that a batch on the CPU may need is in memory, or on disk for this processor; in a few
+    milliseconds."""
+    return _are_there(ENTRIES)
+
+
+def make_ready(has_targets: bool = False) -> None:
+    """Compile what is not on disk yet, before worker processes begin that would all have to wait for it.
+
+    ``has_targets``: their images have boxes, masks or key points.
+    """
+    if not is_ready():
+        _run_everything()
+    if has_targets and not _are_there(TARGET_ENTRIES):
+        _use_targets()
+
+
+def warm(progress: Progress | None = None, more: Mapping[tuple[str, ...], Callable[[], None]] | None = None) -> Warmth:
+    """Compile what is not on disk yet. Where other processes compile, this one waits for them and loads the result.
+
+    ``more``: further entries, and what has them compiled (``warm_commands.py``).
+
+    Raises NotKeptError where what is compiled cannot be kept; with ``NUMBA_CACHE_DIR`` set, where it cannot be kept
+    there.
+    """
+    began = time.perf_counter()
+    before = _compiled()
+    uses = {INDEX_ENTRIES: _use_an_index, TARGET_ENTRIES: _use_targets, **(more or {})}
+    was_ready = _folder() is not None and all(map(_are_there, uses))
+    if not was_ready:
+        _check_place()
+        listener = _Listener(progress, began)
+        compiled.TURN.on_progress = listener.show
+        try:
+            with events.install_listener("numba:compile", listener):
+                _run_everything()
+                for use in uses.values():
+                    use()
+        finally:
+            compiled.TURN.on_progress = None
+    seconds = time.perf_counter() - began
+    if (folder := _folder()) is None:
+        failure = compiled.TURN.failure
+        reason = (failure.strerror or str(failure)) if failure is not None else "they were removed meanwhile"
+        raise NotKeptError(f"kernels cannot be kept in {compiled.cache_folder()}: {reason}")
+    num_bytes = sum(kernel._cache.num_bytes() for kernel in compiled.KERNELS)
+    return Warmth(was_ready, _compiled() - before, seconds, folder, num_bytes)
+
+
+def _use_an_index() -> None:
+    """A file of one block, looked into and cut out."""
+    file = simplejpeg.encode_jpeg(np.zeros((8, 8, 3), np.uint8))
+    key, packed = key_of_file(file), pack_file(file)
+    assert isinstance(packed, bytes)
+    cut_out(file, known_of({key: packed}), (0, 0, 1, 1))
+
+
+def _use_targets() -> None:
+    """A mask, a box and a point through one step, and an outline filled."""
+    sample = {"image": np.zeros((8, 8, 3), np.uint8), "mask": np.zeros((8, 8), np.uint8), "boxes": [[1, 1, 4, 4]]}
+    Augmenter(T.RandomRotation(10), num_threads=1)([sample | {"keypoints": [[2, 2]]}], ids=[0])
+    fill_rings(np.zeros((4, 4), np.bool_), np.array([[0, 0], [3, 0], [0, 3]]), [3])
+
+
+def _are_there(names: tuple[str, ...]) -> bool:
+    return all(entry.overloads or entry._cache.found_in(entry.targetctx) for entry in _entries(names))
+
+
+def _entries(names: tuple[str, ...] = ENTRIES) -> list[Any]:
+    parted = [entry.rpartition(".") for entry in names]
+    return [getattr(import_module(f"variegate.{module}"), name) for module, _, name in parted]
+
+
+def _folder() -> str | None:
+    """The one below which all entries are on disk for this processor, if they are."""
+    folders = {entry._cache.found_in(entry.targetctx) for entry in _entries()}
+    return None if None in folders else compiled.common_folder(folders)
+
+
+def _check_place() -> None:
+    place, wanted = compiled.cache_folder(), config.CACHE_DIR
+    if place is None:
+        raise NotKeptError(
+            "kernels cannot be kept: neither variegate's own folder nor the user's cache can be written; set "
+            "NUMBA_CACHE_DIR to a folder that can"
+        )
+    # Numba keeps them elsewhere then, without a word.
+    if wanted and not Path(place).absolute().is_relative_to(Path(wanted).absolute()):
+        raise NotKeptError(f"NUMBA_CACHE_DIR: got {wanted!r}, which cannot be written; accepted: a folder that can")
+
+
+class _Listener(events.Listener):
+    def __init__(self, progress: Progress | None, began: float) -> None:
+        self._progress, self._began = progress, began
+        self._done = 0
+        # Those that become part of others before they are compiled do not count.
+        self._total = sum(kernel.targetoptions.get("inline") != "always" for kernel in compiled.KERNELS)
+
+    def on_start(self, event: object) -> None:
+        pass
+
+    def on_end(self, event: object) -> None:
+        self.show(sum(bool(kernel.overloads) for kernel in compiled.KERNELS))
+
+    def show(self, done: int) -> None:
+        """So many are compiled."""
+        if self._progress is not None and done > self._done:
+            self._done = done
+            self._progress(done, self._total, time.perf_counter() - self._began)
+
+
+def _run_everything() -> None:
+    """All of ``ENTRIES``, on next to nothing. One thread: a process with threads had better not be forked."""
+    rng = np.random.default_rng(0)
+    images = [rng.integers(0, 256, size, dtype=np.uint8) for size in ((12, 9, 3), (9, 12, 1))]
+    deformations = [T.ElasticTransform(), T.ThinPlateSpline()]
+    steps = [T.JPEG(50), T.RandomResizedCrop(8), *deformations, T.OcclusionDiffusion(), policies.AugMix()]
+    t = T.Compose([*steps, T.Normalize((0.5,), (0.5,))])
+    places, lengths = np.arange(len(images)), np.full(len(images), len(images))
+    Permutation(len(images), seed=0, epoch=0)(places)
+    permute_within(places, lengths, places, seed=0, epoch=0)
+    scan_headers([b""])
+    unpack_nothing()
+    Augmenter(t, num_threads=1)(images, ids=range(len(images)))
+    # By the way of single images, whose lowering is one call even where the rewrites of batches are validated.
+    Augmenter(T.RandomResizedCrop(8), num_threads=1)(images[:1], ids=[0])
+
+
+def _compiled() -> int:
+    """Kernels that this process and its helpers have compiled."""
+    misses = sum(sum(kernel.stats.cache_misses.values()) for kernel in compiled.KERNELS)
+    return misses + compiled.TURN.num_made_by_helpers

@@ -1,0 +1,182 @@
+"""A Ray actor per device: the same workers over a cluster. Nothing here supposes that they run on this machine."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Sequence
+from queue import SimpleQueue
+from typing import Any
+
+import numpy as np
+
+from variegate.io.addresses import shown_host, without_secrets
+from variegate.jobs.jobs import GRACE, Assignment, JobSpec, WorkerInfo, end_of, serve
+from variegate.jobs.messages import Task, TaskFailed, WorkerEvent, WorkerLost
+from variegate.jobs.workers import wire
+from variegate.jobs.workers.wire import PackedEvent, Parts
+
+INSTALL = "pip install 'variegate[ray]'"
+
+
+def connect(address: str | None = None, wanted: str = "workers='ray'") -> Any:
+    """The module ``ray``, connected to a cluster: the one it is connected to already, the one at ``address``, or a new
+    one on this machine, which stays until the interpreter ends: to start it takes seconds.
+
+    Raises ImportError where Ray is not installed, ConnectionError where nobody answers at the address.
+    """
+    try:
+        import ray
+    except ImportError as error:
+        raise ImportError(f"{wanted} needs Ray: {INSTALL}") from error
+    if not ray.is_initialized():
+        if address is not None:
+            _check_address(address)
+        is_debugging = logging.getLogger("variegate").isEnabledFor(logging.DEBUG)
+        # Read when a cluster is started here; who has made up their mind keeps it.
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        try:
+            level = logging.INFO if is_debugging else logging.ERROR
+            ray.init(address=address, include_dashboard=False, log_to_driver=is_debugging, logging_level=level)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            if address is None or shown_host(address) == address:
+                raise
+            # Without the cause: its message may hold the address with a password.
+            said = " ".join(without_secrets(str(error), address).split())
+            where = f"got {shown_host(address)!r}, where Ray does not connect"
+            raise ConnectionError(f"address: {where} ({said})") from None
+    return ray
+
+
+def _check_address(address: str) -> None:
+    """Ray itself would try for minutes."""
+    shown = shown_host(address)
+    host, _, port = shown.removeprefix("ray://").rpartition(":")
+    try:
+        if host and port.isdigit():
+            socket.create_connection((host, int(port)), timeout=10).close()
+    except OSError as error:
+        raise ConnectionError(f"address: got {shown!r}, where no Ray cluster answers ({error})") from None
+
+
+class RayWorkers:
+    """See ``WorkerPool``. Each GPU worker has a GPU of its own, whatever number the device has here."""
+
+    def __init__(self, spec: JobSpec, devices: Sequence[str], num_threads: int, address: str | None = None) -> None:
+        self._ray = connect(address)
+        self._pickler = self._ray.cloudpickle.CloudPickler
+        self._spec = self._ray.put(_as_arrays(wire.encode(spec, self._pickler)))
+        self._devices, self._num_threads = devices, num_threads
+        self._actor_class = self._ray.remote(concurrency_groups={"hear": 1, "speak": 1})(_Actor)
+        self._actors: dict[int, Any] = {}
+        self._polls: dict[Any, WorkerInfo] = {}  # by what a worker will have said next
+
+    def start(self, device: int, worker: int) -> None:
+        name = self._devices[device]
+        is_gpu = name.startswith("cuda")
+        info = WorkerInfo(device, worker, "cuda:0" if is_gpu else name, self._num_threads)
+        needs = {"num_gpus": 1, "num_cpus": 0} if is_gpu else {"num_cpus": self._num_threads}
+        self._actors[worker] = self._actor_class.options(**needs, max_restarts=0).remote(self._spec, tuple(info))
+        self._poll(info)
+
+    def send(self, worker: int, task: Task, payload: Sequence[Any] | None) -> None:
+        if (actor := self._actors.get(worker)) is not None:
+            parts = None if payload is None else _as_arrays(wire.encode(payload, self._pickler))
+            actor.hear.options(concurrency_group="hear").remote(task.number, task.start, task.stop, parts)
+
+    def stop(self, worker: int) -> None:
+        self._polls = {said: info for said, info in self._polls.items() if info.worker != worker}
+        if (actor := self._actors.pop(worker, None)) is not None:
+            self._ray.kill(actor, no_restart=True)
+
+    def wait(self, timeout: float) -> list[WorkerEvent]:
+        if not self._polls:
+            time.sleep(timeout)
+            return []
+        self._ray.wait(list(self._polls), num_returns=1, timeout=timeout)
+        ready, _ = self._ray.wait(list(self._polls), num_returns=len(self._polls), timeout=0)
+        return [message for said in ready for message in self._messages(said)]
+
+    def close(self, force: bool = False) -> None:
+        last = list(self._polls)
+        for worker in list(self._actors):
+            self.stop(worker)
+        if last:
+            # What an actor was about to say comes as an error once it has ended.
+            self._ray.wait(last, num_returns=len(last), timeout=GRACE)
+
+    def _poll(self, info: WorkerInfo) -> None:
+        actor = self._actors[info.worker]
+        self._polls[actor.speak.options(concurrency_group="speak").remote()] = info
+
+    def _messages(self, said: Any) -> list[WorkerEvent]:
+        info = self._polls.pop(said)
+        try:
+            packed = self._ray.get(said)
+            found = [wire.unpack_event((event, parts and _copied(parts))) for event, parts in packed]
+        except self._ray.exceptions.RayError as error:
+            found = [WorkerLost(info.device, info.worker, how_it_died(error))]
+        if any(isinstance(message, WorkerLost) for message in found):
+            self.stop(info.worker)
+        else:
+            self._poll(info)
+        return found
+
+
+class _Actor:
+    """One worker: a thread runs the tasks, and two methods, each called by one thread, pass them in and results out."""
+
+    def __init__(self, spec: Parts, info: tuple[int, int, str, int]) -> None:
+        import ray
+
+        self._pickler = ray.cloudpickle.CloudPickler
+        self._spec, self._info = spec, WorkerInfo(*info)
+        self._tasks: SimpleQueue[Assignment | None] = SimpleQueue()
+        self._said: SimpleQueue[PackedEvent] = SimpleQueue()
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def hear(self, task: int, start: int, stop: int, parts: Parts | None) -> None:
+        assignment = wire.unpack_task(self._info, None if parts is None else _copied(parts), task, start, stop)
+        self._say(assignment) if isinstance(assignment, TaskFailed) else self._tasks.put(assignment)
+
+    def speak(self) -> list[PackedEvent]:
+        """Waits until there is something to say."""
+        said = [self._said.get()]
+        while not self._said.empty():
+            said.append(self._said.get())
+        return said
+
+    def _run(self) -> None:
+        try:
+            serve(lambda: wire.decode(_copied(self._spec)), self._info, self._tasks.get, self._say)
+        except BaseException as error:
+            self._say(WorkerLost(self._info.device, self._info.worker, f"ended by {end_of(error)}"))
+
+    def _say(self, message: WorkerEvent) -> None:
+        event, parts = wire.pack_event(message, self._pickler)
+        self._said.put((event, None if parts is None else _as_arrays(parts)))
+
+
+def _as_arrays(parts: Parts) -> Parts:
+    """Arrays instead of memoryviews, which Ray cannot pass on; it keeps large ones apart as well."""
+    return [bytes(parts[0]), *(np.frombuffer(part, np.uint8) for part in parts[1:])]
+
+
+def _copied(parts: Parts) -> Parts:
+    """What Ray gives lies in memory that all processes share and none may write to."""
+    copies = []
+    for part in parts[1:]:
+        copies.append(wire.take_buffer(len(part)))
+        memoryview(copies[-1])[:] = part
+    return [parts[0], *copies]
+
+
+def how_it_died(error: BaseException) -> str:
+    """Ray's account of an actor's death without its addresses and advice."""
+    text = " ".join(str(error).split())
+    text = text[max(text.find("The actor is dead because"), 0) :]
+    return text.partition(" Some common causes")[0]

@@ -1,0 +1,209 @@
+"""One epoch after another: the batches of each on their way, which comes next, and when it may be begun early."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
+from threading import Lock
+
+from variegate.loader.observer import StageTimes
+from variegate.loader.one_batch import AnyBatch, BatchResult
+from variegate.loader.reading import Rows, Waiting
+from variegate.threads import Lookahead, at_fork
+
+# An epoch, and how many of its samples are done.
+Position = tuple[int, int]
+MakeBatch = Callable[[Rows], BatchResult]
+
+
+class EpochRun:
+    """The rest of an epoch from ``start``: its batches in order, made ahead of their use, never more than asked for.
+
+    Args:
+        steps: each ``next`` begins to read a step; it is asked for in the consumer's thread only.
+        make: rows -> batch, called by the threads of ``pool``.
+        depth: batches begun ahead of the one that the consumer has; 0 makes each when it is asked for.
+        read_depth: further steps that are being read.
+        stop_reading: nobody wants any more of what is being read.
+
+    An error of a step is raised when its turn comes, and ends the run.
+    """
+
+    def __init__(
+        self,
+        start: Position,
+        steps: Iterator[Waiting],
+        make: MakeBatch,
+        pool: Executor,
+        depth: int,
+        read_depth: int,
+        stop_reading: Callable[[], None],
+        times: StageTimes,
+    ) -> None:
+        self.start, self.times, self._make, self._depth = start, times, make, depth
+        self._reading = Lookahead(steps)
+        self._making = Lookahead(_begin_making(self._reading, read_depth, make, pool))
+        self._stop_reading = stop_reading
+        self._process = os.getpid()
+        self.is_closed = False
+        # How many more could be begun, now that no step is left to begin.
+        self.room = 0
+
+    def check_process(self) -> None:
+        """Raises RuntimeError in a process that was forked from the one that began it."""
+        if self._process != os.getpid():
+            raise RuntimeError(
+                "this iteration was begun in another process, whose threads a fork does not bring along; begin one here"
+            )
+
+    @property
+    def is_usable(self) -> bool:
+        return not self.is_closed and self._process == os.getpid()
+
+    def begin(self, number: int) -> None:
+        """Have so many batches in the making, before the first is asked for."""
+        self._making.begin(min(number, self._depth))
+
+    def take(self) -> BatchResult | None:
+        """The next batch; None at the end. For one thread at a time."""
+        if not self._depth:
+            step = self._reading.take()
+            return None if step is None else self._wait(lambda: _read_and_make(step, self._make))
+        self.begin(self._depth)
+        future = self._making.take()
+        if future is None:
+            return None
+        result = future.result() if future.done() else self._wait(future.result)
+        # Only now, that the batch before may be given back: one more would be in memory otherwise.
+        self.begin(self._depth)
+        self.room = self._depth - len(self._making)
+        return result
+
+    def _wait(self, for_batch: Callable[[], BatchResult | None]) -> BatchResult | None:
+        begin = time.perf_counter()
+        result = for_batch()
+        if result is not None:
+            self.times.stage_done("wait", time.perf_counter() - begin, len(result.batch.ids), 0)
+        return result
+
+    def close(self) -> None:
+        """Drop what is waiting. What is being made is finished, and dropped."""
+        self.is_closed = True
+        begun = self._making.close()
+        self._reading.close()
+        if self._process == os.getpid():  # elsewhere, threads that are gone may have had hold of the futures
+            for future in begun:
+                future.cancel()
+            self._stop_reading()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _begin_making(
+    reading: Lookahead[Waiting], read_depth: int, make: MakeBatch, pool: Executor
+) -> Iterator[Future[BatchResult | None]]:
+    while True:
+        reading.begin(read_depth + 1)
+        step = reading.take()
+        if step is None:
+            return
+        yield pool.submit(_read_and_make, step, make)
+
+
+def _read_and_make(step: Waiting, make: MakeBatch) -> BatchResult | None:
+    rows = step()
+    return None if rows is None else make(rows)
+
+
+class BatchIterator(Iterator[AnyBatch]):
+    """The batches of a run. Threads may share it: each batch goes to one of them.
+
+    ``hand_out``: (what was made, its epoch) -> what the consumer gets.
+    """
+
+    def __init__(self, run: EpochRun, epochs: Epochs, hand_out: Callable[[BatchResult, int], AnyBatch]) -> None:
+        self._run, self._epochs, self._hand_out = run, epochs, hand_out
+        self._lock = Lock()
+
+    def __next__(self) -> AnyBatch:
+        self._run.check_process()
+        with self._lock:
+            try:
+                return self._next()
+            except BaseException:
+                self.close()
+                raise
+
+    def _next(self) -> AnyBatch:
+        times = self._run.times
+        begin, waited = time.perf_counter(), times.total("wait").seconds
+        result = self._run.take()
+        if result is None:
+            self._epochs.finished(self._run)
+            raise StopIteration
+        batch = self._hand_out(result, self._run.start[0])
+        self._epochs.handed_out(self._run, result.done)
+        seconds = time.perf_counter() - begin - (times.total("wait").seconds - waited)
+        times.stage_done("hand_over", seconds, len(batch.ids), batch.nbytes)
+        return batch
+
+    def close(self) -> None:
+        """End the iteration here."""
+        self._run.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class Epochs:
+    """``depth``: batches to have in the making. ``is_early``: an epoch may be begun before the one before it is over.
+
+    ``at`` is where the iteration begun last stands, in samples handed out; ``next``, where the following one begins.
+    """
+
+    def __init__(self, depth: int, is_early: bool, make_run: Callable[[Position], EpochRun]) -> None:
+        self._depth, self._is_early, self._make_run = depth, is_early, make_run
+        self.at: Position = (0, 0)
+        self.next: Position = (0, 0)
+        self.latest: EpochRun | None = None
+        self._early: EpochRun | None = None
+        self.after_fork()
+        at_fork(self)
+
+    def after_fork(self) -> None:
+        self._lock = Lock()
+
+    def go_to(self, position: Position) -> None:
+        self.at = self.next = position
+
+    def begin(self) -> EpochRun:
+        """The next iteration. It is the one that ``at`` tells of from now on, whatever becomes of those before."""
+        with self._lock:
+            position, early = self.next, self._early
+            self.at, self.next, self._early = position, (position[0] + 1, 0), None
+            if early is not None and (early.start != position or not early.is_usable):
+                early.close()
+                early = None
+            run = self.latest = early or self._make_run(position)
+            run.times.begin = time.perf_counter()
+            run.begin(self._depth)
+            return run
+
+    def handed_out(self, run: EpochRun, done: int) -> None:
+        """So many samples of the run's epoch are done. Once all its batches are begun, those of the next epoch fill up
+        the room, so that a short epoch's end does not leave threads idle."""
+        with self._lock:
+            if run is not self.latest:
+                return
+            self.at = (run.start[0], done)
+            if self._is_early and run.room and self.next == (run.start[0] + 1, 0):
+                self._early = self._early or self._make_run(self.next)
+                self._early.begin(run.room)
+
+    def finished(self, run: EpochRun) -> None:
+        with self._lock:
+            if run is self.latest:
+                self.at = (run.start[0] + 1, 0)

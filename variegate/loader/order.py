@@ -1,0 +1,239 @@
+"""The order of an epoch of samples by their index, how its steps are read, and what a state tells of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor
+from functools import partial
+from threading import Event
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.checks import integer
+from variegate.formats.base import PixelSource, SampleName, Source, check_index
+from variegate.loader.observer import Observer
+from variegate.loader.picks import ListedOrder, Order, Picks, RepeatedOrder
+from variegate.loader.ranks import Share
+from variegate.loader.reading import Reader, Rows, SampleToRead, Steps, Waiting
+from variegate.loader.shuffle import OrderPurpose, partner_positions, partners_of
+from variegate.program import rng
+
+# How many other samples are tried in the place of one that cannot be read: so many that a run ends for want of a good
+# one only where there is hardly any.
+_SUBSTITUTES = 64
+# Samples that a thread reads at a time from a local disk.
+_CHUNK = 16
+_KEPT = 4
+
+STATE_VERSION = 1
+_ADVICE = {
+    "seed": "Make the loader with the seed of the state.",
+    "shuffle": "Make the loader with the same shuffle.",
+    "source": "The data set is not the one that the state was taken with: files, labels or classes differ.",
+    "samples": "The data set has another number of samples than the one that the state was taken with.",
+    "buffer": "Make the loader with the same shuffle_buffer and shuffle_bytes.",
+}
+# The same, and there only where the loader has such.
+_ADVICE_ON_PICKS = {
+    "weights": "Make the loader with the same weights and num_samples.",
+    "sampler": "Make the loader with the same sampler.",
+    "copies": "Make the loader with the same copies.",
+}
+
+
+class IndexedOrder:
+    """Samples by index, as they are picked."""
+
+    def __init__(
+        self, source: Source, reader: Reader, picks: Picks, seed: int, shuffle: bool, num_partners: int = 0
+    ) -> None:
+        """``num_partners``: how many others of the epoch each sample is mixed with."""
+        self._source, self._reader, self._picks = source, reader, picks
+        self._seed, self._shuffle, self._num_partners = seed, shuffle, num_partners
+        self.is_remote = source.is_remote
+        self.is_known = picks.is_known
+        # Of the latest epochs: those in hand and in the making, and iterations that were left and may go on.
+        self._orders: dict[int, Order] = {}
+
+    def facts(self) -> dict[str, Any]:
+        """What the order depends on, fit for JSON."""
+        known = {"source": self._source.fingerprint, "samples": len(self._source), "buffer": None}
+        return {"seed": self._seed, "shuffle": self._shuffle, **known, **self._picks.facts}
+
+    def length(self, epoch: int) -> int:
+        """Samples of an epoch."""
+        expected = None if epoch in self._orders else self._picks.expected_length()
+        return self._order(epoch).length if expected is None else expected
+
+    def begin(self, epoch: int, is_resumed: bool) -> None:
+        """An epoch begins, or goes on. An order that is not known beforehand is asked for when its epoch begins."""
+        if not self.is_known and not is_resumed:
+            self._keep(epoch, self._picks.order_of(epoch))
+
+    def digest(self, epoch: int) -> str | None:
+        """Of an order that was asked for; None where it follows from the facts."""
+        order = self._orders.get(epoch)
+        return None if self.is_known or not isinstance(order, (ListedOrder, RepeatedOrder)) else order.digest()
+
+    def check(self, epoch: int, digest: str | None) -> None:
+        """Raises ValueError where the order of an epoch is not the one that a state tells of."""
+        if self.is_known:
+            return
+        self.begin(epoch, is_resumed=False)
+        if (found := self.digest(epoch)) != digest:
+            raise ValueError(
+                f"state_dict: order is {digest!r}, the sampler's for epoch {epoch} is now {found!r}; the rest of the "
+                "epoch would be another one. A sampler that draws from torch's global generator (a RandomSampler, say) "
+                "does not repeat itself: use one whose set_epoch seeds it, or Loader(weights=...) or a list of "
+                "indices, which are ordered by the Loader's seed"
+            )
+
+    def steps(self, share: Share, epoch: int, pool: Executor, observer: Observer, first: int = 0) -> Steps:
+        """Those from ``first`` on."""
+        stopped, order = Event(), self._order(epoch)
+        start = partial(self._start, order, epoch, share, pool, observer, stopped.is_set)
+        return map(start, range(first, len(share))), stopped.set
+
+    def _start(
+        self,
+        order: Order,
+        epoch: int,
+        share: Share,
+        pool: Executor,
+        observer: Observer,
+        is_stopped: Callable[[], bool],
+        step: int,
+    ) -> Waiting:
+        """Begin to read a step, by all threads of the pool, until ``is_stopped``."""
+        source, (positions, padding) = self._source, share.positions(step)
+        partners = None
+        if self._num_partners:
+            positions, partners = _with_partners(positions, self._partners(order, epoch, positions))
+        indices, copies = order.at(positions)
+        ids, numbers = source.ids(indices), indices.tolist()
+
+        def rows(data: Any, labels: Any) -> Rows:
+            done = share.done_after(step)
+            return Rows(ids, padding, done, name_of, data, labels, copies=copies, partners=partners)
+
+        def name_of(row: int) -> SampleName:
+            return source.name(numbers[row])
+
+        if self._reader.may_gather and isinstance(source, PixelSource) and source.is_stacked:
+
+            def gather() -> Rows:
+                begin = time.perf_counter()
+                pixels, labels = source.pixels(indices), source.labels(indices)
+                observer.stage_done("read", time.perf_counter() - begin, len(ids), pixels.nbytes)
+                return rows(pixels, labels)
+
+            return gather
+        chunk = 1 if source.is_remote else _CHUNK
+        # Copies of a sample stand one after another, and are read once.
+        is_new = np.diff(indices, prepend=-1) != 0
+        wanted, known, of_row = indices[is_new].tolist(), ids[is_new].tolist(), (np.cumsum(is_new) - 1).tolist()
+
+        def read(start: int) -> list[tuple[Any, Any]]:
+            end = start + chunk
+            samples = map(self._to_read, known[start:end], wanted[start:end])
+            return self._reader.read(samples, observer, is_stopped)
+
+        parts = [pool.submit(read, start) for start in range(0, len(wanted), chunk)]
+
+        def wait() -> Rows:
+            read = [pair for part in parts for pair in part.result()]
+            found = read if len(read) == len(of_row) else [read[place] for place in of_row if place < len(read)]
+            return rows([data for data, _ in found], [label for _, label in found])
+
+        return wait
+
+    def _partners(self, order: Order, epoch: int, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Places in the epoch's order of those that each sample is mixed with, [N, K]: by the sample's own place in a
+        shuffled order, so that they depend on nothing but the seed, the epoch, the sample and its copy."""
+        if self._shuffle:
+            return partner_positions(positions, order.length, self._num_partners)
+        once, times = (order.once, order.times) if isinstance(order, RepeatedOrder) else (order, 1)
+        purpose = OrderPurpose.SAMPLES if once.is_every else OrderPurpose.DRAWS
+        return partners_of(positions, order.length, self._seed, epoch, self._num_partners, purpose, times)
+
+    def partner_ids(self, index: int, epoch: int) -> list[int]:
+        """The ids of those that a sample is mixed with. Raises ValueError where an epoch is not every sample once."""
+        check_index(index, len(self._source))
+        order = self._order(epoch)
+        if not order.is_every:
+            got = "copies" if isinstance(order, RepeatedOrder) else "a sampler or weights"
+            raise ValueError(
+                f"partners: this loader has {got}, by which a sample may come several times; accepted: a loader of "
+                "every sample once"
+            )
+        indices = partners_of(np.array([index]), len(self._source), self._seed, epoch, self._num_partners)[0]
+        return [int(sample_id) for sample_id in self._source.ids(indices)]
+
+    def _to_read(self, sample_id: int, index: int) -> SampleToRead:
+        return SampleToRead(sample_id, partial(self._source.name, index), partial(self._source.read, index))
+
+    def substitutes(self, rows: Rows, row: int, epoch: int) -> Iterator[tuple[Any, Any]]:
+        """Samples drawn for the bad one's id, of those that the epoch is made of: the same whatever the batch is."""
+        order = self._order(epoch)
+        key = rng.stream_key(self._seed, epoch, int(OrderPurpose.SUBSTITUTES), rng.SHUFFLE_DOMAIN)
+        words = rng.sample_words(rows.ids[row : row + 1], key, _SUBSTITUTES)[0]
+        for high, low in words[:, :2].tolist():
+            position = ((high << 32) | low) % order.length
+            index = position if order.is_every else int(order.at(np.array([position]))[0][0])
+            sample_id = int(self._source.ids(np.array([index]))[0])
+            yield from self._reader.read([self._to_read(sample_id, index)])
+
+    def _order(self, epoch: int) -> Order:
+        return self._orders.get(epoch) or self._keep(epoch, self._picks.order_of(epoch))
+
+    def _keep(self, epoch: int, order: Order) -> Order:
+        self._orders.pop(epoch, None)
+        self._orders[epoch] = order
+        for old in list(self._orders)[:-_KEPT]:
+            self._orders.pop(old, None)
+        return order
+
+
+def _with_partners(
+    positions: npt.NDArray[np.int64], partners: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """-> (the positions, and behind them those of partners that are not among them; where each partner is there)."""
+    every = np.concatenate([positions, np.setdiff1d(partners, positions)])
+    order = np.argsort(every, kind="stable")
+    places = order[np.searchsorted(every[order], partners)]
+    return every, places.astype(np.int32)
+
+
+def make_state(epoch: int, done: int, fixed: Mapping[str, Any], order: str | None) -> dict[str, Any]:
+    """``done``: samples of the epoch that all ranks together have been handed. ``order``: a digest of the epoch's,
+    where nothing else tells it."""
+    state = {"version": STATE_VERSION, "epoch": epoch, "done": done, **fixed}
+    return state if order is None else {**state, "order": order}
+
+
+def read_state(state: Mapping[str, Any], fixed: Mapping[str, Any]) -> tuple[int, int, str | None]:
+    """-> (epoch, done, order). Raises ValueError where the state is of another kind, data set or order."""
+    if not isinstance(state, Mapping) or state.get("version") != STATE_VERSION:
+        got = state.get("version") if isinstance(state, Mapping) else type(state).__name__
+        accepted = f"what Loader.state_dict gave, version {STATE_VERSION}"
+        raise ValueError(f"state_dict: got version {got!r}; accepted: {accepted}")
+    missing = {"epoch", "done", *_ADVICE} - set(state)
+    if missing:
+        raise ValueError(f"state_dict: {', '.join(sorted(missing))} missing; accepted: what Loader.state_dict gave")
+    for name, advice in (_ADVICE | _ADVICE_ON_PICKS).items():
+        if state.get(name) != fixed.get(name):
+            raise ValueError(
+                f"state_dict: {name} is {state.get(name)!r}, this loader's is {fixed.get(name)!r}; the rest of the "
+                f"epoch would be another one. {advice}"
+            )
+    epoch, done = (integer(f"state_dict: {name}", state[name], 0, (1 << 64) - 1) for name in ("epoch", "done"))
+    return epoch, done, state.get("order")
+
+
+def check_done(done: int, length: int | None) -> None:
+    """Raises ValueError for more samples than an epoch has."""
+    if length is not None and done > length:
+        raise ValueError(f"state_dict: done is {done}; accepted: 0 to {length}, the samples of an epoch")

@@ -1,0 +1,252 @@
+"""Which sample stands where in the order of an epoch, and which of its copies where it comes more than once: by the
+arguments ``shuffle``, ``sampler``, ``weights``, ``num_samples`` and ``copies``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from torch.utils.data import BatchSampler
+from torch.utils.data.distributed import DistributedSampler
+
+from variegate.checks import integer
+from variegate.formats.base import Source, StreamSource
+from variegate.loader.options import LoaderOptions
+from variegate.loader.shuffle import OrderPurpose, Permutation
+from variegate.loader.weights import DrawnOrder, groups_of
+
+Indices = npt.NDArray[np.int64]
+Copies = npt.NDArray[np.uint32]
+
+# Draws are counted in float64, which holds whole numbers and their fractions up to here.
+_MOST_DRAWS = 1 << 40
+
+_ACCEPTED = (
+    "a sequence or array of indices, an object with __iter__ and __len__ such as a torch Sampler, a function epoch -> "
+    "indices, or None"
+)
+
+
+class ListedOrder:
+    """The order of an epoch. ``indices``: None for every sample once (``is_every``). One that comes k times is copies
+    0..k-1, by their place in the list."""
+
+    def __init__(self, indices: Indices | None, length: int, permutation: Permutation | None = None) -> None:
+        self.length, self.is_every, self._permutation = length, indices is None, permutation
+        self._indices = indices
+        self._copies = None if indices is None else _count(indices)
+
+    def at(self, positions: Indices) -> tuple[Indices, Copies]:
+        """Positions 0..length-1 -> (index of the sample, number of its copy), int64[N] and uint32[N]."""
+        indices = positions if self._permutation is None else self._permutation(positions)
+        copies = np.zeros(len(indices), np.uint32) if self._copies is None else self._copies[indices]
+        return indices if self._indices is None else self._indices[indices], copies
+
+    def permuted(self, permutation: Permutation) -> ListedOrder:
+        """The same samples, read in another order."""
+        again = object.__new__(ListedOrder)
+        again.__dict__.update(self.__dict__, _permutation=permutation)
+        return again
+
+    def digest(self) -> str | None:
+        return None if self._indices is None else hashlib.sha256(self._indices.tobytes()).hexdigest()[:16]
+
+
+class RepeatedOrder:
+    """Another order with each of its places ``times`` times, one after another."""
+
+    is_every = False
+
+    def __init__(self, order: ListedOrder | DrawnOrder, times: int) -> None:
+        self.length, self.once, self.times = order.length * times, order, times
+
+    def at(self, positions: Indices) -> tuple[Indices, Copies]:
+        places, again = np.divmod(positions, self.times)
+        indices, copies = self.once.at(places)
+        return indices, (copies * np.uint32(self.times) + again).astype(np.uint32)
+
+    def digest(self) -> str | None:
+        return self.once.digest() if isinstance(self.once, ListedOrder) else None
+
+
+Order = ListedOrder | DrawnOrder | RepeatedOrder
+
+
+def _count(indices: Indices) -> Copies | None:
+    """How often each index came before in the list; None where none comes twice."""
+    order = np.argsort(indices, kind="stable")
+    in_order = indices[order]
+    is_first = np.concatenate([[True], in_order[1:] != in_order[:-1]])
+    if is_first.all():
+        return None
+    places = np.arange(len(indices))
+    begins = np.maximum.accumulate(np.where(is_first, places, 0))
+    copies = np.empty(len(indices), np.uint32)
+    copies[order] = places - begins
+    return copies
+
+
+@dataclass(frozen=True)
+class Picks:
+    """The orders of all epochs.
+
+    ``order_of``: epoch -> its order. ``expected_length``: of any epoch; gives None where that is known by its order
+    alone. ``facts``: what tells these orders from others, fit for JSON. ``is_known``: an epoch's order can be asked for
+    before it begins, and again, and is always the same.
+    """
+
+    order_of: Callable[[int], Order]
+    expected_length: Callable[[], int | None]
+    facts: dict[str, Any]
+    is_known: bool = True
+
+    def repeated(self, times: int) -> Picks:
+        """The same, with each sample several times in a row."""
+        if times == 1:
+            return self
+
+        def expected_length() -> int | None:
+            length = self.expected_length()
+            return None if length is None else times * length
+
+        facts = {**self.facts, "copies": times}
+        return Picks(lambda epoch: RepeatedOrder(self.order_of(epoch), times), expected_length, facts, self.is_known)  # type: ignore[arg-type]
+
+
+def check_picking(source: Source | StreamSource, options: LoaderOptions) -> bool:
+    """Whether the order is shuffled. Raises ValueError for arguments that do not go together."""
+    shuffle, sampler, weights, number = options.shuffle, options.sampler, options.weights, options.num_samples
+    if sampler is not None and weights is not None:
+        raise ValueError("sampler, weights: got both; accepted: one of them, as each says which samples an epoch has")
+    if number is not None and weights is None:
+        raise ValueError(f"num_samples: got {number!r} without weights; accepted with weights")
+    if options.copies > 1 and isinstance(source, StreamSource):
+        raise ValueError(
+            f"copies: got {options.copies}, but this source is a stream; accepted for samples by index: "
+            "open_source(..., stream=False)"
+        )
+    name = "sampler" if sampler is not None else "weights"
+    if isinstance(source, StreamSource) and not (sampler is None and weights is None):
+        raise ValueError(
+            f"{name}: this source is a stream, which gives samples in its own order; accepted for samples by index: "
+            "open_source(..., stream=False)"
+        )
+    if weights is not None and shuffle is not None and not shuffle:
+        raise ValueError("shuffle: got False with weights; accepted: True, as what is drawn has no order to keep")
+    if sampler is None or _is_listed(sampler):
+        return shuffle is None or bool(shuffle)
+    if shuffle:
+        raise ValueError(
+            f"shuffle: got True with a sampler ({type(sampler).__name__}) that gives the order itself; accepted: leave "
+            "shuffle out, or give the indices as a list"
+        )
+    return False
+
+
+def picks_of(source: Source, options: LoaderOptions, shuffle: bool) -> Picks:
+    """For options that ``check_picking`` took. Raises ValueError for a source without samples, and for what
+    ``sampler`` or ``weights`` must not be."""
+    samples, seed, sampler, number = len(source), options.seed, options.sampler, options.num_samples
+    if not samples:
+        raise ValueError("source: has no samples")
+    if options.weights is not None:
+        draws = samples if number is None else integer("num_samples", number, 1)
+        if draws > _MOST_DRAWS:
+            raise ValueError(f"num_samples: got {draws:,}; accepted: 1 to {_MOST_DRAWS:,}")
+        groups = groups_of(options.weights, source)
+        facts = {"weights": f"{groups.digest()}-{draws}"}
+        return Picks(partial(DrawnOrder, groups, draws, seed), lambda: draws, facts)
+    if sampler is not None and not _is_listed(sampler):
+        facts, is_function = {"sampler": "asked in each epoch"}, not hasattr(sampler, "__iter__")
+        return Picks(partial(_ask, sampler, samples), lambda: None if is_function else len(sampler), facts, False)
+    indices = None if sampler is None else _check_indices("sampler", sampler, samples)
+    order = ListedOrder(indices, samples if indices is None else len(indices))
+    purpose = OrderPurpose.SAMPLES if order.is_every else OrderPurpose.DRAWS
+
+    def order_of(epoch: int) -> ListedOrder:
+        return order.permuted(Permutation(order.length, seed, epoch, purpose)) if shuffle else order
+
+    digest = order.digest()
+    return Picks(order_of, lambda: order.length, {} if digest is None else {"sampler": digest})
+
+
+def _ask(sampler: Any, samples: int, epoch: int) -> ListedOrder:
+    """The order that a sampler, or a function of the epoch, gives when an epoch begins; perhaps never again.
+
+    Raises ValueError or TypeError naming the first index that is none.
+    """
+    name, indices = "sampler", sampler
+    if not hasattr(sampler, "__iter__"):
+        name, indices = f"sampler({epoch})", sampler(epoch)
+    elif hasattr(sampler, "set_epoch"):
+        sampler.set_epoch(epoch)
+    checked = _check_indices(name, indices, samples)
+    return ListedOrder(checked, len(checked))
+
+
+def _is_listed(sampler: Any) -> bool:
+    """Indices that are there already, to be read in any order; else each epoch is asked for its own.
+
+    Raises TypeError or ValueError for what is neither.
+    """
+    kind = type(sampler).__name__
+    if isinstance(sampler, DistributedSampler) or (hasattr(sampler, "num_replicas") and hasattr(sampler, "rank")):
+        raise ValueError(
+            f"sampler: got {kind}, which takes one rank's share; the Loader does that itself (rank, world_size). "
+            "Accepted: the order of all samples, the same on every rank"
+        )
+    if isinstance(sampler, BatchSampler):
+        raise ValueError(f"sampler: got {kind}, which yields batches; accepted: one index after another (batch_size)")
+    is_other = isinstance(sampler, (str, bytes, Mapping, set, frozenset))
+    if not is_other and (isinstance(sampler, Sequence) or hasattr(sampler, "__array__")):
+        return True
+    has_order = hasattr(sampler, "__iter__") and hasattr(sampler, "__len__")
+    if is_other or not (has_order or callable(sampler)):
+        lacks = "" if has_order or not hasattr(sampler, "__iter__") else " (its length is not known)"
+        raise TypeError(f"sampler: got {kind}{lacks}; accepted: {_ACCEPTED}")
+    return False
+
+
+def _check_indices(name: str, given: Any, samples: int) -> Indices:
+    """int64[N], N > 0, each from 0 to ``samples`` - 1. Raises TypeError or ValueError naming the first that is not."""
+    if not isinstance(given, Iterable) or isinstance(given, (str, bytes)):
+        raise TypeError(f"{name}: gave {type(given).__name__}; accepted: indices")
+    values = np.asarray(given) if hasattr(given, "__array__") else list(given)
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError, RuntimeError, OverflowError):  # of different kinds, of which some are no numbers
+        array = np.empty(len(values), object)
+    if array.ndim != 1:
+        raise ValueError(f"{name}: got shape {array.shape}; accepted: one index after another, not batches of them")
+    if not len(array):
+        raise ValueError(f"{name}: gave no index; accepted: at least one")
+    if array.dtype.kind == "b":
+        raise TypeError(f"{name}: got True and False; accepted: indices, such as np.flatnonzero(mask)")
+    if array.dtype.kind not in "iu":
+        array = _one_by_one(name, values.tolist() if isinstance(values, np.ndarray) else values, samples)
+    outside = (array < 0) | (array >= samples)
+    if outside.any():
+        first = int(outside.argmax())
+        raise ValueError(f"{name}[{first}]: got {array[first]}; accepted: integers from 0 to {samples - 1}")
+    return np.array(array, np.int64)
+
+
+def _one_by_one(name: str, values: Iterable[Any], samples: int) -> Indices:
+    """Integers of other kinds, such as tensors of one number."""
+    indices = []
+    for place, value in enumerate(values):
+        try:
+            index = operator.index(value)
+        except TypeError:
+            index = -1
+        if not 0 <= index < samples or isinstance(value, bool):
+            raise ValueError(f"{name}[{place}]: got {value!r}; accepted: integers from 0 to {samples - 1}")
+        indices.append(index)
+    return np.array(indices, np.int64)

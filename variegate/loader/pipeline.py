@@ -1,0 +1,225 @@
+"""The stages of a loader and the threads of each: what turns the steps of an epoch into batches."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import torch
+
+from variegate.augmenter.augmenter import Augmenter
+from variegate.augmenter.mixed_labels import num_partners
+from variegate.formats.base import PixelSource, Source, StreamSource
+from variegate.formats.opening import open_source
+from variegate.formats.packed import checked_statistics
+from variegate.io.addresses import shown, speakable
+from variegate.loader.batch import FailureLog
+from variegate.loader.cache import open_cache
+from variegate.loader.epochs import EpochRun, Position
+from variegate.loader.indexing import open_entropy_index
+from variegate.loader.making import BatchMaker
+from variegate.loader.observer import Observer, StageTimes
+from variegate.loader.one_batch import AnyBatch, BatchResult
+from variegate.loader.options import LoaderOptions, OnError
+from variegate.loader.order import IndexedOrder, check_done, make_state, read_state
+from variegate.loader.picks import check_picking, picks_of
+from variegate.loader.ranks import Share, check_alike, processes_here
+from variegate.loader.reading import Reader, reader_threads
+from variegate.loader.stream import StreamOrder
+from variegate.loader.targets import targets_of, with_asked
+from variegate.ops.dataset import wants_statistics, with_statistics
+from variegate.ops.output import Identity
+from variegate.policies import load_policy
+from variegate.threads import Threads
+
+# Steps that are being read beyond those being made.
+_REMOTE_READ_DEPTH, _READ_DEPTH = 4, 1
+# Batches made at the same time, so that threads do not wait for the last rows of one.
+_MAKERS = 2
+_SEEN_AT_LEAST = 1000
+
+
+class Pipeline:
+    """``given``: as a user gave them; ``options``: the same, checked. ``observers``: told of all work that is done.
+
+    Raises what ``Loader`` does.
+    """
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        transform = given["transform"]
+        named = load_policy(transform) if isinstance(transform, (str, os.PathLike)) else transform
+        options = self.options = LoaderOptions.check({**given, "transform": named})
+        opened = _open(options.source, options.on_error, options.annotations)
+        self.source = source = with_asked(opened, options.targets)
+        transform = Identity() if options.transform is None else options.transform
+        if wants_statistics(transform):
+            transform = with_statistics(transform, *checked_statistics(source))
+        self.augmenter = Augmenter(
+            transform,
+            options.device,
+            options.seed,
+            options.dtype,
+            options.layout,
+            options.num_threads,
+            options.geometry,
+            decode=options.decode,
+            fast_decode=options.fast_decode,
+        )
+        self.targets = targets_of(options, source, self.augmenter.transform)
+        self.shuffle = check_picking(source, options)
+        # For a copy in another process: the same source and rank, and whatever else it finds there.
+        found = {"source": source, "annotations": None, "rank": options.rank, "world_size": options.world_size}
+        self.portable = {**given, "transform": named, **found}
+        self.log = FailureLog(options.max_errors)
+        self.observers: list[Observer] = []
+        self.cache = open_cache(
+            options.cache,
+            max_bytes=options.cache_bytes,
+            side=options.cache_side,
+            device=self.augmenter.device,
+            fingerprint=source.fingerprint,
+            processes=processes_here(),
+        )
+        self.index = open_entropy_index(options.index, source)
+        reader = Reader(options, self.cache, isinstance(source, PixelSource), self.targets is not None)
+        self.order: IndexedOrder | StreamOrder
+        if isinstance(source, StreamSource):
+            self._check_partners()
+            self.order = StreamOrder(source, reader, options, self.shuffle)
+        else:
+            picks = picks_of(source, options, self.shuffle).repeated(options.copies)
+            number = self._num_partners if options.partners == "epoch" else 0
+            self.order = IndexedOrder(source, reader, picks, options.seed, self.shuffle, number)
+        self.facts = self.order.facts()  # asked once: a state may be taken at every step
+        self._check_length()
+        # Whether an epoch's batches may be begun before it does.
+        self.is_early = self.order.is_known and options.conditions is None
+        is_alone = options.world_size == 1 or not torch.distributed.is_initialized()
+        self.ranks_compared = given["rank"] is not None or is_alone
+        self._maker = BatchMaker(self.augmenter, options, self.order.substitutes, self.index, self.targets)
+        # Kept from epoch to epoch: the allocator holds memory for every thread that ever was.
+        self._readers = Threads(reader_threads(self.order.is_remote, options.num_threads), "variegate-read")
+        self._makers = Threads(min(_MAKERS, options.num_threads, max(options.prefetch, 1)), "variegate-batch")
+
+    @property
+    def _num_partners(self) -> int:
+        return num_partners(self.augmenter.transform)
+
+    def _check_partners(self) -> None:
+        if self._num_partners and self.options.partners == "epoch":
+            mixer = type(self.augmenter.transform._mixers[0]).__name__
+            raise ValueError(
+                f"transform: {mixer} mixes samples with any others of the epoch, and this source is a stream, which "
+                'gives them in its own order; accepted: partners="batch", or samples by index: open_source(..., '
+                "stream=False)"
+            )
+
+    def partners(self, index: int, epoch: int) -> list[int]:
+        """Ids of those that a sample is mixed with in an epoch."""
+        if not self._num_partners or self.options.partners == "batch" or not isinstance(self.order, IndexedOrder):
+            got = "a loader that mixes nothing, or within its batches alone"
+            raise ValueError(f'partners: {got}; accepted: a transform such as MixUp, and partners="epoch"')
+        return self.order.partner_ids(index, epoch)
+
+    def _check_length(self) -> None:
+        options, length = self.options, self.length(0) if self.options.drop_last else None
+        if length is not None and not len(self.share(0)):
+            got = f"{length:,} samples do not fill a batch of {options.batch_size} on {options.world_size} rank(s)"
+            raise ValueError(f"drop_last: {got}; accepted: a smaller batch_size, or drop_last=False")
+
+    def length(self, epoch: int) -> int | None:
+        """Samples of an epoch; None for a stream."""
+        return self.order.length(epoch) if isinstance(self.order, IndexedOrder) else None
+
+    def _digest(self, epoch: int) -> str | None:
+        """Of the epoch's order, where nothing else tells it."""
+        return self.order.digest(epoch) if isinstance(self.order, IndexedOrder) else None
+
+    def state(self, position: Position) -> dict[str, Any]:
+        """What ``Loader.state_dict`` gives."""
+        return make_state(*position, self.facts, self._digest(position[0]))
+
+    def position(self, state: Mapping[str, Any]) -> Position:
+        """Where a state stands. Raises ValueError for another data set or order."""
+        epoch, done, digest = read_state(state, self.facts)
+        if done and isinstance(self.order, IndexedOrder):
+            self.order.check(epoch, digest)
+            check_done(done, self.order.length(epoch))
+        return epoch, done
+
+    def share(self, epoch: int, start: int = 0) -> Share:
+        """This rank's part of an epoch. Raises TypeError for a stream."""
+        length = self.length(epoch)
+        if length is None:
+            raise TypeError("this source is a stream, whose length is not known; open_source(..., stream=False) counts")
+        return self._share(length, start)
+
+    def _share(self, length: int, start: int) -> Share:
+        options = self.options
+        return Share(options.batch_size, options.rank, options.world_size, options.drop_last, length, start)
+
+    def run(self, position: Position) -> EpochRun:
+        """The rest of an epoch, nothing of it begun."""
+        epoch, done = position
+        if isinstance(self.order, IndexedOrder):
+            self.order.begin(epoch, is_resumed=done > 0)
+            share = self.share(epoch, done)
+        else:
+            share = self._share(0, done)
+        if self.index is not None:
+            self.index.use_added()
+        times = StageTimes(self.observers)
+        steps, stop_reading = self.order.steps(share, epoch, self._readers, times)
+        return EpochRun(
+            position,
+            steps,
+            partial(self._maker.make, epoch, times, given=self.options.conditions_of(epoch)),
+            self._makers,
+            depth=self.options.prefetch,
+            read_depth=_REMOTE_READ_DEPTH if self.order.is_remote else _READ_DEPTH,
+            stop_reading=stop_reading,
+            times=times,
+        )
+
+    def hand_out(self, result: BatchResult, epoch: int) -> AnyBatch:
+        """The batch, for use by the calling thread. Raises TooManyErrors."""
+        # A share of a stream is taken of what was seen so far, but of no less than that.
+        rows = self.length(epoch)
+        samples = -(-rows // self.options.copies) if rows else max(result.done, _SEEN_AT_LEAST)
+        self.log.add(result.failures, -(-samples // self.options.world_size))
+        return self._maker.hand_over(result)
+
+    def batch(self, step: int, epoch: int) -> AnyBatch:
+        """One batch, made now."""
+        share = self.share(epoch)
+        if not 0 <= step < len(share):
+            raise IndexError(f"step: got {step!r}; accepted: 0 to {len(share) - 1}")
+        assert isinstance(self.order, IndexedOrder)
+        times = StageTimes(self.observers)
+        rows = next(self.order.steps(share, epoch, self._readers, times, first=step)[0])()
+        assert rows is not None
+        return self.hand_out(self._maker.make(epoch, times, rows, self.options.conditions_of(epoch)), epoch)
+
+    def compare_ranks(self, epoch: int) -> None:
+        """Raises ValueError where the ranks of torch.distributed do not see the same samples in the same order."""
+        if self.ranks_compared:
+            return
+        picked = (self.facts.get("weights"), self.facts.get("sampler"), self._digest(epoch))
+        order = ", ".join(filter(None, picked))
+        facts = f"{self.length(epoch)} samples ({self.source.fingerprint})"
+        check_alike(f"{facts} in the order {order}" if order else facts, self.augmenter.device)
+        self.ranks_compared = self.order.is_known
+
+
+def _open(source: Any, on_error: OnError, annotations: Any) -> Source | StreamSource:
+    # What is missing of a damaged shard counts as bad samples, where those are put up with.
+    put_up_with = "raise" if on_error == "raise" else "skip"
+    opened: Source | StreamSource = open_source(source, on_error=put_up_with, annotations=annotations)
+    if opened is not source:
+        for note in opened.notes():
+            place = shown(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else "source"
+            warnings.warn(speakable(f"{place}: {note}"), stacklevel=6)
+    return opened

@@ -1,0 +1,242 @@
+"""From the place of samples to what a batch is made of: read, and decoded where they must be decoded whole."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from variegate.decode import PillowFile, check_side, checked_header, decode_jpeg_scaled, is_jpeg, read_image
+from variegate.errors import DecodeError
+from variegate.executors.runners.images import check_image
+from variegate.formats.base import Item, SampleName
+from variegate.loader.cache import PixelCache
+from variegate.loader.disk_cache import Picture
+from variegate.loader.observer import Observer, Stage
+from variegate.loader.options import LoaderOptions
+from variegate.loader.targets import Annotated
+
+# Threads that wait for a network at the same time.
+_REMOTE_READERS = 32
+
+
+def reader_threads(is_remote: bool, num_threads: int) -> int:
+    """How many threads read for ``num_threads`` that decode and augment."""
+    return max(_REMOTE_READERS, num_threads) if is_remote else num_threads
+
+
+@dataclass
+class Rows:
+    """The samples of one batch, and those that they are mixed with.
+
+    ``data``: for each row the bytes of a JPEG, pixels, or the error that came instead; or all as one array
+    [N, H, W, C]. ``labels``: one for each, or an array of them. ``name_of``: what a row is called. ``others``: where a
+    source cannot be asked for them, (data, label) of samples that may stand in for a row.
+    """
+
+    ids: npt.NDArray[np.uint64]
+    padding: npt.NDArray[np.bool_]
+    done: int  # samples of the epoch that are done after this batch
+    name_of: Callable[[int], SampleName]
+    data: Any
+    labels: Any
+    others: Callable[[int], Iterator[tuple[Any, Any]]] | None = None
+    copies: npt.NDArray[np.uint32] | None = None  # which copy of its sample a row is; None for the first
+    # int32[N, K]: rows that each of the batch is mixed with. Those that are no part of the batch come after it: there
+    # is ``padding`` for N rows, everything else for all.
+    partners: npt.NDArray[np.int32] | None = None
+
+    def alone(self, row: int) -> Rows:
+        """One of them, as a batch, with its partners."""
+        if self.partners is not None:
+            return self._alone_with_partners(row)
+        one, name = slice(row, row + 1), self.name_of(row)
+        copies = None if self.copies is None else self.copies[one]
+        data, labels = self.data[one], self.labels[one]
+        return Rows(self.ids[one], self.padding[one], self.done, lambda _: name, data, labels, copies=copies)
+
+    def _alone_with_partners(self, row: int) -> Rows:
+        assert self.partners is not None
+        is_partner = row >= len(self.partners)  # of others; as one of the batch it would be as any
+        own = [row] * self.partners.shape[1] if is_partner else self.partners[row].tolist()
+        rows = list(dict.fromkeys([row, *own]))
+        return Rows(
+            self.ids[rows],
+            np.zeros(1, np.bool_) if is_partner else self.padding[row : row + 1],
+            self.done,
+            lambda place: self.name_of(rows[place]),
+            [self.data[each] for each in rows],
+            [self.labels[each] for each in rows],
+            copies=None if self.copies is None else self.copies[rows],
+            partners=np.array([[rows.index(each) for each in own]], np.int32),
+        )
+
+    def without(self, bad: Iterable[int]) -> Rows:
+        """A row that is to be mixed with a bad one is mixed with itself, which leaves it as it is."""
+        if self.partners is None:
+            return self
+        own = np.arange(len(self.partners), dtype=np.int32)[:, None]
+        return replace(self, partners=np.where(np.isin(self.partners, list(bad)), own, self.partners))
+
+    def by_themselves(self, some: Iterable[int]) -> Rows:
+        """Some rows are mixed with themselves."""
+        if self.partners is None:
+            return self
+        own = np.arange(len(self.partners), dtype=np.int32)[:, None]
+        return replace(self, partners=np.where(np.isin(own, list(some)), own, self.partners))
+
+
+# Waits until the rows of a step are read; None where there are no more.
+Waiting = Callable[[], Rows | None]
+# Reading of one step after another, each begun by a ``next``, and what ends it.
+Steps = tuple[Iterator[Waiting], Callable[[], None]]
+
+
+class SampleToRead(NamedTuple):
+    """A sample that is to be read; ``name`` and ``fetch`` are asked for by the thread that reads it."""
+
+    id: int
+    name: Callable[[], SampleName]
+    fetch: Callable[[], Item]
+
+
+class Reader:
+    """Reads samples, and decodes those that must be decoded whole.
+
+    With a cache every picture is decoded whole, whether the cache has room for it or not: pixels must not depend on
+    that. ``in_memory``: the source's pixels lie in memory already, and gain only by another memory. ``has_targets``:
+    labels are ``Annotated``.
+    """
+
+    def __init__(
+        self, options: LoaderOptions, cache: PixelCache | None, in_memory: bool, has_targets: bool = False
+    ) -> None:
+        self._has_targets = has_targets
+        self._cache, self._side, self._limits = cache, options.cache_side, options.decode_limits
+        self.may_gather = in_memory and not has_targets and (cache is None or not cache.holds_device_memory)
+
+    def read(
+        self,
+        samples: Iterable[SampleToRead],
+        observer: Observer | None = None,
+        is_stopped: Callable[[], bool] | None = None,
+    ) -> list[tuple[Any, Any]]:
+        """(data, label) of each; fewer where nobody wants them any more.
+
+        Data is a DecodeError, and label None, where a sample could not be read.
+        """
+        clock, results = _Clock(), []
+        for sample in samples:
+            if is_stopped is not None and is_stopped():
+                break
+            results.append(self._read(sample, clock))
+        if observer is not None:
+            clock.tell(observer)
+        return results
+
+    def _read(self, sample: SampleToRead, clock: _Clock) -> tuple[Any, Any]:
+        cached = None if self._cache is None else self._cache.get(sample.id)
+        if cached is not None:
+            clock.stop("read", cached[0].nbytes)
+            return cached
+        try:
+            item = sample.fetch()
+            if self._has_targets:
+                item = item._replace(label=Annotated(item.label, item.targets))
+            nbytes = item.data.nbytes if isinstance(item.data, np.ndarray) else len(item.data)
+            clock.stop("read", nbytes)
+            data = self._open(sample, item)
+            if not isinstance(item.data, np.ndarray) and data is not item.data:
+                clock.stop("decode", nbytes)
+            return data, item.label
+        except DecodeError as error:
+            return error, None
+        except Exception as error:  # whatever a data set or a storage raises for this sample; the next may be good
+            wrapped = DecodeError(str(sample.name()), f"cannot be read ({type(error).__name__}: {error})")
+            wrapped.__cause__ = error
+            return wrapped, None
+
+    def _open(self, sample: SampleToRead, item: Item) -> Any:
+        data = item.data
+        if self.may_gather:
+            return data
+        if isinstance(data, np.ndarray):
+            data = check_image(data, "its pixels")
+        if self._cache is None:
+            # A JPEG's size is in its header, and the crop decides how much of it is decoded.
+            if isinstance(data, np.ndarray) or is_jpeg(data):
+                return data
+            with PillowFile(bytes(data), str(sample.name()), *self._limits) as file:
+                if file.is_large:  # a batch of such pictures would take too much memory: decoded when it is augmented
+                    return data
+                image = file.decode()
+            check_side(str(sample.name()), *image.shape[:2])
+            return image
+        picture = decode_picture(data, str(sample.name()), self._side, *self._limits)
+        return self._cache.put(sample.id, picture, item.label)
+
+
+class _Clock:
+    """Where the time of some samples goes, told to an observer at once."""
+
+    def __init__(self) -> None:
+        self._at = time.perf_counter()
+        self._stages: dict[Stage, list[Any]] = {}
+
+    def stop(self, stage: Stage, nbytes: int) -> None:
+        """All the time since the last stop went into one sample's stage."""
+        now = time.perf_counter()
+        total = self._stages.setdefault(stage, [0.0, 0, 0])
+        total[0] += now - self._at
+        total[1] += 1
+        total[2] += nbytes
+        self._at = now
+
+    def tell(self, observer: Observer) -> None:
+        for stage, total in self._stages.items():
+            observer.stage_done(stage, *total)
+
+
+def decode_picture(
+    data: bytes | Picture,
+    name: str,
+    side: int | None,
+    max_pixels: int | None = None,
+    max_decode_bytes: int | None = None,
+) -> Picture:
+    """A file's bytes, or pixels -> uint8[H, W, C]; with ``side``, the shorter side is reduced to that many pixels
+    (never enlarged).
+
+    A JPEG is decoded at the smallest DCT scale that still covers that, then resized as any picture is, by Pillow with
+    antialiasing. Raises DecodeError with ``name``.
+    """
+    if isinstance(data, np.ndarray):
+        image = data
+    elif side is None or not is_jpeg(data):
+        image = read_image(data, name, max_pixels, max_decode_bytes)
+    else:
+        header = checked_header(data, name, max_pixels, max_decode_bytes)
+        sides = _reduced(*header.oriented_size, side)
+        image = decode_jpeg_scaled(data, *sides, name, max_pixels, max_decode_bytes, header)
+    check_side(name, *image.shape[:2])
+    return image if side is None else _resize(image, side)
+
+
+def _resize(image: Picture, side: int) -> Picture:
+    height, width = _reduced(image.shape[0], image.shape[1], side)
+    if (height, width) == image.shape[:2]:
+        return image
+    picture = Image.fromarray(image[:, :, 0] if image.shape[2] == 1 else image)
+    return np.array(picture.resize((width, height), Image.Resampling.BILINEAR)).reshape(height, width, -1)
+
+
+def _reduced(height: int, width: int, side: int) -> tuple[int, int]:
+    shorter = min(height, width)
+    if shorter <= side:
+        return height, width
+    return max(side, round(height * side / shorter)), max(side, round(width * side / shorter))

@@ -1,0 +1,193 @@
+"""A stream of samples, one after another: through a shuffle buffer, shared out to the ranks, and read."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor
+from functools import partial
+from itertools import islice
+from typing import Any, TypeVar
+
+import numpy as np
+
+from variegate.errors import DecodeError
+from variegate.formats.base import Item, SourceError, StreamItem, StreamSource
+from variegate.loader.observer import Observer
+from variegate.loader.options import LoaderOptions
+from variegate.loader.ranks import Share
+from variegate.loader.reading import Reader, Rows, SampleToRead, Steps, Waiting
+from variegate.loader.shuffle import OrderPurpose, Permutation, random_words
+from variegate.threads import Threads
+
+T = TypeVar("T")
+
+# How many samples are tried in the place of one that cannot be read: so few that they may wait in memory.
+_SUBSTITUTES = 16
+# Random numbers drawn at a time.
+_BLOCK = 1024
+
+# A sample of a stream, and some that came before it, which may stand in for it.
+_Passing = tuple[StreamItem, tuple[StreamItem, ...]]
+
+
+class StreamOrder:
+    """Shards in a keyed permutation, their samples through a shuffle buffer."""
+
+    is_known = True
+    is_remote = True  # or as good as: it is read by one thread, which must never have to wait for the others
+
+    def __init__(self, source: StreamSource, reader: Reader, options: LoaderOptions, shuffle: bool) -> None:
+        self._source, self._reader = source, reader
+        self._seed, self._shuffle = options.seed, shuffle
+        self._limits = {"max_items": options.shuffle_buffer, "max_bytes": options.shuffle_bytes}
+        self._world_size = options.world_size
+
+    def facts(self) -> dict[str, Any]:
+        """As for random access; and the limits of the buffer, which decide about the order as well."""
+        buffer = list(self._limits.values()) if self._shuffle else None
+        known = {"source": self._source.fingerprint, "samples": None, "buffer": buffer}
+        return {"seed": self._seed, "shuffle": self._shuffle, **known}
+
+    def samples(self, epoch: int) -> Iterator[StreamItem]:
+        """All samples of an epoch."""
+        shards = np.arange(self._source.num_shards, dtype=np.int64)
+        if self._shuffle:
+            shards = Permutation(len(shards), self._seed, epoch, OrderPurpose.SHARDS)(shards)
+        every = (item for shard in shards.tolist() for item in self._whole(shard))
+        if not self._shuffle:
+            return every
+        return shuffled(every, _size_of, seed=self._seed, epoch=epoch, **self._limits)
+
+    def steps(self, share: Share, epoch: int, pool: Executor, observer: Observer) -> Steps:
+        """As for random access; one thread more reads, since the samples come one by one."""
+        stream_pool = Threads(1, "variegate-stream")
+        stop = partial(stream_pool.shutdown, wait=False, cancel_futures=True)
+        return _steps(self._reader, share, self.samples(epoch), stream_pool, pool, observer), stop
+
+    def _whole(self, shard: int) -> Iterator[StreamItem]:
+        """A shard's samples. Raises SourceError where some could not be read that another rank may have."""
+        for item in self._source.read_shard(shard):
+            if item.is_end and self._world_size > 1 and isinstance(item.item, DecodeError):
+                raise SourceError(
+                    f"{item.item}. Every rank counts the samples of a stream as it reads them, so that one that misses "
+                    "some would fall out of step: mend the shard or leave it out, or read shards by their index "
+                    "(open_source(..., stream=False))"
+                )
+            yield item
+
+    def substitutes(self, rows: Rows, row: int, epoch: int) -> Iterator[tuple[Any, Any]]:
+        """Samples that came before it: a stream cannot be asked for any other."""
+        assert rows.others is not None
+        return rows.others(row)
+
+
+def _steps(
+    reader: Reader,
+    share: Share,
+    stream: Iterable[StreamItem],
+    stream_pool: Threads,
+    pool: Executor,
+    observer: Observer,
+) -> Iterator[Waiting]:
+    """Read by the one thread of ``stream_pool``, opened by those of ``pool``."""
+    steps = share.steps_of(islice(_with_those_before(stream), share.start, None))
+
+    def read_step() -> Any:
+        begin = time.perf_counter()
+        step = next(steps, None)
+        observer.stage_done("read", time.perf_counter() - begin, 0, 0)  # samples are counted as they are opened
+        return step
+
+    while True:
+        future = stream_pool.submit(read_step)
+
+        def wait(future: Any = future) -> Rows | None:
+            step = future.result()
+            if step is None:
+                return None
+            passing, padding, done = step
+            items = [item for item, _ in passing]
+            parts = pool.map(lambda item: reader.read([_to_read(item)], observer), items)
+            read = [pair for part in parts for pair in part]
+
+            def others(row: int) -> Iterator[tuple[Any, Any]]:
+                """What came before it in the stream; at its very beginning the rows after it."""
+                yield from (reader.read([_to_read(item)])[0] for item in reversed(passing[row][1]))
+                yield from read[row + 1 :]
+
+            ids = np.array([item.id for item in items], np.uint64)
+            data, labels = [data for data, _ in read], [label for _, label in read]
+            return Rows(ids, padding, done, lambda row: items[row].name, data, labels, others)
+
+        yield wait
+
+
+def _with_those_before(stream: Iterable[StreamItem]) -> Iterator[_Passing]:
+    """The nearest comes last."""
+    before: deque[StreamItem] = deque(maxlen=_SUBSTITUTES)
+    for item in stream:
+        yield item, tuple(before)
+        before.append(item)
+
+
+def _to_read(item: StreamItem) -> SampleToRead:
+    def fetch() -> Item:
+        if isinstance(item.item, DecodeError):
+            raise item.item
+        return item.item
+
+    return SampleToRead(item.id, lambda: item.name, fetch)
+
+
+def _size_of(item: StreamItem) -> int:
+    """Bytes of the image, and of the arrays that belong to it, of which masks may be larger than their images."""
+    if not isinstance(item.item, Item):
+        return 0
+    targets = (item.item.targets or {}).values()
+    arrays = [value for value in (item.item.data, *targets) if isinstance(value, np.ndarray)]
+    return sum(array.nbytes for array in arrays) + (len(item.item.data) if isinstance(item.item.data, bytes) else 0)
+
+
+def shuffled(
+    stream: Iterable[T],
+    size_of: Callable[[T], int],
+    *,
+    seed: int,
+    epoch: int,
+    max_items: int,
+    max_bytes: int,
+) -> Iterator[T]:
+    """The stream in another order, which is a function of (seed, epoch), the limits and the sizes.
+
+    The buffer fills up to ``max_items``, or until ``size_of`` its items passes ``max_bytes`` (one item may stand over
+    the limit); from there on one drawn from it goes out before the next comes in. An item comes at most
+    ``max_items - 1`` places earlier than it stands in the stream; later it may come by any number.
+    """
+    held: list[T] = []
+    held_bytes = 0
+    draws = _draws(seed, epoch)
+
+    def take() -> T:
+        nonlocal held_bytes
+        place = next(draws) * len(held) >> 32
+        held[place], held[-1] = held[-1], held[place]
+        taken = held.pop()
+        held_bytes -= size_of(taken)
+        return taken
+
+    for item in stream:
+        held.append(item)
+        held_bytes += size_of(item)
+        while len(held) >= max_items or held_bytes > max_bytes:
+            yield take()
+    while held:
+        yield take()
+
+
+def _draws(seed: int, epoch: int) -> Iterator[int]:
+    first = 0
+    while True:
+        yield from random_words(first, _BLOCK, seed, epoch, OrderPurpose.BUFFER)[:, 0].tolist()
+        first += _BLOCK

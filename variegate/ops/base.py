@@ -1,0 +1,202 @@
+"""What a transform is: a frozen record of arguments that, for a batch, draws its chances and emits instructions.
+
+It is described by a dict, as files hold it; ``description.py`` is the way back.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from functools import partial
+from importlib import import_module
+from typing import Any, ClassVar
+
+import numpy as np
+
+from variegate.ops.arguments import ArgumentError, Check
+from variegate.program.one_image import ROW, OneImage
+from variegate.program.sampling import Rows, Sampling
+
+# What runs a transform that is called stands far above what describes one, and brings torch along, so that it is looked
+# up by its name when somebody calls one.
+_CALLED_BY = "variegate.integrations.items"
+# What transforms say of a batch, and may say again in plain numbers of a batch of one.
+_SAID_TWICE = {"sample": "sample_one", "emit_magnitude": "emit_one", "_apply": "_apply_one"}
+
+
+def _asking(vectorised: str) -> Any:
+    """The plain form of a method that is said of batches alone."""
+    if vectorised == "emit_magnitude":
+        return lambda self, image, value, slot: self.emit_magnitude(image, ROW, np.array([value], np.float64), slot)
+    return lambda self, image, slot: getattr(self, vectorised)(image, ROW, slot)
+
+
+def set_field(owner: object, name: str, value: Any) -> None:
+    """Store a normalised argument on a frozen dataclass, from its ``__post_init__``."""
+    object.__setattr__(owner, name, value)
+
+
+class Traced:
+    """An image of which there are no pixels yet: that of a function which is traced (``variegate/pipelines``)."""
+
+    __slots__ = ()
+
+    def through(self, transform: Transform, others: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """What a transform makes of it that is called with it."""
+        raise NotImplementedError(f"{type(self).__name__} does not define through()")
+
+    def through_function(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        """What a function of ``variegate.transforms.functional`` makes of it."""
+        raise NotImplementedError(f"{type(self).__name__} does not define through_function()")
+
+
+class Transform:
+    """Base of every transform. Subclasses are frozen dataclasses; their fields are the public arguments.
+
+    ``num_slots`` is how many random blocks (of four 32-bit words) the transform and its children own; ``sample`` gets
+    the index of its first. Slots are fixed by the shape of the transform tree alone, so that a draw never depends on
+    what other samples of the batch do.
+    """
+
+    registry: ClassVar[dict[str, type[Transform]]] = {}
+    num_slots: int = 0
+    # Of the tree that this is the root of: how many transforms, and how many within one another.
+    _tree_size: int = 1
+    # The transform of this tree that decides about the format in which all images of a batch leave, if one does; and
+    # what to do where that would be by chance.
+    _format_setter: Transform | None = None
+    _format_advice: ClassVar[str] = ""
+    _tree_depth: int = 1
+    # Whether this tree changes bytes; and the transform in it that makes finished numbers of them, after which nothing
+    # may change bytes.
+    _changes_bytes: bool = True
+    _finisher: Transform | None = None
+    # It makes several images of each, and can be part of no other transform.
+    _is_alone: ClassVar[bool] = False
+    # Those of this tree that mix an image with others.
+    _mixers: tuple[Any, ...] = ()
+    # Arguments that descriptions hold even at their default, because that default was another one once.
+    _always_described: ClassVar[tuple[str, ...]] = ()
+    # What arguments may be: a subclass states those of its own, beside those of its base.
+    _checks: ClassVar[Mapping[str, Check]] = {}
+
+    def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._checks = {k: v for base in reversed(cls.__mro__) for k, v in base.__dict__.get("_checks", {}).items()}
+        for vectorised, plain in _SAID_TWICE.items():
+            # Who says one anew and not the other means both: the latter asks the former again.
+            if vectorised in cls.__dict__ and plain not in cls.__dict__ and hasattr(cls, plain):
+                setattr(cls, plain, _asking(vectorised))
+        # Before the dataclass decorator, which would write one of its own that lists every argument.
+        if "__repr__" not in cls.__dict__:
+            cls.__repr__ = cls.__repr__  # type: ignore[method-assign]
+        if not abstract and not cls.__name__.startswith("_"):
+            Transform.registry[cls.__name__] = cls
+
+    def __post_init__(self) -> None:
+        error = partial(ArgumentError, self)
+        for argument, check in self._checks.items():
+            object.__setattr__(self, argument, check(argument, getattr(self, argument), error=error))
+        if self._format_advice:
+            object.__setattr__(self, "_format_setter", self)
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        """Draw and emit for ``rows`` (indices into the batch) using slots ``slot .. slot + num_slots - 1``."""
+        raise NotImplementedError(f"{type(self).__name__} does not define sample()")
+
+    def sample_one(self, image: OneImage, slot: int) -> None:
+        """The same for a batch of one. Subclasses may say it in plain numbers, which costs a tenth; the draws and
+        instructions are those of ``sample``, to the bit."""
+        self.sample(image, ROW, slot)
+
+    def __call__(self, image: Any, *others: Any, targets: Any = None, **named: Any) -> Any:
+        """Augment one image, as torchvision's transforms are called: ``ImageFolder(root, transform=t)``; or a sample,
+        ``t({"image": image, "boxes": boxes, "labels": labels})``.
+
+        Args:
+            image: a PIL image of any mode, a uint8 array [H, W, 3], [H, W, 1] or [H, W], a uint8 tensor [C, H, W] or
+                [H, W], or the bytes of an image file. PIL images in gray keep one channel. Or a dict of such an
+                "image" and of what belongs to it, as ``vg.Augmenter`` takes them; or a list or a tuple of an image and
+                ``others``.
+            others: what else belongs to the image: a dict without it, torchvision's ``BoundingBoxes``, ``Mask`` or
+                ``KeyPoints``; labels, paths and the like, which come back as they are.
+            targets: ``vg.Targets``: how that is to be read, and what is kept.
+
+        Returns:
+            A tensor [C, H, W] on the CPU: float32 if the transform normalises, else uint8. Of a dict a dict; with
+            ``others`` a tuple of the image and each of them.
+
+        Its random numbers are those of seed 0, epoch 0 and the next place of a running count, which all transforms of
+        a process share. In a worker of a DataLoader the count begins at a place of that worker's own, so that workers
+        do not repeat one another nor an epoch. ``vg.as_transform`` takes a seed, an epoch and ids; for a batch
+        ``vg.Augmenter`` and ``vg.Collate`` are several times faster.
+
+        Raises TypeError or ValueError naming what it got and what is accepted.
+        """
+        if isinstance(image, Traced):
+            return image.through(self, others, {})
+        if named:
+            accepted = (
+                "image, targets; what belongs to the image in one dict with it, t({'image': image, 'mask': mask})"
+            )
+            raise TypeError(f"{type(self).__name__}: got {', '.join(named)}=; accepted: {accepted}")
+        return import_module(_CALLED_BY).augment_one(self, image, others, targets)
+
+    def __repr__(self) -> str:
+        """The call that makes it, without the arguments that have their default."""
+        arguments = []
+        is_positional = True
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name, None)
+            required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+            is_positional = is_positional and required
+            if field.init and (required or not _is_default(field, value)):
+                shown_as = _shown_argument(value)
+                arguments.append(shown_as if is_positional else f"{field.name}={shown_as}")
+        return f"{type(self).__name__}({', '.join(arguments)})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_alone"}
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able description: ``{"type": name, argument: value, ...}``; defaults are left out."""
+        described: dict[str, Any] = {"type": type(self).__name__}
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if not field.init or (_is_default(field, value) and field.name not in self._always_described):
+                continue
+            described[field.name] = _plain(value)
+        return described
+
+
+def refuse_views(transform: Any, argument: str) -> None:
+    """Raises ValueError for a transform that makes several images of each, where there is no place for them."""
+    if getattr(transform, "_is_alone", False):
+        raise ValueError(
+            f"{argument}: got a {type(transform).__name__}, which makes several images of each; accepted here: a "
+            "transform that makes one, such as one of those in it"
+        )
+
+
+def _is_default(field: dataclasses.Field[Any], value: Any) -> bool:
+    return field.default is not dataclasses.MISSING and type(value) is type(field.default) and value == field.default
+
+
+def _shown_argument(value: Any) -> str:
+    """Lists of transforms as they were written."""
+    return f"[{', '.join(map(_shown_argument, value))}]" if _are_transforms(value) else repr(value)
+
+
+def _are_transforms(value: Any) -> bool:
+    is_list = isinstance(value, tuple) and bool(value)
+    return is_list and all(isinstance(each, Transform) or _are_transforms(each) for each in value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Transform):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return value

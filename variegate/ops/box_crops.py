@@ -1,0 +1,148 @@
+"""Crops that keep boxes: all of them, or one at least."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.ops.arguments import PROBABILITY, FilterName, check_filter, check_size, checks
+from variegate.ops.base import Transform
+from variegate.ops.crop import emit_crop
+from variegate.ops.resize import ANTIALIAS, crops_first, emit_resized_crop
+from variegate.program.boxes import boxes_to_choose_by
+from variegate.program.ops import Op
+from variegate.program.sampling import Floats, Rows, Sampling
+
+Crops = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class RandomBoxSafeCrop(Transform):
+    """Crop at random, so that all boxes stay: Albumentations' ``BBoxSafeRandomCrop``.
+
+    Each edge of the crop is uniform between the image's and that of the smallest box around all boxes, in whole pixels
+    towards the image's. ``erosion_rate``, 0 to 1: that box is made smaller by this share about its centre, so that as
+    much of it may be cut off. Where there are no boxes, and at 1, the crop has the image's aspect and a height uniform
+    from ``1 - erosion_rate`` to 1 of the image's, anywhere.
+
+    In Albumentations a single box is not made smaller, and the crop's last row and column may be a pixel less.
+
+    Raises TypeError while sampling for images without boxes, ValueError after what mixes images.
+    """
+
+    erosion_rate: float = 0.0
+    num_slots = 1
+    _checks = checks(erosion_rate=PROBABILITY)
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        crops = _safe_crops(sampling, rows, slot, self.erosion_rate, type(self).__name__)
+        is_smaller = (crops[:, 2:] != sampling.size[rows]).any(axis=1)
+        rows, crops = rows[is_smaller], crops[is_smaller]
+        sampling.emit(rows, Op.CROP, *crops.T, size=crops[:, 2:].astype(np.int32))
+
+
+@dataclass(frozen=True)
+class RandomResizedBoxSafeCrop(Transform):
+    """``RandomBoxSafeCrop``, resized to ``size``: Albumentations' ``RandomSizedBBoxSafeCrop``.
+
+    ``interpolation`` and ``antialias`` as for ``Resize``; along the edges of the crop the filter sees the image's
+    pixels beyond it, as in ``RandomResizedCrop``. Raises as ``RandomBoxSafeCrop``.
+    """
+
+    size: int | Sequence[int]
+    erosion_rate: float = 0.0
+    interpolation: FilterName = "bilinear"
+    antialias: bool | None = True
+    num_slots = 1
+    _checks = checks(size=check_size, erosion_rate=PROBABILITY, interpolation=check_filter, antialias=ANTIALIAS)
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        crops = _safe_crops(sampling, rows, slot, self.erosion_rate, type(self).__name__)
+        if crops_first(self.interpolation, "image"):
+            size = crops[:, 2:].astype(np.int32)
+            cut = (size != sampling.size[rows]).any(axis=1)
+            sampling.emit(rows[cut], Op.CROP, *crops[cut].T, size=size[cut])
+            crops[:, :2] = 0
+        emit_resized_crop(sampling, rows, crops.T, np.array(self.size, np.int32), self.interpolation)
+
+
+@dataclass(frozen=True)
+class RandomAtLeastOneBoxCrop(Transform):
+    """``size`` pixels from a random place with a box in them: Albumentations' ``AtLeastOneBBoxRandomCrop``.
+
+    One of the boxes is drawn, all equally likely. The crop is uniform over the places that hold the share
+    ``1 - erosion_factor`` of its width and of its height, or as much as fits; at least a pixel of it. Other boxes are
+    cut off, or dropped. Without boxes it is uniform over the image.
+
+    Raises TypeError while sampling for images without boxes, ValueError for one smaller than ``size``, and after what
+    mixes images.
+    """
+
+    size: int | Sequence[int]
+    erosion_factor: float = 0.0
+    num_slots = 1
+    _checks = checks(size=check_size, erosion_factor=PROBABILITY)
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        edges = boxes_to_choose_by(sampling, rows, type(self).__name__)
+        wanted, size = np.asarray(self.size, np.int32), sampling.size[rows]
+        if (size < wanted).any():
+            height, width = size[(size < wanted).any(axis=1)][0].tolist()
+            raise ValueError(
+                f"RandomAtLeastOneBoxCrop: got an image of {height}x{width} for size={self.size} (height, width); "
+                "accepted: larger ones; resize or pad before"
+            )
+        unit = sampling.uniform(rows, slot)
+        first, last = np.zeros((len(rows), 2)), (size - wanted).astype(np.float64)
+        is_seen = np.isfinite(edges[..., 0])
+        some = np.flatnonzero(is_seen.any(axis=1))
+        if len(some):
+            place = (unit[some, 0] * is_seen[some].sum(axis=1)).astype(np.intp)
+            box = (is_seen[some].cumsum(axis=1) > place[:, None]).argmax(axis=1)
+            low, high = self._range(edges[some, box], wanted)
+            first[some], last[some] = np.clip(low, 0.0, last[some]), np.clip(high, 0.0, last[some])
+        origin = first + np.floor(unit[:, 1:3] * (last - first + 1.0))
+        emit_crop(sampling, rows, origin.astype(np.int32), wanted, None)
+
+    def _range(self, edges: Floats, wanted: npt.NDArray[np.int32]) -> tuple[Floats, Floats]:
+        """Top and left of the crops that hold enough of boxes [R, 4] -> the first, the last, whole numbers [R, 2]."""
+        begin, end = edges[:, 1::-1], edges[:, :1:-1]
+        sides = end - begin
+        needed = np.maximum((1.0 - self.erosion_factor) * sides, np.minimum(sides, 1.0))
+        ends = begin + needed - wanted, end - needed
+        low, high = np.ceil(np.minimum(*ends) - 1e-9), np.floor(np.maximum(*ends) + 1e-9)
+        # No whole pixel may lie between where a box just fits.
+        middle = np.rint(0.5 * (ends[0] + ends[1]))
+        return np.where(low > high, middle, low), np.where(low > high, middle, high)
+
+
+def _safe_crops(sampling: Sampling, rows: Rows, slot: int, erosion_rate: float, title: str) -> Crops:
+    """int64[R, 4]: top, left, height, width."""
+    edges = boxes_to_choose_by(sampling, rows, title)
+    unit, size = sampling.uniform(rows, slot), sampling.size[rows].astype(np.float64)
+    crops = _of_the_image(size, unit, erosion_rate)
+    if not edges.shape[1]:
+        return crops
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of images without boxes
+        begin, end = np.nanmin(edges[..., 1::-1], axis=1), np.nanmax(edges[..., :1:-1], axis=1)
+    eroded = 0.5 * erosion_rate * (end - begin)
+    begin, end = begin + eroded, end - eroded
+    some = (end > begin).all(axis=1) & (erosion_rate < 1.0)
+    first = np.floor(unit[:, :2] * begin)
+    last = np.ceil(end + (size - end) * unit[:, 2:])
+    crops[some] = np.concatenate([first, last - first], axis=1)[some].astype(np.int64)
+    return crops
+
+
+def _of_the_image(size: Floats, unit: Floats, erosion_rate: float) -> Crops:
+    """Crops of the images' aspect."""
+    least = np.trunc(size[:, 0] * (1.0 - erosion_rate))
+    height = np.maximum(least + np.floor(unit[:, 0] * (size[:, 0] - least + 1.0)), 1.0)
+    sides = np.stack([height, np.maximum(np.trunc(height * size[:, 1] / size[:, 0]), 1.0)], axis=1)
+    origin = np.floor(unit[:, 1:3] * (size - sides + 1.0))
+    return np.concatenate([origin, sides], axis=1).astype(np.int64)

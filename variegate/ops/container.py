@@ -1,0 +1,118 @@
+"""What holds transforms.
+
+Every child owns a fixed range of slots, whether or not it is chosen, so that a choice made for one image moves no
+number drawn for another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from variegate.ops.arguments import MAX_DEPTH, MAX_SLOTS, MAX_TRANSFORMS, ArgumentError
+from variegate.ops.base import Transform, set_field
+from variegate.program.one_image import ROW, OneImage
+from variegate.program.sampling import Rows, Sampling
+
+
+class Said(str):
+    """Words in the place of a value, for a message."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+class Container(Transform, abstract=True):
+    """Holds ``transforms`` and the first slot of each, after ``own`` slots for the container itself."""
+
+    transforms: Sequence[Transform]
+    _first_slots: tuple[int, ...]
+
+    def _adopt(self, own: int, is_choice: bool = True, in_a_row: bool = False) -> None:
+        children = self.transforms
+        if isinstance(children, Transform):
+            children = (children,)
+        if not isinstance(children, (list, tuple)) or not children:
+            raise ArgumentError(self, "transforms", children, "a list of at least one transform")
+        for i, child in enumerate(children):
+            if not isinstance(child, Transform):
+                raise ArgumentError(self, f"transforms[{i}]", child, "a transform such as RandomHorizontalFlip()")
+        set_field(self, "transforms", tuple(children))
+        adopt(self, "transforms", children, own, is_choice)
+        if in_a_row:
+            self._check_order(children)
+
+    def _check_order(self, children: Sequence[Transform]) -> None:
+        last: Transform | None = None
+        for i, child in enumerate(children):
+            if last is not None and child._changes_bytes:
+                name = type(last).__name__
+                accepted = f"{type(child).__name__} before {name}"
+                raise ArgumentError(self, f"transforms[{i}]", Said(f"{child!r} after {name}"), accepted)
+            last = last or child._finisher or next(iter(child._mixers), None)
+
+    def _run_child(self, i: int, sampling: Sampling, rows: Rows, slot: int) -> None:
+        if len(rows):
+            self.transforms[i].sample(sampling, rows, slot + self._first_slots[i])
+
+    def _run_all(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        for i in range(len(self.transforms)):
+            self._run_child(i, sampling, rows, slot)
+            rows = sampling.with_forks(rows)
+
+    def _run_all_one(self, image: OneImage, slot: int) -> None:
+        for child, first in zip(self.transforms, self._first_slots, strict=True):
+            if type(image) is OneImage:
+                child.sample_one(image, slot + first)
+            else:  # a child has made several rows of it
+                child.sample(image, image.with_forks(ROW), slot + first)
+
+
+def adopt(owner: Transform, argument: str, children: Sequence[Transform], own: int, is_choice: bool) -> None:
+    """Give every child its slots, after ``own`` slots of the owner's, and note how large the tree has become.
+
+    Raises ArgumentError for a tree that passes the limits of one transform, and for a choice (``is_choice``) that would
+    leave the images of a batch in several formats.
+    """
+    alone = next((child for child in children if child._is_alone), None)
+    if alone is not None:
+        raise ArgumentError(
+            owner, argument, Said(f"{type(alone).__name__} inside {type(owner).__name__}"),
+            f"transforms that make one image; {type(alone).__name__} stands alone, and has what all views begin or end "
+            "with in each of its transforms",
+        )  # fmt: skip
+    setter = next((child._format_setter for child in children if child._format_setter is not None), None)
+    if is_choice and setter is not None:
+        raise ArgumentError(
+            owner, argument, Said(f"{type(setter).__name__} inside a choice"),
+            f"what leaves all images of a batch in one format; {setter._format_advice}",
+        )  # fmt: skip
+    set_field(owner, "_format_setter", setter)
+    set_field(owner, "_mixers", mixers_of(owner, argument, children))
+    set_field(owner, "_changes_bytes", any(child._changes_bytes for child in children))
+    set_field(owner, "_finisher", next((child._finisher for child in children if child._finisher is not None), None))
+    ends = np.cumsum([own, *(child.num_slots for child in children)]).tolist()
+    size = 1 + sum(child._tree_size for child in children)
+    depth = 1 + max(child._tree_depth for child in children)
+    for what, number, limit in (
+        ("transforms in all", size, MAX_TRANSFORMS),
+        ("transforms within one another", depth, MAX_DEPTH),
+        ("blocks of random numbers", ends[-1], MAX_SLOTS),
+    ):
+        if number > limit:
+            raise ArgumentError(owner, argument, Said(f"{number:,} {what}"), f"at most {limit:,}")
+    set_field(owner, "_first_slots", tuple(ends[:-1]))
+    set_field(owner, "num_slots", ends[-1])
+    set_field(owner, "_tree_size", size)
+    set_field(owner, "_tree_depth", depth)
+
+
+def mixers_of(owner: Transform, argument: str, children: Sequence[Transform]) -> tuple[Any, ...]:
+    """The transforms among the children's that mix images. Raises ArgumentError where they make different labels."""
+    mixers = tuple(mixer for child in children for mixer in child._mixers)
+    if len({mixer.num_classes for mixer in mixers}) > 1:
+        got = Said(" and ".join(sorted({f"num_classes={mixer.num_classes}" for mixer in mixers})))
+        raise ArgumentError(owner, argument, got, "one num_classes in all transforms that mix images")
+    return mixers

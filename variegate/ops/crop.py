@@ -1,0 +1,216 @@
+"""Crops, borders, flips and quarter turns: exact, without resampling (names, arguments and places: torchvision v2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.ops.arguments import (
+    BLACK,
+    FLAG,
+    PADDING_MODE,
+    Fill,
+    PaddingMode,
+    check_colour,
+    check_padding,
+    check_size,
+    checks,
+    optional,
+    padding_sides,
+)
+from variegate.ops.base import Transform
+from variegate.ops.magnitude import WithProbability
+from variegate.program.one_image import ROW, OneImage
+from variegate.program.ops import Op, PadMode
+from variegate.program.sampling import Rows, Sampling
+
+Sizes = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class CenterCrop(Transform):
+    """The central ``size`` pixels; smaller images are padded with black."""
+
+    size: int | Sequence[int]
+    _checks = checks(size=check_size)
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        wanted = np.asarray(self.size, np.int32)
+        spare = sampling.size[rows] - wanted
+        # torchvision rounds an odd rest half to even when it cuts, and puts it last when it pads.
+        origin = np.where(spare < 0, -((-spare) // 2), np.rint(spare / 2.0).astype(np.int32))
+        emit_crop(sampling, rows, origin, wanted, BLACK)
+
+    def sample_one(self, image: OneImage, slot: int) -> None:
+        spare = [side - wanted for side, wanted in zip((image.height, image.width), self.size, strict=True)]  # type: ignore[arg-type]
+        top, left = (-(-rest // 2) if rest < 0 else round(rest / 2.0) for rest in spare)
+        emit_crop_one(image, top, left, self.size, BLACK)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class RandomCrop(Transform):
+    """``size`` pixels from a random place, after padding.
+
+    ``padding``: pixels on all sides, (left and right, top and bottom), or (left, top, right, bottom).
+    ``pad_if_needed`` pads sides that are still too small by what they lack, on both ends. Raises ValueError while
+    sampling for an image that is smaller than ``size`` without that.
+    """
+
+    size: int | Sequence[int]
+    padding: int | Sequence[int] | None = None
+    pad_if_needed: bool = False
+    fill: Fill = BLACK
+    padding_mode: PaddingMode = "constant"
+    num_slots = 1
+    _checks = checks(
+        size=check_size,
+        padding=optional(check_padding),
+        pad_if_needed=FLAG,
+        fill=check_colour,
+        padding_mode=PADDING_MODE,
+    )
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        wanted = np.asarray(self.size, np.int32)
+        left, top, right, bottom = padding_sides(self.padding or 0)
+        size = sampling.size[rows]
+        before = np.broadcast_to(np.array([top, left], np.int32), size.shape)
+        padded = size + np.array([top + bottom, left + right], np.int32)
+        if self.pad_if_needed:
+            missing = np.maximum(wanted - padded, 0)
+            before, padded = before + missing, padded + 2 * missing
+        if (padded < wanted).any():
+            worst = tuple(padded[(padded < wanted).any(axis=1)][0].tolist())
+            raise ValueError(
+                f"RandomCrop: size={self.size} (height, width) is larger than an image of {worst} after padding; "
+                "pass pad_if_needed=True, a larger padding, or resize first"
+            )
+        unit = sampling.uniform(rows, slot)[:, :2]
+        origin = np.floor(unit * (padded - wanted + 1)).astype(np.int32)
+        if self.padding_mode == "constant":
+            emit_crop(sampling, rows, origin - before, wanted, self.fill)
+        else:
+            after = padded - size - before
+            emit_pad(sampling, rows, before, after, self.fill, self.padding_mode)
+            emit_crop(sampling, rows, origin, wanted, self.fill)
+
+
+@dataclass(frozen=True)
+class Pad(Transform):
+    """Add a border: ``padding`` pixels on all sides, (left and right, top and bottom), or (left, top, right, bottom).
+    Negative ones cut that much off.
+
+    ``padding_mode``: constant (``fill``), edge (the outermost pixel), reflect (mirrored without it) or symmetric
+    (mirrored with it).
+    """
+
+    padding: int | Sequence[int]
+    fill: Fill = BLACK
+    padding_mode: PaddingMode = "constant"
+    _checks = checks(padding=check_padding, fill=check_colour, padding_mode=PADDING_MODE)
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        left, top, right, bottom = padding_sides(self.padding)
+        before = np.broadcast_to(np.array([top, left], np.int32), (len(rows), 2))
+        after = np.broadcast_to(np.array([bottom, right], np.int32), (len(rows), 2))
+        emit_pad(sampling, rows, before, after, self.fill, self.padding_mode)
+
+    def sample_one(self, image: OneImage, slot: int) -> None:
+        left, top, right, bottom = padding_sides(self.padding)
+        if min(left, top, right, bottom) < 0:
+            self.sample(image, ROW, slot)
+        elif left or top or right or bottom:
+            size = image.height + top + bottom, image.width + left + right
+            flags = int(PadMode[self.padding_mode.upper()])
+            image.emit_one(Op.PAD, left, top, right, bottom, flags=flags, fill=self.fill, size=size)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class RandomHorizontalFlip(WithProbability):
+    """Mirror left-right with probability ``p``."""
+
+    p: float = 0.5
+    _op = Op.HFLIP
+
+
+@dataclass(frozen=True)
+class AlternatingHorizontalFlip(Transform):
+    """Mirror left-right in every other epoch (Jordan 2024, arXiv:2404.00498).
+
+    Half of the samples, by a hash of (seed, id, copy), are mirrored in even epochs, the others in odd ones: two epochs
+    in a row show both sides of every sample. It reads the epoch, so set that (``Loader`` does).
+    """
+
+    num_slots = 1
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        first = sampling.lasting_words(rows, slot)[:, 0] >> np.uint32(31)
+        sampling.emit(rows[first != sampling.epoch % 2], Op.HFLIP)
+
+
+@dataclass(frozen=True)
+class RandomVerticalFlip(WithProbability):
+    """Mirror top-bottom with probability ``p``."""
+
+    p: float = 0.5
+    _op = Op.VFLIP
+
+
+@dataclass(frozen=True)
+class RandomRotate90(WithProbability):
+    """With probability ``p``, a counter-clockwise turn by 90, 180 or 270 degrees, each equally likely."""
+
+    p: float = 0.5
+
+    def _apply(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        turns = 1 + (sampling.uniform(rows, slot)[:, 1] * 3).astype(np.int64)
+        size = sampling.size[rows]
+        turned = np.where((turns % 2 == 1)[:, None], size[:, ::-1], size)
+        sampling.emit(rows, Op.ROT90, turns, size=turned)
+
+
+def emit_crop(sampling: Sampling, rows: Rows, origin: Sizes, size: Sizes, fill: Fill) -> None:
+    """Crop boxes of one size at ``origin[R, 2]`` (top, left); rows that would not change are left alone."""
+    changed = ((sampling.size[rows] != size) | (origin != 0)).any(axis=1)
+    if not changed.all():
+        rows, origin = rows[changed], origin[changed]
+    args = (origin[:, 0], origin[:, 1], size[0], size[1])
+    sampling.emit(rows, Op.CROP, *args, fill=fill, size=size)  # type: ignore[arg-type]
+
+
+def emit_crop_one(image: OneImage, top: int, left: int, size: tuple[int, int], fill: Fill) -> None:
+    """``emit_crop`` for a batch of one."""
+    if top or left or size != (image.height, image.width):
+        image.emit_one(Op.CROP, top, left, *size, fill=fill, size=size)  # type: ignore[arg-type]
+
+
+def emit_pad(sampling: Sampling, rows: Rows, before: Sizes, after: Sizes, fill: Fill, mode: str) -> None:
+    """Pad by ``before`` and ``after``, int[R, 2] of (vertical, horizontal); rows without padding are left alone.
+
+    What is negative cuts off: together with the border where that is one colour, else before there is a border.
+    """
+    cut = ((before < 0) | (after < 0)).any(axis=1)
+    if cut.any():
+        first, last = (before, after) if mode == "constant" else (np.minimum(before, 0), np.minimum(after, 0))
+        origin, size = -first[cut], sampling.size[rows[cut]] + first[cut] + last[cut]
+        if (size < 1).any():
+            raise ValueError(
+                f"padding: cuts {-first[cut][0] - last[cut][0]} pixels off an image of {sampling.size[rows[cut]][0]} "
+                "(height, width); accepted: paddings that leave at least one pixel"
+            )
+        sampling.emit(rows[cut], Op.CROP, *origin.T, *size.T, fill=fill, size=size)  # type: ignore[arg-type]
+        kept = ~cut if mode == "constant" else np.ones(len(rows), np.bool_)
+        rows, before, after = rows[kept], np.maximum(before[kept], 0), np.maximum(after[kept], 0)
+    changed = ((before > 0) | (after > 0)).any(axis=1)
+    rows, before, after = rows[changed], before[changed], after[changed]
+    sampling.emit(
+        rows,
+        Op.PAD,
+        *(before[:, 1], before[:, 0], after[:, 1], after[:, 0]),
+        flags=int(PadMode[mode.upper()]),
+        fill=fill,  # type: ignore[arg-type]
+        size=sampling.size[rows] + before + after,
+    )

@@ -1,0 +1,167 @@
+"""Operations that users declare: a magnitude's domain, and a LUT, an affine or colour matrix, or a point function."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.checks import as_number, number
+from variegate.ops.arguments import INTERPOLATIONS, ArgumentError, InterpolationName
+from variegate.ops.base import Transform, set_field
+from variegate.ops.magnitude import between, span
+from variegate.program.custom import PointFunction
+from variegate.program.ops import Interpolation, Op
+from variegate.program.sampling import Floats, Rows, Sampling
+
+FORMS = ("lut", "affine", "color_matrix", "point")
+
+
+@dataclass(frozen=True)
+class Magnitude:
+    """The domain of an operation's number: ``low`` to ``high`` in ``unit``; ``signed``: its sign is drawn as well."""
+
+    low: float
+    high: float
+    signed: bool = False
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high"):
+            set_field(self, name, number(name, getattr(self, name), error=partial(ArgumentError, self)))
+        if self.low > self.high:
+            raise ArgumentError(self, "low", self.low, f"a number up to high={self.high}")
+        if self.signed and self.low < 0:
+            raise ArgumentError(self, "low", self.low, "a number >= 0, as signed=True draws the sign")
+
+
+@dataclass(frozen=True)
+class CustomOp(Transform, abstract=True):
+    """Base of user-declared operations; they run inside the fused pass like built-in ones.
+
+    A subclass states ``magnitude = Magnitude(low, high)`` (or leaves it out, for an operation without a number) and
+    exactly one of::
+
+        def lut(self, m): ...                   # uint8[256], or [3, 256] for red, green, blue
+        def affine(self, m, height, width): ... # six coefficients: output (x, y) reads input (ax+by+c, dx+ey+f)
+        def color_matrix(self, m): ...          # [3, 4], times (r, g, b, 1) on 0..255
+        point = staticmethod(f)                 # f(r, g, b, m) -> (r, g, b) on 0..255, compiled by Numba
+
+    ``point_triton``, a ``@triton.jit`` function of the same arguments and results (float32 tensors), beside ``point``
+    lets the operation run on CUDA devices; the other forms need nothing more.
+
+    Affine operations may also set ``interpolation`` and ``fill``. Instances hold a number of the domain, or a range to
+    draw from: ``Warm(0.3)``, ``Warm((0.1, 0.5))``; without an argument, the whole domain. Declaring the class registers
+    its name, so that descriptions (dict, JSON, YAML) may use it.
+    """
+
+    magnitude: Any = None
+
+    interpolation: ClassVar[InterpolationName] = "nearest"
+    fill: ClassVar[Sequence[int]] = (0, 0, 0)
+    num_slots = 1
+    _form: ClassVar[str] = ""
+    _domain: ClassVar[Magnitude | None] = None
+    _point: ClassVar[PointFunction | None] = None
+
+    def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
+        known = Transform.registry.get(cls.__name__)
+        if known is not None and not abstract and not issubclass(known, CustomOp):
+            raise TypeError(f"class {cls.__name__}: this name is a built-in transform; accepted: any other name")
+        if not abstract:
+            _declare(cls)
+        super().__init_subclass__(abstract=abstract, **kwargs)
+
+    def __post_init__(self) -> None:
+        domain = self._domain
+        if self.magnitude is None or self.magnitude is domain:
+            set_field(self, "magnitude", None if domain is None else (domain.low, domain.high))
+        elif domain is None:
+            raise ArgumentError(self, "magnitude", self.magnitude, "None: the class declares no magnitude")
+        else:
+            # A signed number may be given with its sign; a drawn one gets it by chance.
+            low = -domain.high if domain.signed and as_number(self.magnitude) is not None else domain.low
+            check = span(low, domain.high)
+            set_field(self, "magnitude", check("magnitude", self.magnitude, error=partial(ArgumentError, self)))
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        values = np.zeros(len(rows))
+        if self.magnitude is not None:
+            unit = sampling.uniform(rows, slot)
+            values = between(self.magnitude, unit[:, 0])
+            if self._domain is not None and self._domain.signed and isinstance(self.magnitude, tuple):
+                values = np.where(unit[:, 1] < 0.5, -values, values)
+        self.emit_magnitude(sampling, rows, values, slot)
+
+    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
+        """Emit with ``values[R]``, signs included, as the magnitudes of ``rows``."""
+        name = type(self).__name__
+        if self._form == "affine":
+            size = sampling.size[rows]
+            matrix = np.empty((len(rows), 6))
+            for i, (value, (height, width)) in enumerate(zip(values.tolist(), size.tolist(), strict=True)):
+                matrix[i] = self._table("affine", (6,), value, height, width)
+            flags = int(Interpolation[self.interpolation.upper()])
+            sampling.emit(rows, Op.AFFINE, *matrix.T, values, flags=flags, fill=self.fill, name=name)
+        elif self._point is not None:
+            sampling.emit(rows, Op.POINT, sampling.add_point(self._point), values, name=name)
+        else:
+            distinct, which = np.unique(values, return_inverse=True)
+            if self._form == "lut":
+                tables = [sampling.add_lut(self._table("lut", (256,), value)) for value in distinct.tolist()]
+                op = Op.LUT
+            else:
+                tables = [sampling.add_matrix(self._table("color_matrix", (3, 4), v)) for v in distinct.tolist()]
+                op = Op.COLOR_MATRIX
+            sampling.emit(rows, op, np.array(tables, np.float64)[which.reshape(-1)], values, name=name)
+
+    def _table(self, form: str, shape: tuple[int, ...], *arguments: float) -> npt.NDArray[Any]:
+        """What the user's method returns, checked."""
+        table = np.asarray(getattr(self, form)(*arguments))
+        accepted_shapes = [shape, (3, 256)] if form == "lut" else [shape]
+        ok = table.shape in accepted_shapes and table.dtype.kind in "iuf" and bool(np.isfinite(table).all())
+        if form == "lut" and ok:
+            ok = table.dtype.kind in "iu" and int(table.min()) >= 0 and int(table.max()) <= 255
+        if not ok:
+            wanted = {"lut": "uint8[256] or uint8[3, 256]", "affine": "6 finite numbers", "color_matrix": "float[3, 4]"}
+            got = f"{table.dtype}{list(table.shape)}"
+            raise ArgumentError(self, f"{form}({', '.join(f'{a:g}' for a in arguments)})", got, wanted[form])
+        return table
+
+
+def _declare(cls: type[CustomOp]) -> None:
+    """Read a subclass's declaration into ``_form``, ``_domain`` and ``_point``."""
+    forms = [form for form in FORMS if inspect.getattr_static(cls, form, None) is not None]
+    if len(forms) != 1:
+        got = ", ".join(forms) or "none"
+        raise TypeError(f"class {cls.__name__}: got {got}; accepted: exactly one of {', '.join(FORMS)}")
+    domain = inspect.getattr_static(cls, "magnitude", None)
+    if domain is not None and not isinstance(domain, Magnitude):
+        raise TypeError(f"class {cls.__name__}: magnitude={domain!r}; accepted: Magnitude(low, high), or none at all")
+    if cls.interpolation not in INTERPOLATIONS:
+        accepted = ", ".join(map(repr, INTERPOLATIONS))
+        raise TypeError(f"class {cls.__name__}: interpolation={cls.interpolation!r}; accepted: {accepted}")
+    cls._form, cls._domain = forms[0], domain
+    cls._point = None
+    if cls._form == "point":
+        function: Any = inspect.getattr_static(cls, "point")
+        function = function.__func__ if isinstance(function, staticmethod) else function
+        if not callable(function):
+            raise TypeError(f"class {cls.__name__}: point={function!r}; accepted: a function (r, g, b, m) -> (r, g, b)")
+        cls._point = PointFunction(function, cls.__name__, _triton_form(cls))
+
+
+def _triton_form(cls: type[CustomOp]) -> Any:
+    """The class's point_triton, or None."""
+    form: Any = inspect.getattr_static(cls, "point_triton", None)
+    form = form.__func__ if isinstance(form, staticmethod) else form
+    # By what it has, as naming the type would load Triton: a compiled function, or an interpreted one.
+    if form is not None and not hasattr(form, "cache_key") and not hasattr(form, "rewrite"):
+        accepted = "a @triton.jit function (r, g, b, m) -> (r, g, b)"
+        raise TypeError(f"class {cls.__name__}: point_triton={form!r}; accepted: {accepted}")
+    return form

@@ -1,0 +1,179 @@
+"""Deformations: every place moves by a field of displacements. What they share is in ``fields.py``; lenses and
+thin plates are in ``bends.py``.
+
+All leave the size as it is, and where a displacement points out of the image there is ``fill``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.checks import integer, number
+from variegate.ops.arguments import (
+    BLACK,
+    FLAG,
+    ArgumentError,
+    Fill,
+    InterpolationName,
+    Number,
+    about_zero,
+    checks,
+    one_or_two,
+)
+from variegate.ops.base import set_field
+from variegate.ops.fields import Lattice, Nodes, emit_grids, lattice, sampled_nodes
+from variegate.ops.flow import Flow, check_flow
+from variegate.ops.magnitude import Resampled, between, span
+from variegate.ops.noise_fields import blurred_deviation, emit_noise
+from variegate.program.rng import to_unit
+from variegate.program.sampling import Floats, Rows, Sampling
+
+MAX_GRID_STEPS = 256
+# Deviations of a blur, in pixels.
+MAX_SIGMA = 1000.0
+
+
+def _both(value: Any) -> tuple[float, float]:
+    values = value if isinstance(value, tuple) else (value,)
+    return values[0], values[-1]
+
+
+@dataclass(frozen=True)
+class ElasticTransform(Resampled):
+    """Move every place by smooth noise (Simard et al. 2003, doi:10.1109/ICDAR.2003.1227801).
+
+    Means torchvision's: displacements are noise uniform in (-1, 1), blurred by a Gaussian of ``sigma`` pixels, times
+    ``alpha / 2`` pixels. Each is a number, or a pair: for displacements along x and along y, and of the blur's width
+    along x and along y. The noise is drawn at nodes closer than ``sigma`` and is straight in between; deviation and
+    correlation are torchvision's. With ``sigma=5`` the deviation is 0.0163 ``alpha`` pixels.
+    """
+
+    alpha: float | Sequence[float] = 50.0
+    sigma: float | Sequence[float] = 5.0
+    interpolation: InterpolationName = "bilinear"
+    fill: Fill = BLACK
+    num_slots = 2
+    _checks = checks(alpha=one_or_two, sigma=partial(one_or_two, low=0.0, high=MAX_SIGMA))
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        sigmas = _both(self.sigma)
+        # torchvision's kernels have int(8 sigma + 1) pixels, or one more, along both axes: of the first sigma for
+        # displacements along x, of the second for those along y.
+        radii = [int(8 * sigma + 1) // 2 for sigma in sigmas]
+        blurred = [math.prod(blurred_deviation(sigma, radius) for sigma in sigmas) for radius in radii]
+        deviation = np.abs(_both(self.alpha)) * (0.5 * np.array(blurred) / math.sqrt(3.0))
+        deviations = np.broadcast_to(deviation, (len(rows), 2))
+        emit_noise(sampling, rows, slot + 1, sigmas, deviations, self.interpolation, self.fill, type(self).__name__)
+
+
+@dataclass(frozen=True)
+class GridDistortion(Resampled):
+    """Stretch and squeeze the columns and lines of a grid (Albumentations' definition and arguments).
+
+    The image is cut into ``num_steps`` strips along x and as many along y, and what is left over. Strips take in
+    ``1 + distort`` times their extent of the source, drawn for each from ``distort_limit`` (a range, or a number d for
+    (-d, d), up to 1). ``normalized``: all together exactly the image.
+    """
+
+    num_steps: int = 5
+    distort_limit: Number = (-0.3, 0.3)
+    interpolation: InterpolationName = "bilinear"
+    normalized: bool = True
+    fill: Fill = BLACK
+    _checks = checks(
+        num_steps=partial(integer, low=1, high=MAX_GRID_STEPS),
+        distort_limit=partial(about_zero, limit=1.0),
+        normalized=FLAG,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_field(self, "num_slots", (self.num_steps + 2) // 2)
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        unit = to_unit(sampling.words(rows, slot, self.num_slots).reshape(len(rows), 4 * self.num_slots))
+
+        def field(at: npt.NDArray[np.intp], size: tuple[int, int]) -> tuple[Lattice, Nodes]:
+            steps = min(self.num_steps, *size)
+            extents = 1.0 + between(self.distort_limit, unit[at])
+            height, width = size
+            over = lattice(size, (float(height // steps), float(width // steps)))
+            nodes = np.empty((len(at), over.lines, over.columns, 2))
+            nodes[..., 0] = self._strips(extents[:, : steps + 1], width, over.columns)[:, None]
+            nodes[..., 1] = self._strips(extents[:, steps + 1 : 2 * steps + 2], height, over.lines)[:, :, None]
+            return over, nodes
+
+        sampled_nodes(sampling, rows, field, self.interpolation, self.fill, type(self).__name__)
+
+    def _strips(self, extents: Floats, side: int, nodes: int) -> Floats:
+        """Displacements [R, nodes] at the borders of strips, of which the last is cut off by the image's end."""
+        steps = extents.shape[1] - 1
+        step = side // steps
+        rest = min(side, (steps + 1) * step) - steps * step
+        extents = extents.copy()
+        if self.normalized:
+            extents[:, -1] *= rest / step
+            extents *= (side / step) / np.maximum(extents.sum(axis=1, keepdims=True), 1e-6)
+        # The last one's extent belongs to what is left of it.
+        if rest:
+            extents[:, -1] *= step / rest
+        borders = np.zeros((len(extents), max(steps + 2, nodes)))
+        borders[:, 1 : steps + 2] = np.cumsum((extents - 1.0) * step, axis=1)
+        borders[:, steps + 2 :] = borders[:, steps + 1 : steps + 2]
+        return borders[:, :nodes]
+
+
+@dataclass(frozen=True)
+class OpticalFlowWarp(Resampled):
+    """Move every place by an optical flow: a given one, or a smooth one that is drawn.
+
+    ``flow``: float [H, W, 2] in pixels, along x and along y, as OpenCV's flows are: output (x, y) shows the image at
+    (x, y) + flow[y, x]. Images must have its size. It is kept to 2**-12 pixels, or 2**-15 of its greatest value.
+    None: noise blurred by a Gaussian of ``scale`` pixels whose deviation along each axis, in pixels, is drawn from
+    ``magnitude``, a number or a range.
+    """
+
+    flow: Any = None
+    magnitude: Number = (0.5, 2.0)
+    scale: float = 16.0
+    interpolation: InterpolationName = "bilinear"
+    fill: Fill = BLACK
+    num_slots = 2
+    _checks = checks(flow=check_flow, magnitude=span(0.0, 1000.0), scale=partial(number, low=0.0, high=MAX_SIGMA))
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        name = type(self).__name__
+        if self.flow is None:
+            deviation = between(self.magnitude, sampling.uniform(rows, slot)[:, 0])
+            deviations = np.repeat(deviation[:, None], 2, axis=1)
+            sigmas = (self.scale, self.scale)
+            emit_noise(sampling, rows, slot + 1, sigmas, deviations, self.interpolation, self.fill, name)
+        elif len(rows):
+            emit_flow(self, sampling, rows, self.flow, self.interpolation, self.fill, name)
+
+    def to_dict(self) -> dict[str, Any]:
+        described = super().to_dict()
+        if self.flow is not None:
+            described["flow"] = self.flow.described()
+        return described
+
+
+def emit_flow(
+    owner: Any, sampling: Sampling, rows: Rows, flow: Flow, interpolation: str, fill: Any, name: str | None
+) -> None:
+    """Displace ``rows`` by a node at every pixel. Raises ArgumentError for images of another size."""
+    sizes = sampling.size[rows]
+    others = sizes[(sizes != (flow.height, flow.width)).any(axis=1)]
+    if len(others):
+        given = f"a flow for {flow.height}x{flow.width} pixels"
+        raise ArgumentError(owner, "flow", given, "one of the image's size, {}x{}".format(*others[0].tolist()))
+    grid, unit, farthest = flow.grid()
+    over, first = lattice((flow.height, flow.width), 1.0), sampling.add_grids(grid)
+    emit_grids(sampling, rows, over, first, unit, farthest, interpolation, fill, name)

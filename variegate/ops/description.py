@@ -1,0 +1,106 @@
+"""Transforms made of their descriptions: dicts, as files hold them and ``Transform.to_dict`` writes them.
+
+Any dict may be handed over; whatever is wrong with it has a place.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from variegate.checks import meant
+from variegate.errors import PolicyError, shown
+from variegate.ops.arguments import MAX_DEPTH, ArgumentError
+from variegate.ops.base import Transform
+
+# Of a description: a transform in a list takes two levels, and a policy's own lists a few more.
+_MAX_LEVELS = 2 * MAX_DEPTH + 16
+_MAX_VALUES = 1_000_000
+
+
+def from_dict(described: Any, where: str = "transform") -> Transform:
+    """The inverse of ``Transform.to_dict``.
+
+    Raises PolicyError with the path to the first bad key; also for a description without end, or one that is larger
+    than any policy (see ``variegate/ops/arguments.py``).
+    """
+    check_tree(described, where)
+    return _from_dict(described, where)
+
+
+def _from_dict(described: Any, where: str) -> Transform:
+    if not isinstance(described, Mapping):
+        raise PolicyError(where, described, 'an object with a "type", such as {"type": "RandomHorizontalFlip"}')
+    check_keys(described, where)
+    name = described.get("type")
+    cls = Transform.registry.get(name) if isinstance(name, str) else None
+    if cls is None:
+        if "__version__" in described or "__class_fullname__" in described:
+            accepted = "a transform's to_dict(), as vg.from_albumentations(...).to_dict() makes it of Albumentations'"
+            raise PolicyError(where, list(described), accepted)
+        accepted = f"a class of variegate.transforms, such as 'Rotate'{meant(name, Transform.registry)}"
+        raise PolicyError(f"{where}.type", name, accepted)
+    fields = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]
+    arguments: dict[str, Any] = {}
+    for key, value in described.items():
+        if key == "type":
+            continue
+        if key not in fields:
+            accepted = f"arguments of {name}: {', '.join(fields) or 'none'}{meant(key, fields)}"
+            raise PolicyError(f"{where}.{key}", value, accepted)
+        arguments[key] = _revive(value, f"{where}.{key}")
+    try:
+        return cls(**arguments)
+    except PolicyError:
+        raise
+    except ArgumentError as error:
+        raise PolicyError(f"{where}.{error.argument}", error.got, error.accepted) from error
+    except TypeError as error:
+        missing = [
+            f.name
+            for f in fields.values()
+            if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING and f.name not in arguments
+        ]
+        if missing:
+            raise PolicyError(f"{where}.{missing[0]}", None, f"a value: {name} requires it") from error
+        raise PolicyError(where, dict(described), str(error)) from error
+
+
+def _revive(value: Any, where: str) -> Any:
+    if isinstance(value, Mapping) and "type" in value:
+        return _from_dict(value, where)
+    if isinstance(value, list):
+        return tuple(_revive(item, f"{where}[{i}]") for i, item in enumerate(value))
+    if isinstance(value, Mapping):
+        return {k: _revive(v, f"{where}.{k}") for k, v in value.items()}
+    return value
+
+
+def check_tree(described: Any, where: str) -> None:
+    """Raise PolicyError for a description that is nested too deeply (or holds itself), or that is too large.
+
+    An object that is there many times counts every time, as every place makes a transform of its own.
+    """
+    count = 0
+    stack: list[tuple[Any, int]] = [(described, 0)]
+    while stack:
+        value, level = stack.pop()
+        count += 1
+        if level > _MAX_LEVELS:
+            accepted = f"at most {_MAX_LEVELS} levels of lists and objects within one another"
+            raise PolicyError(where, "a description nested more deeply, or without end", accepted)
+        if count + len(stack) > _MAX_VALUES:
+            accepted = f"at most {_MAX_VALUES:,} values, those that are repeated by reference included"
+            raise PolicyError(where, "a larger description", accepted)
+        if isinstance(value, Mapping):
+            stack += [(inner, level + 1) for inner in value.values()]
+        elif isinstance(value, (list, tuple)):
+            stack += [(inner, level + 1) for inner in value]
+
+
+def check_keys(described: Mapping[Any, Any], where: str) -> None:
+    """Raise PolicyError for a key that is no string."""
+    for key in described:
+        if not isinstance(key, str):
+            raise PolicyError(f"{where}.{shown(key)}", key, "a name of an argument, which is a string")

@@ -1,0 +1,237 @@
+"""Erasing rectangles: Cutout, RandomErasing, CoarseDropout and GridMask."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.checks import Refusal, as_number, as_numbers, integer, refused
+from variegate.ops.arguments import (
+    BLACK,
+    LARGEST,
+    MAX_LENGTH,
+    MAX_RECTANGLES,
+    POSITIVE_PAIR,
+    PROBABILITY,
+    ArgumentError,
+    Fill,
+    check_colour,
+    checks,
+)
+from variegate.ops.base import Transform, set_field
+from variegate.ops.magnitude import MagnitudeOp, between, integers_between, limits, span
+from variegate.ops.resize import TRIES, sample_boxes
+from variegate.program.ops import Op
+from variegate.program.rng import to_normal, to_unit
+from variegate.program.sampling import Floats, Rows, Sampling
+
+MAX_HOLES = 4096
+
+Ints = npt.NDArray[np.int64]
+
+
+def emit_rectangles(
+    sampling: Sampling, rows: Rows, rectangles: Ints, owner: Ints, fill: Fill | str, name: str, noise_slot: int = 0
+) -> None:
+    """Erase ``rectangles[Q, 4]`` (top, left, height, width), number q of the image ``rows[owner[q]]``.
+
+    ``owner`` is in ascending order. Rectangles are cut to the image, and empty ones are dropped, with the instruction
+    where none is left. ``fill``: a colour, or "random" for noise in every pixel, drawn from ``noise_slot``. ``name``:
+    what descriptions call it.
+    """
+    size = sampling.size[rows[owner]]
+    start = np.clip(rectangles[:, :2], 0, size)
+    end = np.clip(rectangles[:, :2] + rectangles[:, 2:], 0, size)
+    visible = (end > start).all(axis=1)
+    clipped = np.concatenate([start, end - start], axis=1)[visible].astype(np.int32)
+    count = np.bincount(owner[visible], minlength=len(rows))
+    first = sampling.add_rectangles(clipped) + np.cumsum(count) - count
+    hit = count > 0
+    is_random = isinstance(fill, str)
+    color = BLACK if isinstance(fill, str) else fill
+    args = (first[hit], count[hit], float(is_random), noise_slot if is_random else 0)
+    sampling.emit(rows[hit], Op.ERASE, *args, fill=color, name=name)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Cutout(MagnitudeOp):
+    """Erase ``num_holes`` squares of ``size`` pixels a side (a number, or a range) about points drawn uniformly from
+    the image; they may hang over its edge (DeVries and Taylor 2017, arXiv:1708.04552).
+
+    Sides may be odd: the square reaches ``size // 2`` up and left of its point, and the rest down and right. The
+    "Cutout" of policies (``policies/table.py``) has even sides, as in PBA and TensorFlow.
+    """
+
+    size: int | Sequence[int]
+    num_holes: int = 1
+    fill: Fill = BLACK
+    _number, _bounds, _integral = "size", (0, MAX_LENGTH), True
+    _checks = checks(num_holes=partial(integer, low=1, high=MAX_HOLES), fill=check_colour)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_field(self, "num_slots", 1 + self.num_holes)
+
+    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
+        side = np.asarray(values, np.int64)
+        unit = to_unit(sampling.words(rows, slot + 1, self.num_holes)[..., :2])
+        middle = np.floor(unit * sampling.size[rows, None, :]).astype(np.int64)
+        sides = np.broadcast_to(side[:, None, None], middle.shape)
+        holes = np.concatenate([middle - sides // 2, sides], axis=-1).reshape(-1, 4)
+        owner = np.repeat(np.arange(len(rows)), self.num_holes)
+        emit_rectangles(sampling, rows, holes, owner, self.fill, "Cutout")
+
+
+def _erased_with(name: str, value: Any, *, error: Refusal = refused) -> Any:
+    if isinstance(value, str) and value in ("random", "colour"):
+        return value
+    single = as_number(value)
+    numbers = as_numbers(value) if single is None else (single,)
+    if numbers is None or len(numbers) not in (1, 3) or not all(abs(level) <= LARGEST for level in numbers):
+        raise error(name, value, 'a number, three of them (red, green, blue), "random" or "colour"')
+    return numbers if single is None else single
+
+
+@dataclass(frozen=True)
+class RandomErasing(Transform):
+    """With probability ``p``, erase one rectangle (Zhong et al. 2017, arXiv:1708.04896).
+
+    Its area is uniform in ``scale`` times the image's, its height / width log-uniform in ``ratio``; after ten that do
+    not fit, the image stays as it is. ``value``: a number, three of them, "random" for noise in every pixel, or
+    "colour" for one random colour of the rectangle. Before ``Normalize`` values are levels 0..255 and what is random is
+    uniform; after it values are as given and what is random is normal.
+    """
+
+    p: float = 0.5
+    scale: Sequence[float] = (0.02, 0.33)
+    ratio: Sequence[float] = (0.3, 3.3)
+    value: float | str | Sequence[float] = 0
+    inplace: bool = False
+    _changes_bytes = False  # it may follow Normalize, and erases floats there
+    num_slots = 1 + TRIES + 1
+    _checks = checks(p=PROBABILITY, scale=span(0.0, 1.0), ratio=POSITIVE_PAIR, value=_erased_with)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_field(self, "scale", limits(self.scale))
+        if self.value == "colour":  # three normal numbers are of two blocks
+            set_field(self, "num_slots", type(self).num_slots + 1)
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        rows = rows[sampling.uniform(rows, slot)[:, 0] < self.p]
+        boxes, found = sample_boxes(sampling, rows, slot + 1, self.scale, self.ratio, upright=True)
+        found &= (boxes[:, 2:] > 0).all(axis=1)
+        rows, boxes = rows[found], boxes[found]
+        if len(rows) == 0:
+            return
+        is_float, is_random = sampling.output.is_float, self.value == "random"
+        if self.value == "colour":
+            words = sampling.words(rows, slot + 1 + TRIES, 2)
+            values = to_normal(words).reshape(-1, 4) if is_float else np.floor(256 * to_unit(words[:, 0]))
+            values = values[:, :3]
+        else:
+            values = np.resize(np.asarray(0.0 if is_random else self.value, np.float64), (1, 3))
+        if not is_float and not ((values >= 0) & (values <= 255)).all():
+            raise ArgumentError(self, "value", self.value, "levels from 0 to 255, as there is no Normalize before it")
+        first = sampling.add_rectangles(boxes.astype(np.int32)) + np.arange(len(rows))
+        noise_slot = slot + 1 + TRIES if is_random else 0
+        args = (first, 1, float(is_random), noise_slot, *values.T, float(is_float))
+        fill = None if is_float else values.astype(np.uint8)
+        sampling.emit(rows, Op.ERASE, *args, fill=fill, name="RandomErasing")
+
+
+def colour_or_random(name: str, value: Any, *, error: Refusal = refused) -> Any:
+    return value if isinstance(value, str) and value == "random" else check_colour(name, value, error=error)
+
+
+@dataclass(frozen=True)
+class CoarseDropout(Transform):
+    """Erase several rectangles that lie within the image.
+
+    ``num_holes``: a number or a range. ``size``: of every height and width, a number or a range; whole numbers are
+    pixels, fractions below 1 are shares of the side. ``fill``: a colour, or "random" for noise in every pixel.
+    """
+
+    num_holes: int | Sequence[int] = (1, 8)
+    size: int | float | Sequence[float] = (8, 32)
+    fill: Fill | str = BLACK
+    _checks = checks(num_holes=span(0, MAX_HOLES, whole=True), size=span(0.0, MAX_LENGTH), fill=colour_or_random)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        in_pixels = all(isinstance(v, int) for v in limits(self.size))
+        if not in_pixels and limits(self.size)[1] > 1.0:
+            raise ArgumentError(self, "size", self.size, "whole pixels, or shares of the side from 0.0 to 1.0")
+        set_field(self, "num_slots", 2 + limits(self.num_holes)[1])
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        count = integers_between(self.num_holes, sampling.uniform(rows, slot)[:, 0]).astype(np.int64)
+        most = int(limits(self.num_holes)[1])
+        unit = to_unit(sampling.words(rows, slot + 2, most))
+        image = sampling.size[rows, None, :].astype(np.float64)
+        if all(isinstance(v, int) for v in limits(self.size)):
+            sides = np.minimum(integers_between(self.size, unit[..., :2]), image)
+        else:
+            sides = np.floor(between(self.size, unit[..., :2]) * image)
+        start = np.floor(unit[..., 2:] * (image - sides + 1))
+        holes = np.concatenate([start, sides], axis=-1).astype(np.int64)
+        used = np.arange(most) < count[:, None]
+        owner = np.repeat(np.arange(len(rows)), count)
+        emit_rectangles(sampling, rows, holes[used], owner, self.fill, "CoarseDropout", noise_slot=slot + 1)
+
+
+def _grid_unit(name: str, value: Any, *, error: Refusal = refused) -> Any:
+    """Pixels, or a share of the shorter side."""
+
+    def refuse(name: str, got: object, accepted: str) -> Exception:
+        return error(name, got, f"{accepted}; or a share of the shorter side, above 0 and below 1")
+
+    unit = span(0.0, MAX_LENGTH)(name, value, error=refuse)
+    low, high = limits(unit)
+    return unit if low > 0.0 and high < 1.0 else span(2, MAX_LENGTH, whole=True)(name, value, error=refuse)
+
+
+@dataclass(frozen=True)
+class GridMask(Transform):
+    """Erase a regular grid of squares (Chen et al. 2020, arXiv:2001.04086).
+
+    ``unit``: distance between squares, a number or a range: whole numbers are pixels, at least 2, fractions below 1
+    shares of the shorter side. ``ratio``: the squares' side as a share of it, 0 to 1, a number or a range. The grid's
+    place is drawn uniformly; it is not rotated.
+    """
+
+    unit: float | Sequence[float] = (96, 224)
+    ratio: float | Sequence[float] = 0.5
+    fill: Fill = BLACK
+    num_slots = 1
+    _checks = checks(unit=_grid_unit, ratio=span(0.0, 1.0), fill=check_colour)
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        drawn = sampling.uniform(rows, slot)
+        if limits(self.unit)[0] < 1:
+            unit = np.maximum(between(self.unit, drawn[:, 0]) * sampling.size[rows].min(axis=1), 2).astype(np.int64)
+        else:
+            unit = integers_between(self.unit, drawn[:, 0]).astype(np.int64)
+        side = np.rint(unit * between(self.ratio, drawn[:, 1])).astype(np.int64)
+        offset = np.floor(drawn[:, 2:4] * unit[:, None]).astype(np.int64) - unit[:, None]
+        cells = -((offset - sampling.size[rows]) // unit[:, None])
+        total = cells.prod(axis=1)
+        if len(rows) and int(total.max()) > MAX_RECTANGLES:
+            worst = int(np.argmax(total))
+            height, width = sampling.size[rows[worst]].tolist()
+            raise ValueError(
+                f"GridMask: unit={self.unit} makes {int(total[worst]):,} squares on an image of {height}x{width}; "
+                f"accepted: at most {MAX_RECTANGLES:,}, with a larger unit or on a smaller image"
+            )
+        owner = np.repeat(np.arange(len(rows)), total)
+        number = np.arange(int(total.sum())) - np.repeat(np.cumsum(total) - total, total)
+        across = cells[owner, 1]
+        index = np.stack([number // across, number % across], axis=1)
+        start = offset[owner] + index * unit[owner, None]
+        sides = np.broadcast_to(side[owner, None], start.shape)
+        emit_rectangles(sampling, rows, np.concatenate([start, sides], axis=1), owner, self.fill, "GridMask")

@@ -1,0 +1,205 @@
+"""Sharpen, blur, JPEG and noise: what a pixel becomes beside its neighbours, or by chance.
+
+Of noise the first slot draws the strength; the second is handed to the instruction and is the noise's own, drawn for
+every pixel inside the fused pass, since both count from the sample's first block.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from variegate.checks import Refusal, as_integer, as_numbers, interval, number, one_of, refused
+from variegate.ops.arguments import LARGEST, MAX_KERNEL, PROBABILITY, Number, checks
+from variegate.ops.base import Transform
+from variegate.ops.magnitude import MagnitudeOp, between, integers_between, limits, span
+from variegate.program.one_image import OneImage
+from variegate.program.ops import MEDIAN_SIZES, Op
+from variegate.program.sampling import Floats, Rows, Sampling
+
+
+@dataclass(frozen=True)
+class Sharpness(MagnitudeOp):
+    """Blend with Pillow's SMOOTH filter: ``factor`` 0 is smooth, 1 the image, 2 sharper.
+
+    The outermost pixels stay as they are (``PIL.ImageEnhance.Sharpness``).
+    """
+
+    factor: Number
+    _op, _number, _bounds = Op.SHARPNESS, "factor", (-math.inf, math.inf)
+
+
+def kernel_sizes(name: str, value: Any, *, error: Refusal = refused) -> tuple[int, int]:
+    """Two odd numbers of pixels, along x and y; one stands for both."""
+    single = as_integer(value)
+    sizes = as_numbers(value, whole=True) if single is None else (single,)
+    if sizes is None or len(sizes) not in (1, 2) or not all(0 < k <= MAX_KERNEL and k % 2 == 1 for k in sizes):
+        raise error(name, value, f"an odd positive integer up to {MAX_KERNEL:,}, or a pair (x, y) of them")
+    return sizes[0], sizes[-1]
+
+
+def line_lengths(name: str, value: Any, *, error: Refusal = refused) -> int | tuple[int, int]:
+    """An odd number of pixels, or a range between two of them."""
+    lengths: Any = span(1, 255, whole=True)(name, value, error=error)
+    if any(k % 2 == 0 for k in limits(lengths)):
+        raise error(name, value, "an odd integer, or a pair (low, high) of them")
+    return lengths
+
+
+@dataclass(frozen=True)
+class GaussianBlur(MagnitudeOp):
+    """Gaussian blur; ``kernel_size`` odd pixels, or a pair (x, y) of them; ``sigma`` in pixels, a number or a range.
+
+    Means torchvision's: weights cut off at the kernel's end and normalised, reflected edges.
+    """
+
+    kernel_size: int | Sequence[int]
+    sigma: Number = (0.1, 2.0)
+    _number, _bounds = "sigma", (1e-6, 1000.0)
+    _checks = checks(kernel_size=kernel_sizes)
+
+    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
+        kernel_x, kernel_y = self.kernel_size  # type: ignore[misc]
+        sampling.emit(rows, Op.GAUSSIAN_BLUR, kernel_x, kernel_y, values, values)
+
+    def emit_one(self, image: OneImage, value: float, slot: int) -> None:
+        image.emit_one(Op.GAUSSIAN_BLUR, *self.kernel_size, value, value)  # type: ignore[misc]
+
+
+@dataclass(frozen=True)
+class MotionBlur(Transform):
+    """Smear along a straight line.
+
+    ``kernel_size``: length in pixels, odd, or a range (low, high) of odd numbers, all equally likely. ``angle``:
+    degrees counter-clockwise. ``direction``: where along the line the weight is, from -1 to 1; 0 is even. Each of the
+    latter is a number or a range.
+    """
+
+    kernel_size: int | Sequence[int] = 7
+    angle: Number = (-180.0, 180.0)
+    direction: Number = (-1.0, 1.0)
+    num_slots = 1
+    _checks = checks(kernel_size=line_lengths, angle=span(-math.inf, math.inf), direction=span(-1.0, 1.0))
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        unit = sampling.uniform(rows, slot)
+        low, high = limits(self.kernel_size)
+        kernel = 2 * integers_between(((low - 1) // 2, (high - 1) // 2), unit[:, 0]) + 1
+        angle, direction = between(self.angle, unit[:, 1]), between(self.direction, unit[:, 2])
+        changed = np.flatnonzero(kernel > 1)
+        sampling.emit(rows[changed], Op.MOTION_BLUR, kernel[changed], angle[changed], direction[changed])
+
+
+@dataclass(frozen=True)
+class JPEG(MagnitudeOp):
+    """Write the image as a JPEG and read it again: what a file of ``quality`` (1 to 100; a whole number, or a range of
+    them, all equally likely) keeps. Colour is stored at half resolution (4:2:0), gray as gray.
+
+    The pixels are Pillow's and torchvision's to the bit; no file is made for them. Images leave the fused passes for it
+    and come back. On the CPU alone.
+    """
+
+    quality: Number
+    _op, _number, _bounds, _integral = Op.JPEG, "quality", (1, 100), True
+
+
+def window_sizes(name: str, value: Any, *, error: Refusal = refused) -> int | tuple[int, int]:
+    """A side of a median's window, or a range between two of them."""
+    accepted = "3, 5 or 7, or a pair (low, high) of them"
+    sizes: Any = interval(name, value, 3, 7, whole=True, error=lambda name, value, _: error(name, value, accepted))
+    if any(size not in MEDIAN_SIZES for size in limits(sizes)):
+        raise error(name, value, accepted)
+    return sizes
+
+
+@dataclass(frozen=True)
+class MedianBlur(Transform):
+    """Each level becomes the middle one of those around it, channel by channel: spots go, edges stay.
+
+    ``kernel_size``: the side of the square around a pixel, 3, 5 or 7, or a range (low, high) of them, all equally
+    likely. Beyond the image its outermost pixels are repeated (Pillow's ``MedianFilter``, OpenCV's ``medianBlur``).
+    """
+
+    kernel_size: int | Sequence[int] = (3, 7)
+    num_slots = 1
+    _checks = checks(kernel_size=window_sizes)
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        low, high = limits(self.kernel_size)
+        steps = integers_between((low // 2, high // 2), sampling.uniform(rows, slot)[:, 0])
+        sampling.emit(rows, Op.MEDIAN, 2 * steps + 1)
+
+
+def clipped(name: str, value: object, *, error: Refusal = refused) -> bool:
+    if value is not True:
+        raise error(name, value, "True (images are uint8 at this stage)")
+    return value
+
+
+@dataclass(frozen=True)
+class GaussianNoise(MagnitudeOp):
+    """Add normal noise of ``mean`` and ``sigma`` (on the 0..1 scale; sigma a number or a range), clipped to 0..255."""
+
+    mean: float = 0.0
+    sigma: Number = 0.1
+    clip: bool = True
+    num_slots = 2
+    _number, _bounds = "sigma", (0.0, math.inf)
+    _checks = checks(mean=partial(number, low=-LARGEST, high=LARGEST), clip=clipped)
+
+    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
+        sampling.emit(rows, Op.GAUSSIAN_NOISE, self.mean, values, slot + 1)
+
+    def emit_one(self, image: OneImage, value: float, slot: int) -> None:
+        image.emit_one(Op.GAUSSIAN_NOISE, self.mean, value, slot + 1)
+
+
+@dataclass(frozen=True)
+class SaltAndPepper(MagnitudeOp):
+    """Replace a share ``amount`` of the pixels (0 to 1; a number or a range), a share ``salt`` of them by white, the
+    others by black.
+    """
+
+    amount: Number = 0.05
+    salt: float = 0.5
+    num_slots = 2
+    _number, _bounds = "amount", (0.0, 1.0)
+    _checks = checks(salt=PROBABILITY)
+
+    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
+        sampling.emit(rows, Op.SALT_AND_PEPPER, values, self.salt, slot + 1)
+
+
+@dataclass(frozen=True)
+class PixelDropout(MagnitudeOp):
+    """Set each pixel to ``drop_value``, 0 or 255 in all channels, with probability ``dropout_prob`` (0 to 1; a number
+    or a range): ``SaltAndPepper`` of one colour, by Albumentations' names.
+    """
+
+    dropout_prob: Number = 0.01
+    drop_value: int = 0
+    num_slots = 2
+    _number, _bounds = "dropout_prob", (0.0, 1.0)
+    _checks = checks(drop_value=partial(one_of, choices=(0, 255)))
+
+    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
+        sampling.emit(rows, Op.SALT_AND_PEPPER, values, float(self.drop_value == 255), slot + 1, name="PixelDropout")
+
+
+@dataclass(frozen=True)
+class ShotNoise(MagnitudeOp):
+    """Photon noise: a level x is seen as ``x / scale`` photons, so its variance is ``x * scale`` (levels per photon, a
+    number or a range). Poisson by its normal approximation.
+    """
+
+    scale: Number = (1.0, 8.0)
+    num_slots = 2
+    _number, _bounds = "scale", (0.0, 255.0)
+
+    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
+        sampling.emit(rows, Op.SHOT_NOISE, values, slot + 1)

@@ -1,0 +1,249 @@
+"""What is done to finished tensors, after the last fused pass: kinds of numbers that executors do not make, several
+crops of one image, functions of the user's.
+
+Each is a *step* of the program's ``Output``. Steps cost a pass over memory each, in PyTorch. Nothing but further steps
+may follow one: instructions act on bytes, and come before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from variegate.checks import Refusal, refused
+from variegate.ops.arguments import FLAG, ArgumentError, Size, check_size, checks
+from variegate.ops.base import Transform
+from variegate.program.program import Output
+from variegate.program.sampling import Rows, Sampling
+
+if TYPE_CHECKING:
+    import torch
+
+_WHOLE_BITS = {"uint8": 8, "int8": 7, "int16": 15, "int32": 31, "int64": 63, "uint16": 16}
+
+
+def followed_by(output: Output, step: Any) -> Output:
+    """``output`` with one more step."""
+    return replace(output, steps=(*output.steps, step))
+
+
+def is_cut_only(output: Output) -> bool:
+    """Whether steps do no more than cut images up, so that values may as well be changed before."""
+    return all(isinstance(step, _Cuts) for step in output.steps)
+
+
+def cuts_of(output: Output) -> Any:
+    """The step that takes finished images apart; None where there is none."""
+    return next((step for step in output.steps if isinstance(step, _Cuts)), None)
+
+
+@dataclass(frozen=True)
+class Cast:
+    """Another kind of numbers, as torchvision's ``to_dtype``: with ``scale``, the range of one becomes the other's."""
+
+    dtype: str
+    scale: bool
+    takes_batches: ClassVar[bool] = True
+
+    def __str__(self) -> str:
+        return self.dtype
+
+    def __call__(self, images: torch.Tensor, layout: str) -> torch.Tensor:
+        import torch
+
+        dtype: torch.dtype = getattr(torch, self.dtype)
+        if images.dtype == dtype or not self.scale or (images.is_floating_point() and dtype.is_floating_point):
+            return images.to(dtype)
+        before = str(images.dtype).removeprefix("torch.")
+        if images.is_floating_point():
+            if torch.iinfo(dtype).bits > 16:
+                accepted = "integers of at most 16 bits, as the range of larger ones is beyond that of such a float"
+                raise ValueError(f"ToDtype({self.dtype!r}, scale=True) of {before}: accepted: {accepted}")
+            # Less than one more than the greatest, so that nothing but 1.0 becomes that.
+            return images.mul(float(torch.iinfo(dtype).max) + 1.0 - 1e-3).to(dtype)
+        if dtype.is_floating_point:
+            return images.to(dtype).mul_(1.0 / torch.iinfo(images.dtype).max)
+        shift = _WHOLE_BITS[self.dtype] - _WHOLE_BITS[before]
+        if shift < 0:
+            return images.bitwise_right_shift(-shift).to(dtype)
+        return (images.to(torch.int64) << shift).to(dtype)
+
+
+@dataclass(frozen=True)
+class Standardise:
+    """``(x - mean) / std`` per channel of what a step has made; integers are refused."""
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    takes_batches: ClassVar[bool] = True
+
+    def __str__(self) -> str:
+        return "normalise"
+
+    def __call__(self, images: torch.Tensor, layout: str) -> torch.Tensor:
+        import torch
+
+        if not images.is_floating_point():
+            raise ValueError(f"Normalize after {images.dtype}: accepted: floats, as ToDtype(torch.float64, scale=True)")
+        shape = (-1, 1, 1) if layout == "NCHW" else (-1,)
+        mean, std = (torch.tensor(v, dtype=images.dtype, device=images.device) for v in (self.mean, self.std))
+        if images.shape[-3 if layout == "NCHW" else -1] == 1 and len(self.mean) == 3:
+            mean, std = mean.mean()[None], std.mean()[None]
+        return (images - mean.reshape(shape)) / std.reshape(shape)
+
+
+class _Cuts:
+    """A step that takes images apart."""
+
+
+@dataclass(frozen=True)
+class Crops(_Cuts):
+    """Images [..., C, H, W] -> [..., 5 or 10, C, h, w], or likewise with channels last."""
+
+    height: int
+    width: int
+    mirror: str | None = None
+    takes_batches: ClassVar[bool] = True
+
+    def __str__(self) -> str:
+        return f"{10 if self.mirror else 5} crops of {self.height}x{self.width}"
+
+    def __call__(self, images: torch.Tensor, layout: str) -> torch.Tensor:
+        import torch
+
+        down, across = (-2, -1) if layout == "NCHW" else (-3, -2)
+        crops = self._five(images, down, across)
+        if self.mirror:
+            crops += self._five(images.flip(down if self.mirror == "vertical" else across), down, across)
+        return torch.stack(crops, dim=-4)
+
+    def _five(self, images: torch.Tensor, down: int, across: int) -> list[torch.Tensor]:
+        spare = images.shape[down] - self.height, images.shape[across] - self.width
+        middle = [round(rest / 2.0) for rest in spare]
+        corners = [(0, 0), (0, spare[1]), (spare[0], 0), spare, middle]
+        return [images.narrow(down, top, self.height).narrow(across, left, self.width) for top, left in corners]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function of the user's, image by image."""
+
+    function: Callable[[Any], Any]
+    takes_batches: ClassVar[bool] = False
+
+    # By identity: a callable object need not have a hash.
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Call) and self.function is other.function
+
+    def __hash__(self) -> int:
+        return id(self.function)
+
+    def __str__(self) -> str:
+        return f"Lambda({getattr(self.function, '__name__', type(self.function).__name__)})"
+
+    def __call__(self, image: torch.Tensor, layout: str) -> Any:
+        return self.function(image)
+
+
+class _Finishing(Transform, abstract=True):
+    """A transform that is a step alone."""
+
+    _changes_bytes = False
+    _format_advice = "put it last, outside of the choice"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "_finisher", self)
+
+    def _step(self) -> Any:
+        raise NotImplementedError
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        sampling.output = followed_by(sampling.output, self._step())
+
+
+@dataclass(frozen=True)
+class FiveCrop(_Finishing):
+    """The four corners and the middle of ``size`` pixels, cut from the finished tensor: [5, C, h, w] of one image,
+    [N, 5, C, h, w] of a batch (torchvision's tuple, stacked).
+
+    After it ``Normalize``, ``ToDtype`` and ``Lambda`` may come. Raises ValueError while sampling for an image smaller
+    than ``size``.
+    """
+
+    size: Size
+    _checks = checks(size=check_size)
+
+    def _step(self) -> Crops:
+        height, width = self.size  # type: ignore[misc]
+        return Crops(height, width)
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        small = (sampling.size[rows] < np.asarray(self.size)).any(axis=1)
+        if small.any():
+            got = tuple(sampling.size[rows[small][0]].tolist())
+            raise ValueError(
+                f"{type(self).__name__}: size={self.size} (height, width) is larger than an image of {got}"
+            )
+        super().sample(sampling, rows, slot)
+
+
+@dataclass(frozen=True)
+class TenCrop(FiveCrop):
+    """``FiveCrop``'s, and those of the mirrored image: left-right, or with ``vertical_flip`` top-bottom."""
+
+    vertical_flip: bool = False
+    _checks = checks(vertical_flip=FLAG)
+
+    def _step(self) -> Crops:
+        height, width = self.size  # type: ignore[misc]
+        return Crops(height, width, "vertical" if self.vertical_flip else "horizontal")
+
+
+def _function(name: str, value: Any, *, error: Refusal = refused) -> Callable[[Any], Any]:
+    if not callable(value) or isinstance(value, Transform):
+        raise error(name, value, "a function of a tensor")
+    return value
+
+
+class Lambda(_Finishing, abstract=True):
+    """A function of yours, called with the finished tensor of every image ([C, H, W], or as ``layout`` says).
+
+    It runs outside of the fused passes, in Python, image by image, so that only what is done to finished tensors may
+    follow it. What it returns is stacked where all are tensors of one shape, else it is a list. It cannot be written
+    down: ``to_dict`` refuses it. To change pixels in the fused pass, declare a ``CustomOp``.
+
+    ``types``: where given, one must be ``torch.Tensor``, since that is what there is.
+    """
+
+    lambd: Callable[[Any], Any]
+    types: tuple[type, ...]
+    _checks = checks(lambd=_function)
+
+    def __init__(self, lambd: Callable[[Any], Any], *types: type) -> None:
+        object.__setattr__(self, "lambd", lambd)
+        object.__setattr__(self, "types", types)
+        super().__post_init__()
+        if types:
+            import torch
+
+            if not any(isinstance(each, type) and issubclass(torch.Tensor, each) for each in types):
+                raise ArgumentError(self, "types", types, "none, or some of which one is torch.Tensor")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Lambda) and self.lambd is other.lambd and self.types == other.types
+
+    def __hash__(self) -> int:
+        return hash((type(self), id(self.lambd), self.types))
+
+    def __repr__(self) -> str:
+        return str(self._step())
+
+    def _step(self) -> Call:
+        return Call(self.lambd)
+
+    def to_dict(self) -> dict[str, Any]:
+        raise ValueError(f"{self!r}: a function cannot be written down; accepted: a CustomOp, which has a name")

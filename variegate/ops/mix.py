@@ -1,0 +1,193 @@
+"""Mixing images with others: MixUp, CutMix, ResizeMix and Mosaic. Labels are mixed by the same shares.
+
+Who an image is mixed with is told to a ``Sampling`` (``partners``); how is drawn here, for each image by its own id. In
+torchvision one draw serves a whole batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.checks import integer, number
+from variegate.ops.arguments import checks, optional
+from variegate.ops.base import Transform, set_field
+from variegate.ops.magnitude import between, limits, span
+from variegate.program import rng
+from variegate.program.mixing import Mix, outputs_among
+from variegate.program.program import MAX_SIDE
+from variegate.program.sampling import Floats, Rows, Sampling, after_steps
+
+Ints = npt.NDArray[np.int64]
+
+# One-hot labels of more classes than this would be larger than the images.
+MAX_CLASSES = 1 << 20
+_ALPHA = partial(number, low=0.05, high=1e6)
+
+
+class Mixer(Transform, abstract=True):
+    """Mixes an image with ``num_partners`` others. Nothing but ``Normalize`` may follow.
+
+    ``num_classes``: labels become float32 [N, num_classes]; None: ``MixedLabels``, of labels, partners and weights.
+    """
+
+    num_partners: ClassVar[int] = 1
+    num_classes: int | None
+    _changes_bytes = False
+    _checks = checks(num_classes=optional(partial(integer, low=1, high=MAX_CLASSES)))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_field(self, "_mixers", (self,))
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        if sampling.output.steps:
+            raise after_steps(type(self).__name__, sampling.output.steps)
+        if len(rows):
+            samples = outputs_among(sampling, rows, type(self).__name__)
+            sampling.mix(self._mix(sampling, samples, slot))
+
+    def _mix(self, sampling: Sampling, samples: Rows, slot: int) -> Mix:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class MixUp(Mixer):
+    """The image and a partner, weighted: ``lam`` of the image, ``1 - lam`` of the partner, ``lam`` drawn from
+    Beta(``alpha``, ``alpha``) for every image. Levels are rounded to the nearest.
+
+    Raises ArgumentError for arguments out of range. Paper: arXiv 1710.09412.
+    """
+
+    alpha: float = 1.0
+    num_classes: int | None = None
+    _checks = checks(alpha=_ALPHA)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_field(self, "num_slots", _beta_slots(self.alpha))
+
+    def _mix(self, sampling: Sampling, samples: Rows, slot: int) -> Mix:
+        share = _beta(sampling, samples, slot, self.alpha).astype(np.float32)
+        shares = np.stack([share, np.float32(1.0) - share], axis=1)
+        count = len(samples)
+        of, column = np.tile(np.arange(count), 2), np.repeat([0, 1], count)
+        box = np.tile(np.array([0, 0, MAX_SIDE, MAX_SIDE]), (2 * count, 1))
+        return Mix("MixUp", samples, shares, of, column, shares.T.ravel(), box)
+
+
+@dataclass(frozen=True)
+class CutMix(Mixer):
+    """A rectangle of a partner in the same place of the image. It covers ``1 - lam`` of the image, with ``lam`` drawn
+    from Beta(``alpha``, ``alpha``), about a point drawn uniformly, and is cut at the image's edge: labels are mixed by
+    what is left of it.
+
+    Raises ArgumentError for arguments out of range. Paper: arXiv 1905.04899.
+    """
+
+    alpha: float = 1.0
+    num_classes: int | None = None
+    _checks = checks(alpha=_ALPHA)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_field(self, "num_slots", 1 + _beta_slots(self.alpha))
+
+    def _mix(self, sampling: Sampling, samples: Rows, slot: int) -> Mix:
+        size, draw = sampling.size[samples].astype(np.int64), sampling.uniform(samples, slot)
+        half = 0.5 * np.sqrt(1.0 - _beta(sampling, samples, slot + 1, self.alpha))[:, None]
+        centre, reach = (draw[:, :2] * size).astype(np.int64), (half * size).astype(np.int64)
+        box = np.concatenate([np.maximum(centre - reach, 0), np.minimum(centre + reach, size)], axis=1)
+        return _pasted("CutMix", samples, size, box)
+
+
+@dataclass(frozen=True)
+class ResizeMix(Mixer):
+    """A whole partner, made small, in a place of the image drawn uniformly: its sides are a share of the image's that
+    is drawn from ``scale``. The partner's size may be another.
+
+    Raises ArgumentError for arguments out of range. Paper: arXiv 2012.11101.
+    """
+
+    scale: Sequence[float] = (0.1, 0.8)
+    num_classes: int | None = None
+    num_slots = 1
+    _checks = checks(scale=span(1e-3, 1.0))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_field(self, "scale", limits(self.scale))
+
+    def _mix(self, sampling: Sampling, samples: Rows, slot: int) -> Mix:
+        size, draw = sampling.size[samples].astype(np.int64), sampling.uniform(samples, slot)
+        inner = np.maximum((between(self.scale, draw[:, 0])[:, None] * size).astype(np.int64), 1)
+        first = (draw[:, 1:3] * (size - inner + 1)).astype(np.int64)
+        return _pasted("ResizeMix", samples, size, np.concatenate([first, first + inner], axis=1), is_shrunk=True)
+
+
+@dataclass(frozen=True)
+class Mosaic(Mixer):
+    """Four images in the quadrants about a point, which is drawn from ``center_range`` of height and width: the image
+    itself at the top left, three partners right of it, below it and across. Each shows what it has in that place.
+
+    Labels are mixed by the quadrants' areas. Raises ArgumentError for arguments out of range. Paper: arXiv 2004.10934
+    (where the images are also made smaller: put a ``RandomResizedCrop`` before it).
+    """
+
+    center_range: Sequence[float] = (0.3, 0.7)
+    num_classes: int | None = None
+    num_slots = 1
+    num_partners = 3
+    _checks = checks(center_range=span(0.0, 1.0))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_field(self, "center_range", limits(self.center_range))
+
+    def _mix(self, sampling: Sampling, samples: Rows, slot: int) -> Mix:
+        size, draw = sampling.size[samples].astype(np.int64), sampling.uniform(samples, slot)
+        y, x = (between(self.center_range, draw[:, :2]) * size).astype(np.int64).T
+        (height, width), zero, count = size.T, np.zeros(len(size), np.int64), len(samples)
+        box = [(zero, zero, y, x), (zero, x, y, width), (y, zero, height, x), (y, x, height, width)]
+        boxes = np.concatenate([np.stack(each, axis=1) for each in box])
+        of, column = np.tile(np.arange(count), 4), np.repeat(np.arange(4), count)
+        areas = _area(boxes).reshape(4, count).T / size.prod(axis=1, keepdims=True)
+        return Mix("Mosaic", samples, areas.astype(np.float32), of, column, np.ones(4 * count, np.float32), boxes)
+
+
+def _pasted(name: str, samples: Rows, size: Ints, box: Ints, is_shrunk: bool = False) -> Mix:
+    """A ``box`` [S, 4] of partners, and the four rectangles around it of the images themselves."""
+    (height, width), (top, left, bottom, right), zero = size.T, box.T, np.zeros(len(size), np.int64)
+    around = [(zero, zero, top, width), (bottom, zero, height, width), (top, zero, bottom, left)]
+    boxes = [np.stack(each, axis=1) for each in [*around, (top, right, bottom, width)]]
+    visible = np.stack([_area(each) > 0 for each in boxes])
+    visible[0] |= ~visible.any(axis=0)  # a part of every image itself, if an empty one
+    is_pasted = _area(box) > 0
+    of = np.concatenate([np.nonzero(visible)[1], np.flatnonzero(is_pasted)])
+    column = np.repeat([0, 1], [int(visible.sum()), int(is_pasted.sum())])
+    every = np.concatenate([np.stack(boxes)[visible], box[is_pasted]])
+    share = 1.0 - _area(box) / size.prod(axis=1)
+    shares = np.stack([share, 1.0 - share], axis=1).astype(np.float32)
+    return Mix(name, samples, shares, of, column, np.ones(len(of), np.float32), every, is_shrunk)
+
+
+def _area(box: Ints) -> Ints:
+    return np.asarray((box[:, 2] - box[:, 0]) * (box[:, 3] - box[:, 1]))
+
+
+def _beta_slots(alpha: float) -> int:
+    return 1 if alpha == 1.0 else 2 * rng.GAMMA_SLOTS
+
+
+def _beta(sampling: Sampling, samples: Rows, slot: int, alpha: float) -> Floats:
+    """Beta(alpha, alpha), which is uniform for 1."""
+    if alpha == 1.0:
+        return np.asarray(sampling.uniform(samples, slot)[:, 0])
+    words = sampling.words(samples, slot, 2 * rng.GAMMA_SLOTS)
+    gamma = rng.to_gamma(words.reshape(len(samples), 2, rng.GAMMA_SLOTS, 4), alpha)
+    return np.asarray(gamma[:, 0] / gamma.sum(axis=1))

@@ -1,0 +1,257 @@
+"""What leaves the pipeline: normalised floats, or uint8 as it is; all channels, or one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.checks import Refusal, as_integer, as_number, as_numbers, one_of, refused
+from variegate.ops.arguments import FLAG, LARGEST, ArgumentError, checks
+from variegate.ops.base import Transform, set_field
+from variegate.ops.finish import Cast, Standardise, followed_by, is_cut_only
+from variegate.ops.magnitude import PlainOp
+from variegate.program.one_image import OneImage
+from variegate.program.ops import Op
+from variegate.program.program import Output
+from variegate.program.sampling import Floats, Rows, Sampling
+
+if TYPE_CHECKING:
+    import torch
+
+DtypeName = Literal["float32", "float16", "bfloat16"]
+FinishedName = Literal["float64", "uint8", "int8", "int16", "int32", "int64", "uint16"]
+
+
+def _per_channel(
+    name: str, value: Any, *, least: float, kind: str, error: Refusal = refused, more: str = ""
+) -> tuple[float, ...]:
+    single = as_number(value)
+    numbers = as_numbers(value) if single is None else (single,)
+    if numbers is None or len(numbers) not in (1, 3) or not all(least <= number <= LARGEST for number in numbers):
+        raise error(name, value, f"three {kind}numbers (red, green, blue), or one for all{more}")
+    return numbers
+
+
+def _mean_or_dataset(name: str, value: Any, *, error: Refusal = refused) -> tuple[float, ...] | Literal["dataset"]:
+    if isinstance(value, str) and value == "dataset":
+        return "dataset"
+    return _per_channel(name, value, least=-LARGEST, kind="", error=error, more=", or 'dataset'")
+
+
+def _std(name: str, value: Any, *, error: Refusal = refused) -> tuple[float, ...] | None:
+    return None if value is None else _per_channel(name, value, least=1 / LARGEST, kind="positive ", error=error)
+
+
+def _dtype(name: str, value: object, *, error: Refusal = refused) -> DtypeName | FinishedName:
+    choices = (*get_args(DtypeName), *get_args(FinishedName))
+    return one_of(name, str(value).removeprefix("torch."), choices, error=error)
+
+
+@dataclass(frozen=True)
+class Normalize(Transform):
+    """Float output ``(x / 255 - mean) / std``; three numbers each, or one for all channels, on the 0..1 scale.
+
+    ``Normalize("dataset")`` takes those that ``variegate pack`` stored with a data set: a ``Loader`` puts the numbers
+    of its source in their place, and nothing else can be done with it.
+
+    It belongs at the end: only an erasing may follow. Raises ArgumentError for a std that is not positive, and where
+    it is part of a choice, since all images of a batch leave in one format.
+    """
+
+    mean: float | Sequence[float] | Literal["dataset"]
+    std: float | Sequence[float] | None = None
+    inplace: bool = False
+    _changes_bytes = False
+    _format_advice = "put it last, outside of the choice"
+    _checks = checks(mean=_mean_or_dataset, std=_std)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.std is None and not self.is_of_dataset:
+            raise ArgumentError(self, "std", None, "three positive numbers (red, green, blue), or one for all")
+        if self.std is not None and self.is_of_dataset:
+            raise ArgumentError(self, "std", self.std, "none with mean='dataset'")
+        set_field(self, "_finisher", self)
+
+    def __repr__(self) -> str:
+        given = [self.mean] if self.std is None else [self.mean, self.std]
+        return f"Normalize({', '.join(map(repr, given))}{', inplace=True' if self.inplace else ''})"
+
+    @property
+    def is_of_dataset(self) -> bool:
+        """The numbers are a data set's, which is not known here."""
+        return self.mean == "dataset"
+
+    @property
+    def numbers(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Mean and standard deviation. Raises ValueError where they are a data set's."""
+        if self.mean == "dataset" or self.std is None:
+            raise ValueError(
+                "Normalize('dataset'): there is no data set here; accepted: a Loader of what variegate pack wrote, or "
+                "numbers: Normalize(mean, std)"
+            )
+        return cast("tuple[tuple[float, ...], tuple[float, ...]]", (self.mean, self.std))
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        _normalize(self, sampling, rows, *self.numbers)
+
+    def sample_one(self, image: OneImage, slot: int) -> None:
+        image.output = _normalized(image.output, *self.numbers)
+
+
+@dataclass(frozen=True)
+class ToDtype(Transform):
+    """Float output: on 0..1 with ``scale``, else on 0..255, as in torchvision. A ``Normalize`` may follow.
+
+    ``dtype`` is a name or a torch dtype: float32, float16 or bfloat16; the Augmenter's own ``dtype`` goes before it.
+    float64, int8, int16, int32, int64 and uint16 are made of the finished tensor, outside of the fused pass (with
+    ``scale`` integers are shifted to their range, as torchvision has it); uint8 leaves bytes as they are.
+    """
+
+    dtype: DtypeName | FinishedName | torch.dtype = "float32"
+    scale: bool = False
+    _changes_bytes = False
+    _always_described: ClassVar[tuple[str, ...]] = ("scale",)
+    _format_advice = "put it last, outside of the choice"
+    _checks = checks(dtype=_dtype, scale=FLAG)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_field(self, "_finisher", None if self.dtype == "uint8" else self)
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        output = sampling.output
+        is_cut = is_cut_only(output)
+        if not is_cut or self.dtype not in get_args(DtypeName):
+            if self.dtype != "uint8" or output.is_float or not is_cut:
+                _check_is_for_all(self, sampling, rows, "put it last, outside of the choice.")
+                sampling.output = followed_by(output, Cast(cast(str, self.dtype), self.scale))
+            return
+        if output.is_float:  # of which it changes the dtype alone, as in torchvision
+            _check_is_for_all(self, sampling, rows, "put it last, outside of the choice.")
+        else:
+            _normalize(self, sampling, rows, (0.0,), (1.0 if self.scale else 1.0 / 255.0,))
+        sampling.output = replace(sampling.output, dtype=cast(str, self.dtype))
+
+
+@dataclass(frozen=True)
+class ConvertImageDtype(ToDtype):
+    """``ToDtype(dtype, scale=True)`` under its older torchvision name."""
+
+    scale: bool = True
+    _always_described = ()
+
+
+def one_or_three(name: str, value: Any, *, error: Refusal = refused) -> int:
+    channels = as_integer(value)
+    if channels not in (1, 3):
+        raise error(name, value, "1, or 3 for equal channels")
+    return channels
+
+
+@dataclass(frozen=True)
+class Grayscale(PlainOp):
+    """Grey levels (Pillow's mode "L") in one channel, or with ``num_output_channels=3`` in three equal ones.
+
+    One channel is for all images of a batch, so that it cannot be part of a choice; ``RandomGrayscale`` and policies
+    keep the channels. Operations that follow still see three equal channels, of which the first one leaves.
+    """
+
+    num_output_channels: int = 1
+    _op = Op.GRAYSCALE
+    _always_described = ("num_output_channels",)
+    _format_advice = "take num_output_channels=3, or RandomGrayscale"
+    _checks = checks(num_output_channels=one_or_three)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.num_output_channels == 3:
+            set_field(self, "_format_setter", None)
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        if self.num_output_channels == 3:
+            title = "Grayscale(num_output_channels=3)"
+            if isinstance(sampling.output, OneChannel):
+                raise ValueError(f"{title} after Grayscale(), of which one channel leaves; accepted: one of the two")
+            sampling.widen(rows, title)
+        super().sample(sampling, rows, slot)
+        if self.num_output_channels == 1:
+            _check_is_for_all(self, sampling, rows, "take num_output_channels=3, or RandomGrayscale")
+            before = sampling.output
+            sampling.output = OneChannel(**{field.name: getattr(before, field.name) for field in fields(Output)})
+
+    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
+        super().sample(sampling, rows, slot)
+
+
+@dataclass(frozen=True)
+class OneChannel(Output):
+    """The first channel of what leaves the last pass (``executors/runners/images.py``), normalised as gray is."""
+
+    channels = 1
+
+    def scale_and_bias(self, channels: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        return super().scale_and_bias(1)
+
+
+@dataclass(frozen=True)
+class Identity(Transform):
+    """Nothing at all: the empty branch of a choice."""
+
+    _changes_bytes = False
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        return
+
+
+@dataclass(frozen=True)
+class ToImage(Identity):
+    """Nothing: images are arrays already. Kept so that torchvision pipelines read the same."""
+
+
+@dataclass(frozen=True)
+class PILToTensor(Identity):
+    """Nothing: PIL images are taken, and uint8 tensors come out."""
+
+
+@dataclass(frozen=True)
+class ToPureTensor(Identity):
+    """Nothing: plain tensors come out."""
+
+
+@dataclass(frozen=True)
+class ToTensor(ConvertImageDtype):
+    """``ToDtype("float32", scale=True)`` under torchvision's oldest name."""
+
+
+def _normalize(
+    owner: Transform, sampling: Sampling, rows: Rows, mean: tuple[float, ...], std: tuple[float, ...]
+) -> None:
+    _check_is_for_all(owner, sampling, rows, "put it last, outside of the choice.")
+    sampling.output = _normalized(sampling.output, mean, std)
+
+
+# A Normalize makes the same of every batch, and what is made of it is found by its identity.
+@lru_cache(maxsize=256)
+def _normalized(before: Output, mean: tuple[float, ...], std: tuple[float, ...]) -> Output:
+    if not is_cut_only(before):
+        return followed_by(before, Standardise(mean, std))
+    if before.mean is not None and before.std is not None:
+        # ((x - m1) / s1 - m2) / s2 = (x - (m1 + s1 m2)) / (s1 s2)
+        size = max(len(before.mean), len(mean))
+        m1, s1, m2, s2 = (np.resize(v, size) for v in (before.mean, before.std, mean, std))
+        mean, std = tuple((m1 + s1 * m2).tolist()), tuple((s1 * s2).tolist())
+    return replace(before, mean=mean, std=std)
+
+
+def _check_is_for_all(owner: Transform, sampling: Sampling, rows: Rows, advice: str) -> None:
+    if not sampling.are_all(rows):
+        raise ValueError(
+            f"{type(owner).__name__} inside a choice (OneOf, RandomApply, Cond, ...): all images of a batch leave in "
+            f"one format; {advice}"
+        )

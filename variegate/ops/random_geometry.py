@@ -1,0 +1,185 @@
+"""torchvision's random maps of coordinates: RandomRotation, RandomAffine and RandomPerspective."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, get_args
+
+import numpy as np
+
+from variegate.checks import one_of, pair
+from variegate.ops.arguments import (
+    BLACK,
+    CENTER,
+    FLAG,
+    PROBABILITY,
+    Fill,
+    InterpolationName,
+    Number,
+    Pair,
+    angles,
+    checks,
+    optional,
+)
+from variegate.ops.magnitude import Resampled, between
+from variegate.ops.matrices import (
+    inverse_affine,
+    inverse_affine_one,
+    inverse_rotated_then_sheared,
+    perspective_coefficients,
+    perspective_coefficients_one,
+    rotated_size,
+)
+from variegate.program.one_image import ROW, OneImage
+from variegate.program.ops import Op
+from variegate.program.sampling import Rows, Sampling
+
+AffineOrder = Literal["shear_rotate", "rotate_shear"]
+
+
+@dataclass(frozen=True)
+class RandomRotation(Resampled):
+    """Rotate counter-clockwise by an angle uniform in ``degrees``: a pair, or a number d for (-d, d).
+
+    ``expand`` makes the output large enough to hold all of the image. ``center`` is (x, y) in pixels from the top
+    left, by default the centre.
+    """
+
+    degrees: Number
+    interpolation: InterpolationName = "nearest"
+    expand: bool = False
+    center: Pair | None = None
+    fill: Fill = BLACK
+    num_slots = 1
+    _checks = checks(degrees=angles, expand=FLAG, center=CENTER)
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        angle = between(self.degrees, sampling.uniform(rows, slot)[:, 0])
+        cx, cy = self.center or (math.nan, math.nan)
+        size = rotated_size(sampling.size[rows], angle, self.center) if self.expand else None
+        self._emit_map(sampling, rows, Op.ROTATE, angle, cx, cy, float(self.expand), size=size)
+
+    def sample_one(self, image: OneImage, slot: int) -> None:
+        if self.expand:
+            self.sample(image, ROW, slot)
+            return
+        low, high = self.degrees  # type: ignore[misc]
+        center = self.center or (math.nan, math.nan)
+        self._emit_map_one(image, Op.ROTATE, low + (high - low) * image.unit(slot), *center, 0.0)
+
+
+@dataclass(frozen=True)
+class RandomAffine(Resampled):
+    """Rotate, shear and scale about ``center``, then translate; size kept.
+
+    ``degrees``: a pair, or d for (-d, d), turning clockwise as torchvision's does. ``translate``: the largest shares
+    (horizontal, vertical) of the sides, 0 to 1; whole pixels are drawn. ``scale``: a range of factors above 0.
+    ``shear``: degrees along x: a number s for (-s, s) or a pair; four numbers add a range along y. ``order``:
+    "shear_rotate" shears along x, then along y, then rotates, as torchvision; "rotate_shear" rotates, then shears along
+    both axes at once, as Albumentations.
+    """
+
+    degrees: Number
+    translate: Pair | None = None
+    scale: Pair | None = None
+    shear: float | Sequence[float] | None = None
+    interpolation: InterpolationName = "nearest"
+    fill: Fill = BLACK
+    center: Pair | None = None
+    order: AffineOrder = "shear_rotate"
+    num_slots = 2
+    _checks = checks(
+        degrees=angles,
+        translate=optional(
+            partial(pair, low=0.0, high=1.0, accepted="a pair (horizontal, vertical) of shares from 0 to 1")
+        ),
+        scale=optional(
+            partial(pair, low=1e-6, high=1e6, ordered=True, accepted="a pair (low, high) of factors above 0")
+        ),
+        shear=optional(partial(angles, pairs=2)),
+        center=CENTER,
+        order=partial(one_of, choices=get_args(AffineOrder)),
+    )
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        unit = np.concatenate([sampling.uniform(rows, slot), sampling.uniform(rows, slot + 1)], axis=1)
+        size_xy = sampling.size[rows, ::-1].astype(np.float64)
+        shift = np.zeros_like(size_xy)
+        if self.translate is not None:
+            largest = size_xy * np.array(self.translate)
+            shift = np.rint(largest * (2.0 * unit[:, 1:3] - 1.0))
+        scale = between(self.scale, unit[:, 3]) if self.scale is not None else 1.0
+        shear = np.zeros_like(size_xy)
+        if isinstance(self.shear, tuple):
+            shear[:, 0] = between(self.shear[:2], unit[:, 4])
+            if len(self.shear) == 4:
+                shear[:, 1] = between(self.shear[2:], unit[:, 5])
+        center = size_xy * 0.5 if self.center is None else np.array(self.center)
+        inverse = inverse_affine if self.order == "shear_rotate" else inverse_rotated_then_sheared
+        matrix = inverse(center, between(self.degrees, unit[:, 0]), shift, scale, shear)
+        self._emit_map(sampling, rows, Op.AFFINE, *matrix.T)
+
+    def sample_one(self, image: OneImage, slot: int) -> None:
+        if self.order != "shear_rotate":
+            self.sample(image, ROW, slot)
+            return
+        width, height = float(image.width), float(image.height)
+        shift, scale, shear = (0.0, 0.0), 1.0, [0.0, 0.0]
+        if self.translate is not None:
+            x, y = (2.0 * image.unit(slot, word) - 1.0 for word in (1, 2))
+            shift = float(np.rint(width * self.translate[0] * x)), float(np.rint(height * self.translate[1] * y))
+        if self.scale is not None:
+            scale = _between(self.scale, image.unit(slot, 3))
+        if isinstance(self.shear, tuple):
+            for i in range(len(self.shear) // 2):
+                shear[i] = _between(self.shear[2 * i : 2 * i + 2], image.unit(slot + 1, i))
+        center = (width * 0.5, height * 0.5) if self.center is None else self.center
+        degrees = _between(self.degrees, image.unit(slot))  # type: ignore[arg-type]
+        self._emit_map_one(image, Op.AFFINE, *inverse_affine_one(center, degrees, shift, scale, shear))
+
+
+def _between(limits: Sequence[float], unit: float) -> float:
+    low, high = limits
+    return low + (high - low) * unit
+
+
+@dataclass(frozen=True)
+class RandomPerspective(Resampled):
+    """With probability ``p``, move every corner inwards by up to ``distortion_scale`` (0 to 1) of half the side.
+
+    Images without an area to distort (one pixel wide or high) stay as they are.
+    """
+
+    distortion_scale: float = 0.5
+    p: float = 0.5
+    interpolation: InterpolationName = "bilinear"
+    fill: Fill = BLACK
+    num_slots = 3
+    _checks = checks(distortion_scale=PROBABILITY, p=PROBABILITY)
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        rows = rows[sampling.uniform(rows, slot)[:, 0] < self.p]
+        far = sampling.size[rows, ::-1].astype(np.int64) - 1
+        bound = (self.distortion_scale * ((far + 1) // 2)).astype(np.int64) + 1
+        unit = np.stack([sampling.uniform(rows, slot + 1), sampling.uniform(rows, slot + 2)], axis=-1)
+        inwards = np.floor(unit * bound[:, None, :])
+        is_far = np.array([[0, 0], [1, 0], [1, 1], [0, 1]])
+        start = is_far * far[:, None, :]
+        coefficients, valid = perspective_coefficients(start, start + np.where(is_far == 1, -inwards, inwards))
+        self._emit_map(sampling, rows[valid], Op.PERSPECTIVE, *coefficients[valid].T)
+
+    def sample_one(self, image: OneImage, slot: int) -> None:
+        if not image.unit(slot) < self.p:
+            return
+        far = image.width - 1, image.height - 1
+        bound = [int(self.distortion_scale * ((side + 1) // 2)) + 1 for side in far]
+        start, end = [], []
+        for corner, is_far in enumerate(((0, 0), (1, 0), (1, 1), (0, 1))):
+            inwards = [math.floor(image.unit(slot + 1 + axis, corner) * bound[axis]) for axis in (0, 1)]
+            start.append([is_far[axis] * far[axis] for axis in (0, 1)])
+            end.append([start[-1][axis] + (-inwards[axis] if is_far[axis] else inwards[axis]) for axis in (0, 1)])
+        if (coefficients := perspective_coefficients_one(start, end)) is not None:
+            self._emit_map_one(image, Op.PERSPECTIVE, *coefficients)

@@ -1,0 +1,256 @@
+"""Resizing the image or a random box of it (names, arguments and boxes: torchvision v2; pixels: Pillow).
+
+Boxes are drawn at random: area uniform, aspect log-uniform, place uniform, tried up to ten times.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.checks import Refusal, as_integer, one_of, refused
+from variegate.ops.arguments import (
+    AREA_PAIR,
+    MAX_LENGTH,
+    POSITIVE_PAIR,
+    ArgumentError,
+    Edges,
+    FilterName,
+    check_filter,
+    check_size,
+    checks,
+    optional,
+)
+from variegate.ops.base import Transform, set_field
+from variegate.ops.magnitude import INTERPOLATION_FLAGS
+from variegate.program.compiled import kernel
+from variegate.program.one_image import ROW, OneImage
+from variegate.program.ops import Interpolation, Op
+from variegate.program.sampling import Rows, Sampling
+
+TRIES = 10  # of a box; one slot each: area, aspect, top, left
+
+Sizes = npt.NDArray[np.int32]
+Boxes = npt.NDArray[np.int64]
+
+# PIL images are always antialiased, and torchvision ignores the argument for them.
+ANTIALIAS = partial(one_of, choices=(True, False, None))
+EDGES = partial(one_of, choices=get_args(Edges))
+
+
+def resized_size(size: npt.NDArray[Any], short: Any, max_size: int | None) -> Sizes:
+    """int[R, 2] heights and widths whose short side becomes ``short`` (one, or [R]), the long one at most ``max_size``.
+
+    Aspect is kept, fractions are cut off as torchvision does; a side never falls below one pixel.
+    """
+    shortest, longest = size.min(axis=1).astype(np.float64), size.max(axis=1).astype(np.float64)
+    if short is None:
+        assert max_size is not None
+        new_short, new_long = np.trunc(max_size * shortest / longest), np.full(len(size), max_size, np.float64)
+    else:
+        new_short, new_long = np.full(len(size), short, np.float64), np.trunc(short * longest / shortest)
+        if max_size is not None:
+            over = new_long > max_size
+            new_short = np.where(over, np.trunc(max_size * new_short / new_long), new_short)
+            new_long = np.where(over, max_size, new_long)
+    wide = size[:, 0] <= size[:, 1]
+    resized = np.stack([np.where(wide, new_short, new_long), np.where(wide, new_long, new_short)], axis=1)
+    return np.asarray(np.maximum(resized, 1), np.int32)
+
+
+def side_or_size(name: str, value: Any, *, error: Refusal = refused) -> int | tuple[int, int]:
+    """A list of one number is that number."""
+    height, width = check_size(name, value, error=error)
+    is_pair = as_integer(value) is None and len(value) == 2
+    return (height, width) if is_pair else height
+
+
+@dataclass(frozen=True)
+class Resize(Transform):
+    """Resize the whole image, antialiased.
+
+    ``size`` a number: its short side becomes that, aspect kept; a (height, width) pair: exactly that; None: the long
+    side becomes ``max_size``. ``max_size`` otherwise bounds the long side, and must be above ``size``. Images that
+    have the size already stay as they are. ``interpolation``: nearest (or nearest-exact), bilinear, bicubic, box,
+    hamming or lanczos, or Pillow's code of one; all but nearest are antialiased, whatever ``antialias`` says, as PIL
+    images are in torchvision.
+    """
+
+    size: int | Sequence[int] | None
+    interpolation: FilterName = "bilinear"
+    max_size: int | None = None
+    antialias: bool | None = True
+    _checks = checks(size=optional(side_or_size), interpolation=check_filter, antialias=ANTIALIAS)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.size is None and self.max_size is None:
+            raise ArgumentError(self, "size", None, "a size, or None together with max_size")
+        if self.max_size is not None:
+            least = self.size if isinstance(self.size, int) else 0
+            longest = as_integer(self.max_size)
+            if isinstance(self.size, tuple) or longest is None or not least < longest <= MAX_LENGTH:
+                accepted = f"None, or an integer above size ({least}) and up to {MAX_LENGTH:,}"
+                accepted = "None where size is a pair" if isinstance(self.size, tuple) else accepted
+                raise ArgumentError(self, "max_size", self.max_size, accepted)
+            set_field(self, "max_size", longest)
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        before = sampling.size[rows]
+        if isinstance(self.size, tuple):
+            wanted = np.array(self.size, np.int32)
+        else:
+            wanted = resized_size(before, self.size, self.max_size)
+        emit_resize(sampling, rows, np.broadcast_to(wanted, before.shape), self.interpolation)
+
+    def sample_one(self, image: OneImage, slot: int) -> None:
+        before = image.height, image.width
+        wanted = self.size
+        if not isinstance(wanted, tuple):
+            wanted = tuple(resized_size(image.size, wanted, self.max_size)[0].tolist())
+        if wanted != before:
+            emit_resized_crop_one(image, (0, 0, *before), wanted, self.interpolation)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class RandomResizedCrop(Transform):
+    """Crop a random box and resize it to ``size`` (Szegedy et al. 2015, arXiv:1409.4842).
+
+    The box's area is uniform in ``scale`` times the image's, its width / height log-uniform in ``ratio``, its place
+    uniform. After ten boxes that do not fit, the largest central box within ``ratio``. ``interpolation`` and
+    ``antialias`` as for ``Resize``.
+
+    ``edges``: "image": along the edges of the box the filter sees the image's pixels beyond it. "crop": it does not, as
+    in torchvision, which crops first; pixels are then those of torchvision on PIL images to the bit. The two differ
+    within the filter's reach of the edges alone.
+    """
+
+    size: int | Sequence[int]
+    scale: Sequence[float] = (0.08, 1.0)
+    ratio: Sequence[float] = (3.0 / 4.0, 4.0 / 3.0)
+    interpolation: FilterName = "bilinear"
+    antialias: bool | None = True
+    edges: Edges = "image"
+    num_slots = TRIES
+    _checks = checks(
+        size=check_size,
+        scale=AREA_PAIR,
+        ratio=POSITIVE_PAIR,
+        interpolation=check_filter,
+        antialias=ANTIALIAS,
+        edges=EDGES,
+    )
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        boxes, found = sample_boxes(sampling, rows, slot, self.scale, self.ratio)
+        if not found.all():
+            boxes[~found] = _central_boxes(sampling.size[rows[~found]], self.ratio)
+        if crops_first(self.interpolation, self.edges):
+            size = boxes[:, 2:].astype(np.int32)
+            cut = (size != sampling.size[rows]).any(axis=1)
+            sampling.emit(rows[cut], Op.CROP, *boxes[cut].T, size=size[cut])
+            boxes[:, :2] = 0
+        emit_resized_crop(sampling, rows, boxes.T, np.array(self.size, np.int32), self.interpolation)
+
+    def sample_one(self, image: OneImage, slot: int) -> None:
+        boxes, found = sample_boxes(image, ROW, slot, self.scale, self.ratio)
+        if not found[0]:
+            boxes = _central_boxes(image.size, self.ratio)
+        emit_resized_crop_one(image, boxes[0].tolist(), self.size, self.interpolation, self.edges)  # type: ignore[arg-type]
+
+
+def _central_boxes(size: Sizes, ratio: Sequence[float]) -> npt.NDArray[np.int64]:
+    """int64[R, 4]: the largest box about the centre whose width / height is within ``ratio``."""
+    height, width = size[:, 0].astype(np.float64), size[:, 1].astype(np.float64)
+    aspect = width / height
+    h = np.where(aspect < ratio[0], np.maximum(np.rint(width / ratio[0]), 1), height)
+    w = np.where(aspect > ratio[1], np.maximum(np.rint(height * ratio[1]), 1), width)
+    return np.stack([(height - h) // 2, (width - w) // 2, h, w], axis=1).astype(np.int64)
+
+
+def emit_resize(sampling: Sampling, rows: Rows, wanted: Sizes, interpolation: FilterName) -> None:
+    """Resize whole images to ``wanted``, int[R, 2]; those that have the size already are left alone."""
+    before = sampling.size[rows]
+    changed = (wanted != before).any(axis=1)
+    emit_resized_crop(sampling, rows[changed], (0, 0, *before[changed].T), wanted[changed], interpolation)
+
+
+def crops_first(interpolation: FilterName, edges: Edges) -> bool:
+    """Whether a box of whole pixels is cut out before it is resized. Nearest pixels of a cut are Pillow's of that."""
+    return edges == "crop" or interpolation == "nearest"
+
+
+def emit_resized_crop(
+    sampling: Sampling, rows: Rows, box: Iterable[npt.ArrayLike], wanted: Sizes, interpolation: FilterName
+) -> None:
+    """Resample the box (top, left, height, width) to ``wanted``, int[2] or [R, 2]."""
+    flags = int(Interpolation[interpolation.upper()])
+    sampling.emit(rows, Op.RESIZED_CROP, *box, wanted[..., 0], wanted[..., 1], flags=flags, size=wanted)
+
+
+def emit_resized_crop_one(
+    image: OneImage, box: Sequence[float], wanted: tuple[int, int], interpolation: FilterName, edges: Edges = "image"
+) -> None:
+    """The same for a batch of one; the box is cut out first if it has whole pixels and ``crops_first`` says so."""
+    if crops_first(interpolation, edges) and all(value == int(value) for value in box):
+        top, left, height, width = map(int, box)
+        if (height, width) != (image.height, image.width):
+            image.emit_one(Op.CROP, top, left, height, width, size=(height, width))
+        box = (0, 0, height, width)
+    image.emit_one(Op.RESIZED_CROP, *box, *wanted, flags=INTERPOLATION_FLAGS[interpolation], size=wanted)
+
+
+def sample_boxes(
+    sampling: Sampling,
+    rows: Rows,
+    slot: int,
+    scale: Sequence[float],
+    ratio: Sequence[float],
+    upright: bool = False,
+) -> tuple[Boxes, npt.NDArray[np.bool_]]:
+    """Draw a box for every row from slots ``slot .. slot + TRIES - 1``.
+
+    ``scale``: range of the box's share of the area. ``ratio``: range of width / height, of boxes of at least one
+    pixel that fit in the image; or with ``upright``, of height / width, of boxes smaller than the image on both sides,
+    which may be empty (that is ``RandomErasing``'s rule).
+
+    Returns int[R, 4] of top, left, height, width, and bool[R]: whether one of the ten tries fitted.
+    """
+    boxes = np.zeros((len(rows), 4), np.int64)
+    found = np.zeros(len(rows), np.bool_)
+    log_ratio = math.log(ratio[0]), math.log(ratio[1])
+    limits = float(scale[0]), float(scale[1]), *log_ratio
+    size = sampling.size[rows].astype(np.int64)  # of images in tiles it has that type; compiled code is for one
+    _draw(sampling.words(rows, slot, TRIES), size, limits, upright, boxes, found)
+    return boxes, found
+
+
+@kernel
+def _draw(words: Any, size: Any, limits: Any, upright: Any, boxes: Any, found: Any) -> None:
+    # Most boxes fit at the first try, so that a loop that stops there beats ten tries for every row in NumPy.
+    low_scale, high_scale, low_ratio, high_ratio = limits
+    for n in range(words.shape[0]):
+        height, width = np.float64(size[n, 0]), np.float64(size[n, 1])
+        for k in range(words.shape[1]):
+            share = low_scale + (high_scale - low_scale) * (words[n, k, 0] * 2.0**-32)
+            aspect = math.exp(low_ratio + (high_ratio - low_ratio) * (words[n, k, 1] * 2.0**-32))
+            area = height * width * share
+            w, h = np.rint(math.sqrt(area * aspect)), np.rint(math.sqrt(area / aspect))
+            if upright:
+                w, h = h, w
+                fits = h < height and w < width
+            else:
+                fits = 0 < w <= width and 0 < h <= height
+            if fits:
+                boxes[n, 0] = int(words[n, k, 2] * 2.0**-32 * (height - h + 1))
+                boxes[n, 1] = int(words[n, k, 3] * 2.0**-32 * (width - w + 1))
+                boxes[n, 2] = int(h)
+                boxes[n, 3] = int(w)
+                found[n] = True
+                break

@@ -1,0 +1,153 @@
+"""Sizes drawn at random: torchvision's RandomResize, RandomShortestSize, ScaleJitter and RandomZoomOut."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.checks import Refusal, as_integer, as_numbers, integer, pair, refused
+from variegate.ops.arguments import (
+    BLACK,
+    LARGEST,
+    MAX_ENTRIES,
+    MAX_LENGTH,
+    POSITIVE_PAIR,
+    PROBABILITY,
+    ArgumentError,
+    Fill,
+    FilterName,
+    Pair,
+    check_colour,
+    check_filter,
+    check_size,
+    checks,
+    optional,
+)
+from variegate.ops.base import Transform
+from variegate.ops.magnitude import between
+from variegate.ops.resize import ANTIALIAS, emit_resize, resized_size
+from variegate.program.ops import Op
+from variegate.program.sampling import Floats, Rows, Sampling
+
+_LENGTH = partial(integer, low=1, high=MAX_LENGTH)
+
+
+def _scaled(size: npt.NDArray[np.int32], factor: Floats) -> npt.NDArray[np.int32]:
+    """int32[R, 2]: both sides times the factor, fractions cut off, at least one pixel."""
+    return np.asarray(np.clip(np.trunc(size * factor[:, None]), 1, MAX_LENGTH), np.int32)
+
+
+@dataclass(frozen=True)
+class RandomResize(Transform):
+    """Resize the short side to a whole number drawn from ``min_size`` .. ``max_size - 1``, aspect kept.
+
+    ``interpolation`` and ``antialias`` as for ``Resize``.
+    """
+
+    min_size: int
+    max_size: int
+    interpolation: FilterName = "bilinear"
+    antialias: bool | None = True
+    num_slots = 1
+    _checks = checks(min_size=_LENGTH, max_size=_LENGTH, interpolation=check_filter, antialias=ANTIALIAS)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.max_size <= self.min_size:
+            raise ArgumentError(self, "max_size", self.max_size, f"an integer above min_size ({self.min_size})")
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        drawn = self.min_size + np.floor((self.max_size - self.min_size) * sampling.uniform(rows, slot)[:, 0])
+        emit_resize(sampling, rows, resized_size(sampling.size[rows], drawn, None), self.interpolation)
+
+
+def _lengths(name: str, value: Any, *, error: Refusal = refused) -> int | tuple[int, ...]:
+    single = as_integer(value)
+    every = as_numbers(value, whole=True) if single is None else (single,)
+    if not every or len(every) > MAX_ENTRIES or not all(0 < length <= MAX_LENGTH for length in every):
+        raise error(name, value, f"a positive integer, or a list of them, up to {MAX_LENGTH:,}")
+    return every if single is None else single
+
+
+@dataclass(frozen=True)
+class RandomShortestSize(Transform):
+    """Resize the short side to one of ``min_size`` (a number, or a list of which all are equally likely), aspect kept,
+    or less, so that the long side does not pass ``max_size``. ``interpolation`` and ``antialias`` as for ``Resize``.
+    """
+
+    min_size: int | Sequence[int]
+    max_size: int | None = None
+    interpolation: FilterName = "bilinear"
+    antialias: bool | None = True
+    num_slots = 1
+    _checks = checks(min_size=_lengths, max_size=optional(_LENGTH), interpolation=check_filter, antialias=ANTIALIAS)
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        choices = np.atleast_1d(np.array(self.min_size, np.float64))
+        size = sampling.size[rows]
+        short = choices[(sampling.uniform(rows, slot)[:, 0] * len(choices)).astype(np.intp)]
+        factor = short / size.min(axis=1)
+        if self.max_size is not None:
+            factor = np.minimum(factor, self.max_size / size.max(axis=1))
+        emit_resize(sampling, rows, _scaled(size, factor), self.interpolation)
+
+
+@dataclass(frozen=True)
+class ScaleJitter(Transform):
+    """Resize, aspect kept, to what fits into ``target_size`` times a factor uniform in ``scale_range`` (Ghiasi et al.
+    2021, arXiv:2012.07177).
+
+    "Fits" is torchvision's: the smaller of ``target_size[1] / height`` and ``target_size[0] / width``.
+    ``interpolation`` and ``antialias`` as for ``Resize``.
+    """
+
+    target_size: Sequence[int]
+    scale_range: Pair = (0.1, 2.0)
+    interpolation: FilterName = "bilinear"
+    antialias: bool | None = True
+    num_slots = 1
+    _checks = checks(target_size=check_size, scale_range=POSITIVE_PAIR, interpolation=check_filter, antialias=ANTIALIAS)
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        size = sampling.size[rows]
+        fitting = (np.array(self.target_size[::-1], np.float64) / size).min(axis=1)
+        factor = fitting * between(self.scale_range, sampling.uniform(rows, slot)[:, 0])
+        emit_resize(sampling, rows, _scaled(size, factor), self.interpolation)
+
+
+@dataclass(frozen=True)
+class RandomZoomOut(Transform):
+    """With probability ``p``, put the image at a random place of a larger canvas of ``fill`` (Liu et al. 2016, SSD,
+    arXiv:1512.02325).
+
+    The canvas is as many times as wide and high as the image as a number uniform in ``side_range`` says, 1 or more.
+    """
+
+    fill: Fill = BLACK
+    side_range: Pair = (1.0, 4.0)
+    p: float = 0.5
+    num_slots = 1
+    _checks = checks(
+        fill=check_colour,
+        side_range=partial(
+            pair, low=1.0, high=LARGEST, ordered=True, accepted="a pair (low, high) of factors of 1 or more"
+        ),
+        p=PROBABILITY,
+    )
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        unit = sampling.uniform(rows, slot)
+        chosen = unit[:, 0] < self.p
+        rows, unit = rows[chosen], unit[chosen]
+        size = sampling.size[rows]
+        canvas = _scaled(size, between(self.side_range, unit[:, 1]))
+        top, left = np.floor((canvas - size) * unit[:, :1:-1]).astype(np.int32).T
+        grown = ((canvas - size) > 0).any(axis=1)
+        bottom, right = (canvas - size).T - (top, left)
+        sides = (side[grown] for side in (left, top, right, bottom))
+        sampling.emit(rows[grown], Op.PAD, *sides, fill=self.fill, size=canvas[grown])  # type: ignore[arg-type]

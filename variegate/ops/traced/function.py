@@ -1,0 +1,185 @@
+"""A function of ``variegate.transforms.functional`` as a transform: exactly one operation, whose arguments may be
+values of the pipeline around it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from variegate.checks import as_number, meant
+from variegate.errors import shown
+from variegate.ops.arguments import ArgumentError
+from variegate.ops.base import Transform, set_field
+from variegate.ops.magnitude import MagnitudeOp
+from variegate.ops.stand_in import StandIn
+from variegate.ops.traced.by_row import ask, emit_by_row, names_in, with_values
+from variegate.ops.traced.forms import PLAIN, check_numbers, number_form
+from variegate.ops.traced.written import write
+from variegate.program.sampling import Rows, Sampling
+
+# Functions are made of transforms, so that they stand above this file, and are looked up when one is asked for.
+_FUNCTIONS = "variegate.transforms.functional"
+# What a function has beside its image and the operation's arguments, and what a pipeline decides instead.
+_OWN = {
+    "device": "nothing: the Augmenter has a device",
+    "inplace": "nothing: every function gives a new image",
+    "seed": "nothing: noise is drawn from the sample's own numbers",
+}
+_LONGEST = 64
+
+
+@lru_cache(maxsize=256)
+def signature_of(function: str) -> inspect.Signature:
+    """Of a function of the functional interface, by its name. Raises KeyError where there is none."""
+    module = import_module(_FUNCTIONS)
+    if function not in module.__all__:
+        raise KeyError(function)
+    return inspect.signature(getattr(module, function))
+
+
+@dataclass(frozen=True)
+class Function(Transform):
+    """``F.function(image, **arguments)``: one operation, at exactly these arguments.
+
+    Within a ``TracedPipeline`` an argument, or a number in a list of them, may be the name of one of its values:
+    ``Function("rotate", {"angle": "$uniform1"})`` turns every image by an angle of its own.
+    """
+
+    function: str
+    arguments: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        given = self._checked()
+        set_field(self, "arguments", given or None)
+        set_field(self, "_names", frozenset().union(*map(names_in, given.values())))
+        known = {
+            name: parameter.default
+            for name, parameter in list(signature_of(self.function).parameters.items())[1:]
+            if name not in _OWN
+        }
+        known |= given
+        changing = frozenset(name for name, value in given.items() if names_in(value))
+        set_field(self, "_all", known)
+        set_field(self, "_inner", self._form(known, changing))
+        if self._inner is not None:  # type: ignore[attr-defined]
+            inner: Transform = self._inner  # type: ignore[attr-defined]
+            # The first slot draws the number, which is given here.
+            drawn = 0 if isinstance(inner, MagnitudeOp) and inner.num_slots == 1 else inner.num_slots
+            set_field(self, "num_slots", drawn)
+            for name in ("_format_setter", "_changes_bytes", "_finisher"):
+                set_field(self, name, getattr(inner, name))
+
+    def _checked(self) -> dict[str, Any]:
+        try:
+            parameters = signature_of(self.function).parameters
+        except (KeyError, TypeError, AttributeError) as error:
+            known = sorted(import_module(_FUNCTIONS).__all__)
+            accepted = f"one of {', '.join(known)}{meant(self.function, known)}"
+            raise ArgumentError(self, "function", self.function, accepted) from error
+        given = {} if self.arguments is None else self.arguments
+        if not isinstance(given, Mapping):
+            raise ArgumentError(self, "arguments", given, f"a dict of the arguments of F.{self.function}")
+        names = [name for name in list(parameters)[1:] if name not in _OWN]
+        for name, value in given.items():
+            if name not in names:
+                listed = ", ".join(names) or "none"
+                reason = (
+                    _OWN[name] if name in _OWN and name in parameters else f"arguments of F.{self.function}: {listed}"
+                )
+                raise ArgumentError(self, f"arguments[{name!r}]", value, reason)
+        for name in names:
+            if name not in given and parameters[name].default is inspect.Parameter.empty:
+                raise ArgumentError(self, f"arguments[{name!r}]", None, f"a value: F.{self.function} requires it")
+        return {name: _plain(self, name, value) for name, value in given.items()}
+
+    def _form(self, known: dict[str, Any], changing: frozenset[str]) -> Transform | None:
+        """The transform that it is, with a number to be set or at none; None where it is asked row by row."""
+        set_field(self, "_number", "")
+        function = getattr(import_module(_FUNCTIONS), self.function)
+        given = frozenset(self.arguments or ())
+        found = number_form(self.function, known, given, changing)
+        if found is not None:
+            operation, argument = found
+            set_field(self, "_number", argument)
+            if not changing:
+                ask(self, function, StandIn((256, 256, 3)), known)
+            return operation
+        if not changing and self.function in PLAIN:
+            try:
+                return PLAIN[self.function](**{name: known[name] for name in given})
+            except ArgumentError as error:
+                raise self._refused(error.argument, error.got, error.accepted) from error
+        if not changing:
+            ask(self, function, StandIn((256, 256, 3)), known)
+        return None
+
+    def _refused(self, name: str, got: object, accepted: str) -> ArgumentError:
+        return ArgumentError(self, f"arguments[{name!r}]", got, accepted)
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        if len(rows) == 0:
+            return
+        try:
+            self._emit(sampling, rows, slot)
+        except ArgumentError as error:
+            place = self.__dict__.get("_where")  # of a function that was traced in this process, or in its parent
+            where = f"{place}: F.{self.function}" if place else f"F.{self.function}"
+            error.args = (f"{where}: {error.argument}={shown(error.got)}; accepted: {error.accepted}",)
+            raise
+
+    def _emit(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        inner: Transform | None = self._inner  # type: ignore[attr-defined]
+        known: dict[str, Any] = self._all  # type: ignore[attr-defined]
+        values = {name: self._values(name, sampling, rows) for name in sorted(self._names)}  # type: ignore[attr-defined]
+        argument: str = self._number  # type: ignore[attr-defined]
+        if argument:
+            assert isinstance(inner, MagnitudeOp)
+            if values:
+                numbers = np.asarray(values[known[argument]], np.float64)
+                check_numbers(type(inner), argument, numbers, self)
+            else:
+                numbers = np.full(len(rows), known[argument], np.float64)
+            inner.emit_magnitude(sampling, rows, numbers, slot)
+        elif inner is not None:
+            inner.sample(sampling, rows, slot)
+        elif not write(self.function, self, sampling, rows, {k: with_values(v, values) for k, v in known.items()}):
+            function = getattr(import_module(_FUNCTIONS), self.function)
+            emit_by_row(self, function, sampling, rows, known, values)
+
+    def _values(self, name: str, sampling: Sampling, rows: Rows) -> Any:
+        if name not in sampling.given:
+            raise ArgumentError(
+                self, "arguments", dict(self.arguments or {}), f"a TracedPipeline around it that defines {name}"
+            )
+        values = np.asarray(sampling.given[name])
+        if values.dtype.kind not in "biuf":
+            argument = next(one for one, value in (self.arguments or {}).items() if name in names_in(value))
+            got = values[sampling.source[rows[:1]]].tolist()[0]
+            raise ArgumentError(self, argument, got, "a number, as it differs from sample to sample")
+        return values[sampling.source[rows]]
+
+
+def _plain(owner: Transform, name: str, value: Any, level: int = 0) -> Any:
+    """As JSON has it: numbers of Python's own, sequences as tuples."""
+    value = getattr(value, "value", value) if type(value).__module__ not in ("builtins", "numpy") else value
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        if len(value) <= _LONGEST and level < 4:
+            return tuple(_plain(owner, name, entry, level + 1) for entry in value)
+    elif value is None or isinstance(value, (bool, str)):
+        return value
+    else:
+        number = as_number(value)
+        if number is not None:
+            return number
+    accepted = f"numbers, truth values, texts, None, or lists of up to {_LONGEST} of them"
+    raise ArgumentError(owner, f"arguments[{name!r}]", value, accepted)

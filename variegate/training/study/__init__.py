@@ -1,8 +1,0 @@
-"""Is a training limited by its data? The same step, timed with one feed after another."""
-
-from __future__ import annotations
-
-from variegate.training.study.report import Study
-from variegate.training.study.run import study
-
-__all__ = ["Study", "study"]

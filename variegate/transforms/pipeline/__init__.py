@@ -1,8 +1,0 @@
-"""What a traced function becomes: values that are drawn or given for each sample, and a tree of transforms that read
-them.
-"""
-
-from variegate.transforms.pipeline.function import Function
-from variegate.transforms.pipeline.pipeline import Measure, TracedPipeline
-
-__all__ = ["Function", "Measure", "TracedPipeline"]
