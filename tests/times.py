@@ -71,7 +71,7 @@ def _starts_a_process(event: str, arguments: tuple[Any, ...]) -> None:
     if event in ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn") and _running is not None:
         told = str(arguments)
         # Whichever test needs kernels first has helpers compile them all.
-        if "variegate.executors.helping" not in told:
+        if "variegate.jobs.helping" not in told:
             _refuse(f"{event} {told[:200]}")
 
 

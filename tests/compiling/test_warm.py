@@ -18,10 +18,9 @@ from tests.compiling.tiny import ROOT
 from variegate import transforms as T
 from variegate.apps.warm_commands import COMMANDS as COMMAND_KERNELS
 from variegate.cli import main
-from variegate.executors import helping
 from variegate.executors.cpu import passes
 from variegate.executors.cpu.passes import run_rows
-from variegate.jobs import warm
+from variegate.jobs import helping, warm
 from variegate.jobs.warm import ENTRIES, NotKeptError, Warmth, is_ready, make_ready
 from variegate.program import compiled
 

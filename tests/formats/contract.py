@@ -32,7 +32,7 @@ from variegate.formats.parquet.source import open_parquet
 from variegate.formats.shards import Record
 from variegate.formats.shards.base import Labels
 from variegate.formats.shards.raw import RawShard
-from variegate.io.storage import open_storage
+from variegate.formats.storage import open_storage
 
 CLASSES = ("ant", "bee", "cat")
 

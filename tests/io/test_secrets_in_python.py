@@ -18,8 +18,8 @@ from variegate.errors import DecodeError, PolicyError
 from variegate.formats.base import Source, SourceError
 from variegate.formats.opening import open_source
 from variegate.formats.reading import reason_for
+from variegate.formats.storage import WriteError, open_storage
 from variegate.io.location import Location
-from variegate.io.storage import WriteError, open_storage
 from variegate.jobs.augment.plan import Plan
 from variegate.jobs.augment.run import Expansion
 from variegate.jobs.engine import Engine

@@ -119,7 +119,7 @@ _OF_ENGINES = (
 """,
         replace="""self._shard.commit()
 """,
-        tests=(f"{_ENGINE}/expansion/test_expansion.py",),
+        tests=(f"{_ENGINE}/augment/test_expansion.py",),
     ),
     Defect(
         name="tiles-go-on-behind-half-a-number",
@@ -133,14 +133,14 @@ _OF_ENGINES = (
         anchor="_Simulation.play",
         search="self._lost += (self._now - worker.since) * self._inputs.speeds[device]",
         replace="self._lost += self._now - worker.since",
-        tests=(f"{_ENGINE}/simulation",),
+        tests=("tests/apps/simulate",),
     ),
     Defect(
         name="sinks-rename-before-a-shard-lasts",
         anchor="LocalStorage.writer",
         search="self.place_of(relative), put, is_synced=True)",
         replace="self.place_of(relative), put)",
-        tests=("tests/io/storage", "tests/jobs/output/test_crash_points.py"),
+        tests=("tests/formats/storage", "tests/jobs/output/test_crash_points.py"),
     ),
     Defect(
         name="sinks-believe-what-follows-a-cut-line",

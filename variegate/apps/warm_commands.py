@@ -18,18 +18,18 @@ from variegate.formats.annotated.writing.tracing import trace
 from variegate.jobs.engine import Engine
 
 _CHECK = (
-    "curation.measures.fingerprint._describe",
-    "curation.measures.fingerprint._reduce",
-    "curation.measures.pixels._measure",
-    "curation.measures.pixels._measure_blocks",
-    "curation.duplicates.search.search_block",
-    "curation.duplicates.grouping._join",
+    "apps.curate.measures.fingerprint._describe",
+    "apps.curate.measures.fingerprint._reduce",
+    "apps.curate.measures.pixels._measure",
+    "apps.curate.measures.pixels._measure_blocks",
+    "apps.curate.duplicates.search.search_block",
+    "apps.curate.duplicates.grouping._join",
 )
 
 _ANNOTATED = (
-    "data.sources.annotated.polygons._take",
-    "sinks.annotated.tracing._count",
-    "sinks.annotated.tracing._trace",
+    "formats.annotated.polygons._take",
+    "formats.annotated.writing.tracing._count",
+    "formats.annotated.writing.tracing._trace",
 )
 
 _TILES = (

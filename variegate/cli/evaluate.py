@@ -120,7 +120,7 @@ def announce(evaluation: Evaluation, sizes: Sizes, as_json: bool) -> None:
 def show(comparison: Comparison, evaluation: Evaluation, out: Path, as_json: bool) -> None:
     """The table, the verdicts and the plot. A plot that cannot be written is told after the rest."""
     from variegate.apps.search.verdict import plot_evaluation, verdicts
-    from variegate.io.storage import WriteError
+    from variegate.formats.storage import WriteError
 
     plot: str | None = None
     unwritten: WriteError | None = None

@@ -115,7 +115,7 @@ def check_backend(options: SearchOptions) -> None:
 def _run(search: PopulationSearch, as_json: bool) -> None:
     from variegate.apps.search import LostPopulationError, read_log
     from variegate.apps.search.run import LOG_NAME
-    from variegate.io.storage import WriteError
+    from variegate.formats.storage import WriteError
 
     started = time.perf_counter()
     stop = threading.Event()
@@ -151,7 +151,7 @@ def draw(folder: Path, schedule: Schedule, history: History) -> list[Path]:
     """The pictures of a search; none without matplotlib, or where there is no room for them."""
     from variegate.apps.plotting import PlotError
     from variegate.apps.search.plots import plot_population, plot_schedule
-    from variegate.io.storage import WriteError
+    from variegate.formats.storage import WriteError
 
     paths = [folder / "schedule.png", folder / "population.png"]
     try:

@@ -1,5 +1,5 @@
 """Files of this machine that are whole whenever they are there, and outlast what happens: written at once, or a log
-that grows. Every such file is written here, or in a folder of many by ``io/storage/local.py``.
+that grows. Every such file is written here, or in a folder of many by ``formats/storage/local.py``.
 """
 
 from __future__ import annotations

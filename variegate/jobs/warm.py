@@ -32,12 +32,12 @@ ENTRIES = (
     "program.rng._fill_words",
     "program.lowering.joint.keep_work",
     "program.lowering.joint.rewrite_all",
-    "transforms.noise_fields._draw_noise",
-    "transforms.fields._find_farthest",
-    "transforms.fields.add_up",
-    "transforms.fields._round",
-    "transforms.growth._grow",
-    "transforms.resize._draw",
+    "ops.noise_fields._draw_noise",
+    "ops.fields._find_farthest",
+    "ops.fields.add_up",
+    "ops.fields._round",
+    "ops.growth._grow",
+    "ops.resize._draw",
     "executors.cpu.batch.keep_batch",
     "executors.cpu.batch.keep_scratch",
     "executors.cpu.batch.measure",
@@ -52,23 +52,23 @@ ENTRIES = (
     "executors.cpu.resample.prepare_resize",
     "executors.cpu.statistics.build_tables",
     "executors.cpu.blend.blend_outputs",
-    "data.decode.pillow_memory._unpack",
-    "data.decode.scan._scan",
-    "data.shuffle._permute",
-    "data.shuffle._permute_within",
+    "decode.pillow_memory._unpack",
+    "decode.scan._scan",
+    "loader.shuffle._permute",
+    "loader.shuffle._permute_within",
 )
 
 # Of an entropy index, which no batch waits for that has none.
 INDEX_ENTRIES = (
-    "data.decode.entropy.key.key_of",
-    "data.decode.entropy.entries.find_entries",
-    "data.decode.entropy.packing.pack_entries",
-    "data.decode.entropy.cut._cut_out",
+    "decode.entropy.key.key_of",
+    "decode.entropy.entries.find_entries",
+    "decode.entropy.packing.pack_entries",
+    "decode.entropy.cut._cut_out",
 )
 
 # Of what belongs to images, which no batch without dicts waits for.
 TARGET_ENTRIES = (
-    "data.sources.annotated.filling._fill",
+    "formats.annotated.filling._fill",
     "targets.masks._read_masks",
     "targets.points._move",
     "targets.regions._move",

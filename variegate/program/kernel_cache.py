@@ -39,7 +39,7 @@ KERNELS: list[Any] = []
 # Helpers take a second to start, and compile everything: only where most of it is missing, the kernel over the rows of
 # a batch among it, and not for the few that a GPU's batches or the reference's need. By ``weight_of``.
 _WORTH_HELPERS = 60_000
-_HELPER_MAIN = "from variegate.executors.helping import main\nmain()"
+_HELPER_MAIN = "from variegate.jobs.helping import main\nmain()"
 _has_had_helpers = False
 
 

@@ -14,7 +14,7 @@ from tests.apps.search.runs import contents, small_run
 from tests.children import run_python
 from tests.jobs.output.tiny_disk import tiny_disk
 from variegate.apps.search.local import LocalSearch
-from variegate.io.storage import DiskFullError
+from variegate.formats.storage import DiskFullError
 
 CRASHING = """
 import sys

@@ -12,7 +12,7 @@ from tests.children import run_python
 from tests.jobs.output.contract import CLASSES, records
 from variegate.formats.shards import Record, open_shard
 from variegate.formats.shards.base import Labels, describe_labels
-from variegate.io.storage import open_storage
+from variegate.formats.storage import open_storage
 
 MIB = 1 << 20
 
@@ -21,7 +21,7 @@ MEASURED = """
 import json, sys, tracemalloc
 import pyarrow as pa
 from variegate.formats.shards import Labels, Record, open_shard
-from variegate.io.storage import open_storage
+from variegate.formats.storage import open_storage
 
 image = bytes(1 << 20)
 for count in (1, 130):  # once before, for what is loaded when first needed

@@ -15,7 +15,7 @@ from variegate.formats.opening import open_source
 from variegate.formats.shards import Record, open_shard
 from variegate.formats.shards.base import Labels
 from variegate.formats.shards.webdataset import tar_header
-from variegate.io.storage import Storage, open_storage
+from variegate.formats.storage import Storage, open_storage
 
 
 def write(storage: Storage, made: list[Record], classes: tuple[str, ...] = CLASSES) -> None:

@@ -259,7 +259,7 @@ import os, signal, sys
 from pathlib import Path
 from tests.jobs.augment.test_annotated import expansion
 from variegate.jobs.output.journal import Journal
-from variegate.io.storage.local import LocalStorage
+from variegate.formats.storage.local import LocalStorage
 place, annotations, out, moment = sys.argv[1:]
 
 def kill(*_):

@@ -20,7 +20,7 @@ from variegate.decode.entropy.index import EntropyIndex
 from variegate.errors import DecodeError, PolicyError
 from variegate.formats.base import SourceError
 from variegate.formats.shards import Shard
-from variegate.io.storage.local import LocalStorage
+from variegate.formats.storage.local import LocalStorage
 from variegate.jobs.arguments import build_transform, parse_size
 from variegate.jobs.augment import Expansion, Plan, Report, check_apart, commit
 from variegate.jobs.engine import Engine

@@ -15,7 +15,7 @@ from variegate import transforms as T
 from variegate.augmenter.augmenter import Augmenter
 from variegate.formats.folder import open_folder
 from variegate.formats.objects.arrays import ArraySource
-from variegate.io.storage import open_storage
+from variegate.formats.storage import open_storage
 from variegate.jobs.augment import Plan
 from variegate.jobs.augment import job as job_module
 from variegate.jobs.augment.job import ExpansionJob, ExpansionSpec

@@ -14,7 +14,7 @@ import pytest
 from tests.children import run_python
 from tests.jobs.output.runs import run, tree
 from tests.jobs.output.tiny_disk import tiny_disk
-from variegate.io.storage import DiskFullError, WriteError
+from variegate.formats.storage import DiskFullError, WriteError
 
 pytestmark = pytest.mark.process
 

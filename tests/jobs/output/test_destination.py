@@ -17,7 +17,7 @@ import pytest
 from tests.children import Child, start_python
 from tests.jobs.output.runs import ITEMS, SETTINGS, file_of, output, row_of, run, tree
 from variegate.formats.base import SourceError
-from variegate.io.storage import Storage, WriteError, open_storage
+from variegate.formats.storage import Storage, WriteError, open_storage
 from variegate.jobs.output.destination import Destination
 from variegate.jobs.output.manifest import read_manifest
 from variegate.jobs.output.run_record import describe_differences

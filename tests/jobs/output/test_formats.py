@@ -14,7 +14,7 @@ from variegate.formats.base import Source, SourceError, StreamSource
 from variegate.formats.opening import open_source
 from variegate.formats.shards import Record, open_shard
 from variegate.formats.shards.base import Labels, describe_labels
-from variegate.io.storage import Storage, open_storage
+from variegate.formats.storage import Storage, open_storage
 from variegate.jobs.output.manifest import write_manifest
 
 SHARDS = ("webdataset", "parquet")

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from variegate.formats.base import SourceError
-from variegate.io.storage import DiskFullError, Storage, WriteError, open_storage
+from variegate.formats.storage import DiskFullError, Storage, WriteError, open_storage
 from variegate.jobs.output.journal import Journal, remove_journal
 from variegate.jobs.output.journal_lines import Line
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from variegate.formats.base import SourceError
-from variegate.io.storage import DiskFullError, Storage, open_storage
+from variegate.formats.storage import DiskFullError, Storage, open_storage
 from variegate.jobs.output.manifest import MANIFEST_NAME, read_manifest, write_manifest
 
 SETTINGS = {"seed": 3, "transform": {"op": "Rotate", "angles": [-3.0, 3.0]}, "source": "caf\udce9"}

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from variegate.formats.folder import FolderListing, WalkedFolder, open_folder
 from variegate.formats.objects.arrays import ArraySource
+from variegate.formats.storage import open_storage
+from variegate.formats.storage.base import check_relative
 from variegate.io.location import Location
-from variegate.io.storage import open_storage
-from variegate.io.storage.base import check_relative
 from variegate.jobs.output.naming import OutputNames, class_folders, output_path, output_stems, safe_name
 
 

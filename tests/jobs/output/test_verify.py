@@ -12,8 +12,8 @@ import pytest
 from tests.jobs.output.contract import CLASSES, records, shards
 from tests.jobs.output.runs import SETTINGS, file_of, output, run, tree
 from variegate.formats.base import SourceError
-from variegate.io.storage import Storage, WriteError, open_storage
-from variegate.io.storage.local import LocalStorage
+from variegate.formats.storage import Storage, WriteError, open_storage
+from variegate.formats.storage.local import LocalStorage
 from variegate.jobs.output.destination import Destination
 from variegate.jobs.output.manifest import read_manifest, write_manifest
 from variegate.jobs.output.verify import delete_damaged, verify

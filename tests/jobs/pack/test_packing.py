@@ -24,7 +24,7 @@ from variegate.decode import read_image
 from variegate.errors import DecodeError
 from variegate.formats.base import Source, SourceError
 from variegate.formats.packed import statistics_of
-from variegate.io.storage.local import LocalStorage
+from variegate.formats.storage.local import LocalStorage
 from variegate.jobs.augment.replay import replay
 from variegate.jobs.output.verify import delete_damaged, verify
 from variegate.jobs.pack import commit, pack

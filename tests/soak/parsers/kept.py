@@ -24,7 +24,7 @@ from tests.ops.examples import EXAMPLES, MIXERS, POLICIES
 from tests.soak.mutating import NUMBERS, Parser, changed, kept_folder, mutated, mutated_json
 from variegate.formats.base import SourceError
 from variegate.formats.packed import PixelSums, parse_statistics, statistics_bytes
-from variegate.io.storage import open_storage
+from variegate.formats.storage import open_storage
 from variegate.jobs.arguments import build_transform
 from variegate.jobs.augment.replay import replay
 from variegate.jobs.output.journal_lines import record

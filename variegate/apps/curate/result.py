@@ -30,8 +30,8 @@ _ORDER = {name: place for place, name in enumerate(FINDING_KINDS)}
 @dataclass(frozen=True)
 class CheckResult:
     """``table``: a row per image, with the columns of ``variegate/apps/curate/table.py``. ``findings``: of all images
-    and, with ``file`` None, of a split as a whole. ``sources``: what was checked, by split. ``classes``: by label, of the
-    train images. ``mean``, ``std``: by channel over all pixels of the train images, 0 to 1; None where none decodes.
+    and, with ``file`` None, of a split as a whole. ``sources``: what was checked, by split. ``classes``: by label, of
+    the train images. ``mean``, ``std``: by channel over all pixels of those, 0 to 1; None where none decodes.
     ``thresholds``: what images were judged by. ``notes``: a line each. ``seconds``: that it took, ``pass_seconds`` of
     them to read, decode and measure; ``resumed``: images that an earlier run had measured. ``out``: the Parquet file;
     ``report``: the HTML file.

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from variegate.formats.shards.base import Labels, Record, Shard
-from variegate.io.storage import Storage
+from variegate.formats.storage import Storage
 
 __all__ = ["Record", "Shard", "open_annotated_shard", "open_shard"]
 

@@ -18,7 +18,7 @@ from variegate.formats.annotated.writing.yolo import yolo_rows
 from variegate.formats.base import SourceError
 from variegate.formats.shards.base import Labels, Record
 from variegate.formats.shards.webdataset import WebDatasetShard
-from variegate.io.storage import Storage
+from variegate.formats.storage import Storage
 
 # Digits behind the point, of parts of a side: a thousandth of a pixel of any image.
 _DIGITS_OF_PARTS = 8

@@ -13,7 +13,7 @@ from variegate.formats.annotated.forms import RecordForm
 from variegate.formats.shards.annotated import BesideImage, as_objects, has_objects, named_lists
 from variegate.formats.shards.base import Labels, Record
 from variegate.formats.shards.parquet import IMAGE, OTHERS, ParquetShard
-from variegate.io.storage import Storage
+from variegate.formats.storage import Storage
 
 _BOX = pa.list_(pa.float32())
 _POINTS = pa.list_(pa.list_(pa.float32()))

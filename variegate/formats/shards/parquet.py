@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from variegate.formats.shards.base import Labels, Record, Shard
-from variegate.io.storage import Storage
+from variegate.formats.storage import Storage
 
 # Readers decode whole row groups, so that large ones cost memory; Arrow's columns hold less than 2 GiB.
 _RECORDS_A_GROUP = 256

@@ -8,7 +8,7 @@ import numpy as np
 
 from variegate.formats.raw.layout import FIRST_LINE, PLACES, index_bytes, padding, tail_bytes
 from variegate.formats.shards.base import Labels, Record, Shard
-from variegate.io.storage import Storage
+from variegate.formats.storage import Storage
 
 
 class RawShard(Shard):

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from variegate.formats.shards.base import Labels, Record, Shard
+from variegate.formats.storage import Storage
 from variegate.formats.tar.labels import CLASS_NAMES, class_names_bytes
-from variegate.io.storage import Storage
 
 _BLOCK = 512
 _END = bytes(2 * _BLOCK)

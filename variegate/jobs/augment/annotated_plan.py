@@ -14,13 +14,13 @@ from variegate.formats.annotated.masks import MaskedFolder
 from variegate.formats.annotated.members import AnnotatedShards
 from variegate.formats.annotated.source import AnnotatedFolder
 from variegate.formats.annotated.typed import split_typed
-from variegate.formats.annotated.writing.files import SETTING, lost_annotations, restore_annotations, write_annotations
 from variegate.formats.base import Source, SourceError, first_names
 from variegate.formats.kept import KeptFiles, KeptSource, whole_of
 from variegate.formats.shards.annotated import check_written, has_objects
 from variegate.formats.shards.base import Layout
 from variegate.io.addresses import is_url
 from variegate.jobs.augment.plan import Plan
+from variegate.jobs.output.annotated_files import SETTING, lost_annotations, restore_annotations, write_annotations
 from variegate.jobs.output.destination import Destination
 from variegate.jobs.output.manifest import read_manifest
 from variegate.jobs.output.naming import output_path

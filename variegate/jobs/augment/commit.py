@@ -17,7 +17,7 @@ from variegate.formats.annotated.writing.records import targets_in
 from variegate.formats.shards import Record, Shard, open_annotated_shard, open_shard
 from variegate.formats.shards.annotated import BesideImage
 from variegate.formats.shards.base import Labels, describe_labels
-from variegate.io.storage import Storage
+from variegate.formats.storage import Storage
 from variegate.jobs.augment.annotated_plan import AnnotatedPlan
 from variegate.jobs.augment.plan import ItemOutputs, Plan
 from variegate.jobs.messages import Snapshot

@@ -24,7 +24,7 @@ from variegate.errors import DecodeError, each_alone
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.formats.shards.base import Labels
 from variegate.formats.stamps import Stamps
-from variegate.io.storage import Storage
+from variegate.formats.storage import Storage
 from variegate.jobs.augment.plan import ItemOutputs, Plan
 from variegate.jobs.augment.same_source import check_read
 from variegate.jobs.jobs import FatalError, Result, is_devices_fault

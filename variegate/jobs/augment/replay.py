@@ -8,7 +8,6 @@ from os import PathLike
 from typing import Any, NamedTuple
 
 from variegate.errors import DecodeError
-from variegate.formats.annotated.writing.files import SETTING
 from variegate.formats.base import SourceError
 from variegate.formats.exclusion import place_without
 from variegate.io.addresses import shown
@@ -17,6 +16,7 @@ from variegate.jobs.augment.annotated_job import AnnotatedJob, AnnotatedSpec
 from variegate.jobs.augment.annotated_plan import AnnotatedPlan, plan_for, with_outlines
 from variegate.jobs.augment.job import ExpansionJob, ExpansionSpec
 from variegate.jobs.augment.plan import SETTINGS, Plan
+from variegate.jobs.output.annotated_files import SETTING
 from variegate.jobs.output.manifest import Manifest, read_manifest
 from variegate.targets.settings import Targets
 from variegate.transforms import from_dict

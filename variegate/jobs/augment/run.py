@@ -24,9 +24,9 @@ from variegate.formats.packed import index_beside
 from variegate.formats.shards.base import Labels
 from variegate.formats.shards.webdataset import has_class_names, write_class_names
 from variegate.formats.stamps import stamps_of
+from variegate.formats.storage import Storage, open_storage
 from variegate.formats.tar.labels import CLASS_NAMES
 from variegate.io.location import Location, LocationLike
-from variegate.io.storage import Storage, open_storage
 from variegate.jobs.augment.annotated_job import AnnotatedSpec
 from variegate.jobs.augment.annotated_plan import AnnotatedPlan
 from variegate.jobs.augment.commit import AnnotatedShardCommit, Commit, FileCommit, Report, ShardCommit, labels_of

@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.errors import DecodeError
-from variegate.formats.annotated.writing.files import SETTING
 from variegate.formats.base import FileSource, Source, SourceError
 from variegate.formats.stamps import Stamp, Stamps, describe_change, differences, is_same, stamp_now
-from variegate.io.storage import Storage
+from variegate.formats.storage import Storage
 from variegate.jobs.augment.plan import Plan
 from variegate.jobs.options import OnChange
+from variegate.jobs.output.annotated_files import SETTING
 from variegate.jobs.output.destination import Destination
 from variegate.jobs.output.run_record import (
     SETTINGS_NAME,

@@ -20,7 +20,7 @@ from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from variegate.formats.base import SourceError
-from variegate.io.storage import PRIVATE, TEMPORARY, Storage, WriteError, open_storage
+from variegate.formats.storage import PRIVATE, TEMPORARY, Storage, WriteError, open_storage
 from variegate.jobs.output.journal import Journal, remove_journal
 from variegate.jobs.output.lock import acquire
 from variegate.jobs.output.manifest import MANIFEST_NAME, read_manifest, write_manifest

@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import IO, Any
 
 from variegate.formats.base import SourceError
+from variegate.formats.storage import PRIVATE, Storage
 from variegate.io.durable import AppendOnlyFile, write_errors_name
 from variegate.io.files import open_regular
-from variegate.io.storage import PRIVATE, Storage
 from variegate.jobs.output.journal_lines import Line, Scan, header, record, rows_of, taking_back
 
 JOURNAL = f"{PRIVATE}/journal"

@@ -15,7 +15,7 @@ from typing import Any
 from variegate.errors import shown
 from variegate.formats.base import SourceError
 from variegate.formats.stamps import printable
-from variegate.io.storage import Storage
+from variegate.formats.storage import Storage
 from variegate.jobs.output.destination import Destination
 from variegate.jobs.output.journal import Journal
 from variegate.jobs.output.manifest import is_row, read_manifest

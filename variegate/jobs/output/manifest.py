@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any
 
 from variegate.formats.base import SourceError, check_index
 from variegate.formats.labels import NO_LABEL
+from variegate.formats.storage import Storage
 from variegate.io.location import Location
-from variegate.io.storage import Storage
 
 if TYPE_CHECKING:
     import pyarrow as pa

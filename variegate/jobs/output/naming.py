@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from variegate.formats.base import FileSource, Source
-from variegate.io.storage import PRIVATE
+from variegate.formats.storage import PRIVATE
 
 # What stands beside the outputs, and what Windows takes for devices, whatever their extension.
 _TAKEN = {

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from variegate.formats.base import SourceError
 from variegate.formats.stamps import UNKNOWN, Stamps, describe_change
-from variegate.io.storage import Storage
+from variegate.formats.storage import Storage
 
 if TYPE_CHECKING:
     import pyarrow as pa

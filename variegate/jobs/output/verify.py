@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import Any
 
-from variegate.formats.annotated.writing.files import SETTING, annotation_problems
 from variegate.formats.base import SourceError
 from variegate.formats.stamps import printable
+from variegate.formats.storage import Storage, open_storage
 from variegate.formats.tar.labels import CLASS_NAMES, class_names_bytes
-from variegate.io.storage import Storage, open_storage
+from variegate.jobs.output.annotated_files import SETTING, annotation_problems
 from variegate.jobs.output.lost_outputs import Row, real_name
 from variegate.jobs.output.manifest import CHECKSUM_NAME, MANIFEST_NAME, Manifest, has_its_checksum, read_manifest
 from variegate.jobs.output.run_record import (

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from variegate.formats.base import SourceError
 from variegate.formats.packed import INDEX_NAME, STATISTICS_NAME, statistics_bytes
-from variegate.io.storage import Storage
+from variegate.formats.storage import Storage
 from variegate.jobs.output.manifest import Manifest
 from variegate.jobs.output.packed import COLUMNS, totals_of
 from variegate.jobs.output.verify_outputs import Problem

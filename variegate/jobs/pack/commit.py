@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from variegate.formats.shards import Record, Shard, open_shard
 from variegate.formats.shards.base import Labels
-from variegate.io.storage import Storage
+from variegate.formats.storage import Storage
 from variegate.jobs.augment.commit import Report
 from variegate.jobs.augment.plan import ItemOutputs
 from variegate.jobs.output.journal import Journal

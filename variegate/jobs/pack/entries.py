@@ -13,8 +13,8 @@ from variegate.errors import DecodeError
 from variegate.formats.base import Item, StreamSource
 from variegate.formats.opening import open_source
 from variegate.formats.packed import INDEX_NAME
+from variegate.formats.storage import PRIVATE, Storage
 from variegate.io.location import inside
-from variegate.io.storage import PRIVATE, Storage
 from variegate.threads import default_threads
 
 _FILES_AT_ONCE = 256

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from variegate.formats.packed import INDEX_NAME, STATISTICS_NAME, DatasetStatistics, statistics_bytes
 from variegate.formats.shards.base import Labels
-from variegate.io.storage import Storage
+from variegate.formats.storage import Storage
 from variegate.jobs.augment.commit import Commit
 from variegate.jobs.augment.job import ExpansionSpec
 from variegate.jobs.augment.run import Expansion

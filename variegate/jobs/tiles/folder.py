@@ -15,8 +15,8 @@ from typing import Any
 
 from variegate.checks import integer
 from variegate.formats.base import SourceError
+from variegate.formats.storage import Storage
 from variegate.io.durable import sync_folder
-from variegate.io.storage import Storage
 from variegate.jobs.augment.run import check_apart
 from variegate.jobs.engine import Engine
 from variegate.jobs.jobs import EngineError

@@ -20,8 +20,8 @@ from tests.children import run_python
 from variegate.apps.curate.cleaning import copying
 from variegate.formats.base import SourceError
 from variegate.formats.opening import open_source
+from variegate.formats.storage.local import LocalStorage
 from variegate.io.durable import DiskFullError
-from variegate.io.storage.local import LocalStorage
 from variegate.jobs.output.verify import verify
 
 DROP = "corrupt,duplicates"

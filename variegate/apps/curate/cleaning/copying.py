@@ -17,9 +17,9 @@ from variegate.formats.base import FileSource, Source, SourceError
 from variegate.formats.folder import FLAT_CLASS
 from variegate.formats.reading import filesystem, named_errors, read_file
 from variegate.formats.stamps import printable
+from variegate.formats.storage import Storage
 from variegate.io.files import open_regular, read_regular
 from variegate.io.location import Location
-from variegate.io.storage import Storage
 from variegate.jobs.output.manifest import CHECKSUM_NAME, MANIFEST_NAME
 from variegate.jobs.output.run_record import LEFT_OUT_NAME, SETTINGS_NAME, SOURCE_NAME
 

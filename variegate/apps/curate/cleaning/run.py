@@ -20,8 +20,8 @@ from variegate.apps.curate.cleaning.copying import Copies, Row
 from variegate.formats.base import Source, SourceError
 from variegate.formats.kept import excluded_from
 from variegate.formats.stamps import Stamps, differences, stamps_of
+from variegate.formats.storage import Storage
 from variegate.io.addresses import shown
-from variegate.io.storage import Storage
 from variegate.jobs.output.destination import Destination
 from variegate.jobs.output.lost_outputs import take_back_lost
 from variegate.jobs.output.manifest import read_manifest

@@ -20,12 +20,12 @@ from variegate.formats.raw.source import open_raw
 from variegate.formats.reading import reason_for, version_of
 from variegate.formats.shards.base import Labels, Record
 from variegate.formats.shards.raw import RawShard
+from variegate.formats.storage import Storage
 from variegate.formats.tar.index import index_shard, load_index
 from variegate.formats.tar.labels import CLASS_NAMES, class_names_beside, class_names_bytes
 from variegate.formats.tar.samples import split_name
 from variegate.io.durable import WriteError
 from variegate.io.location import Location, relative_names
-from variegate.io.storage import Storage
 
 _CHUNK = 1 << 20
 Kept = npt.NDArray[np.bool_]  # for each sample of a shard

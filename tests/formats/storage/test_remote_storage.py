@@ -12,7 +12,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from tests.jobs.output.file_server import FileServer
 from variegate.formats.base import SourceError
-from variegate.io.storage import DiskFullError, WriteError, open_storage
+from variegate.formats.storage import DiskFullError, WriteError, open_storage
 
 
 @pytest.mark.parametrize(

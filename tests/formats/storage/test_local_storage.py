@@ -12,9 +12,9 @@ import pytest
 
 from tests.jobs.output.tiny_disk import tiny_disk
 from variegate.formats.base import SourceError
+from variegate.formats.storage import TEMPORARY, DiskFullError, WriteError, open_storage
+from variegate.formats.storage.local import LocalStorage
 from variegate.io.durable import write_atomically
-from variegate.io.storage import TEMPORARY, DiskFullError, WriteError, open_storage
-from variegate.io.storage.local import LocalStorage
 
 
 @pytest.fixture
@@ -93,8 +93,8 @@ def test_many_files_are_synced_before_any_gets_its_name(
         calls.append(("sync_folders", str(len(paths))))
         return at_once
 
-    monkeypatch.setattr("variegate.io.storage.local.sync_files", sync_files)
-    monkeypatch.setattr("variegate.io.storage.local.sync_folders", sync_folders)
+    monkeypatch.setattr("variegate.formats.storage.local.sync_files", sync_files)
+    monkeypatch.setattr("variegate.formats.storage.local.sync_folders", sync_folders)
     storage = LocalStorage(str(tmp_path))
     storage.prepare()
     storage.write("a/0", b"")

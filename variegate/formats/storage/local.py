@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from variegate.formats.base import SourceError
+from variegate.formats.storage.base import TEMPORARY, FileWriter, Storage, check_relative
 from variegate.io.durable import make_folder, sync_folder, write_all, write_error
 from variegate.io.file_system import sync_files, sync_folders
 from variegate.io.files import open_regular, read_regular
-from variegate.io.storage.base import TEMPORARY, FileWriter, Storage, check_relative
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 

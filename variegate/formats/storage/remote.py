@@ -12,10 +12,10 @@ from typing import Any, BinaryIO, cast
 
 from variegate.formats.base import SourceError
 from variegate.formats.reading import filesystem, reason_for
+from variegate.formats.storage.base import TEMPORARY, FileWriter, Storage, check_relative
+from variegate.formats.storage.local import LocalStorage
 from variegate.io.durable import WriteError, write_error, write_errors_name
 from variegate.io.location import Location
-from variegate.io.storage.base import TEMPORARY, FileWriter, Storage, check_relative
-from variegate.io.storage.local import LocalStorage
 
 # Where an object is to be seen once all of it has arrived. Elsewhere a reader could see half a file.
 _OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oci", "oss", "tos", "hf", "memory"})

@@ -15,7 +15,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from tests.jobs.output.file_server import FileServer
-from variegate.io.storage import TEMPORARY, Storage, WriteError, open_storage
+from variegate.formats.storage import TEMPORARY, Storage, WriteError, open_storage
 
 
 def leftovers(storage: Storage) -> list[str]:

@@ -13,7 +13,7 @@ from variegate.formats.annotated.writing.voc import voc_files
 from variegate.formats.annotated.writing.yolo import yolo_files
 from variegate.formats.base import SourceError
 from variegate.formats.stamps import printable
-from variegate.io.storage import Storage
+from variegate.formats.storage import Storage
 from variegate.jobs.output.lost_outputs import real_name, size_lookup
 from variegate.jobs.output.manifest import Manifest
 from variegate.jobs.output.verify_outputs import Problem

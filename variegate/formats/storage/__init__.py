@@ -3,8 +3,8 @@
 ``open_storage`` opens either as a ``Storage`` (``base``).
 """
 
+from variegate.formats.storage.base import PRIVATE, TEMPORARY, FileWriter, Storage
+from variegate.formats.storage.remote import open_storage
 from variegate.io.durable import DiskFullError, WriteError
-from variegate.io.storage.base import PRIVATE, TEMPORARY, FileWriter, Storage
-from variegate.io.storage.remote import open_storage
 
 __all__ = ["PRIVATE", "TEMPORARY", "DiskFullError", "FileWriter", "Storage", "WriteError", "open_storage"]
