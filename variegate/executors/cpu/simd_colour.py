@@ -6,33 +6,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir
-
+from variegate.executors.cpu import simd as S
 from variegate.executors.cpu.lanes import load_lanes, same_lanes
-from variegate.executors.cpu.simd import BLOCK, F32, I64, load, planes_from, splat, store, vector, vector_block
+from variegate.executors.cpu.simd import BLOCK, F32, I64, planes_from, vector_block
 from variegate.program.ops import LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT
 
 LANES = 16
 
-_i8, _i16, _i32, _i64, _f32 = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
-_words, _floats = vector(_i32, LANES), vector(_f32, LANES)
-
-
-def _constant(value: int) -> Any:
-    return ir.Constant(_words, [value] * LANES)
+_words, _floats = S.vector(S.i32, LANES), S.vector(S.f32, LANES)
 
 
 def _levels(builder: Any, address: Any) -> Any:
-    return builder.zext(load(builder, address, vector(_i8, LANES)), _words)
+    return builder.zext(S.load(builder, address, S.vector(S.i8, LANES)), _words)
 
 
 def _luma(builder: Any, r: Any, g: Any, b: Any) -> Any:
     """Pillow's L of int32 lanes."""
     # Twice the green and half its weight, which then has 15 bits: LLVM multiplies such numbers by faster instructions.
-    green = builder.mul(builder.add(g, g), _constant(LUMA_GREEN // 2))
-    total = builder.add(builder.mul(r, _constant(LUMA_RED)), green)
-    total = builder.add(builder.add(total, builder.mul(b, _constant(LUMA_BLUE))), _constant(LUMA_HALF))
-    return builder.lshr(total, _constant(LUMA_SHIFT))
+    green = builder.mul(builder.add(g, g), S.same(_words, LUMA_GREEN // 2))
+    total = builder.add(builder.mul(r, S.same(_words, LUMA_RED)), green)
+    total = builder.add(builder.add(total, builder.mul(b, S.same(_words, LUMA_BLUE))), S.same(_words, LUMA_HALF))
+    return builder.lshr(total, S.same(_words, LUMA_SHIFT))
 
 
 def _blend(builder: Any, degenerate: Any, level: Any, factor: Any) -> Any:
@@ -41,9 +35,9 @@ def _blend(builder: Any, degenerate: Any, level: Any, factor: Any) -> Any:
     value = builder.fadd(base, builder.fmul(factor, builder.fsub(builder.sitofp(level, _floats), base)))
     # Factors are finite and levels small, so the conversion never overflows; clip as integers.
     whole = builder.fptosi(value, _words)
-    whole = builder.select(builder.icmp_signed("<", whole, _constant(0)), _constant(0), whole)
-    whole = builder.select(builder.icmp_signed(">", whole, _constant(255)), _constant(255), whole)
-    return builder.trunc(whole, vector(_i8, LANES))
+    whole = builder.select(builder.icmp_signed("<", whole, S.same(_words, 0)), S.same(_words, 0), whole)
+    whole = builder.select(builder.icmp_signed(">", whole, S.same(_words, 255)), S.same(_words, 255), whole)
+    return builder.trunc(whole, S.vector(S.i8, LANES))
 
 
 @vector_block(I64, I64, F32)
@@ -51,9 +45,9 @@ def mix_block(builder: Any, planes: Any, stride: Any, factor: Any) -> Any:
     """16 pixels of three planes blended with their luma, in place."""
     addresses = planes_from(builder, planes, stride)
     levels = [_levels(builder, address) for address in addresses]
-    gray, factor = _luma(builder, *levels), splat(builder, factor, LANES)
+    gray, factor = _luma(builder, *levels), S.splat(builder, factor, LANES)
     for address, level in zip(addresses, levels, strict=True):
-        store(builder, _blend(builder, gray, level, factor), address)
+        S.store(builder, _blend(builder, gray, level, factor), address)
 
 
 @vector_block(I64, I64, I64)
@@ -63,7 +57,7 @@ def matrix_block(builder: Any, planes: Any, stride: Any, matrix: Any) -> Any:
     levels = [load_lanes(builder, address, "i8", LANES).wide("i32").floats() for address in addresses]
     for row, address in enumerate(addresses):
         *weights, offset = (
-            same_lanes(builder, load(builder, builder.add(matrix, ir.Constant(_i64, 16 * row + 4 * i)), _f32), LANES)
+            same_lanes(builder, S.load(builder, S.after(builder, matrix, 16 * row + 4 * i), S.f32), LANES)
             for i in range(4)
         )
         red, green, blue = (level * weight for level, weight in zip(levels, weights, strict=True))
@@ -85,20 +79,20 @@ def sharpen_block(builder: Any, above: Any, row: Any, below: Any, factor: Any, t
     """16 pixels of one plane blended with Pillow's SMOOTH; the addresses are of the pixels themselves, in three
     rows.
     """
-    halves = vector(_i16, LANES)
+    halves = S.vector(S.i16, LANES)
 
     def neighbour(address: Any, dx: int) -> Any:
-        at = builder.add(address, ir.Constant(_i64, dx))
-        return builder.zext(load(builder, at, vector(_i8, LANES)), halves)
+        at = S.after(builder, address, dx)
+        return builder.zext(S.load(builder, at, S.vector(S.i8, LANES)), halves)
 
     centre = neighbour(row, 0)
-    total = builder.mul(centre, ir.Constant(halves, [4] * LANES))
+    total = builder.mul(centre, S.same(halves, 4))
     for address in [above, row, below]:
         for dx in (-1, 0, 1):
             total = builder.add(total, neighbour(address, dx))
     # floor((2 total + 13) / 26), by a product that is exact for every total up to 13 * 255.
     total = builder.zext(total, _words)
-    odd = builder.add(builder.shl(total, _constant(1)), _constant(13))
-    smooth = builder.lshr(builder.mul(odd, _constant(20165)), _constant(19))
-    value = _blend(builder, smooth, builder.zext(centre, _words), splat(builder, factor, LANES))
-    store(builder, value, target)
+    odd = builder.add(builder.shl(total, S.same(_words, 1)), S.same(_words, 13))
+    smooth = builder.lshr(builder.mul(odd, S.same(_words, 20165)), S.same(_words, 19))
+    value = _blend(builder, smooth, builder.zext(centre, _words), S.splat(builder, factor, LANES))
+    S.store(builder, value, target)

@@ -11,15 +11,14 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils
 
-from variegate.executors.cpu.simd import I64, load, splat, store, vector, vector_block
-from variegate.executors.cpu.simd_words import HALVES, REGISTER, WORDS, filled, halves_of, interleaved, multiplied
+from variegate.executors.cpu.simd import I64, after, i8, i32, i64, load, same, splat, store, vector, vector_block
+from variegate.executors.cpu.simd_words import HALVES, REGISTER, WORDS, halves_of, interleaved, multiplied
 from variegate.program.lowering.blurs import LEVEL_BITS, WEIGHT_BITS
 
 COLUMNS = 32
 # Terms of the most common blurs, which a loop would slow down.
 FEW = 3
 
-_i8, _i32, _i64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 _LANES = REGISTER // 2
 
 
@@ -27,58 +26,58 @@ def _weigh(builder: Any, weights: Any, count: Any, read: Any, bits: int, few: in
     """``count`` terms, and a weight of zero if that is odd, ``read(term)(first)`` giving HALVES of each, weighed and
     rounded -> the HALVES of COLUMNS sums. ``few``: so many terms are weighed without a loop.
     """
-    start = filled(WORDS, 1 << (bits - 1))
+    start = same(WORDS, 1 << (bits - 1))
     totals = [[cgutils.alloca_once_value(builder, start) for _ in range(2)] for _ in range(COLUMNS // _LANES)]
 
     def add(first: Any, terms: list[Any]) -> None:
-        pair = load(builder, builder.add(weights, builder.shl(first, ir.Constant(_i64, 1))), _i32)
+        pair = load(builder, builder.add(weights, builder.shl(first, ir.Constant(i64, 1))), i32)
         weight = builder.bitcast(splat(builder, pair, REGISTER // 4), HALVES)
         readers = [read(term) for term in terms]
         for part, sums in enumerate(totals):
             values = [reader(part * _LANES) for reader in readers]
-            other = values[1] if len(values) > 1 else filled(HALVES, 0)
+            other = values[1] if len(values) > 1 else same(HALVES, 0)
             for total, pairs in zip(sums, interleaved(builder, values[0], other), strict=True):
                 builder.store(builder.add(builder.load(total), multiplied(builder, pairs, weight)), total)
 
     def add_many() -> None:
-        groups = builder.lshr(builder.add(count, ir.Constant(_i64, 1)), ir.Constant(_i64, 1))
+        groups = builder.lshr(after(builder, count, 1), ir.Constant(i64, 1))
         with cgutils.for_range(builder, groups) as loop:
-            first = builder.shl(loop.index, ir.Constant(_i64, 1))
-            add(first, [first, builder.add(first, ir.Constant(_i64, 1))])
+            first = builder.shl(loop.index, ir.Constant(i64, 1))
+            add(first, [first, after(builder, first, 1)])
 
     if few:
-        is_few = builder.icmp_signed("==", count, ir.Constant(_i64, few))
+        is_few = builder.icmp_signed("==", count, ir.Constant(i64, few))
         with builder.if_else(is_few) as (then, otherwise):
             with then:
-                terms = [ir.Constant(_i64, term) for term in range(few)]
+                terms = [ir.Constant(i64, term) for term in range(few)]
                 for i in range(0, few, 2):
                     add(terms[i], terms[i : i + 2])
             with otherwise:
                 add_many()
     else:
         add_many()
-    shift = filled(WORDS, bits)
+    shift = same(WORDS, bits)
     return [halves_of(builder, *(builder.ashr(builder.load(total), shift) for total in sums)) for sums in totals]
 
 
 def _store_levels(builder: Any, parts: list[Any], target: Any) -> None:
     for i, part in enumerate(parts):
-        at = builder.add(target, ir.Constant(_i64, i * _LANES))
-        store(builder, builder.trunc(part, vector(_i8, _LANES)), at)
+        at = after(builder, target, i * _LANES)
+        store(builder, builder.trunc(part, vector(i8, _LANES)), at)
 
 
 def _levels(builder: Any, address: Any, offset: int) -> Any:
-    at = builder.add(address, ir.Constant(_i64, offset))
-    return builder.zext(load(builder, at, vector(_i8, _LANES)), HALVES)
+    at = after(builder, address, offset)
+    return builder.zext(load(builder, at, vector(i8, _LANES)), HALVES)
 
 
 def _halves(builder: Any, address: Any, offset: int) -> Any:
-    return load(builder, builder.add(address, ir.Constant(_i64, 2 * offset)), HALVES)
+    return load(builder, after(builder, address, 2 * offset), HALVES)
 
 
 def _line(builder: Any, plane: Any, lines: Any, index: Any) -> Any:
-    at = builder.add(lines, builder.shl(index, ir.Constant(_i64, 3)))
-    return builder.add(plane, load(builder, at, _i64))
+    at = builder.add(lines, builder.shl(index, ir.Constant(i64, 3)))
+    return builder.add(plane, load(builder, at, i64))
 
 
 @vector_block(I64, I64, I64, I64, I64)
@@ -92,7 +91,7 @@ def blur_columns(builder: Any, plane: Any, lines: Any, weights: Any, count: Any,
         return lambda x: builder.add(_levels(builder, above, x), _levels(builder, below, x))
 
     for i, part in enumerate(_weigh(builder, weights, count, read, WEIGHT_BITS + 1 - LEVEL_BITS, FEW)):
-        store(builder, part, builder.add(target, ir.Constant(_i64, 2 * i * _LANES)))
+        store(builder, part, after(builder, target, 2 * i * _LANES))
 
 
 @vector_block(I64, I64, I64, I64)
@@ -100,7 +99,7 @@ def blur_along(builder: Any, row: Any, weights: Any, count: Any, target: Any) ->
     """32 pixels from int16 at ``row`` and around it, with LEVEL_BITS -> 32 levels. ``count``: of half weights."""
 
     def read(term: Any) -> Any:
-        step = builder.shl(term, ir.Constant(_i64, 1))
+        step = builder.shl(term, ir.Constant(i64, 1))
         left, right = builder.sub(row, step), builder.add(row, step)
         return lambda x: builder.add(_halves(builder, left, x), _halves(builder, right, x))
 
@@ -115,7 +114,7 @@ def weigh_cells(builder: Any, plane: Any, cells: Any, weights: Any, count: Any, 
         at = _line(builder, plane, cells, term)
         return lambda x: _levels(builder, at, x)
 
-    least, most, parts = filled(HALVES, 0), filled(HALVES, 255), []
+    least, most, parts = same(HALVES, 0), same(HALVES, 255), []
     for part in _weigh(builder, weights, count, read, WEIGHT_BITS):
         part = builder.select(builder.icmp_signed("<", part, least), least, part)
         parts.append(builder.select(builder.icmp_signed(">", part, most), most, part))

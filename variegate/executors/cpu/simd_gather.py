@@ -10,9 +10,8 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils
 
-from variegate.executors.cpu.simd import I32, I64, ask_for, load, planes_from, splat, store, vector, vector_block
-
-_i8, _i32, _i64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
+from variegate.executors.cpu import simd as S
+from variegate.executors.cpu.simd import I32, I64, planes_from, vector_block
 
 
 @vector_block(I64, I64, I64, I64, I64)
@@ -22,18 +21,18 @@ def load_pixels(builder: Any, image: Any, offsets: Any, count: Any, ahead: Any, 
     By scalar loads: gather instructions took longer wherever they were measured, and take far longer where microcode
     keeps them from leaking data. What lies ``ahead`` bytes further is brought into the cache.
     """
-    size, step = builder.shl(count, ir.Constant(_i64, 2)), ir.Constant(_i64, 32)
-    with cgutils.for_range_slice(builder, ir.Constant(_i64, 0), size, step, _i64) as (at, _):
+    size, step = builder.shl(count, ir.Constant(S.i64, 2)), ir.Constant(S.i64, 32)
+    with cgutils.for_range_slice(builder, ir.Constant(S.i64, 0), size, step, S.i64) as (at, _):
         for pair in range(0, 32, 8):
-            place = builder.add(at, ir.Constant(_i64, pair))
+            place = S.after(builder, at, pair)
             # Two offsets by one load.
-            both = load(builder, builder.add(offsets, place), _i64)
-            low, high = builder.and_(both, ir.Constant(_i64, 0xFFFFFFFF)), builder.lshr(both, ir.Constant(_i64, 32))
+            both = S.load(builder, builder.add(offsets, place), S.i64)
+            low, high = builder.and_(both, ir.Constant(S.i64, 0xFFFFFFFF)), builder.lshr(both, ir.Constant(S.i64, 32))
             if pair == 0:
-                ask_for(builder, builder.add(builder.add(image, low), ahead))
-            pixels = [load(builder, builder.add(image, offset), _i32) for offset in (low, high)]
+                S.ask_for(builder, builder.add(builder.add(image, low), ahead))
+            pixels = [S.load(builder, builder.add(image, offset), S.i32) for offset in (low, high)]
             for pixel, offset in zip(pixels, (0, 4), strict=True):
-                store(builder, pixel, builder.add(builder.add(out, place), ir.Constant(_i64, offset)))
+                S.store(builder, pixel, builder.add(builder.add(out, place), ir.Constant(S.i64, offset)))
 
 
 @vector_block(I64, I64, I32, I32, I64, I64)
@@ -41,15 +40,15 @@ def fill_row(builder: Any, stages: Any, count: Any, slot: Any, colour: Any, plan
     """Where ``stages``, int32[count] rounded up to a multiple of 16, hold ``slot``, the pixel gets a packed colour."""
     lanes = 16
     levels = [
-        splat(builder, builder.trunc(builder.lshr(colour, ir.Constant(_i32, 8 * c)), _i8), lanes) for c in range(3)
+        S.splat(builder, builder.trunc(builder.lshr(colour, ir.Constant(S.i32, 8 * c)), S.i8), lanes) for c in range(3)
     ]
-    slots, addresses = splat(builder, slot, lanes), planes_from(builder, planes, stride)
-    step = ir.Constant(_i64, lanes)
-    with cgutils.for_range_slice(builder, ir.Constant(_i64, 0), count, step, _i64) as (x, _):
-        stage = load(builder, builder.add(stages, builder.shl(x, ir.Constant(_i64, 2))), vector(_i32, lanes))
+    slots, addresses = S.splat(builder, slot, lanes), planes_from(builder, planes, stride)
+    step = ir.Constant(S.i64, lanes)
+    with cgutils.for_range_slice(builder, ir.Constant(S.i64, 0), count, step, S.i64) as (x, _):
+        stage = S.load(builder, builder.add(stages, builder.shl(x, ir.Constant(S.i64, 2))), S.vector(S.i32, lanes))
         left_here = builder.icmp_signed("==", stage, slots)
         which = builder.bitcast(left_here, ir.IntType(lanes))
         with builder.if_then(builder.icmp_unsigned("!=", which, ir.Constant(which.type, 0))):
             for level, address in zip(levels, addresses, strict=True):
                 place = builder.add(address, x)
-                store(builder, builder.select(left_here, level, load(builder, place, level.type)), place)
+                S.store(builder, builder.select(left_here, level, S.load(builder, place, level.type)), place)

@@ -11,17 +11,13 @@ from collections.abc import Iterator
 from itertools import combinations_with_replacement
 from typing import Any
 
-from llvmlite import ir
-
 from variegate.executors.cpu.lanes import Lanes, load_lanes
-from variegate.executors.cpu.simd import I64, load, vector_block
+from variegate.executors.cpu.simd import I64, after, i64, load, vector_block
 from variegate.executors.cpu.simd_words import REGISTER
 from variegate.program.ops import MEDIAN_SIZES
 
 # Levels of a row that a block makes.
 MEDIANS = REGISTER
-
-_i64 = ir.IntType(64)
 
 
 def _network(count: int) -> Iterator[tuple[int, int]]:
@@ -62,10 +58,6 @@ def middle(lines: list[list[Any]]) -> Any:
     return next(value for value, its_ones in held if its_ones == wanted)
 
 
-def _at(builder: Any, address: Any, offset: int) -> Any:
-    return builder.add(address, ir.Constant(_i64, offset))
-
-
 def _blocks(size: int) -> tuple[Any, Any]:
     @vector_block(I64, I64, I64, I64)
     def sort_columns(builder: Any, plane: Any, lines: Any, target: Any, stride: Any) -> None:
@@ -73,7 +65,7 @@ def _blocks(size: int) -> tuple[Any, Any]:
         ``stride`` bytes apart, from ``target`` on."""
         values = []
         for i in range(size):
-            offset = load(builder, _at(builder, lines, 8 * i), _i64)
+            offset = load(builder, after(builder, lines, 8 * i), i64)
             values.append(load_lanes(builder, builder.add(plane, offset), "i8", MEDIANS))
         _sort(values)
         for value in values:
@@ -85,7 +77,7 @@ def _blocks(size: int) -> tuple[Any, Any]:
         """MEDIANS levels at ``target``, of columns that are sorted, the first to the left at ``columns``."""
         lines = []
         for _ in range(size):
-            line = [load_lanes(builder, _at(builder, columns, j), "i8", MEDIANS) for j in range(size)]
+            line = [load_lanes(builder, after(builder, columns, j), "i8", MEDIANS) for j in range(size)]
             _sort(line)
             lines.append(line)
             columns = builder.add(columns, stride)

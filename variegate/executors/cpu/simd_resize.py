@@ -15,27 +15,21 @@ from numba.core import cgutils
 
 from variegate.compiling.levels import HAS_BYTE_DOT
 from variegate.executors.cpu.kernel import inlined
-from variegate.executors.cpu.simd import I64, load, splat, store, vector, vector_block
+from variegate.executors.cpu.simd import I64, after, call_named, i8, i32, i64, load, splat, store, vector, vector_block
 
 DIGITS = 3
 # Bytes of a source row that one block of 16 outputs may span: two registers, between which bytes are picked.
 WINDOW = 128
 
-_i8, _i32, _i64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
-_bytes, _words = vector(_i8, 64), vector(_i32, 16)
-
-
-def _call(builder: Any, name: str, result: ir.Type, *args: Any) -> Any:
-    function_type = ir.FunctionType(result, [arg.type for arg in args])
-    return builder.call(cgutils.get_or_insert_function(builder.module, function_type, name), args)
+_bytes, _words = vector(i8, 64), vector(i32, 16)
 
 
 def _dot(builder: Any, total: Any, levels: Any, digits: Any) -> Any:
     """int32[16] ``total`` plus, per lane, four unsigned ``levels`` times four signed ``digits``."""
     # The instruction's operands are words of four bytes in LLVM up to 21, and bytes from 22 on.
     if llvmlite.binding.llvm_version_info[0] >= 22:
-        return _call(builder, "llvm.x86.avx512.vpdpbusd.512", _words, total, levels, digits)
-    return _call(
+        return call_named(builder, "llvm.x86.avx512.vpdpbusd.512", _words, total, levels, digits)
+    return call_named(
         builder,
         "llvm.x86.avx512.vpdpbusd.512",
         _words,
@@ -62,17 +56,16 @@ def resize_block(builder: Any, source: Any, picks: Any, digits: Any, groups: Any
     """
     zero = ir.Constant(_words, [0] * 16)
     low = load(builder, source, _bytes)
-    high = load(builder, builder.add(source, ir.Constant(_i64, 64)), _bytes)
+    high = load(builder, after(builder, source, 64), _bytes)
     totals = [[cgutils.alloca_once_value(builder, zero) for _ in range(DIGITS)] for _ in range(3)]
     with cgutils.for_range(builder, groups) as loop:
-        at = builder.mul(loop.index, ir.Constant(_i64, 192))
+        at = builder.mul(loop.index, ir.Constant(i64, 192))
         weight = [
-            load(builder, builder.add(builder.add(digits, at), ir.Constant(_i64, 64 * d)), _bytes)
-            for d in range(DIGITS)
+            load(builder, builder.add(builder.add(digits, at), ir.Constant(i64, 64 * d)), _bytes) for d in range(DIGITS)
         ]
         for channel in range(3):
-            pick = load(builder, builder.add(builder.add(picks, at), ir.Constant(_i64, 64 * channel)), _bytes)
-            levels = _call(builder, "llvm.x86.avx512.vpermi2var.qi.512", _bytes, low, pick, high)
+            pick = load(builder, builder.add(builder.add(picks, at), ir.Constant(i64, 64 * channel)), _bytes)
+            levels = call_named(builder, "llvm.x86.avx512.vpermi2var.qi.512", _bytes, low, pick, high)
             for digit in range(DIGITS):
                 total = totals[channel][digit]
                 builder.store(_dot(builder, builder.load(total), levels, weight[digit]), total)
@@ -93,7 +86,7 @@ def _interleave(builder: Any, a: Any, b: Any, unit: int, high: bool) -> Any:
         for i in range(8 // unit):
             first = 16 * lane + (8 if high else 0) + unit * i
             lanes += [first + j for j in range(unit)] + [64 + first + j for j in range(unit)]
-    return builder.shuffle_vector(a, b, ir.Constant(vector(_i32, 64), lanes))
+    return builder.shuffle_vector(a, b, ir.Constant(vector(i32, 64), lanes))
 
 
 @vector_block(I64, I64, I64, I64, I64, I64, needs=HAS_BYTE_DOT)
@@ -104,30 +97,30 @@ def weigh_rows_block(builder: Any, source: Any, stride: Any, digits: Any, groups
     for them.
     """
     zero = ir.Constant(_words, [0] * 16)
-    last = builder.sub(count, ir.Constant(_i64, 1))
+    last = builder.sub(count, ir.Constant(i64, 1))
     totals = [[cgutils.alloca_once_value(builder, zero) for _ in range(DIGITS)] for _ in range(4)]
     with cgutils.for_range(builder, groups) as loop:
         rows = []
         for j in range(4):
-            row = builder.add(builder.mul(loop.index, ir.Constant(_i64, 4)), ir.Constant(_i64, j))
+            row = builder.add(builder.mul(loop.index, ir.Constant(i64, 4)), ir.Constant(i64, j))
             row = builder.select(builder.icmp_signed("<", row, last), row, last)
             rows.append(load(builder, builder.add(source, builder.mul(row, stride)), _bytes))
         pairs = [_interleave(builder, rows[2 * i], rows[2 * i + 1], 1, high) for i in (0, 1) for high in (False, True)]
         quads = [
             _interleave(builder, pairs[half], pairs[2 + half], 2, high) for half in (0, 1) for high in (False, True)
         ]
-        at = builder.add(digits, builder.mul(loop.index, ir.Constant(_i64, 12)))
+        at = builder.add(digits, builder.mul(loop.index, ir.Constant(i64, 12)))
         for d in range(DIGITS):
-            word = load(builder, builder.add(at, ir.Constant(_i64, 4 * d)), _i32)
+            word = load(builder, after(builder, at, 4 * d), i32)
             weight = builder.bitcast(splat(builder, word, 16), _bytes)
             for q in range(4):
                 builder.store(_dot(builder, builder.load(totals[q][d]), quads[q], weight), totals[q][d])
     values = [_joined(builder, [builder.load(total) for total in totals[q]]) for q in range(4)]
     halves = vector(ir.IntType(16), 32)
     # Packing saturates, which is the clipping, and undoes the interleaving's order.
-    first = _call(builder, "llvm.x86.avx512.packusdw.512", halves, values[0], values[1])
-    second = _call(builder, "llvm.x86.avx512.packusdw.512", halves, values[2], values[3])
-    store(builder, _call(builder, "llvm.x86.avx512.packuswb.512", _bytes, first, second), target)
+    first = call_named(builder, "llvm.x86.avx512.packusdw.512", halves, values[0], values[1])
+    second = call_named(builder, "llvm.x86.avx512.packusdw.512", halves, values[2], values[3])
+    store(builder, call_named(builder, "llvm.x86.avx512.packuswb.512", _bytes, first, second), target)
 
 
 @inlined

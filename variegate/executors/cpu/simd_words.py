@@ -8,29 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir
-from numba.core import cgutils
-
 from variegate.compiling.levels import HAS_AVX2, HAS_AVX512, HAS_BYTE_SHUFFLE
-from variegate.executors.cpu.simd import vector
+from variegate.executors.cpu.simd import call_named, i8, i16, i32, same, shuffle, vector
 
-_i8, _i16, _i32 = ir.IntType(8), ir.IntType(16), ir.IntType(32)
 REGISTER = 64 if HAS_AVX512 else 32 if HAS_AVX2 else 16
-BYTES, HALVES, WORDS = vector(_i8, REGISTER), vector(_i16, REGISTER // 2), vector(_i32, REGISTER // 4)
+BYTES, HALVES, WORDS = vector(i8, REGISTER), vector(i16, REGISTER // 2), vector(i32, REGISTER // 4)
 _MULTIPLY, _PACK_WORDS, _PACK_HALVES = {
     64: ("llvm.x86.avx512.pmaddw.d.512", "llvm.x86.avx512.packssdw.512", "llvm.x86.avx512.packuswb.512"),
     32: ("llvm.x86.avx2.pmadd.wd", "llvm.x86.avx2.packssdw", "llvm.x86.avx2.packuswb"),
     16: ("llvm.x86.sse2.pmadd.wd", "llvm.x86.sse2.packssdw.128", "llvm.x86.sse2.packuswb.128"),
 }[REGISTER]
-
-
-def filled(kind: Any, value: int) -> Any:
-    """A vector of one constant."""
-    return ir.Constant(kind, [value] * kind.count)
-
-
-def shuffled(builder: Any, a: Any, b: Any, lanes: list[int]) -> Any:
-    return builder.shuffle_vector(a, b, ir.Constant(vector(_i32, len(lanes)), lanes))
 
 
 def interleaved(builder: Any, a: Any, b: Any) -> list[Any]:
@@ -40,18 +27,18 @@ def interleaved(builder: Any, a: Any, b: Any) -> list[Any]:
     halves = []
     for half in (0, in_16 // 2):
         order = [s + half + i + of for s in range(0, lanes, in_16) for i in range(in_16 // 2) for of in (0, lanes)]
-        halves.append(shuffled(builder, a, b, order))
+        halves.append(shuffle(builder, a, b, order))
     return halves
 
 
 def multiplied(builder: Any, a: Any, b: Any) -> Any:
     """HALVES times HALVES, neighbours added up -> WORDS."""
     if HAS_BYTE_SHUFFLE:
-        return _call(builder, _MULTIPLY, WORDS, a, b)
+        return call_named(builder, _MULTIPLY, WORDS, a, b)
     products = []
     for of in (0, 1):
         order = list(range(of, a.type.count, 2))
-        factors = [builder.sext(shuffled(builder, value, value, order), WORDS) for value in (a, b)]
+        factors = [builder.sext(shuffle(builder, value, value, order), WORDS) for value in (a, b)]
         products.append(builder.mul(*factors))
     return builder.add(*products)
 
@@ -68,15 +55,10 @@ def bytes_of(builder: Any, a: Any, b: Any) -> Any:
 
 def _packed(builder: Any, name: str, kind: Any, a: Any, b: Any, low: int, high: int) -> Any:
     if HAS_BYTE_SHUFFLE:
-        return _call(builder, name, kind, a, b)
-    least, most, halves = filled(a.type, low), filled(a.type, high), []
+        return call_named(builder, name, kind, a, b)
+    least, most, halves = same(a.type, low), same(a.type, high), []
     for value in (a, b):
         value = builder.select(builder.icmp_signed("<", value, least), least, value)
         value = builder.select(builder.icmp_signed(">", value, most), most, value)
         halves.append(builder.trunc(value, vector(kind.element, a.type.count)))
-    return shuffled(builder, halves[0], halves[1], list(range(kind.count)))
-
-
-def _call(builder: Any, name: str, result: Any, *args: Any) -> Any:
-    function_type = ir.FunctionType(result, [arg.type for arg in args])
-    return builder.call(cgutils.get_or_insert_function(builder.module, function_type, name), args)
+    return shuffle(builder, halves[0], halves[1], list(range(kind.count)))
