@@ -10,7 +10,7 @@ from variegate.executors.cpu.batch import batch_at, scratch_at
 from variegate.executors.cpu.kernel import address_of, bytes_at, inlined
 from variegate.executors.cpu.layout import row_program
 from variegate.executors.cpu.part_calls import CHANNELS, RESULT_HEIGHT, RESULT_WIDTH, part_kernel
-from variegate.executors.cpu.simd_colour import LANES, sharpen_block
+from variegate.executors.cpu.simd_colour import COLOUR_LANES, sharpen_block
 from variegate.executors.cpu.simd_filter import COLUMNS, FEW, blur_along, blur_columns, weigh_cells
 from variegate.executors.cpu.simd_median import (
     MEDIANS,
@@ -180,7 +180,7 @@ def _sharpen_row(plane: Any, stride: Any, height: Any, width: Any, y: Any, facto
         for x in range(width):
             out[x] = row[x]
         return
-    for x in range(1, width - 1, LANES):
+    for x in range(1, width - 1, COLOUR_LANES):
         sharpen_block(at - stride + x, at + x, at + stride + x, factor, target + x)
     out[0], out[width - 1] = row[0], row[width - 1]
 

@@ -11,13 +11,13 @@ from variegate.executors.cpu.lanes import load_lanes, same_lanes
 from variegate.executors.cpu.simd import BLOCK, F32, I64, planes_from, vector_block
 from variegate.program.ops import LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT
 
-LANES = 16
+COLOUR_LANES = 16
 
-_words, _floats = S.vector(S.i32, LANES), S.vector(S.f32, LANES)
+_words, _floats = S.vector(S.i32, COLOUR_LANES), S.vector(S.f32, COLOUR_LANES)
 
 
 def _levels(builder: Any, address: Any) -> Any:
-    return builder.zext(S.load(builder, address, S.vector(S.i8, LANES)), _words)
+    return builder.zext(S.load(builder, address, S.vector(S.i8, COLOUR_LANES)), _words)
 
 
 def _luma(builder: Any, r: Any, g: Any, b: Any) -> Any:
@@ -37,7 +37,7 @@ def _blend(builder: Any, degenerate: Any, level: Any, factor: Any) -> Any:
     whole = builder.fptosi(value, _words)
     whole = builder.select(builder.icmp_signed("<", whole, S.same(_words, 0)), S.same(_words, 0), whole)
     whole = builder.select(builder.icmp_signed(">", whole, S.same(_words, 255)), S.same(_words, 255), whole)
-    return builder.trunc(whole, S.vector(S.i8, LANES))
+    return builder.trunc(whole, S.vector(S.i8, COLOUR_LANES))
 
 
 @vector_block(I64, I64, F32)
@@ -45,7 +45,7 @@ def mix_block(builder: Any, planes: Any, stride: Any, factor: Any) -> Any:
     """16 pixels of three planes blended with their luma, in place."""
     addresses = planes_from(builder, planes, stride)
     levels = [_levels(builder, address) for address in addresses]
-    gray, factor = _luma(builder, *levels), S.splat(builder, factor, LANES)
+    gray, factor = _luma(builder, *levels), S.splat(builder, factor, COLOUR_LANES)
     for address, level in zip(addresses, levels, strict=True):
         S.store(builder, _blend(builder, gray, level, factor), address)
 
@@ -54,10 +54,10 @@ def mix_block(builder: Any, planes: Any, stride: Any, factor: Any) -> Any:
 def matrix_block(builder: Any, planes: Any, stride: Any, matrix: Any) -> Any:
     """16 pixels of three planes times a float32[3, 4] on (r, g, b, 1), summed left to right, in place."""
     addresses = planes_from(builder, planes, stride)
-    levels = [load_lanes(builder, address, "i8", LANES).wide("i32").floats() for address in addresses]
+    levels = [load_lanes(builder, address, "i8", COLOUR_LANES).wide("i32").floats() for address in addresses]
     for row, address in enumerate(addresses):
         *weights, offset = (
-            same_lanes(builder, S.load(builder, S.after(builder, matrix, 16 * row + 4 * i), S.f32), LANES)
+            same_lanes(builder, S.load(builder, S.after(builder, matrix, 16 * row + 4 * i), S.f32), COLOUR_LANES)
             for i in range(4)
         )
         red, green, blue = (level * weight for level, weight in zip(levels, weights, strict=True))
@@ -79,11 +79,11 @@ def sharpen_block(builder: Any, above: Any, row: Any, below: Any, factor: Any, t
     """16 pixels of one plane blended with Pillow's SMOOTH; the addresses are of the pixels themselves, in three
     rows.
     """
-    halves = S.vector(S.i16, LANES)
+    halves = S.vector(S.i16, COLOUR_LANES)
 
     def neighbour(address: Any, dx: int) -> Any:
         at = S.after(builder, address, dx)
-        return builder.zext(S.load(builder, at, S.vector(S.i8, LANES)), halves)
+        return builder.zext(S.load(builder, at, S.vector(S.i8, COLOUR_LANES)), halves)
 
     centre = neighbour(row, 0)
     total = builder.mul(centre, S.same(halves, 4))
@@ -94,5 +94,5 @@ def sharpen_block(builder: Any, above: Any, row: Any, below: Any, factor: Any, t
     total = builder.zext(total, _words)
     odd = builder.add(builder.shl(total, S.same(_words, 1)), S.same(_words, 13))
     smooth = builder.lshr(builder.mul(odd, S.same(_words, 20165)), S.same(_words, 19))
-    value = _blend(builder, smooth, builder.zext(centre, _words), S.splat(builder, factor, LANES))
+    value = _blend(builder, smooth, builder.zext(centre, _words), S.splat(builder, factor, COLOUR_LANES))
     S.store(builder, value, target)

@@ -20,7 +20,7 @@ from variegate.compiling.levels import HAS_AVX2, HAS_AVX512, HAS_BYTE_PERMUTE, H
 from variegate.executors.cpu import simd as S
 from variegate.executors.cpu.simd import BLOCK, I64, vector_block
 
-_bytes, _words = S.vector(S.i8, BLOCK), S.vector(S.i16, BLOCK // 2)
+_bytes, _halves = S.vector(S.i8, BLOCK), S.vector(S.i16, BLOCK // 2)
 
 
 def _quarters(builder: Any, table: Any, kind: Any) -> list[Any]:
@@ -42,19 +42,19 @@ def lookup_by_bytes(builder: Any, row: Any, count: Any, table: Any) -> Any:
 @vector_block(I64, I64, I64, needs=HAS_AVX512)
 def lookup_by_words(builder: Any, row: Any, count: Any, table: Any) -> Any:
     """As ``lookup_by_bytes``: bits 1 to 6 of an index pick a word, bit 7 the half of the table, bit 0 the byte."""
-    quarters, name = _quarters(builder, table, _words), "llvm.x86.avx512.vpermi2var.hi.512"
-    eight, zero = S.same(_words, 8), S.same(_words, 0)
+    quarters, name = _quarters(builder, table, _halves), "llvm.x86.avx512.vpermi2var.hi.512"
+    eight, zero = S.same(_halves, 8), S.same(_halves, 0)
     is_odd_place = ir.Constant(S.vector(ir.IntType(1), BLOCK), [0, 1] * (BLOCK // 2))
     with cgutils.for_range_slice(builder, ir.Constant(S.i64, 0), count, ir.Constant(S.i64, BLOCK), S.i64) as (x, _):
-        index = S.load(builder, builder.add(row, x), _words)
+        index = S.load(builder, builder.add(row, x), _halves)
         found = []
         for shift, is_high in (
-            (1, builder.icmp_signed("!=", builder.and_(index, S.same(_words, 128)), zero)),
+            (1, builder.icmp_signed("!=", builder.and_(index, S.same(_halves, 128)), zero)),
             (9, builder.icmp_signed("<", index, zero)),
         ):
-            at = builder.lshr(index, S.same(_words, shift))
-            low = S.call_named(builder, name, _words, quarters[0], at, quarters[1])
-            high = S.call_named(builder, name, _words, quarters[2], at, quarters[3])
+            at = builder.lshr(index, S.same(_halves, shift))
+            low = S.call_named(builder, name, _halves, quarters[0], at, quarters[1])
+            high = S.call_named(builder, name, _halves, quarters[2], at, quarters[3])
             found.append(builder.select(is_high, high, low))
         even, odd = found
         first, second = (

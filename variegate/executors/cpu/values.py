@@ -9,7 +9,7 @@ import numpy as np
 from variegate.compiling.levels import HAS_BYTE_SHUFFLE
 from variegate.executors.cpu.kernel import address_of, inlined
 from variegate.executors.cpu.simd import BLOCK, call_point
-from variegate.executors.cpu.simd_colour import LANES, matrix_block, mix_block, permute_block
+from variegate.executors.cpu.simd_colour import COLOUR_LANES, matrix_block, mix_block, permute_block
 from variegate.executors.cpu.simd_hue import HUE_LANES, hue_block
 from variegate.executors.cpu.simd_lookup import lookup_row
 from variegate.program.compiled import inner_kernel
@@ -49,7 +49,7 @@ def apply_value(row: Any, k: Any, channels: Any, stat_luts: Any, planes: Any, fi
         if op == _MIX:
             factor, address, stride = np.float32(a[0]), address_of(planes), planes.shape[1]
             # Pillow's ImageEnhance.Color. Runs over into the padding.
-            for x in range(first, end, LANES):
+            for x in range(first, end, COLOUR_LANES):
                 mix_block(address + x, stride, factor)
         elif op == _HUE:
             shift, address, stride = np.int32(int(a[0] * 255.0) & 255), address_of(planes), planes.shape[1]
@@ -62,7 +62,7 @@ def apply_value(row: Any, k: Any, channels: Any, stat_luts: Any, planes: Any, fi
                 permute_block(address + x, stride, red, green, blue)
         elif op == _COLOR_MATRIX:
             address, stride, matrix = address_of(planes), planes.shape[1], address_of(row.side.matrices[int(a[0])])
-            for x in range(first, end, LANES):
+            for x in range(first, end, COLOUR_LANES):
                 matrix_block(address + x, stride, matrix)
         elif op == _POINT:
             red, green, blue = address_of(r) + first, address_of(g) + first, address_of(b) + first
