@@ -1,4 +1,4 @@
-"""What one call of ``run_rows`` needs, written down in memory: the programs of a batch, and a thread's scratch."""
+"""Arguments of kernels: fused programs, and what one call of run_rows needs, written down in memory."""
 
 from __future__ import annotations
 
@@ -7,13 +7,23 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.cpu.layout import Instructions, SideTables, make_scratch
+from variegate.executors.cpu.layout import (
+    BYTES_CHW,
+    BYTES_HWC,
+    FLOATS_CHW,
+    FLOATS_HWC,
+    Instructions,
+    ResultFormat,
+    SideTables,
+    make_scratch,
+)
 from variegate.executors.cpu.resize_weights import filter_radius
 from variegate.executors.cpu.simd import BLOCK
 from variegate.program.compiled import inner_kernel, pixel_kernel
-from variegate.program.held import held_as, tuple_kind, words_of
+from variegate.program.held import held_as, plain, tuple_kind, words_of
 from variegate.program.ops import KIND_OF, NUM_ARGS, Kind, Op
 from variegate.program.passes import BEGIN, FIRST, PASS_FIELDS, SOURCE, PassSource
+from variegate.program.program import Output, Program, Tables
 
 Array = npt.NDArray[Any]
 
@@ -155,3 +165,29 @@ def _measure_resize(a: Any, flag: Any, needs: Any) -> None:
         needs[_WEIGHTS] = max(needs[_WEIGHTS], taps * ((int(size) + 15) // 16 * 16))
         needs[_TAPS] = max(needs[_TAPS], taps)
     needs[_RESIZED] = max(needs[_RESIZED], (int(a[5]) + BLOCK - 1) // BLOCK * BLOCK + BLOCK)
+
+
+def form_of(output: Output) -> ResultFormat:
+    """How results are stored, within the caches."""
+    scale, bias = np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32)
+    if output.is_float:
+        scale[0], bias[0] = output.scale_and_bias(1)
+        scale[1], bias[1] = output.scale_and_bias(3)
+    is_planar = output.layout == "NCHW"
+    kind = (FLOATS_CHW if is_planar else FLOATS_HWC) if output.is_float else (BYTES_CHW if is_planar else BYTES_HWC)
+    return ResultFormat(kind, False, scale, bias)
+
+
+def instructions_of(program: Program) -> Instructions:
+    return Instructions(*(plain(getattr(program, name)) for name in Instructions._fields))
+
+
+def side_tables(tables: Tables) -> SideTables:
+    return SideTables(
+        luts=plain(tables.luts),
+        matrices=plain(tables.matrices),
+        kernels=plain(tables.kernels),
+        rectangles=plain(tables.rectangles),
+        grids=plain(tables.grids),
+        points=np.array([point.address for point in tables.points], np.int64),
+    )

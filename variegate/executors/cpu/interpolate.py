@@ -13,9 +13,8 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from variegate.executors.cpu.kernel import address_of, inlined
+from variegate.executors.cpu.kernel import DISPLACED, address_of, call_part, inlined
 from variegate.executors.cpu.layout import HAS_GRID
-from variegate.executors.cpu.part_calls import DISPLACED, call_part
 from variegate.executors.cpu.simd_interpolate import bicubic_rgb, bilinear_gray, bilinear_rgb
 from variegate.executors.cpu.simd_places import (
     LANES,

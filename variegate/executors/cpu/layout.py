@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.cpu.kernel import inlined
-from variegate.executors.cpu.part_calls import PARTS, SWEEP_FIELDS
+from variegate.executors.cpu.kernel import PARTS, SWEEP_FIELDS, inlined
 from variegate.executors.cpu.simd import BLOCK
 from variegate.executors.cpu.simd_resize import DIGITS
 from variegate.executors.cpu.simd_statistics import EXTREMES, TABLES

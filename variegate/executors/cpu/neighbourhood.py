@@ -7,20 +7,31 @@ from typing import Any
 import numba as nb
 
 from variegate.executors.cpu.batch import batch_at, scratch_at
-from variegate.executors.cpu.kernel import address_of, bytes_at, inlined
+from variegate.executors.cpu.kernel import (
+    CHANNELS,
+    RESULT_HEIGHT,
+    RESULT_WIDTH,
+    address_of,
+    bytes_at,
+    inlined,
+    part_kernel,
+)
 from variegate.executors.cpu.layout import row_program
-from variegate.executors.cpu.part_calls import CHANNELS, RESULT_HEIGHT, RESULT_WIDTH, part_kernel
-from variegate.executors.cpu.simd_colour import COLOUR_LANES, sharpen_block
-from variegate.executors.cpu.simd_filter import COLUMNS, FEW, blur_along, blur_columns, weigh_cells
-from variegate.executors.cpu.simd_median import (
+from variegate.executors.cpu.simd_filter import (
+    COLUMNS,
+    FEW,
     MEDIANS,
+    blur_along,
+    blur_columns,
     find_medians_3,
     find_medians_5,
     find_medians_7,
     sort_columns_3,
     sort_columns_5,
     sort_columns_7,
+    weigh_cells,
 )
+from variegate.executors.cpu.simd_values import COLOUR_LANES, sharpen_block
 from variegate.executors.cpu.tiles import equalize_row, prepare_tiles
 from variegate.program.compiled import inner_kernel
 from variegate.program.coordinate_tables import reflect

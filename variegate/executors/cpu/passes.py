@@ -8,10 +8,7 @@ import numba as nb
 
 from variegate.executors.cpu.batch import batch_at, scratch_at
 from variegate.executors.cpu.interpolate import interpolated_row
-from variegate.executors.cpu.kernel import address_of, bytes_at, inlined
-from variegate.executors.cpu.layout import BYTES_HWC, FLOATS_CHW, PLANES, ResultFormat, row_program, target_at
-from variegate.executors.cpu.neighbourhood import filtered_planes
-from variegate.executors.cpu.part_calls import (
+from variegate.executors.cpu.kernel import (
     ERASED,
     FILTER,
     MAPS,
@@ -20,11 +17,15 @@ from variegate.executors.cpu.part_calls import (
     RESIZE,
     STATISTICS,
     Pixels,
+    address_of,
+    bytes_at,
     call_part,
+    inlined,
     tell_image,
     tell_target,
 )
-from variegate.executors.cpu.position import erase_row
+from variegate.executors.cpu.layout import BYTES_HWC, FLOATS_CHW, PLANES, ResultFormat, row_program, target_at
+from variegate.executors.cpu.neighbourhood import filtered_planes
 from variegate.executors.cpu.resample import resized_row
 from variegate.executors.cpu.rows import (
     PREFETCHED,
@@ -41,7 +42,7 @@ from variegate.executors.cpu.rows import (
 from variegate.executors.cpu.simd import prefetch
 from variegate.executors.cpu.statistics import colour_after
 from variegate.executors.cpu.store import store_row
-from variegate.executors.cpu.values import apply_value
+from variegate.executors.cpu.values import apply_value, erase_row
 from variegate.program.compiled import pixel_kernel
 from variegate.program.coordinate_tables import ONE, moves_whole_pixels, pad_table, scale_table
 from variegate.program.ops import KIND_OF, Interpolation, Kind, Op

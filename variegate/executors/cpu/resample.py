@@ -8,8 +8,8 @@ import numpy as np
 
 from variegate.compiling.levels import HAS_BYTE_DOT
 from variegate.executors.cpu.batch import batch_at, scratch_at
-from variegate.executors.cpu.kernel import address_of, inlined
-from variegate.executors.cpu.part_calls import RESULT_HEIGHT, RESULT_WIDTH, image_told, part_kernel
+from variegate.executors.cpu.kernel import RESULT_HEIGHT, RESULT_WIDTH, address_of, image_told, inlined, part_kernel
+from variegate.executors.cpu.lanes import REGISTER
 from variegate.executors.cpu.resize_weights import (
     LANES,
     PRECISION,
@@ -19,9 +19,17 @@ from variegate.executors.cpu.resize_weights import (
     pick_tables,
 )
 from variegate.executors.cpu.simd import BLOCK, split_rgbx, split_rgbx_reversed
-from variegate.executors.cpu.simd_pairs import PIXELS, READ, resize_pixels, split_in_two, weigh_row_pairs
-from variegate.executors.cpu.simd_resize import WINDOW, resize_block, split_weight, weigh_rows_block
-from variegate.executors.cpu.simd_words import REGISTER
+from variegate.executors.cpu.simd_resize import (
+    PIXELS,
+    READ,
+    WINDOW,
+    resize_block,
+    resize_pixels,
+    split_in_two,
+    split_weight,
+    weigh_row_pairs,
+    weigh_rows_block,
+)
 from variegate.program.compiled import inner_kernel
 
 

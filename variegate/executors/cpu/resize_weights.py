@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from variegate.executors.cpu.kernel import inlined
-from variegate.executors.cpu.simd_pairs import PIXELS, split_in_two
-from variegate.executors.cpu.simd_resize import WINDOW, split_weight
+from variegate.executors.cpu.simd_resize import PIXELS, WINDOW, split_in_two, split_weight
 from variegate.program.compiled import inner_kernel
 from variegate.program.ops import Interpolation
 

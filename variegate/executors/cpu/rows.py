@@ -13,8 +13,14 @@ import numpy as np
 
 from variegate.executors.cpu.kernel import address_of
 from variegate.executors.cpu.simd import BLOCK, prefetch, split_rgb, split_rgb_reversed, split_rgbx
-from variegate.executors.cpu.simd_gather import fill_row, load_pixels
-from variegate.executors.cpu.simd_walk import affine_offsets, begin_walk, step_back, walked_offsets
+from variegate.executors.cpu.simd_walk import (
+    affine_offsets,
+    begin_walk,
+    fill_row,
+    load_pixels,
+    step_back,
+    walked_offsets,
+)
 from variegate.program.compiled import inner_kernel
 from variegate.program.coordinate_tables import may_hit
 

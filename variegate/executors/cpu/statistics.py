@@ -8,9 +8,8 @@ import numba as nb
 import numpy as np
 
 from variegate.executors.cpu.batch import batch_at, scratch_at
-from variegate.executors.cpu.kernel import address_of, bytes_at, inlined
+from variegate.executors.cpu.kernel import address_of, bytes_at, image_told, inlined, part_kernel
 from variegate.executors.cpu.layout import row_program
-from variegate.executors.cpu.part_calls import image_told, part_kernel
 from variegate.executors.cpu.rows import copy_pixels
 from variegate.executors.cpu.simd import BLOCK, join_rgb
 from variegate.executors.cpu.simd_statistics import (

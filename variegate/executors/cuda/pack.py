@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.headers import PassRecords, RowAddresses, fill_blend_headers, fill_headers
+from variegate.executors.cuda.headers import PassRecords, RowAddresses, fill_blend_headers, fill_headers, measure
 from variegate.executors.cuda.images import DeviceImages
 from variegate.executors.cuda.instructions import Offsets, fill_instructions, fill_maps
-from variegate.executors.cuda.sizes import measure
 from variegate.program.normal_table import SEGMENTS
 from variegate.program.ops import Op
 from variegate.program.places import RECORD

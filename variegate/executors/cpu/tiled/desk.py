@@ -7,14 +7,21 @@ import threading
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.cpu.arguments import form_of, side_tables
-from variegate.executors.cpu.batch import NEEDS, SCRATCH, held_batch, keep_scratch, measure, new_batch
+from variegate.executors.cpu.batch import (
+    NEEDS,
+    SCRATCH,
+    form_of,
+    held_batch,
+    keep_scratch,
+    measure,
+    new_batch,
+    side_tables,
+)
 from variegate.executors.cpu.layout import BYTES_HWC, Instructions, make_scratch
 from variegate.executors.cpu.memory import place_of
 from variegate.executors.cpu.passes import run_rows
 from variegate.executors.cpu.tiled.areas import Area, Image
-from variegate.executors.cpu.tiled.parts import tile_part_addresses
-from variegate.executors.cpu.tiled.words import (
+from variegate.executors.cpu.tiled.parts import (
     HEADER,
     IMAGE_HEIGHT,
     IMAGE_WIDTH,
@@ -23,6 +30,7 @@ from variegate.executors.cpu.tiled.words import (
     SOURCE_Y,
     TILE_X,
     TILE_Y,
+    tile_part_addresses,
 )
 from variegate.program import passes as P
 from variegate.program.compiled import TURN

@@ -1,21 +1,18 @@
-"""Where single pixels of a chain with a grid of displacements read, and what rectangle a tile's maps read.
-
-Numbers are those of ``displace.py`` and ``interpolate.py``, in 64 bits all through: there are no sides that they do not
-hold. What is computed is defined in ``executors/reference/places.py`` and ``displacement.py``.
-"""
+"""Where single pixels and tiles read: chains with grids, nearest scales, pads that repeat the image."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from variegate.executors.cpu.displace import quotient
 from variegate.executors.cpu.interpolate import inside_row
 from variegate.executors.cpu.kernel import inlined
 from variegate.program import places as P
 from variegate.program.compiled import inner_kernel, pixel_kernel
-from variegate.program.ops import Interpolation
+from variegate.program.ops import Interpolation, PadMode
 
 _NEAREST = int(Interpolation.NEAREST)
 _U, _V, _DEPTH, _SPAN_U, _SPAN_V, _SHIFT, _EXPONENT = P.U, P.V, P.DEPTH, P.SPAN_U, P.SPAN_V, P.SHIFT, P.EXPONENT
@@ -193,3 +190,35 @@ def records_of(program: Any, first: Any, end: Any, records: Any) -> int:
     """``write_records`` of the first row of fused instructions."""
     opcode, args, flags = program.opcode[0], program.args[0], program.flags[0]
     return P.write_records(opcode, args, flags, program.window[0], program.out_size[0], first, end, records)
+
+
+Indices = npt.NDArray[np.int64]
+
+
+def scale_indices(start: float, step: float, in_size: int, size: int) -> Indices:
+    """Of ``size`` outputs; -1 outside. The step is added up, as Pillow adds it."""
+    at = np.full(size, step)
+    at[0] = start + step * 0.5
+    at = np.add.accumulate(at)
+    inside = (at >= 0.0) & (at < in_size)
+    return np.where(inside, np.where(inside, at, 0.0).astype(np.int64), -1)
+
+
+def pad_indices(before: int, mode: int, in_size: int, size: int) -> Indices:
+    """Of edge, reflect or symmetric padding, repeated where it is wider than the image."""
+    at = np.arange(size, dtype=np.int64) - before
+    if mode == PadMode.EDGE:
+        return at.clip(0, in_size - 1)
+    if mode == PadMode.REFLECT:
+        return reflected(at, in_size)
+    at %= 2 * in_size
+    return np.where(at >= in_size, 2 * in_size - 1 - at, at)
+
+
+def reflected(at: Indices, size: int) -> Indices:
+    """Mirrored into 0..size-1 about the border pixels, repeatedly."""
+    if size == 1:
+        return np.zeros_like(at)
+    period = 2 * (size - 1)
+    at = np.abs(at) % period
+    return np.where(at >= size, period - at, at)

@@ -1,7 +1,4 @@
-"""The parts of ``run_rows`` where a tile is no image of its own: what depends on where a pixel is in the whole image.
-
-They take the places of those in ``cpu/parts.py``; the kernel that calls them, by address, is the same.
-"""
+"""Parts of run_rows for a tile: what depends on where a pixel is in the whole image."""
 
 from __future__ import annotations
 
@@ -11,29 +8,40 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from variegate.executors.cpu import part_calls as calls
+from variegate.executors.cpu import kernel as calls
 from variegate.executors.cpu.batch import batch_at, scratch_at
-from variegate.executors.cpu.kernel import address_of, floats_at, inlined
+from variegate.executors.cpu.kernel import (
+    CHANNELS,
+    RESULT_WIDTH,
+    address_of,
+    call_part,
+    floats_at,
+    image_told,
+    inlined,
+    part_kernel,
+)
 from variegate.executors.cpu.layout import EVEN_LINE, HAS_GRID, ODD_LINE, row_program
+from variegate.executors.cpu.memory import address_of_part, part_addresses
 from variegate.executors.cpu.neighbourhood import filtered_planes
-from variegate.executors.cpu.part_calls import CHANNELS, RESULT_WIDTH, call_part, image_told, part_kernel
-from variegate.executors.cpu.parts import address_of_part, part_addresses
-from variegate.executors.cpu.position import erase_result, noise_row
 from variegate.executors.cpu.rows import read_places
 from variegate.executors.cpu.tiled.follow import follow, real_nearest
-from variegate.executors.cpu.tiled.words import (
-    HEADER,
-    IMAGE_HEIGHT,
-    IMAGE_WIDTH,
-    MAPS,
-    SOURCE_X,
-    SOURCE_Y,
-    TILE_X,
-    TILE_Y,
-)
 from variegate.executors.cpu.tiles import look_up_row, lumas_of, move_row, tile_sides
+from variegate.executors.cpu.values import erase_result, noise_row
 from variegate.program import places as P
 from variegate.program.ops import Interpolation, Op
+
+# Fields of the header, the last numbers of all.
+HEADER = 8
+(
+    TILE_X,  # where the tile begins in the image that the pass makes
+    TILE_Y,
+    IMAGE_WIDTH,  # of that image
+    IMAGE_HEIGHT,
+    SOURCE_X,  # where the rectangle that is read begins in its image
+    SOURCE_Y,
+    MAPS,  # how many records there are
+) = range(7)
+
 
 _NEAREST, _BICUBIC = int(Interpolation.NEAREST), int(Interpolation.BICUBIC)
 _PERSPECTIVE, _GRID_MAP = int(Op.MAP_PERSPECTIVE), int(Op.MAP_GRID)
