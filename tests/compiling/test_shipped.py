@@ -175,7 +175,8 @@ event.register("numba:compile", Compiled())
 import numpy as np
 import torch
 import variegate as vg
-from variegate import policies, warm
+from variegate import policies
+from variegate.jobs import warm
 from variegate import transforms as T
 from variegate.compiling.shipped import shipped
 
