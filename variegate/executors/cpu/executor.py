@@ -1,4 +1,8 @@
-"""Run fused programs on the CPU: threads over rows, then blends; rows with detours come back as images."""
+"""Run fused programs on the CPU: threads over rows, then blends.
+
+Rows with detours (``variegate/program/detours.py``) are loaders of images: a thread that needs such a row's image runs
+what comes before, by itself, and codes what comes of it. So no more images are held than are being made.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.cpu.batch import (
-    NEEDS,
     BatchArrays,
     form_of,
     held_batch,
@@ -20,7 +23,7 @@ from variegate.executors.cpu.batch import (
     side_tables,
 )
 from variegate.executors.cpu.jpeg import through_jpeg
-from variegate.executors.cpu.layout import BYTES_CHW, BYTES_HWC, ResultFormat
+from variegate.executors.cpu.layout import BYTES_CHW, BYTES_HWC, NEEDS, ResultFormat
 from variegate.executors.cpu.memory import RESULTS, place_of, scratch_for
 from variegate.executors.cpu.passes import run_rows
 from variegate.executors.cpu.store import SPAN, blend_outputs

@@ -1,4 +1,9 @@
-"""Memory that is used again: scratch per thread, with the addresses of the parts, and result buffers."""
+"""Memory that is used again: scratch per thread, with the addresses of the parts of ``run_rows``, and result buffers.
+
+A fresh allocation of a batch costs more than filling it: the kernel hands out zeroed pages one fault at a time. So
+the memory of a result goes back to a pool when the last tensor (or view) over it is gone, and the next batch takes it
+from there.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.cpu import kernel as calls
-from variegate.executors.cpu.batch import NEEDS, SCRATCH, keep_scratch
+from variegate.executors.cpu.batch import SCRATCH, keep_scratch
 from variegate.executors.cpu.displace import displaced_row, prepare_maps, real_nearest_row
 from variegate.executors.cpu.kernel import PART
-from variegate.executors.cpu.layout import make_scratch
+from variegate.executors.cpu.layout import NEEDS, make_scratch
 from variegate.executors.cpu.neighbourhood import filtered_row
 from variegate.executors.cpu.resample import prepare_resize
 from variegate.executors.cpu.statistics import build_tables

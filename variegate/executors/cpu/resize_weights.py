@@ -132,7 +132,7 @@ def pick_tables(bounds: Any, weights: Any, taps: Any, out_width: Any, picks: Any
 
 @inner_kernel()
 def pair_weights(weights: Any, taps: Any, out_width: Any, halves: Any) -> None:
-    """What ``simd_pairs.resize_pixels`` reads: per block of outputs and pair of weights, the low parts and the high
+    """What ``simd_resize.resize_pixels`` reads: per block of outputs and pair of weights, the low parts and the high
     ones of every fourth output, for each channel both weights."""
     stride, pairs = pad_to_vector(out_width), (taps + 1) // 2
     for x in range(stride):

@@ -1,4 +1,10 @@
-"""Vector blocks of blurs and medians."""
+"""Vector blocks of blurs, weighed in 16-bit integers and summed exactly in 32 bits, and of medians.
+
+A weight of a separable blur counts for two pixels that mirror each other, so one multiplication of two weights does for
+four pixels. ``program/lowering/blurs.py`` says why nothing overflows. For a median, levels of each column of the window
+are sorted first, which serves as many pixels as the window has columns. Sorting its lines keeps the columns sorted, so
+that most levels are known to be too low or too high; a sorting network finds the middle one of the others.
+"""
 
 from __future__ import annotations
 

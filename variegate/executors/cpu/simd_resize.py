@@ -1,4 +1,9 @@
-"""Both passes of a resize, exact in integers: byte dot products (AVX-512 VNNI), or multiplications of 16 bits."""
+"""Both passes of a resize, exact in integers: by byte dot products (AVX-512 VNNI), or by multiplications of 16 bits.
+
+A weight of 22 fraction bits is split into three signed bytes, ``w = d0 + 256 d1 + 65536 d2``. One instruction
+multiplies four bytes of an image with four such digits and adds them up in 32 bits, for 16 outputs at once. Where the
+processor lacks the instructions, a weight is split into two, ``w = low + 4096 high``, and two are weighed at a time.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,15 @@
-"""Vector blocks of value operations, to the bit as Pillow: tables of 256, mixed channels, sharpening, hue."""
+"""Vector blocks of value operations, to the bit as Pillow: tables of 256, mixed channels, sharpening, hue.
+
+===================  ==================================================================================================
+AVX-512 VBMI         four registers hold the table; one instruction picks 64 bytes from two of them
+AVX-512              the same by words of two bytes, once for even and once for odd places
+AVX2, SSSE3          16 rows of 16 bytes, one shuffle each, which gives zero where the top bit of an index is set
+===================  ==================================================================================================
+
+Elsewhere a plain loop looks up one byte at a time (``values.look_up``). Of hue, Pillow goes through float and double
+(reference/hsv.py). That the few roundings here give the same bytes for all colours and all of HSV was checked one by
+one; tests/executors/test_hue.py does so again.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Where the pixels of a row are read, and reading them: 16.16 maps walked back, gathers, fills of what lies outside."""
+"""Where the pixels of a row are read, and reading them: 16.16 maps walked back, gathers, fills of what lies outside.
+
+Coordinates are worked out in vectors of the target's own width, a row rounded up to whole blocks of 16. A pixel is read
+by one 4-byte load, of which three bytes count.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Finished rows written to their place in the result, and blends of rows."""
+"""Finished rows written to their place in the result, and blends: weighted sums of rows, or rectangles of them.
+
+Blends go plane by plane, and sums a few thousand at a time, so that they stay in the nearest cache.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,9 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from variegate.executors.cpu import kernel as K
 from variegate.executors.cpu.batch import batch_at, scratch_at
-from variegate.executors.cpu.kernel import (
-    CHANNELS,
-    ERASED,
-    address_of,
-    bytes_at,
-    call_part,
-    floats_at,
-    inlined,
-    tell_target,
-)
+from variegate.executors.cpu.kernel import address_of, bytes_at, call_part, floats_at, inlined, tell_target
 from variegate.executors.cpu.layout import BYTES_CHW, FLOATS_CHW, target_at
 from variegate.executors.cpu.simd import BLOCK, STREAMED, copy_block, join_rgb, scale_block, stream_levels
 from variegate.program.compiled import inner_kernel, pixel_kernel
@@ -73,16 +68,22 @@ def _store_floats(planes: Any, y: Any, target: Any) -> None:
             continue
         at = (c * target.height + y) * width
         source, to = address_of(planes) + c * planes.shape[1], target.address + 4 * at
-        if target.streams and width % STREAMED == 0 and to % (4 * STREAMED) == 0:
-            for x in range(0, width, STREAMED):
-                stream_levels(source + x, to + 4 * x, scale[c], bias[c])
-        elif width >= BLOCK:
-            for block in range((width + BLOCK - 1) // BLOCK):
-                x = min(block * BLOCK, width - BLOCK)
-                scale_block(source + x, to + 4 * x, scale[c], bias[c])
-        else:
-            for x in range(width):
-                floats[at + x] = np.float32(planes[c, x]) * scale[c] + bias[c]
+        _scale_levels(source, to, width, scale[c], bias[c], target.streams)
+
+
+@inner_kernel(forceinline=True)
+def _scale_levels(source: Any, to: Any, size: Any, scale: Any, bias: Any, streams: Any) -> None:
+    if streams and size % STREAMED == 0 and to % (4 * STREAMED) == 0:
+        for x in range(0, size, STREAMED):
+            stream_levels(source + x, to + 4 * x, scale, bias)
+    elif size >= BLOCK:
+        for block in range((size + BLOCK - 1) // BLOCK):
+            x = min(block * BLOCK, size - BLOCK)  # the last one overlaps the one before it
+            scale_block(source + x, to + 4 * x, scale, bias)
+    else:
+        levels, floats = bytes_at(source, size), floats_at(to, size)
+        for x in range(size):
+            floats[x] = np.float32(levels[x]) * scale + bias
 
 
 # Sums of whole images are made so many at a time.
@@ -114,9 +115,9 @@ def blend_outputs(
                 _join(entries, n, canvases, plane * size, h, w, step, sums, levels)
                 _store(levels, size, step, targets[n] + 4 * plane * size, target, plane)
         if form.kind >= FLOATS_CHW:
-            own.sweep[CHANNELS] = channels
+            own.sweep[K.CHANNELS] = channels
             tell_target(target, own.sweep)
-            call_part(own.parts[ERASED], batch, scratch, row, 0, program.length[row])
+            call_part(own.parts[K.ERASED], batch, scratch, row, 0, program.length[row])
 
 
 @inner_kernel()
@@ -187,16 +188,10 @@ def _level(value: Any) -> Any:
 @inlined
 def _store(levels: Any, size: Any, step: Any, to: Any, target: Any, plane: Any) -> None:
     """As ``x * scale + bias`` in float32."""
-    source = address_of(levels)
-    if step == 1 and target.streams and size % STREAMED == 0 and to % (4 * STREAMED) == 0:
-        for x in range(0, size, STREAMED):
-            stream_levels(source + x, to + 4 * x, target.scale[plane], target.bias[plane])
-    elif step == 1 and size >= BLOCK:
-        for block in range((size + BLOCK - 1) // BLOCK):
-            x = min(block * BLOCK, size - BLOCK)  # the last one overlaps the one before it
-            scale_block(source + x, to + 4 * x, target.scale[plane], target.bias[plane])
-    else:
-        floats = floats_at(to, size)
-        for c in range(step):
-            for i in range(c, size, step):
-                floats[i] = np.float32(levels[i]) * target.scale[plane + c] + target.bias[plane + c]
+    if step == 1:
+        _scale_levels(address_of(levels), to, size, target.scale[plane], target.bias[plane], target.streams)
+        return
+    floats = floats_at(to, size)
+    for c in range(step):
+        for i in range(c, size, step):
+            floats[i] = np.float32(levels[i]) * target.scale[plane + c] + target.bias[plane + c]

@@ -10,16 +10,7 @@ import numpy as np
 
 from variegate.executors.cpu import kernel as calls
 from variegate.executors.cpu.batch import batch_at, scratch_at
-from variegate.executors.cpu.kernel import (
-    CHANNELS,
-    RESULT_WIDTH,
-    address_of,
-    call_part,
-    floats_at,
-    image_told,
-    inlined,
-    part_kernel,
-)
+from variegate.executors.cpu.kernel import address_of, call_part, floats_at, image_told, inlined, part_kernel
 from variegate.executors.cpu.layout import EVEN_LINE, HAS_GRID, ODD_LINE, row_program
 from variegate.executors.cpu.memory import address_of_part, part_addresses
 from variegate.executors.cpu.neighbourhood import filtered_planes
@@ -65,7 +56,7 @@ def add_tile_noise(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
     held, own = batch_at(batch), scratch_at(scratch)
     row, told = row_program(held.program, r, held.side), _header(held.side)
     pixel = (told[TILE_Y] + y) * told[IMAGE_WIDTH] + told[TILE_X]
-    noise_row(row, slot, y, pixel, own.sweep[RESULT_WIDTH], own.sweep[CHANNELS], own.planes)
+    noise_row(row, slot, y, pixel, own.sweep[calls.RESULT_WIDTH], own.sweep[calls.CHANNELS], own.planes)
     return np.int64(0)
 
 
@@ -111,7 +102,7 @@ def follow_tile_row(batch: Any, scratch: Any, r: Any, count: Any, y: Any) -> Any
     flag = held.program.flags[r, slots[0]]
     bits = _bits(flag)
     from_x, from_y = told[SOURCE_X] << bits, told[SOURCE_Y] << bits
-    for x in range(own.sweep[RESULT_WIDTH]):
+    for x in range(own.sweep[calls.RESULT_WIDTH]):
         at_x, at_y = told[TILE_X] + x, told[TILE_Y] + y
         left_at, column, line = follow(own.records, held.side.grids, count, at_x, at_y, flag, bits)
         is_out = left_at >= 0
@@ -127,7 +118,7 @@ def follow_tile_row(batch: Any, scratch: Any, r: Any, count: Any, y: Any) -> Any
 def real_nearest_tile_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
     """``real_maps.real_nearest_row``. The window is that of the rectangle that is read."""
     held, own = batch_at(batch), scratch_at(scratch)
-    program, told, width, stage = held.program, _header(held.side), own.sweep[RESULT_WIDTH], own.stage
+    program, told, width, stage = held.program, _header(held.side), own.sweep[calls.RESULT_WIDTH], own.stage
     if program.opcode[r, slot] == _GRID_MAP:
         call_part(own.parts[calls.DISPLACED], batch, scratch, r, 1, y)
     else:
@@ -150,7 +141,7 @@ def equalized_tile_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> A
     """``neighbourhood.filtered_row`` of a CLAHE, whose tables lie in ``scratch.tile_luts`` already."""
     held, own = batch_at(batch), scratch_at(scratch)
     row, told = row_program(held.program, r, held.side), _header(held.side)
-    width, channels, stride = own.sweep[RESULT_WIDTH], own.sweep[CHANNELS], own.planes.shape[1]
+    width, channels, stride = own.sweep[calls.RESULT_WIDTH], own.sweep[calls.CHANNELS], own.planes.shape[1]
     tiles_x, tiles_y = int(row.args[slot, 1]), int(row.args[slot, 2])
     tile_h, tile_w = tile_sides(told[IMAGE_HEIGHT], told[IMAGE_WIDTH], tiles_y, tiles_x)
     if y == 0:

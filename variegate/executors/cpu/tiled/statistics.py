@@ -7,16 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate.executors.cpu import statistics as S
 from variegate.executors.cpu.kernel import address_of
 from variegate.executors.cpu.simd_statistics import TABLES
-from variegate.executors.cpu.statistics import (
-    MOST_PIXELS,
-    autocontrast_table,
-    contrast_table,
-    count_bytes,
-    equalize_table,
-    gray_sum,
-)
 from variegate.executors.cpu.tiled.areas import Area, Image
 from variegate.executors.cpu.tiled.follow import reflected
 from variegate.executors.cpu.tiled.stages import PassStage
@@ -32,7 +25,7 @@ def count_pixels(levels: Any, room: Any, counts: Any) -> None:
     """Levels uint8[H, W, C] into counts int64[C, 256]. ``room``: int32[3, TABLES, 256]."""
     channels = levels.shape[2]
     room[:] = 0
-    count_bytes(address_of(levels), levels.size, room)
+    S.count_bytes(address_of(levels), levels.size, room)
     for c in range(channels):
         # Of gray images all three "channels" are one.
         for d in range(c, c + 1 if channels == 3 else 3):
@@ -45,9 +38,9 @@ def count_pixels(levels: Any, room: Any, counts: Any) -> None:
 def add_lumas(levels: Any) -> int:
     """The sum of the lumas of levels uint8[H, W, C]."""
     total, size, channels = np.int64(0), levels.size, levels.shape[2]
-    step = channels * MOST_PIXELS
+    step = channels * S.MOST_PIXELS
     for begin in range(0, size, step):
-        total += gray_sum(address_of(levels) + begin, min(step, size - begin), channels)
+        total += S.gray_sum(address_of(levels) + begin, min(step, size - begin), channels)
     return total  # type: ignore[return-value]
 
 
@@ -85,7 +78,7 @@ def count_tiles(levels: Any, first: Any, begins_y: Any, of_y: Any, begins_x: Any
 @pixel_kernel
 def fill_contrast(mean: Any, factor: Any, tables: Any) -> None:
     for c in range(3):
-        contrast_table(mean, factor, tables[c])
+        S.contrast_table(mean, factor, tables[c])
 
 
 @pixel_kernel
@@ -95,13 +88,13 @@ def fill_autocontrast(counts: Any, tables: Any) -> None:
         for i in range(256):
             if counts[c, i] > 0:
                 low, high = min(low, i), max(high, i)
-        autocontrast_table(low, high, tables[c])
+        S.autocontrast_table(low, high, tables[c])
 
 
 @pixel_kernel
 def fill_equalize(counts: Any, tables: Any) -> None:
     for c in range(counts.shape[0]):
-        equalize_table(counts[c], tables[c])
+        S.equalize_table(counts[c], tables[c])
 
 
 @pixel_kernel
