@@ -180,7 +180,7 @@ def _arrays(
     }
 
 
-Scratch: Any = namedtuple("Scratch", _arrays(*(1,) * NEEDS))
+Scratch: Any = namedtuple("Scratch", _arrays(*(1,) * NEEDS))  # type: ignore[misc]
 
 
 def make_scratch(*needs: int) -> Any:
