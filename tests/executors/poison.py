@@ -10,10 +10,9 @@ import numpy.typing as npt
 import torch
 
 from tests.executors.interpreter import be_quick
-from variegate.executors.cuda.executor import CudaExecutor
-from variegate.executors.cuda.host import upload_images
+from variegate.executors.cuda.executor import CudaExecutor, upload_images
+from variegate.executors.cuda.images import Memory
 from variegate.executors.cuda.launch import BLOCK
-from variegate.executors.cuda.memory import Memory
 from variegate.program.lowering import lower
 from variegate.program.program import Program
 

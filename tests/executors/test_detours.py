@@ -18,7 +18,7 @@ from tests.images import Image, gray, noise, photo
 from tests.programs import SEMANTIC, erase, program_of, random_program, resized_crop, rotate, step
 from variegate import transforms as T
 from variegate.executors import cpu, reference
-from variegate.executors.cuda.host import lower_for_cuda, upload_images
+from variegate.executors.cuda.executor import lower_for_cuda, upload_images
 from variegate.executors.images import check_fits
 from variegate.executors.reference.compression import through_jpeg
 from variegate.program.detours import cut, has_detours

@@ -11,7 +11,7 @@ import variegate as vg
 from tests.executors.contract import Device, check, every_device
 from tests.images import gray, noise, photo
 from tests.programs import SIZES, crop, program_of, rotate, step
-from variegate.executors.cpu.simd_median import middle
+from variegate.executors.cpu.simd_filter import middle
 from variegate.program.lowering import lower
 from variegate.program.ops import Op
 

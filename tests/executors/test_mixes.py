@@ -13,7 +13,7 @@ from tests.executors.poison import poisoned_executor, run_poisoned
 from tests.images import gray, noise, photo
 from variegate import transforms as T
 from variegate.executors import reference
-from variegate.executors.cpu.blend import SPAN
+from variegate.executors.cpu.store import SPAN
 from variegate.program.validate import validate
 
 pytestmark = pytest.mark.usefixtures("validated")

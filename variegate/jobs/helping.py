@@ -18,8 +18,8 @@ def main() -> None:
 def _tasks() -> dict[str, Callable[[], object]]:
     # Imported already where all helpers wait for each other at first: the kernel that takes longest.
     import variegate.executors.cpu.executor  # noqa: F401
-    from variegate.executors.cpu.part_calls import PART
-    from variegate.executors.cpu.parts import PART_KERNELS
+    from variegate.executors.cpu.kernel import PART
+    from variegate.executors.cpu.memory import PART_KERNELS
 
     parts = {part.py_func.__name__: partial(part.compile, PART) for part in PART_KERNELS.values()}
     return {"rows": _rows, "everything": _everything, **parts}

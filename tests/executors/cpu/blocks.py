@@ -86,10 +86,10 @@ class Callables:
 
 
 def assemble(triple: str, cpu: str, features: str, more: Sequence[str] = ()) -> None:
-    """Compile them for a target. ``more``: blocks by their names in ``simd_lookup``, whatever they need."""
+    """Compile them for a target. ``more``: blocks by their names in ``simd_values``, whatever they need."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features, opt=2)
-    lookups = importlib.import_module(f"{package.__name__}.simd_lookup")
+    lookups = importlib.import_module(f"{package.__name__}.simd_values")
     blocks = all_blocks() | {name: getattr(lookups, name).block for name in more}
     assert machine.emit_assembly(parsed(module_of(blocks), triple))

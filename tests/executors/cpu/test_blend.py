@@ -8,8 +8,8 @@ import pytest
 import variegate as vg
 from tests.images import noise
 from variegate import transforms as T
-from variegate.executors.cpu.blend import SPAN
 from variegate.executors.cpu.memory import RESULTS
+from variegate.executors.cpu.store import SPAN
 
 NORMALIZE = [T.Normalize(vg.IMAGENET_MEAN, vg.IMAGENET_STD), T.RandomErasing(1.0)]
 # One value; a few; around one span of an image in colour, and of a plane; many.

@@ -59,7 +59,7 @@ def check_floats(run: Callables) -> None:
 
 
 def check_lookups(run: Callables) -> None:
-    for name in (name for name in run.blocks if name.startswith("simd_lookup.")):
+    for name in (name for name in run.blocks if name.startswith("simd_values.lookup")):
         for table in (levels(256), np.arange(256, dtype=np.uint8), 255 - np.arange(256, dtype=np.uint8)):
             every = np.concatenate([np.arange(256, dtype=np.uint8), levels(64)])
             for count in (*SIZES, 256):
@@ -91,7 +91,7 @@ def check_walks(run: Callables) -> None:
 
         image, offsets = levels(width * height * 3), RNG.integers(0, last + 1, room, dtype=np.int32)
         words = np.full(room, -7, np.int32)
-        run["simd_gather.load_pixels"](image, offsets, count, 3 * width, words)
+        run["simd_walk.load_pixels"](image, offsets, count, 3 * width, words)
         want = np.stack([image[offsets[:count] + k] for k in range(4)], 1)
         same("load_pixels", words[:count].view(np.uint8).reshape(count, 4), want)
         same("load_pixels", words[count + 7 :], -7)
@@ -113,7 +113,7 @@ def check_walks(run: Callables) -> None:
 
         planes = levels(3, room)
         before, stages[:] = planes.copy(), RNG.integers(-1, 3, room)
-        run["simd_gather.fill_row"](stages, count, 2, 0x332211, planes, room)
+        run["simd_walk.fill_row"](stages, count, 2, 0x332211, planes, room)
         colour = np.array([[0x11], [0x22], [0x33]])
         same("fill_row", planes[:, :count], np.where(stages == 2, colour, before)[:, :count])
         same("fill_row", planes[:, count + 15 :], before[:, count + 15 :])

@@ -11,8 +11,7 @@ from tests.images import gray, photo
 from tests.programs import SEMANTIC, Step, program_of, random_program, step
 from variegate import IMAGENET_MEAN, IMAGENET_STD, Augmenter
 from variegate import transforms as T
-from variegate.executors.cuda.executor import CudaExecutor, PreparedLaunches
-from variegate.executors.cuda.host import upload_images
+from variegate.executors.cuda.executor import CudaExecutor, PreparedLaunches, upload_images
 from variegate.executors.cuda.pack import Packer
 from variegate.program.lowering import lower
 from variegate.program.ops import Op

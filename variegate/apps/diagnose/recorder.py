@@ -146,7 +146,7 @@ def stream_step(source: StreamSource, batch_size: int) -> Step:
 
 def transfer_step(pictures: Sequence[npt.NDArray[np.uint8]], device: str, batch_size: int) -> Step:
     """Decoded pictures of the host to the device, through the loader's pinned memory."""
-    from variegate.executors.cuda.host import executor_of, upload_images
+    from variegate.executors.cuda.executor import executor_of, upload_images
 
     executor = executor_of(device)
     batch = [pictures[place % len(pictures)] for place in range(batch_size)]

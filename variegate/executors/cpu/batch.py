@@ -1,4 +1,4 @@
-"""What one call of ``run_rows`` needs, written down in memory: the programs of a batch, and a thread's scratch."""
+"""Arguments of kernels: fused programs, and what one call of run_rows needs, written down in memory."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.cpu.layout import Instructions, SideTables, make_scratch
+from variegate.executors.cpu import layout as L
 from variegate.executors.cpu.resize_weights import filter_radius
 from variegate.executors.cpu.simd import BLOCK
 from variegate.program.compiled import inner_kernel, pixel_kernel
-from variegate.program.held import held_as, tuple_kind, words_of
+from variegate.program.held import held_as, plain, tuple_kind, words_of
 from variegate.program.ops import KIND_OF, NUM_ARGS, Kind, Op
 from variegate.program.passes import BEGIN, FIRST, PASS_FIELDS, SOURCE, PassSource
+from variegate.program.program import Output, Program, Tables
 
 Array = npt.NDArray[Any]
 
@@ -21,8 +22,8 @@ Array = npt.NDArray[Any]
 class BatchArrays(NamedTuple):
     """Fused programs, and where their pixels are."""
 
-    program: Instructions
-    side: SideTables
+    program: L.Instructions
+    side: L.SideTables
     sources: Array  # int64[R]: addresses of images
     targets: Array  # int64[R]: of results
     scale: Array  # float32[2, 3], as in ResultFormat
@@ -31,10 +32,9 @@ class BatchArrays(NamedTuple):
     have: Array  # int64[NEEDS]: of the scratch that there is
 
 
-NEEDS = 8
-_SIDE, _CANVAS, _LINES, _RESIZED, _SLOTS, _KERNEL, _WEIGHTS, _TAPS = range(NEEDS)
+_SIDE, _CANVAS, _LINES, _RESIZED, _SLOTS, _KERNEL, _WEIGHTS, _TAPS = range(L.NEEDS)
 
-NO_TABLES = SideTables(
+NO_TABLES = L.SideTables(
     luts=np.empty((0, 3, 256), np.uint8),
     matrices=np.empty((0, 3, 4), np.float32),
     kernels=np.empty(0, np.int16),
@@ -42,7 +42,7 @@ NO_TABLES = SideTables(
     grids=np.empty(0, np.int16),
     points=np.empty(0, np.int64),
 )
-_NOTHING = Instructions(
+_NOTHING = L.Instructions(
     opcode=np.empty((0, 0), np.int16),
     args=np.empty((0, 0, NUM_ARGS), np.float64),
     flags=np.empty((0, 0), np.int16),
@@ -58,15 +58,15 @@ _NOTHING = Instructions(
 )
 
 
-def new_batch(program: Instructions, side: SideTables, sources: Array, targets: Array) -> BatchArrays:
+def new_batch(program: L.Instructions, side: L.SideTables, sources: Array, targets: Array) -> BatchArrays:
     unit = np.ones((2, 3), np.float32)
-    needs = np.zeros((2, NEEDS), np.int64)
+    needs = np.zeros((2, L.NEEDS), np.int64)
     return BatchArrays(program, side, sources, targets, unit, np.zeros((2, 3), np.float32), needs[0], needs[1])
 
 
 _ADDRESSES = np.empty(0, np.int64)
 BATCH = tuple_kind(new_batch(_NOTHING, NO_TABLES, _ADDRESSES, _ADDRESSES))
-SCRATCH = tuple_kind(make_scratch(*(1,) * NEEDS))
+SCRATCH = tuple_kind(L.make_scratch(*(1,) * L.NEEDS))
 _BATCH_WORDS = words_of(BATCH)
 _keep_batch, batch_at = held_as(BATCH)
 _keep_scratch, scratch_at = held_as(SCRATCH)
@@ -135,7 +135,7 @@ def measure(address: Any) -> bool:
     # Full kernels and medians see rows in planes continued to both sides.
     needs[_SIDE] += full_kernel
     suffices = True
-    for i in range(NEEDS):
+    for i in range(L.NEEDS):
         suffices = suffices and batch.have[i] >= needs[i]
     return suffices
 
@@ -155,3 +155,33 @@ def _measure_resize(a: Any, flag: Any, needs: Any) -> None:
         needs[_WEIGHTS] = max(needs[_WEIGHTS], taps * ((int(size) + 15) // 16 * 16))
         needs[_TAPS] = max(needs[_TAPS], taps)
     needs[_RESIZED] = max(needs[_RESIZED], (int(a[5]) + BLOCK - 1) // BLOCK * BLOCK + BLOCK)
+
+
+def form_of(output: Output) -> L.ResultFormat:
+    """How results are stored, within the caches."""
+    scale, bias = np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32)
+    if output.is_float:
+        scale[0], bias[0] = output.scale_and_bias(1)
+        scale[1], bias[1] = output.scale_and_bias(3)
+    is_planar = output.layout == "NCHW"
+    kind = (
+        (L.FLOATS_CHW if is_planar else L.FLOATS_HWC)
+        if output.is_float
+        else (L.BYTES_CHW if is_planar else L.BYTES_HWC)
+    )
+    return L.ResultFormat(kind, False, scale, bias)
+
+
+def instructions_of(program: Program) -> L.Instructions:
+    return L.Instructions(*(plain(getattr(program, name)) for name in L.Instructions._fields))
+
+
+def side_tables(tables: Tables) -> L.SideTables:
+    return L.SideTables(
+        luts=plain(tables.luts),
+        matrices=plain(tables.matrices),
+        kernels=plain(tables.kernels),
+        rectangles=plain(tables.rectangles),
+        grids=plain(tables.grids),
+        points=np.array([point.address for point in tables.points], np.int64),
+    )

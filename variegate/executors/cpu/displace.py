@@ -1,4 +1,4 @@
-"""Rows through chains with a grid of displacements: where every pixel reads.
+"""Rows through real maps: their records, nearest rows, and chains with a grid of displacements.
 
 What is computed is defined in ``executors/reference/displacement.py``. Along a line of nodes, displacements are worked
 out for all columns once, and every row between two lines weighs theirs. Of rows that other maps have turned, each
@@ -13,21 +13,18 @@ import numpy as np
 
 from variegate.executors.cpu.batch import batch_at, scratch_at
 from variegate.executors.cpu.interpolate import inside_row, mark_outside, place_row
-from variegate.executors.cpu.kernel import inlined
-from variegate.executors.cpu.layout import EVEN_LINE
-from variegate.executors.cpu.part_calls import RESULT_WIDTH, part_kernel
+from variegate.executors.cpu.kernel import DISPLACED, RESULT_WIDTH, call_part, image_told, inlined, part_kernel
+from variegate.executors.cpu.layout import EVEN_LINE, HAS_GRID, ODD_LINE
+from variegate.executors.cpu.rows import read_places
 from variegate.program import places as P
 from variegate.program.compiled import inner_kernel
-from variegate.program.ops import Interpolation
+from variegate.program.ops import Interpolation, Op
+from variegate.program.places import GRID, write_records
 
 _NEAREST, _BICUBIC = int(Interpolation.NEAREST), int(Interpolation.BICUBIC)
-_GRID, _STEP_X, _STEP_Y, _COLUMNS, _SWAPS = P.GRID, P.STEP_X, P.STEP_Y, P.COLUMNS, P.SWAPS
-_U, _V, _DEPTH, _SPAN_U, _SPAN_V, _SHIFT, _EXPONENT = P.U, P.V, P.DEPTH, P.SPAN_U, P.SPAN_V, P.SHIFT, P.EXPONENT
-_ORIGIN_U, _SIGN_U, _ORIGIN_V, _SIGN_V, _BEHIND = P.ORIGIN_U, P.SIGN_U, P.ORIGIN_V, P.SIGN_V, P.BEHIND
-_STEP_BITS, _WEIGHT_BITS, _NUMERATOR_SHIFT = P.STEP_BITS, P.WEIGHT_BITS, P.NUMERATOR_SHIFT
-_PART = _STEP_BITS - _WEIGHT_BITS
-_WEIGHT = (1 << _WEIGHT_BITS) - 1
-_EVERY_FOURTH = 1 << _STEP_BITS - 2
+_PART = P.STEP_BITS - P.WEIGHT_BITS
+_WEIGHT = (1 << P.WEIGHT_BITS) - 1
+_EVERY_FOURTH = 1 << P.STEP_BITS - 2
 
 
 @part_kernel
@@ -41,10 +38,10 @@ def displaced_row(batch: Any, scratch: Any, r: Any, count: Any, y: Any) -> Any:
     bits = P.BICUBIC_BITS if flag == _BICUBIC else P.BILINEAR_BITS
     last = count - 1
     stage[:width] = -1
-    while records[last, _GRID] == 0:
+    while records[last, P.GRID] == 0:
         first, end = inside_row(records[last], y, width, 1)
         behind, behind_end = 0, 0
-        if records[last, _BEHIND] != 0:
+        if records[last, P.BEHIND] != 0:
             behind, behind_end = inside_row(records[last], y, width, -1)
         mark_outside(stage, own.slots[last], width, first, end, behind, behind_end)
         last -= 1
@@ -56,8 +53,8 @@ def displaced_row(batch: Any, scratch: Any, r: Any, count: Any, y: Any) -> Any:
     safe_u, safe_v = np.int32(window[1] << bits), np.int32(window[0] << bits)
     for i in range(last, -1, -1):
         record = records[i]
-        if record[_GRID] == 0:
-            moves = i == 0 or records[i - 1, _GRID] != 0
+        if record[P.GRID] == 0:
+            moves = i == 0 or records[i - 1, P.GRID] != 0
             _walk(record, moves, own.slots[i], width, bits, (safe_u, safe_v), column, line, stage)
             continue
         if i < count - 1:
@@ -76,14 +73,14 @@ def _displace_row(
     record: Any, grids: Any, y: Any, width: Any, bits: Any, along: Any, held: Any, column: Any, line: Any
 ) -> None:
     """Places of a row that nothing else has moved."""
-    at = y * record[_STEP_Y]
-    upper = at >> _STEP_BITS
+    at = y * record[P.STEP_Y]
+    upper = at >> P.STEP_BITS
     for i in (upper, upper + 1):
         if held[EVEN_LINE + (i & 1)] != i:
             held[EVEN_LINE + (i & 1)] = i
-            begin = record[_GRID] - 1 + 2 * record[_COLUMNS] * i
-            _follow(grids[begin:], record[_STEP_X], width, along[2 * (i & 1)], along[2 * (i & 1) + 1])
-    down, shift, a, b = at >> _PART & _WEIGHT, record[_SHIFT], 2 * (upper & 1), 2 * (upper + 1 & 1)
+            begin = record[P.GRID] - 1 + 2 * record[P.COLUMNS] * i
+            _follow(grids[begin:], record[P.STEP_X], width, along[2 * (i & 1)], along[2 * (i & 1) + 1])
+    down, shift, a, b = at >> _PART & _WEIGHT, record[P.SHIFT], 2 * (upper & 1), 2 * (upper + 1 & 1)
     _weigh(along[a], along[b], down, shift, 0, 1 << bits, width, column)
     _weigh(along[a + 1], along[b + 1], down, shift, y << bits, 0, width, line)
 
@@ -97,10 +94,10 @@ def _follow(nodes: Any, step: Any, width: Any, along_x: Any, along_y: Any) -> No
         return
     begin, j = 0, 0
     while begin < width:
-        end = min(width, ((j + 1 << _STEP_BITS) + step - 1) // step) if step > 0 else width
+        end = min(width, ((j + 1 << P.STEP_BITS) + step - 1) // step) if step > 0 else width
         a, b = int(nodes[2 * j]), int(nodes[2 * j + 1])
         slope_a, slope_b = int(nodes[2 * j + 2]) - a, int(nodes[2 * j + 3]) - b
-        a, b = a << _WEIGHT_BITS, b << _WEIGHT_BITS
+        a, b = a << P.WEIGHT_BITS, b << P.WEIGHT_BITS
         for x in range(begin, end):
             t = x * step >> _PART & _WEIGHT
             along_x[x], along_y[x] = a + slope_a * t, b + slope_b * t
@@ -111,10 +108,10 @@ def _follow(nodes: Any, step: Any, width: Any, along_x: Any, along_y: Any) -> No
 def _follow_evenly(nodes: Any, step: Any, width: Any, along_x: Any, along_y: Any) -> None:
     for x in range(width):
         at = x * step
-        j, t = at >> _STEP_BITS << 1, at >> _PART & _WEIGHT
+        j, t = at >> P.STEP_BITS << 1, at >> _PART & _WEIGHT
         a, b = int(nodes[j]), int(nodes[j + 1])
-        along_x[x] = (a << _WEIGHT_BITS) + (int(nodes[j + 2]) - a) * t
-        along_y[x] = (b << _WEIGHT_BITS) + (int(nodes[j + 3]) - b) * t
+        along_x[x] = (a << P.WEIGHT_BITS) + (int(nodes[j + 2]) - a) * t
+        along_y[x] = (b << P.WEIGHT_BITS) + (int(nodes[j + 3]) - b) * t
 
 
 @inner_kernel()
@@ -122,7 +119,7 @@ def _weigh(a: Any, b: Any, t: Any, shift: Any, start: Any, step: Any, width: Any
     # Without a sign, as processors have no such shift of 64 bits: of the result, the lower half is kept.
     half, places_down = 1 << shift - 1, np.uint64(shift)
     for x in range(width):
-        total = (np.int64(a[x]) << _WEIGHT_BITS) + np.int64(np.int32(b[x] - a[x])) * t + half
+        total = (np.int64(a[x]) << P.WEIGHT_BITS) + np.int64(np.int32(b[x] - a[x])) * t + half
         places[x] = np.int32(start + x * step + np.int64(np.uint64(total) >> places_down))
 
 
@@ -132,11 +129,11 @@ def _displace_places(
 ) -> None:
     """Places anywhere, moved; those outside of the grid by what its border says. In three loops, of which only the one
     that fetches nodes is not made of vectors."""
-    columns, shift = record[_COLUMNS], record[_SHIFT]
-    nodes, half, across, down = grids[record[_GRID] - 1 :].view(np.int32), 1 << shift - 1, weight, weight[width:]
-    far_x, far_y = np.int32(record[_SPAN_U] - 1 << bits), np.int32(record[_SPAN_V] - 1 << bits)
-    whole, part, places_down = np.uint64(_STEP_BITS + bits), np.uint64(_PART + bits), np.uint64(shift)
-    step_x, step_y, zero = np.int32(record[_STEP_X]), np.int32(record[_STEP_Y]), np.int32(0)
+    columns, shift = record[P.COLUMNS], record[P.SHIFT]
+    nodes, half, across, down = grids[record[P.GRID] - 1 :].view(np.int32), 1 << shift - 1, weight, weight[width:]
+    far_x, far_y = np.int32(record[P.SPAN_U] - 1 << bits), np.int32(record[P.SPAN_V] - 1 << bits)
+    whole, part, places_down = np.uint64(P.STEP_BITS + bits), np.uint64(_PART + bits), np.uint64(shift)
+    step_x, step_y, zero = np.int32(record[P.STEP_X]), np.int32(record[P.STEP_Y]), np.int32(0)
     for x in range(width):
         at_x = np.uint64(np.int64(min(max(column[x], zero), far_x)) * step_x)
         at_y = np.uint64(np.int64(min(max(line[x], zero), far_y)) * step_y)
@@ -152,17 +149,17 @@ def _displace_places(
         t, u = across[x], np.int64(down[x])
         upper = _between(np.int32(a << 16) >> 16, np.int32(b << 16) >> 16, t)
         lower = _between(np.int32(c << 16) >> 16, np.int32(d << 16) >> 16, t)
-        total = (np.int64(upper) << _WEIGHT_BITS) + np.int64(np.int32(lower - upper)) * u + half
+        total = (np.int64(upper) << P.WEIGHT_BITS) + np.int64(np.int32(lower - upper)) * u + half
         column[x] = np.int32(column[x] + np.int64(np.uint64(total) >> places_down))
         upper, lower = _between(a >> 16, b >> 16, t), _between(c >> 16, d >> 16, t)
-        total = (np.int64(upper) << _WEIGHT_BITS) + np.int64(np.int32(lower - upper)) * u + half
+        total = (np.int64(upper) << P.WEIGHT_BITS) + np.int64(np.int32(lower - upper)) * u + half
         line[x] = np.int32(line[x] + np.int64(np.uint64(total) >> places_down))
 
 
 @inlined
 def _between(a: Any, b: Any, t: Any) -> Any:
     """With the fraction bits of a weight."""
-    return np.int32((a << _WEIGHT_BITS) + (b - a) * t)
+    return np.int32((a << P.WEIGHT_BITS) + (b - a) * t)
 
 
 @inner_kernel()
@@ -179,9 +176,9 @@ def _enter(record: Any, slot: Any, width: Any, bits: Any, safe: Any, column: Any
     """Mark what a grid has moved out of its image; then from the image to the source, which may lie turned."""
     # Of 32 bits all through: so 16 of them are one vector.
     half, at_slot = np.int32(1 << bits - 1), np.int32(slot)
-    end_u, end_v = np.uint32(record[_SPAN_U] << bits), np.uint32(record[_SPAN_V] << bits)
-    from_u, from_v = np.int32(record[_ORIGIN_U] - half), np.int32(record[_ORIGIN_V] - half)
-    far_u, far_v, swaps, (safe_u, safe_v) = record[_SIGN_U] < 0, record[_SIGN_V] < 0, record[_SWAPS] != 0, safe
+    end_u, end_v = np.uint32(record[P.SPAN_U] << bits), np.uint32(record[P.SPAN_V] << bits)
+    from_u, from_v = np.int32(record[P.ORIGIN_U] - half), np.int32(record[P.ORIGIN_V] - half)
+    far_u, far_v, swaps, (safe_u, safe_v) = record[P.SIGN_U] < 0, record[P.SIGN_V] < 0, record[P.SWAPS] != 0, safe
     for x in range(width):
         u, v, before = np.int32(column[x] + half), np.int32(line[x] + half), stage[x]
         # Without a sign, what is negative is large.
@@ -199,11 +196,11 @@ def _walk(
 ) -> None:
     """Mark the places that a real map leaves outside; and where ``moves``, go through it."""
     half = 1 << bits - 1
-    u0, u1, u2 = record[_U] >> bits, record[_U + 1] >> bits, record[_U + 2]
-    v0, v1, v2 = record[_V] >> bits, record[_V + 1] >> bits, record[_V + 2]
-    w0, w1, w2 = record[_DEPTH] >> bits, record[_DEPTH + 1] >> bits, record[_DEPTH + 2]
-    span_u, span_v, shift, exponent = record[_SPAN_U], record[_SPAN_V], record[_SHIFT], record[_EXPONENT]
-    origin_u, sign_u, origin_v, sign_v = record[_ORIGIN_U], record[_SIGN_U], record[_ORIGIN_V], record[_SIGN_V]
+    u0, u1, u2 = record[P.U] >> bits, record[P.U + 1] >> bits, record[P.U + 2]
+    v0, v1, v2 = record[P.V] >> bits, record[P.V + 1] >> bits, record[P.V + 2]
+    w0, w1, w2 = record[P.DEPTH] >> bits, record[P.DEPTH + 1] >> bits, record[P.DEPTH + 2]
+    span_u, span_v, shift, exponent = record[P.SPAN_U], record[P.SPAN_V], record[P.SHIFT], record[P.EXPONENT]
+    origin_u, sign_u, origin_v, sign_v = record[P.ORIGIN_U], record[P.SIGN_U], record[P.ORIGIN_V], record[P.SIGN_V]
     origin_u, origin_v, factor = origin_u - half, origin_v - half, np.float32(2.0 ** float(exponent))
     safe_u, safe_v = safe
     for x in range(width):
@@ -228,5 +225,58 @@ def _walk(
 
 @inner_kernel()
 def quotient(numerator: Any, divisor: Any, factor: Any, end: Any) -> Any:
-    value = np.float32(np.int32(numerator >> _NUMERATOR_SHIFT)) / divisor * factor
+    value = np.float32(np.int32(numerator >> P.NUMERATOR_SHIFT)) / divisor * factor
     return np.int64(min(max(value, np.float32(0.0)), np.float32(end)))
+
+
+_PERSPECTIVE, _GRID_MAP = int(Op.MAP_PERSPECTIVE), int(Op.MAP_GRID)
+
+
+@part_kernel
+def prepare_maps(batch: Any, scratch: Any, r: Any, first: Any, end: Any) -> Any:
+    """``scratch.records`` of the real maps in slots first..end -> how many they are."""
+    program, own = batch_at(batch).program, scratch_at(scratch)
+    opcode, args, flags, window = program.opcode[r], program.args[r], program.flags[r], program.window[r]
+    count = write_records(opcode, args, flags, window, program.out_size[r], first, end, own.records)
+    lines = own.grid_lines
+    lines[HAS_GRID], lines[EVEN_LINE], lines[ODD_LINE] = 0, -1, -1
+    for i in range(count):
+        if own.records[i, GRID] != 0:
+            lines[HAS_GRID] = 1
+    return np.int64(count)
+
+
+@part_kernel
+def real_nearest_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
+    """Row ``y`` of a nearest map that 16.16 fixed point does not hold."""
+    program, own = batch_at(batch).program, scratch_at(scratch)
+    a, window, is_perspective = program.args[r, slot], program.window[r, slot], program.opcode[r, slot] == _PERSPECTIVE
+    if program.opcode[r, slot] == _GRID_MAP:
+        call_part(own.parts[DISPLACED], batch, scratch, r, 1, y)
+        read_places(image_told(own.sweep), y, own.sweep[RESULT_WIDTH], own)
+        return np.int64(0)
+    _nearest_row(image_told(own.sweep), a, window, slot, is_perspective, y, own.sweep[RESULT_WIDTH], own)
+    return np.int64(0)
+
+
+@inner_kernel(forceinline=True)
+def _nearest_row(
+    image: Any, a: Any, window: Any, slot: Any, perspective: Any, y: Any, width: Any, scratch: Any
+) -> None:
+    """Pillow's arithmetic. The whole row."""
+    top, left, bottom, right = (
+        np.float64(window[0]), np.float64(window[1]), np.float64(window[2]), np.float64(window[3]),
+    )  # fmt: skip
+    stage, column, line = scratch.stage, scratch.column, scratch.line
+    g, h = (a[6], a[7]) if perspective else (0.0, 0.0)
+    a0, a1, a2, a3, a4, a5, yc = a[0], a[1], a[2], a[3], a[4], a[5], y + 0.5
+    for x in range(width):
+        xc = x + 0.5
+        # Of an affine map the depth is exactly 1, which changes nothing.
+        depth = g * xc + h * yc + 1.0
+        u, v = (a0 * xc + a1 * yc + a2) / depth, (a3 * xc + a4 * yc + a5) / depth
+        # False for NaN, a point at infinity.
+        is_inside = (u >= left) & (u < right) & (v >= top) & (v < bottom)
+        stage[x] = -1 if is_inside else slot
+        column[x], line[x] = np.int32(u if is_inside else 0.0), np.int32(v if is_inside else 0.0)
+    read_places(image, y, width, scratch)

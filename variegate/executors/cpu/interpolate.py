@@ -13,9 +13,8 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from variegate.executors.cpu.kernel import address_of, inlined
+from variegate.executors.cpu.kernel import DISPLACED, address_of, call_part, inlined
 from variegate.executors.cpu.layout import HAS_GRID
-from variegate.executors.cpu.part_calls import DISPLACED, call_part
 from variegate.executors.cpu.simd_interpolate import bicubic_rgb, bilinear_gray, bilinear_rgb
 from variegate.executors.cpu.simd_places import (
     LANES,
@@ -29,10 +28,6 @@ from variegate.program.compiled import inner_kernel
 from variegate.program.ops import Interpolation
 
 _BILINEAR = int(Interpolation.BILINEAR)
-_U, _V, _DEPTH = P.U, P.V, P.DEPTH
-_SPAN_U, _SPAN_V, _SHIFT, _EXPONENT, _BEHIND = P.SPAN_U, P.SPAN_V, P.SHIFT, P.EXPONENT, P.BEHIND
-_ORIGIN_U, _SIGN_U, _ORIGIN_V, _SIGN_V = P.ORIGIN_U, P.SIGN_U, P.ORIGIN_V, P.SIGN_V
-_BILINEAR_BITS, _BICUBIC_BITS, _NUMERATOR_SHIFT = P.BILINEAR_BITS, P.BICUBIC_BITS, P.NUMERATOR_SHIFT
 
 
 @inner_kernel(forceinline=True)
@@ -54,14 +49,14 @@ def interpolated_row(
         first, end = inside_row(record, y, width, 1)
         if not is_stretch:
             behind, behind_end = 0, 0
-            if record[_BEHIND] != 0:
+            if record[P.BEHIND] != 0:
                 behind, behind_end = inside_row(record, y, width, -1)
             mark_outside(stage, scratch.slots[i], width, first, end, behind, behind_end)
             if behind < behind_end:
                 first, end = min(first, behind) if first < end else behind, max(end, behind_end)
     if first < end:
         if not has_grid:
-            place_row(records[0], y, first, end, _BILINEAR_BITS if flag == _BILINEAR else _BICUBIC_BITS, scratch)
+            place_row(records[0], y, first, end, P.BILINEAR_BITS if flag == _BILINEAR else P.BICUBIC_BITS, scratch)
         if flag == _BILINEAR:
             _bilinear_row(image, window, first, end, scratch)
         else:
@@ -74,11 +69,11 @@ def interpolated_row(
 @inner_kernel()
 def inside_row(record: Any, y: Any, width: Any, sign: Any) -> Any:
     """The columns of row ``y`` where a map is inside its window -> (first, end). ``sign`` -1: behind the viewer."""
-    depth_step, depth = record[_DEPTH], record[_DEPTH + 1] * y + record[_DEPTH + 2]
+    depth_step, depth = record[P.DEPTH], record[P.DEPTH + 1] * y + record[P.DEPTH + 2]
     first, end = 0, width
     for axis in range(2):
-        step, start = record[_U + 3 * axis], record[_U + 3 * axis + 1] * y + record[_U + 3 * axis + 2]
-        span = record[_SPAN_U + axis]
+        step, start = record[P.U + 3 * axis], record[P.U + 3 * axis + 1] * y + record[P.U + 3 * axis + 2]
+        span = record[P.SPAN_U + axis]
         first, end = _not_negative(sign * start, sign * step, first, end)
         first, end = _not_negative(sign * (span * depth - start) - 1, sign * (span * depth_step - step), first, end)
     return first, end
@@ -117,25 +112,25 @@ def mark_outside(stage: Any, slot: Any, width: Any, a: Any, a_end: Any, b: Any, 
 def place_row(record: Any, y: Any, first: Any, end: Any, bits: Any, scratch: Any) -> None:
     """Places of columns first..end, less half a pixel, into ``scratch.column`` and ``scratch.line``."""
     columns, lines, half = address_of(scratch.column), address_of(scratch.line), 1 << bits - 1
-    step_u, u = record[_U], record[_U + 1] * y + record[_U + 2]
-    step_v, v = record[_V], record[_V + 1] * y + record[_V + 2]
-    shift = record[_SHIFT]
-    if record[_EXPONENT] == 0:
-        if record[_SIGN_U] < 0:
+    step_u, u = record[P.U], record[P.U + 1] * y + record[P.U + 2]
+    step_v, v = record[P.V], record[P.V + 1] * y + record[P.V + 2]
+    shift = record[P.SHIFT]
+    if record[P.EXPONENT] == 0:
+        if record[P.SIGN_U] < 0:
             # What falls is cut off upwards, so that it mirrors what grows.
             u, step_u = (1 << shift) - 1 - u, -step_u
-        if record[_SIGN_V] < 0:
+        if record[P.SIGN_V] < 0:
             v, step_v = (1 << shift) - 1 - v, -step_v
-        u, v = u + (record[_ORIGIN_U] << shift), v + (record[_ORIGIN_V] << shift)
+        u, v = u + (record[P.ORIGIN_U] << shift), v + (record[P.ORIGIN_V] << shift)
         for x in range(first, end, LANES):
             affine_places(
                 u + step_u * x, step_u, v + step_v * x, step_v, shift, nb.int32(half), columns + 4 * x, lines + 4 * x
             )
         return
-    terms, factor = scratch.terms, np.float32(2.0 ** float(record[_EXPONENT]))
-    terms[0], terms[1], terms[2], terms[3] = u, step_u, record[_SPAN_U] << bits, record[_ORIGIN_U] - half
-    terms[4], terms[5], terms[6], terms[7] = v, step_v, record[_SPAN_V] << bits, record[_ORIGIN_V] - half
-    terms[8], terms[9], terms[10] = record[_DEPTH + 1] * y + record[_DEPTH + 2], record[_DEPTH], shift
+    terms, factor = scratch.terms, np.float32(2.0 ** float(record[P.EXPONENT]))
+    terms[0], terms[1], terms[2], terms[3] = u, step_u, record[P.SPAN_U] << bits, record[P.ORIGIN_U] - half
+    terms[4], terms[5], terms[6], terms[7] = v, step_v, record[P.SPAN_V] << bits, record[P.ORIGIN_V] - half
+    terms[8], terms[9], terms[10] = record[P.DEPTH + 1] * y + record[P.DEPTH + 2], record[P.DEPTH], shift
     for x in range(first, end, LANES):
         perspective_places(address_of(terms), x, factor, columns + 4 * x, lines + 4 * x)
 

@@ -12,20 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate.executors.cpu import simd_jpeg as J
 from variegate.executors.cpu.kernel import bytes_at
 from variegate.executors.cpu.memory import RESULTS, place_of
 from variegate.executors.cpu.simd import BLOCK, join_rgb, split_rgb
-from variegate.executors.cpu.simd_jpeg import (
-    COLUMNS,
-    STEP,
-    TABLE_COLUMNS,
-    code_blocks,
-    halve,
-    sum_lines,
-    to_rgb,
-    to_ycc,
-    widen,
-)
 from variegate.program.compiled import inner_kernel, pixel_kernel
 
 Image = npt.NDArray[np.uint8]
@@ -66,7 +56,7 @@ def _tables(quality: int) -> npt.NDArray[np.int32]:
     """
     scale = 5000 // quality if quality < 50 else 200 - 2 * quality
     steps = np.clip((np.array([_LUMA, _CHROMA]).reshape(2, 8, 8) * scale + 50) // 100, 1, 255)
-    steps = np.tile(steps, TABLE_COLUMNS // 8)
+    steps = np.tile(steps, J.TABLE_COLUMNS // 8)
     floats = np.stack([1 / (8 * steps), (4 * steps + 0.5) / (8 * steps)], axis=1).astype(np.float32)
     return np.concatenate([steps[:, None].astype(np.int32), floats.view(np.int32)], axis=1)
 
@@ -91,18 +81,18 @@ def code_image(source: Any, target: Any, height: Any, width: Any, channels: Any,
             # Behind the three planes, two lines of each chroma; the last of an odd number of lines is its own pair.
             odd = y % 2
             first_blue, first_red = rows + 3 * stride, rows + 5 * stride
-            for x in range(0, stride, STEP):
-                to_ycc(
+            for x in range(0, stride, J.STEP):
+                J.to_ycc(
                     rows + x, stride, memory + y * stride + x,
                     first_blue + odd * stride + x, first_red + odd * stride + x,
                 )  # fmt: skip
             if odd or y == height - 1:
                 at = y // 2 * (stride // 2)
-                for x in range(0, stride // 2, STEP):
-                    halve(first_blue + 2 * x, first_blue + odd * stride + 2 * x, blue + at + x)
-                    halve(first_red + 2 * x, first_red + odd * stride + 2 * x, red + at + x)
-        _code_plane(blue, stride // 2, chroma_height, chroma_lines, tables + 4 * 3 * 8 * TABLE_COLUMNS)
-        _code_plane(red, stride // 2, chroma_height, chroma_lines, tables + 4 * 3 * 8 * TABLE_COLUMNS)
+                for x in range(0, stride // 2, J.STEP):
+                    J.halve(first_blue + 2 * x, first_blue + odd * stride + 2 * x, blue + at + x)
+                    J.halve(first_red + 2 * x, first_red + odd * stride + 2 * x, red + at + x)
+        _code_plane(blue, stride // 2, chroma_height, chroma_lines, tables + 4 * 3 * 8 * J.TABLE_COLUMNS)
+        _code_plane(red, stride // 2, chroma_height, chroma_lines, tables + 4 * 3 * 8 * J.TABLE_COLUMNS)
     _code_plane(memory, stride, height, lines, tables)
     for y in range(height):
         if channels == 1:
@@ -110,8 +100,8 @@ def code_image(source: Any, target: Any, height: Any, width: Any, channels: Any,
             continue
         _upsample(blue, y, chroma_height, stride // 2, (width + 1) // 2, rows + 3 * stride, rows + 5 * stride)
         _upsample(red, y, chroma_height, stride // 2, (width + 1) // 2, rows + 4 * stride, rows + 5 * stride)
-        for x in range(0, stride, STEP):
-            to_rgb(memory + y * stride + x, rows + 3 * stride + x, rows + 4 * stride + x, rows + x, stride)
+        for x in range(0, stride, J.STEP):
+            J.to_rgb(memory + y * stride + x, rows + 3 * stride + x, rows + 4 * stride + x, rows + x, stride)
         _join(rows, stride, target + 3 * y * width, width)
 
 
@@ -120,8 +110,8 @@ def _code_plane(plane: Any, stride: Any, height: Any, lines: Any, table: Any) ->
     for y in range(height, lines):
         _copy(plane + (height - 1) * stride, plane + y * stride, stride)
     for y in range(0, lines, 8):
-        for x in range(0, stride, COLUMNS):
-            code_blocks(plane + y * stride + x, stride, table)
+        for x in range(0, stride, J.COLUMNS):
+            J.code_blocks(plane + y * stride + x, stride, table)
 
 
 @inner_kernel()
@@ -135,13 +125,13 @@ def _upsample(plane: Any, y: Any, height: Any, stride: Any, width: Any, target: 
             wide[x] = line[x // 2]
         return
     # Room for a sum before the first: those at the ends are repeated.
-    sums += 2 * STEP
-    for x in range(0, stride, STEP):
-        sum_lines(plane + near * stride + x, plane + far * stride + x, sums + 2 * x)
+    sums += 2 * J.STEP
+    for x in range(0, stride, J.STEP):
+        J.sum_lines(plane + near * stride + x, plane + far * stride + x, sums + 2 * x)
     _copy(sums, sums - 2, 2)
     _copy(sums + 2 * (width - 1), sums + 2 * width, 2)
-    for x in range(0, stride, STEP):
-        widen(sums + 2 * x, target + 2 * x)
+    for x in range(0, stride, J.STEP):
+        J.widen(sums + 2 * x, target + 2 * x)
 
 
 @inner_kernel()

@@ -1,4 +1,4 @@
-"""What the kernels of this folder are made with: their decorators, and arrays over memory that is known by its address.
+"""Decorators of this folder's kernels, arrays over memory known by its address, and calls of parts by address.
 
 A kernel's code contains that of all kernels it calls, and every kernel is optimised with all that it contains. So the
 tree of calls is kept shallow, and each kernel has one type for each argument: most of the seconds before a first batch
@@ -8,8 +8,9 @@ are spent here.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
+from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
@@ -55,3 +56,66 @@ def address_of(typing_context: Any, array: Any) -> Any:
         return builder.ptrtoint(data, context.get_value_type(types.int64))
 
     return types.int64(array), codegen
+
+
+# The parts of ``run_rows``, see parts.py.
+PARTS = 8
+STATISTICS, MAPS, NEAREST, FILTER, RESIZE, NOISE, ERASED, DISPLACED = range(PARTS)
+# Columns of ``Scratch.sweep``, what a part is told: the image that is read, and the result.
+SWEEP_FIELDS = 8
+(
+    IMAGE,  # addresses
+    IMAGE_HEIGHT,
+    IMAGE_WIDTH,
+    CHANNELS,
+    RESULT,
+    RESULT_KIND,
+    RESULT_HEIGHT,
+    RESULT_WIDTH,
+) = range(SWEEP_FIELDS)
+
+part_kernel = partial(pixel_kernel, no_cpython_wrapper=True)
+"""A part of ``run_rows`` that is not in its code, but compiled beside it, and called by its address: most of its code
+is needed by few programs, and code is optimised once more with every kernel that contains it. A part is
+``part(batch, scratch, r, i, j)``, five int64 of which the first two are addresses, and returns an int64."""
+
+PART = (types.int64,) * 5
+
+
+@intrinsic
+def call_part(typing_context: Any, address: Any, batch: Any, scratch: Any, r: Any, i: Any, j: Any) -> Any:
+    """Call the part kernel at ``address``."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        word = ir.IntType(64)
+        function = ir.FunctionType(word, [word] * len(PART))
+        return builder.call(builder.inttoptr(args[0], function.as_pointer()), args[1:])
+
+    return types.int64(types.int64, *PART), codegen
+
+
+class Pixels(NamedTuple):
+    """An image."""
+
+    levels: Any  # uint8[H * W * C], HWC
+    height: int
+    width: int
+    channels: int
+
+
+@inlined
+def tell_image(image: Any, address: Any, sweep: Any) -> None:
+    sweep[IMAGE], sweep[IMAGE_HEIGHT], sweep[IMAGE_WIDTH] = address, image.height, image.width
+    sweep[CHANNELS] = image.channels
+
+
+@inlined
+def tell_target(target: Any, sweep: Any) -> None:
+    sweep[RESULT], sweep[RESULT_KIND] = target.address, target.kind
+    sweep[RESULT_HEIGHT], sweep[RESULT_WIDTH] = target.height, target.width
+
+
+@inlined
+def image_told(sweep: Any) -> Any:
+    height, width, channels = sweep[IMAGE_HEIGHT], sweep[IMAGE_WIDTH], sweep[CHANNELS]
+    return Pixels(bytes_at(sweep[IMAGE], height * width * channels), height, width, channels)

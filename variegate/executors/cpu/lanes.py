@@ -1,18 +1,34 @@
-"""Vectors of LLVM's IR with Python's operators, for vector blocks (see simd.py) that compute more than they move."""
+"""Vectors of LLVM's IR: with Python's operators, and multiplied by 16 bits with two products added up in 32.
+
+x86-64 has an instruction for these products (``pmaddwd``) and others that narrow the sums; they work within each 16
+bytes of a register, whatever its size, and so does everything here. Elsewhere a register is 16 bytes of plain LLVM.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils
 
+from variegate.compiling.levels import HAS_AVX2, HAS_AVX512, HAS_BYTE_SHUFFLE
 from variegate.executors.cpu import simd
+from variegate.executors.cpu.simd import call_named, i8, i16, i32, same, shuffle, vector
 
 _ELEMENTS = {
     **{f"i{bits}": ir.IntType(bits) for bits in (8, 16, 32, 64)},
     "f32": ir.FloatType(),
 }
+
+
+def _operator(of_integers: str, of_floats: str = "") -> Callable[[Lanes, Lanes | float], Lanes]:
+    """A method that calls one of a builder's by name."""
+
+    def apply(self: Lanes, other: Lanes | float) -> Lanes:
+        name = of_floats if isinstance(self.value.type.element, ir.FloatType) else of_integers
+        return Lanes(self.builder, getattr(self.builder, name)(self.value, self._operand(other)))
+
+    return apply
 
 
 class Lanes:
@@ -24,40 +40,19 @@ class Lanes:
     def __init__(self, builder: Any, value: Any) -> None:
         self.builder, self.value = builder, value
 
-    def __add__(self, other: Lanes | float) -> Lanes:
-        return self._apply("add", "fadd", other)
-
-    def __sub__(self, other: Lanes | float) -> Lanes:
-        return self._apply("sub", "fsub", other)
+    __add__ = _operator("add", "fadd")
+    __sub__ = _operator("sub", "fsub")
+    __mul__ = _operator("mul", "fmul")
+    __truediv__ = _operator("udiv", "fdiv")
+    __and__, __or__, __xor__ = _operator("and_"), _operator("or_"), _operator("xor")
+    __lshift__, __rshift__ = _operator("shl"), _operator("lshr")
+    __radd__, __rmul__ = __add__, __mul__
 
     def __rsub__(self, other: float) -> Lanes:
         return Lanes(self.builder, self._operand(other)) - self
 
-    def __mul__(self, other: Lanes | float) -> Lanes:
-        return self._apply("mul", "fmul", other)
-
-    def __truediv__(self, other: Lanes | float) -> Lanes:
-        return self._apply("udiv", "fdiv", other)
-
-    def __and__(self, other: Lanes | int) -> Lanes:
-        return self._apply("and_", "", other)
-
-    def __or__(self, other: Lanes | int) -> Lanes:
-        return self._apply("or_", "", other)
-
-    def __xor__(self, other: Lanes | int) -> Lanes:
-        return self._apply("xor", "", other)
-
     def __invert__(self) -> Lanes:
         return self ^ -1
-
-    def __lshift__(self, other: int) -> Lanes:
-        return self._apply("shl", "", other)
-
-    def __rshift__(self, other: int) -> Lanes:
-        return self._apply("lshr", "", other)
-
-    __radd__, __rmul__ = __add__, __mul__
 
     def equals(self, other: Lanes | float) -> Lanes:
         return self._compare("==", other)
@@ -90,10 +85,8 @@ class Lanes:
 
     def root(self) -> Lanes:
         """The square root of float32."""
-        kind, count = self.value.type, self.value.type.count
-        name = f"llvm.sqrt.v{count}f32"
-        root = cgutils.get_or_insert_function(self.builder.module, ir.FunctionType(kind, [kind]), name)
-        return Lanes(self.builder, self.builder.call(root, [self.value]))
+        kind = self.value.type
+        return Lanes(self.builder, simd.call_named(self.builder, f"llvm.sqrt.v{kind.count}f32", kind, self.value))
 
     def floats(self) -> Lanes:
         return self._convert("sitofp", "f32")
@@ -124,10 +117,6 @@ class Lanes:
             return other.value
         return ir.Constant(self.value.type, [other] * self.value.type.count)
 
-    def _apply(self, of_integers: str, of_floats: str, other: Lanes | float) -> Lanes:
-        name = of_floats if isinstance(self.value.type.element, ir.FloatType) else of_integers
-        return Lanes(self.builder, getattr(self.builder, name)(self.value, self._operand(other)))
-
     def _compare(self, sign: str, other: Lanes | float) -> Lanes:
         is_float = isinstance(self.value.type.element, ir.FloatType)
         compare = self.builder.fcmp_ordered if is_float else self.builder.icmp_unsigned
@@ -148,3 +137,56 @@ def load_lanes(builder: Any, address: Any, element: str, count: int) -> Lanes:
 def same_lanes(builder: Any, scalar: Any, count: int) -> Lanes:
     """A scalar in every lane."""
     return Lanes(builder, simd.splat(builder, scalar, count))
+
+
+REGISTER = 64 if HAS_AVX512 else 32 if HAS_AVX2 else 16
+BYTES, HALVES, WORDS = vector(i8, REGISTER), vector(i16, REGISTER // 2), vector(i32, REGISTER // 4)
+_MULTIPLY, _PACK_WORDS, _PACK_HALVES = {
+    64: ("llvm.x86.avx512.pmaddw.d.512", "llvm.x86.avx512.packssdw.512", "llvm.x86.avx512.packuswb.512"),
+    32: ("llvm.x86.avx2.pmadd.wd", "llvm.x86.avx2.packssdw", "llvm.x86.avx2.packuswb"),
+    16: ("llvm.x86.sse2.pmadd.wd", "llvm.x86.sse2.packssdw.128", "llvm.x86.sse2.packuswb.128"),
+}[REGISTER]
+
+
+def interleaved(builder: Any, a: Any, b: Any) -> list[Any]:
+    """The low and the high halves of each 16 bytes of two registers, lane by lane."""
+    lanes = a.type.count
+    in_16 = 16 * lanes // REGISTER
+    halves = []
+    for half in (0, in_16 // 2):
+        order = [s + half + i + of for s in range(0, lanes, in_16) for i in range(in_16 // 2) for of in (0, lanes)]
+        halves.append(shuffle(builder, a, b, order))
+    return halves
+
+
+def multiplied(builder: Any, a: Any, b: Any) -> Any:
+    """HALVES times HALVES, neighbours added up -> WORDS."""
+    if HAS_BYTE_SHUFFLE:
+        return call_named(builder, _MULTIPLY, WORDS, a, b)
+    products = []
+    for of in (0, 1):
+        order = list(range(of, a.type.count, 2))
+        factors = [builder.sext(shuffle(builder, value, value, order), WORDS) for value in (a, b)]
+        products.append(builder.mul(*factors))
+    return builder.add(*products)
+
+
+def halves_of(builder: Any, a: Any, b: Any) -> Any:
+    """Two WORDS that ``interleaved`` lanes have led to, in 16 bits each -> HALVES."""
+    return _packed(builder, _PACK_WORDS, HALVES, a, b, -(1 << 15), (1 << 15) - 1)
+
+
+def bytes_of(builder: Any, a: Any, b: Any) -> Any:
+    """Two HALVES, clipped to levels -> BYTES."""
+    return _packed(builder, _PACK_HALVES, BYTES, a, b, 0, 255)
+
+
+def _packed(builder: Any, name: str, kind: Any, a: Any, b: Any, low: int, high: int) -> Any:
+    if HAS_BYTE_SHUFFLE:
+        return call_named(builder, name, kind, a, b)
+    least, most, halves = same(a.type, low), same(a.type, high), []
+    for value in (a, b):
+        value = builder.select(builder.icmp_signed("<", value, least), least, value)
+        value = builder.select(builder.icmp_signed(">", value, most), most, value)
+        halves.append(builder.trunc(value, vector(kind.element, a.type.count)))
+    return shuffle(builder, halves[0], halves[1], list(range(kind.count)))

@@ -1,4 +1,4 @@
-"""Memory that is used again: scratch per thread, and result buffers.
+"""Memory that is used again: scratch per thread, with the addresses of the parts of ``run_rows``, and result buffers.
 
 A fresh allocation of a batch costs more than filling it: the kernel hands out zeroed pages one fault at a time. So
 the memory of a result goes back to a pool when the last tensor (or view) over it is gone, and the next batch takes it
@@ -11,16 +11,48 @@ import ctypes
 import threading
 import weakref
 from collections import OrderedDict
+from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.cpu.batch import NEEDS, SCRATCH, keep_scratch
-from variegate.executors.cpu.layout import make_scratch
-from variegate.executors.cpu.parts import part_addresses
+from variegate.executors.cpu import kernel as calls
+from variegate.executors.cpu.batch import SCRATCH, keep_scratch
+from variegate.executors.cpu.displace import displaced_row, prepare_maps, real_nearest_row
+from variegate.executors.cpu.kernel import PART
+from variegate.executors.cpu.layout import NEEDS, make_scratch
+from variegate.executors.cpu.neighbourhood import filtered_row
+from variegate.executors.cpu.resample import prepare_resize
+from variegate.executors.cpu.statistics import build_tables
+from variegate.executors.cpu.values import add_noise, erase_normalized
 from variegate.program.held import words_of
 from variegate.threads import at_fork
+
+PART_KERNELS = {
+    calls.STATISTICS: build_tables,
+    calls.MAPS: prepare_maps,
+    calls.NEAREST: real_nearest_row,
+    calls.FILTER: filtered_row,
+    calls.RESIZE: prepare_resize,
+    calls.NOISE: add_noise,
+    calls.ERASED: erase_normalized,
+    calls.DISPLACED: displaced_row,
+}
+
+
+@cache
+def part_addresses() -> tuple[int, ...]:
+    """By number; compiled, or loaded, where that was not done yet."""
+    return tuple(address_of_part(PART_KERNELS[number]) for number in range(calls.PARTS))
+
+
+def address_of_part(part: Any) -> int:
+    part.compile(PART)
+    result = part.overloads[PART]
+    address: int = result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
+    return address
+
 
 _ALIGNMENT = 64
 

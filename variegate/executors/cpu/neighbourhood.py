@@ -6,21 +6,12 @@ from typing import Any
 
 import numba as nb
 
+from variegate.executors.cpu import kernel as K
+from variegate.executors.cpu import simd_filter as F
 from variegate.executors.cpu.batch import batch_at, scratch_at
-from variegate.executors.cpu.kernel import address_of, bytes_at, inlined
+from variegate.executors.cpu.kernel import address_of, bytes_at, inlined, part_kernel
 from variegate.executors.cpu.layout import row_program
-from variegate.executors.cpu.part_calls import CHANNELS, RESULT_HEIGHT, RESULT_WIDTH, part_kernel
-from variegate.executors.cpu.simd_colour import LANES, sharpen_block
-from variegate.executors.cpu.simd_filter import COLUMNS, FEW, blur_along, blur_columns, weigh_cells
-from variegate.executors.cpu.simd_median import (
-    MEDIANS,
-    find_medians_3,
-    find_medians_5,
-    find_medians_7,
-    sort_columns_3,
-    sort_columns_5,
-    sort_columns_7,
-)
+from variegate.executors.cpu.simd_values import COLOUR_LANES, sharpen_block
 from variegate.executors.cpu.tiles import equalize_row, prepare_tiles
 from variegate.program.compiled import inner_kernel
 from variegate.program.coordinate_tables import reflect
@@ -48,7 +39,12 @@ def filtered_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
     row, told = row_program(held.program, r, held.side), own.sweep
     op = row.opcode[slot]
     if op == _CLAHE:
-        height, width, channels, stride = told[RESULT_HEIGHT], told[RESULT_WIDTH], told[CHANNELS], own.planes.shape[1]
+        height, width, channels, stride = (
+            told[K.RESULT_HEIGHT],
+            told[K.RESULT_WIDTH],
+            told[K.CHANNELS],
+            own.planes.shape[1],
+        )
         first = filtered_planes(row, slot, own)
         if y == 0:
             prepare_tiles(row.args[slot], first, stride, height, width, channels, own)
@@ -56,7 +52,7 @@ def filtered_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
         return nb.int64(0)
     if y == 0 and (op == _CONVOLVE or op == _MEDIAN):
         _prepare(batch, scratch, r, slot)
-    _filter_row(row, slot, told[RESULT_HEIGHT], told[RESULT_WIDTH], y, told[CHANNELS], own)
+    _filter_row(row, slot, told[K.RESULT_HEIGHT], told[K.RESULT_WIDTH], y, told[K.CHANNELS], own)
     return nb.int64(0)
 
 
@@ -65,9 +61,9 @@ def _prepare(batch: Any, scratch: Any, r: Any, slot: Any) -> None:
     """What a convolution or a median needs besides the image in planes, once they are filled."""
     held, scratch = batch_at(batch), scratch_at(scratch)
     row, told = row_program(held.program, r, held.side), scratch.sweep
-    height, width, channels = told[RESULT_HEIGHT], told[RESULT_WIDTH], told[CHANNELS]
+    height, width, channels = told[K.RESULT_HEIGHT], told[K.RESULT_WIDTH], told[K.CHANNELS]
     a, stride, lines = row.args[slot], scratch.planes.shape[1], scratch.lines
-    radius_x, radius_y = int(a[1]) // 2, max(int(a[2]) // 2, FEW - 1)
+    radius_x, radius_y = int(a[1]) // 2, max(int(a[2]) // 2, F.FEW - 1)
     if row.opcode[slot] == _MEDIAN:
         radius_x = int(a[0]) // 2
     elif a[3] != 0.0:
@@ -99,7 +95,7 @@ def _filter_row(row: Any, slot: Any, height: Any, width: Any, y: Any, channels: 
         return
     apart, weights = int(a[4]), address_of(row.side.kernels[int(a[0]) :])
     # Weights of 0 stand behind those that are fewer.
-    radius_x, radius_y = max(int(a[1]) // 2, FEW - 1), max(int(a[2]) // 2, FEW - 1)
+    radius_x, radius_y = max(int(a[1]) // 2, F.FEW - 1), max(int(a[2]) // 2, F.FEW - 1)
     for c in range(channels):
         plane, to = first + c * stride, out + c * stride
         lines_at = lines + 8 * (y + radius_y + 1)
@@ -121,20 +117,20 @@ def _find_medians(size: Any, first: Any, height: Any, width: Any, y: Any, channe
 @inner_kernel()
 def _median_row(size: Any, plane: Any, lines: Any, width: Any, columns: Any, stride: Any, target: Any) -> None:
     """``plane``: from half a window left of the image on. ``columns``: room for ``size`` rows of ``stride`` bytes."""
-    for x in range(0, width + size - 1, MEDIANS):
+    for x in range(0, width + size - 1, F.MEDIANS):
         if size == 3:
-            sort_columns_3(plane + x, lines, columns + x, stride)
+            F.sort_columns_3(plane + x, lines, columns + x, stride)
         elif size == 5:
-            sort_columns_5(plane + x, lines, columns + x, stride)
+            F.sort_columns_5(plane + x, lines, columns + x, stride)
         else:
-            sort_columns_7(plane + x, lines, columns + x, stride)
-    for x in range(0, width, MEDIANS):
+            F.sort_columns_7(plane + x, lines, columns + x, stride)
+    for x in range(0, width, F.MEDIANS):
         if size == 3:
-            find_medians_3(columns + x, stride, target + x)
+            F.find_medians_3(columns + x, stride, target + x)
         elif size == 5:
-            find_medians_5(columns + x, stride, target + x)
+            F.find_medians_5(columns + x, stride, target + x)
         else:
-            find_medians_7(columns + x, stride, target + x)
+            F.find_medians_7(columns + x, stride, target + x)
 
 
 @inlined
@@ -150,8 +146,8 @@ def _weigh_row(row: Any, slot: Any, height: Any, width: Any, y: Any, channels: A
             scratch.lines[i] = 3 * line * stride + table[apart + i]
         to = address_of(scratch.planes) if number == 0 else address_of(scratch.spare)
         for c in range(channels):
-            for x in range(0, width, COLUMNS):
-                weigh_cells(first + c * stride + x, lines, address_of(table), cells, to + c * stride + x)
+            for x in range(0, width, F.COLUMNS):
+                F.weigh_cells(first + c * stride + x, lines, address_of(table), cells, to + c * stride + x)
             if number > 0:
                 _add_row(scratch.planes[c], scratch.spare[c], width)
 
@@ -180,7 +176,7 @@ def _sharpen_row(plane: Any, stride: Any, height: Any, width: Any, y: Any, facto
         for x in range(width):
             out[x] = row[x]
         return
-    for x in range(1, width - 1, LANES):
+    for x in range(1, width - 1, COLOUR_LANES):
         sharpen_block(at - stride + x, at + x, at + stride + x, factor, target + x)
     out[0], out[width - 1] = row[0], row[width - 1]
 
@@ -199,10 +195,10 @@ def _blur_row(
 ) -> None:
     """Separable blur, reflect padding: columns first, then along the row. ``lines``: see ``blur_columns``."""
     # Room for the continuation to the left, in whole blocks.
-    begin = (radius_x + COLUMNS) // COLUMNS * COLUMNS
+    begin = (radius_x + F.COLUMNS) // F.COLUMNS * F.COLUMNS
     row = address_of(blurred) + 2 * begin
-    for x in range(0, width, COLUMNS):
-        blur_columns(plane + x, lines, along_y, radius_y + 1, row + 2 * x)
+    for x in range(0, width, F.COLUMNS):
+        F.blur_columns(plane + x, lines, along_y, radius_y + 1, row + 2 * x)
     last = begin + width - 1
     if radius_x + 1 < width:
         for i in range(1, radius_x + 2):
@@ -211,5 +207,5 @@ def _blur_row(
         for i in range(1, radius_x + 2):
             blurred[begin - i] = blurred[begin + reflect(-i, width)]
             blurred[last + i] = blurred[begin + reflect(width - 1 + i, width)]
-    for x in range(0, width, COLUMNS):
-        blur_along(row + 2 * x, along_x, radius_x + 1, target + x)
+    for x in range(0, width, F.COLUMNS):
+        F.blur_along(row + 2 * x, along_x, radius_x + 1, target + x)

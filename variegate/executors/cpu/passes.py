@@ -6,42 +6,18 @@ from typing import Any
 
 import numba as nb
 
+from variegate.executors.cpu import kernel as K
+from variegate.executors.cpu import rows
 from variegate.executors.cpu.batch import batch_at, scratch_at
 from variegate.executors.cpu.interpolate import interpolated_row
-from variegate.executors.cpu.kernel import address_of, bytes_at, inlined
+from variegate.executors.cpu.kernel import Pixels, address_of, bytes_at, call_part, inlined, tell_image, tell_target
 from variegate.executors.cpu.layout import BYTES_HWC, FLOATS_CHW, PLANES, ResultFormat, row_program, target_at
 from variegate.executors.cpu.neighbourhood import filtered_planes
-from variegate.executors.cpu.part_calls import (
-    ERASED,
-    FILTER,
-    MAPS,
-    NEAREST,
-    NOISE,
-    RESIZE,
-    STATISTICS,
-    Pixels,
-    call_part,
-    tell_image,
-    tell_target,
-)
-from variegate.executors.cpu.position import erase_row
 from variegate.executors.cpu.resample import resized_row
-from variegate.executors.cpu.rows import (
-    PREFETCHED,
-    chain_row,
-    copy_pixels,
-    fetch_ahead,
-    fill_by_stage,
-    fill_outside,
-    fixed_row,
-    pack_maps,
-    stretch_of,
-    table_row,
-)
 from variegate.executors.cpu.simd import prefetch
 from variegate.executors.cpu.statistics import colour_after
 from variegate.executors.cpu.store import store_row
-from variegate.executors.cpu.values import apply_value
+from variegate.executors.cpu.values import apply_value, erase_row
 from variegate.program.compiled import pixel_kernel
 from variegate.program.coordinate_tables import ONE, moves_whole_pixels, pad_table, scale_table
 from variegate.program.ops import KIND_OF, Interpolation, Kind, Op
@@ -76,7 +52,7 @@ def run_rows(begin: Any, end: Any, batch: Any, scratch: Any, kind: Any, streams:
             address = targets[r] if is_last else address_of(own.canvas[p & 1])
             if plan[NEEDS] != 0:
                 tell_image(image, address_of(image.levels), own.sweep)
-                call_part(own.parts[STATISTICS], batch, scratch, r, p, 0)
+                call_part(own.parts[K.STATISTICS], batch, scratch, r, p, 0)
             # What a filter sees is made first, as a whole; so is an image that a real map reads through tables.
             is_filter, is_tabled = plan[SOURCE] == _FILTER, plan[SOURCE] == _INTERPOLATED and plan[FIRST] > plan[BEGIN]
             for part in range(0 if is_filter or is_tabled else 1, 2):
@@ -105,7 +81,7 @@ def _next_image(r: Any, end: Any, program: Any, sources: Any) -> Any:
     if r >= end:
         return nb.int64(0), nb.int64(0)
     size = nb.int64(program.in_shape[r, 0]) * program.in_shape[r, 1] * program.in_shape[r, 2]
-    return sources[r], size if size <= PREFETCHED else nb.int64(0)
+    return sources[r], size if size <= rows.PREFETCHED else nb.int64(0)
 
 
 @inlined
@@ -143,9 +119,9 @@ def _run_sweep(
         for k in range(sweep[VALUES], end + 1):
             if k == position:
                 if is_stretch:
-                    fill_outside(planes, channels, fill, first, last, width)
+                    rows.fill_outside(planes, channels, fill, first, last, width)
                 elif source == _CHAIN or source == _TABLE or source == _INTERPOLATED:
-                    fill_by_stage(count, width, scratch)
+                    rows.fill_by_stage(count, width, scratch)
                 first, last = 0, width
             if k == end:
                 break
@@ -155,11 +131,11 @@ def _run_sweep(
             elif op != _ERASE or (
                 a[7] == 0.0 and erase_row(a, row.fill[k], row.side.rectangles, y, width, channels, planes)
             ):
-                call_part(scratch.parts[NOISE], *of, k, y)
+                call_part(scratch.parts[K.NOISE], *of, k, y)
         if target.kind != PLANES:
             store_row(planes, y, target)
     if target.kind >= FLOATS_CHW and position < end:
-        call_part(scratch.parts[ERASED], *of, position, end)
+        call_part(scratch.parts[K.ERASED], *of, position, end)
 
 
 @inlined
@@ -176,12 +152,12 @@ def _prepare_source(row: Any, sweep: Any, image: Any, target: Any, scratch: Any,
             colour_after(row, k, sweep[POSITION], image.channels, scratch, colour)
             scratch.colours[k] = nb.int32(colour[0]) | nb.int32(colour[1]) << 8 | nb.int32(colour[2]) << 16
     if source == _INTERPOLATED or source == _ONE_FIXED or source == _CHAIN:
-        fetch_ahead(image, a[3] if source == _INTERPOLATED else a[3] / ONE, target.width)
+        rows.fetch_ahead(image, a[3] if source == _INTERPOLATED else a[3] / ONE, target.width)
     elif source == _STRETCH and a[4] < 0.0:
         # Lines from the last to the first are not foreseen either.
-        fetch_ahead(image, 1.0, target.width)
+        rows.fetch_ahead(image, 1.0, target.width)
     if source == _INTERPOLATED:
-        call_part(scratch.parts[MAPS], *of, first, sweep[MAPS_END])
+        call_part(scratch.parts[K.MAPS], *of, first, sweep[MAPS_END])
     elif source == _TABLE:
         if row.opcode[first] == _SCALE:
             scale_table(a[1], a[0], image.width, scratch.column, target.width, a[4] != 0.0)
@@ -190,9 +166,9 @@ def _prepare_source(row: Any, sweep: Any, image: Any, target: Any, scratch: Any,
             pad_table(int(a[0]), row.flags[first], image.width, scratch.column, target.width)
             pad_table(int(a[1]), row.flags[first], image.height, scratch.line, target.height)
     elif source == _CHAIN:
-        pack_maps(row, slots, count, scratch.maps)
+        rows.pack_maps(row, slots, count, scratch.maps)
     elif source == _RESIZE:
-        call_part(scratch.parts[RESIZE], *of, first, 0)
+        call_part(scratch.parts[K.RESIZE], *of, first, 0)
     return count
 
 
@@ -216,23 +192,23 @@ def _read_row(
     if source == _DIRECT or source == _STRETCH:
         start, is_mirrored = y * width, False
         if source == _STRETCH:
-            first, last, start, is_mirrored = stretch_of(image, row.args[slot], row.window[slot], y, width)
-        copy_pixels(image, start, last - first, is_mirrored, planes, first)
+            first, last, start, is_mirrored = rows.stretch_of(image, row.args[slot], row.window[slot], y, width)
+        rows.copy_pixels(image, start, last - first, is_mirrored, planes, first)
     elif source == _ONE_FIXED:
-        first, last = fixed_row(image, row.args[slot], row.window[slot], y, width, planes, scratch)
+        first, last = rows.fixed_row(image, row.args[slot], row.window[slot], y, width, planes, scratch)
     elif source == _CHAIN:
-        chain_row(image, count, y, width, scratch)
+        rows.chain_row(image, count, y, width, scratch)
     elif source == _TABLE:
-        table_row(image, scratch.column, scratch.line[y], slot, width, stage, planes)
+        rows.table_row(image, scratch.column, scratch.line[y], slot, width, stage, planes)
     elif source == _INTERPOLATED:
         if row.flags[slot] == _NEAREST:
-            call_part(scratch.parts[NEAREST], *of, slot, y)
+            call_part(scratch.parts[K.NEAREST], *of, slot, y)
         else:
             first, last = interpolated_row(
                 image, row.window[slot], row.flags[slot], count, is_stretch, y, width, scratch, of
             )
     elif source == _FILTER:
-        call_part(scratch.parts[FILTER], *of, slot, y)
+        call_part(scratch.parts[K.FILTER], *of, slot, y)
     else:
         resized_row(image, row.args[slot], y, target.height, width, scratch)
     return first, last

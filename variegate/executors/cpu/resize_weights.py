@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from variegate.executors.cpu.kernel import inlined
-from variegate.executors.cpu.simd_pairs import PIXELS, split_in_two
-from variegate.executors.cpu.simd_resize import WINDOW, split_weight
+from variegate.executors.cpu.simd_resize import PIXELS, WINDOW, split_in_two, split_weight
 from variegate.program.compiled import inner_kernel
 from variegate.program.ops import Interpolation
 
@@ -133,7 +132,7 @@ def pick_tables(bounds: Any, weights: Any, taps: Any, out_width: Any, picks: Any
 
 @inner_kernel()
 def pair_weights(weights: Any, taps: Any, out_width: Any, halves: Any) -> None:
-    """What ``simd_pairs.resize_pixels`` reads: per block of outputs and pair of weights, the low parts and the high
+    """What ``simd_resize.resize_pixels`` reads: per block of outputs and pair of weights, the low parts and the high
     ones of every fourth output, for each channel both weights."""
     stride, pairs = pad_to_vector(out_width), (taps + 1) // 2
     for x in range(stride):

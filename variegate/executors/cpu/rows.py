@@ -11,10 +11,9 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from variegate.executors.cpu import simd_walk as W
 from variegate.executors.cpu.kernel import address_of
 from variegate.executors.cpu.simd import BLOCK, prefetch, split_rgb, split_rgb_reversed, split_rgbx
-from variegate.executors.cpu.simd_gather import fill_row, load_pixels
-from variegate.executors.cpu.simd_walk import affine_offsets, begin_walk, step_back, walked_offsets
 from variegate.program.compiled import inner_kernel
 from variegate.program.coordinate_tables import may_hit
 
@@ -119,7 +118,7 @@ def fixed_row(image: Any, a: Any, window: Any, y: Any, out_width: Any, planes: A
     else:
         at_x, at_y = nb.int32(x0 + dx * first), nb.int32(y0 + dy * first)
         n, last, offsets = end - first, nb.int32(levels.size - 4), address_of(scratch.offset)
-        has_last = affine_offsets(at_x, at_y, nb.int32(dx), nb.int32(dy), nb.int32(width), last, n, offsets)
+        has_last = W.affine_offsets(at_x, at_y, nb.int32(dx), nb.int32(dy), nb.int32(width), last, n, offsets)
         # Where the pixel a few rows further down is read. A small image is in the cache already.
         ahead = (width * (int(a[4]) * _ROWS_AHEAD >> _SHIFT) + (int(a[1]) * _ROWS_AHEAD >> _SHIFT)) * 3
         _gather(levels, n, has_last, planes, first, ahead if levels.size > PREFETCHED else 0, scratch)
@@ -131,7 +130,7 @@ def _gather(levels: Any, n: Any, has_last: Any, planes: Any, first: Any, ahead: 
     """The RGB pixels at the first ``n`` of ``scratch.offset`` into planes from column ``first`` on; see
     ``load_pixels``."""
     offset, words = scratch.offset, scratch.row_words
-    load_pixels(address_of(levels), address_of(offset), n, ahead, address_of(words))
+    W.load_pixels(address_of(levels), address_of(offset), n, ahead, address_of(words))
     if has_last != 0:
         # The last pixel of an image is read one byte early, so that no load leaves it. No other pixel begins there.
         for x in range(n):
@@ -163,9 +162,9 @@ def chain_row(image: Any, count: Any, y: Any, out_width: Any, scratch: Any) -> N
     """Row ``y`` of several 16.16 maps run backwards, each rounding as it would alone. The whole row; see ``stage``."""
     columns, lines, stages = address_of(scratch.column), address_of(scratch.line), address_of(scratch.stage)
     maps = address_of(scratch.maps)
-    begin_walk(nb.int32(y), maps + 64 * (count - 1), out_width, columns, lines, stages)
+    W.begin_walk(nb.int32(y), maps + 64 * (count - 1), out_width, columns, lines, stages)
     for i in range(count - 2, -1, -1):
-        step_back(maps + 64 * i, out_width, columns, lines, stages)
+        W.step_back(maps + 64 * i, out_width, columns, lines, stages)
     read_places(image, y, out_width, scratch)
 
 
@@ -183,7 +182,7 @@ def read_places(image: Any, y: Any, out_width: Any, scratch: Any) -> None:
     width, last, offsets = nb.int32(image.width), nb.int32(levels.size - 4), address_of(scratch.offset)
     middle = out_width // 2
     before = nb.int64(scratch.offset[middle])
-    has_last = walked_offsets(address_of(column), address_of(line), width, last, out_width, offsets)
+    has_last = W.walked_offsets(address_of(column), address_of(line), width, last, out_width, offsets)
     # On from the row before as from there to here.
     ahead = (scratch.offset[middle] - before) * _ROWS_AHEAD if y > 0 and levels.size > PREFETCHED else 0
     _gather(levels, out_width, has_last, planes, 0, ahead, scratch)
@@ -216,4 +215,4 @@ def fill_by_stage(count: Any, out_width: Any, scratch: Any) -> None:
     stages, planes, stride = address_of(scratch.stage), address_of(scratch.planes), scratch.planes.shape[1]
     for i in range(count):
         slot = scratch.slots[i]
-        fill_row(stages, out_width, nb.int32(slot), scratch.colours[slot], planes, stride)
+        W.fill_row(stages, out_width, nb.int32(slot), scratch.colours[slot], planes, stride)

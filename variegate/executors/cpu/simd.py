@@ -19,7 +19,7 @@ from variegate.compiling.levels import HAS_AVX2
 BLOCK = 64
 I32, I64, F32 = types.int32, types.int64, types.float32
 
-_i8, _i32, _i64, _f32 = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.FloatType()
+i8, i16, i32, i64, f32 = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
 
 
 class Block(NamedTuple):
@@ -76,15 +76,29 @@ def call_named(builder: Any, name: str, result: ir.Type, *args: Any) -> Any:
     return builder.call(cgutils.get_or_insert_function(builder.module, function_type, name), args)
 
 
-def _shuffle(builder: Any, a: Any, b: Any, lanes: list[int]) -> Any:
-    mask = ir.Constant(vector(_i32, len(lanes)), lanes)
+def shuffle(builder: Any, a: Any, b: Any, lanes: list[int]) -> Any:
+    mask = ir.Constant(vector(i32, len(lanes)), lanes)
     return builder.shuffle_vector(a, b, mask)
+
+
+def after(builder: Any, address: Any, offset: int) -> Any:
+    return builder.add(address, ir.Constant(i64, offset))
+
+
+def same(kind: Any, value: int) -> Any:
+    """A vector of one constant."""
+    return ir.Constant(kind, [value] * kind.count)
+
+
+def clamp(builder: Any, value: Any, low: Any, high: Any) -> Any:
+    value = builder.select(builder.icmp_signed(">", value, low), value, low)
+    return builder.select(builder.icmp_signed("<", value, high), value, high)
 
 
 def splat(builder: Any, scalar: Any, count: int) -> Any:
     kind = vector(scalar.type, count)
-    one = builder.insert_element(ir.Constant(kind, ir.Undefined), scalar, ir.Constant(_i32, 0))
-    return _shuffle(builder, one, ir.Constant(kind, ir.Undefined), [0] * count)
+    one = builder.insert_element(ir.Constant(kind, ir.Undefined), scalar, ir.Constant(i32, 0))
+    return shuffle(builder, one, ir.Constant(kind, ir.Undefined), [0] * count)
 
 
 def planes_from(builder: Any, first: Any, stride: Any) -> list[Any]:
@@ -101,7 +115,7 @@ _WIDTH = 16 * _STRETCHES
 
 def _within(builder: Any, value: Any, lanes: Sequence[int]) -> Any:
     """The bytes of every stretch moved in the same way."""
-    return _shuffle(builder, value, value, [16 * s + lane for s in range(_STRETCHES) for lane in lanes])
+    return shuffle(builder, value, value, [16 * s + lane for s in range(_STRETCHES) for lane in lanes])
 
 
 def _chosen(builder: Any, values: list[Any], which: list[int]) -> Any:
@@ -109,22 +123,18 @@ def _chosen(builder: Any, values: list[Any], which: list[int]) -> Any:
     result = values[0]
     for k in range(1, len(values)):
         lanes = [_WIDTH + j if which[j % 16] == k else j for j in range(_WIDTH)]
-        result = _shuffle(builder, result, values[k], lanes)
+        result = shuffle(builder, result, values[k], lanes)
     return result
 
 
-def _at(builder: Any, address: Any, offset: int) -> Any:
-    return builder.add(address, ir.Constant(_i64, offset))
-
-
 def _load_stretches(builder: Any, addresses: list[Any]) -> Any:
-    parts = [load(builder, address, vector(_i8, 16)) for address in addresses]
-    return parts[0] if len(parts) == 1 else _shuffle(builder, parts[0], parts[1], list(range(_WIDTH)))
+    parts = [load(builder, address, vector(i8, 16)) for address in addresses]
+    return parts[0] if len(parts) == 1 else shuffle(builder, parts[0], parts[1], list(range(_WIDTH)))
 
 
 def _store_stretches(builder: Any, value: Any, addresses: list[Any]) -> None:
     for s, address in enumerate(addresses):
-        store(builder, _shuffle(builder, value, value, list(range(16 * s, 16 * s + 16))), address)
+        store(builder, shuffle(builder, value, value, list(range(16 * s, 16 * s + 16))), address)
 
 
 def _three_planes(builder: Any, chunks: list[Any], order: list[int]) -> list[Any]:
@@ -136,7 +146,7 @@ def _three_planes(builder: Any, chunks: list[Any], order: list[int]) -> list[Any
 def _four_planes(builder: Any, chunks: list[Any], order: list[int]) -> list[Any]:
     """The first three of 16 RGBX pixels per stretch, in four chunks of 16 bytes: a transposition of words."""
     pixels = [4 * i + c for c in range(4) for i in (order[:4] if order[0] == 0 else [3, 2, 1, 0])]
-    words = [builder.bitcast(_within(builder, chunk, pixels), vector(_i32, _WIDTH // 4)) for chunk in chunks]
+    words = [builder.bitcast(_within(builder, chunk, pixels), vector(i32, _WIDTH // 4)) for chunk in chunks]
     if order[0] != 0:
         words.reverse()
 
@@ -145,14 +155,14 @@ def _four_planes(builder: Any, chunks: list[Any], order: list[int]) -> list[Any]
         count, element = _WIDTH // size, ir.IntType(8 * size)
         a, b = (builder.bitcast(value, vector(element, count)) for value in (a, b))
         steps = range(first, first + 8 // size)
-        return _shuffle(
+        return shuffle(
             builder, a, b, [16 // size * s + i + k * count for s in range(_STRETCHES) for i in steps for k in (0, 1)]
         )
 
     low, high = (pairs(words[0], words[1], 4, first) for first in (0, 2))
     low2, high2 = (pairs(words[2], words[3], 4, first) for first in (0, 2))
     planes = [pairs(low, low2, 8, 0), pairs(low, low2, 8, 1), pairs(high, high2, 8, 0)]
-    return [builder.bitcast(plane, vector(_i8, _WIDTH)) for plane in planes]
+    return [builder.bitcast(plane, vector(i8, _WIDTH)) for plane in planes]
 
 
 def _split_channels(pixel_bytes: int, reverse: bool) -> Any:
@@ -167,11 +177,11 @@ def _split_channels(pixel_bytes: int, reverse: bool) -> Any:
             if reverse:
                 starts = [BLOCK - 16 - start for start in starts]
             chunks = [
-                _load_stretches(builder, [_at(builder, source, pixel_bytes * start + 16 * k) for start in starts])
+                _load_stretches(builder, [after(builder, source, pixel_bytes * start + 16 * k) for start in starts])
                 for k in range(pixel_bytes)
             ]
             for plane, address in zip(taken(builder, chunks, order), addresses, strict=True):
-                store(builder, plane, _at(builder, address, first))
+                store(builder, plane, after(builder, address, first))
 
     return split
 
@@ -187,32 +197,32 @@ def join_rgb(builder: Any, planes: Any, stride: Any, target: Any) -> Any:
     """64 pixels of three planes -> 192 interleaved bytes at ``target``."""
     addresses = planes_from(builder, planes, stride)
     for first in range(0, BLOCK, _WIDTH):
-        levels = [load(builder, _at(builder, address, first), vector(_i8, _WIDTH)) for address in addresses]
+        levels = [load(builder, after(builder, address, first), vector(i8, _WIDTH)) for address in addresses]
         # To the place, modulo 16, that a byte has among the pixels: 11 is the inverse of 3.
         moved = [_within(builder, level, [11 * (j - c) % 16 for j in range(16)]) for c, level in enumerate(levels)]
         for k in range(3):
             chunk = _chosen(builder, moved, [(16 * k + j) % 3 for j in range(16)])
-            starts = [_at(builder, target, 3 * (first + 16 * s) + 16 * k) for s in range(_STRETCHES)]
+            starts = [after(builder, target, 3 * (first + 16 * s) + 16 * k) for s in range(_STRETCHES)]
             _store_stretches(builder, chunk, starts)
 
 
 @vector_block(I64, I64)
 def copy_block(builder: Any, source: Any, target: Any) -> Any:
     """64 bytes."""
-    store(builder, load(builder, source, vector(_i8, BLOCK)), target)
+    store(builder, load(builder, source, vector(i8, BLOCK)), target)
 
 
 def ask_for(builder: Any, address: Any) -> None:
     """Have a cache line brought into the second level, to be read later. Does no harm where no memory is."""
-    pointer = builder.inttoptr(address, _i8.as_pointer())
-    how = [ir.Constant(_i32, value) for value in (0, 2, 1)]  # to be read; that level; data
+    pointer = builder.inttoptr(address, i8.as_pointer())
+    how = [ir.Constant(i32, value) for value in (0, 2, 1)]  # to be read; that level; data
     call_named(builder, "llvm.prefetch.p0", ir.VoidType(), pointer, *how)
 
 
 @vector_block(I64, I64)
 def prefetch(builder: Any, address: Any, size: Any) -> Any:
     """Have ``size`` bytes brought into the cache."""
-    with cgutils.for_range_slice(builder, ir.Constant(_i64, 0), size, ir.Constant(_i64, 64), _i64) as (at, _):
+    with cgutils.for_range_slice(builder, ir.Constant(i64, 0), size, ir.Constant(i64, 64), i64) as (at, _):
         ask_for(builder, builder.add(address, at))
 
 
@@ -221,16 +231,16 @@ def _scale(lanes: int, blocks: int, streaming: bool) -> Any:
 
     @vector_block(I64, I64, F32, F32)
     def scale_levels(builder: Any, source: Any, target: Any, scale: Any, bias: Any) -> Any:
-        floats = vector(_f32, lanes)
+        floats = vector(f32, lanes)
         scales, biases = splat(builder, scale, lanes), splat(builder, bias, lanes)
         for part in range(blocks):
-            levels = load(builder, builder.add(source, ir.Constant(_i64, part * lanes)), vector(_i8, lanes))
+            levels = load(builder, builder.add(source, ir.Constant(i64, part * lanes)), vector(i8, lanes))
             value = builder.fadd(builder.fmul(builder.uitofp(levels, floats), scales), biases)
-            address = builder.add(target, ir.Constant(_i64, part * lanes * 4))
+            address = builder.add(target, ir.Constant(i64, part * lanes * 4))
             if streaming:
                 pointer = builder.inttoptr(address, floats.as_pointer())
                 written = builder.store(value, pointer, align=lanes * 4)
-                written.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(_i32, 1)]))
+                written.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(i32, 1)]))
             else:
                 store(builder, value, address)
 
@@ -246,8 +256,8 @@ STREAMED = 16
 @vector_block(I64, I64, I64, I64, I64, F32)
 def call_point(builder: Any, address: Any, r: Any, g: Any, b: Any, n: Any, magnitude: Any) -> Any:
     """Call a compiled point function's row form (program.custom.PointFunction.address)."""
-    byte_pointer = _i8.as_pointer()
-    function_type = ir.FunctionType(ir.VoidType(), [byte_pointer, byte_pointer, byte_pointer, _i64, _f32])
+    byte_pointer = i8.as_pointer()
+    function_type = ir.FunctionType(ir.VoidType(), [byte_pointer, byte_pointer, byte_pointer, i64, f32])
     function = builder.inttoptr(address, function_type.as_pointer())
     planes = [builder.inttoptr(plane, byte_pointer) for plane in (r, g, b)]
     builder.call(function, [*planes, n, magnitude])

@@ -12,7 +12,7 @@ from llvmlite import ir
 
 from variegate.compiling.levels import HAS_AVX512
 from variegate.executors.cpu.lanes import Lanes, load_lanes
-from variegate.executors.cpu.simd import I64, planes_from, vector, vector_block
+from variegate.executors.cpu.simd import I64, after, i32, planes_from, vector, vector_block
 
 # Columns of samples that are coded at a time, of one or two blocks; and pixels, or samples of chroma, of other steps.
 COLUMNS = 16 if HAS_AVX512 else 8
@@ -22,7 +22,6 @@ TABLE_COLUMNS = 16
 
 # Fraction bits of cosines, and of what is between the two passes of a transform.
 _BITS, _MORE = 13, 2
-_i32, _i64 = ir.IntType(32), ir.IntType(64)
 
 
 @vector_block(I64, I64, I64)
@@ -35,7 +34,7 @@ def code_blocks(builder: Any, address: Any, stride: Any, table: Any) -> Any:
     rows = _forward(_transposed(rows), is_first=True)
     rows = _forward(_transposed(rows), is_first=False)
     for k, row in enumerate(rows):
-        parts = [_at(builder, table, 4 * TABLE_COLUMNS * (8 * part + k)) for part in range(3)]
+        parts = [after(builder, table, 4 * TABLE_COLUMNS * (8 * part + k)) for part in range(3)]
         kinds = zip(parts, ("i32", "f32", "f32"), strict=True)
         step, factor, summand = (load_lanes(builder, part, kind, COLUMNS) for part, kind in kinds)
         sign = Lanes(builder, builder.ashr(row.value, row._operand(31)))
@@ -54,7 +53,7 @@ def _transposed(rows: list[Lanes]) -> list[Lanes]:
         made = []
         for i in range(8):
             lanes = [j & ~bit | i & bit | (COLUMNS if j & bit else 0) for j in range(COLUMNS)]
-            order = ir.Constant(vector(_i32, COLUMNS), lanes)
+            order = ir.Constant(vector(i32, COLUMNS), lanes)
             made.append(builder.shuffle_vector(values[i & ~bit], values[i | bit], order))
         values = made
     return [Lanes(builder, value) for value in values]
@@ -132,7 +131,7 @@ def sum_lines(builder: Any, near: Any, far: Any, target: Any) -> Any:
 @vector_block(I64, I64)
 def widen(builder: Any, sums: Any, target: Any) -> Any:
     """STEP such sums, each as two samples: 3 to 1 with the sum before it, and with the one behind."""
-    before, here, behind = (load_lanes(builder, _at(builder, sums, by), "i16", STEP) for by in (-2, 0, 2))
+    before, here, behind = (load_lanes(builder, after(builder, sums, by), "i16", STEP) for by in (-2, 0, 2))
     left, right = (here * 3 + before + 8) >> 4, (here * 3 + behind + 7) >> 4
     (left | (right << 8)).store(target)
 
@@ -141,7 +140,3 @@ def _shifted(value: Lanes, bits: int) -> Lanes:
     """To the right, with the sign kept, rounded half up."""
     rounded = value + (1 << (bits - 1))
     return Lanes(value.builder, value.builder.ashr(rounded.value, rounded._operand(bits)))
-
-
-def _at(builder: Any, address: Any, offset: int) -> Any:
-    return builder.add(address, ir.Constant(_i64, offset))

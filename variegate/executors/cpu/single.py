@@ -15,11 +15,10 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.cpu.arguments import form_of
-from variegate.executors.cpu.batch import NEEDS, NO_TABLES, held_batch, keep_batch, measure, new_batch
+from variegate.executors.cpu.batch import NO_TABLES, form_of, held_batch, keep_batch, measure, new_batch
 from variegate.executors.cpu.executor import STREAM_FROM_BYTES, run
 from variegate.executors.cpu.jpeg import through_jpeg
-from variegate.executors.cpu.layout import Instructions
+from variegate.executors.cpu.layout import NEEDS, Instructions
 from variegate.executors.cpu.memory import RESULTS, place_of, scratch_for, scratch_sizes
 from variegate.executors.cpu.passes import run_rows
 from variegate.program import lowering

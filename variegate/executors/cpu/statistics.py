@@ -7,21 +7,12 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from variegate.executors.cpu import simd_statistics as S
 from variegate.executors.cpu.batch import batch_at, scratch_at
-from variegate.executors.cpu.kernel import address_of, bytes_at, inlined
+from variegate.executors.cpu.kernel import address_of, bytes_at, image_told, inlined, part_kernel
 from variegate.executors.cpu.layout import row_program
-from variegate.executors.cpu.part_calls import image_told, part_kernel
 from variegate.executors.cpu.rows import copy_pixels
 from variegate.executors.cpu.simd import BLOCK, join_rgb
-from variegate.executors.cpu.simd_statistics import (
-    COUNTED,
-    EXTREMES,
-    LUMAS,
-    TABLES,
-    count_levels,
-    sum_luma,
-    widen_extremes,
-)
 from variegate.executors.cpu.values import apply_values, joined_luts, look_up, luma
 from variegate.program.compiled import inner_kernel
 from variegate.program.coordinate_tables import seen_by_statistics
@@ -115,14 +106,14 @@ def _build_table(
             contrast_table(int(gray / total + 0.5), np.float32(factor), table[c])
         elif op == _AUTOCONTRAST:
             least, greatest = nb.int64(255), nb.int64(0)
-            for i in range(0, EXTREMES, 3):
+            for i in range(0, S.EXTREMES, 3):
                 for j in range(i + c, i + stop):
                     least, greatest = min(least, nb.int64(low[j])), max(greatest, nb.int64(high[j]))
             autocontrast_table(least, greatest, table[c])
         else:
             for i in range(256):
                 for d in range(c, stop):
-                    for t in range(1 if d == c else 0, TABLES):
+                    for t in range(1 if d == c else 0, S.TABLES):
                         counts[c, 0, i] += counts[d, t, i]
             equalize_table(counts[c, 0], table[c])
 
@@ -148,17 +139,17 @@ def gray_sum(source: Any, size: Any, channels: Any) -> Any:
         for i in range(size):
             total += levels[i]
         return total
-    groups = max(0, size - 4) // (3 * LUMAS)
-    total += sum_luma(source, groups)
-    for i in range(3 * LUMAS * groups, size, 3):
+    groups = max(0, size - 4) // (3 * S.LUMAS)
+    total += S.sum_luma(source, groups)
+    for i in range(3 * S.LUMAS * groups, size, 3):
         total += luma(levels[i], levels[i + 1], levels[i + 2])
     return total
 
 
 @inner_kernel(forceinline=True)
 def _widen(source: Any, size: Any, low: Any, high: Any) -> None:
-    if size >= EXTREMES:
-        widen_extremes(source, size, address_of(low))
+    if size >= S.EXTREMES:
+        S.widen_extremes(source, size, address_of(low))
         return
     levels = bytes_at(source, size)
     for i in range(size):
@@ -167,9 +158,9 @@ def _widen(source: Any, size: Any, low: Any, high: Any) -> None:
 
 @inner_kernel(forceinline=True)
 def count_bytes(source: Any, size: Any, counts: Any) -> None:
-    levels, groups = bytes_at(source, size), size // COUNTED
-    count_levels(source, groups, address_of(counts))
-    for i in range(COUNTED * groups, size):
+    levels, groups = bytes_at(source, size), size // S.COUNTED
+    S.count_levels(source, groups, address_of(counts))
+    for i in range(S.COUNTED * groups, size):
         counts[i % 3, 0, levels[i]] += 1
 
 

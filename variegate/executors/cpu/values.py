@@ -1,4 +1,4 @@
-"""Value operations on a row of planes, in place."""
+"""Operations on a row of planes, in place: values, noise by Philox, erased rectangles."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 
 from variegate.compiling.levels import HAS_BYTE_SHUFFLE
-from variegate.executors.cpu.kernel import address_of, inlined
+from variegate.executors.cpu import kernel as K
+from variegate.executors.cpu import simd_noise as N
+from variegate.executors.cpu import simd_values as V
+from variegate.executors.cpu.batch import batch_at, scratch_at
+from variegate.executors.cpu.kernel import address_of, bytes_at, floats_at, inlined, part_kernel
+from variegate.executors.cpu.layout import FLOATS_CHW, row_program
 from variegate.executors.cpu.simd import BLOCK, call_point
-from variegate.executors.cpu.simd_colour import LANES, matrix_block, mix_block, permute_block
-from variegate.executors.cpu.simd_hue import HUE_LANES, hue_block
-from variegate.executors.cpu.simd_lookup import lookup_row
 from variegate.program.compiled import inner_kernel
+from variegate.program.normal_table import SEGMENTS
 from variegate.program.ops import KIND_OF, LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT, Kind, Op
 
 _LUT, _MIX, _HUE, _PERMUTE, _COLOR_MATRIX, _POINT = (
@@ -25,7 +28,7 @@ _VALUE, _STATISTIC = int(Kind.VALUE), int(Kind.STATISTIC)
 def look_up(plane: Any, table: Any, first: Any, end: Any) -> None:
     """``plane[x] = table[plane[x]]`` for first <= x < end (and, harmlessly, some padding after it)."""
     if HAS_BYTE_SHUFFLE:
-        lookup_row(address_of(plane) + first, end - first, address_of(table))
+        V.lookup_row(address_of(plane) + first, end - first, address_of(table))
     else:
         for x in range(first, end):
             plane[x] = table[plane[x]]
@@ -49,21 +52,21 @@ def apply_value(row: Any, k: Any, channels: Any, stat_luts: Any, planes: Any, fi
         if op == _MIX:
             factor, address, stride = np.float32(a[0]), address_of(planes), planes.shape[1]
             # Pillow's ImageEnhance.Color. Runs over into the padding.
-            for x in range(first, end, LANES):
-                mix_block(address + x, stride, factor)
+            for x in range(first, end, V.COLOUR_LANES):
+                V.mix_block(address + x, stride, factor)
         elif op == _HUE:
             shift, address, stride = np.int32(int(a[0] * 255.0) & 255), address_of(planes), planes.shape[1]
-            for x in range(first, end, HUE_LANES):
-                hue_block(address + x, stride, shift)
+            for x in range(first, end, V.HUE_LANES):
+                V.hue_block(address + x, stride, shift)
         elif op == _PERMUTE:
             address, stride = address_of(planes), planes.shape[1]
             red, green, blue = int(a[0]) * stride, int(a[1]) * stride, int(a[2]) * stride
             for x in range(first, end, BLOCK):
-                permute_block(address + x, stride, red, green, blue)
+                V.permute_block(address + x, stride, red, green, blue)
         elif op == _COLOR_MATRIX:
             address, stride, matrix = address_of(planes), planes.shape[1], address_of(row.side.matrices[int(a[0])])
-            for x in range(first, end, LANES):
-                matrix_block(address + x, stride, matrix)
+            for x in range(first, end, V.COLOUR_LANES):
+                V.matrix_block(address + x, stride, matrix)
         elif op == _POINT:
             red, green, blue = address_of(r) + first, address_of(g) + first, address_of(b) + first
             call_point(row.side.points[int(a[0])], red, green, blue, end - first, np.float32(a[1]))
@@ -89,3 +92,145 @@ def joined_luts(row: Any, begin: Any, stop: Any, channels: Any, stat_luts: Any, 
 def luma(r: Any, g: Any, b: Any) -> Any:
     """Pillow's L of one pixel."""
     return (np.int64(r) * LUMA_RED + np.int64(g) * LUMA_GREEN + np.int64(b) * LUMA_BLUE + LUMA_HALF) >> LUMA_SHIFT
+
+
+_GAUSSIAN, _SALT, _SHOT, _ERASE = (int(op) for op in (Op.GAUSSIAN_NOISE, Op.SALT_AND_PEPPER, Op.SHOT_NOISE, Op.ERASE))
+_MASK32 = np.uint64(0xFFFFFFFF)
+
+
+@inner_kernel()
+def draw_words(pixel: Any, count: Any, slot: Any, noise: Any, target: Any) -> None:
+    """The words of ``count`` pixels, at most a CHUNK, from ``pixel`` on: uint32[3, CHUNK] at the address ``target``."""
+    low, high = np.int64(noise.sample_id & _MASK32), np.int64(noise.sample_id >> np.uint64(32))
+    key_low, key_high = np.int64(noise.key_low), np.int64(noise.key_high)
+    for x in range(0, count, N.LANES):
+        N.words_block(pixel + x, slot, low, high, key_low, key_high, target + 4 * x)
+
+
+@part_kernel
+def add_noise(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
+    """GAUSSIAN_NOISE, SHOT_NOISE, SALT_AND_PEPPER, or ERASE with noise, on row ``y``, in place."""
+    held, own = batch_at(batch), scratch_at(scratch)
+    row, width, channels = row_program(held.program, r, held.side), own.sweep[K.RESULT_WIDTH], own.sweep[K.CHANNELS]
+    noise_row(row, slot, y, y * width, width, channels, own.planes)
+    return np.int64(0)
+
+
+@inlined
+def noise_row(row: Any, slot: Any, y: Any, pixel: Any, width: Any, channels: Any, planes: Any) -> None:
+    """Slot ``slot`` on row ``y`` of ``row``'s rectangles, whose first pixel has the number ``pixel`` in the image."""
+    op, a = row.opcode[slot], row.args[slot]
+    if op != _ERASE:
+        _add_noise(op, a, pixel, width, channels, row.noise, planes)
+    else:
+        _erase_with_noise(a, row.side.rectangles, y, pixel, width, channels, row.noise, planes)
+
+
+@inlined
+def _add_noise(op: Any, a: Any, pixel: Any, width: Any, channels: Any, noise: Any, planes: Any) -> None:
+    """Runs over into the padding."""
+    slot = int(a[1]) if op == _SHOT else int(a[2])
+    first, second = np.float32(a[0]), np.float32(a[1])
+    words, segments, stride = N.chunk_memory(), address_of(SEGMENTS), planes.shape[1]
+    for start in range(0, width, N.CHUNK):
+        count, levels = min(N.CHUNK, width - start), address_of(planes) + start
+        draw_words(pixel + start, count, slot, noise, words)
+        if op == _SALT:
+            for x in range(0, count, N.LANES):
+                N.salt_block(levels + x, stride, words + 4 * x, first, second)
+            continue
+        for c in range(channels):
+            row, drawn = levels + c * stride, words + c * N.CHUNK_STRIDE
+            if op == _GAUSSIAN:
+                for x in range(0, count, N.LANES):
+                    N.gaussian_block(row + x, drawn + 4 * x, segments, first, second)
+            else:
+                for x in range(0, count, N.LANES):
+                    N.shot_block(row + x, drawn + 4 * x, segments, first)
+
+
+@inner_kernel()
+def columns_of(rectangle: Any, y: Any, width: Any) -> Any:
+    """The part of row ``y`` that a rectangle (top, left, height, width) covers -> (first, end)."""
+    if y < rectangle[0] or y >= rectangle[0] + rectangle[2]:
+        return 0, 0
+    first = max(0, rectangle[1])
+    return first, max(first, min(width, rectangle[1] + rectangle[3]))
+
+
+@inlined
+def _erase_with_noise(
+    a: Any, rectangles: Any, y: Any, pixel: Any, width: Any, channels: Any, noise: Any, planes: Any
+) -> None:
+    words = N.chunk_memory()
+    for q in range(int(a[0]), int(a[0]) + int(a[1])):
+        first, end = columns_of(rectangles[q], y, width)
+        for start in range(first, end, N.CHUNK):
+            count = min(N.CHUNK, end - start)
+            draw_words(pixel + start, count, int(a[3]), noise, words)
+            for c in range(channels):
+                # The highest byte of a word is the level.
+                drawn = bytes_at(words + c * N.CHUNK_STRIDE, N.CHUNK_STRIDE)
+                for x in range(count):
+                    planes[c, start + x] = drawn[4 * x + 3]
+
+
+@inlined
+def erase_row(a: Any, fill: Any, rectangles: Any, y: Any, width: Any, channels: Any, planes: Any) -> Any:
+    """ERASE on row ``y``, in place, with a colour -> whether it is noise that belongs there instead."""
+    wants_noise = False
+    for q in range(int(a[0]), int(a[0]) + int(a[1])):
+        # Of many rectangles few meet a row.
+        if y < rectangles[q, 0] or y >= rectangles[q, 0] + rectangles[q, 2]:
+            continue
+        first, end = columns_of(rectangles[q], y, width)
+        if a[2] != 0.0:
+            wants_noise = wants_noise or first < end
+        else:
+            for c in range(channels):
+                planes[c, first:end] = fill[c]
+    return wants_noise
+
+
+@part_kernel
+def erase_normalized(batch: Any, scratch: Any, r: Any, begin: Any, end: Any) -> Any:
+    """Each ERASE of slots begin..end that comes after Normalize: constants or standard normal noise in the float
+    result.
+    """
+    held, told = batch_at(batch), scratch_at(scratch).sweep
+    erase_result(row_program(held.program, r, held.side), told, begin, end, np.int64(0), told[K.RESULT_WIDTH])
+    return np.int64(0)
+
+
+@inlined
+def erase_result(row: Any, told: Any, begin: Any, end: Any, first: Any, step: Any) -> None:
+    """The result's first pixel has the number ``first`` in the image, and the one below it ``step`` more."""
+    height, width, channels = told[K.RESULT_HEIGHT], told[K.RESULT_WIDTH], told[K.CHANNELS]
+    out, rectangles = floats_at(told[K.RESULT], height * width * channels), row.side.rectangles
+    words, segments = N.chunk_memory(), address_of(SEGMENTS)
+    pixel_step, channel_step = (1, height * width) if told[K.RESULT_KIND] == FLOATS_CHW else (channels, 1)
+    for k in range(begin, end):
+        a = row.args[k]
+        if row.opcode[k] != _ERASE or a[7] == 0.0:
+            continue
+        for q in range(int(a[0]), int(a[0]) + int(a[1])):
+            top, left = max(0, rectangles[q, 0]), max(0, rectangles[q, 1])
+            bottom = min(height, rectangles[q, 0] + rectangles[q, 2])
+            right = min(width, rectangles[q, 1] + rectangles[q, 3])
+            for y in range(top, bottom):
+                if a[2] == 0.0:
+                    for c in range(channels):
+                        value, at = np.float32(a[4 + c]), c * channel_step + y * width * pixel_step
+                        for x in range(left, right):
+                            out[at + x * pixel_step] = value
+                    continue
+                for start in range(left, right, N.CHUNK):
+                    pixel, count = y * width + start, min(N.CHUNK, right - start)
+                    draw_words(first + y * step + start, count, int(a[3]), row.noise, words)
+                    for c in range(channels):
+                        drawn = words + c * N.CHUNK_STRIDE
+                        for x in range(0, count, N.LANES):
+                            N.normal_block(drawn + 4 * x, segments)
+                        normals, at = floats_at(drawn, N.CHUNK), c * channel_step + pixel * pixel_step
+                        for x in range(count):
+                            out[at + x * pixel_step] = normals[x]

@@ -10,9 +10,9 @@ import torch
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.kernels.blend import blend_rows
 from variegate.executors.cuda.kernels.fused import run_pass
-from variegate.executors.cuda.kernels.prepare import prepare
+from variegate.executors.cuda.kernels.statistics import prepare
+from variegate.executors.cuda.kernels.store import blend_rows
 from variegate.executors.cuda.layout import Ability
 from variegate.executors.cuda.pack import Array, Packer
 from variegate.program.custom import PointFunction

@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.headers import PassRecords, RowAddresses, fill_blend_headers, fill_headers
+from variegate.executors.cuda.headers import PassRecords, RowAddresses, fill_blend_headers, fill_headers, measure
 from variegate.executors.cuda.images import DeviceImages
 from variegate.executors.cuda.instructions import Offsets, fill_instructions, fill_maps
-from variegate.executors.cuda.sizes import measure
 from variegate.program.normal_table import SEGMENTS
 from variegate.program.ops import Op
 from variegate.program.places import RECORD
@@ -24,6 +23,8 @@ _ALIGNMENT = 16
 # Sections that the host does not fill: made on the device behind the others; and the images between passes, elsewhere.
 _MADE_THERE = ("statistics", "resize_weights")
 _ELSEWHERE = "canvases"
+# Side tables that are copied as they are.
+_TABLES = ("luts", "matrices", "kernels", "rectangles", "grids")
 _NOISE = (Op.GAUSSIAN_NOISE, Op.SHOT_NOISE)
 
 
@@ -105,11 +106,7 @@ class Packer:
             "args": 64 * rows * slots,
             "constants": 4 * L.SEGMENTS + (SEGMENTS.nbytes if self._draws_noise() else 0),
             "lists": 4 * (1 + passes) * self._list_length,
-            "luts": tables.luts.nbytes,
-            "matrices": tables.matrices.nbytes,
-            "kernels": tables.kernels.nbytes,
-            "rectangles": tables.rectangles.nbytes,
-            "grids": tables.grids.nbytes,
+            **{name: getattr(tables, name).nbytes for name in _TABLES},
             "indices": 4 * indices,
             "maps": 8 * RECORD * maps,
         }
@@ -167,29 +164,15 @@ class Packer:
 
     def _fill_tables(self, memory: npt.NDArray[np.uint8]) -> None:
         program, tables, at = self.program, self.program.tables, self.at
-        offsets = Offsets(
-            kernels=at["kernels"],
-            luts=at["luts"],
-            matrices=at["matrices"],
-            rectangles=at["rectangles"],
-            grids=at["grids"],
-            indices=at["indices"],
-            statistics=at["statistics"],
-        )
+        offsets = Offsets(**{name: at[name] for name in Offsets._fields})
         code = self._view(memory, "code", np.int32, *program.opcode.shape, L.CODE)
         indices = self._view(memory, "indices", np.int32, self.sections["indices"] // 4)
         fill_instructions(self._arrays, offsets, code, indices)
         records = self._view(memory, "maps", np.int64, self.sections["maps"] // (8 * RECORD), RECORD)
         fill_maps(self._arrays, at["maps"], code, records)
-        for name, table in (
-            ("args", program.args),
-            ("luts", tables.luts),
-            ("matrices", tables.matrices),
-            ("kernels", tables.kernels),
-            ("rectangles", tables.rectangles),
-            ("grids", tables.grids),
-        ):
-            self._write(memory, name, table)
+        self._write(memory, "args", program.args)
+        for name in _TABLES:
+            self._write(memory, name, getattr(tables, name))
         constants = np.zeros(12, np.float32)
         if program.output.is_float:
             constants = np.concatenate([part for c in (1, 3) for part in program.output.scale_and_bias(c)])

@@ -16,8 +16,7 @@ import torch
 
 from variegate.decode.gpu import INSTALL, JpegDecoder, decoder_of, is_installed
 from variegate.executors.cuda.captured import CapturedRun
-from variegate.executors.cuda.executor import CudaExecutor, refuse_detours
-from variegate.executors.cuda.host import executor_of, lower_for_cuda, upload_images
+from variegate.executors.cuda.executor import CudaExecutor, executor_of, lower_for_cuda, refuse_detours, upload_images
 from variegate.executors.cuda.images import DeviceImages, join, place_packed, place_tensor, place_tensors
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.executors.runners.first_crop import join_boxes, shift_crop

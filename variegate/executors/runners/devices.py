@@ -83,6 +83,6 @@ def get_executor(device: str) -> Callable[[Program, Sequence[npt.NDArray[np.uint
         from variegate.executors.cpu import run as run_compiled
 
         return run_compiled
-    from variegate.executors.cuda.host import run_on_host_arrays
+    from variegate.executors.cuda.executor import run_on_host_arrays
 
     return partial(run_on_host_arrays, device=name)

@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from variegate.executors.cpu.tiled import areas
 from variegate.executors.cpu.tiled.areas import Area, CutStage, Image, Stage
-from variegate.executors.cpu.tiled.coded import CodedStage
-from variegate.executors.cpu.tiled.resize import resized
+from variegate.executors.cpu.tiled.resize import CodedStage, resized
 from variegate.executors.cpu.tiled.stages import PassStage
 from variegate.executors.cpu.tiled.statistics import Counts, Statistic, Tables, statistics_of
 from variegate.program import passes as P

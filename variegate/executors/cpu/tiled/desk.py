@@ -7,23 +7,13 @@ import threading
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.cpu.arguments import form_of, side_tables
-from variegate.executors.cpu.batch import NEEDS, SCRATCH, held_batch, keep_scratch, measure, new_batch
-from variegate.executors.cpu.layout import BYTES_HWC, Instructions, make_scratch
+from variegate.executors.cpu.batch import SCRATCH, form_of, held_batch, keep_scratch, measure, new_batch, side_tables
+from variegate.executors.cpu.layout import BYTES_HWC, NEEDS, Instructions, make_scratch
 from variegate.executors.cpu.memory import place_of
 from variegate.executors.cpu.passes import run_rows
+from variegate.executors.cpu.tiled import parts as T
 from variegate.executors.cpu.tiled.areas import Area, Image
 from variegate.executors.cpu.tiled.parts import tile_part_addresses
-from variegate.executors.cpu.tiled.words import (
-    HEADER,
-    IMAGE_HEIGHT,
-    IMAGE_WIDTH,
-    MAPS,
-    SOURCE_X,
-    SOURCE_Y,
-    TILE_X,
-    TILE_Y,
-)
 from variegate.program import passes as P
 from variegate.program.compiled import TURN
 from variegate.program.held import words_of
@@ -71,10 +61,10 @@ class TileDesk:
         self.statistics = {int(k): (int(opcode[k]), float(self.program.args[0, k, 0])) for k in statistics}
         for i, k in enumerate(statistics):
             opcode[k], self.program.args[0, k, 0] = Op.LUT, len(side.luts) + i
-        points = np.concatenate([side.points, records.reshape(-1), np.zeros(HEADER, np.int64)])
-        self._header = points[-HEADER:]
-        self._header[MAPS] = len(records) // RECORD if records.ndim == 1 else len(records)
-        self._header[IMAGE_HEIGHT], self._header[IMAGE_WIDTH] = size
+        points = np.concatenate([side.points, records.reshape(-1), np.zeros(T.HEADER, np.int64)])
+        self._header = points[-T.HEADER :]
+        self._header[T.MAPS] = len(records) // RECORD if records.ndim == 1 else len(records)
+        self._header[T.IMAGE_HEIGHT], self._header[T.IMAGE_WIDTH] = size
         self._rectangles = side.rectangles
         side = side._replace(luts=luts, points=points, rectangles=side.rectangles.copy())
         self._side = side
@@ -107,8 +97,8 @@ class TileDesk:
         """``area`` of the image that the pass makes, of ``levels`` uint8[H, W, C], which are ``source`` of the image
         before it. Sizes that slots make, and maps, are those of the rectangles already."""
         told, program = self._header, self.program
-        told[TILE_X], told[TILE_Y] = area.left, area.top
-        told[SOURCE_X], told[SOURCE_Y] = (0, 0) if source is None else (source.left, source.top)
+        told[T.TILE_X], told[T.TILE_Y] = area.left, area.top
+        told[T.SOURCE_X], told[T.SOURCE_Y] = (0, 0) if source is None else (source.left, source.top)
         program.in_shape[0] = levels.shape
         for begin, end in self._erased:
             moved = self._rectangles[begin:end].astype(np.int64)

@@ -1,82 +1,75 @@
-"""Where single pixels of a chain with a grid of displacements read, and what rectangle a tile's maps read.
-
-Numbers are those of ``displace.py`` and ``interpolate.py``, in 64 bits all through: there are no sides that they do not
-hold. What is computed is defined in ``executors/reference/places.py`` and ``displacement.py``.
-"""
+"""Where single pixels and tiles read: chains with grids, nearest scales, pads that repeat the image."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from variegate.executors.cpu.displace import quotient
 from variegate.executors.cpu.interpolate import inside_row
 from variegate.executors.cpu.kernel import inlined
 from variegate.program import places as P
 from variegate.program.compiled import inner_kernel, pixel_kernel
-from variegate.program.ops import Interpolation
+from variegate.program.ops import Interpolation, PadMode
 
 _NEAREST = int(Interpolation.NEAREST)
-_U, _V, _DEPTH, _SPAN_U, _SPAN_V, _SHIFT, _EXPONENT = P.U, P.V, P.DEPTH, P.SPAN_U, P.SPAN_V, P.SHIFT, P.EXPONENT
-_ORIGIN_U, _SIGN_U, _ORIGIN_V, _SIGN_V, _GRID = P.ORIGIN_U, P.SIGN_U, P.ORIGIN_V, P.SIGN_V, P.GRID
-_STEP_X, _STEP_Y, _COLUMNS, _SWAPS = P.STEP_X, P.STEP_Y, P.COLUMNS, P.SWAPS
-_STEP_BITS, _WEIGHT_BITS, _NUMERATOR_SHIFT = P.STEP_BITS, P.WEIGHT_BITS, P.NUMERATOR_SHIFT
-_PART, _WEIGHT = _STEP_BITS - _WEIGHT_BITS, (1 << _WEIGHT_BITS) - 1
+_PART, _WEIGHT = P.STEP_BITS - P.WEIGHT_BITS, (1 << P.WEIGHT_BITS) - 1
 
 
 @inlined
 def _is_inside(u: Any, v: Any, depth: Any, record: Any) -> Any:
     """Before the viewer or behind."""
-    far_u, far_v = record[_SPAN_U] * depth - u, record[_SPAN_V] * depth - v
+    far_u, far_v = record[P.SPAN_U] * depth - u, record[P.SPAN_V] * depth - v
     ahead = u >= 0 and far_u > 0 and v >= 0 and far_v > 0
     return ahead or (u <= 0 and far_u < 0 and v <= 0 and far_v < 0)
 
 
 @inlined
 def _divided(numerator: Any, depth: Any, record: Any, span: Any, bits: Any) -> Any:
-    divisor = np.int32(depth >> record[_SHIFT])
+    divisor = np.int32(depth >> record[P.SHIFT])
     below = np.float32(divisor if divisor != 0 else np.int32(1))
-    factor = np.float32(2.0 ** float(record[_EXPONENT]))
+    factor = np.float32(2.0 ** float(record[P.EXPONENT]))
     return quotient(numerator, below, factor, span << bits)
 
 
 @inner_kernel()
 def _place(record: Any, x: Any, y: Any, bits: Any) -> Any:
     """The place, less half a pixel, at which the maps from the output to ``record`` read: see ``place_row``."""
-    half, shift = 1 << bits - 1, record[_SHIFT]
-    u = record[_U] * x + record[_U + 1] * y + record[_U + 2]
-    v = record[_V] * x + record[_V + 1] * y + record[_V + 2]
-    if record[_EXPONENT] == 0:
+    half, shift = 1 << bits - 1, record[P.SHIFT]
+    u = record[P.U] * x + record[P.U + 1] * y + record[P.U + 2]
+    v = record[P.V] * x + record[P.V + 1] * y + record[P.V + 2]
+    if record[P.EXPONENT] == 0:
         # What falls is cut off upwards, so that it mirrors what grows.
-        column = u >> shift if record[_SIGN_U] > 0 else (1 << shift) - 1 - u >> shift
-        line = v >> shift if record[_SIGN_V] > 0 else (1 << shift) - 1 - v >> shift
+        column = u >> shift if record[P.SIGN_U] > 0 else (1 << shift) - 1 - u >> shift
+        line = v >> shift if record[P.SIGN_V] > 0 else (1 << shift) - 1 - v >> shift
     else:
-        depth = record[_DEPTH] * x + record[_DEPTH + 1] * y + record[_DEPTH + 2]
-        column = _divided(u, depth, record, record[_SPAN_U], bits)
-        line = _divided(v, depth, record, record[_SPAN_V], bits)
-    return column + record[_ORIGIN_U] - half, line + record[_ORIGIN_V] - half
+        depth = record[P.DEPTH] * x + record[P.DEPTH + 1] * y + record[P.DEPTH + 2]
+        column = _divided(u, depth, record, record[P.SPAN_U], bits)
+        line = _divided(v, depth, record, record[P.SPAN_V], bits)
+    return column + record[P.ORIGIN_U] - half, line + record[P.ORIGIN_V] - half
 
 
 @inlined
 def _between(a: Any, b: Any, t: Any) -> Any:
-    return (np.int64(a) << _WEIGHT_BITS) + (np.int64(b) - np.int64(a)) * t
+    return (np.int64(a) << P.WEIGHT_BITS) + (np.int64(b) - np.int64(a)) * t
 
 
 @inner_kernel()
 def _displaced(record: Any, grids: Any, column: Any, line: Any, bits: Any) -> Any:
     """A place less half a pixel, moved; those outside of the grid by what its border says."""
-    columns, shift, begin = record[_COLUMNS], record[_SHIFT], record[_GRID] - 1
-    at_x = min(max(column, 0), record[_SPAN_U] - 1 << bits) * record[_STEP_X]
-    at_y = min(max(line, 0), record[_SPAN_V] - 1 << bits) * record[_STEP_Y]
+    columns, shift, begin = record[P.COLUMNS], record[P.SHIFT], record[P.GRID] - 1
+    at_x = min(max(column, 0), record[P.SPAN_U] - 1 << bits) * record[P.STEP_X]
+    at_y = min(max(line, 0), record[P.SPAN_V] - 1 << bits) * record[P.STEP_Y]
     across, down = at_x >> _PART + bits & _WEIGHT, at_y >> _PART + bits & _WEIGHT
-    at = begin + 2 * ((at_y >> _STEP_BITS + bits) * columns + (at_x >> _STEP_BITS + bits))
+    at = begin + 2 * ((at_y >> P.STEP_BITS + bits) * columns + (at_x >> P.STEP_BITS + bits))
     below, half = at + 2 * columns, 1 << shift - 1
     upper, lower = _between(grids[at], grids[at + 2], across), _between(grids[below], grids[below + 2], across)
-    column += (upper << _WEIGHT_BITS) + (lower - upper) * down + half >> shift
+    column += (upper << P.WEIGHT_BITS) + (lower - upper) * down + half >> shift
     upper = _between(grids[at + 1], grids[at + 3], across)
     lower = _between(grids[below + 1], grids[below + 3], across)
-    line += (upper << _WEIGHT_BITS) + (lower - upper) * down + half >> shift
+    line += (upper << P.WEIGHT_BITS) + (lower - upper) * down + half >> shift
     return column, line
 
 
@@ -85,11 +78,11 @@ def follow(records: Any, grids: Any, count: Any, x: Any, y: Any, flag: Any, bits
     """Output pixel (x, y) through ``count`` maps, a grid among them -> (the number of the map at which it left, or -1;
     its place less half a pixel). Whatever has left has any place."""
     half, left_at, last = 1 << bits - 1, -1, count - 1
-    while records[last, _GRID] == 0:
+    while records[last, P.GRID] == 0:
         record = records[last]
-        u = record[_U] * x + record[_U + 1] * y + record[_U + 2]
-        v = record[_V] * x + record[_V + 1] * y + record[_V + 2]
-        depth = record[_DEPTH] * x + record[_DEPTH + 1] * y + record[_DEPTH + 2]
+        u = record[P.U] * x + record[P.U + 1] * y + record[P.U + 2]
+        v = record[P.V] * x + record[P.V + 1] * y + record[P.V + 2]
+        depth = record[P.DEPTH] * x + record[P.DEPTH + 1] * y + record[P.DEPTH + 2]
         if left_at < 0 and not _is_inside(u, v, depth, record):
             left_at = last
         last -= 1
@@ -100,30 +93,33 @@ def follow(records: Any, grids: Any, count: Any, x: Any, y: Any, flag: Any, bits
         column, line = _place(records[last + 1], x, y, bits)
     for i in range(last, -1, -1):
         record = records[i]
-        if record[_GRID] == 0:
-            u = (record[_U] >> bits) * column + (record[_U + 1] >> bits) * line + record[_U + 2]
-            v = (record[_V] >> bits) * column + (record[_V + 1] >> bits) * line + record[_V + 2]
-            depth = (record[_DEPTH] >> bits) * column + (record[_DEPTH + 1] >> bits) * line + record[_DEPTH + 2]
+        if record[P.GRID] == 0:
+            u = (record[P.U] >> bits) * column + (record[P.U + 1] >> bits) * line + record[P.U + 2]
+            v = (record[P.V] >> bits) * column + (record[P.V + 1] >> bits) * line + record[P.V + 2]
+            depth = (record[P.DEPTH] >> bits) * column + (record[P.DEPTH + 1] >> bits) * line + record[P.DEPTH + 2]
             if not _is_inside(u, v, depth, record):
                 return i, 0, 0
-            if i == 0 or records[i - 1, _GRID] != 0:
-                if record[_EXPONENT] == 0:
-                    u, v = u >> record[_SHIFT], v >> record[_SHIFT]
+            if i == 0 or records[i - 1, P.GRID] != 0:
+                if record[P.EXPONENT] == 0:
+                    u, v = u >> record[P.SHIFT], v >> record[P.SHIFT]
                 else:
-                    u = _divided(u, depth, record, record[_SPAN_U], bits)
-                    v = _divided(v, depth, record, record[_SPAN_V], bits)
-                column = record[_ORIGIN_U] - half + record[_SIGN_U] * u
-                line = record[_ORIGIN_V] - half + record[_SIGN_V] * v
+                    u = _divided(u, depth, record, record[P.SPAN_U], bits)
+                    v = _divided(v, depth, record, record[P.SPAN_V], bits)
+                column = record[P.ORIGIN_U] - half + record[P.SIGN_U] * u
+                line = record[P.ORIGIN_V] - half + record[P.SIGN_V] * v
             continue
         column, line = _displaced(record, grids, column, line, bits)
         if flag == _NEAREST:
             column, line = column + half & -(1 << bits), line + half & -(1 << bits)
         u, v = column + half, line + half
-        if not (0 <= u < record[_SPAN_U] << bits and 0 <= v < record[_SPAN_V] << bits):
+        if not (0 <= u < record[P.SPAN_U] << bits and 0 <= v < record[P.SPAN_V] << bits):
             return i, 0, 0
-        if record[_SWAPS] != 0:
+        if record[P.SWAPS] != 0:
             u, v = v, u
-        column, line = record[_ORIGIN_U] - half + record[_SIGN_U] * u, record[_ORIGIN_V] - half + record[_SIGN_V] * v
+        column, line = (
+            record[P.ORIGIN_U] - half + record[P.SIGN_U] * u,
+            record[P.ORIGIN_V] - half + record[P.SIGN_V] * v,
+        )
     return -1, column, line
 
 
@@ -193,3 +189,35 @@ def records_of(program: Any, first: Any, end: Any, records: Any) -> int:
     """``write_records`` of the first row of fused instructions."""
     opcode, args, flags = program.opcode[0], program.args[0], program.flags[0]
     return P.write_records(opcode, args, flags, program.window[0], program.out_size[0], first, end, records)
+
+
+Indices = npt.NDArray[np.int64]
+
+
+def scale_indices(start: float, step: float, in_size: int, size: int) -> Indices:
+    """Of ``size`` outputs; -1 outside. The step is added up, as Pillow adds it."""
+    at = np.full(size, step)
+    at[0] = start + step * 0.5
+    at = np.add.accumulate(at)
+    inside = (at >= 0.0) & (at < in_size)
+    return np.where(inside, np.where(inside, at, 0.0).astype(np.int64), -1)
+
+
+def pad_indices(before: int, mode: int, in_size: int, size: int) -> Indices:
+    """Of edge, reflect or symmetric padding, repeated where it is wider than the image."""
+    at = np.arange(size, dtype=np.int64) - before
+    if mode == PadMode.EDGE:
+        return at.clip(0, in_size - 1)
+    if mode == PadMode.REFLECT:
+        return reflected(at, in_size)
+    at %= 2 * in_size
+    return np.where(at >= in_size, 2 * in_size - 1 - at, at)
+
+
+def reflected(at: Indices, size: int) -> Indices:
+    """Mirrored into 0..size-1 about the border pixels, repeatedly."""
+    if size == 1:
+        return np.zeros_like(at)
+    period = 2 * (size - 1)
+    at = np.abs(at) % period
+    return np.where(at >= size, period - at, at)

@@ -1,7 +1,4 @@
-"""The parts of ``run_rows`` where a tile is no image of its own: what depends on where a pixel is in the whole image.
-
-They take the places of those in ``cpu/parts.py``; the kernel that calls them, by address, is the same.
-"""
+"""Parts of run_rows for a tile: what depends on where a pixel is in the whole image."""
 
 from __future__ import annotations
 
@@ -11,29 +8,31 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from variegate.executors.cpu import part_calls as calls
+from variegate.executors.cpu import kernel as calls
 from variegate.executors.cpu.batch import batch_at, scratch_at
-from variegate.executors.cpu.kernel import address_of, floats_at, inlined
+from variegate.executors.cpu.kernel import address_of, call_part, floats_at, image_told, inlined, part_kernel
 from variegate.executors.cpu.layout import EVEN_LINE, HAS_GRID, ODD_LINE, row_program
+from variegate.executors.cpu.memory import address_of_part, part_addresses
 from variegate.executors.cpu.neighbourhood import filtered_planes
-from variegate.executors.cpu.part_calls import CHANNELS, RESULT_WIDTH, call_part, image_told, part_kernel
-from variegate.executors.cpu.parts import address_of_part, part_addresses
-from variegate.executors.cpu.position import erase_result, noise_row
 from variegate.executors.cpu.rows import read_places
 from variegate.executors.cpu.tiled.follow import follow, real_nearest
-from variegate.executors.cpu.tiled.words import (
-    HEADER,
-    IMAGE_HEIGHT,
-    IMAGE_WIDTH,
-    MAPS,
-    SOURCE_X,
-    SOURCE_Y,
-    TILE_X,
-    TILE_Y,
-)
 from variegate.executors.cpu.tiles import look_up_row, lumas_of, move_row, tile_sides
+from variegate.executors.cpu.values import erase_result, noise_row
 from variegate.program import places as P
 from variegate.program.ops import Interpolation, Op
+
+# Fields of the header, the last numbers of all.
+HEADER = 8
+(
+    TILE_X,  # where the tile begins in the image that the pass makes
+    TILE_Y,
+    IMAGE_WIDTH,  # of that image
+    IMAGE_HEIGHT,
+    SOURCE_X,  # where the rectangle that is read begins in its image
+    SOURCE_Y,
+    MAPS,  # how many records there are
+) = range(7)
+
 
 _NEAREST, _BICUBIC = int(Interpolation.NEAREST), int(Interpolation.BICUBIC)
 _PERSPECTIVE, _GRID_MAP = int(Op.MAP_PERSPECTIVE), int(Op.MAP_GRID)
@@ -57,7 +56,7 @@ def add_tile_noise(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
     held, own = batch_at(batch), scratch_at(scratch)
     row, told = row_program(held.program, r, held.side), _header(held.side)
     pixel = (told[TILE_Y] + y) * told[IMAGE_WIDTH] + told[TILE_X]
-    noise_row(row, slot, y, pixel, own.sweep[RESULT_WIDTH], own.sweep[CHANNELS], own.planes)
+    noise_row(row, slot, y, pixel, own.sweep[calls.RESULT_WIDTH], own.sweep[calls.CHANNELS], own.planes)
     return np.int64(0)
 
 
@@ -103,7 +102,7 @@ def follow_tile_row(batch: Any, scratch: Any, r: Any, count: Any, y: Any) -> Any
     flag = held.program.flags[r, slots[0]]
     bits = _bits(flag)
     from_x, from_y = told[SOURCE_X] << bits, told[SOURCE_Y] << bits
-    for x in range(own.sweep[RESULT_WIDTH]):
+    for x in range(own.sweep[calls.RESULT_WIDTH]):
         at_x, at_y = told[TILE_X] + x, told[TILE_Y] + y
         left_at, column, line = follow(own.records, held.side.grids, count, at_x, at_y, flag, bits)
         is_out = left_at >= 0
@@ -119,7 +118,7 @@ def follow_tile_row(batch: Any, scratch: Any, r: Any, count: Any, y: Any) -> Any
 def real_nearest_tile_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
     """``real_maps.real_nearest_row``. The window is that of the rectangle that is read."""
     held, own = batch_at(batch), scratch_at(scratch)
-    program, told, width, stage = held.program, _header(held.side), own.sweep[RESULT_WIDTH], own.stage
+    program, told, width, stage = held.program, _header(held.side), own.sweep[calls.RESULT_WIDTH], own.stage
     if program.opcode[r, slot] == _GRID_MAP:
         call_part(own.parts[calls.DISPLACED], batch, scratch, r, 1, y)
     else:
@@ -142,7 +141,7 @@ def equalized_tile_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> A
     """``neighbourhood.filtered_row`` of a CLAHE, whose tables lie in ``scratch.tile_luts`` already."""
     held, own = batch_at(batch), scratch_at(scratch)
     row, told = row_program(held.program, r, held.side), _header(held.side)
-    width, channels, stride = own.sweep[RESULT_WIDTH], own.sweep[CHANNELS], own.planes.shape[1]
+    width, channels, stride = own.sweep[calls.RESULT_WIDTH], own.sweep[calls.CHANNELS], own.planes.shape[1]
     tiles_x, tiles_y = int(row.args[slot, 1]), int(row.args[slot, 2])
     tile_h, tile_w = tile_sides(told[IMAGE_HEIGHT], told[IMAGE_WIDTH], tiles_y, tiles_x)
     if y == 0:

@@ -9,8 +9,14 @@ import numpy.typing as npt
 
 from variegate.executors.cpu.tiled.areas import Area, CutStage, Image, Stage
 from variegate.executors.cpu.tiled.desk import TileDesk
-from variegate.executors.cpu.tiled.follow import reach_of_grid, reach_of_maps, reach_of_nearest, records_of
-from variegate.executors.cpu.tiled.tables import pad_indices, scale_indices
+from variegate.executors.cpu.tiled.follow import (
+    pad_indices,
+    reach_of_grid,
+    reach_of_maps,
+    reach_of_nearest,
+    records_of,
+    scale_indices,
+)
 from variegate.program import passes as P
 from variegate.program.coordinate_tables import ONE
 from variegate.program.ops import KIND_OF, Interpolation, Kind, Op

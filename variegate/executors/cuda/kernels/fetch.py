@@ -1,6 +1,4 @@
-"""The pixels of one kernel program: which they are, and how they are read from a source: three channels as one int32,
-red in its lowest byte.
-"""
+"""Pixels of one kernel program: which they are, the places of the source that maps lead to, and reading them there."""
 
 from __future__ import annotations
 
@@ -8,6 +6,9 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
+from variegate.program import ops
+from variegate.program import passes as P
+from variegate.program import places as R
 
 
 @triton.jit
@@ -110,3 +111,185 @@ def _fetch_bytes(header, x, y, inside, FORMAT: tl.constexpr):
     g = tl.load(byte + next_channel, mask=in_colour, other=0).to(tl.int32)
     b = tl.load(byte + 2 * next_channel, mask=in_colour, other=0).to(tl.int32)
     return r, g, b
+
+
+@triton.jit
+def step(code, slot, x, y):
+    """Through the fixed map at ``slot`` -> (column, line, stage); see ``walk``."""
+    at = code + slot * L.CODE
+    a = at + L.COEFFICIENT
+    u = (tl.load(a) * x + tl.load(a + 1) * y + tl.load(a + 2)) >> 16
+    v = (tl.load(a + 3) * x + tl.load(a + 4) * y + tl.load(a + 5)) >> 16
+    window = at + L.WINDOW
+    top, left = tl.load(window), tl.load(window + 1)
+    # Without a sign, what is negative is large: one comparison for both ends.
+    in_y = (v - top).to(tl.uint32) < (tl.load(window + 2) - top).to(tl.uint32)
+    in_x = (u - left).to(tl.uint32) < (tl.load(window + 3) - left).to(tl.uint32)
+    return u, v, tl.where(in_y & in_x, -1, slot)
+
+
+@triton.jit
+def walk(code, begin, end, x, y):
+    """Through the fixed maps of slots begin..end -> (column, line, stage).
+
+    ``stage`` is the slot of the map at which a pixel left the image, or -1. A pixel that left has any place.
+    """
+    stage = tl.full(x.shape, -1, tl.int32)
+    for i in range(end - begin):
+        slot = end - 1 - i
+        if tl.load(code + slot * L.CODE + L.OP) == ops.Op.MAP_FIXED:
+            x, y, left_at = step(code, slot, x, y)
+            # The highest slot is where a pixel left first; what its places are from there on does not matter.
+            stage = tl.maximum(stage, left_at)
+    return x, y, stage
+
+
+@triton.jit
+def walk_tables(buffer, code, header, x, y, inside):
+    """Through a map that is a table of columns and one of lines (-1: outside) -> as ``walk``."""
+    slot = tl.load(header + P.FIRST).to(tl.int32)
+    at = code + slot * L.CODE
+    columns = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int32))
+    lines = (buffer + tl.load(at + L.COEFFICIENT)).to(tl.pointer_type(tl.int32))
+    u = tl.load(columns + x, mask=inside, other=-1)
+    v = tl.load(lines + y, mask=inside, other=-1)
+    return u, v, tl.where((u < 0) | (v < 0), slot, -1)
+
+
+@triton.jit
+def form(numbers, x, y):
+    """A linear function of columns and lines, int64; see ``program/places.py``."""
+    return tl.load(numbers) * x.to(tl.int64) + tl.load(numbers + 1) * y.to(tl.int64) + tl.load(numbers + 2)
+
+
+@triton.jit
+def walk_records(buffer, code, begin, end, record, u, v, depth, x, y):
+    """Through the real maps of slots begin..end -> the stage, as in ``walk``. The rest is said of the first map: its
+    record, and what its three functions are."""
+    stage = tl.full(x.shape, -1, tl.int32)
+    for i in range(end - 1 - begin):
+        slot = end - 1 - i
+        at = code + slot * L.CODE
+        op = tl.load(at + L.OP)
+        if (op == ops.Op.MAP_FLOAT) | (op == ops.Op.MAP_PERSPECTIVE):
+            later = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int64))
+            is_inside = is_in_span(later, form(later + R.U, x, y), form(later + R.V, x, y), form(later + R.DEPTH, x, y))
+            stage = tl.maximum(stage, tl.where(is_inside, -1, slot))
+    return tl.maximum(stage, tl.where(is_in_span(record, u, v, depth), -1, begin))
+
+
+@triton.jit
+def is_in_span(record, u, v, depth):
+    far_u, far_v = tl.load(record + R.SPAN_U) * depth - u, tl.load(record + R.SPAN_V) * depth - v
+    ahead = (u >= 0) & (far_u > 0) & (v >= 0) & (far_v > 0)
+    return ahead | ((u <= 0) & (far_u < 0) & (v <= 0) & (far_v < 0))
+
+
+@triton.jit
+def place(record, u, v, depth, bits):
+    """Where in the source a map's functions lie, int32 with so many fraction bits. Anything where it is outside."""
+    exponent = tl.load(record + R.EXPONENT).to(tl.int32)
+    shift = tl.load(record + R.SHIFT)
+    if exponent == 0:
+        along, across = (u >> shift).to(tl.int32), (v >> shift).to(tl.int32)
+    else:
+        divisor = (depth >> shift).to(tl.int32)
+        divisor = tl.where(divisor == 0, 1, divisor).to(tl.float32)
+        factor = ((exponent + 127) << 23).to(tl.float32, bitcast=True)
+        along = _quotient(u, divisor, factor, tl.load(record + R.SPAN_U).to(tl.int32) << bits)
+        across = _quotient(v, divisor, factor, tl.load(record + R.SPAN_V).to(tl.int32) << bits)
+    along = tl.load(record + R.ORIGIN_U).to(tl.int32) + tl.load(record + R.SIGN_U).to(tl.int32) * along
+    return along, tl.load(record + R.ORIGIN_V).to(tl.int32) + tl.load(record + R.SIGN_V).to(tl.int32) * across
+
+
+@triton.jit
+def _quotient(numerator, divisor, factor, end):
+    numerator = (numerator >> R.NUMERATOR_SHIFT).to(tl.int32).to(tl.float32)
+    quotient = tl.div_rn(numerator, divisor) * factor
+    return tl.minimum(tl.maximum(quotient, 0.0), end.to(tl.float32)).to(tl.int32)
+
+
+@triton.jit
+def walk_grids(buffer, code, begin, end, x, y, bits):
+    """Through the real maps of slots begin..end -> (u, v, stage): places less half a pixel, int32, and ``maps.walk``'s
+    stage."""
+    stage = tl.full(x.shape, -1, tl.int32)
+    half = (1 << bits) >> 1
+    u, v = (x << bits).to(tl.int32), (y << bits).to(tl.int32)
+    # Where the last grid has left a place, of which the maps before it are functions.
+    moved_u, moved_v = u, v
+    is_moved = 0
+    for i in range(end - begin):
+        slot = end - 1 - i
+        at = code + slot * L.CODE
+        op = tl.load(at + L.OP)
+        if op == ops.Op.MAP_GRID:
+            u, v, is_inside = _displaced(buffer, at, u, v, bits, -1, 0)
+            stage = tl.maximum(stage, tl.where(is_inside, -1, slot))
+            moved_u, moved_v = u, v
+            is_moved = 1
+        elif (op == ops.Op.MAP_FLOAT) | (op == ops.Op.MAP_PERSPECTIVE):
+            record = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int64))
+            if is_moved == 0:
+                a, b, depth = form(record + R.U, x, y), form(record + R.V, x, y), form(record + R.DEPTH, x, y)
+            else:
+                a = _form_at(record + R.U, moved_u, moved_v, bits)
+                b = _form_at(record + R.V, moved_u, moved_v, bits)
+                depth = _form_at(record + R.DEPTH, moved_u, moved_v, bits)
+            stage = tl.maximum(stage, tl.where(is_in_span(record, a, b, depth), -1, slot))
+            u, v = place(record, a, b, depth, bits)
+            u, v = u - half, v - half
+    return u, v, stage
+
+
+@triton.jit
+def nearest_in_grid(buffer, at, x, y):
+    """The pixel that the grid of the instruction at ``at`` moves a pixel's centre into -> (column, line, whether it is
+    inside)."""
+    bits = R.BILINEAR_BITS
+    half = (1 << bits) >> 1
+    u, v, is_inside = _displaced(buffer, at, x << bits, y << bits, bits, -(1 << bits), half)
+    return u >> bits, v >> bits, is_inside
+
+
+@triton.jit
+def _form_at(numbers, u, v, bits):
+    """A linear function of columns and lines at a place between them; see ``maps.form``."""
+    along, across = tl.load(numbers) >> bits, tl.load(numbers + 1) >> bits
+    return along * u.to(tl.int64) + across * v.to(tl.int64) + tl.load(numbers + 2)
+
+
+@triton.jit
+def _displaced(buffer, at, u, v, bits, kept, added):
+    """Places less half a pixel, moved -> (u, v, whether they are inside the image that the map makes), in the source.
+    Of the place in that image, the bits ``kept`` stay, and ``added`` comes to them."""
+    record = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int64))
+    nodes = (buffer + tl.load(at + L.COEFFICIENT)).to(tl.pointer_type(tl.int16))
+    width, height = tl.load(record + R.SPAN_U).to(tl.int32), tl.load(record + R.SPAN_V).to(tl.int32)
+    half = (1 << bits) >> 1
+    at_x = tl.minimum(tl.maximum(u, 0), (width - 1) << bits).to(tl.int64) * tl.load(record + R.STEP_X)
+    at_y = tl.minimum(tl.maximum(v, 0), (height - 1) << bits).to(tl.int64) * tl.load(record + R.STEP_Y)
+    columns = tl.load(record + R.COLUMNS).to(tl.int32)
+    cell = (at_y >> (R.STEP_BITS + bits)).to(tl.int32) * columns + (at_x >> (R.STEP_BITS + bits)).to(tl.int32)
+    across = (at_x >> (R.STEP_BITS - R.WEIGHT_BITS + bits)).to(tl.int32) & ((1 << R.WEIGHT_BITS) - 1)
+    down = (at_y >> (R.STEP_BITS - R.WEIGHT_BITS + bits)).to(tl.int32) & ((1 << R.WEIGHT_BITS) - 1)
+    node, shift = nodes + 2 * cell, tl.load(record + R.SHIFT)
+    u += half + _weighed(node, 2 * columns, across, down, shift)
+    v += half + _weighed(node + 1, 2 * columns, across, down, shift)
+    is_inside = (u >= 0) & (u < (width << bits)) & (v >= 0) & (v < (height << bits))
+    u, v = (u & kept) + added, (v & kept) + added
+    swaps = tl.load(record + R.SWAPS) != 0
+    a, b = tl.where(swaps, v, u), tl.where(swaps, u, v)
+    a = tl.load(record + R.ORIGIN_U).to(tl.int32) + tl.load(record + R.SIGN_U).to(tl.int32) * a
+    b = tl.load(record + R.ORIGIN_V).to(tl.int32) + tl.load(record + R.SIGN_V).to(tl.int32) * b
+    return a - half, b - half, is_inside
+
+
+@triton.jit
+def _weighed(node, line, across, down, shift):
+    """The displacement between four nodes, as a distance between places, int32."""
+    a, b = tl.load(node).to(tl.int32), tl.load(node + line).to(tl.int32)
+    upper = (a << R.WEIGHT_BITS) + (tl.load(node + 2).to(tl.int32) - a) * across
+    lower = (b << R.WEIGHT_BITS) + (tl.load(node + line + 2).to(tl.int32) - b) * across
+    total = (upper.to(tl.int64) << R.WEIGHT_BITS) + (lower - upper).to(tl.int64) * down
+    return ((total + ((shift * 0 + 1) << (shift - 1))) >> shift).to(tl.int32)

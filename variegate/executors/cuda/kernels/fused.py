@@ -14,9 +14,11 @@ from variegate.executors.cuda.kernels.fetch import (
     pixels_of,
     place_of_program,
     red,
+    step,
+    walk,
+    walk_tables,
 )
 from variegate.executors.cuda.kernels.interpolate import read_interpolated
-from variegate.executors.cuda.kernels.maps import step, walk, walk_tables
 from variegate.executors.cuda.kernels.position import apply_position
 from variegate.executors.cuda.kernels.resample import read_resampled
 from variegate.executors.cuda.kernels.statistics import is_last, measure, write_tables

@@ -9,9 +9,18 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.kernels.fetch import blue, fetch, green, pack, red
-from variegate.executors.cuda.kernels.grids import nearest_in_grid, walk_grids
-from variegate.executors.cuda.kernels.maps import form, place, walk_records
+from variegate.executors.cuda.kernels.fetch import (
+    blue,
+    fetch,
+    form,
+    green,
+    nearest_in_grid,
+    pack,
+    place,
+    red,
+    walk_grids,
+    walk_records,
+)
 from variegate.executors.cuda.kernels.values import look_up
 from variegate.program import ops
 from variegate.program import passes as P

@@ -6,8 +6,7 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.kernels.fetch import blue, fetch, fetch_levels, green, pack, red
-from variegate.executors.cuda.kernels.maps import step, walk
+from variegate.executors.cuda.kernels.fetch import blue, fetch, fetch_levels, green, pack, red, step, walk
 from variegate.executors.cuda.kernels.values import blend, look_up
 from variegate.program import ops
 from variegate.program import passes as P

@@ -95,7 +95,7 @@ def _weigh(m, r, g, b):
 
 @triton.jit
 def _turn_hue(r, g, b, shift):
-    """Pillow's RGB -> HSV -> RGB in 8 bits; ``shift`` is added to the hue byte. The CPU's formula (simd_hue.py)."""
+    """Pillow's RGB -> HSV -> RGB in 8 bits; ``shift`` is added to the hue byte. The CPU's formula (simd_values.py)."""
     high = tl.maximum(tl.maximum(r, g), b)
     low = tl.minimum(tl.minimum(r, g), b)
     span = high - low
