@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import io
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -62,7 +64,7 @@ class PillowFile:
         max_pixels = check_limit("max_pixels", max_pixels, MAX_PIXELS)
         max_decode_bytes = check_limit("max_decode_bytes", max_decode_bytes, MAX_DECODE_BYTES)
         self._data, self._path = data, path
-        try:
+        with self._decode_errors():  # damaged files make Pillow's plug-ins raise nearly anything
             self._image = image = Image.open(io.BytesIO(data), formats=formats)
             check_pixels(path, image.height, image.width, max_pixels)
             needed = bytes_needed(image, len(data), decoder_bytes)
@@ -72,10 +74,15 @@ class PillowFile:
                 image.draft(None, (image.width / divisor, image.height / divisor))  # type: ignore[arg-type]
             self.needed = bytes_needed(image, len(data), decoder_bytes)
             self.is_large = 3 * image.height * image.width >= LARGE
+
+    @contextmanager
+    def _decode_errors(self) -> Iterator[None]:
+        try:
+            yield
         except (DecodeError, MemoryError):
             raise
-        except Exception as error:  # damaged files make Pillow's plug-ins raise nearly anything
-            raise DecodeError(path, reason_for(error, data)) from error
+        except Exception as error:
+            raise DecodeError(self._path, reason_for(error, self._data)) from error
 
     def __enter__(self) -> PillowFile:
         return self
@@ -108,12 +115,8 @@ class PillowFile:
         DecodeError."""
         if self._image.format != "TIFF" and not any(sign in self._data for sign in _SIGNS_OF_ORIENTATION):
             return 1
-        try:
+        with self._decode_errors():
             return pillow_orientation(self._image)
-        except MemoryError:
-            raise
-        except Exception as error:
-            raise DecodeError(self._path, reason_for(error, self._data)) from error
 
     def size(self) -> tuple[int, int]:
         """Height and width as ``decode`` gives them; decodes only where they cannot be known otherwise."""
@@ -126,25 +129,15 @@ class PillowFile:
         """uint8[H, W, 3], RGB, upright, contiguous. ``orientation``: where it is known; None asks Pillow."""
         image = self._image
         warn_if_clipped(image, self._path)
-        try:
-            with room_for(self.needed):
-                image.load()
-                return _to_rgb(image, pillow_orientation(image) if orientation is None else orientation)
-        except MemoryError:
-            raise
-        except Exception as error:
-            raise DecodeError(self._path, reason_for(error, self._data)) from error
+        with self._decode_errors(), room_for(self.needed):
+            image.load()
+            return _to_rgb(image, pillow_orientation(image) if orientation is None else orientation)
 
     def stored(self) -> npt.NDArray[Any]:
         """[H, W, ...] as the file has it: palettes not looked up, not turned, a copy. Raises DecodeError."""
-        try:
-            with room_for(self.needed):
-                self._image.load()
-                return np.array(self._image)
-        except MemoryError:
-            raise
-        except Exception as error:
-            raise DecodeError(self._path, reason_for(error, self._data)) from error
+        with self._decode_errors(), room_for(self.needed):
+            self._image.load()
+            return np.array(self._image)
 
 
 def _to_rgb(image: Image.Image, orientation: int) -> Image_HWC:

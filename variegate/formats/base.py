@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -197,6 +198,14 @@ class StreamSource(Protocol):
         ...
 
     def notes(self) -> list[str]: ...
+
+
+def digest_of(*parts: str | bytes) -> str:
+    """16 hex digits of SHA-256 over all parts; text as UTF-8, whatever bytes its names hold."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part if isinstance(part, bytes) else part.encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()[:16]
 
 
 def describe(source: Any, place: str, what: str = "") -> str:

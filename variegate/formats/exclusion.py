@@ -1,4 +1,4 @@
-"""Which samples of a source are left out: their names, as ``naming.py`` has them, in a file or a sequence.
+"""Which samples of a source are left out: their names, as ``filtered.py`` has them, in a file or a sequence.
 
 A list is a text file in UTF-8 with a name a line. Its first line may say what it is, if it begins with ``# ``; empty
 lines say nothing. ``variegate clean --exclude-list`` writes such a file.
@@ -16,8 +16,7 @@ import numpy as np
 
 from variegate.errors import DecodeError
 from variegate.formats.base import FileSource, PixelSource, Source, SourceError, StreamSource, first_names
-from variegate.formats.kept import KeptFiles, KeptPixels, KeptSource, KeptStream
-from variegate.formats.naming import sample_keys
+from variegate.formats.filtered import KeptFiles, KeptPixels, KeptSource, KeptStream, sample_keys
 from variegate.formats.reading import read_file
 from variegate.io.location import Location
 

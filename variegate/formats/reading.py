@@ -13,9 +13,16 @@ from typing import Any, NamedTuple, cast
 
 from variegate.errors import DecodeError
 from variegate.formats.base import SourceError
-from variegate.formats.file_kinds import KIND_NAMES
+from variegate.formats.kinds import KIND_NAMES
 from variegate.io.addresses import without_secrets
-from variegate.io.files import MOST_BYTES, NotRegularError, TooLargeError, check_regular, open_regular, read_regular
+from variegate.io.files import (
+    MOST_BYTES,
+    NotRegularError,
+    TooLargeError,
+    check_regular,
+    open_regular,
+    read_regular,
+)
 from variegate.io.location import Location
 
 # Packages that fsspec needs for what is asked of it most often.

@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba.core import types
 
 from variegate.decode.entropy.huffman import NUM_TABLES, number_of_codes, read_tables
-from variegate.decode.memory_words import value_at
+from variegate.decode.memory_words import byte_at
 from variegate.program.compiled import pixel_kernel
 
 HEIGHT, WIDTH, COMPONENTS, FRAME, SCAN, CODE, MCU_HEIGHT, MCU_WIDTH, MCU_ROWS, MCU_COLUMNS, BLOCKS = range(11)
@@ -42,12 +41,11 @@ REASONS = {
 }
 
 _EOI, _SOS, _DHT, _DRI, _SOF0, _SOF1, _SOF15 = 0xD9, 0xDA, 0xC4, 0xDD, 0xC0, 0xC1, 0xCF
-_byte = value_at(types.uint8)
 
 
 @pixel_kernel(inline="always")
 def _word(data: Any, at: Any) -> Any:
-    return np.int64(_byte(data, at)) << 8 | np.int64(_byte(data, at + 1))
+    return np.int64(byte_at(data, at)) << 8 | np.int64(byte_at(data, at + 1))
 
 
 @pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
@@ -62,9 +60,9 @@ def read_layout(data: Any, size: Any, layout: Any, tables: Any) -> Any:
         layout[i] = 0
     at = np.int64(2)
     while at + 4 <= size:
-        marker = np.int64(_byte(data, at + 1))
+        marker = np.int64(byte_at(data, at + 1))
         length = _word(data, at + 2)
-        if _byte(data, at) != 0xFF or marker < _SOF0 or 0xD0 <= marker <= _EOI or marker == 0xFF:
+        if byte_at(data, at) != 0xFF or marker < _SOF0 or 0xD0 <= marker <= _EOI or marker == 0xFF:
             return DAMAGED
         if length < 2 or at + 2 + length > size:
             return DAMAGED
@@ -92,10 +90,10 @@ def read_layout(data: Any, size: Any, layout: Any, tables: Any) -> Any:
 def _read_frame(data: Any, at: Any, length: Any, layout: Any) -> Any:
     if layout[FRAME] != 0 or length < 8:
         return DAMAGED
-    components = np.int64(_byte(data, at + 9))
+    components = np.int64(byte_at(data, at + 9))
     if length != 8 + 3 * components:
         return DAMAGED
-    if _byte(data, at + 4) != 8:
+    if byte_at(data, at + 4) != 8:
         return NOT_EIGHT_BITS
     if components != 1 and components != 3:
         return OTHER_COLOURS
@@ -110,24 +108,24 @@ def _read_scan(data: Any, at: Any, length: Any, layout: Any, tables: Any) -> Any
     frame, components = layout[FRAME], layout[COMPONENTS]
     if frame == 0 or length < 6:
         return DAMAGED
-    if np.int64(_byte(data, at + 4)) != components or length != 6 + 2 * components:
+    if np.int64(byte_at(data, at + 4)) != components or length != 6 + 2 * components:
         return SEVERAL_SCANS
     rest = at + 5 + 2 * components
-    if _byte(data, rest) != 0 or _byte(data, rest + 1) != 63 or _byte(data, rest + 2) != 0:
+    if byte_at(data, rest) != 0 or byte_at(data, rest + 1) != 63 or byte_at(data, rest + 2) != 0:
         return SEVERAL_SCANS
     most_across = most_down = np.int64(1)
     blocks = np.int64(0)
     for i in range(components):
-        factors = np.int64(_byte(data, frame + 11 + 3 * i))
+        factors = np.int64(byte_at(data, frame + 11 + 3 * i))
         across, down = factors >> 4, factors & 15
         if components == 1:  # is not interleaved, whatever its factors
             across = down = np.int64(1)
         if not (1 <= across <= 4 and 1 <= down <= 4 and blocks + across * down <= MAX_BLOCKS):
             return DAMAGED
-        if _byte(data, frame + 10 + 3 * i) != _byte(data, at + 5 + 2 * i):
+        if byte_at(data, frame + 10 + 3 * i) != byte_at(data, at + 5 + 2 * i):
             return SEVERAL_SCANS  # in another order
         most_across, most_down = max(most_across, across), max(most_down, down)
-        which = np.int64(_byte(data, at + 6 + 2 * i))
+        which = np.int64(byte_at(data, at + 6 + 2 * i))
         dc, ac = which >> 4, 4 + (which & 15)
         if dc > 3 or ac > 7 or number_of_codes(dc, tables) == 0 or number_of_codes(ac, tables) == 0:
             return DAMAGED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,9 +13,8 @@ import numpy.typing as npt
 
 from variegate.formats.annotated.shapes import NO_OUTLINE, Shapes, ShapesBuilder
 from variegate.formats.annotated.values import FINITE, MOST
-from variegate.formats.base import SourceError
+from variegate.formats.base import SourceError, first_names
 
-MASKS = (None, "instances", "classes", "each")
 Where = Callable[[int], str]
 
 
@@ -37,16 +36,27 @@ class Complaints:
         self.first = self.first or f"{where}: {what}"
         self.bad += 1
 
-    def notes(self, ignored: str) -> list[str]:
+    def notes(self, ignored: str, verb: str = "are") -> list[str]:
         """``ignored``: what the data set calls objects that do not count."""
-        lines = [f"{self.bad:,} wrong objects are left out (the first: {self.first})"] if self.bad else []
+        lines = [f"{self.bad:,} wrong objects {verb} left out (the first: {self.first})"] if self.bad else []
         if self.flat:
-            lines.append(f"{self.flat:,} objects without area are left out")
+            lines.append(f"{self.flat:,} objects without area {verb} left out")
         if self.ignored:
             lines.append(f'{self.ignored:,} {ignored} objects are left out; "ignored": True keeps them')
         if self.clipped:
             lines.append(f"{self.clipped:,} boxes reach beyond their images, and are clipped")
         return lines
+
+
+def leave_out(missing: Sequence[str], count: int, what: str, on_error: str, where: str, advice: str = "") -> list[str]:
+    """A note on those of ``count`` images that are ``missing``; none where there are none of these. Raises SourceError
+    unless they are to be skipped, and others are left."""
+    if not missing:
+        return []
+    line = f"{len(missing):,} of {count:,} images {what}: {first_names(missing)}"
+    if on_error != "skip" or len(missing) == count:
+        raise SourceError(f"{where}: {line}{advice}")
+    return [f"{line}; they are left out"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +77,7 @@ class Objects:
 
     def targets(self, image: int, size: tuple[int, int] | None, mask: str | None) -> dict[str, Any]:
         """Arrays of the image's own, in pixels. ``size``: its height and width, None where nothing depends on it;
-        ``mask``: one of ``MASKS``. Raises ValueError for shapes that do not fit the image."""
+        ``mask``: one of ``values.MASKS``. Raises ValueError for shapes that do not fit the image."""
         some = slice(int(self.starts[image]), int(self.starts[image + 1]))
         boxes, labels = self.boxes[some].copy(), self.labels[some].copy()
         scale = (float(size[1]), float(size[0])) if self.is_normalised and size is not None else (1.0, 1.0)
@@ -108,7 +118,7 @@ class Objects:
         masks = np.zeros((some.stop - some.start, *size), np.bool_)
         areas: list[tuple[slice, slice]] = []
         if self.shapes is not None:
-            from variegate.formats.annotated.filling import masks_of  # here: Numba takes a while
+            from variegate.formats.annotated.outlines import masks_of  # here: Numba takes a while
 
             masks, areas = masks_of(self.shapes, range(some.start, some.stop), size, scale)
         if mask == "each":

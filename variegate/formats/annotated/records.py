@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
-from variegate.decode.mask import read_mask
 from variegate.errors import DecodeError
 from variegate.formats.annotated.fields import ObjectFields
-from variegate.formats.annotated.source import size_of
+from variegate.formats.annotated.folders import size_of
+from variegate.formats.annotated.objects import Complaints
+from variegate.formats.base import IndexedSource, SampleName, StoredFile
+from variegate.formats.labels import NO_LABEL
 
 
 class RecordReader:
@@ -43,19 +46,39 @@ class RecordReader:
     def notes(self) -> list[str]:
         """Of the samples that were read so far."""
         wrong, flat = sum(list(self._wrong.values())), sum(list(self._flat.values()))
-        lines = [f"{wrong:,} wrong objects were left out (the first: {self._first})"] if wrong else []
-        return [*lines, f"{flat:,} objects without area were left out"] if flat else lines
+        return Complaints("skip", bad=wrong, first=self._first, flat=flat).notes("", "were")
+
+
+class SourceOver(IndexedSource):
+    """The samples of another source, ``_images``, with targets instead of labels. ``_reader``: of their records."""
+
+    has_targets: ClassVar[bool] = True
+    has_edges: ClassVar[bool] = True
+    has_image_labels: ClassVar[bool] = False
+
+    def __init__(self, images: Any, reader: RecordReader) -> None:
+        self._images, self._reader = images, reader
+        self.classes, self.is_remote = reader.fields.classes, images.is_remote
+
+    def __len__(self) -> int:
+        return len(self._images)
+
+    def name(self, index: int) -> SampleName:
+        name: SampleName = self._images.name(index)
+        return name
+
+    def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+        ids: npt.NDArray[np.uint64] = self._images.ids(indices)
+        return ids
+
+    def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        return np.full(len(indices), NO_LABEL)
+
+    def stored_files(self) -> list[StoredFile]:
+        files: list[StoredFile] = self._images.stored_files()
+        return files
 
 
 def image_size(image: Any, name: str) -> tuple[int, int]:
     """Height and width of pixels [H, W, C], or of a file, upright. Raises DecodeError."""
     return (image.shape[0], image.shape[1]) if isinstance(image, np.ndarray) else size_of(image, name)
-
-
-def mask_beside(data: bytes, name: str, size: tuple[int, int]) -> Any:
-    """The mask in an image file, uint8 or int32 [H, W]. Raises DecodeError where it is not of its image's size."""
-    mask = read_mask(data, name)
-    if mask.shape != size:
-        shown = [f"{height} x {width}" for height, width in (mask.shape, size)]
-        raise DecodeError(name, f"is {shown[0]}, and its image {shown[1]} (height x width)")
-    return mask

@@ -25,8 +25,9 @@ from variegate.formats.labels import (
     accepted_classes,
     check_int64,
     first_outside,
+    names_of,
 )
-from variegate.formats.parquet.file import ParquetFile, reason_for
+from variegate.formats.parquet.file import ParquetFile
 
 _ACCEPTED_IMAGES = "a column of image files: struct<bytes: binary, path: string> (Hugging Face's) or binary"
 _ACCEPTED_LABELS = "a column of int, bool, float, string, or lists of numbers of one length"
@@ -59,9 +60,8 @@ def find_columns(file: ParquetFile, image: str | None = None, label: str | None 
         label = found[0] if found else None
         if len(found) > 1:
             notes.append(f"labels are read from column {label!r}; label_column may also be: {', '.join(found[1:])}")
-    names = features.get(label, {}).get("names") if label is not None else None
-    is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
-    return Columns(image, label, tuple(names) if names and is_list else (), tuple(notes))
+    names = names_of(features.get(label, {}).get("names")) if label is not None else ()
+    return Columns(image, label, names, tuple(notes))
 
 
 def check_alike(first: ParquetFile, columns: Columns, file: ParquetFile, has_labels: bool = True) -> None:
@@ -110,9 +110,13 @@ def _label_kind(kind: pa.DataType) -> str | None:
     values = kind.value_type if pa.types.is_dictionary(kind) else kind
     if pa.types.is_string(values) or pa.types.is_large_string(values):
         return "string"
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+    if is_list_column(kind):
         return f"list of {inner}" if (inner := _label_kind(kind.value_type)) in ("int", "float") else None
     return None
+
+
+def is_list_column(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def _is_plain_label(kind: pa.DataType) -> bool:
@@ -181,7 +185,7 @@ def read_labels(
     Raises SourceError naming the file and the row of a label that is none of the classes.
     """
     with ThreadPoolExecutor(min(16, len(files))) as pool:
-        columns = list(pool.map(lambda file: _read(file, column), files))
+        columns = list(pool.map(lambda file: file.read([column], f"column {column!r}").column(column), files))
     kind = _label_kind(files[0].schema.field(column).type) or ""
     missing, theirs = sum(values.null_count for values in columns), "NaN" if kind == "float" else NO_LABEL
     notes = [f"{missing:,} rows have no label in column {column!r}; theirs is {theirs}"] if missing else []
@@ -208,15 +212,6 @@ def read_labels(
             accepted = f"accepted: {accepted_classes(classes)}"
             raise SourceError(f"{file.location}: row {row}: label {part[row]}; {accepted}")
     return np.concatenate(parts), classes, notes
-
-
-def _read(file: ParquetFile, column: str) -> pa.ChunkedArray:
-    try:
-        with file.opened() as opened:
-            return opened.read(columns=[column]).column(column)
-    except Exception as error:
-        reason = reason_for(error, file.location)
-        raise SourceError(f"{file.location}: column {column!r} cannot be read: {reason}") from None
 
 
 def _whole_numbers(file: ParquetFile, column: str, values: pa.ChunkedArray) -> Labels:

@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 from variegate.errors import DecodeError
 from variegate.formats.base import first_names
-from variegate.formats.file_kinds import IMAGE_EXTENSIONS, is_image_name
+from variegate.formats.kinds import IMAGE_EXTENSIONS, is_image_name
 from variegate.formats.tar.labels import NO_LABEL, Label, LabelKind, parse_cls, parse_json
-from variegate.formats.tar.members import Member, TarDamage, TarWalk
-from variegate.formats.tar.readers import ForwardReader
+from variegate.formats.tar.members import ForwardReader, Member, TarDamage, TarWalk
 from variegate.io.files import MOST_BYTES, in_words
 
 _MOST_LABEL = 16 << 20
