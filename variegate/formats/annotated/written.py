@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from variegate.formats.annotated.outlines import outline_of, runs_of
 from variegate.formats.annotated.shapes import NO_OUTLINE, RUNS
 
 # Digits behind the point, of pixels.
@@ -83,6 +82,8 @@ def targets_in(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _outline(mask_HW: Any, kind: int, is_single: bool) -> Any:
+    from variegate.formats.annotated.outlines import outline_of, runs_of  # here: Numba takes a while
+
     if kind == RUNS:
         return runs_of(mask_HW) if mask_HW.any() else None
     return [ring.ravel().tolist() for ring in outline_of(mask_HW, is_single)]
