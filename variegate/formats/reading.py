@@ -120,19 +120,15 @@ def reason_for(error: BaseException, location: Location, verb: str = "read") -> 
         return "the connection broke off"
     text = " ".join(without_secrets(str(error), location.address()).split()).rstrip(".")
     if isinstance(error, ImportError) and location.is_url:
-        return _missing_package(location, text)
+        package = next((_PACKAGES[protocol] for protocol in location.protocols if protocol in _PACKAGES), None)
+        if package is None:
+            return f"a package is missing ({text})"
+        return f"reading {location.protocols[0]}:// needs the package {package}: pip install {package}"
     if isinstance(error, ValueError) and text.startswith("Protocol not known"):
         return f"unknown protocol {text.rpartition(' ')[2]}://; fsspec knows memory, http, https, s3, gs, zip and more"
     if isinstance(error, OSError) and error.strerror and not location.is_url:
         return f"cannot be {verb} ({error.strerror})"
     return f"cannot be {verb} ({kind}: {text})" if text else f"cannot be {verb} ({kind})"
-
-
-def _missing_package(location: Location, text: str) -> str:
-    package = next((_PACKAGES[protocol] for protocol in location.protocols if protocol in _PACKAGES), None)
-    if package is None:
-        return f"a package is missing ({text})"
-    return f"reading {location.protocols[0]}:// needs the package {package}: pip install {package}"
 
 
 class FileVersion(NamedTuple):

@@ -162,7 +162,9 @@ def expand(location: Location) -> list[Location]:
         return [location]
     found: list[str] = []
     for one in expand_braces(location):
-        if not _has_glob(one):
+        # A question mark in a web address begins its query.
+        letters = "*[" if one.is_web else "*?["
+        if not any(letter in one.address() for letter in letters):
             found.append(one.address())
             continue
         matches = _remote_glob(one) if one.is_url else glob.glob(one.address(), recursive=True)
@@ -249,13 +251,6 @@ def _choices(parts: list[str], pattern: Location) -> list[str] | None:
     width = max(len(match[1]), len(match[2])) if is_padded else 0
     sign = 1 if last >= first else -1
     return [f"{number:0{width}d}" for number in range(first, last + sign, sign * step)]
-
-
-def _has_glob(location: Location) -> bool:
-    if not location.is_url:
-        return glob.has_magic(location.address())
-    # A question mark in a web address begins its query.
-    return any(letter in location.address() for letter in ("*[" if location.is_web else "*?["))
 
 
 def _remote_glob(location: Location) -> list[str]:

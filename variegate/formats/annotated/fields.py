@@ -6,7 +6,7 @@ A record is either ``{"bbox": [[...], ...], "category": [...]}``, a list for eac
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -38,18 +38,13 @@ _SEEN = 2.0
 _NAME = AnnotationOption(None, "a name, or None for the usual ones", lambda value: value is None or is_name(value))
 
 
-def _are_names(value: Any) -> bool:
-    return is_name(value) or (isinstance(value, (list, tuple)) and all(map(is_name, value)))
-
-
+_NAMES = AnnotationOption(
+    *((), "a list of names"),
+    lambda value: is_name(value) or (isinstance(value, (list, tuple)) and all(map(is_name, value))),
+)
 # Options of annotations= that say how a record is read.
 FIELD_OPTIONS = {
-    **{
-        "boxes": _NAME,
-        "labels": _NAME,
-        "keypoints": _NAME,
-        "per_box": AnnotationOption((), "a list of names", _are_names),
-    },
+    **{"boxes": _NAME, "labels": _NAME, "keypoints": _NAME, "per_box": _NAMES},
     **{"box_format": AnnotationOption.one_of(None, *_BOX_FORMATS), "normalized": FLAG},
     **{"point_origin": AnnotationOption.one_of("corner", "centre"), "ignored": FLAG},
 }
@@ -273,7 +268,8 @@ def form_of(fields: ObjectFields, records: Iterable[Any]) -> RecordForm:
         under = under_name(text)
         record = text if under is None else text[under]
         is_list = not isinstance(record, Mapping)
-        names = list(dict.fromkeys(_names(record)))
+        objects = [record] if isinstance(record, Mapping) else record if isinstance(record, (list, tuple)) else ()
+        names = list(dict.fromkeys(name for one in objects if isinstance(one, Mapping) for name in one))
         form = _named(fields, names or ("boxes", "labels"), is_list, under)
         if names and (is_list or record.get(form.boxes or form.keypoints)):
             break
@@ -293,14 +289,6 @@ def form_of_type(fields: ObjectFields, schema: pa.Schema | None, objects: str | 
         holder = kind.value_type if is_list else kind
     types = {one.name: one.type if is_list else getattr(one.type, "value_type", one.type) for one in holder}
     return _named(fields, list(types), is_list, None, {name: str(kind) for name, kind in types.items()})
-
-
-def _names(record: Any) -> Iterator[str]:
-    if isinstance(record, Mapping):
-        yield from record
-    elif isinstance(record, (list, tuple)):
-        for one in record:
-            yield from one if isinstance(one, Mapping) else ()
 
 
 def _named(

@@ -103,7 +103,8 @@ def outline_of(mask_HW: Mask_HW, is_single: bool = False) -> list[Ring]:
     one ring for all, which goes from part to part and to the holes, and back on the same way.
     """
     rings = trace(mask_HW)
-    has_holes = any(_area(ring) < 0 for ring in rings)
+    # Twice the area is negative for a hole.
+    has_holes = any(float((x * np.roll(y, -1) - np.roll(x, -1) * y).sum()) < 0 for x, y in (ring.T for ring in rings))
     return [_joined(rings)] if len(rings) > 1 and (has_holes or is_single) else rings
 
 
@@ -125,12 +126,6 @@ def runs_of(mask_HW: Mask_HW) -> str:
             if is_last:
                 break
     return "".join(letters)
-
-
-def _area(ring: Ring) -> float:
-    """Twice the area, negative for a hole."""
-    x, y = ring[:, 0], ring[:, 1]
-    return float((x * np.roll(y, -1) - np.roll(x, -1) * y).sum())
 
 
 def _joined(rings: list[Ring]) -> Ring:

@@ -21,10 +21,10 @@ _sorted = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
 
 def coco_files(about: Mapping[str, Any], classes: list[str], rows: Rows) -> Iterator[tuple[str, Content]]:
     """``about``: what an ``AnnotatedFolder`` says, with ``categories``."""
-    yield FILE, _chunks(about["categories"], rows)
+    yield FILE, _pieces(about["categories"], rows)
 
 
-def _chunks(categories: list[dict[str, Any]], rows: Rows) -> Iterator[bytes]:
+def _pieces(categories: list[dict[str, Any]], rows: Rows) -> Iterator[bytes]:
     yield b'{"info":{"description":"written by variegate augment"},\n"licenses":[],\n"categories":'
     yield _sorted(categories).encode()
     yield b',\n"images":['

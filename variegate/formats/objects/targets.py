@@ -71,7 +71,11 @@ def check_is_image(image: Any, where: str) -> None:
 def _check_entry(key: Any, value: Any, where: str, size: Size | None, depth: int) -> None:
     place = f"{where}[{key!r}]"
     if _names_a_place(key, value):
-        raise TypeError(f"{place}: got {_found(value, size) or _described(value)}; accepted: {_ACCEPTED}")
+        shape = getattr(value, "shape", None)
+        other = f"a {type(value).__name__}"
+        if isinstance(shape, tuple):
+            other = f"an array {str(value.dtype).removeprefix('torch.')}{list(shape)}"
+        raise TypeError(f"{place}: got {_found(value, size) or other}; accepted: {_ACCEPTED}")
     check_beside(value, place, size, depth + 1)
 
 
@@ -121,10 +125,3 @@ def _tv_tensor(value: Any) -> str:
     """The name of torchvision's tensor class, by which it says what it holds; "" for anything else."""
     cls = type(value)
     return cls.__name__ if cls.__module__.startswith(("torchvision.tv_tensors", "torchvision.datapoints")) else ""
-
-
-def _described(value: Any) -> str:
-    shape = getattr(value, "shape", None)
-    if isinstance(shape, tuple):
-        return f"an array {str(value.dtype).removeprefix('torch.')}{list(shape)}"
-    return f"a {type(value).__name__}"

@@ -107,7 +107,7 @@ def check_written(about: Mapping[str, Any], image_format: str) -> None:
         accepted = "jpg, webp"
         raise SourceError(f"format: got {image_format!r}, as the members of masks end; accepted here: {accepted}")
     types = {} if is_tar else about["record"]["per_box"]
-    if odd := next((name for name, kind in types.items() if _is_nested(kind)), None):
+    if odd := next((name for name, kind in types.items() if kind is None or "<" in kind), None):
         raise SourceError(f"per_box: column {odd!r} is {types[odd]}; accepted, to be written: numbers, bool, string")
 
 
@@ -152,7 +152,12 @@ class AnnotatedTarShard(WebDatasetShard):
         texts: dict[str, Any] = {"json": {"id": record.id, "copy": record.copy, "source": record.source}}
         self._member(record.member, record.data)
         if (name := about["objects"]) is not None:
-            texts[name] = self._text(texts.get(name, {}), beside)
+            # With what the member says of the sample, where it has room for that.
+            lists = named_lists(beside.objects or {}, self._form, beside.size)
+            found: Any = as_objects(lists) if self._form.is_list else lists
+            if self._form.under is not None:
+                found = {self._form.under: found}
+            texts[name] = found if isinstance(found, list) else texts.get(name, {}) | found
         for name, text in texts.items():
             self._member(f"{record.key}.{name}", json.dumps(text).encode())
         if (name := about["rows"]) is not None:
@@ -161,15 +166,6 @@ class AnnotatedTarShard(WebDatasetShard):
             self._member(f"{record.key}.{name}", lines.encode())
         if about["mask"] is not None:
             self._member(f"{record.key}.{mask_member(about)}", beside.mask)
-
-    def _text(self, text: dict[str, Any], beside: BesideImage) -> Any:
-        """``text``: what the member says of the sample, where it has room for that."""
-        form = self._form
-        lists = named_lists(beside.objects or {}, form, beside.size)
-        record = as_objects(lists) if form.is_list else lists
-        if form.under is not None:
-            return text | {form.under: record}
-        return record if isinstance(record, list) else text | record
 
 
 def as_objects(lists: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
@@ -186,7 +182,3 @@ def _points(points: list[Any], form: RecordForm, scale: Any, digits: int) -> lis
     array[..., :2] = np.round((array[..., :2] - shift) / scale, digits)
     nested: list[Any] = array.tolist()
     return nested
-
-
-def _is_nested(kind: str | None) -> bool:
-    return kind is None or "<" in kind
