@@ -222,7 +222,7 @@ def _transposed(box: Box) -> Box:
 def stored_rows_needed(
     orientation: int, stored_height: int, top: int, left: int, height: int, width: int
 ) -> tuple[int, bool, bool]:
-    """Which upper rows of the stored picture hold a box of the shown one.
+    """The upper rows of the stored picture that hold a box of the shown one.
 
     Returns (rows, along_columns, from_far_end): the number of stored rows, whether stored rows are columns of the
     shown picture, and whether stored row 0 is shown last.

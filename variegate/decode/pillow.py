@@ -1,4 +1,5 @@
-"""What Pillow decodes, as arrays: every kind but JPEG, JPEGs that simplejpeg does not take, and images of its own.
+"""Files and images of Pillow as arrays: every kind but JPEG, JPEGs that simplejpeg does not take, and images of its
+own.
 
 Pillow keeps four bytes for a pixel of colour. Its own way to an upright RGB array (``exif_transpose``, ``convert``,
 ``np.array``) holds up to fourteen; strips of rows, converted and turned on their way into the result, hold seven.

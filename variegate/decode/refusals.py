@@ -1,4 +1,4 @@
-"""Which kinds of image files are read, up to which limits, and what is said of others.
+"""The kinds of image files that are read, up to which limits, and the refusal of others.
 
 Every ``Image.open`` is given ``FORMATS``. Left to itself Pillow tries all of its plug-ins on whatever a file's first
 bytes look like, whatever its name: Ghostscript is started for PostScript, and old formats' parsers read hostile bytes.

@@ -1,4 +1,4 @@
-"""Which samples of a source are left out: their names, as ``filtered.py`` has them, in a file or a sequence.
+"""Samples that are left out of a source, by their names, as ``filtered.py`` has them, in a file or a sequence.
 
 A list is a text file in UTF-8 with a name a line. Its first line may say what it is, if it begins with ``# ``; empty
 lines say nothing. ``variegate clean --exclude-list`` writes such a file.

@@ -236,8 +236,8 @@ def whole_of(source: Source | StreamSource) -> Source | StreamSource:
 
 
 def excluded_from(source: Source | StreamSource) -> dict[str, Any]:
-    """What a run writes down of a source to open it again: ``exclude``, where the list of what is left out is, and
-    ``left_out``, how many samples that are; nothing of a source that is whole."""
+    """Entries that a run writes down of a source to open it again: ``exclude``, where the list of what is left out is,
+    and ``left_out``, how many samples that are; nothing of a source that is whole."""
     if not isinstance(source, KeptSource):
         return {}
     return {"exclude": source.exclude, "left_out": len(source.whole) - len(source)}

@@ -111,8 +111,8 @@ class ImageFile:
 
 @dataclass(frozen=True, repr=False)
 class FolderListing(IndexedSource):
-    """What is in a folder. A sample's id is its index in ``samples``: sorted by class, folder and name as ImageFolder
-    does."""
+    """The images of a folder. A sample's id is its index in ``samples``: sorted by class, folder and name as
+    ImageFolder does."""
 
     folder: Location
     classes: tuple[str, ...]
@@ -178,7 +178,7 @@ class FolderListing(IndexedSource):
         return np.array([self.samples[index].label for index in indices.tolist()], np.int64)
 
     def notes(self) -> list[str]:
-        """What a user may want to know about what was not listed, a line each."""
+        """Remarks for users on what was not listed, a line each."""
         empty = [f"class folders without images: {first_names(self.empty_classes)}"] if self.empty_classes else []
         ignored = [f"{len(self.ignored):,} files that are not taken for images: {first_names(self.ignored)}"]
         beside = (

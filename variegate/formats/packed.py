@@ -1,4 +1,4 @@
-"""What ``variegate pack`` puts beside shards: statistics of their pixels, and an entropy index of their JPEGs.
+"""Files that ``variegate pack`` puts beside shards: statistics of their pixels, and an entropy index of their JPEGs.
 
 Statistics are over all pixels of all images, each pixel counted alike, as a reader of the shards gets them: JPEGs
 decoded, gray as RGB where files are read as RGB. Sums are whole numbers, so that the order in which images were packed

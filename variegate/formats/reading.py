@@ -84,7 +84,7 @@ def listable_filesystem(location: Location) -> tuple[Any, str]:
 
 
 def find_below(location: Location, withdirs: bool = False) -> dict[str, dict[str, Any]]:
-    """What fsspec tells of all files below a folder, and of the folders if asked to, by their paths in it."""
+    """Entries of fsspec for all files below a folder, and of the folders if asked to, by their paths in it."""
     fs, root = listable_filesystem(location)
     with named_errors(location):
         found = fs.find(root, withdirs=withdirs, detail=True)
@@ -93,7 +93,7 @@ def find_below(location: Location, withdirs: bool = False) -> dict[str, dict[str
 
 
 def reason_for(error: BaseException, location: Location, verb: str = "read") -> str:
-    """What went wrong, in a few words without secrets; ``location`` is what was asked for, ``verb`` what for."""
+    """The reason of an error, in a few words without secrets; ``location`` is what was asked for, ``verb`` what for."""
     is_web = not {"http", "https"}.isdisjoint(location.protocols)
     if is_web and isinstance(error, FileNotFoundError) and isinstance(error.__cause__, Exception):
         return reason_for(error.__cause__, location, verb)  # fsspec says so of any failure over http
@@ -132,7 +132,7 @@ def reason_for(error: BaseException, location: Location, verb: str = "read") -> 
 
 
 class FileVersion(NamedTuple):
-    """What tells one version of a file from another."""
+    """A size and a mark, by which versions of a file differ."""
 
     size: int
     version: str

@@ -23,7 +23,7 @@ _MANIFEST, _SETTINGS = "manifest.parquet", "variegate.json"
 
 
 class Resolved(NamedTuple):
-    """What places turned out to be. ``kind``: of ``files`` that hold many samples; None for one image or folder.
+    """The format and files of places. ``kind``: of ``files`` that hold many samples; None for one image or folder.
     ``names``: the entries of a folder; ``layout``: the annotations that it has by these."""
 
     kind: FileKind | None
@@ -224,7 +224,8 @@ def _expand(text: str, pattern: Location) -> list[str]:
 
 
 def _split_at_commas(text: str, begin: int) -> tuple[int, list[str]]:
-    """Where the brace that opens at ``begin`` closes, and the parts between its commas; none where it stays open."""
+    """The place at which the brace that opens at ``begin`` closes, and the parts between its commas; none where it
+    stays open."""
     depth, parts, start = 0, [], begin + 1
     for at in range(begin, len(text)):
         depth += {"{": 1, "}": -1}.get(text[at], 0)
@@ -237,7 +238,7 @@ def _split_at_commas(text: str, begin: int) -> tuple[int, list[str]]:
 
 
 def _choices(parts: list[str], pattern: Location) -> list[str] | None:
-    """What one pair of braces stands for; None where it stands for itself."""
+    """The texts that a pair of braces stands for; None where it stands for itself."""
     if len(parts) > 1:
         return [name for part in parts for name in _expand(part, pattern)]
     match = _RANGE.match(parts[0]) if parts else None

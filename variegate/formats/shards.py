@@ -1,4 +1,4 @@
-"""What labels a run's outputs have and which layouts can hold them; and what every kind of shard does.
+"""Labels of a run's outputs and the layouts that can hold them; and the common part of all kinds of shards.
 
 One process writes a shard, its records in their order; the same records make the same bytes.
 """

@@ -1,4 +1,4 @@
-"""What tells the files of a source as they are now from what they were: a size and a time, or a mark, for each.
+"""Stamps, which tell the files of a source from what they were: a size and a time, or a mark, for each.
 
 One stat a file, and nothing is read. Names are those below the folder that the files share, so that a data set that was
 moved, or copied with its times, is the same.
@@ -85,7 +85,7 @@ class Stamps:
         return int(np.searchsorted(self.starts, sample, "right")) - 1
 
     def for_workers(self) -> Stamps:
-        """What ``at`` needs to tell sizes and times, and no more."""
+        """A copy with sizes and times alone."""
         return replace(self, names=(), marks=(), places=None)
 
     def samples_of(self, files: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:

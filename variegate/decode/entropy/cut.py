@@ -73,7 +73,7 @@ def _room(size: int, entries: int = _ENTRIES) -> _Room:
 
 
 def key_of_file(data: bytes) -> int:
-    """What an index knows it by."""
+    """The key that an index knows it by."""
     return int(key_of(_address(data), len(data)))
 
 

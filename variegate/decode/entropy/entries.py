@@ -80,8 +80,8 @@ def _folded(value: Any) -> Any:
 
 @pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _field(field: Any, n: Any, in_row: Any, bits: Any, dc: Any) -> Any:
-    """What is written of entry ``n``, of field 0, the bits to it from the one before, or of a DC: as a difference from
-    the row above, in the first row from the entry before."""
+    """The number that is written of entry ``n``, of field 0, the bits to it from the one before, or of a DC: as a
+    difference from the row above, in the first row from the entry before."""
     above = n - in_row if n >= in_row else n - 1
     if field == 0:
         own = bits[n] - bits[n - 1] if n > 0 else bits[0]

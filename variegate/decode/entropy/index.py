@@ -34,7 +34,7 @@ WORTH_CUTTING = 0.85
 
 
 def index_path(fingerprint: str) -> Path:
-    """Where the index of a source is kept unless somebody says where."""
+    """The place of a source's index, unless another is given."""
     return cache_folder() / "jpeg-indexes" / f"{fingerprint}{SUFFIX}"
 
 
@@ -76,7 +76,7 @@ class EntropyIndex:
     def decode_part(
         self, data: bytes, box: tuple[int, int, int, int], divisor: int = 1, buffer: Image_HWC | None = None
     ) -> tuple[Image_HWC, int, int] | None:
-        """What a box holds, and more around it -> (that part of the decoded picture, its top, its left there); None
+        """The pixels of a box, and more around it -> (that part of the decoded picture, its top, its left there); None
         where that does not come of it. ``box``: in pixels of the whole scale, not turned."""
         cut = self.cut_out(data, box, divisor)
         if cut is None or (divisor > 1 and min(cut.height, cut.width) <= _BLOCK):
@@ -129,7 +129,7 @@ class EntropyIndex:
             return len(self._added.get(key, b""))
 
     def take_over(self, added: Mapping[int, bytes]) -> None:
-        """What another has found: packed entries by ``key_of_file``."""
+        """Add what another has found: packed entries by ``key_of_file``."""
         with self._lock:
             for key, packed in added.items():
                 if place_of(self._kept, key) is None and key not in self._added:
@@ -145,7 +145,7 @@ class EntropyIndex:
         return key in self._added or place_of(self._kept, key) is not None
 
     def use_added(self) -> None:
-        """What was added so far serves from here on."""
+        """Let what was added so far serve from here on."""
         with self._lock:
             self._fresh = known_of(self._added)
 

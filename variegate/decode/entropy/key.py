@@ -1,4 +1,4 @@
-"""What a file is known by: XXH64 of its bytes (Yann Collet, https://xxhash.com), some 4 bytes a clock."""
+"""The key that a file is known by: XXH64 of its bytes (Yann Collet, https://xxhash.com), some 4 bytes a clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a baseline JPEG is laid out: what is needed to read its code from the middle.
+"""The layout of a baseline JPEG: what is needed to read its code from the middle.
 
 After ITU-T T.81, annex B. What libjpeg would warn of, and everything but one sequential scan of 8 bits
 without restart markers, is refused: such files are decoded whole.

@@ -199,7 +199,8 @@ def _write_end(to: Any, acc: Any, pending: Any) -> Any:
 
 @pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _write_head(data: Any, layout: Any, tables: Any, cut: Any, to: Any, end: Any) -> Any:
-    """What stands before the code, with the size of the cut -> the address behind it; 0 where there is no room."""
+    """Write what stands before the code, with the size of the cut -> the address behind it; 0 where there is no
+    room."""
     height, width = (cut[BOTTOM] - cut[TOP]) * layout[MCU_HEIGHT], (cut[RIGHT] - cut[LEFT]) * layout[MCU_WIDTH]
     height = min(height, layout[HEIGHT] - cut[TOP] * layout[MCU_HEIGHT])
     width = min(width, layout[WIDTH] - cut[LEFT] * layout[MCU_WIDTH])

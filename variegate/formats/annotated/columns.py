@@ -188,7 +188,7 @@ def _leaves(column: pa.ChunkedArray, label: str) -> pa.ChunkedArray:
 
 
 def _inner(feature: Any) -> Mapping[str, Any]:
-    """What a list of features, in any of the ways that Hugging Face has written them, is a list of."""
+    """The feature that a list holds, in any of the ways that Hugging Face has written lists."""
     while isinstance(feature, list) or (isinstance(feature, Mapping) and "feature" in feature):
         feature = (feature[0] if feature else None) if isinstance(feature, list) else feature["feature"]
     return feature if isinstance(feature, Mapping) else {}

@@ -89,7 +89,7 @@ def images_by_stem(root: Location, below: str) -> dict[str, str]:
 
 
 def read_each(folder: Location, names: Sequence[str], read: Callable[[Location], ReadT]) -> list[ReadT | None]:
-    """What ``read`` makes of these files below a folder, many at a time; None of those that are not there."""
+    """Results of ``read`` for these files below a folder, many at a time; None of those that are not there."""
     # At an address one listing answers for all.
     there = (names_below(folder) or set()) if folder.is_url else None
 

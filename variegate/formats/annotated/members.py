@@ -135,8 +135,8 @@ class AnnotatedShards(SourceOver):
 
     @computed_once
     def about(self) -> dict[str, Any]:
-        """What shards with the same members need to have, as JSON has it: the members' extensions, and ``RecordForm``
-        of the first record with objects among the first samples."""
+        """Properties that shards with the same members need, as JSON has it: the members' extensions, and
+        ``RecordForm`` of the first record with objects among the first samples."""
         members = self._members
         form = form_of(members.reader.fields, self._first_records())
         told = {"rows": members.rows, "points": members.points and list(members.points)}

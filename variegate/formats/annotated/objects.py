@@ -20,7 +20,7 @@ Where = Callable[[int], str]
 
 @dataclass
 class Complaints:
-    """What is wrong with single objects: the first one is raised, or all are left out and counted."""
+    """Faults of single objects: the first one is raised, or all are left out and counted."""
 
     on_error: str
     bad: int = 0
@@ -90,7 +90,7 @@ class Objects:
         return found
 
     def about(self, image: int) -> dict[str, npt.NDArray[Any]]:
-        """What else is known of the image's objects: ``ignored``, bool [M], and ``outline``, int64 [M], one of
+        """Properties of the image's objects: ``ignored``, bool [M], and ``outline``, int64 [M], one of
         ``shapes.OUTLINES``."""
         some = range(int(self.starts[image]), int(self.starts[image + 1]))
         ignored = np.zeros(len(some), np.bool_) if self.ignored is None else self.ignored[some.start : some.stop]

@@ -1,4 +1,4 @@
-"""What becomes of records as samples are read: their targets, and how many wrong objects were left out."""
+"""Records read with their samples: their targets, and how many wrong objects were left out."""
 
 from __future__ import annotations
 

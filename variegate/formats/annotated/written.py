@@ -1,4 +1,4 @@
-"""What belongs to an output, as its row of the manifest keeps it, in the column ``targets``: an object of JSON with
+"""Targets of an output, as its row of the manifest keeps them, in the column ``targets``: an object of JSON with
 
 ``boxes``      [x1, y1, x2, y2] of each object, edges in pixels
 ``labels``     its class

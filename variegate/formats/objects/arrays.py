@@ -108,8 +108,8 @@ class ArraySource(IndexedSource):
 
 
 def _as_mapping(images: Any) -> dict[str, Any] | None:
-    """How to map the file again; None for memory, for views into a mapping (which do not know where they begin) and
-    for copy-on-write, whose changes the file does not have."""
+    """Arguments that map the file again; None for memory, for views into a mapping (which do not know where they begin)
+    and for copy-on-write, whose changes the file does not have."""
     base: Any = images.base if isinstance(images, np.memmap) else None
     if not isinstance(base, mmap.mmap) or not images.flags.c_contiguous:
         return None

@@ -1,4 +1,4 @@
-"""What data sets return, as pixels or bytes and a label."""
+"""Samples of data sets as pixels or bytes, a label and targets."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def _names_a_place(key: Any, value: Any) -> bool:
 
 
 def _found(value: Any, size: Size | None) -> str:
-    """What a value is, if it is a picture or boxes by its kind or shape; else ""."""
+    """A value in words, if it is a picture or boxes by its kind or shape; else ""."""
     if isinstance(value, Image.Image):
         return f"a PIL image of {value.height} x {value.width}"
     if _tv_tensor(value):

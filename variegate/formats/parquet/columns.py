@@ -1,4 +1,5 @@
-"""Which columns of Parquet files hold images and labels, by Hugging Face's metadata or by name; all labels, read whole.
+"""The columns of Parquet files that hold images and labels, by Hugging Face's metadata or by name; all labels, read
+whole.
 
 Labels are ints, floats or rows of numbers; strings become ints by their class.
 """
@@ -102,7 +103,7 @@ def _is_binary(kind: pa.DataType) -> bool:
 
 
 def _label_kind(kind: pa.DataType) -> str | None:
-    """What the labels are, whatever the width they are stored in; None for what cannot be a label."""
+    """The kind of labels, whatever the width they are stored in; None for what cannot be a label."""
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return "int"
     if pa.types.is_floating(kind):
@@ -125,7 +126,7 @@ def _is_plain_label(kind: pa.DataType) -> bool:
 
 
 def features_of(schema: pa.Schema) -> dict[Any, dict[str, Any]]:
-    """What the library ``datasets`` wrote about the columns; nothing where that is not to be understood."""
+    """Remarks of the library ``datasets`` on the columns; nothing where that is not to be understood."""
     try:
         features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
         # A list around a feature is how older files have a list of it.

@@ -81,8 +81,8 @@ def open_file(path: LocationLike, accepted: str = _ACCEPTED) -> ParquetFile:
 
 
 def reason_for(error: Exception, location: Location | None = None) -> str:
-    """What went wrong, in words for the file's owner where Arrow's are for its author; without the secrets of the
-    address that was read."""
+    """The reason of an error, in words for the file's owner where Arrow's are for its author; without the secrets of
+    the address that was read."""
     is_systems = isinstance(error, OSError) and error.errno is not None
     location = location or Location.of("")
     if not isinstance(error, pa.ArrowException) and (location.is_url or is_systems):

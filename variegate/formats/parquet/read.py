@@ -77,7 +77,7 @@ class ParquetSource(IndexedSource):
 
     @property
     def held_bytes(self) -> int:
-        """What decoded row groups (or, where they are unpacked, their lists of places) take of the memory now."""
+        """Memory that decoded row groups (or, where they are unpacked, their lists of places) take now."""
         return self._cache.nbytes
 
     def read(self, index: int) -> Item:

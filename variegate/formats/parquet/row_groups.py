@@ -205,7 +205,7 @@ def _row(data: Any, path: Any, index: int) -> Row:
 
 
 def _unpacked_folder(cache: Path, file: ParquetFile, column: str) -> Path:
-    """Where a file's row groups go: a folder for the file, and in it one for each state that the file was in."""
+    """The place of a file's row groups: a folder for the file, and in it one for each state that the file was in."""
     address = file.location.address()
     place = address if file.location.is_url else os.path.abspath(address)
     shown = re.sub(r"[^\w.-]", "_", file.name)[:64]
@@ -213,7 +213,7 @@ def _unpacked_folder(cache: Path, file: ParquetFile, column: str) -> Path:
 
 
 def choose_unpacking(readers: list[GroupReader], memory: int, cache: Path) -> list[str]:
-    """Where the row groups do not fit in memory, give each file its folder in the cache; the notes that say so."""
+    """Give each file its folder in the cache, if the row groups do not fit in memory; the notes that say so."""
     total = sum(sum(reader.expected) for reader in readers)
     if total <= memory:
         return []

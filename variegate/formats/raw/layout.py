@@ -65,7 +65,7 @@ class RawIndex:
 
 
 def padding(size: int) -> bytes:
-    """What brings the next part to its place."""
+    """Bytes that bring the next part to its place."""
     return bytes(-size % ALIGNED)
 
 

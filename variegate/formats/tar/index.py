@@ -1,4 +1,4 @@
-"""What is in a shard and where, found by one walk over its headers; labels are read on the way.
+"""The samples of a shard and their places, found by one walk over its headers; labels are read on the way.
 
 Indexes are kept in files: beside the shard, or in a cache folder where that cannot be written to.
 
@@ -141,7 +141,7 @@ def save_index(shard: Location, index: ShardIndex, cache_dir: str | os.PathLike[
 
 
 def _index_paths(shard: Location, cache_dir: str | os.PathLike[str] | None) -> list[Path]:
-    """Where an index may be, the best first. A cache folder that was asked for is the only one."""
+    """Places that an index may be in, the best first. A cache folder that was asked for is the only one."""
     # The address without its query, which changes with every signature; the index says whether it is the same file.
     whole_name = str(shard) if shard.is_url else os.path.abspath(shard.address())
     cached = cache_folder(cache_dir) / "tar-indexes" / f"{digest_of(whole_name)}-{shard.name}{SUFFIX}"

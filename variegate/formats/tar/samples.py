@@ -38,13 +38,13 @@ class TarSample(NamedTuple):
 
 
 def too_large(size: int) -> str:
-    """What is wrong with a member of so many bytes; "" where nothing is."""
+    """The complaint about a member of so many bytes; "" for none."""
     return f"{size:,} bytes; at most {in_words(MOST_BYTES)} are read" if size > MOST_BYTES else ""
 
 
 class ShardFailure(NamedTuple):
-    """What ends a shard too early: the sample that it broke off in (``member``, None where it is not known), after
-    which nothing was read; or that there is none at all."""
+    """The end of a shard before its time: the sample that it broke off in (``member``, None where it is not known),
+    after which nothing was read; or that there is none at all."""
 
     member: str | None
     reason: str
@@ -57,7 +57,7 @@ class ShardFailure(NamedTuple):
 
 @dataclass
 class ShardCounts:
-    """What a walk came across; complete once it has ended."""
+    """Counts of a walk; complete once it has ended."""
 
     samples: int = 0
     members: int = 0

@@ -85,7 +85,7 @@ _NO_PNG = (".tif", ".tiff", ".bmp", ".gif", ".jpg", ".jpeg", ".webp")
 
 
 class BesideImage(NamedTuple):
-    """What belongs to an output: ``size``, its height and width; ``objects``, of ``records.objects_of``; ``mask``, the
+    """Targets of an output: ``size``, its height and width; ``objects``, of ``records.objects_of``; ``mask``, the
     bytes of a PNG. None for what the data set has not."""
 
     size: tuple[int, int]

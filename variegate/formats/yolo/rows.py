@@ -181,7 +181,7 @@ def yolo_rows(row: Row, found: Mapping[str, Any], columns: int) -> str:
 
 
 def _points(points: Any, scale: Any, columns: int) -> list[str]:
-    """What is not there is at (0, 0), which is all that says so where there is no visibility."""
+    """Points that are not there are at (0, 0), which is all that says so where there is no visibility."""
     words = []
     for x, y, visibility in points.tolist():
         place = np.array([x, y]) / scale if visibility > 0 else np.zeros(2)
