@@ -122,7 +122,7 @@ from tests.formats.annotated.made import put_coco
 from pathlib import Path
 from variegate import warm
 from variegate.cli import main
-from variegate.formats.coco import text as coco_text
+from variegate.formats.coco import read as coco_read
 from variegate.apps.warm_commands import COMMANDS
 
 warm._run_everything()  # warm() would load nothing where all is on disk
@@ -165,7 +165,7 @@ import os
 os.chdir(folder)
 codes = []
 for number, command in enumerate(wanted):
-    coco_text.LARGE = 0 if "coco-2" in command else coco_text.LARGE
+    coco_read.LARGE = 0 if "coco-2" in command else coco_read.LARGE
     codes.append(main(command))
 after = made_ready()
 print(json.dumps({"codes": codes, "more": [name for name in after if after[name] != before.get(name, 0)]}))

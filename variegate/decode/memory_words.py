@@ -97,3 +97,9 @@ def has_ff(word: Any) -> Any:
 def bits_at(buffer: Any, bit: Any) -> Any:
     """uint64 whose upper 57 bits are those from bit ``bit`` of the memory at ``buffer``, first bits first."""
     return swapped(word_at(buffer + (bit >> 3))) << np.uint64(bit & 7)
+
+
+@pixel_kernel(inline="always")
+def short_at(data: Any, at: Any) -> Any:
+    """The number in two bytes of a JPEG, ``at`` bytes behind the address ``data``."""
+    return np.int64(byte_at(data, at)) << 8 | np.int64(byte_at(data, at + 1))

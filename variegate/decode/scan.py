@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.decode.header import JpegHeader
-from variegate.decode.memory_words import byte_at
+from variegate.decode.memory_words import byte_at, short_at
 from variegate.decode.refusals import MAX_DECODE_BYTES, MAX_PIXELS
 from variegate.program.compiled import pixel_kernel
 from variegate.program.program import MAX_SIDE
@@ -64,7 +64,7 @@ def _scan(places: Any, found: Any) -> None:
 
 @pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _scan_file(data: Any, size: Any, found: Any) -> None:
-    if size < 4 or _word(data, 0) != 0xFFD8 or byte_at(data, 2) != 0xFF:
+    if size < 4 or short_at(data, 0) != 0xFFD8 or byte_at(data, 2) != 0xFF:
         return
     frame, has_exif, at = 0, False, 2
     while at + 4 <= size:
@@ -72,7 +72,7 @@ def _scan_file(data: Any, size: Any, found: Any) -> None:
         # Bytes between segments, fill bytes, markers without a segment.
         if byte_at(data, at) != 0xFF or marker <= 1 or marker == 0xFF or _STANDALONE <= marker <= _EOI:
             return
-        length = _word(data, at + 2)
+        length = short_at(data, at + 2)
         if marker == _SOS:
             if frame:
                 _describe(data, size, frame, at, found)
@@ -85,10 +85,10 @@ def _scan_file(data: Any, size: Any, found: Any) -> None:
             frame = at
         elif marker == _APP0:
             # "JFIF" of a version that never was.
-            if length < 8 or (_word(data, at + 4) == 0x4A46 and not 1 <= byte_at(data, at + 9) <= 2):
+            if length < 8 or (short_at(data, at + 4) == 0x4A46 and not 1 <= byte_at(data, at + 9) <= 2):
                 return
         elif marker == _APP1:
-            is_exif = length >= 6 and _word(data, at + 4) == 0x4578 and _word(data, at + 6) == 0x6966
+            is_exif = length >= 6 and short_at(data, at + 4) == 0x4578 and short_at(data, at + 6) == 0x6966
             if (is_exif and has_exif) or _may_be_oriented(data + at + 4, length - 2):
                 return
             has_exif = has_exif or is_exif
@@ -97,16 +97,11 @@ def _scan_file(data: Any, size: Any, found: Any) -> None:
         at += 2 + length
 
 
-@pixel_kernel(inline="always")
-def _word(data: Any, at: Any) -> Any:
-    return np.int64(byte_at(data, at)) << 8 | np.int64(byte_at(data, at + 1))
-
-
 @pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _may_be_oriented(data: Any, size: Any) -> Any:
     """EXIF's tag in either byte order, or the beginning of XMP's "Orientation"."""
     for at in range(size - 1):
-        word = _word(data, at)
+        word = short_at(data, at)
         if word == 0x0112 or word == 0x1201 or word == 0x4F72:
             return True
     return False
@@ -125,7 +120,7 @@ def _describe(data: Any, size: Any, frame: Any, scan: Any, found: Any) -> None:
         return
     if components == 3 and byte_at(head, 10) == 0x52 and byte_at(head, 13) == 0x47 and byte_at(head, 16) == 0x42:
         return  # components that are called R, G and B
-    height, width = _word(head, 5), _word(head, 7)
+    height, width = short_at(head, 5), short_at(head, 7)
     across = down = np.int64(1)
     blocks = np.int64(0)
     for i in range(components):
@@ -144,7 +139,7 @@ def _describe(data: Any, size: Any, frame: Any, scan: Any, found: Any) -> None:
     found[HEIGHT_OFFSET], found[COEFFICIENT_BYTES] = frame + 5, coefficients
     found[MCU_HEIGHT] = 8 * down if components > 1 else 8
     for at in range(max(0, size - 64), size - 1):
-        if _word(data, at) == 0xFFD9:
+        if short_at(data, at) == 0xFFD9:
             found[IS_COMPLETE] = 1
 
 

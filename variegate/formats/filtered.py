@@ -67,14 +67,15 @@ def _last_part(file: str) -> str:
     return Location.of(file).name or file
 
 
-def _of_whole(name: str, default: bool) -> Any:
-    return property(lambda self: bool(getattr(self.whole, name, default)))
+def _of_whole(name: str, *default: bool) -> Any:
+    return property(lambda self: getattr(self.whole, name, *default))
 
 
 class _WithTargetsOfWhole:
-    """Has targets, edges in them, and labels of images, where its ``whole`` has them."""
+    """Has targets, edges in them, and labels of images, where its ``whole`` has them; and its classes."""
 
     whole: Any
+    classes = _of_whole("classes")
     has_targets = _of_whole("has_targets", False)
     has_edges = _of_whole("has_edges", False)
     has_image_labels = _of_whole("has_image_labels", True)
@@ -83,6 +84,8 @@ class _WithTargetsOfWhole:
 class KeptSource(_WithTargetsOfWhole):
     """Some samples of a source, in its order. ``kept``: their indices there, ascending; ``exclude``: where the list of
     the others is, "" for none."""
+
+    is_remote = _of_whole("is_remote")
 
     def __init__(self, whole: Any, kept: npt.NDArray[np.int64], notes: list[str], exclude: str = "") -> None:
         self.whole, self.kept, self.exclude = whole, kept, exclude
@@ -96,14 +99,6 @@ class KeptSource(_WithTargetsOfWhole):
 
     def __len__(self) -> int:
         return len(self.kept)
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        return cast("tuple[str, ...]", self.whole.classes)
-
-    @property
-    def is_remote(self) -> bool:
-        return bool(self.whole.is_remote)
 
     @computed_once
     def fingerprint(self) -> str:
@@ -178,6 +173,8 @@ class KeptPixels(KeptSource):
 class KeptStream(_WithTargetsOfWhole):
     """A stream without the samples of some names. How many these are shows as it is read."""
 
+    num_shards = _of_whole("num_shards")
+
     def __init__(self, whole: StreamSource, names: frozenset[str], exclude: str = "") -> None:
         self.whole, self.exclude = whole, exclude
         self._names = names
@@ -186,17 +183,9 @@ class KeptStream(_WithTargetsOfWhole):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.whole!r} without {len(self._names):,} names)"
 
-    @property
-    def classes(self) -> tuple[str, ...]:
-        return self.whole.classes
-
     @computed_once
     def fingerprint(self) -> str:
         return digest_of("\0".join([self.whole.fingerprint, *sorted(self._names)]))
-
-    @property
-    def num_shards(self) -> int:
-        return self.whole.num_shards
 
     @property
     def locations(self) -> list[Location]:

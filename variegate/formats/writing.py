@@ -21,7 +21,7 @@ def open_shard(storage: Storage, format: str, number: int, labels: Labels) -> Sh
 
         return ParquetShard(storage, f"shard-{number:06}.parquet", labels)
     if format == "raw":
-        from variegate.formats.raw.write import RawShard
+        from variegate.formats.raw.layout import RawShard
 
         return RawShard(storage, f"shard-{number:06}.vgraw", labels)
     raise ValueError(f"format: got {format!r}; accepted: webdataset, parquet, raw")

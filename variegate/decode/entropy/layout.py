@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from variegate.decode.entropy.huffman import NUM_TABLES, number_of_codes, read_tables
-from variegate.decode.memory_words import byte_at
+from variegate.decode.memory_words import byte_at, short_at
 from variegate.program.compiled import pixel_kernel
 
 HEIGHT, WIDTH, COMPONENTS, FRAME, SCAN, CODE, MCU_HEIGHT, MCU_WIDTH, MCU_ROWS, MCU_COLUMNS, BLOCKS = range(11)
@@ -43,15 +43,10 @@ REASONS = {
 _EOI, _SOS, _DHT, _DRI, _SOF0, _SOF1, _SOF15 = 0xD9, 0xDA, 0xC4, 0xDD, 0xC0, 0xC1, 0xCF
 
 
-@pixel_kernel(inline="always")
-def _word(data: Any, at: Any) -> Any:
-    return np.int64(byte_at(data, at)) << 8 | np.int64(byte_at(data, at + 1))
-
-
 @pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def read_layout(data: Any, size: Any, layout: Any, tables: Any) -> Any:
     """Fill ``layout`` and ``tables`` from the file of ``size`` bytes at address ``data`` -> ``FITS``, or why not."""
-    if size < 4 or _word(data, 0) != 0xFFD8:
+    if size < 4 or short_at(data, 0) != 0xFFD8:
         return NO_CODE
     for table in range(NUM_TABLES):
         for length in range(17):
@@ -61,7 +56,7 @@ def read_layout(data: Any, size: Any, layout: Any, tables: Any) -> Any:
     at = np.int64(2)
     while at + 4 <= size:
         marker = np.int64(byte_at(data, at + 1))
-        length = _word(data, at + 2)
+        length = short_at(data, at + 2)
         if byte_at(data, at) != 0xFF or marker < _SOF0 or 0xD0 <= marker <= _EOI or marker == 0xFF:
             return DAMAGED
         if length < 2 or at + 2 + length > size:
@@ -74,7 +69,7 @@ def read_layout(data: Any, size: Any, layout: Any, tables: Any) -> Any:
         elif marker == _DRI:
             if length < 4:
                 return DAMAGED
-            if _word(data, at + 4) != 0:
+            if short_at(data, at + 4) != 0:
                 return RESTARTS
         elif _SOF0 <= marker <= _SOF1:
             found = _read_frame(data, at, length, layout)
@@ -98,7 +93,7 @@ def _read_frame(data: Any, at: Any, length: Any, layout: Any) -> Any:
     if components != 1 and components != 3:
         return OTHER_COLOURS
     layout[FRAME], layout[COMPONENTS] = at, components
-    layout[HEIGHT], layout[WIDTH] = _word(data, at + 5), _word(data, at + 7)
+    layout[HEIGHT], layout[WIDTH] = short_at(data, at + 5), short_at(data, at + 7)
     return FITS if layout[HEIGHT] > 0 and layout[WIDTH] > 0 else DAMAGED
 
 

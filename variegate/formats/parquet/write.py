@@ -24,6 +24,11 @@ _RECORDS_A_GROUP = 256
 _BYTES_A_GROUP = 64 << 20
 
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+# A column's type, and what the library ``datasets`` wants to know of it.
+Column = tuple[pa.DataType, Any]
+_IMAGE_COLUMN: Column = (IMAGE, {"_type": "Image"})
+# Arrow's names -> Hugging Face's.
+_FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}
 OTHERS = {"id": pa.uint64(), "copy": pa.int32(), "source": pa.string()}
 
 
@@ -48,7 +53,12 @@ class ParquetShard(Shard):
         self._begin_group()
 
     def _schema_of(self, labels: Labels) -> pa.Schema:
-        return _schema(labels)
+        number = pa.int64() if labels.kind in ("int", "ints") else pa.float64()
+        kind, feature = _class_label(number, labels.classes)
+        if labels.width:
+            kind = pa.list_(number, labels.width)
+            feature = feature if labels.classes else {"feature": feature, "length": labels.width, "_type": "Sequence"}
+        return _schema("image", {"label": (kind, feature)})
 
     def _compressed(self, schema: pa.Schema) -> list[str]:
         small = ["label", "image.path", *OTHERS]
@@ -92,27 +102,6 @@ class ParquetShard(Shard):
             self._parquet.close()
 
 
-def _schema(labels: Labels) -> pa.Schema:
-    """With what the library ``datasets`` wants to know of the columns."""
-    number = pa.int64() if labels.kind in ("int", "ints") else pa.float64()
-    label: dict[str, Any] = {"dtype": str(number).replace("double", "float64"), "_type": "Value"}
-    if labels.classes:
-        label = {"names": list(labels.classes), "_type": "ClassLabel"}
-    elif labels.width:
-        label = {"feature": label, "length": labels.width, "_type": "Sequence"}
-    features = {"image": {"_type": "Image"}, "label": label}
-    features |= {name: {"dtype": str(kind), "_type": "Value"} for name, kind in OTHERS.items()}
-    kind = pa.list_(number, labels.width) if labels.width else number
-    metadata = {"huggingface": json.dumps({"info": {"features": features}})}
-    return pa.schema([("image", IMAGE), ("label", kind), *OTHERS.items()], metadata)
-
-
-_BOX = pa.list_(pa.float32())
-_POINTS = pa.list_(pa.list_(pa.float32()))
-# Arrow's names -> Hugging Face's.
-_FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}
-
-
 class AnnotatedParquetShard(ParquetShard):
     """Columns of images, of objects and of masks under the names of the source's, then id, copy and source; classes are
     numbers, with their names in Hugging Face's metadata."""
@@ -122,7 +111,17 @@ class AnnotatedParquetShard(ParquetShard):
         super().__init__(storage, name, labels)
 
     def _schema_of(self, labels: Labels) -> pa.Schema:
-        return _annotated_schema(self._about, self._form, labels.classes)
+        about, is_list = self._about, self._form.is_list
+        columns = _object_columns(self._form, labels.classes) if has_objects(about) else {}
+        lists = {name: _list(column) for name, column in columns.items()}
+        if (name := about["objects"]) is not None:
+            parts = columns if is_list else lists
+            kind = pa.struct([(part, column[0]) for part, column in parts.items()])
+            features = {part: column[1] for part, column in parts.items()}
+            lists = {name: (pa.list_(kind), [features]) if is_list else (kind, features)}
+        if (name := about["mask"]) is not None:
+            lists[name] = _IMAGE_COLUMN
+        return _schema(about["image"], lists)
 
     def _compressed(self, schema: pa.Schema) -> list[str]:
         """All but image files."""
@@ -144,48 +143,34 @@ class AnnotatedParquetShard(ParquetShard):
         return tuple(found)
 
 
-def _annotated_schema(about: Mapping[str, Any], form: RecordForm, classes: tuple[str, ...]) -> pa.Schema:
-    """With what the library ``datasets`` wants to know of the columns."""
-    types, features = _object_types(form, classes)
-    if not has_objects(about):
-        types, features = {}, {}
-    if (name := about["objects"]) is not None:
-        one = pa.struct(list(types.items()))
-        lists = pa.struct([(field, pa.list_(kind)) for field, kind in types.items()])
-        columns = {name: pa.list_(one) if form.is_list else lists}
-        told: dict[str, Any] = {name: [features] if form.is_list else _each(features)}
-    else:
-        columns, told = {field: pa.list_(kind) for field, kind in types.items()}, _each(features)
-    if (name := about["mask"]) is not None:
-        columns[name], told[name] = IMAGE, {"_type": "Image"}
-    told |= {name: {"dtype": str(kind), "_type": "Value"} for name, kind in OTHERS.items()}
-    metadata = {"huggingface": json.dumps({"info": {"features": {about["image"]: {"_type": "Image"}, **told}}})}
-    return pa.schema([(about["image"], IMAGE), *columns.items(), *OTHERS.items()], metadata)
-
-
-def _object_types(form: RecordForm, classes: tuple[str, ...]) -> tuple[dict[str, pa.DataType], dict[str, Any]]:
-    """Of what there is of an object, by name: Arrow's types, and Hugging Face's features."""
-    number = {"dtype": "float32", "_type": "Value"}
-    types: dict[str, pa.DataType] = {}
-    features: dict[str, Any] = {}
+def _object_columns(form: RecordForm, classes: tuple[str, ...]) -> dict[str, Column]:
+    """The columns of one object, by name."""
+    found: dict[str, Column] = {}
     if form.boxes is not None:
-        types[form.boxes], features[form.boxes] = _BOX, _list(number)
+        found[form.boxes] = _list(_value(pa.float32()))
     if form.labels is not None:
-        label = {"names": list(classes), "_type": "ClassLabel"} if classes else {"dtype": "int64", "_type": "Value"}
-        types[form.labels], features[form.labels] = pa.int64(), label
+        found[form.labels] = _class_label(pa.int64(), classes)
     if form.keypoints is not None:
-        is_of_image = form.boxes is None
-        types[form.keypoints] = _BOX if is_of_image else _POINTS
-        features[form.keypoints] = _list(number) if is_of_image else _list(_list(number))
-    for name, kind in form.per_box.items():
-        types[name] = pa.type_for_alias(str(kind))
-        features[name] = {"dtype": _FLOATS.get(str(kind), str(kind)), "_type": "Value"}
-    return types, features
+        point = _list(_value(pa.float32()))
+        found[form.keypoints] = point if form.boxes is None else _list(point)
+    return found | {name: _value(pa.type_for_alias(str(kind))) for name, kind in form.per_box.items()}
 
 
-def _each(features: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _list(feature) for name, feature in features.items()}
+def _schema(image: str, columns: Mapping[str, Column]) -> pa.Schema:
+    others = {name: _value(kind) for name, kind in OTHERS.items()}
+    every = {image: _IMAGE_COLUMN, **columns, **others}
+    features = {name: feature for name, (_, feature) in every.items()}
+    metadata = {"huggingface": json.dumps({"info": {"features": features}})}
+    return pa.schema([(name, kind) for name, (kind, _) in every.items()], metadata)
 
 
-def _list(feature: Any) -> dict[str, Any]:
-    return {"feature": feature, "_type": "Sequence"}
+def _value(kind: pa.DataType) -> Column:
+    return kind, {"dtype": _FLOATS.get(str(kind), str(kind)), "_type": "Value"}
+
+
+def _class_label(kind: pa.DataType, classes: tuple[str, ...]) -> Column:
+    return (kind, {"names": list(classes), "_type": "ClassLabel"}) if classes else _value(kind)
+
+
+def _list(column: Column) -> Column:
+    return pa.list_(column[0]), {"feature": column[1], "_type": "Sequence"}
