@@ -16,8 +16,8 @@ from variegate.formats.annotated.fields import (
     ObjectFields,
     form_of_type,
 )
-from variegate.formats.annotated.folders import mask_beside
-from variegate.formats.annotated.records import RecordReader, SourceOver, image_size
+from variegate.formats.annotated.folders import mask_beside, size_of
+from variegate.formats.annotated.objects import RecordReader, SourceOver
 from variegate.formats.annotated.values import AnnotationOption, GivenOptions, is_name
 from variegate.formats.base import Item, SourceError, check_index, describe, digest_of
 from variegate.formats.labels import NO_LABEL, check_classes, names_of
@@ -62,7 +62,7 @@ class AnnotatedRows(SourceOver):
         """Raises DecodeError naming the file and the row, and the object that is wrong."""
         check_index(index, len(self))
         item, name = self._images.read(index), str(self.name(index))
-        size = image_size(item.data, name)
+        size = size_of(item.data, name)
         targets: dict[str, Any] = {}
         if self._table is not None:
             record: Any = self._table.slice(index, 1).to_pylist()[0]
@@ -78,7 +78,6 @@ class AnnotatedRows(SourceOver):
 
 def open_columns(files: Sequence[Location], options: GivenOptions, opening: Mapping[str, Any]) -> AnnotatedRows:
     """Raises SourceError naming the file and the column that is not as it should be."""
-    files = sorted(files, key=Location.address)
     opened = [open_file(file) for file in files]
     image, objects, mask = (options.of(name) for name in ("image", _OBJECTS, _MASK))
     schema, columns = opened[0].schema, opened[0].schema.names

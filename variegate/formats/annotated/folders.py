@@ -198,8 +198,10 @@ class AnnotatedFolder(FolderWithTargets):
         return os.path.join(self.folder.address(), "")
 
 
-def size_of(data: bytes, name: str) -> tuple[int, int]:
-    """Height and width of an image file, upright, by its header. Raises DecodeError."""
+def size_of(data: Any, name: str) -> tuple[int, int]:
+    """Height and width of pixels [H, W, C], or of an image file, upright, by its header. Raises DecodeError."""
+    if isinstance(data, np.ndarray):
+        return data.shape[0], data.shape[1]
     if is_jpeg(data):
         try:
             return read_header(data).oriented_size

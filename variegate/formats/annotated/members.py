@@ -16,9 +16,8 @@ import numpy as np
 
 from variegate.errors import DecodeError
 from variegate.formats.annotated.fields import FIELD_OPTIONS, FIRST_RECORDS, ObjectFields, form_of, under_name
-from variegate.formats.annotated.folders import mask_beside
-from variegate.formats.annotated.objects import Complaints, ObjectsBuilder
-from variegate.formats.annotated.records import RecordReader, SourceOver, image_size
+from variegate.formats.annotated.folders import mask_beside, size_of
+from variegate.formats.annotated.objects import Complaints, ObjectsBuilder, RecordReader, SourceOver
 from variegate.formats.annotated.values import POINTS, AnnotationOption, GivenOptions
 from variegate.formats.base import Item, SampleName, SourceError, check_index, digest_of
 from variegate.formats.labels import NO_LABEL, check_classes
@@ -65,7 +64,7 @@ class Members(NamedTuple):
             raise DecodeError(name, problem)
         data = sample.data or b""
         targets: dict[str, Any] = {}
-        size = image_size(data, name)
+        size = size_of(data, name)
         if self.objects is not None:
             record = _record(self._content(sample, self.objects, key, name), f"{name}: {key}.{self.objects}")
             targets |= self.reader.targets(number, record, size, f"{name}: {key}.{self.objects}")

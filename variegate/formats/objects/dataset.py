@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.errors import DecodeError
-from variegate.formats.annotated.records import image_size
+from variegate.formats.annotated.folders import size_of
 from variegate.formats.base import IndexedSource, Item, SampleName, check_index, describe, digest_of
 from variegate.formats.labels import LABEL_NAMES, hash_labels, names_of
 from variegate.formats.objects.samples import check_rest, image_of, label_beside, label_of, split_sample, targets_beside
@@ -118,7 +118,7 @@ class DatasetSource(IndexedSource):
         if not self.has_targets:
             check_rest(sample, pixels, name)
             return Item(pixels, label_of(label, name, self.classes))
-        targets = targets_beside(sample, image_size(pixels, name), name, self.classes, *self._written)
+        targets = targets_beside(sample, size_of(pixels, name), name, self.classes, *self._written)
         return Item(pixels, label_of(label_beside(sample), name, self.classes), targets)
 
     def name(self, index: int) -> SampleName:
