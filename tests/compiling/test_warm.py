@@ -30,7 +30,7 @@ import io, json
 import numpy as np
 from PIL import Image
 
-from variegate import warm
+from variegate.jobs import warm
 
 warm._run_everything()  # warm() would load nothing where all is on disk
 warm._use_targets()
@@ -120,7 +120,7 @@ from PIL import Image
 
 from tests.formats.annotated.made import put_coco
 from pathlib import Path
-from variegate import warm
+from variegate.jobs import warm
 from variegate.cli import main
 from variegate.formats.coco import read as coco_read
 from variegate.apps.warm_commands import COMMANDS
