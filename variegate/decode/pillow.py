@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -41,6 +39,20 @@ _SIGNS_OF_ORIENTATION = (b"eXIf", b"EXIF", b"Exif", b"Orientation", b"XML:com.ad
 _IN_GRAY = ("1", "L", "LA", "La")
 
 
+class _DecodeErrors:
+    """Whatever Pillow raises becomes a DecodeError of the file. (A class, as a generator takes longer.)"""
+
+    def __init__(self, data: bytes, path: str) -> None:
+        self._data, self._path = data, path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, (DecodeError, MemoryError)):
+            raise DecodeError(self._path, reason_for(error, self._data)) from error
+
+
 class PillowFile:
     """A picture whose header was read; a context manager that lets go of it.
 
@@ -65,7 +77,8 @@ class PillowFile:
         max_pixels = check_limit("max_pixels", max_pixels, MAX_PIXELS)
         max_decode_bytes = check_limit("max_decode_bytes", max_decode_bytes, MAX_DECODE_BYTES)
         self._data, self._path = data, path
-        with self._decode_errors():  # damaged files make Pillow's plug-ins raise nearly anything
+        self._errors = _DecodeErrors(data, path)
+        with self._errors:  # damaged files make Pillow's plug-ins raise nearly anything
             self._image = image = Image.open(io.BytesIO(data), formats=formats)
             check_pixels(path, image.height, image.width, max_pixels)
             needed = bytes_needed(image, len(data), decoder_bytes)
@@ -75,15 +88,6 @@ class PillowFile:
                 image.draft(None, (image.width / divisor, image.height / divisor))  # type: ignore[arg-type]
             self.needed = bytes_needed(image, len(data), decoder_bytes)
             self.is_large = 3 * image.height * image.width >= LARGE
-
-    @contextmanager
-    def _decode_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except (DecodeError, MemoryError):
-            raise
-        except Exception as error:
-            raise DecodeError(self._path, reason_for(error, self._data)) from error
 
     def __enter__(self) -> PillowFile:
         return self
@@ -116,7 +120,7 @@ class PillowFile:
         DecodeError."""
         if self._image.format != "TIFF" and not any(sign in self._data for sign in _SIGNS_OF_ORIENTATION):
             return 1
-        with self._decode_errors():
+        with self._errors:
             return pillow_orientation(self._image)
 
     def size(self) -> tuple[int, int]:
@@ -130,13 +134,13 @@ class PillowFile:
         """uint8[H, W, 3], RGB, upright, contiguous. ``orientation``: where it is known; None asks Pillow."""
         image = self._image
         warn_if_clipped(image, self._path)
-        with self._decode_errors(), room_for(self.needed):
+        with self._errors, room_for(self.needed):
             image.load()
             return _to_rgb(image, pillow_orientation(image) if orientation is None else orientation)
 
     def stored(self) -> npt.NDArray[Any]:
         """[H, W, ...] as the file has it: palettes not looked up, not turned, a copy. Raises DecodeError."""
-        with self._decode_errors(), room_for(self.needed):
+        with self._errors, room_for(self.needed):
             self._image.load()
             return np.array(self._image)
 

@@ -159,8 +159,11 @@ class _Parsed:
         self._categories: dict[Any, Category] = {}
         self._names: list[str] = []
         self._entries: list[dict[str, Any]] = []
-        # Id, image, category, key points: images and categories may come after the objects.
-        self._objects: list[tuple[Any, Any, Any, list[float]]] = []
+        # Of each object, as images and categories may come later. (In lists: tuples keep the collector of cycles busy.)
+        self._ids: list[Any] = []
+        self._images_of: list[Any] = []
+        self._categories_of: list[Any] = []
+        self._points_of: list[list[float]] = []
         self._builder = ObjectsBuilder()
         self._ends: list[int] | None = None
         self._shape = -1
@@ -220,7 +223,10 @@ class _Parsed:
         self._add_shape(entry.get("segmentation"))
         self._builder.boxes.extend((left, top, left + width, top + height))
         self._builder.ignored.append(is_crowd)
-        self._objects.append((entry.get("id"), image, category, points))
+        self._ids.append(entry.get("id"))
+        self._images_of.append(image)
+        self._categories_of.append(category)
+        self._points_of.append(points)
 
     def _add_shape(self, shape: Any) -> None:
         shapes = self._builder.shapes
@@ -259,14 +265,14 @@ class _Parsed:
         return source.without(frozenset(gone), tuple(notes))
 
     def _where(self, k: int) -> str:
-        id, image, _, _ = self._objects[k]
-        return f"{self._file}: annotation {shown_value(id)} of {self._paths[self._image_ids[image]]}"
+        name = self._paths[self._image_ids[self._images_of[k]]]
+        return f"{self._file}: annotation {shown_value(self._ids[k])} of {name}"
 
     def _resolve(self) -> None:
         """Ids to places; objects of unknown images and categories become objects of no area, which are left out."""
         builder = self._builder
         builder.points = max((category.points for category in self._categories.values()), default=0)
-        for k, (_, image, category, points) in enumerate(self._objects):
+        for k, (image, category) in enumerate(zip(self._images_of, self._categories_of, strict=True)):
             index, known = self._image_ids.get(image), self._categories.get(category)
             if index is None:
                 self._leave_out(k, f"image_id {shown_value(image)}, which no image has")
@@ -275,14 +281,15 @@ class _Parsed:
             builder.images.append(index or 0)
             builder.labels.append(known.label if known else 0)
             if builder.points:
-                self._add_points(k, points, known if index is not None else None)
+                self._add_points(k, known if index is not None else None)
 
     def _leave_out(self, k: int, what: str) -> None:
-        self._complaints.add(f"{self._file}: annotation {shown_value(self._objects[k][0])}", what)
+        self._complaints.add(f"{self._file}: annotation {shown_value(self._ids[k])}", what)
         self._complaints.flat -= 1  # it is counted as wrong
         self._builder.boxes[4 * k : 4 * k + 4] = type(self._builder.boxes)("d", (0.0,) * 4)
 
-    def _add_points(self, k: int, numbers: list[float], category: Category | None) -> None:
+    def _add_points(self, k: int, category: Category | None) -> None:
+        numbers = self._points_of[k]
         points = np.zeros((self._builder.points, 3), np.float32)
         if any(numbers) and category:  # zeros alone are how some write that there are none
             if len(numbers) != 3 * category.points:
