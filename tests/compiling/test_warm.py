@@ -122,7 +122,7 @@ from tests.formats.annotated.made import put_coco
 from pathlib import Path
 from variegate.jobs import warm
 from variegate.cli import main
-from variegate.formats.annotated import coco_json
+from variegate.formats.coco import read as coco_read
 from variegate.apps.warm_commands import COMMANDS
 
 warm._run_everything()  # warm() would load nothing where all is on disk
@@ -165,7 +165,7 @@ import os
 os.chdir(folder)
 codes = []
 for number, command in enumerate(wanted):
-    coco_json.LARGE = 0 if "coco-2" in command else coco_json.LARGE
+    coco_read.LARGE = 0 if "coco-2" in command else coco_read.LARGE
     codes.append(main(command))
 after = made_ready()
 print(json.dumps({"codes": codes, "more": [name for name in after if after[name] != before.get(name, 0)]}))

@@ -17,7 +17,7 @@ from variegate import transforms as T
 from variegate.cli import main
 from variegate.decode import FORMATS, read_image
 from variegate.errors import DecodeError
-from variegate.formats.file_kinds import IMAGE_EXTENSIONS
+from variegate.formats.kinds import IMAGE_EXTENSIONS
 from variegate.formats.objects.dataset import DatasetSource
 
 ROOT = Path(__file__).resolve().parents[2]

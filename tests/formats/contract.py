@@ -23,15 +23,14 @@ from tests.formats.tars import tar_bytes
 from tests.images import gray, photo
 from variegate.decode import read_image
 from variegate.formats.base import Item, Source
+from variegate.formats.filtered import sample_key
 from variegate.formats.folder import open_folder
-from variegate.formats.naming import sample_key
 from variegate.formats.objects.arrays import ArraySource
 from variegate.formats.objects.dataset import DatasetSource
 from variegate.formats.opening import open_source
-from variegate.formats.parquet.source import open_parquet
-from variegate.formats.shards import Record
-from variegate.formats.shards.base import Labels
-from variegate.formats.shards.raw import RawShard
+from variegate.formats.parquet.read import open_parquet
+from variegate.formats.raw.layout import RawShard
+from variegate.formats.shards import Labels, Record
 from variegate.formats.storage import open_storage
 
 CLASSES = ("ant", "bee", "cat")

@@ -14,7 +14,7 @@ from variegate.errors import DecodeError
 from variegate.formats.base import SourceError
 from variegate.formats.objects.arrays import ArraySource
 from variegate.formats.objects.dataset import DatasetSource
-from variegate.formats.parquet.source import open_parquet
+from variegate.formats.parquet.read import open_parquet
 
 IMAGES = np.zeros((3, 4, 4, 3), np.uint8)
 MOST = 2**63 - 1

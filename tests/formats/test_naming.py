@@ -8,7 +8,7 @@ from PIL import Image
 from tests.formats.tars import tar_bytes
 from tests.images import photo
 from variegate.formats.base import SampleName
-from variegate.formats.naming import sample_key, stream_key
+from variegate.formats.filtered import sample_key, stream_key
 from variegate.formats.opening import open_source
 
 

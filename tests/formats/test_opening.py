@@ -15,10 +15,11 @@ import torch
 
 import variegate as vg
 from tests.formats.tars import encoded, labelled, tar_bytes, write_shards, write_tar
-from variegate.formats import file_kinds, opening, places
+from variegate.formats import kinds as file_kinds
+from variegate.formats import resolving
 from variegate.formats.base import SourceError
 from variegate.formats.folder import FolderSource, RemoteFolderSource
-from variegate.formats.tar.source import TarStream, WebDatasetSource
+from variegate.formats.tar.read import TarStream, WebDatasetSource
 from variegate.io.location import Location
 
 
@@ -27,7 +28,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """What the sources that other files define were called with, and what open_source made of the answer."""
     made: list[tuple[Any, ...]] = []
     sources = (
-        ("parquet.source", "open_parquet"),
+        ("parquet.read", "open_parquet"),
         ("objects.arrays", "ArraySource"),
         ("objects.dataset", "DatasetSource"),
     )
@@ -215,7 +216,7 @@ def test_a_new_kind_of_file_is_one_entry_in_the_table(tmp_path: Path, monkeypatc
     monkeypatch.setitem(sys.modules, "variegate.formats.toy", toy)
     kind = file_kinds.FileKind((".toy", ".toy.gz"), "boxes", "", "toy:open_toy", ("classes",))
     kinds = (*file_kinds.FILE_KINDS, kind)
-    for module in (file_kinds, opening, places):
+    for module in (file_kinds, resolving):
         monkeypatch.setattr(module, "FILE_KINDS", kinds)
     files = [str(tmp_path / name) for name in ("a.toy", "b.TOY.gz")]
     for file in files:

@@ -16,9 +16,9 @@ from tests.formats.web import serving
 from variegate.errors import DecodeError
 from variegate.formats.base import SourceError
 from variegate.formats.folder import open_folder, open_remote_folder
-from variegate.formats.patterns import expand, expand_braces
 from variegate.formats.reading import open_stream, read_file, read_range, reason_for, version_of
-from variegate.formats.tar.source import TarStream, open_webdataset
+from variegate.formats.resolving import expand, expand_braces
+from variegate.formats.tar.read import TarStream, open_webdataset
 from variegate.io.addresses import is_url, shown, without_secrets
 from variegate.io.location import Location, relative_names
 

@@ -13,8 +13,8 @@ from variegate.apps.curate.duplicates.grouping import first_of_alike
 from variegate.apps.curate.duplicates.lookup import find_partners
 from variegate.apps.curate.measures.fingerprint import fingerprint
 from variegate.apps.curate.scan.row import prepare
-from variegate.formats.annotated.polygons import take_polygons
-from variegate.formats.annotated.writing.tracing import trace
+from variegate.formats.annotated.outlines import trace
+from variegate.formats.coco.polygons import take_polygons
 from variegate.jobs.engine import Engine
 
 _CHECK = (
@@ -27,9 +27,9 @@ _CHECK = (
 )
 
 _ANNOTATED = (
-    "formats.annotated.polygons._take",
-    "formats.annotated.writing.tracing._count",
-    "formats.annotated.writing.tracing._trace",
+    "formats.coco.polygons._take",
+    "formats.annotated.outlines._count",
+    "formats.annotated.outlines._trace",
 )
 
 _TILES = (

@@ -19,7 +19,7 @@ from variegate.cli.console import (
 from variegate.cli.live import ExpansionView
 from variegate.cli.options import MOST_EPOCH, ExcludeOptions, PolicyOptions, device_list
 from variegate.cli.tiles import augment_tiles
-from variegate.formats.file_kinds import IMAGES_HELP
+from variegate.formats.kinds import IMAGES_HELP
 from variegate.options import option
 from variegate.options.expansion import DeviceOptions, GoingOnOptions, TargetOptions
 

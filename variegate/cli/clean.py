@@ -22,7 +22,7 @@ from variegate.cli.console import (
     warnings_as_notes,
 )
 from variegate.cli.options import CommandOptions, ExcludeOptions
-from variegate.formats.file_kinds import IMAGES_HELP
+from variegate.formats.kinds import IMAGES_HELP
 from variegate.options import option
 from variegate.options.cleaning import CleaningOptions
 

@@ -21,7 +21,7 @@ from variegate.cli.console import (
     warnings_as_notes,
 )
 from variegate.cli.options import CommandOptions, ExcludeOptions, PolicyOptions
-from variegate.formats.file_kinds import IMAGES_HELP
+from variegate.formats.kinds import IMAGES_HELP
 from variegate.options import option, part_of, same_option
 from variegate.options.measurement import MeasurementOptions
 from variegate.options.simulation import Scenario

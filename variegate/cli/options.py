@@ -84,7 +84,7 @@ def from_options(run: Callable[[Any], None]) -> Callable[..., None]:
             with starting(typed["as_json"]):
                 if getattr(options, "src", None):
                     # Before the command imports what takes seconds.
-                    from variegate.formats.patterns import check_there
+                    from variegate.formats.resolving import check_there
 
                     check_there(options.src)
                 run(options)

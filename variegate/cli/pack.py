@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from variegate.cli.augment import run_expansion
 from variegate.cli.console import FAILED, emit_json, fail, note, print_facts
 from variegate.cli.options import CommandOptions, ExcludeOptions
-from variegate.formats.file_kinds import IMAGES_HELP
+from variegate.formats.kinds import IMAGES_HELP
 from variegate.options import option
 from variegate.options.packing import PackingOptions
 

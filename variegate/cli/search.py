@@ -13,7 +13,7 @@ from rich.progress import TextColumn
 
 from variegate.cli.console import FAILED, INTERRUPTED, CountingBar, emit_json, fail, interrupt_sets, note, say, stderr
 from variegate.cli.options import CommandOptions, ExcludeOptions, device_list
-from variegate.formats.file_kinds import LABELLED_IMAGES_HELP
+from variegate.formats.kinds import LABELLED_IMAGES_HELP
 from variegate.io.addresses import shown_host
 from variegate.options import option
 from variegate.options.search import SearchOptions

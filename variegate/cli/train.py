@@ -25,7 +25,7 @@ from variegate.cli.console import (
     warnings_as_notes,
 )
 from variegate.cli.options import CommandOptions, ExcludeOptions
-from variegate.formats.file_kinds import LABELLED_IMAGES_HELP
+from variegate.formats.kinds import LABELLED_IMAGES_HELP
 from variegate.io.openmp import wait_briefly
 from variegate.options import option
 from variegate.options.study import StudyOptions

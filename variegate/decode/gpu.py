@@ -30,7 +30,7 @@ _OUT_OF_MEMORY = ("out of memory", "CUDA Runtime failure: '#2'")
 
 
 class JpegDecoder(Protocol):
-    """What decodes JPEGs into the memory of a device."""
+    """A decoder of JPEGs into the memory of a device."""
 
     def decode(self, pieces: Sequence[tuple[bytes, Box]]) -> list[torch.Tensor | None]:
         """uint8[H, W, 3] of the box of each file, for use on the current stream; None for what it cannot decode."""

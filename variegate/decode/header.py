@@ -24,6 +24,7 @@ _STANDALONE_MARKERS = frozenset((0x01, *range(0xD0, 0xD9)))
 _SOI, _SOS, _EOI, _APP0, _APP1, _APP14 = b"\xff\xd8\xff", 0xDA, 0xD9, 0xE0, 0xE1, 0xEE
 _HUFFMAN_MARKERS = (0xC0, 0xC1, 0xC2)
 _TABLES = 0xC4
+_ORIENTATION_HINTS = (b"\x01\x12", b"\x12\x01", b"Orientation")
 # Of the stored picture: steps along its rows and columns, and whether these change places then.
 _TURNS = {
     2: (1, -1, False),
@@ -95,8 +96,10 @@ def read_header(data: bytes) -> JpegHeader:
         elif marker == _APP1:
             segment = data[at + 4 : at + 2 + length]
             # Pillow joins the parts of EXIF that comes in several.
-            may_be_oriented = may_be_oriented or (has_exif and segment[:4] == b"Exif") or _mentions_orientation(segment)
-            has_exif = has_exif or segment[:4] == b"Exif"
+            is_exif = segment[:4] == b"Exif"
+            # Only a hint, and cheap: Pillow reads the metadata (EXIF in both byte orders, XMP) of the few that have it.
+            may_be_oriented = may_be_oriented or any(hint in segment for hint in _ORIENTATION_HINTS)
+            may_be_oriented, has_exif = may_be_oriented or (has_exif and is_exif), has_exif or is_exif
         elif marker == _APP14:
             # Adobe's: its last byte says how colours are stored, 0 for RGB (or CMYK).
             is_rgb = is_rgb or (data[at + 4 : at + 9] == b"Adobe" and data[at + 15 : at + 16] == b"\0")
@@ -116,11 +119,6 @@ def jpeg_size(data: bytes) -> tuple[int, int]:
 def pillow_orientation(image: Image.Image) -> int:
     """The EXIF or XMP orientation 1..8 that ``ImageOps.exif_transpose`` would act on; 1 where there is none."""
     return _ORIENTATIONS.get(image.getexif().get(_ORIENTATION_TAG), 1)
-
-
-def _mentions_orientation(segment: bytes) -> bool:
-    # Only a hint, and cheap: Pillow reads the metadata (EXIF in both byte orders, XMP) of the few files that have it.
-    return b"\x01\x12" in segment or b"\x12\x01" in segment or b"Orientation" in segment
 
 
 def _has_more(data: bytes, start: int) -> bool:
@@ -224,7 +222,7 @@ def _transposed(box: Box) -> Box:
 def stored_rows_needed(
     orientation: int, stored_height: int, top: int, left: int, height: int, width: int
 ) -> tuple[int, bool, bool]:
-    """Which upper rows of the stored picture hold a box of the shown one.
+    """The upper rows of the stored picture that hold a box of the shown one.
 
     Returns (rows, along_columns, from_far_end): the number of stored rows, whether stored rows are columns of the
     shown picture, and whether stored row 0 is shown last.

@@ -37,30 +37,18 @@ def decode_jpeg(
     Raises DecodeError naming ``path``. What Pillow accepts with a shrug (bytes between segments, say), is accepted.
     """
     header = checked_header(data, path, max_pixels, max_decode_bytes)
-    return _decode_whole(data, header, path, max_decode_bytes)
+    return _decode_whole(data, header, path, max_decode_bytes)[0]
 
 
 def decode_jpeg_warned(
-    data: bytes,
-    header: JpegHeader,
-    path: str = "<bytes>",
-    max_decode_bytes: int | None = None,
+    data: bytes, header: JpegHeader, path: str = "<bytes>", max_decode_bytes: int | None = None
 ) -> tuple[Image_HWC, str]:
     """``decode_jpeg`` with a header that ``checked_header`` read -> the picture, and what libjpeg warned of, "" for
     nothing. It warns of pictures that are filled up with gray since data are missing, and of damaged code, and goes on.
 
     CMYK is Pillow's, which passes over warnings.
     """
-    warning = ""
-    if header.components != 4:
-        try:
-            with room_for(_bytes_needed(header, header.height, header.width)):
-                image = simplejpeg.decode_jpeg(data, "RGB")
-                if image.shape == (header.height, header.width, 3):
-                    return apply_orientation(image, header.orientation), ""
-        except ValueError as error:
-            warning = str(error)
-    return _decode_whole(data, header, path, max_decode_bytes), warning
+    return _decode_whole(data, header, path, max_decode_bytes)
 
 
 def decode_jpeg_scaled(
@@ -84,8 +72,8 @@ def decode_jpeg_scaled(
         min_height, min_width = min_width, min_height
     for divisor in _FAST_DIVISORS:
         if -(-header.height // divisor) >= min_height and -(-header.width // divisor) >= min_width:
-            return _decode_whole(data, header, path, max_decode_bytes, divisor=divisor)
-    return _decode_whole(data, header, path, max_decode_bytes)
+            return _decode_whole(data, header, path, max_decode_bytes, divisor=divisor)[0]
+    return _decode_whole(data, header, path, max_decode_bytes)[0]
 
 
 def decode_jpeg_box(
@@ -120,7 +108,7 @@ def decode_jpeg_box(
         if part is not None:
             offset = header.height - kept if from_far_end else 0
             return (part, 0, offset) if along_columns else (part, offset, 0)
-    return _decode_whole(data, header, path, max_decode_bytes, buffer), 0, 0
+    return _decode_whole(data, header, path, max_decode_bytes, buffer)[0], 0, 0
 
 
 def decode_plain(
@@ -192,8 +180,9 @@ def _decode_whole(
     max_decode_bytes: int | None,
     buffer: npt.NDArray[np.uint8] | None = None,
     divisor: int = 1,
-) -> Image_HWC:
-    """All rows, upright; ``divisor``: 2, 4 or 8 for a reduced scale."""
+) -> tuple[Image_HWC, str]:
+    """All rows, upright, and simplejpeg's warning; ``divisor``: 2, 4 or 8 for a reduced scale."""
+    warning = ""
     height, width = -(-header.height // divisor), -(-header.width // divisor)
     if header.components != 4:
         options: dict[str, Any] = {"min_height": height, "min_width": width} if divisor > 1 else {}
@@ -201,9 +190,9 @@ def _decode_whole(
             with room_for(_bytes_needed(header, height, width)):
                 image = simplejpeg.decode_jpeg(data, "RGB", buffer=_fitting(buffer, height, width), **options)
                 if image.shape == (height, width, 3):
-                    return apply_orientation(image, header.orientation)
-        except ValueError:
-            pass  # strict about warnings that Pillow passes over: Pillow decides below
+                    return apply_orientation(image, header.orientation), ""
+        except ValueError as error:
+            warning = str(error)  # strict about what Pillow passes over: Pillow decides below
     file = PillowFile(
         *(data, path, header.height * header.width, max_decode_bytes, JPEG_FORMATS),
         divisor=divisor,
@@ -213,7 +202,7 @@ def _decode_whole(
         image = file.decode(header.orientation)
     if image.shape[:2] != ((width, height) if header.orientation >= 5 else (height, width)):
         raise DecodeError(path, "damaged: its headers disagree about its size")
-    return image
+    return image, warning
 
 
 def _decode_rows(data: bytes, header: JpegHeader, rows: int, buffer: npt.NDArray[np.uint8] | None) -> Image_HWC | None:

@@ -1,4 +1,5 @@
-"""What Pillow decodes, as arrays: every kind but JPEG, JPEGs that simplejpeg does not take, and images of its own.
+"""Files and images of Pillow as arrays: every kind but JPEG, JPEGs that simplejpeg does not take, and images of its
+own.
 
 Pillow keeps four bytes for a pixel of colour. Its own way to an upright RGB array (``exif_transpose``, ``convert``,
 ``np.array``) holds up to fourteen; strips of rows, converted and turned on their way into the result, hold seven.
@@ -38,6 +39,20 @@ _SIGNS_OF_ORIENTATION = (b"eXIf", b"EXIF", b"Exif", b"Orientation", b"XML:com.ad
 _IN_GRAY = ("1", "L", "LA", "La")
 
 
+class _DecodeErrors:
+    """Whatever Pillow raises becomes a DecodeError of the file. (A class, as a generator takes longer.)"""
+
+    def __init__(self, data: bytes, path: str) -> None:
+        self._data, self._path = data, path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, (DecodeError, MemoryError)):
+            raise DecodeError(self._path, reason_for(error, self._data)) from error
+
+
 class PillowFile:
     """A picture whose header was read; a context manager that lets go of it.
 
@@ -62,7 +77,8 @@ class PillowFile:
         max_pixels = check_limit("max_pixels", max_pixels, MAX_PIXELS)
         max_decode_bytes = check_limit("max_decode_bytes", max_decode_bytes, MAX_DECODE_BYTES)
         self._data, self._path = data, path
-        try:
+        self._errors = _DecodeErrors(data, path)
+        with self._errors:  # damaged files make Pillow's plug-ins raise nearly anything
             self._image = image = Image.open(io.BytesIO(data), formats=formats)
             check_pixels(path, image.height, image.width, max_pixels)
             needed = bytes_needed(image, len(data), decoder_bytes)
@@ -72,10 +88,6 @@ class PillowFile:
                 image.draft(None, (image.width / divisor, image.height / divisor))  # type: ignore[arg-type]
             self.needed = bytes_needed(image, len(data), decoder_bytes)
             self.is_large = 3 * image.height * image.width >= LARGE
-        except (DecodeError, MemoryError):
-            raise
-        except Exception as error:  # damaged files make Pillow's plug-ins raise nearly anything
-            raise DecodeError(path, reason_for(error, data)) from error
 
     def __enter__(self) -> PillowFile:
         return self
@@ -108,12 +120,8 @@ class PillowFile:
         DecodeError."""
         if self._image.format != "TIFF" and not any(sign in self._data for sign in _SIGNS_OF_ORIENTATION):
             return 1
-        try:
+        with self._errors:
             return pillow_orientation(self._image)
-        except MemoryError:
-            raise
-        except Exception as error:
-            raise DecodeError(self._path, reason_for(error, self._data)) from error
 
     def size(self) -> tuple[int, int]:
         """Height and width as ``decode`` gives them; decodes only where they cannot be known otherwise."""
@@ -126,25 +134,15 @@ class PillowFile:
         """uint8[H, W, 3], RGB, upright, contiguous. ``orientation``: where it is known; None asks Pillow."""
         image = self._image
         warn_if_clipped(image, self._path)
-        try:
-            with room_for(self.needed):
-                image.load()
-                return _to_rgb(image, pillow_orientation(image) if orientation is None else orientation)
-        except MemoryError:
-            raise
-        except Exception as error:
-            raise DecodeError(self._path, reason_for(error, self._data)) from error
+        with self._errors, room_for(self.needed):
+            image.load()
+            return _to_rgb(image, pillow_orientation(image) if orientation is None else orientation)
 
     def stored(self) -> npt.NDArray[Any]:
         """[H, W, ...] as the file has it: palettes not looked up, not turned, a copy. Raises DecodeError."""
-        try:
-            with room_for(self.needed):
-                self._image.load()
-                return np.array(self._image)
-        except MemoryError:
-            raise
-        except Exception as error:
-            raise DecodeError(self._path, reason_for(error, self._data)) from error
+        with self._errors, room_for(self.needed):
+            self._image.load()
+            return np.array(self._image)
 
 
 def _to_rgb(image: Image.Image, orientation: int) -> Image_HWC:

@@ -1,4 +1,4 @@
-"""Which kinds of image files are read, up to which limits, and what is said of others.
+"""The kinds of image files that are read, up to which limits, and the refusal of others.
 
 Every ``Image.open`` is given ``FORMATS``. Left to itself Pillow tries all of its plug-ins on whatever a file's first
 bytes look like, whatever its name: Ghostscript is started for PostScript, and old formats' parsers read hostile bytes.
@@ -16,7 +16,7 @@ from variegate.errors import DecodeError
 from variegate.program.program import MAX_SIDE
 
 # Pillow's names; those first that it knows without loading all of its plug-ins. "JPEG" reads MPO, JPEGs of several
-# pictures, too. The extensions in formats/file_kinds.py are those of these kinds.
+# pictures, too. The extensions in formats/kinds.py are those of these kinds.
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "PPM", "WEBP", "TIFF")
 JPEG_FORMATS = ("JPEG",)
 _READ = "JPEG, PNG, WebP, GIF, BMP, TIFF, PPM"
@@ -110,9 +110,10 @@ def reason_for(error: BaseException, data: bytes) -> str:
     if not data:
         return "zero bytes: the file is empty"
     if isinstance(error, UnidentifiedImageError):
-        if (kind := _kind_read(data)) is not None:
+        kind, is_read = _kind_of(data)
+        if is_read:
             return f"damaged or truncated: it begins as a {kind} but its header cannot be read ({size})"
-        if (kind := _kind_not_read(data)) is not None:
+        if kind:
             return f"its contents are {kind}, whatever its name; accepted: {_READ}"
         return f"not an image: no known format begins with {data[:12]!r}"
     if isinstance(error, Image.DecompressionBombError):
@@ -125,17 +126,14 @@ def reason_for(error: BaseException, data: bytes) -> str:
     return f"damaged: {text or type(error).__name__}"
 
 
-def _kind_read(data: bytes) -> str | None:
-    """The kind that the first bytes claim, where it is one that is read."""
+def _kind_of(data: bytes) -> tuple[str, bool]:
+    """The kind that the first bytes claim, "" for no known one, and whether it is read."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "WebP"
+        return "WebP", True
     if data[:1] == b"P" and data[1:2] in b"123456f" and data[2:3].isspace():
-        return "PPM"
-    return next((kind for start, kind in _READ_SIGNATURES.items() if data.startswith(start)), None)
-
-
-def _kind_not_read(data: bytes) -> str | None:
-    """The kind that the first bytes claim, where it is a known one that is not read."""
+        return "PPM", True
+    if read := next((kind for start, kind in _READ_SIGNATURES.items() if data.startswith(start)), ""):
+        return read, True
     if data[4:8] == b"ftyp":
-        return _BRANDS.get(data[8:12], "MP4")
-    return next((kind for start, kind in _OTHER_SIGNATURES.items() if data.startswith(start)), None)
+        return _BRANDS.get(data[8:12], "MP4"), False
+    return next((kind for start, kind in _OTHER_SIGNATURES.items() if data.startswith(start)), ""), False

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba.core import types
 
 from variegate.decode.header import JpegHeader
-from variegate.decode.memory_words import value_at
+from variegate.decode.memory_words import byte_at, short_at
 from variegate.decode.refusals import MAX_DECODE_BYTES, MAX_PIXELS
 from variegate.program.compiled import pixel_kernel
 from variegate.program.program import MAX_SIDE
@@ -57,9 +56,6 @@ def header_of(row: npt.NDArray[np.int64]) -> JpegHeader | None:
 _NOTHING = np.zeros(0, np.uint8)
 
 
-_byte = value_at(types.uint8)
-
-
 @pixel_kernel
 def _scan(places: Any, found: Any) -> None:
     for n in range(places.shape[0]):
@@ -68,15 +64,15 @@ def _scan(places: Any, found: Any) -> None:
 
 @pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _scan_file(data: Any, size: Any, found: Any) -> None:
-    if size < 4 or _word(data, 0) != 0xFFD8 or _byte(data, 2) != 0xFF:
+    if size < 4 or short_at(data, 0) != 0xFFD8 or byte_at(data, 2) != 0xFF:
         return
     frame, has_exif, at = 0, False, 2
     while at + 4 <= size:
-        marker = np.int64(_byte(data, at + 1))
+        marker = np.int64(byte_at(data, at + 1))
         # Bytes between segments, fill bytes, markers without a segment.
-        if _byte(data, at) != 0xFF or marker <= 1 or marker == 0xFF or _STANDALONE <= marker <= _EOI:
+        if byte_at(data, at) != 0xFF or marker <= 1 or marker == 0xFF or _STANDALONE <= marker <= _EOI:
             return
-        length = _word(data, at + 2)
+        length = short_at(data, at + 2)
         if marker == _SOS:
             if frame:
                 _describe(data, size, frame, at, found)
@@ -89,28 +85,23 @@ def _scan_file(data: Any, size: Any, found: Any) -> None:
             frame = at
         elif marker == _APP0:
             # "JFIF" of a version that never was.
-            if length < 8 or (_word(data, at + 4) == 0x4A46 and not 1 <= _byte(data, at + 9) <= 2):
+            if length < 8 or (short_at(data, at + 4) == 0x4A46 and not 1 <= byte_at(data, at + 9) <= 2):
                 return
         elif marker == _APP1:
-            is_exif = length >= 6 and _word(data, at + 4) == 0x4578 and _word(data, at + 6) == 0x6966
+            is_exif = length >= 6 and short_at(data, at + 4) == 0x4578 and short_at(data, at + 6) == 0x6966
             if (is_exif and has_exif) or _may_be_oriented(data + at + 4, length - 2):
                 return
             has_exif = has_exif or is_exif
-        elif marker == _APP14 and (length < 14 or _byte(data, at + 15) == 0):
+        elif marker == _APP14 and (length < 14 or byte_at(data, at + 15) == 0):
             return  # Adobe's, whose last byte is 0 for RGB and CMYK
         at += 2 + length
-
-
-@pixel_kernel(inline="always")
-def _word(data: Any, at: Any) -> Any:
-    return np.int64(_byte(data, at)) << 8 | np.int64(_byte(data, at + 1))
 
 
 @pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _may_be_oriented(data: Any, size: Any) -> Any:
     """EXIF's tag in either byte order, or the beginning of XMP's "Orientation"."""
     for at in range(size - 1):
-        word = _word(data, at)
+        word = short_at(data, at)
         if word == 0x0112 or word == 0x1201 or word == 0x4F72:
             return True
     return False
@@ -122,24 +113,24 @@ def _describe(data: Any, size: Any, frame: Any, scan: Any, found: Any) -> None:
     head = data + frame
     if frame + 10 > scan or scan + 5 > size:
         return
-    components = np.int64(_byte(head, 9))
-    if (components != 1 and components != 3) or _byte(head, 4) != 8:
+    components = np.int64(byte_at(head, 9))
+    if (components != 1 and components != 3) or byte_at(head, 4) != 8:
         return
     if frame + 10 + 3 * components > scan:
         return
-    if components == 3 and _byte(head, 10) == 0x52 and _byte(head, 13) == 0x47 and _byte(head, 16) == 0x42:
+    if components == 3 and byte_at(head, 10) == 0x52 and byte_at(head, 13) == 0x47 and byte_at(head, 16) == 0x42:
         return  # components that are called R, G and B
-    height, width = _word(head, 5), _word(head, 7)
+    height, width = short_at(head, 5), short_at(head, 7)
     across = down = np.int64(1)
     blocks = np.int64(0)
     for i in range(components):
-        factors = np.int64(_byte(head, 11 + 3 * i))
+        factors = np.int64(byte_at(head, 11 + 3 * i))
         across = np.int64(max(across, factors >> 4))
         down = np.int64(max(down, factors & 15))
         blocks += (factors >> 4) * (factors & 15)
-    in_one_scan = _byte(data, scan + 4) == components
+    in_one_scan = byte_at(data, scan + 4) == components
     coefficients = 0
-    if _byte(head, 1) == _SOF2 or not in_one_scan or _has_more(data + scan + 2, size - scan - 2):
+    if byte_at(head, 1) == _SOF2 or not in_one_scan or _has_more(data + scan + 2, size - scan - 2):
         units = (-(-width // (8 * across))) * (-(-height // (8 * down)))
         coefficients = 128 * units * blocks
         if not coefficients:
@@ -148,7 +139,7 @@ def _describe(data: Any, size: Any, frame: Any, scan: Any, found: Any) -> None:
     found[HEIGHT_OFFSET], found[COEFFICIENT_BYTES] = frame + 5, coefficients
     found[MCU_HEIGHT] = 8 * down if components > 1 else 8
     for at in range(max(0, size - 64), size - 1):
-        if _word(data, at) == 0xFFD9:
+        if short_at(data, at) == 0xFFD9:
             found[IS_COMPLETE] = 1
 
 
@@ -160,8 +151,8 @@ def _has_more(data: Any, size: Any) -> Any:
         end = min(start + _PIECE, size - 1)
         found = np.uint8(0)
         for i in range(start, end):
-            second = _byte(data, i + 1)
-            found |= np.uint8(_byte(data, i) == 0xFF) & (np.uint8(second == _SOS) | np.uint8(second == _DHT))
+            second = byte_at(data, i + 1)
+            found |= np.uint8(byte_at(data, i) == 0xFF) & (np.uint8(second == _SOS) | np.uint8(second == _DHT))
         if found:
             return True
         start = end

@@ -1,1 +1,1 @@
-"""Where samples come from."""
+"""Formats of samples, a room for each: reader and writer."""

@@ -1,7 +1,8 @@
-"""What a source of samples is: random access (``Source``) or one sample after another (``StreamSource``)."""
+"""Sources of samples: random access (``Source``) or one sample after another (``StreamSource``)."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -29,7 +30,7 @@ class SourceError(ValueError):
 
 
 class SampleName(NamedTuple):
-    """Where a sample comes from: a file, and the member of it where a file holds many."""
+    """The place of a sample: a file, and the member of it where a file holds many."""
 
     file: str
     member: str | None = None
@@ -114,16 +115,17 @@ class Source(Protocol):
         ...
 
     def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        """What the random numbers of these samples depend on; no two samples share one."""
+        """Numbers that the random numbers of these samples depend on; no two samples share one."""
         ...
 
     def notes(self) -> list[str]:
-        """What a user may want to know about what was left out, a line each."""
+        """Remarks for users on what was left out, a line each."""
         ...
 
 
 class IndexedSource:
-    """What most sources answer alike: files or memory of this machine, samples known by their index, nothing to say."""
+    """The common part of most sources: files or memory of this machine, samples known by their index, nothing to
+    say."""
 
     is_remote: bool = False
 
@@ -197,6 +199,14 @@ class StreamSource(Protocol):
         ...
 
     def notes(self) -> list[str]: ...
+
+
+def digest_of(*parts: str | bytes) -> str:
+    """16 hex digits of SHA-256 over all parts; text as UTF-8, whatever bytes its names hold."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part if isinstance(part, bytes) else part.encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()[:16]
 
 
 def describe(source: Any, place: str, what: str = "") -> str:

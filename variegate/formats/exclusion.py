@@ -1,4 +1,4 @@
-"""Which samples of a source are left out: their names, as ``naming.py`` has them, in a file or a sequence.
+"""Samples that are left out of a source, by their names, as ``filtered.py`` has them, in a file or a sequence.
 
 A list is a text file in UTF-8 with a name a line. Its first line may say what it is, if it begins with ``# ``; empty
 lines say nothing. ``variegate clean --exclude-list`` writes such a file.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -16,8 +16,7 @@ import numpy as np
 
 from variegate.errors import DecodeError
 from variegate.formats.base import FileSource, PixelSource, Source, SourceError, StreamSource, first_names
-from variegate.formats.kept import KeptFiles, KeptPixels, KeptSource, KeptStream
-from variegate.formats.naming import sample_keys
+from variegate.formats.filtered import KeptFiles, KeptPixels, KeptSource, KeptStream, sample_keys
 from variegate.formats.reading import read_file
 from variegate.io.location import Location
 
@@ -111,7 +110,8 @@ def _without(source: Source, names: frozenset[str], place: str) -> Source:
     if unknown := sorted(names - found):
         notes.append(f"of no image: {len(unknown):,} of the names to leave out{of_list}, such as {unknown[0]!r}")
     if len(left_out) > len(found):
-        twice = _first_twice([keys[index] for index in left_out.tolist()])
+        counts = Counter(keys[index] for index in left_out.tolist())
+        twice = next(key for key, count in counts.items() if count > 1)
         notes.append(f"a name to leave out is that of several images, all of which are left out: {twice!r}")
     if not is_kept.any():
         raise SourceError(
@@ -123,7 +123,3 @@ def _without(source: Source, names: frozenset[str], place: str) -> Source:
     elif isinstance(source, PixelSource):
         kind = KeptPixels
     return kind(source, np.flatnonzero(is_kept), notes, place)
-
-
-def _first_twice(keys: Sequence[str]) -> str:
-    return next(key for key, count in Counter(keys).items() if count > 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,8 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.decode import read_bytes
-from variegate.formats.base import IndexedSource, Item, SampleName, SourceError, check_index, describe, first_names
-from variegate.formats.file_kinds import IMAGE_EXTENSIONS, is_image_name
+from variegate.formats.base import (
+    IndexedSource,
+    Item,
+    SampleName,
+    SourceError,
+    check_index,
+    describe,
+    digest_of,
+    first_names,
+)
+from variegate.formats.kinds import IMAGE_EXTENSIONS, is_image_name
 from variegate.formats.reading import find_below, read_file
 from variegate.io.location import Location, inside
 from variegate.threads import computed_once
@@ -103,8 +111,8 @@ class ImageFile:
 
 @dataclass(frozen=True, repr=False)
 class FolderListing(IndexedSource):
-    """What is in a folder. A sample's id is its index in ``samples``: sorted by class, folder and name as ImageFolder
-    does."""
+    """The images of a folder. A sample's id is its index in ``samples``: sorted by class, folder and name as
+    ImageFolder does."""
 
     folder: Location
     classes: tuple[str, ...]
@@ -156,11 +164,8 @@ class FolderListing(IndexedSource):
 
     @computed_once
     def fingerprint(self) -> str:
-        digest = hashlib.sha256("\0".join(self.classes).encode("utf-8", "surrogateescape"))
-        for sample in self.samples:
-            # Of the listing alone: asking the size of a million files takes minutes on a network disk.
-            digest.update(f"\0{sample.path}\0{sample.label}".encode("utf-8", "surrogateescape"))
-        return digest.hexdigest()[:16]
+        # Of the listing alone: asking the size of a million files takes minutes on a network disk.
+        return digest_of("\0".join(self.classes), *(f"\0{one.path}\0{one.label}" for one in self.samples))
 
     def name(self, index: int) -> SampleName:
         # Names of files are no secrets, whatever letters they hold.
@@ -173,7 +178,7 @@ class FolderListing(IndexedSource):
         return np.array([self.samples[index].label for index in indices.tolist()], np.int64)
 
     def notes(self) -> list[str]:
-        """What a user may want to know about what was not listed, a line each."""
+        """Remarks for users on what was not listed, a line each."""
         empty = [f"class folders without images: {first_names(self.empty_classes)}"] if self.empty_classes else []
         ignored = [f"{len(self.ignored):,} files that are not taken for images: {first_names(self.ignored)}"]
         beside = (

@@ -12,11 +12,10 @@ from threading import Event
 from typing import Any
 
 from variegate.decode import is_jpeg
-from variegate.decode.entropy.index import EntropyIndex, index_path
-from variegate.decode.entropy.kept import DamagedIndexError
+from variegate.decode.entropy.index import DamagedIndexError, EntropyIndex, index_path
 from variegate.errors import DecodeError
-from variegate.formats.base import Source, StreamSource
-from variegate.formats.kept import whole_of
+from variegate.formats.base import Item, Source, StreamSource
+from variegate.formats.filtered import whole_of
 from variegate.formats.opening import open_source
 from variegate.threads import default_threads
 
@@ -96,26 +95,23 @@ Found = tuple[str | None, int, int]  # why a file has no entry points, its bytes
 def _tasks(source: Source | StreamSource, index: EntropyIndex, broken: list[str]) -> Iterator[Callable[[], Found]]:
     if isinstance(source, Source):
         for number in range(len(source)):
-            yield lambda number=number: _read_and_add(source, number, index)  # type: ignore[misc]
+            yield lambda number=number: _add(lambda: source.read(number), index)  # type: ignore[misc]
         return
     for shard in range(source.num_shards):
         for sample in source.read_shard(shard):
             if sample.is_end and isinstance(sample.item, DecodeError):
                 broken.append(str(sample.item))
-            data = sample.item if isinstance(sample.item, DecodeError) else sample.item.data
-            yield lambda data=data: _add(data, index)  # type: ignore[misc]
+            yield lambda item=sample.item: _add(lambda: item, index)  # type: ignore[misc]
 
 
-def _read_and_add(source: Source, number: int, index: EntropyIndex) -> Found:
+def _add(read: Callable[[], Item | DecodeError], index: EntropyIndex) -> Found:
     try:
-        return _add(source.read(number).data, index)
-    except DecodeError:
+        item = read()
+    except DecodeError as error:
+        item = error
+    if isinstance(item, DecodeError):
         return UNREADABLE, 0, 0
-
-
-def _add(data: Any, index: EntropyIndex) -> Found:
-    if isinstance(data, DecodeError):
-        return UNREADABLE, 0, 0
+    data = item.data
     if not isinstance(data, bytes):
         return IN_MEMORY, 0, 0
     if not is_jpeg(data):

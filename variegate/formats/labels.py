@@ -43,6 +43,12 @@ def checked_names(classes: Any) -> tuple[str, ...]:
     return names
 
 
+def names_of(value: Any) -> tuple[str, ...]:
+    """Names of classes that somebody wrote; none for what is no list of text."""
+    is_names = isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value)
+    return tuple(value) if is_names else ()
+
+
 def first_outside(labels: Labels, classes: Sequence[str]) -> int | None:
     """The index of the first label that is no class: not in -1..len(classes)-1, where labels are ints."""
     if not classes or labels.ndim != 1 or labels.dtype.kind not in "iu":

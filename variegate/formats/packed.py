@@ -1,4 +1,4 @@
-"""What ``variegate pack`` puts beside shards: statistics of their pixels, and an entropy index of their JPEGs.
+"""Files that ``variegate pack`` puts beside shards: statistics of their pixels, and an entropy index of their JPEGs.
 
 Statistics are over all pixels of all images, each pixel counted alike, as a reader of the shards gets them: JPEGs
 decoded, gray as RGB where files are read as RGB. Sums are whole numbers, so that the order in which images were packed
@@ -63,8 +63,10 @@ class PixelSums:
         channels = max(len(self.sums), len(sums))
         self.images += 1
         self.pixels += pixels
-        self.sums = _added(self.sums, sums, channels)
-        self.squares = _added(self.squares, squares, channels)
+        self.sums, self.squares = (
+            [a + b for a, b in zip(_widened(total, channels), _widened(more, channels), strict=True)]
+            for total, more in ((self.sums, sums), (self.squares, squares))
+        )
 
     def statistics(self) -> DatasetStatistics:
         count = self.pixels
@@ -111,11 +113,7 @@ def _share(value: Any) -> float:
 def dataset_statistics(source: Any) -> DatasetStatistics:
     """Those that ``variegate pack`` stored with whatever ``vg.open_source`` takes, for ``T.Normalize(mean, std)`` where
     there is no Loader. Raises SourceError where there are none."""
-    opened: Source | StreamSource = open_source(source)
-    found = statistics_of(opened)
-    if found is None:
-        raise _without_statistics(opened, "is asked for")
-    return found
+    return _found_statistics(open_source(source), "is asked for")
 
 
 def statistics_of(source: Source | StreamSource) -> DatasetStatistics | None:
@@ -134,19 +132,18 @@ def statistics_of(source: Source | StreamSource) -> DatasetStatistics | None:
 
 def checked_statistics(source: Source | StreamSource) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and standard deviation, for ``T.Normalize("dataset")``. Raises SourceError where there are none."""
-    found = statistics_of(source)
-    if found is None:
-        raise _without_statistics(source, "Normalize('dataset') asks for")
+    found = _found_statistics(source, "Normalize('dataset') asks for")
     if min(found.std) <= 0:
         raise SourceError(f"{source!r}: all pixels of a channel are equal, so that Normalize('dataset') divides by 0")
     return found.mean, found.std
 
 
-def _without_statistics(source: Source | StreamSource, why: str) -> SourceError:
-    return SourceError(
-        f"{source!r}: has no {STATISTICS_NAME} beside it, which {why}; accepted: what variegate pack wrote, or "
-        "numbers: Normalize(mean, std)"
-    )
+def _found_statistics(source: Source | StreamSource, why: str) -> DatasetStatistics:
+    found = statistics_of(source)
+    if found is None:
+        accepted = "what variegate pack wrote, or numbers: Normalize(mean, std)"
+        raise SourceError(f"{source!r}: has no {STATISTICS_NAME} beside it, which {why}; accepted: {accepted}")
+    return found
 
 
 def index_beside(source: Source | StreamSource) -> Location | None:
@@ -168,20 +165,10 @@ def beside(source: Source | StreamSource, name: str) -> Location | None:
     """A name in the folder that all files of a source lie in; None where it has no files, or in several folders."""
     stored = getattr(source, "stored_files", None)
     files = [file.location for file in stored()] if stored is not None else getattr(source, "locations", [])
-    folders = {_folder_of(Location.parse(file)) for file in files}
+    parts = [Location.parse(file).address().partition("::") for file in files]
+    folders = {f"{os.path.dirname(outer) or '.'}{chain}{rest}" for outer, chain, rest in parts}
     return None if len(folders) != 1 else Location.of(inside(folders.pop(), name))
 
 
-def _folder_of(location: Location) -> str:
-    outer, chain, rest = location.address().partition("::")
-    return f"{os.path.dirname(outer) or '.'}{chain}{rest}"
-
-
-def _added(total: list[int], more: Sequence[int], channels: int) -> list[int]:
-    return [a + b for a, b in zip(_widened(total, channels), _widened(more, channels), strict=True)]
-
-
-def _widened(values: Sequence[int], channels: int) -> list[int]:
-    if not values:
-        return [0] * channels
-    return list(values) if len(values) == channels else [values[0]] * channels
+def _widened(values: Sequence[int], channels: int) -> Sequence[int]:
+    return values if len(values) == channels else list(values[:1] or [0]) * channels

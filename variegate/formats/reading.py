@@ -13,9 +13,16 @@ from typing import Any, NamedTuple, cast
 
 from variegate.errors import DecodeError
 from variegate.formats.base import SourceError
-from variegate.formats.file_kinds import KIND_NAMES
+from variegate.formats.kinds import KIND_NAMES
 from variegate.io.addresses import without_secrets
-from variegate.io.files import MOST_BYTES, NotRegularError, TooLargeError, check_regular, open_regular, read_regular
+from variegate.io.files import (
+    MOST_BYTES,
+    NotRegularError,
+    TooLargeError,
+    check_regular,
+    open_regular,
+    read_regular,
+)
 from variegate.io.location import Location
 
 # Packages that fsspec needs for what is asked of it most often.
@@ -77,7 +84,7 @@ def listable_filesystem(location: Location) -> tuple[Any, str]:
 
 
 def find_below(location: Location, withdirs: bool = False) -> dict[str, dict[str, Any]]:
-    """What fsspec tells of all files below a folder, and of the folders if asked to, by their paths in it."""
+    """Entries of fsspec for all files below a folder, and of the folders if asked to, by their paths in it."""
     fs, root = listable_filesystem(location)
     with named_errors(location):
         found = fs.find(root, withdirs=withdirs, detail=True)
@@ -86,7 +93,7 @@ def find_below(location: Location, withdirs: bool = False) -> dict[str, dict[str
 
 
 def reason_for(error: BaseException, location: Location, verb: str = "read") -> str:
-    """What went wrong, in a few words without secrets; ``location`` is what was asked for, ``verb`` what for."""
+    """The reason of an error, in a few words without secrets; ``location`` is what was asked for, ``verb`` what for."""
     is_web = not {"http", "https"}.isdisjoint(location.protocols)
     if is_web and isinstance(error, FileNotFoundError) and isinstance(error.__cause__, Exception):
         return reason_for(error.__cause__, location, verb)  # fsspec says so of any failure over http
@@ -113,7 +120,10 @@ def reason_for(error: BaseException, location: Location, verb: str = "read") -> 
         return "the connection broke off"
     text = " ".join(without_secrets(str(error), location.address()).split()).rstrip(".")
     if isinstance(error, ImportError) and location.is_url:
-        return _missing_package(location, text)
+        package = next((_PACKAGES[protocol] for protocol in location.protocols if protocol in _PACKAGES), None)
+        if package is None:
+            return f"a package is missing ({text})"
+        return f"reading {location.protocols[0]}:// needs the package {package}: pip install {package}"
     if isinstance(error, ValueError) and text.startswith("Protocol not known"):
         return f"unknown protocol {text.rpartition(' ')[2]}://; fsspec knows memory, http, https, s3, gs, zip and more"
     if isinstance(error, OSError) and error.strerror and not location.is_url:
@@ -121,15 +131,8 @@ def reason_for(error: BaseException, location: Location, verb: str = "read") -> 
     return f"cannot be {verb} ({kind}: {text})" if text else f"cannot be {verb} ({kind})"
 
 
-def _missing_package(location: Location, text: str) -> str:
-    package = next((_PACKAGES[protocol] for protocol in location.protocols if protocol in _PACKAGES), None)
-    if package is None:
-        return f"a package is missing ({text})"
-    return f"reading {location.protocols[0]}:// needs the package {package}: pip install {package}"
-
-
 class FileVersion(NamedTuple):
-    """What tells one version of a file from another."""
+    """A size and a mark, by which versions of a file differ."""
 
     size: int
     version: str

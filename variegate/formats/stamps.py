@@ -1,4 +1,4 @@
-"""What tells the files of a source as they are now from what they were: a size and a time, or a mark, for each.
+"""Stamps, which tell the files of a source from what they were: a size and a time, or a mark, for each.
 
 One stat a file, and nothing is read. Names are those below the folder that the files share, so that a data set that was
 moved, or copied with its times, is the same.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -85,7 +85,7 @@ class Stamps:
         return int(np.searchsorted(self.starts, sample, "right")) - 1
 
     def for_workers(self) -> Stamps:
-        """What ``at`` needs to tell sizes and times, and no more."""
+        """A copy with sizes and times alone."""
         return replace(self, names=(), marks=(), places=None)
 
     def samples_of(self, files: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
@@ -165,15 +165,18 @@ def _date(time: int) -> str:
 
 def _of_folder(source: Source, folder: Location, paths: list[str]) -> Stamps:
     marks: Sequence[str] = ()
+    found: dict[str, Stamp] = {}
     if folder.is_url:
         filesystem(folder)[0].invalidate_cache()
         # A listing, not a request for each.
-        found = {path: _of_info(info) for path, info in find_below(folder).items()}
+        for path, info in find_below(folder).items():
+            size = info.get("size")
+            mark = next((f"{key} {info[key]}" for key in (*_MARKS, *_TIMES) if info.get(key)), "")
+            found[path] = Stamp(UNKNOWN if size is None else int(size), UNKNOWN, mark)
         stamps = [found.get(path, Stamp(UNKNOWN)) for path in paths]
         sizes, marks = np.array([stamp.size for stamp in stamps], np.int64), [stamp.mark for stamp in stamps]
         times = np.full(len(paths), UNKNOWN)
     else:
-        found = {}
         sizes, times = _stat_all([os.path.join(folder.address(), path) for path in paths])
     # Not in the protocol: a file that belongs to that of each sample, and of which its outputs are made as well.
     ask: Callable[[int], str] | None = getattr(source, "path_beside", None)
@@ -220,9 +223,3 @@ def _stat_all(paths: Sequence[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[
         chunks = [paths[first : first + _STATS_A_TASK] for first in range(0, len(paths), _STATS_A_TASK)]
         both = np.concatenate([np.zeros((0, 2), np.int64), *pool.map(stat_some, chunks)])
     return both[:, 0].copy(), both[:, 1].copy()
-
-
-def _of_info(info: dict[str, Any]) -> Stamp:
-    size = info.get("size")
-    mark = next((f"{key} {info[key]}" for key in (*_MARKS, *_TIMES) if info.get(key)), "")
-    return Stamp(UNKNOWN if size is None else int(size), UNKNOWN, mark)

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.augmenter.augmenter import Augmenter
-from variegate.formats.objects.beside import label_beside, targets_beside
-from variegate.formats.objects.sample import split_sample
+from variegate.formats.objects.samples import label_beside, split_sample, targets_beside
 from variegate.integrations.items import check_item_id, stack_labels
 from variegate.integrations.one_sample import to_array
 from variegate.loader.targets import BatchTargets, TargetBatch

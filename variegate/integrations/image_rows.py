@@ -15,7 +15,7 @@ from variegate.checks import as_integer
 from variegate.errors import DecodeError, each_alone, not_taken
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.executors.runners.images import Tensors
-from variegate.formats.objects.sample import image_of
+from variegate.formats.objects.samples import image_of
 
 # One array, or a list where shapes differ.
 Pixels = npt.NDArray[Any] | list[npt.NDArray[Any]]

@@ -13,7 +13,7 @@ from PIL import Image
 from variegate.augmenter.augmenter import Augmenter
 from variegate.decode import check_side, read_image
 from variegate.errors import shown
-from variegate.formats.objects.sample import image_of
+from variegate.formats.objects.samples import image_of
 from variegate.targets.samples import image_like
 from variegate.targets.settings import Targets
 from variegate.targets.wrapping import is_tv_tensor

@@ -18,10 +18,10 @@ from variegate import policies
 from variegate import transforms as T
 from variegate.augmenter.augmenter import Augmenter
 from variegate.decode.entropy.cut import cut_out, key_of_file, pack_file
-from variegate.decode.entropy.kept import known_of
+from variegate.decode.entropy.index import known_of
 from variegate.decode.pillow_memory import unpack_nothing
 from variegate.decode.scan import scan_headers
-from variegate.formats.annotated.filling import fill_rings
+from variegate.formats.annotated.outlines import fill_rings
 from variegate.loader.shuffle import Permutation, permute_within
 from variegate.program import compiled
 
@@ -62,13 +62,13 @@ ENTRIES = (
 INDEX_ENTRIES = (
     "decode.entropy.key.key_of",
     "decode.entropy.entries.find_entries",
-    "decode.entropy.packing.pack_entries",
+    "decode.entropy.entries.pack_entries",
     "decode.entropy.cut._cut_out",
 )
 
 # Of what belongs to images, which no batch without dicts waits for.
 TARGET_ENTRIES = (
-    "formats.annotated.filling._fill",
+    "formats.annotated.outlines._fill",
     "targets.masks._read_masks",
     "targets.points._move",
     "targets.regions._move",

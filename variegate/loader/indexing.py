@@ -10,12 +10,11 @@ from collections import deque
 from contextlib import suppress
 
 from variegate.checks import a_path
-from variegate.decode.entropy.index import EntropyIndex, index_path
-from variegate.decode.entropy.kept import DamagedIndexError
+from variegate.decode.entropy.index import DamagedIndexError, EntropyIndex, index_path
 from variegate.decode.refusals import MAX_DECODE_BYTES
 from variegate.errors import DecodeError
 from variegate.formats.base import Source, StreamSource
-from variegate.formats.kept import whole_of
+from variegate.formats.filtered import whole_of
 from variegate.formats.packed import index_beside
 from variegate.formats.reading import read_file
 from variegate.io.addresses import speakable

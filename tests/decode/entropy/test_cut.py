@@ -13,7 +13,7 @@ from PIL import Image
 from tests.decode.jpegs import KINDS, MUTATIONS, jpeg, mutate
 from tests.images import noise, photo
 from variegate.decode.entropy.cut import cut_out, key_of_file, pack_file
-from variegate.decode.entropy.kept import known_of
+from variegate.decode.entropy.index import known_of
 from variegate.decode.entropy.layout import DAMAGED, NOT_BASELINE, OTHER_COLOURS, REASONS, RESTARTS, SEVERAL_SCANS
 
 SUBSAMPLINGS = ("444", "422", "420", "440", "411", "Gray")

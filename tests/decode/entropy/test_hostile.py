@@ -12,8 +12,7 @@ from tests.decode.jpegs import jpeg, place_of, split
 from tests.soak.mutating import check
 from tests.soak.parsers.indexes import PARSERS, checked
 from variegate.decode.entropy.cut import cut_out, key_of_file, pack_file
-from variegate.decode.entropy.index import EntropyIndex
-from variegate.decode.entropy.kept import DamagedIndexError, known_of, pieces_of
+from variegate.decode.entropy.index import DamagedIndexError, EntropyIndex, known_of, pieces_of
 from variegate.decode.entropy.layout import DAMAGED
 
 BOX = (40, 20, 60, 90)

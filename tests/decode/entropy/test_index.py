@@ -19,8 +19,7 @@ from tests.decode.jpegs import KINDS, jpeg
 from variegate import transforms as T
 from variegate.cli import main
 from variegate.decode.entropy.cut import key_of_file
-from variegate.decode.entropy.index import EntropyIndex
-from variegate.decode.entropy.kept import DamagedIndexError
+from variegate.decode.entropy.index import DamagedIndexError, EntropyIndex
 from variegate.formats.indexing import index_source
 from variegate.loader import Loader
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from variegate.formats.annotated.writing.tracing import TOLERANCE, Ring
+from variegate.formats.annotated.outlines import TOLERANCE, Ring
 
 Mask_HW = npt.NDArray[Any]
 # By the side of a pixel that an edge runs along, clockwise: top, right, bottom, left. The way it goes, and what lies

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from tests.formats.annotated.made import coco_entries, put_coco
-from variegate.formats.annotated import coco_json
-from variegate.formats.annotated.polygons import take_polygons
 from variegate.formats.base import SourceError
+from variegate.formats.coco import read as coco_read
+from variegate.formats.coco.polygons import take_polygons
 from variegate.formats.opening import open_source
 
 
@@ -92,7 +92,7 @@ def test_only_annotations_are_looked_at() -> None:
 def opened_both_ways(file: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> list[Any]:
     found: list[Any] = []
     for least in (0, 1 << 40):
-        monkeypatch.setattr(coco_json, "LARGE", least)
+        monkeypatch.setattr(coco_read, "LARGE", least)
         try:
             found.append(open_source(file.parent / "images", annotations={"file": file, "mask": "each"}, **options))
         except SourceError as error:
@@ -138,6 +138,6 @@ def test_a_number_behind_an_escaped_key_is_no_polygon(tmp_path: Path, monkeypatc
         odd = re.sub(r'"segmentation": \[\[20.*?\]\]', rf'"\\u0073egmentation": {number}', text)
         assert odd != text
         file.write_text(odd)
-        monkeypatch.setattr(coco_json, "LARGE", 0)
+        monkeypatch.setattr(coco_read, "LARGE", 0)
         with pytest.raises(SourceError, match=f"id 501: segmentation is {number}; accepted: polygons or an RLE"):
             open_source(tmp_path / "images", annotations=str(file))

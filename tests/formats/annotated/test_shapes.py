@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from variegate.formats.annotated.filling import fill_rings, masks_of
+from variegate.formats.annotated.outlines import fill_rings, masks_of
 from variegate.formats.annotated.shapes import Runs, ShapesBuilder, decode_runs, uncompressed
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tests.formats.annotated.made import check_objects, put_voc, voc_xml
-from variegate.formats.annotated.xml import parse_xml
 from variegate.formats.base import SourceError
 from variegate.formats.opening import open_source
+from variegate.formats.voc import parse_xml
 
 BOMB = b'<!DOCTYPE a [<!ENTITY b "bbbbbbbb"><!ENTITY c "&b;&b;&b;">]><a>&c;</a>'
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.formats.contract import huggingface_table, pictures
 from variegate.formats.base import SourceError
-from variegate.formats.parquet.source import ParquetSource, open_parquet
+from variegate.formats.parquet.read import ParquetSource, open_parquet
 
 IMAGES = pa.array([b"a", b"b", b"c"], pa.binary())
 

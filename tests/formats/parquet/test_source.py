@@ -22,8 +22,8 @@ import pytest
 from tests.formats.contract import huggingface_table, pictures
 from variegate.errors import DecodeError
 from variegate.formats.base import SourceError
+from variegate.formats.parquet.read import ParquetSource, open_parquet
 from variegate.formats.parquet.row_groups import GroupReader
-from variegate.formats.parquet.source import ParquetSource, open_parquet
 
 ROWS = [b"\xff\xd8" + bytes([i % 256]) * (1 + i % 37) for i in range(90)]
 STRUCT = pa.struct([("bytes", pa.binary()), ("path", pa.string())])

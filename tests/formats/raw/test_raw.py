@@ -17,7 +17,7 @@ from variegate.errors import DecodeError
 from variegate.executors.cpu import executor
 from variegate.formats.base import SourceError
 from variegate.formats.raw.layout import TAIL_SIZE, read_tail, tail_bytes
-from variegate.formats.raw.source import RawSource
+from variegate.formats.raw.read import RawSource
 
 
 def laid(root: Path) -> RawSource:

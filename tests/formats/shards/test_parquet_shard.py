@@ -10,9 +10,9 @@ import pytest
 
 from tests.children import run_python
 from tests.jobs.output.contract import CLASSES, records
-from variegate.formats.shards import Record, open_shard
-from variegate.formats.shards.base import Labels, describe_labels
+from variegate.formats.shards import Labels, Record, describe_labels
 from variegate.formats.storage import open_storage
+from variegate.formats.writing import open_shard
 
 MIB = 1 << 20
 
@@ -20,7 +20,8 @@ MIB = 1 << 20
 MEASURED = """
 import json, sys, tracemalloc
 import pyarrow as pa
-from variegate.formats.shards import Labels, Record, open_shard
+from variegate.formats.shards import Labels, Record
+from variegate.formats.writing import open_shard
 from variegate.formats.storage import open_storage
 
 image = bytes(1 << 20)
@@ -83,7 +84,7 @@ def test_row_groups_are_of_one_size(tmp_path: Path) -> None:
 
 
 def test_row_groups_of_large_images_are_smaller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("variegate.formats.shards.parquet._BYTES_A_GROUP", 100)
+    monkeypatch.setattr("variegate.formats.parquet.write._BYTES_A_GROUP", 100)
     sizes = (50, 50, 1, 99, 100, 300, 2, 3)
     made = [Record(index, 0, b"x" * size, "jpg", 0, None, "in", index) for index, size in enumerate(sizes)]
     path = write(tmp_path, made, Labels())

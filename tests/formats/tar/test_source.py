@@ -17,7 +17,7 @@ from tests.formats.tars import as_json, encoded, labelled, tar_bytes, write_shar
 from variegate.errors import DecodeError
 from variegate.formats.base import Source, SourceError
 from variegate.formats.tar import listing as tar_listing
-from variegate.formats.tar.source import open_webdataset
+from variegate.formats.tar.read import open_webdataset
 from variegate.io.location import Location
 
 
@@ -269,7 +269,7 @@ def test_a_folder_that_may_not_be_written_to(tmp_path: Path, cache: Path) -> Non
 def test_two_processes_index_the_same_shards_at_once(tmp_path: Path) -> None:
     shards = write_shards(tmp_path, 6, samples=20)
     script = (
-        "import sys; from variegate.formats.tar.source import open_webdataset\n"
+        "import sys; from variegate.formats.tar.read import open_webdataset\n"
         "print('ready', flush=True); sys.stdin.readline()\n"
         "print(open_webdataset(sys.argv[1:]).fingerprint)"
     )

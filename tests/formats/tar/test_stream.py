@@ -16,9 +16,8 @@ import pytest
 from tests.formats.tars import Members, as_json, encoded, labelled, tar_bytes, write_shards, write_tar
 from variegate.errors import DecodeError
 from variegate.formats.base import Item, SourceError, StreamItem, StreamSource
-from variegate.formats.tar.members import TarDamage, TarWalk
-from variegate.formats.tar.readers import StreamReader
-from variegate.formats.tar.source import TarStream, open_webdataset
+from variegate.formats.tar.members import StreamReader, TarDamage, TarWalk
+from variegate.formats.tar.read import TarStream, open_webdataset
 
 
 def everything(stream: TarStream) -> list[StreamItem]:

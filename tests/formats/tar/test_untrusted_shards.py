@@ -16,7 +16,7 @@ from variegate.formats.opening import open_source
 from variegate.formats.reading import version_of
 from variegate.formats.tar import samples
 from variegate.formats.tar.index import index_shard, load_index, save_index
-from variegate.formats.tar.source import TarStream, open_webdataset
+from variegate.formats.tar.read import TarStream, open_webdataset
 from variegate.io.location import Location
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.formats.annotated.made import coco_entries, put_coco, put_voc, put_yolo
 from tests.soak.mutating import Parser, changed, kept_folder, mutated, mutated_json
-from variegate.formats.annotated import coco_json
+from variegate.formats.coco import read as coco_read
 from variegate.formats.opening import open_source
 
 
@@ -78,12 +78,12 @@ def _put_coco(folder: Path, text: bytes) -> Path:
 
 
 def _parse_coco(file: Path, large: int) -> None:
-    before, coco_json.LARGE = coco_json.LARGE, large
+    before, coco_read.LARGE = coco_read.LARGE, large
     try:
         options: dict[str, Any] = {"file": file, "mask": "each", "ignored": True}
         _read_all(partial(open_source, file.parent / "images", annotations=options))
     finally:
-        coco_json.LARGE = before
+        coco_read.LARGE = before
 
 
 def _make_beside(random: Random, folder: Path, put: Callable[[Path], Any], pattern: str) -> Path:

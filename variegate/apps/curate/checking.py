@@ -27,8 +27,8 @@ from variegate.apps.curate.scan.recording import Recording, record_pass
 from variegate.apps.curate.scan.row import prepare
 from variegate.checks import spelt
 from variegate.formats.base import FileSource, Source, SourceError, StreamSource
+from variegate.formats.filtered import whole_of
 from variegate.formats.folder import FolderListing
-from variegate.formats.kept import whole_of
 from variegate.formats.opening import open_source
 from variegate.formats.stamps import stamps_of
 from variegate.jobs.output.lock import locked

@@ -14,12 +14,12 @@ from variegate.apps.preview.belonging import Naming
 from variegate.apps.preview.sheet import Image_HWC
 from variegate.decode import read_image
 from variegate.errors import DecodeError
-from variegate.formats.annotated.layouts import layout_of
 from variegate.formats.base import SampleName, Source, SourceError
 from variegate.formats.exclusion import PlaceWithout, without
-from variegate.formats.file_kinds import file_kind
 from variegate.formats.folder import open_folder
+from variegate.formats.kinds import file_kind
 from variegate.formats.opening import open_source
+from variegate.formats.resolving import layout_of
 from variegate.io.location import Location
 from variegate.targets.settings import Targets
 

@@ -8,14 +8,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from variegate.decode.entropy.entries import find_entries
+from variegate.decode.entropy.code import SLACK
+from variegate.decode.entropy.entries import find_entries, pack_entries, unpack_entries
 from variegate.decode.entropy.huffman import HuffmanTables, empty_tables
 from variegate.decode.entropy.key import key_of
 from variegate.decode.entropy.layout import FITS, LAYOUT_SIZE, MCU_COLUMNS, NO_CODE
-from variegate.decode.entropy.packing import pack_entries, unpack_entries
 from variegate.decode.entropy.splice import splice
-from variegate.decode.entropy.stuffing import SLACK
-from variegate.decode.entropy.words import address_of
+from variegate.decode.memory_words import address_of
 from variegate.program.compiled import pixel_kernel
 
 _ENTRIES = 1 << 12
@@ -74,7 +73,7 @@ def _room(size: int, entries: int = _ENTRIES) -> _Room:
 
 
 def key_of_file(data: bytes) -> int:
-    """What an index knows it by."""
+    """The key that an index knows it by."""
     return int(key_of(_address(data), len(data)))
 
 

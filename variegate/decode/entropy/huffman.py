@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba.core import types
 
-from variegate.decode.memory_words import value_at
+from variegate.decode.memory_words import byte_at
 from variegate.program.compiled import pixel_kernel
 
 LOOK = 10
@@ -19,7 +18,6 @@ END_OF_BLOCK = 128
 
 NUM_TABLES = 8
 """DC 0 to 3, AC 0 to 3."""
-_byte = value_at(types.uint8)
 
 
 class HuffmanTables(NamedTuple):
@@ -64,19 +62,19 @@ def read_tables(segment: Any, size: Any, tables: Any) -> Any:
     """One segment's tables -> whether they are sound."""
     at = np.int64(0)
     while at < size:
-        which = np.int64(_byte(segment, at))
+        which = np.int64(byte_at(segment, at))
         table = (which & 15) + 4 * (which >> 4)
         if at + 17 > size or (which & 15) > 3 or (which >> 4) > 1:
             return False
         number = np.int64(0)
         for length in range(1, 17):
-            tables.counts[table, length] = np.int64(_byte(segment, at + length))
+            tables.counts[table, length] = np.int64(byte_at(segment, at + length))
             number += tables.counts[table, length]
         at += 17
         if number == 0 or number > 256 or at + number > size:
             return False
         for i in range(number):
-            tables.symbols[table, i] = _byte(segment, at + i)
+            tables.symbols[table, i] = byte_at(segment, at + i)
         at += number
         if not _derive(table, tables):
             return False

@@ -6,20 +6,23 @@ another version of a file, and one that is out of date knows fewer files than it
 
 from __future__ import annotations
 
+import json
+import mmap
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.decode.entropy.cut import Cut, cut_out, key_of_file, pack_file
-from variegate.decode.entropy.kept import NONE, add_to, joined, known_of, load, place_of
+from variegate.decode.entropy.cut import Cut, Known, cut_out, key_of_file, pack_file
 from variegate.decode.entropy.layout import REASONS
 from variegate.decode.header import JpegHeader, apply_orientation, shown_box, stored_box
 from variegate.decode.jpeg import decode_plain
+from variegate.io.durable import write_errors_name, write_pieces
 from variegate.io.location import cache_folder
 from variegate.threads import at_fork
 
@@ -31,7 +34,7 @@ WORTH_CUTTING = 0.85
 
 
 def index_path(fingerprint: str) -> Path:
-    """Where the index of a source is kept unless somebody says where."""
+    """The place of a source's index, unless another is given."""
     return cache_folder() / "jpeg-indexes" / f"{fingerprint}{SUFFIX}"
 
 
@@ -73,7 +76,7 @@ class EntropyIndex:
     def decode_part(
         self, data: bytes, box: tuple[int, int, int, int], divisor: int = 1, buffer: Image_HWC | None = None
     ) -> tuple[Image_HWC, int, int] | None:
-        """What a box holds, and more around it -> (that part of the decoded picture, its top, its left there); None
+        """The pixels of a box, and more around it -> (that part of the decoded picture, its top, its left there); None
         where that does not come of it. ``box``: in pixels of the whole scale, not turned."""
         cut = self.cut_out(data, box, divisor)
         if cut is None or (divisor > 1 and min(cut.height, cut.width) <= _BLOCK):
@@ -126,7 +129,7 @@ class EntropyIndex:
             return len(self._added.get(key, b""))
 
     def take_over(self, added: Mapping[int, bytes]) -> None:
-        """What another has found: packed entries by ``key_of_file``."""
+        """Add what another has found: packed entries by ``key_of_file``."""
         with self._lock:
             for key, packed in added.items():
                 if place_of(self._kept, key) is None and key not in self._added:
@@ -142,7 +145,7 @@ class EntropyIndex:
         return key in self._added or place_of(self._kept, key) is not None
 
     def use_added(self) -> None:
-        """What was added so far serves from here on."""
+        """Let what was added so far serve from here on."""
         with self._lock:
             self._fresh = known_of(self._added)
 
@@ -164,3 +167,121 @@ class EntropyIndex:
         known = joined(self._kept, known_of(self._added))
         sizes = np.diff(known.offsets)
         return {"files": len(sizes), "indexed": int((sizes > 0).sum()), "bytes": len(known.packed)}
+
+
+# A change of what is written, or of what is found in files, takes a new number.
+_FIRST_LINE = b"variegate jpeg index 1\n"
+_ALIGNED = 64
+
+
+class DamagedIndexError(ValueError):
+    """A file that is no whole index; ``variegate index`` makes it anew."""
+
+
+def _read_only(keys: npt.NDArray[np.uint64], offsets: npt.NDArray[np.uint64], packed: npt.NDArray[np.uint8]) -> Known:
+    """As mapped files are, which kernels tell apart."""
+    for array in (keys, offsets, packed):
+        array.flags.writeable = False
+    return Known(keys, offsets, packed)
+
+
+NONE = _read_only(np.zeros(0, np.uint64), np.zeros(1, np.uint64), np.zeros(0, np.uint8))
+
+
+def add_to(path: Path, known: Known) -> None:
+    """Write these besides what is in the file, which others may have written since. Raises WriteError."""
+    with write_errors_name(str(path)), _alone(path):
+        try:
+            kept = load(path) if path.exists() else NONE
+        except DamagedIndexError:
+            kept = NONE
+        write_pieces(path, pieces_of(joined(kept, known)), several_writers=True)
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """One process at a time, where there are locks: each adds to what the others wrote."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path.with_name(f".{path.name}.lock"), "ab") as file:
+        with suppress(ImportError, OSError):
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def load(path: Path) -> Known:
+    """A kept index, mapped to memory. Raises DamagedIndexError, OSError."""
+    with open(path, "rb") as file:
+        line = file.readline(len(_FIRST_LINE))
+        head_line = file.readline(1000)
+        start, size = file.tell(), os.fstat(file.fileno()).st_size
+        # Of the very file that was read: another may have taken its name meanwhile.
+        mapped = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8) if size else None
+    try:
+        if line != _FIRST_LINE:
+            raise ValueError("its first line is another's")
+        head = json.loads(head_line)
+        number, packed = int(head["files"]), int(head["packed"])
+        start += -start % _ALIGNED
+        if mapped is None or min(number, packed) < 0 or size != start + 8 * number + 8 * (number + 1) + packed:
+            raise ValueError("it is cut, or longer than it should be")
+        keys = mapped[start : start + 8 * number].view(np.uint64)
+        offsets = mapped[start + 8 * number : start + 16 * number + 8].view(np.uint64)
+        known = _read_only(keys, offsets, mapped[start + 16 * number + 8 :])
+        if head["check"] != _check(known):
+            raise ValueError("its checksum is another")
+        # Anybody can compute it.
+        is_sound = offsets[0] == 0 and offsets[-1] == packed and (offsets[1:] >= offsets[:-1]).all()
+        if not is_sound or not (keys[1:] > keys[:-1]).all():
+            raise ValueError("its files are not one after another")
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
+        raise DamagedIndexError(
+            f"{path}: is no whole index of JPEG files ({error}); delete it, or make it anew by: variegate index"
+        ) from error
+    return known
+
+
+def _check(known: Known) -> str:
+    return f"{key_of_file(known.keys.tobytes() + known.offsets.tobytes()):016x}"
+
+
+def pieces_of(known: Known) -> Iterable[bytes]:
+    """The file that ``load`` reads."""
+    head = {"files": len(known.keys), "packed": len(known.packed), "check": _check(known)}
+    text = _FIRST_LINE + json.dumps(head).encode() + b"\n"
+    yield text + bytes(-len(text) % _ALIGNED)
+    yield known.keys.tobytes()
+    yield known.offsets.tobytes()
+    for begin in range(0, len(known.packed), 1 << 24):
+        yield known.packed[begin : begin + (1 << 24)].tobytes()
+
+
+def place_of(known: Known, key: int) -> int | None:
+    place = int(np.searchsorted(known.keys, np.uint64(key)))
+    return place if place < len(known.keys) and int(known.keys[place]) == key else None
+
+
+def known_of(added: dict[int, bytes]) -> Known:
+    if not added:
+        return NONE
+    keys = sorted(added)
+    offsets = np.cumsum([0, *(len(added[key]) for key in keys)], dtype=np.uint64)
+    packed = np.frombuffer(b"".join(added[key] for key in keys) or b"", np.uint8)
+    return _read_only(np.array(keys, np.uint64), offsets, packed)
+
+
+def joined(one: Known, other: Known) -> Known:
+    """All of both."""
+    if not len(one.keys) or not len(other.keys):
+        return one if len(one.keys) else other
+    both = np.concatenate([one.keys, other.keys])
+    keys, places = np.unique(both, return_index=True)
+    sizes = np.concatenate([np.diff(one.offsets), np.diff(other.offsets)]).astype(np.int64)[places]
+    begins = np.concatenate([one.offsets[:-1], other.offsets[:-1] + np.uint64(len(one.packed))])[places]
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    packed = np.empty(int(offsets[-1]), np.uint8)
+    for to, begin, size in zip(offsets[:-1].tolist(), begins.tolist(), sizes.tolist(), strict=True):
+        piece, at = (one, begin) if begin < len(one.packed) else (other, begin - len(one.packed))
+        packed[to : to + size] = piece.packed[at : at + size]
+    return _read_only(keys, offsets.astype(np.uint64), packed)

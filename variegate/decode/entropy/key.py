@@ -1,4 +1,4 @@
-"""What a file is known by: XXH64 of its bytes (Yann Collet, https://xxhash.com), some 4 bytes a clock."""
+"""The key that a file is known by: XXH64 of its bytes (Yann Collet, https://xxhash.com), some 4 bytes a clock."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 from numba.core import types
 
-from variegate.decode.entropy.words import word_at
-from variegate.decode.memory_words import value_at
+from variegate.decode.memory_words import byte_at, value_at, word_at
 from variegate.program.compiled import pixel_kernel
 
 _P1, _P2, _P3 = np.uint64(0x9E3779B185EBCA87), np.uint64(0xC2B2AE3D27D4EB4F), np.uint64(0x165667B19E3779F9)
 _P4, _P5 = np.uint64(0x85EBCA77C2B2AE63), np.uint64(0x27D4EB2F165667C5)
-_byte, _half = value_at(types.uint8), value_at(types.uint32)
+_half = value_at(types.uint32)
 
 
 @pixel_kernel(inline="always")
@@ -53,7 +52,7 @@ def key_of(data: Any, size: Any) -> Any:
         key = _turned(key ^ (np.uint64(_half(at, 0)) * _P1), 23) * _P2 + _P3
         at += 4
     while at < end:
-        key = _turned(key ^ (np.uint64(_byte(at, 0)) * _P5), 11) * _P1
+        key = _turned(key ^ (np.uint64(byte_at(at, 0)) * _P5), 11) * _P1
         at += 1
     key = (key ^ (key >> np.uint64(33))) * _P2
     key = (key ^ (key >> np.uint64(29))) * _P3

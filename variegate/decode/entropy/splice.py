@@ -6,9 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba.core import types
 
-from variegate.decode.entropy.code import dc_at, skip_ac, skip_units
+from variegate.decode.entropy.code import SLACK, count_ff, dc_at, put_stuffed, skip_ac, skip_units, unstuff
 from variegate.decode.entropy.huffman import CATEGORIES, number_of_codes
 from variegate.decode.entropy.layout import (
     BLOCKS,
@@ -25,12 +24,9 @@ from variegate.decode.entropy.layout import (
     WIDTH,
     read_layout,
 )
-from variegate.decode.entropy.stuffing import SLACK, count_ff, put_stuffed, unstuff
-from variegate.decode.entropy.words import address_of, bits_at, put_byte
-from variegate.decode.memory_words import value_at
+from variegate.decode.memory_words import address_of, bits_at, byte_at, put_byte
 from variegate.program.compiled import pixel_kernel
 
-_byte = value_at(types.uint8)
 TOP, LEFT, BOTTOM, RIGHT = range(4)
 # The writer: where it is, the bits that are not written yet (the first of them the highest), and how many.
 _TO, _PENDING = range(2)
@@ -203,7 +199,8 @@ def _write_end(to: Any, acc: Any, pending: Any) -> Any:
 
 @pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _write_head(data: Any, layout: Any, tables: Any, cut: Any, to: Any, end: Any) -> Any:
-    """What stands before the code, with the size of the cut -> the address behind it; 0 where there is no room."""
+    """Write what stands before the code, with the size of the cut -> the address behind it; 0 where there is no
+    room."""
     height, width = (cut[BOTTOM] - cut[TOP]) * layout[MCU_HEIGHT], (cut[RIGHT] - cut[LEFT]) * layout[MCU_WIDTH]
     height = min(height, layout[HEIGHT] - cut[TOP] * layout[MCU_HEIGHT])
     width = min(width, layout[WIDTH] - cut[LEFT] * layout[MCU_WIDTH])
@@ -211,8 +208,8 @@ def _write_head(data: Any, layout: Any, tables: Any, cut: Any, to: Any, end: Any
     put_byte(to + 1, np.int64(0xD8))
     at, to = np.int64(2), to + 2
     while at < layout[CODE]:
-        marker = np.int64(_byte(data, at + 1))
-        length = 2 + (np.int64(_byte(data, at + 2)) << 8 | np.int64(_byte(data, at + 3)))
+        marker = np.int64(byte_at(data, at + 1))
+        length = 2 + (np.int64(byte_at(data, at + 2)) << 8 | np.int64(byte_at(data, at + 3)))
         if to + length + 1024 > end:
             return np.int64(0)
         if at == layout[SCAN]:
@@ -222,7 +219,7 @@ def _write_head(data: Any, layout: Any, tables: Any, cut: Any, to: Any, end: Any
         # Notes, thumbnails and profiles decide nothing; JFIF's and Adobe's segments say what the colours are.
         if not (0xE1 <= marker <= 0xED or marker == 0xEF or marker == 0xFE):
             for i in range(length):
-                put_byte(to + i, np.int64(_byte(data, at + i)))
+                put_byte(to + i, np.int64(byte_at(data, at + i)))
             if at == layout[FRAME]:
                 put_byte(to + 5, height >> 8)
                 put_byte(to + 6, height & 255)

@@ -2,36 +2,44 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variegate.formats.annotated.fields import BOX_NAMES, FIELD_OPTIONS, OBJECT_LABEL_NAMES, POINT_NAMES, ObjectFields
-from variegate.formats.annotated.forms import form_of_type
-from variegate.formats.annotated.records import RecordReader, image_size, mask_beside
-from variegate.formats.base import IndexedSource, Item, SampleName, SourceError, StoredFile, check_index, describe
-from variegate.formats.labels import NO_LABEL, check_classes
-from variegate.formats.parquet.columns import features_of, find_columns, is_image_column, schema_in_words
-from variegate.formats.parquet.file import ParquetFile, open_file, reason_for
-from variegate.formats.parquet.source import ParquetSource, open_parquet
+from variegate.formats.annotated.fields import (
+    BOX_NAMES,
+    FIELD_OPTIONS,
+    OBJECT_LABEL_NAMES,
+    POINT_NAMES,
+    ObjectFields,
+    form_of_type,
+)
+from variegate.formats.annotated.folders import mask_beside, size_of
+from variegate.formats.annotated.objects import RecordReader, SourceOver
+from variegate.formats.annotated.values import AnnotationOption, GivenOptions, is_name
+from variegate.formats.base import Item, SourceError, check_index, describe, digest_of
+from variegate.formats.labels import NO_LABEL, check_classes, names_of
+from variegate.formats.parquet.columns import (
+    features_of,
+    find_columns,
+    is_image_column,
+    is_list_column,
+    schema_in_words,
+)
+from variegate.formats.parquet.file import ParquetFile, open_file
+from variegate.formats.parquet.read import ParquetSource, open_parquet
 from variegate.io.location import Location
 
-COLUMN_OPTIONS: dict[str, Any] = {"image": None, "objects": None, "mask": None, **FIELD_OPTIONS}
+_NAME = AnnotationOption(None, "the name of a column", lambda value: value is None or is_name(value))
+COLUMN_OPTIONS = {"image": _NAME, "objects": _NAME, "mask": _NAME, **FIELD_OPTIONS}
 _OBJECTS, _MASK = "objects", "mask"
 
 
-class AnnotatedRows(IndexedSource):
+class AnnotatedRows(SourceOver):
     """``images`` and ``masks`` have the same rows; ``table``: the columns of the objects, all in memory. ``about``:
     what files with the same columns need to have, as JSON has it: their names, and ``RecordForm`` of the objects."""
-
-    has_targets: ClassVar[bool] = True
-    has_edges: ClassVar[bool] = True
-    has_image_labels: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -42,23 +50,19 @@ class AnnotatedRows(IndexedSource):
         reader: RecordReader,
         about: Mapping[str, Any],
     ) -> None:
-        self.about = about
-        self._images, self._masks, self._table, self._objects, self._reader = images, masks, table, objects, reader
-        self.classes, self.is_remote = reader.fields.classes, images.is_remote
-        told = f"{images.fingerprint}\0{masks and masks.fingerprint}\0{objects}\0{reader.fields!r}"
-        self.fingerprint = hashlib.sha256(told.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        super().__init__(images, reader)
+        self.about, self._masks, self._table, self._objects = about, masks, table, objects
+        known = f"{images.fingerprint}\0{masks and masks.fingerprint}\0{objects}\0{reader.fields!r}"
+        self.fingerprint = digest_of(known)
 
     def __repr__(self) -> str:
         return describe(self, self.stored_files()[0].location.address())
-
-    def __len__(self) -> int:
-        return len(self._images)
 
     def read(self, index: int) -> Item:
         """Raises DecodeError naming the file and the row, and the object that is wrong."""
         check_index(index, len(self))
         item, name = self._images.read(index), str(self.name(index))
-        size = image_size(item.data, name)
+        size = size_of(item.data, name)
         targets: dict[str, Any] = {}
         if self._table is not None:
             record: Any = self._table.slice(index, 1).to_pylist()[0]
@@ -67,36 +71,23 @@ class AnnotatedRows(IndexedSource):
             targets["mask"] = mask_beside(bytes(self._masks.read(index).data), f"{name}: its mask", size)
         return Item(item.data, NO_LABEL, targets)
 
-    def name(self, index: int) -> SampleName:
-        return self._images.name(index)
-
-    def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-        return np.full(len(indices), NO_LABEL)
-
-    def stored_files(self) -> list[StoredFile]:
-        return self._images.stored_files()
-
     def notes(self) -> list[str]:
         notes = [*self._images.notes(), *([] if self._masks is None else self._masks.notes())]
         return [*dict.fromkeys(notes), *self._reader.notes()]
 
 
-def open_columns(
-    files: Sequence[Location], options: Mapping[str, Any], on_error: str, opening: Mapping[str, Any]
-) -> AnnotatedRows:
-    """``options``: all of ``COLUMN_OPTIONS``; ``opening``: ``classes``, ``cache_dir`` and ``image_root`` of
-    ``open_source``. Raises SourceError naming the file and the column that is not as it should be."""
-    files = sorted(files, key=Location.address)
+def open_columns(files: Sequence[Location], options: GivenOptions, opening: Mapping[str, Any]) -> AnnotatedRows:
+    """Raises SourceError naming the file and the column that is not as it should be."""
     opened = [open_file(file) for file in files]
-    image, objects, mask = (_name(name, options[name]) for name in ("image", _OBJECTS, _MASK))
+    image, objects, mask = (options.of(name) for name in ("image", _OBJECTS, _MASK))
     schema, columns = opened[0].schema, opened[0].schema.names
-    flat = [options[name] for name in ("boxes", "keypoints") if options[name] is not None]
+    flat = [name for name in (options.of("boxes"), options.of("keypoints")) if name is not None]
     is_flat_told = any(name in columns for name in flat)
     if objects is None and not is_flat_told and _OBJECTS in columns and _is_nested(schema.field(_OBJECTS).type):
         objects = _OBJECTS
     if mask is None and _MASK in columns and is_image_column(schema.field(_MASK).type):
         mask = _MASK
-    fields = ObjectFields.check(options, check_classes(opening["classes"]))
+    fields = ObjectFields.of(options, check_classes(opening["classes"]))
     wanted = [objects] if objects else _flat_columns(opened[0], fields)
     if not wanted and mask is None:
         usual = ", ".join((_OBJECTS, *BOX_NAMES, *POINT_NAMES, _MASK))
@@ -104,13 +95,17 @@ def open_columns(
         raise SourceError(f"{files[0]}: no column of objects or masks ({usual}); {held}; accepted: their names")
     for file in opened:
         _check_types(opened[0], file, [*wanted, *([mask] if mask else [])], objects, mask)
-    if image is None and mask is not None:
-        image = _other_image(opened[0], mask)
-    table = _read_columns(opened, wanted) if wanted else None
+    if image is None and mask is not None:  # where one more column is all that there is; else names decide
+        typed = [field.name for field in schema if is_image_column(field.type) and field.name != mask]
+        image = typed[0] if len(typed) == 1 else find_columns(opened[0]).image
+    table = None
+    if wanted:
+        parts = [file.read(wanted, f"columns {', '.join(wanted)}").select(wanted) for file in opened]
+        table = pa.concat_tables([part.replace_schema_metadata(None) for part in parts])
     if table is not None and not fields.classes:
         feature = features_of(schema).get(objects) if objects else None
         fields = _with_classes(fields, table, objects, feature, features_of(schema))
-    more = {"cache_dir": opening["cache_dir"], "image_root": opening["image_root"]}
+    more = {name: opening[name] for name in ("cache_dir", "image_root")}
     images = open_parquet(files, None, image, None, has_labels=False, **more)
     masks = None if mask is None else open_parquet(files, None, mask, None, has_labels=False, **more)
     form = form_of_type(fields, None if table is None else table.schema, objects)
@@ -118,25 +113,13 @@ def open_columns(
         **{"format": "columns", "image": image or find_columns(opened[0]).image, "objects": objects, "mask": mask},
         "record": form.told(),
     }
-    return AnnotatedRows(images, masks, table, objects, RecordReader(fields, on_error), about)
-
-
-def _name(option: str, value: Any) -> str | None:
-    if value is not None and (not isinstance(value, str) or not value):
-        raise SourceError(f"annotations: {option}: got {value!r}; accepted: the name of a column")
-    return value
-
-
-def _other_image(file: ParquetFile, mask: str) -> str | None:
-    """The column of images beside that of masks, where one is all that there is; None where names decide."""
-    typed = [field.name for field in file.schema if is_image_column(field.type) and field.name != mask]
-    return typed[0] if len(typed) == 1 else find_columns(file).image
+    return AnnotatedRows(images, masks, table, objects, RecordReader(fields, opening["on_error"]), about)
 
 
 def _flat_columns(file: ParquetFile, fields: ObjectFields) -> list[str]:
     """Columns of boxes and what belongs to them, by the names given, or the usual ones of lists."""
     schema = file.schema
-    lists = [field.name for field in schema if _is_list(field.type)]
+    lists = [field.name for field in schema if is_list_column(field.type)]
     found = []
     for given, usual in ((fields.boxes, BOX_NAMES), (fields.keypoints, POINT_NAMES)):
         found += [given] if given else [name for name in usual if name in lists][:1]
@@ -154,7 +137,9 @@ def _check_types(
         if name not in file.schema.names:
             raise SourceError(f"{file.location}: no column {name!r}; its columns: {schema_in_words(file.schema)}")
         kind = file.schema.field(name).type
-        is_fit = is_image_column(kind) if name == mask else _is_nested(kind) if name == objects else _is_list(kind)
+        is_fit = (
+            is_image_column(kind) if name == mask else _is_nested(kind) if name == objects else is_list_column(kind)
+        )
         if not is_fit:
             accepted = "a struct of lists or a list of structs" if name == objects else "lists"
             accepted = "image files: struct<bytes, path> or binary" if name == mask else accepted
@@ -164,24 +149,8 @@ def _check_types(
             raise SourceError(f"{file.location}: column {name!r} is {kind}, and {other}; accepted: the same in all")
 
 
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
-
-
 def _is_nested(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_struct(kind) or (_is_list(kind) and pa.types.is_struct(kind.value_type)))
-
-
-def _read_columns(files: Sequence[ParquetFile], columns: list[str]) -> pa.Table:
-    parts = []
-    for file in files:
-        try:
-            with file.opened() as opened:
-                parts.append(opened.read(columns=columns).select(columns).replace_schema_metadata(None))
-        except Exception as error:
-            reason = reason_for(error, file.location)
-            raise SourceError(f"{file.location}: columns {', '.join(columns)} cannot be read: {reason}") from None
-    return pa.concat_tables(parts)
+    return bool(pa.types.is_struct(kind) or (is_list_column(kind) and pa.types.is_struct(kind.value_type)))
 
 
 def _with_classes(
@@ -190,12 +159,12 @@ def _with_classes(
     """With the names that Hugging Face's metadata has, or, of labels that are text, the sorted ones."""
     array = table.column(objects or 0)
     kind = array.type
-    inner = kind.value_type if objects and _is_list(kind) else kind
+    inner = kind.value_type if objects and is_list_column(kind) else kind
     names = [field.name for field in inner] if objects else table.column_names
     label = fields.labels or next((name for name in OBJECT_LABEL_NAMES if name in names), None)
     if label is None or label not in names:
         return fields
-    known = _class_names(_inner(feature).get(label) if objects else features.get(label))
+    known = names_of(_inner(_inner(feature).get(label) if objects else features.get(label)).get("names"))
     if not known:
         values = _leaves(array if objects else table.column(label), label)
         if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
@@ -206,7 +175,7 @@ def _with_classes(
 def _leaves(column: pa.ChunkedArray, label: str) -> pa.ChunkedArray:
     """All labels, one after another."""
     while not (kind := column.type).equals(pa.null()):
-        if _is_list(kind):
+        if is_list_column(kind):
             column = pc.list_flatten(column)
         elif pa.types.is_struct(kind):
             column = pc.struct_field(column, [label])
@@ -218,13 +187,7 @@ def _leaves(column: pa.ChunkedArray, label: str) -> pa.ChunkedArray:
 
 
 def _inner(feature: Any) -> Mapping[str, Any]:
-    """What a list of features, in any of the ways that Hugging Face has written them, is a list of."""
+    """The feature that a list holds, in any of the ways that Hugging Face has written lists."""
     while isinstance(feature, list) or (isinstance(feature, Mapping) and "feature" in feature):
         feature = (feature[0] if feature else None) if isinstance(feature, list) else feature["feature"]
     return feature if isinstance(feature, Mapping) else {}
-
-
-def _class_names(feature: Any) -> tuple[str, ...]:
-    names = _inner(feature).get("names")
-    is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
-    return tuple(names) if names and is_list else ()

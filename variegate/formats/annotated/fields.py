@@ -6,16 +6,28 @@ A record is either ``{"bbox": [[...], ...], "category": [...]}``, a list for eac
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.formats.annotated.values import as_list, flag_of, numbers_of, shown_value
-from variegate.formats.base import SourceError
+from variegate.formats.annotated.values import (
+    FLAG,
+    AnnotationOption,
+    GivenOptions,
+    as_list,
+    flag_of,
+    is_name,
+    numbers_of,
+    shown_value,
+)
 from variegate.formats.labels import MOST_LABEL
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 BOX_NAMES = ("boxes", "bbox", "bboxes")
 OBJECT_LABEL_NAMES = ("labels", "category", "categories", "category_id", "label")
@@ -23,10 +35,18 @@ POINT_NAMES = ("keypoints",)
 _IGNORED_NAMES = ("iscrowd", "is_crowd", "difficult")
 _BOX_FORMATS = ("xyxy", "xywh", "cxcywh")
 _SEEN = 2.0
-# Options of annotations= that say how a record is read, and what they are where they are not given.
-FIELD_OPTIONS: dict[str, Any] = {
-    **{"boxes": None, "labels": None, "keypoints": None, "per_box": ()},
-    **{"box_format": None, "normalized": False, "point_origin": "corner", "ignored": False},
+_NAME = AnnotationOption(None, "a name, or None for the usual ones", lambda value: value is None or is_name(value))
+
+
+_NAMES = AnnotationOption(
+    *((), "a list of names"),
+    lambda value: is_name(value) or (isinstance(value, (list, tuple)) and all(map(is_name, value))),
+)
+# Options of annotations= that say how a record is read.
+FIELD_OPTIONS = {
+    **{"boxes": _NAME, "labels": _NAME, "keypoints": _NAME, "per_box": _NAMES},
+    **{"box_format": AnnotationOption.one_of(None, *_BOX_FORMATS), "normalized": FLAG},
+    **{"point_origin": AnnotationOption.one_of("corner", "centre"), "ignored": FLAG},
 }
 
 
@@ -57,24 +77,11 @@ class ObjectFields:
     classes: tuple[str, ...] = ()
 
     @classmethod
-    def check(cls, options: Mapping[str, Any], classes: tuple[str, ...]) -> ObjectFields:
-        """Raises SourceError for options that are not accepted."""
-        accepted: dict[str, tuple[Any, ...]] = {
-            **{"box_format": (None, *_BOX_FORMATS), "point_origin": ("corner", "centre")},
-            **{"normalized": (True, False), "ignored": (True, False)},
-        }
-        for name, some in accepted.items():
-            if not any(options[name] is one or (isinstance(one, str) and options[name] == one) for one in some):
-                raise _refused(name, options[name], ", ".join(map(repr, some)))
-        for name in ("boxes", "labels", "keypoints"):
-            if options[name] is not None and (not isinstance(options[name], str) or not options[name]):
-                raise _refused(name, options[name], "a name, or None for the usual ones")
-        more = options["per_box"]
-        more = (more,) if isinstance(more, str) else more
-        if not isinstance(more, (list, tuple)) or not all(isinstance(name, str) and name for name in more):
-            raise _refused("per_box", more, "a list of names")
-        given = {name: options[name] for name in FIELD_OPTIONS if name != "per_box"}
-        return cls(**given, per_box=tuple(more), classes=classes)
+    def of(cls, options: GivenOptions, classes: tuple[str, ...]) -> ObjectFields:
+        """``options``: those of ``FIELD_OPTIONS``, and perhaps others."""
+        more = options.of("per_box")
+        values = {name: options.of(name) for name in FIELD_OPTIONS if name != "per_box"}
+        return cls(**values, per_box=(more,) if isinstance(more, str) else tuple(more), classes=classes)
 
     def read(self, record: Any, size: tuple[int, int]) -> RecordTargets:
         """``size``: height and width of the image, to which boxes are clipped. Raises ValueError for a record that
@@ -95,7 +102,8 @@ class ObjectFields:
         count = len(lists[boxes])
         if odd := next((name for name in names if len(lists[name]) != count), None):
             raise ValueError(f"{odd}: {len(lists[odd])} for {count} of {boxes}; accepted: one for each")
-        made = _KeptObjects()
+        kept: list[tuple[int, tuple[float, ...], int, npt.NDArray[np.float32] | None]] = []
+        wrong, flat = [], 0
         for k in range(count):
             try:
                 if ignored is not None and flag_of(ignored, lists[ignored][k]):
@@ -103,20 +111,30 @@ class ObjectFields:
                 edges = self._edges(lists[boxes][k], boxes, size)
                 label = 0 if labels is None else self._label(lists[labels][k], labels)
                 own = None if points is None else self._points(lists[points][k], self._scale(size))
-                if own is not None and made.points and own.shape != made.points[0].shape:
-                    raise ValueError(f"{points}: {len(own)} points, and {len(made.points[0])} of the object before it")
+                before = kept[0][3] if kept else None
+                if own is not None and before is not None and own.shape != before.shape:
+                    raise ValueError(f"{points}: {len(own)} points, and {len(before)} of the object before it")
                 for name in self.per_box:
                     if type(one := lists[name][k]) is int and not -MOST_LABEL <= one <= MOST_LABEL:
                         raise ValueError(f"{name} is {shown_value(one)}; accepted: whole numbers of int64")
             except (TypeError, ValueError, OverflowError) as error:
-                made.wrong.append(f"object {k}: {error}")
+                wrong.append(f"object {k}: {error}")
                 continue
             if edges is None:
-                made.flat += 1
-                continue
-            made.add(k, edges, label, own)
-        targets = made.targets(labels, points, {name: lists[name] for name in self.per_box})
-        return RecordTargets(targets, made.wrong, made.flat, self._format_of(boxes))
+                flat += 1
+            else:
+                kept.append((k, edges, label, own))
+        targets: dict[str, Any] = {"boxes": np.array([one[1] for one in kept], np.float32).reshape(-1, 4)}
+        if labels is not None:
+            targets["labels"] = np.array([one[2] for one in kept], np.int64)
+        if points is not None:
+            every = [one[3] for one in kept if one[3] is not None]
+            targets["keypoints"] = np.stack(every) if every else np.zeros((0, 0, 3), np.float32)
+        for name in self.per_box:
+            values = [lists[name][one[0]] for one in kept]
+            are_numbers = all(isinstance(value, (int, float, np.number)) for value in values)
+            targets[name] = np.array(values) if are_numbers else values
+        return RecordTargets(targets, wrong, flat, self._format_of(boxes))
 
     def _columns(self, record: Any) -> Mapping[str, Any]:
         if record is None:
@@ -193,35 +211,6 @@ class ObjectFields:
         return found
 
 
-class _KeptObjects:
-    def __init__(self) -> None:
-        self.kept: list[int] = []
-        self.boxes: list[tuple[float, ...]] = []
-        self.labels: list[int] = []
-        self.points: list[npt.NDArray[np.float32]] = []
-        self.wrong: list[str] = []
-        self.flat = 0
-
-    def add(self, k: int, edges: tuple[float, ...], label: int, points: npt.NDArray[np.float32] | None) -> None:
-        self.kept.append(k)
-        self.boxes.append(edges)
-        self.labels.append(label)
-        if points is not None:
-            self.points.append(points)
-
-    def targets(self, labels: str | None, points: str | None, more: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {"boxes": np.array(self.boxes, np.float32).reshape(-1, 4)}
-        if labels is not None:
-            found["labels"] = np.array(self.labels, np.int64)
-        if points is not None:
-            found["keypoints"] = np.stack(self.points) if self.points else np.zeros((0, 0, 3), np.float32)
-        for name, values in more.items():
-            own = [values[k] for k in self.kept]
-            are_numbers = all(isinstance(value, (int, float, np.number)) for value in own)
-            found[name] = np.array(own) if are_numbers else own
-        return found
-
-
 _FORMATS = f"box_format= one of {', '.join(map(repr, _BOX_FORMATS))}"
 
 
@@ -233,13 +222,90 @@ def _chosen(columns: Mapping[str, Any], name: str | None, usual: Sequence[str]) 
     return name
 
 
-def _refused(name: str, got: Any, accepted: str) -> SourceError:
-    return SourceError(f"annotations: {name}: got {got!r}; accepted: {accepted}")
-
-
 def _held(columns: Mapping[str, Any]) -> str:
     return f"it has {_listed(columns) or 'nothing'}"
 
 
 def _listed(names: Any) -> str:
     return ", ".join(map(repr, list(names)[:12]))
+
+
+# Of how many samples at most the records are looked at.
+FIRST_RECORDS = 100
+_UNDER = ("objects", "annotations")
+
+
+@dataclass(frozen=True)
+class RecordForm:
+    """``boxes``, ``labels``, ``keypoints``: names in a record, None for what it has not. ``is_list``: it is a list of
+    objects, not a dict of lists. ``under``: the name that it has itself in a JSON text. ``box_format``: "xyxy", "xywh"
+    or "cxcywh". ``per_box``: further names, with Arrow's names of their types where these are known."""
+
+    boxes: str | None = None
+    labels: str | None = None
+    keypoints: str | None = None
+    is_list: bool = False
+    under: str | None = None
+    box_format: str = "xyxy"
+    normalized: bool = False
+    point_origin: str = "corner"
+    per_box: Mapping[str, str | None] = field(default_factory=dict)
+
+    def told(self) -> dict[str, Any]:
+        """As JSON has it; ``RecordForm(**told)`` is the same."""
+        return asdict(self)
+
+
+def under_name(record: Any) -> str | None:
+    """The name under which a JSON text has its objects; None where it is itself what says them."""
+    return next((name for name in _UNDER if name in record), None) if isinstance(record, Mapping) else None
+
+
+def form_of(fields: ObjectFields, records: Iterable[Any]) -> RecordForm:
+    """Of the first of these JSON texts with an object, or the last of them; of none, the usual names."""
+    form = _named(fields, ("boxes", "labels"), False, None)
+    for text in records:
+        under = under_name(text)
+        record = text if under is None else text[under]
+        is_list = not isinstance(record, Mapping)
+        objects = [record] if isinstance(record, Mapping) else record if isinstance(record, (list, tuple)) else ()
+        names = list(dict.fromkeys(name for one in objects if isinstance(one, Mapping) for name in one))
+        form = _named(fields, names or ("boxes", "labels"), is_list, under)
+        if names and (is_list or record.get(form.boxes or form.keypoints)):
+            break
+    return form
+
+
+def form_of_type(fields: ObjectFields, schema: pa.Schema | None, objects: str | None) -> RecordForm:
+    """Of columns, or of what is nested in the column ``objects``."""
+    import pyarrow as pa
+
+    if schema is None:
+        return RecordForm()
+    is_list, holder = False, schema
+    if objects is not None:
+        kind = schema.field(objects).type
+        is_list = not pa.types.is_struct(kind)
+        holder = kind.value_type if is_list else kind
+    types = {one.name: one.type if is_list else getattr(one.type, "value_type", one.type) for one in holder}
+    return _named(fields, list(types), is_list, None, {name: str(kind) for name, kind in types.items()})
+
+
+def _named(
+    fields: ObjectFields, names: Iterable[str], is_list: bool, under: str | None, types: Mapping[str, str] | None = None
+) -> RecordForm:
+    def name(given: str | None, usual: tuple[str, ...]) -> str | None:
+        return given or next((one for one in usual if one in names), None)
+
+    boxes = name(fields.boxes, BOX_NAMES)
+    return RecordForm(
+        boxes,
+        name(fields.labels, OBJECT_LABEL_NAMES) if boxes else None,
+        name(fields.keypoints, POINT_NAMES),
+        is_list,
+        under,
+        fields.box_format or ("xywh" if boxes == "bbox" else "xyxy"),
+        fields.normalized,
+        fields.point_origin,
+        {one: (types or {}).get(one) for one in fields.per_box},
+    )

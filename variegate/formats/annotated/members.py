@@ -5,7 +5,6 @@ By index, all members of a sample are had by one read; what is in them is taken 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,27 +13,33 @@ from io import BytesIO
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from variegate.errors import DecodeError
-from variegate.formats.annotated.fields import FIELD_OPTIONS, ObjectFields
-from variegate.formats.annotated.forms import FIRST_RECORDS, form_of, under_name
-from variegate.formats.annotated.objects import Complaints, ObjectsBuilder
-from variegate.formats.annotated.records import RecordReader, image_size, mask_beside
-from variegate.formats.annotated.yolo import add_row
-from variegate.formats.annotated.yolo_data import check_points
-from variegate.formats.base import IndexedSource, Item, SampleName, SourceError, StoredFile, check_index
+from variegate.formats.annotated.fields import FIELD_OPTIONS, FIRST_RECORDS, ObjectFields, form_of, under_name
+from variegate.formats.annotated.folders import mask_beside, size_of
+from variegate.formats.annotated.objects import Complaints, ObjectsBuilder, RecordReader, SourceOver
+from variegate.formats.annotated.values import POINTS, AnnotationOption, GivenOptions
+from variegate.formats.base import Item, SampleName, SourceError, check_index, digest_of
 from variegate.formats.labels import NO_LABEL, check_classes
 from variegate.formats.reading import read_range
 from variegate.formats.tar.labels import class_names_beside
 from variegate.formats.tar.listing import NO_LABELS
-from variegate.formats.tar.readers import StreamReader
+from variegate.formats.tar.members import StreamReader
+from variegate.formats.tar.read import TarStream, WebDatasetSource, open_webdataset
 from variegate.formats.tar.samples import SEVERAL_IMAGES, TarSample, TarSamples, split_name, too_large
-from variegate.formats.tar.source import TarStream, WebDatasetSource, open_webdataset
+from variegate.formats.yolo.rows import add_rows
 from variegate.io.location import Location
 from variegate.threads import computed_once
 
-MEMBER_OPTIONS: dict[str, Any] = {"objects": None, "rows": None, "mask": None, "points": None, **FIELD_OPTIONS}
+
+def _is_extension(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip(".")) and "/" not in value and os.sep not in value
+
+
+_EXTENSION = AnnotationOption(
+    *(None, "what follows the key, as 'json', 'mask.png'"), lambda value: value is None or _is_extension(value)
+)
+MEMBER_OPTIONS = {"objects": _EXTENSION, "rows": _EXTENSION, "mask": _EXTENSION, "points": POINTS, **FIELD_OPTIONS}
 
 
 class Members(NamedTuple):
@@ -59,7 +64,7 @@ class Members(NamedTuple):
             raise DecodeError(name, problem)
         data = sample.data or b""
         targets: dict[str, Any] = {}
-        size = image_size(data, name)
+        size = size_of(data, name)
         if self.objects is not None:
             record = _record(self._content(sample, self.objects, key, name), f"{name}: {key}.{self.objects}")
             targets |= self.reader.targets(number, record, size, f"{name}: {key}.{self.objects}")
@@ -79,43 +84,32 @@ class Members(NamedTuple):
     def _of_rows(self, content: bytes, size: tuple[int, int], name: str, number: int) -> dict[str, Any]:
         """An image without such a member has no objects, as in YOLO's folders."""
         try:
-            lines = content.decode("utf-8-sig").splitlines()
+            text = content.decode("utf-8-sig")
         except UnicodeDecodeError:
             raise DecodeError(name, "not UTF-8; accepted: a text file") from None
-        complaints, wheres, wrong = Complaints("skip"), [], []
+        complaints, wrong = Complaints("skip"), []
         builder = ObjectsBuilder(points=self.points[0] if self.points else 0)
-        for at, line in enumerate(lines, 1):
-            if line.strip():
-                try:
-                    add_row(builder, line, self.reader.fields.classes, self.points)
-                except ValueError as error:
-                    wrong.append(f"line {at}: {error}")
-                    continue
-                builder.images.append(0)
-                wheres.append(f"line {at}")
+
+        def complain(where: str, what: str) -> None:
+            wrong.append(f"{where}: {what}")
+
+        wheres = add_rows(builder, text, self.reader.fields.classes, self.points, 0, "", complain)
         objects = builder.done(np.zeros((1, 2), np.int32), complaints, wheres.__getitem__, is_normalised=True)
         wrong += [complaints.first] * complaints.bad
         self.reader.count(number, wrong, complaints.flat, name)
         return objects.targets(0, size, None)
 
 
-class AnnotatedShards(IndexedSource):
+class AnnotatedShards(SourceOver):
     """Samples by index. Labels of the images themselves are not read."""
 
-    has_targets: ClassVar[bool] = True
-    has_edges: ClassVar[bool] = True
-    has_image_labels: ClassVar[bool] = False
-
     def __init__(self, shards: WebDatasetSource, members: Members) -> None:
-        self._shards, self._members = shards, members
-        self.classes, self.is_remote = members.reader.fields.classes, shards.is_remote
+        super().__init__(shards, members.reader)
+        self._members = members
         self.fingerprint = _fingerprint(shards.fingerprint, members)
 
     def __repr__(self) -> str:
-        return repr(self._shards).replace(type(self._shards).__name__, type(self).__name__, 1)
-
-    def __len__(self) -> int:
-        return len(self._shards)
+        return repr(self._images).replace(type(self._images).__name__, type(self).__name__, 1)
 
     def read(self, index: int) -> Item:
         """Raises DecodeError naming the shard and the member."""
@@ -125,7 +119,7 @@ class AnnotatedShards(IndexedSource):
     def _sample(self, index: int) -> tuple[TarSample, str]:
         """With its name."""
         check_index(index, len(self))
-        shard, position = self._shards.place(index)
+        shard, position = self._images.place(index)
         name = str(self.name(index))
         if position >= len(shard.index):
             raise DecodeError(name, shard.broken[position])
@@ -140,8 +134,8 @@ class AnnotatedShards(IndexedSource):
 
     @computed_once
     def about(self) -> dict[str, Any]:
-        """What shards with the same members need to have, as JSON has it: the members' extensions, and ``RecordForm``
-        of the first record with objects among the first samples."""
+        """Properties that shards with the same members need, as JSON has it: the members' extensions, and
+        ``RecordForm`` of the first record with objects among the first samples."""
         members = self._members
         form = form_of(members.reader.fields, self._first_records())
         told = {"rows": members.rows, "points": members.points and list(members.points)}
@@ -154,20 +148,8 @@ class AnnotatedShards(IndexedSource):
             with suppress(Exception):  # it is named when its turn comes
                 yield json.loads(self._sample(index)[0].beside[extension])
 
-    def name(self, index: int) -> SampleName:
-        return self._shards.name(index)
-
-    def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        return self._shards.ids(indices)
-
-    def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-        return np.full(len(indices), NO_LABEL)
-
-    def stored_files(self) -> list[StoredFile]:
-        return self._shards.stored_files()
-
     def notes(self) -> list[str]:
-        return _notes(self._shards.notes(), self._members)
+        return _notes(self._images.notes(), self._members)
 
 
 class AnnotatedStream(TarStream):
@@ -197,35 +179,25 @@ class AnnotatedStream(TarStream):
 
 
 def open_members(
-    files: Sequence[Location], options: Mapping[str, Any], on_error: str, opening: Mapping[str, Any]
+    files: Sequence[Location], options: GivenOptions, opening: Mapping[str, Any]
 ) -> AnnotatedShards | AnnotatedStream:
-    """``options``: all of ``MEMBER_OPTIONS``; ``opening``: ``stream``, ``classes`` and ``cache_dir`` of
-    ``open_source``. Raises SourceError."""
-    names = [_extension(name, options[name]) for name in ("objects", "rows", "mask")]
+    """Raises SourceError."""
+    on_error = opening["on_error"]
+    names = [(options.of(name) or "").removeprefix(".").lower() or None for name in ("objects", "rows", "mask")]
     if not any(names):
         names[0] = "json"
     if names[0] and names[1]:
         raise SourceError('annotations: got both "objects" and "rows"; accepted: one of them')
     if len(given := [name for name in names if name]) > len(set(given)):
         raise SourceError(f"annotations: got the member {given[0]!r} twice; accepted: one for each use")
-    points = check_points(options["points"], "annotations: points")
+    points = options.of("points")
     known = opening["classes"] if opening["classes"] is not None else class_names_beside(files)
-    fields = ObjectFields.check(options, check_classes(known))
-    members = Members(names[0], names[1], names[2], points, RecordReader(fields, on_error))
+    fields = ObjectFields.of(options, check_classes(known))
+    members = Members(names[0], names[1], names[2], points and (points[0], points[1]), RecordReader(fields, on_error))
     is_remote = any(file.is_url for file in files)
     if is_remote if opening["stream"] is None else opening["stream"]:
         return AnnotatedStream(files, members)
     return AnnotatedShards(open_webdataset(files, on_error=on_error, cache_dir=opening["cache_dir"]), members)
-
-
-def _extension(option: str, value: Any) -> str | None:
-    if value is None:
-        return None
-    if not isinstance(value, str) or not value.strip(".") or "/" in value or os.sep in value:
-        raise SourceError(
-            f"annotations: {option}: got {value!r}; accepted: what follows the key, as 'json', 'mask.png'"
-        )
-    return value.removeprefix(".").lower()
 
 
 def _record(content: bytes, name: str) -> Any:
@@ -239,8 +211,7 @@ def _record(content: bytes, name: str) -> Any:
 
 
 def _fingerprint(of_shards: str, members: Members) -> str:
-    told = f"{of_shards}\0{members[:4]}\0{members.reader.fields!r}"
-    return hashlib.sha256(told.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return digest_of(f"{of_shards}\0{members[:4]}\0{members.reader.fields!r}")
 
 
 def _notes(of_shards: Sequence[str], members: Members) -> list[str]:

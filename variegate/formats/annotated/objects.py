@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from variegate.errors import DecodeError
+from variegate.formats.annotated.fields import ObjectFields
 from variegate.formats.annotated.shapes import NO_OUTLINE, Shapes, ShapesBuilder
 from variegate.formats.annotated.values import FINITE, MOST
-from variegate.formats.base import SourceError
+from variegate.formats.base import IndexedSource, SampleName, SourceError, StoredFile, first_names
+from variegate.formats.labels import NO_LABEL
 
-MASKS = (None, "instances", "classes", "each")
 Where = Callable[[int], str]
 
 
 @dataclass
 class Complaints:
-    """What is wrong with single objects: the first one is raised, or all are left out and counted."""
+    """Faults of single objects: the first one is raised, or all are left out and counted."""
 
     on_error: str
     bad: int = 0
@@ -37,16 +39,91 @@ class Complaints:
         self.first = self.first or f"{where}: {what}"
         self.bad += 1
 
-    def notes(self, ignored: str) -> list[str]:
+    def notes(self, ignored: str, verb: str = "are") -> list[str]:
         """``ignored``: what the data set calls objects that do not count."""
-        lines = [f"{self.bad:,} wrong objects are left out (the first: {self.first})"] if self.bad else []
+        lines = [f"{self.bad:,} wrong objects {verb} left out (the first: {self.first})"] if self.bad else []
         if self.flat:
-            lines.append(f"{self.flat:,} objects without area are left out")
+            lines.append(f"{self.flat:,} objects without area {verb} left out")
         if self.ignored:
             lines.append(f'{self.ignored:,} {ignored} objects are left out; "ignored": True keeps them')
         if self.clipped:
             lines.append(f"{self.clipped:,} boxes reach beyond their images, and are clipped")
         return lines
+
+
+def leave_out(missing: Sequence[str], count: int, what: str, on_error: str, where: str, advice: str = "") -> list[str]:
+    """A note on those of ``count`` images that are ``missing``; none where there are none of these. Raises SourceError
+    unless they are to be skipped, and others are left."""
+    if not missing:
+        return []
+    line = f"{len(missing):,} of {count:,} images {what}: {first_names(missing)}"
+    if on_error != "skip" or len(missing) == count:
+        raise SourceError(f"{where}: {line}{advice}")
+    return [f"{line}; they are left out"]
+
+
+class RecordReader:
+    """``on_error``: "skip" leaves wrong objects out, counted once for each sample; else they are DecodeErrors."""
+
+    def __init__(self, fields: ObjectFields, on_error: str) -> None:
+        self.fields, self._is_skipping = fields, on_error == "skip"
+        self._wrong: dict[int, int] = {}
+        self._flat: dict[int, int] = {}
+        self._first = ""
+
+    def targets(self, sample: int, record: Any, size: tuple[int, int], name: str) -> dict[str, Any]:
+        """``sample``: its number; ``size``: of its image, height and width. Raises DecodeError with ``name``."""
+        try:
+            found = self.fields.read(record, size)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise DecodeError(name, f"its annotations: {error}") from None
+        self.count(sample, found.wrong, found.flat, name)
+        return found.targets
+
+    def count(self, sample: int, wrong: list[str], flat: int, name: str) -> None:
+        """Raises DecodeError for the first that is wrong, unless these are left out."""
+        if wrong and not self._is_skipping:
+            raise DecodeError(name, f'its annotations: {wrong[0]}; on_error="skip" of open_source leaves such out')
+        if wrong:
+            self._first = self._first or f"{name}: {wrong[0]}"
+            self._wrong[sample] = len(wrong)
+        if flat:
+            self._flat[sample] = flat
+
+    def notes(self) -> list[str]:
+        """Of the samples that were read so far."""
+        wrong, flat = sum(list(self._wrong.values())), sum(list(self._flat.values()))
+        return Complaints("skip", bad=wrong, first=self._first, flat=flat).notes("", "were")
+
+
+class SourceOver(IndexedSource):
+    """The samples of another source, ``_images``, with targets instead of labels. ``_reader``: of their records."""
+
+    has_targets: ClassVar[bool] = True
+    has_edges: ClassVar[bool] = True
+    has_image_labels: ClassVar[bool] = False
+
+    def __init__(self, images: Any, reader: RecordReader) -> None:
+        self._images, self._reader = images, reader
+        self.classes, self.is_remote = reader.fields.classes, images.is_remote
+
+    def __len__(self) -> int:
+        return len(self._images)
+
+    def name(self, index: int) -> SampleName:
+        name: SampleName = self._images.name(index)
+        return name
+
+    def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+        ids: npt.NDArray[np.uint64] = self._images.ids(indices)
+        return ids
+
+    def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        return np.full(len(indices), NO_LABEL)
+
+    def stored_files(self) -> list[StoredFile]:
+        files: list[StoredFile] = self._images.stored_files()
+        return files
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +144,7 @@ class Objects:
 
     def targets(self, image: int, size: tuple[int, int] | None, mask: str | None) -> dict[str, Any]:
         """Arrays of the image's own, in pixels. ``size``: its height and width, None where nothing depends on it;
-        ``mask``: one of ``MASKS``. Raises ValueError for shapes that do not fit the image."""
+        ``mask``: one of ``values.MASKS``. Raises ValueError for shapes that do not fit the image."""
         some = slice(int(self.starts[image]), int(self.starts[image + 1]))
         boxes, labels = self.boxes[some].copy(), self.labels[some].copy()
         scale = (float(size[1]), float(size[0])) if self.is_normalised and size is not None else (1.0, 1.0)
@@ -80,7 +157,7 @@ class Objects:
         return found
 
     def about(self, image: int) -> dict[str, npt.NDArray[Any]]:
-        """What else is known of the image's objects: ``ignored``, bool [M], and ``outline``, int64 [M], one of
+        """Properties of the image's objects: ``ignored``, bool [M], and ``outline``, int64 [M], one of
         ``shapes.OUTLINES``."""
         some = range(int(self.starts[image]), int(self.starts[image + 1]))
         ignored = np.zeros(len(some), np.bool_) if self.ignored is None else self.ignored[some.start : some.stop]
@@ -108,7 +185,7 @@ class Objects:
         masks = np.zeros((some.stop - some.start, *size), np.bool_)
         areas: list[tuple[slice, slice]] = []
         if self.shapes is not None:
-            from variegate.formats.annotated.filling import masks_of  # here: Numba takes a while
+            from variegate.formats.annotated.outlines import masks_of  # here: Numba takes a while
 
             masks, areas = masks_of(self.shapes, range(some.start, some.stop), size, scale)
         if mask == "each":

@@ -1,88 +1,91 @@
-"""``open_source(folder, annotations=...)``: which layout is meant, and with which of its options."""
+"""``open_source(..., annotations=...)``: which layout is meant, and with which of its options."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from variegate.checks import meant
-from variegate.formats.annotated.coco import open_coco
-from variegate.formats.annotated.columns import COLUMN_OPTIONS, AnnotatedRows, open_columns
-from variegate.formats.annotated.listing import is_file, place_in
-from variegate.formats.annotated.masks import MaskedFolder, open_masks
-from variegate.formats.annotated.members import MEMBER_OPTIONS, AnnotatedShards, AnnotatedStream, open_members
-from variegate.formats.annotated.objects import MASKS
-from variegate.formats.annotated.source import AnnotatedFolder
-from variegate.formats.annotated.typed import split_typed
-from variegate.formats.annotated.voc import open_voc
-from variegate.formats.annotated.yolo import open_yolo
-from variegate.formats.annotated.yolo_data import check_points
+from variegate.formats.annotated.columns import COLUMN_OPTIONS, open_columns
+from variegate.formats.annotated.folders import MASKS_OPTIONS, open_masks
+from variegate.formats.annotated.members import MEMBER_OPTIONS, open_members
+from variegate.formats.annotated.values import AnnotationOption, GivenOptions
 from variegate.formats.base import SourceError
+from variegate.formats.coco.read import COCO_OPTIONS, open_coco
+from variegate.formats.voc import VOC_OPTIONS, open_voc
+from variegate.formats.yolo.rows import YOLO_OPTIONS, open_yolo
 from variegate.io.location import Location
 
-Annotated = AnnotatedFolder | MaskedFolder
 ACCEPTED = (
     'a COCO .json file, "voc", "yolo", "masks", each with options after commas ("yolo,split=train"), or a dict with '
     '"format" ("coco", "voc", "yolo", "masks") and options of that; "columns" for .parquet files, "members" for .tar '
     "shards (docs/targets.md)"
 )
+_OPTION = re.compile(r"\s*([a-z_]+)\s*=(.*)", re.DOTALL)
+_WORDS: dict[str, Any] = {"none": None, "true": True, "false": False, "yes": True, "no": False}
+_SIDES = re.compile(r"(\d+)\s*x\s*(\d+)")
 
 
 class Layout(NamedTuple):
-    """``options``: names that the dict may hold beside "format", and what they are where it does not."""
+    """``open``: gets the folder or the files, the options and the arguments of ``open_source``. ``options``: names that
+    the dict may hold beside "format"."""
 
-    open: Callable[..., Annotated]
-    options: dict[str, Any]
-
-
-def open_annotated(
-    folder: Location, annotations: Any, on_error: str = "raise", classes: Sequence[str] | None = None
-) -> Annotated:
-    """Raises SourceError for what is not there or not accepted, TypeError for annotations of other types."""
-    if not folder.is_url and not os.path.isdir(folder.address()):
-        raise SourceError(f"{folder}: annotations= is for a folder of images, and there is no such folder")
-    given = _as_dict(annotations)
-    layout = _LAYOUTS[given.pop("format")]
-    _check_known(given, layout.options)
-    return layout.open(folder, layout.options | given, on_error, classes)
+    open: Callable[..., Any]
+    options: Mapping[str, AnnotationOption]
 
 
-def open_annotated_files(
-    files: Sequence[Location], kind: str, annotations: Any, on_error: str, opening: Mapping[str, Any]
-) -> AnnotatedRows | AnnotatedShards | AnnotatedStream:
-    """Files of a ``kind``, ".parquet" or ".tar". ``annotations``: "columns" or "members", or a dict of options, which
-    need not say the format. Raises as ``open_annotated``."""
-    name, known = ("columns", COLUMN_OPTIONS) if kind == ".parquet" else ("members", MEMBER_OPTIONS)
-    given: Any = dict(annotations) if isinstance(annotations, Mapping) else annotations
-    if isinstance(given, str):
-        first, given = split_typed(given)
-        given["format"] = first
-    if not isinstance(given, dict) or given.pop("format", name) != name:
-        accepted = f"{name!r}, or a dict with options of that (docs/targets.md)"
-        raise SourceError(f"annotations: got {annotations!r} with {kind} files; accepted: {accepted}")
-    _check_known(given, known)
-    opened = open_columns if kind == ".parquet" else open_members
-    return opened(files, known | given, on_error, opening)
+_OF_FOLDERS = {
+    "coco": Layout(open_coco, COCO_OPTIONS),
+    "voc": Layout(open_voc, VOC_OPTIONS),
+    "yolo": Layout(open_yolo, YOLO_OPTIONS),
+    "masks": Layout(open_masks, MASKS_OPTIONS),
+}
+# By the suffix of the files.
+_OF_FILES = {
+    ".parquet": ("columns", Layout(open_columns, COLUMN_OPTIONS)),
+    ".tar": ("members", Layout(open_members, MEMBER_OPTIONS)),
+}
 
 
-def _check_known(given: Mapping[str, Any], known: Mapping[str, Any]) -> None:
-    if unknown := [name for name in given if name not in known]:
-        raise SourceError(
-            f"annotations: got the option {unknown[0]!r}; accepted: {', '.join(known)}{meant(unknown[0], known)}"
-        )
+def open_annotated(files: Sequence[Location], suffix: str, annotations: Any, opening: Mapping[str, Any]) -> Any:
+    """``suffix``: ".parquet" or ".tar", or "" for one folder of images. ``opening``: the arguments of ``open_source``.
+
+    Raises SourceError for what is not there or not accepted, TypeError for annotations of other types.
+    """
+    place: Any = files
+    if suffix:
+        name, layout = _OF_FILES[suffix]
+        given = annotations
+        if isinstance(annotations, str):
+            first, options = split_typed(annotations)
+            given = {**options, "format": first}
+        if not isinstance(given, Mapping) or given.get("format", name) != name:
+            accepted = f"{name!r}, or a dict with options of that (docs/targets.md)"
+            raise SourceError(f"annotations: got {annotations!r} with {suffix} files; accepted: {accepted}")
+    else:
+        (place,) = files
+        if not place.is_url and not os.path.isdir(place.address()):
+            raise SourceError(f"{place}: annotations= is for a folder of images, and there is no such folder")
+        given = _of_folder(annotations)
+        layout = _OF_FOLDERS[given["format"]]
+    known = layout.options
+    if unknown := [name for name in given if name not in known and name != "format"]:
+        accepted = f"{', '.join(known)}{meant(unknown[0], known)}"
+        raise SourceError(f"annotations: got the option {unknown[0]!r}; accepted: {accepted}")
+    return layout.open(place, GivenOptions(known, given), opening)
 
 
-def _as_dict(annotations: Any) -> dict[str, Any]:
-    """With a "format" that is known."""
+def _of_folder(annotations: Any) -> dict[str, Any]:
+    """As a dict, with a "format" that is known."""
     if isinstance(annotations, Mapping):
-        given = dict(annotations)
-        given.setdefault("format", "coco" if "file" in given else None)
+        given = {"format": "coco" if "file" in annotations else None, **annotations}
     elif isinstance(annotations, (str, os.PathLike)):
         first, options = (annotations, {}) if isinstance(annotations, os.PathLike) else split_typed(annotations)
-        if first in _LAYOUTS:
+        if first in _OF_FOLDERS:
             given = {"format": first}
-        elif _is_json(first):
+        elif any(name.lower().endswith(".json") for name in Location.parse(first).names):
             given = {"format": "coco", "file": first}
         else:
             raise SourceError(f"annotations: got {os.fspath(annotations)!r}; accepted: {ACCEPTED}")
@@ -91,72 +94,30 @@ def _as_dict(annotations: Any) -> dict[str, Any]:
         given |= options
     else:
         raise TypeError(f"annotations: got {annotations!r}; accepted: {ACCEPTED}")
-    if not isinstance(given["format"], str) or given["format"] not in _LAYOUTS:
+    if not isinstance(given["format"], str) or given["format"] not in _OF_FOLDERS:
         raise SourceError(f"annotations: got {annotations!r}; accepted: {ACCEPTED}")
     return given
 
 
-def _coco(folder: Location, options: dict[str, Any], on_error: str, classes: Sequence[str] | None) -> Annotated:
-    _refuse_classes(classes, "COCO's files name")
-    file = Location.parse(_path("file", options["file"]))
-    if not file.is_url:
-        # As it is given, or else from the folder on.
-        found = next(filter(is_file, (file, place_in(folder, file.address()))), None)
-        if found is None:
-            raise SourceError(f"annotations: no file {file}, neither here nor in {folder}")
-        file = found
-    return open_coco(folder, file, _mask(options), _flag("ignored", options), on_error)
+def split_typed(text: str) -> tuple[str, dict[str, Any]]:
+    """Annotations as they are typed, ``yolo,split=train,mask=each`` -> the layout or file that comes first, and the
+    options. Commas that no option follows belong to what stands before them, as names of files may hold some.
 
-
-def _voc(folder: Location, options: dict[str, Any], on_error: str, classes: Sequence[str] | None) -> Annotated:
-    split = None if options["split"] is None else _path("split", options["split"])
-    return open_voc(folder, split, _flag("ignored", options), on_error, classes)
-
-
-def _yolo(folder: Location, options: dict[str, Any], on_error: str, classes: Sequence[str] | None) -> Annotated:
-    split = None if options["split"] is None else _path("split", options["split"])
-    points = check_points(options["keypoints"], "annotations: keypoints")
-    return open_yolo(folder, split, _mask(options), points, on_error, classes)
-
-
-def _masks(folder: Location, options: dict[str, Any], on_error: str, classes: Sequence[str] | None) -> Annotated:
-    images, masks = (_path(name, options[name]) for name in ("images", "masks"))
-    return open_masks(folder, images, masks, on_error, classes)
-
-
-def _mask(options: dict[str, Any]) -> str | None:
-    mask = options["mask"]
-    if mask not in MASKS:
-        raise SourceError(
-            f"annotations: mask: got {mask!r}; accepted: 'instances', 'classes', 'each', None for no mask"
-        )
-    return None if mask is None else str(mask)
-
-
-def _flag(name: str, options: dict[str, Any]) -> bool:
-    if not isinstance(options[name], bool):
-        raise SourceError(f"annotations: {name}: got {options[name]!r}; accepted: True, False")
-    return bool(options[name])
-
-
-def _path(name: str, value: Any) -> str:
-    if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
-        raise SourceError(f"annotations: {name}: got {value!r}; accepted: a path")
-    return str(os.fspath(value))
-
-
-def _is_json(text: str | os.PathLike[str]) -> bool:
-    return any(name.lower().endswith(".json") for name in Location.parse(text).names)
-
-
-def _refuse_classes(classes: Sequence[str] | None, who: str) -> None:
-    if classes is not None:
-        raise SourceError(f"classes: {who} their classes; leave it out")
-
-
-_LAYOUTS = {
-    "coco": Layout(_coco, {"file": None, "mask": None, "ignored": False}),
-    "voc": Layout(_voc, {"split": None, "ignored": False}),
-    "yolo": Layout(_yolo, {"split": None, "mask": None, "keypoints": None}),
-    "masks": Layout(_masks, {"images": "images", "masks": "masks"}),
-}
+    Values are text, but for ``none``, ``true``, ``false`` (``yes``, ``no``), and two numbers ``17x3``, a list.
+    """
+    first, *rest = text.split(",")
+    options: dict[str, Any] = {}
+    last = None
+    for part in rest:
+        if found := _OPTION.fullmatch(part):
+            last = found[1]
+            options[last] = found[2]
+        elif last is None:
+            first += f",{part}"
+        else:
+            options[last] += f",{part}"
+    for name, value in options.items():
+        word = value.strip()
+        sides = _SIDES.fullmatch(word)
+        options[name] = _WORDS.get(word.lower(), word) if sides is None else [int(sides[1]), int(sides[2])]
+    return first, options

@@ -5,11 +5,14 @@ Numbers may stand in quotes, as some writers have them.
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from variegate.errors import shown
+from variegate.formats.base import SourceError
 
 # No place in a picture is beyond it, and nothing that is computed from two such numbers and a size is too large for
 # float32.
@@ -18,6 +21,57 @@ FINITE = "finite numbers, up to 1e9"
 # Of a category or a row; those of whole bodies have 133.
 MOST_POINTS = 1000
 MOST_SIDE = (1 << 31) - 1
+
+
+class AnnotationOption(NamedTuple):
+    """An option of ``annotations=``: its default, what is accepted in words, and the test for it."""
+
+    default: Any
+    accepted: str
+    fits: Callable[[Any], bool]
+
+    @classmethod
+    def one_of(cls, *choices: Any) -> AnnotationOption:
+        """The first is the default."""
+        return cls(choices[0], ", ".join(map(repr, choices)), lambda value: value in choices)
+
+    def checked(self, name: str, value: Any) -> Any:
+        """The value, a path as text. Raises SourceError for one that is not accepted."""
+        if not self.fits(value):
+            raise SourceError(f"annotations: {name}: got {shown(value)}; accepted: {self.accepted}")
+        return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+
+class GivenOptions(NamedTuple):
+    """Those that were given, each checked when it is asked for, and the defaults of others."""
+
+    known: Mapping[str, AnnotationOption]
+    given: Mapping[str, Any]
+
+    def of(self, name: str) -> Any:
+        option = self.known[name]
+        return option.checked(name, self.given.get(name, option.default))
+
+
+def is_path(value: Any) -> bool:
+    return isinstance(value, (str, os.PathLike)) and bool(os.fspath(value))
+
+
+def is_name(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _is_points(value: Any) -> bool:
+    """[number of key points, their columns], as YOLO's ``kpt_shape``; or None."""
+    is_pair = isinstance(value, (list, tuple)) and len(value) == 2 and all(type(one) is int for one in value)
+    return value is None or (is_pair and 1 <= value[0] <= MOST_POINTS and value[1] in (2, 3))
+
+
+MASKS = (None, "instances", "classes", "each")
+FLAG = AnnotationOption(False, "True, False", lambda value: isinstance(value, bool))
+MASK = AnnotationOption(None, "'instances', 'classes', 'each', None for no mask", lambda value: value in MASKS)
+SPLIT = AnnotationOption(None, "a path", lambda value: value is None or is_path(value))
+POINTS = AnnotationOption(None, f"[number of points, 2 or 3], up to {MOST_POINTS:,} points", _is_points)
 
 
 def as_list(name: str, value: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import mmap
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from variegate.formats.base import IndexedSource, Item, SampleName, SourceError, check_index, describe
+from variegate.formats.base import IndexedSource, Item, SampleName, SourceError, check_index, describe, digest_of
 from variegate.formats.labels import (
     Labels,
     accepted_classes,
@@ -66,14 +65,12 @@ class ArraySource(IndexedSource):
     def fingerprint(self) -> str:
         """Of the shapes, the labels, and the pixels of up to 64 images spread over all, up to 16 KiB spread over each:
         a change of single pixels elsewhere goes unnoticed."""
-        digest = hashlib.sha256("\0".join(self.classes).encode())
-        digest.update(hash_labels(self._labels))
         shapes = [self._images.shape] if isinstance(self._images, np.ndarray) else [i.shape for i in self._images]
-        digest.update(repr(shapes).encode())
+        parts: list[str | bytes] = ["\0".join(self.classes), hash_labels(self._labels), repr(shapes)]
         for index in np.unique(np.linspace(0, len(self) - 1, _IMAGES_LOOKED_AT).astype(np.int64)):
             flat = np.asarray(self._images[index]).reshape(-1)
-            digest.update(flat[:: max(1, -(-flat.size // _BYTES_LOOKED_AT))].tobytes())
-        return digest.hexdigest()[:16]
+            parts.append(flat[:: max(1, -(-flat.size // _BYTES_LOOKED_AT))].tobytes())
+        return digest_of(*parts)
 
     def read(self, index: int) -> Item:
         """A view of the pixels, uint8 [H, W, C]."""
@@ -111,8 +108,8 @@ class ArraySource(IndexedSource):
 
 
 def _as_mapping(images: Any) -> dict[str, Any] | None:
-    """How to map the file again; None for memory, for views into a mapping (which do not know where they begin) and
-    for copy-on-write, whose changes the file does not have."""
+    """Arguments that map the file again; None for memory, for views into a mapping (which do not know where they begin)
+    and for copy-on-write, whose changes the file does not have."""
     base: Any = images.base if isinstance(images, np.memmap) else None
     if not isinstance(base, mmap.mmap) or not images.flags.c_contiguous:
         return None

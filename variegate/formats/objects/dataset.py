@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from typing import Any
 
@@ -13,21 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.errors import DecodeError
-from variegate.formats.annotated.records import image_size
-from variegate.formats.base import IndexedSource, Item, SampleName, check_index, describe
-from variegate.formats.labels import hash_labels
-from variegate.formats.objects.beside import label_beside, targets_beside
-from variegate.formats.objects.sample import check_rest, image_of, label_of, split_sample
-from variegate.formats.objects.told import (
-    as_labels,
-    class_names_of,
-    files_of,
-    innermost,
-    is_independent,
-    is_subset,
-    label_column,
-    targets_told,
-)
+from variegate.formats.annotated.folders import size_of
+from variegate.formats.base import IndexedSource, Item, SampleName, check_index, describe, digest_of
+from variegate.formats.labels import LABEL_NAMES, hash_labels, names_of
+from variegate.formats.objects.samples import check_rest, image_of, label_beside, label_of, split_sample, targets_beside
 from variegate.threads import at_fork, computed_once
 
 _ACCEPTED = "a map-style data set: __getitem__ for 0..len-1 and __len__"
@@ -98,18 +86,18 @@ class DatasetSource(IndexedSource):
         """Of the type, the length, the classes, and whatever the data set tells without reading an image: its files
         (``samples``, ``imgs``), its labels (``targets``, ``labels``, those of a list or TensorDataset) or its own
         fingerprint (Hugging Face's)."""
-        digest = hashlib.sha256(f"{type(self._dataset).__qualname__}\0{self._length}\0{self.classes}".encode())
+        parts: list[str | bytes] = [f"{type(self._dataset).__qualname__}\0{self._length}\0{self.classes}"]
         inner, chosen = innermost(self._dataset)
         if chosen is not None:
-            digest.update(chosen.tobytes())
+            parts.append(chosen.tobytes())
         root = getattr(inner, "root", None)
         for path, label in files_of(inner) or ():
             name = os.path.relpath(path, root) if isinstance(root, (str, os.PathLike)) else path
-            digest.update(f"\0{name}\0{label}".encode("utf-8", "surrogateescape"))
-        digest.update(str(getattr(inner, "_fingerprint", "")).encode())
+            parts.append(f"\0{name}\0{label}")
+        parts.append(str(getattr(inner, "_fingerprint", "")))
         with suppress(TypeError, ValueError, RuntimeError):
-            digest.update(hash_labels(as_labels(targets_told(inner), len(inner))))
-        return digest.hexdigest()[:16]
+            parts.append(hash_labels(as_labels(targets_told(inner), len(inner))))
+        return digest_of(*parts)
 
     def read(self, index: int) -> Item:
         """Pixels (uint8 [H, W, 1] or [H, W, 3]) or the bytes of a file. Raises DecodeError naming the sample: its
@@ -130,7 +118,7 @@ class DatasetSource(IndexedSource):
         if not self.has_targets:
             check_rest(sample, pixels, name)
             return Item(pixels, label_of(label, name, self.classes))
-        targets = targets_beside(sample, image_size(pixels, name), name, self.classes, *self._written)
+        targets = targets_beside(sample, size_of(pixels, name), name, self.classes, *self._written)
         return Item(pixels, label_of(label_beside(sample), name, self.classes), targets)
 
     def name(self, index: int) -> SampleName:
@@ -190,3 +178,78 @@ def _check_dataset(dataset: Any) -> int:
         return len(dataset)
     except (TypeError, NotImplementedError) as error:
         raise TypeError(f"dataset: got {kind}, which has no length; accepted: {_ACCEPTED}") from error
+
+
+def is_subset(dataset: Any) -> bool:
+    # Also the Subsets of other libraries; a wrapper that transforms has no `indices`.
+    indices = getattr(dataset, "indices", None)
+    if not isinstance(indices, (Sequence, np.ndarray)) or not hasattr(dataset, "dataset"):
+        return False
+    return len(indices) == len(dataset)
+
+
+def innermost(dataset: Any, chosen: npt.NDArray[np.int64] | None = None) -> tuple[Any, npt.NDArray[np.int64] | None]:
+    """The data set that Subsets of Subsets are of, and where the samples ``chosen`` of the outermost (None: all) are in
+    it; None where it is that one itself."""
+    while is_subset(dataset):
+        indices = np.asarray(dataset.indices, np.int64)
+        chosen = indices if chosen is None else indices[chosen]
+        dataset = dataset.dataset
+    return dataset, chosen
+
+
+def is_independent(dataset: Any) -> bool:
+    from torch.utils.data import TensorDataset
+
+    dataset, _ = innermost(dataset)
+    return isinstance(dataset, (list, tuple, TensorDataset)) or files_of(dataset) is not None
+
+
+def files_of(dataset: Any) -> Sequence[Any] | None:
+    """torchvision's list of (path, class), as ImageFolder and its like have it."""
+    for name in ("samples", "imgs"):
+        files = getattr(dataset, name, None)
+        if isinstance(files, (list, tuple)) and files and len(files) == len(dataset):
+            listed: Sequence[Any] = files
+            first = listed[0]
+            if isinstance(first, (list, tuple)) and len(first) == 2 and isinstance(first[0], (str, os.PathLike)):
+                return listed
+    return None
+
+
+def class_names_of(dataset: Any) -> tuple[str, ...]:
+    dataset, _ = innermost(dataset)
+    names = getattr(dataset, "classes", None)
+    features = getattr(dataset, "features", None)
+    if names is None and isinstance(features, Mapping):  # Hugging Face's
+        columns = (*(name for name in LABEL_NAMES if name in features), *features)
+        found = (getattr(features[column], "names", None) for column in columns)
+        names = next((each for each in found if each is not None), None)
+    return names_of(names)
+
+
+def targets_told(dataset: Any) -> Any:
+    """Its labels, in any form; None where it does not tell them."""
+    targets = getattr(dataset, "targets", None)
+    targets = getattr(dataset, "labels", None) if targets is None else targets
+    tensors = getattr(dataset, "tensors", None)
+    if isinstance(dataset, (list, tuple)):
+        targets = [sample[1] for sample in dataset if isinstance(sample, (list, tuple)) and len(sample) > 1]
+    elif isinstance(tensors, tuple) and len(tensors) > 1:
+        targets = tensors[1]
+    return targets
+
+
+def label_column(dataset: Any) -> Any:
+    """Hugging Face's, read by itself: what formats and transforms make of a row is not needed."""
+    features = getattr(dataset, "features", None)
+    if not isinstance(features, Mapping) or not hasattr(dataset, "with_format"):
+        return None
+    column = next((name for name in LABEL_NAMES if name in features), None)
+    return None if column is None else list(dataset.with_format(None)[column])
+
+
+def as_labels(targets: Any, length: int) -> npt.NDArray[Any] | None:
+    array = np.asarray(targets)
+    is_known = array.ndim > 0 and len(array) == length and array.dtype.kind in "biufU"
+    return array if is_known else None

@@ -36,13 +36,22 @@ _PICTURE_SIDE = 8
 _FILE_STARTS = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"RIFF", b"BM", b"II*\0", b"MM\0*")
 
 
-def check_beside(value: Any, where: str, size: Size | None) -> None:
+def check_beside(value: Any, where: str, size: Size | None, depth: int = 0) -> None:
     """Refuse what would have to be moved along with an image of ``size`` (height, width; None: not known).
 
     ``value`` is what came with the image, such as its label, and is looked through. Raises TypeError naming the place
     (``items[3][1]['boxes']``), what it holds and what is accepted.
     """
-    _check(value, where, size, 0)
+    if value is None or isinstance(value, (str, int, float, np.generic)) or depth > _DEEPEST:
+        return
+    if found := _found(value, size):
+        raise TypeError(f"{where}: got {found}; accepted: {_ACCEPTED}")
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            _check_entry(key, inner, where, size, depth)
+    elif isinstance(value, (list, tuple)):
+        for i, inner in enumerate(value[:_LONGEST]):
+            check_beside(inner, f"{where}[{i}]", size, depth + 1)
 
 
 def check_entries(entries: Mapping[Any, Any], image_key: Any, where: str, size: Size | None) -> None:
@@ -59,44 +68,31 @@ def check_is_image(image: Any, where: str) -> None:
         raise TypeError(f"{where}: got a tv_tensors.{name}; accepted: an image")
 
 
-def _check(value: Any, where: str, size: Size | None, depth: int) -> None:
-    if value is None or isinstance(value, (str, int, float, np.generic)) or depth > _DEEPEST:
-        return
-    found = _found(value, size)
-    if found:
-        raise TypeError(f"{where}: got {found}; accepted: {_ACCEPTED}")
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            _check_entry(key, inner, where, size, depth)
-    elif isinstance(value, (list, tuple)):
-        for i, inner in enumerate(value[:_LONGEST]):
-            _check(inner, f"{where}[{i}]", size, depth + 1)
-
-
 def _check_entry(key: Any, value: Any, where: str, size: Size | None, depth: int) -> None:
     place = f"{where}[{key!r}]"
     if _names_a_place(key, value):
-        raise TypeError(f"{place}: got {_found(value, size) or _described(value)}; accepted: {_ACCEPTED}")
-    _check(value, place, size, depth + 1)
+        shape = getattr(value, "shape", None)
+        other = f"a {type(value).__name__}"
+        if isinstance(shape, tuple):
+            other = f"an array {str(value.dtype).removeprefix('torch.')}{list(shape)}"
+        raise TypeError(f"{place}: got {_found(value, size) or other}; accepted: {_ACCEPTED}")
+    check_beside(value, place, size, depth + 1)
 
 
 def _names_a_place(key: Any, value: Any) -> bool:
     """Whether an entry is a mask, boxes and the like by its name. Flags and counts are not, nor are paths of masks."""
     if not isinstance(key, str) or value is None or isinstance(value, (bool, int, float, np.generic)):
         return False
-    words = [_singular(word) for word in re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1_\2", key).lower())]
+    words = re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1_\2", key).lower())
+    words = [word.removesuffix("es") if word.endswith("xes") else word.removesuffix("s") for word in words]
     whole = "".join(words)
     if whole in _PLACES:
         return True
     return not isinstance(value, str) and (whole in _ALONE or not _PLACES.isdisjoint(words))
 
 
-def _singular(word: str) -> str:
-    return word.removesuffix("es") if word.endswith("xes") else word.removesuffix("s")
-
-
 def _found(value: Any, size: Size | None) -> str:
-    """What a value is, if it is a picture or boxes by its kind or shape; else ""."""
+    """A value in words, if it is a picture or boxes by its kind or shape; else ""."""
     if isinstance(value, Image.Image):
         return f"a PIL image of {value.height} x {value.width}"
     if _tv_tensor(value):
@@ -112,18 +108,13 @@ def _found(value: Any, size: Size | None) -> str:
         return ""
     if len(shape) == 2 and shape[1] == 4:
         return f"boxes {dtype}{list(shape)}"
-    is_picture = _is_picture(shape, dtype) if size is None or dtype in ("uint8", "bool") else False
-    is_of_its_size = size is not None and min(size) > 1 and size in (shape[-2:], shape[-3:-1], shape[:2])
-    if is_of_its_size:
+    if size is not None and min(size) > 1 and size in (shape[-2:], shape[-3:-1], shape[:2]):
         return f"an array {dtype}{list(shape)} of the image's height and width"
-    return f"a picture {dtype}{list(shape)}" if is_picture else ""
-
-
-def _is_picture(shape: tuple[int, ...], dtype: str) -> bool:
     sides = shape
     if len(shape) > 2:
         sides = shape[-3:-1] if shape[-1] in (1, 3, 4) else shape[-2:]
-    return min(sides) >= _PICTURE_SIDE and (dtype == "bool" or "int" in dtype)
+    are_bytes = dtype in ("uint8", "bool") or (size is None and "int" in dtype)
+    return f"a picture {dtype}{list(shape)}" if are_bytes and min(sides) >= _PICTURE_SIDE else ""
 
 
 def _is_box(value: Any) -> bool:
@@ -134,10 +125,3 @@ def _tv_tensor(value: Any) -> str:
     """The name of torchvision's tensor class, by which it says what it holds; "" for anything else."""
     cls = type(value)
     return cls.__name__ if cls.__module__.startswith(("torchvision.tv_tensors", "torchvision.datapoints")) else ""
-
-
-def _described(value: Any) -> str:
-    shape = getattr(value, "shape", None)
-    if isinstance(shape, tuple):
-        return f"an array {str(value.dtype).removeprefix('torch.')}{list(shape)}"
-    return f"a {type(value).__name__}"

@@ -1,4 +1,5 @@
-"""Which columns of Parquet files hold images and labels, by Hugging Face's metadata or by name; all labels, read whole.
+"""The columns of Parquet files that hold images and labels, by Hugging Face's metadata or by name; all labels, read
+whole.
 
 Labels are ints, floats or rows of numbers; strings become ints by their class.
 """
@@ -25,8 +26,9 @@ from variegate.formats.labels import (
     accepted_classes,
     check_int64,
     first_outside,
+    names_of,
 )
-from variegate.formats.parquet.file import ParquetFile, reason_for
+from variegate.formats.parquet.file import ParquetFile
 
 _ACCEPTED_IMAGES = "a column of image files: struct<bytes: binary, path: string> (Hugging Face's) or binary"
 _ACCEPTED_LABELS = "a column of int, bool, float, string, or lists of numbers of one length"
@@ -59,9 +61,8 @@ def find_columns(file: ParquetFile, image: str | None = None, label: str | None 
         label = found[0] if found else None
         if len(found) > 1:
             notes.append(f"labels are read from column {label!r}; label_column may also be: {', '.join(found[1:])}")
-    names = features.get(label, {}).get("names") if label is not None else None
-    is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
-    return Columns(image, label, tuple(names) if names and is_list else (), tuple(notes))
+    names = names_of(features.get(label, {}).get("names")) if label is not None else ()
+    return Columns(image, label, names, tuple(notes))
 
 
 def check_alike(first: ParquetFile, columns: Columns, file: ParquetFile, has_labels: bool = True) -> None:
@@ -102,7 +103,7 @@ def _is_binary(kind: pa.DataType) -> bool:
 
 
 def _label_kind(kind: pa.DataType) -> str | None:
-    """What the labels are, whatever the width they are stored in; None for what cannot be a label."""
+    """The kind of labels, whatever the width they are stored in; None for what cannot be a label."""
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return "int"
     if pa.types.is_floating(kind):
@@ -110,9 +111,13 @@ def _label_kind(kind: pa.DataType) -> str | None:
     values = kind.value_type if pa.types.is_dictionary(kind) else kind
     if pa.types.is_string(values) or pa.types.is_large_string(values):
         return "string"
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+    if is_list_column(kind):
         return f"list of {inner}" if (inner := _label_kind(kind.value_type)) in ("int", "float") else None
     return None
+
+
+def is_list_column(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def _is_plain_label(kind: pa.DataType) -> bool:
@@ -121,7 +126,7 @@ def _is_plain_label(kind: pa.DataType) -> bool:
 
 
 def features_of(schema: pa.Schema) -> dict[Any, dict[str, Any]]:
-    """What the library ``datasets`` wrote about the columns; nothing where that is not to be understood."""
+    """Remarks of the library ``datasets`` on the columns; nothing where that is not to be understood."""
     try:
         features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
         # A list around a feature is how older files have a list of it.
@@ -181,7 +186,7 @@ def read_labels(
     Raises SourceError naming the file and the row of a label that is none of the classes.
     """
     with ThreadPoolExecutor(min(16, len(files))) as pool:
-        columns = list(pool.map(lambda file: _read(file, column), files))
+        columns = list(pool.map(lambda file: file.read([column], f"column {column!r}").column(column), files))
     kind = _label_kind(files[0].schema.field(column).type) or ""
     missing, theirs = sum(values.null_count for values in columns), "NaN" if kind == "float" else NO_LABEL
     notes = [f"{missing:,} rows have no label in column {column!r}; theirs is {theirs}"] if missing else []
@@ -208,15 +213,6 @@ def read_labels(
             accepted = f"accepted: {accepted_classes(classes)}"
             raise SourceError(f"{file.location}: row {row}: label {part[row]}; {accepted}")
     return np.concatenate(parts), classes, notes
-
-
-def _read(file: ParquetFile, column: str) -> pa.ChunkedArray:
-    try:
-        with file.opened() as opened:
-            return opened.read(columns=[column]).column(column)
-    except Exception as error:
-        reason = reason_for(error, file.location)
-        raise SourceError(f"{file.location}: column {column!r} cannot be read: {reason}") from None
 
 
 def _whole_numbers(file: ParquetFile, column: str, values: pa.ChunkedArray) -> Labels:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ import pyarrow.parquet as pq
 from variegate.decode import read_bytes
 from variegate.errors import DecodeError
 from variegate.formats import reading
-from variegate.formats.base import SourceError
+from variegate.formats.base import SourceError, digest_of
 from variegate.io.addresses import without_secrets
 from variegate.io.files import NotRegularError, open_regular
 from variegate.io.location import Location, LocationLike
@@ -54,6 +53,14 @@ class ParquetFile:
             options |= {"page_checksum_verification": True} if is_checked else {}
             yield pq.ParquetFile(handle, metadata=self.metadata, **options)
 
+    def read(self, columns: list[str], what: str) -> pa.Table:
+        """All rows. Raises SourceError naming the file and ``what``."""
+        try:
+            with self.opened() as opened:
+                return opened.read(columns=columns)
+        except Exception as error:
+            raise SourceError(f"{self.location}: {what} cannot be read: {reason_for(error, self.location)}") from None
+
 
 def open_file(path: LocationLike, accepted: str = _ACCEPTED) -> ParquetFile:
     """Read the footer of a file. Raises SourceError naming it, and what is accepted."""
@@ -74,8 +81,8 @@ def open_file(path: LocationLike, accepted: str = _ACCEPTED) -> ParquetFile:
 
 
 def reason_for(error: Exception, location: Location | None = None) -> str:
-    """What went wrong, in words for the file's owner where Arrow's are for its author; without the secrets of the
-    address that was read."""
+    """The reason of an error, in words for the file's owner where Arrow's are for its author; without the secrets of
+    the address that was read."""
     is_systems = isinstance(error, OSError) and error.errno is not None
     location = location or Location.of("")
     if not isinstance(error, pa.ArrowException) and (location.is_url or is_systems):
@@ -100,7 +107,7 @@ def _handle(location: Location) -> Iterator[tuple[Any, int, str]]:
         return
     system, inner = reading.filesystem(location)
     # Whatever the storage tells of a file: its checksum, version or time, where it has them.
-    stamp = hashlib.sha256(repr(sorted(system.info(inner).items(), key=str)).encode()).hexdigest()[:16]
+    stamp = digest_of(repr(sorted(system.info(inner).items(), key=str)))
     with system.open(inner, "rb") as handle:
         yield handle, int(system.size(inner)), stamp
 

@@ -46,7 +46,7 @@ class GroupCache(Generic[K, V]):
 
     @property
     def nbytes(self) -> int:
-        """What is held, without what is being loaded."""
+        """Bytes of values, without those that are being loaded."""
         return self._held_bytes
 
     def get(self, key: K) -> V:

@@ -11,7 +11,6 @@ endian. A file appears under its name only when it is whole.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -26,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from variegate.formats.base import digest_of
 from variegate.formats.parquet.file import ParquetFile
 from variegate.formats.parquet.group_cache import SizedValue
 from variegate.io.durable import write_pieces
@@ -205,16 +205,15 @@ def _row(data: Any, path: Any, index: int) -> Row:
 
 
 def _unpacked_folder(cache: Path, file: ParquetFile, column: str) -> Path:
-    """Where a file's row groups go: a folder for the file, and in it one for each state that the file was in."""
+    """The place of a file's row groups: a folder for the file, and in it one for each state that the file was in."""
     address = file.location.address()
     place = address if file.location.is_url else os.path.abspath(address)
-    which = hashlib.sha256(f"{place}\0{column}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
     shown = re.sub(r"[^\w.-]", "_", file.name)[:64]
-    return cache / f"{shown}-{which}" / f"{file.size}-{file.stamp}"
+    return cache / f"{shown}-{digest_of(place, chr(0), column)}" / f"{file.size}-{file.stamp}"
 
 
 def choose_unpacking(readers: list[GroupReader], memory: int, cache: Path) -> list[str]:
-    """Where the row groups do not fit in memory, give each file its folder in the cache; the notes that say so."""
+    """Give each file its folder in the cache, if the row groups do not fit in memory; the notes that say so."""
     total = sum(sum(reader.expected) for reader in readers)
     if total <= memory:
         return []

@@ -23,6 +23,8 @@ import numpy.typing as npt
 
 from variegate.errors import shown
 from variegate.formats.labels import checked_names
+from variegate.formats.shards import Labels, Record, Shard
+from variegate.formats.storage import Storage
 
 SUFFIX = ".vgraw"
 FIRST_LINE = b"variegate raw pixels 1\n"
@@ -65,14 +67,14 @@ class RawIndex:
 
 
 def padding(size: int) -> bytes:
-    """What brings the next part to its place."""
+    """Bytes that bring the next part to its place."""
     return bytes(-size % ALIGNED)
 
 
 def index_bytes(
     places: npt.NDArray[Any], labels: Sequence[Any], kind: str, names: Sequence[str], classes: Sequence[str]
 ) -> bytes:
-    """``kind``: "int", "float", "ints" or "floats", as ``formats.shards.base.Labels`` has it."""
+    """``kind``: "int", "float", "ints" or "floats", as ``sinks.shards.base.Labels`` has it."""
     encoded = [name.encode("utf-8", "surrogateescape") for name in names]
     array = np.array(labels, _LABEL_TYPES[kind])
     width = array.shape[1] if array.ndim == 2 else 0
@@ -153,3 +155,41 @@ def _parse(data: bytes, digest: bytes) -> RawIndex:
         classes,
         digest.hex(),
     )
+
+
+class RawShard(Shard):
+    """Of records whose ``data`` are pixels, of which ``shape`` says how they lie."""
+
+    def __init__(self, storage: Storage, name: str, labels: Labels) -> None:
+        super().__init__(storage, name, labels)
+        self._at = 0
+        self._places: list[tuple[int, ...]] = []
+        self._labels: list[Any] = []
+        self._names: list[str] = []
+        self._write(FIRST_LINE)
+
+    def add(self, record: Record) -> str:
+        """-> the image's place in the file: 0, 1, ..."""
+        super().add(record)
+        return str(self.count - 1)
+
+    def _write(self, data: bytes) -> None:
+        self._writer.file.write(data)
+        self._writer.file.write(rest := padding(len(data)))
+        self._at += len(data) + len(rest)
+
+    def _add(self, record: Record, label: Any) -> None:
+        assert record.shape is not None
+        self._places.append((self._at, record.id, *record.shape))
+        self._labels.append(label)
+        self._names.append(record.source)
+        self._write(record.data)
+
+    def _finish(self) -> None:
+        places = np.array(self._places, PLACES)
+        index = index_bytes(places, self._labels, self.labels.kind, self._names, self.labels.classes)
+        begin = self._at
+        self._writer.file.write(index + tail_bytes(begin, index))
+
+    def _abandon(self) -> None:
+        pass

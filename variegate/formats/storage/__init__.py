@@ -1,4 +1,4 @@
-"""Where files are put, whole or not at all: a folder of this machine (``local``), or an address (``remote``).
+"""Places where files are put, whole or not at all: a folder of this machine (``local``), or an address (``remote``).
 
 ``open_storage`` opens either as a ``Storage`` (``base``).
 """

@@ -1,4 +1,4 @@
-"""What every place for outputs does, whether a folder of this machine or an address that fsspec writes to."""
+"""The interface of places for outputs, whether a folder of this machine or an address that fsspec writes to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is in a shard and where, found by one walk over its headers; labels are read on the way.
+"""The samples of a shard and their places, found by one walk over its headers; labels are read on the way.
 
 Indexes are kept in files: beside the shard, or in a cache folder where that cannot be written to.
 
@@ -10,7 +10,6 @@ and of several processes that write the same one the last wins.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import zlib
@@ -23,9 +22,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate.formats.base import digest_of
 from variegate.formats.reading import FileVersion, named_errors, open_stream
 from variegate.formats.tar.labels import NO_LABEL, Label, LabelKind
-from variegate.formats.tar.readers import FileReader, ForwardReader, StreamReader
+from variegate.formats.tar.members import FileReader, ForwardReader, StreamReader
 from variegate.formats.tar.samples import ShardCounts, ShardFailure, TarSamples
 from variegate.io.durable import write_pieces
 from variegate.io.files import open_regular, read_regular
@@ -104,20 +104,10 @@ def _collect(reader: ForwardReader, version: FileVersion) -> ShardIndex:
             value = texts.setdefault((label.text, label.extension), len(texts))
         places.append((image.offset, image.size, sample.begin, sample.end, label.kind, value))
         names.append(image.name.encode("utf-8", "surrogateescape"))
-    columns = np.array(places, np.int64).reshape(-1, 6).T
-    return ShardIndex(
-        version=version,
-        offsets=columns[0].copy(),
-        sizes=columns[1].copy(),
-        begins=columns[2].copy(),
-        ends=columns[3].copy(),
-        kinds=columns[4].astype(np.uint8),
-        values=columns[5].copy(),
-        texts=list(texts),
-        names=b"".join(name + b"\0" for name in names),
-        counts=walk.counts,
-        failure=walk.failure,
-    )
+    columns = zip(_COLUMNS, np.array(places, np.int64).reshape(-1, len(_COLUMNS)).T, strict=True)
+    arrays: dict[str, Any] = {name: column.astype(kind) for (name, kind), column in columns}
+    all_names = b"".join(name + b"\0" for name in names)
+    return ShardIndex(version, **arrays, texts=list(texts), names=all_names, counts=walk.counts, failure=walk.failure)
 
 
 SUFFIX = ".vgindex"
@@ -151,11 +141,10 @@ def save_index(shard: Location, index: ShardIndex, cache_dir: str | os.PathLike[
 
 
 def _index_paths(shard: Location, cache_dir: str | os.PathLike[str] | None) -> list[Path]:
-    """Where an index may be, the best first. A cache folder that was asked for is the only one."""
+    """Places that an index may be in, the best first. A cache folder that was asked for is the only one."""
     # The address without its query, which changes with every signature; the index says whether it is the same file.
     whole_name = str(shard) if shard.is_url else os.path.abspath(shard.address())
-    key = hashlib.sha256(whole_name.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    cached = cache_folder(cache_dir) / "tar-indexes" / f"{key}-{shard.name}{SUFFIX}"
+    cached = cache_folder(cache_dir) / "tar-indexes" / f"{digest_of(whole_name)}-{shard.name}{SUFFIX}"
     return [cached] if cache_dir is not None or shard.is_url else [Path(shard.address() + SUFFIX), cached]
 
 

@@ -22,7 +22,7 @@ _INT64 = 1 << 63
 
 
 class LabelKind(IntEnum):
-    """What was found; the numbers stand in index files."""
+    """Kinds of labels; the numbers stand in index files."""
 
     NONE = 0
     NUMBER = 1

@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 from variegate.errors import DecodeError
 from variegate.formats.base import first_names
-from variegate.formats.file_kinds import IMAGE_EXTENSIONS, is_image_name
+from variegate.formats.kinds import IMAGE_EXTENSIONS, is_image_name
 from variegate.formats.tar.labels import NO_LABEL, Label, LabelKind, parse_cls, parse_json
-from variegate.formats.tar.members import Member, TarDamage, TarWalk
-from variegate.formats.tar.readers import ForwardReader
+from variegate.formats.tar.members import ForwardReader, Member, TarDamage, TarWalk
 from variegate.io.files import MOST_BYTES, in_words
 
 _MOST_LABEL = 16 << 20
@@ -39,13 +38,13 @@ class TarSample(NamedTuple):
 
 
 def too_large(size: int) -> str:
-    """What is wrong with a member of so many bytes; "" where nothing is."""
+    """The complaint about a member of so many bytes; "" for none."""
     return f"{size:,} bytes; at most {in_words(MOST_BYTES)} are read" if size > MOST_BYTES else ""
 
 
 class ShardFailure(NamedTuple):
-    """What ends a shard too early: the sample that it broke off in (``member``, None where it is not known), after
-    which nothing was read; or that there is none at all."""
+    """The end of a shard before its time: the sample that it broke off in (``member``, None where it is not known),
+    after which nothing was read; or that there is none at all."""
 
     member: str | None
     reason: str
@@ -58,7 +57,7 @@ class ShardFailure(NamedTuple):
 
 @dataclass
 class ShardCounts:
-    """What a walk came across; complete once it has ended."""
+    """Counts of a walk; complete once it has ended."""
 
     samples: int = 0
     members: int = 0

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from variegate.errors import DecodeError
-from variegate.formats.annotated.writing.records import objects_of, record_of
+from variegate.formats.annotated.written import objects_of, record_of
 from variegate.jobs.augment.annotated_plan import AnnotatedPlan
 from variegate.jobs.augment.job import DecodedItem, ExpansionJob, ExpansionSpec, Image_HWC
 from variegate.jobs.output.encode import encode_mask

@@ -9,15 +9,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from variegate.formats.annotated.columns import AnnotatedRows
-from variegate.formats.annotated.forms import RecordForm
-from variegate.formats.annotated.masks import MaskedFolder
+from variegate.formats.annotated.fields import RecordForm
+from variegate.formats.annotated.folders import AnnotatedFolder, MaskedFolder
 from variegate.formats.annotated.members import AnnotatedShards
-from variegate.formats.annotated.source import AnnotatedFolder
-from variegate.formats.annotated.typed import split_typed
+from variegate.formats.annotated.opening import split_typed
 from variegate.formats.base import Source, SourceError, first_names
-from variegate.formats.kept import KeptFiles, KeptSource, whole_of
-from variegate.formats.shards.annotated import check_written, has_objects
-from variegate.formats.shards.base import Layout
+from variegate.formats.filtered import KeptFiles, KeptSource, whole_of
+from variegate.formats.shards import Layout
+from variegate.formats.tar.write import check_written, has_objects
 from variegate.io.addresses import is_url
 from variegate.jobs.augment.plan import Plan
 from variegate.jobs.output.annotated_files import SETTING, lost_annotations, restore_annotations, write_annotations

@@ -13,11 +13,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from variegate.formats.annotated.writing.records import targets_in
-from variegate.formats.shards import Record, Shard, open_annotated_shard, open_shard
-from variegate.formats.shards.annotated import BesideImage
-from variegate.formats.shards.base import Labels, describe_labels
+from variegate.formats.annotated.written import targets_in
+from variegate.formats.shards import Labels, Record, Shard, describe_labels
 from variegate.formats.storage import Storage
+from variegate.formats.tar.write import BesideImage
+from variegate.formats.writing import open_annotated_shard, open_shard
 from variegate.jobs.augment.annotated_plan import AnnotatedPlan
 from variegate.jobs.augment.plan import ItemOutputs, Plan
 from variegate.jobs.messages import Snapshot

@@ -18,11 +18,10 @@ import numpy.typing as npt
 
 from variegate.augmenter.augmenter import Augmenter
 from variegate.decode import check_side, checked_header, read_image
-from variegate.decode.entropy.index import EntropyIndex
-from variegate.decode.entropy.kept import DamagedIndexError
+from variegate.decode.entropy.index import DamagedIndexError, EntropyIndex
 from variegate.errors import DecodeError, each_alone
 from variegate.executors.runners.encoded_batch import EncodedBatch
-from variegate.formats.shards.base import Labels
+from variegate.formats.shards import Labels
 from variegate.formats.stamps import Stamps
 from variegate.formats.storage import Storage
 from variegate.jobs.augment.plan import ItemOutputs, Plan

@@ -14,9 +14,9 @@ from variegate.augmenter.augmenter import Augmenter
 from variegate.augmenter.mixed_labels import num_partners
 from variegate.checks import integer, one_of
 from variegate.formats.base import FileSource, Source, SourceError
+from variegate.formats.filtered import excluded_from
 from variegate.formats.folder import FLAT_CLASS
-from variegate.formats.kept import excluded_from
-from variegate.formats.shards.base import LAYOUTS, Layout, PackFormat
+from variegate.formats.shards import LAYOUTS, Layout, PackFormat
 from variegate.io.addresses import shown
 from variegate.jobs.output.destination import Destination
 from variegate.jobs.output.encode import ImageFormat, check_format

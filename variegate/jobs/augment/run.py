@@ -19,13 +19,13 @@ from variegate.checks import one_of
 from variegate.decode.entropy.index import index_path
 from variegate.errors import DecodeError
 from variegate.formats.base import FileSource, SourceError
-from variegate.formats.kept import whole_of
+from variegate.formats.filtered import whole_of
 from variegate.formats.packed import index_beside
-from variegate.formats.shards.base import Labels
-from variegate.formats.shards.webdataset import has_class_names, write_class_names
+from variegate.formats.shards import Labels
 from variegate.formats.stamps import stamps_of
 from variegate.formats.storage import Storage, open_storage
 from variegate.formats.tar.labels import CLASS_NAMES
+from variegate.formats.tar.write import has_class_names, write_class_names
 from variegate.io.location import Location, LocationLike
 from variegate.jobs.augment.annotated_job import AnnotatedSpec
 from variegate.jobs.augment.annotated_plan import AnnotatedPlan

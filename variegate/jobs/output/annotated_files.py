@@ -7,13 +7,13 @@ import hashlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from variegate.formats.annotated.writing.coco import coco_files
-from variegate.formats.annotated.writing.rows import Content, Row, Rows
-from variegate.formats.annotated.writing.voc import voc_files
-from variegate.formats.annotated.writing.yolo import yolo_files
+from variegate.formats.annotated.written import Content, Row, Rows
 from variegate.formats.base import SourceError
+from variegate.formats.coco.write import coco_files
 from variegate.formats.stamps import printable
 from variegate.formats.storage import Storage
+from variegate.formats.voc import voc_files
+from variegate.formats.yolo.rows import yolo_files
 from variegate.jobs.output.lost_outputs import real_name, size_lookup
 from variegate.jobs.output.manifest import Manifest
 from variegate.jobs.output.verify_outputs import Problem

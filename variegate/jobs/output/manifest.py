@@ -6,7 +6,7 @@ height and width (of the output), operations (JSON), sha256 (hex) and bytes (bot
 shard_bytes and shard_sha256 (of the whole shard). What does not apply is null, and so is a label that is no whole
 number. Bytes of names that are not UTF-8 are written as ``\\udcff``. A run of ``variegate pack`` has one more: packed
 (JSON: the bytes that the source had, whether its file was kept, sums of the pixels). One of a data set with
-annotations has mask_file, mask_bytes and mask_sha256, and targets (JSON, ``annotated/records.py``). Format 1 had no
+annotations has mask_file, mask_bytes and mask_sha256, and targets (JSON, ``annotated/written.py``). Format 1 had no
 columns after sha256, and no checksums of its own pages.
 
 ``manifest.sha256`` beside it is its own checksum, in the form that ``sha256sum -c`` reads. It is written first, so that

@@ -14,8 +14,7 @@ from variegate.formats.parquet.file import reason_for
 from variegate.formats.raw.layout import SUFFIX, TAIL_SIZE, DamagedRawError, read_index, read_tail
 from variegate.formats.stamps import printable
 from variegate.formats.storage import Storage
-from variegate.formats.tar.members import TarDamage, TarWalk
-from variegate.formats.tar.readers import StreamReader
+from variegate.formats.tar.members import StreamReader, TarDamage, TarWalk
 from variegate.jobs.output.lost_outputs import Row, real_name, size_lookup
 
 _OF_MASK = ("mask_file", "mask_bytes", "mask_sha256")

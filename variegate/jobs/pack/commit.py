@@ -11,9 +11,9 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from variegate.formats.shards import Record, Shard, open_shard
-from variegate.formats.shards.base import Labels
+from variegate.formats.shards import Labels, Record, Shard
 from variegate.formats.storage import Storage
+from variegate.formats.writing import open_shard
 from variegate.jobs.augment.commit import Report
 from variegate.jobs.augment.plan import ItemOutputs
 from variegate.jobs.output.journal import Journal

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
 from variegate.decode.entropy.cut import key_of_file, pack_file
-from variegate.decode.entropy.kept import known_of, pieces_of
+from variegate.decode.entropy.index import known_of, pieces_of
 from variegate.errors import DecodeError
 from variegate.formats.base import Item, StreamSource
 from variegate.formats.opening import open_source

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from variegate.checks import integer
 from variegate.formats.base import FileSource, Source, SourceError
-from variegate.formats.kept import excluded_from
-from variegate.formats.shards.base import PACKED, PackFormat
+from variegate.formats.filtered import excluded_from
+from variegate.formats.shards import PACKED, PackFormat
 from variegate.io.addresses import shown
 from variegate.io.location import Location
 from variegate.jobs.augment.plan import PIXELS, Plan

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.formats.packed import INDEX_NAME, STATISTICS_NAME, DatasetStatistics, statistics_bytes
-from variegate.formats.shards.base import Labels
+from variegate.formats.shards import Labels
 from variegate.formats.storage import Storage
 from variegate.jobs.augment.commit import Commit
 from variegate.jobs.augment.job import ExpansionSpec

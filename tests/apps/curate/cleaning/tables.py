@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from variegate.apps.curate.table import SCHEMA
-from variegate.formats.naming import sample_keys
+from variegate.formats.filtered import sample_keys
 from variegate.formats.opening import open_source
 
 # By index: (finding, group).

@@ -16,7 +16,7 @@ from tests.apps.curate.cleaning.tables import Findings, rows_of, table_of, write
 from tests.formats.contract import CLASSES, Picture, folder, parquet, pictures, pixels_of, raw, shards
 from tests.formats.tars import tar_bytes
 from variegate.formats.base import SourceError
-from variegate.formats.naming import sample_keys
+from variegate.formats.filtered import sample_keys
 from variegate.formats.opening import open_source
 from variegate.jobs.output.verify import verify
 

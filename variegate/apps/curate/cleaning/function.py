@@ -23,9 +23,8 @@ from variegate.apps.curate.finding import FINDING_KINDS
 from variegate.checks import spelt
 from variegate.formats.base import FileSource, Source, SourceError
 from variegate.formats.exclusion import HEADER, read_names
-from variegate.formats.file_kinds import KIND_NAMES
-from variegate.formats.kept import KeptSource
-from variegate.formats.naming import sample_keys
+from variegate.formats.filtered import KeptSource, sample_keys
+from variegate.formats.kinds import KIND_NAMES
 from variegate.io.addresses import shown
 from variegate.io.durable import write_atomically
 from variegate.io.files import check_regular

@@ -12,7 +12,7 @@ import numpy as np
 from variegate.apps.curate.cleaning.choosing import LeftOut
 from variegate.apps.curate.cleaning.found import Found, read_found
 from variegate.formats.base import FileSource, Source, SourceError
-from variegate.formats.naming import sample_key, sample_keys
+from variegate.formats.filtered import sample_key, sample_keys
 from variegate.formats.opening import open_source
 from variegate.formats.stamps import UNKNOWN, stamps_of
 from variegate.io.location import Location

@@ -18,7 +18,7 @@ import numpy as np
 from variegate.apps.curate.cleaning.choosing import LeftOut
 from variegate.apps.curate.cleaning.copying import Copies, Row
 from variegate.formats.base import Source, SourceError
-from variegate.formats.kept import excluded_from
+from variegate.formats.filtered import excluded_from
 from variegate.formats.stamps import Stamps, differences, stamps_of
 from variegate.formats.storage import Storage
 from variegate.io.addresses import shown

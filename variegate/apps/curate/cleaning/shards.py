@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 
 from variegate.apps.curate.cleaning.copying import Copies, Row, check_free, opened, written
 from variegate.formats.base import Source, SourceError, StoredFile
-from variegate.formats.file_kinds import file_kind
-from variegate.formats.raw.source import open_raw
+from variegate.formats.kinds import file_kind
+from variegate.formats.raw.layout import RawShard
+from variegate.formats.raw.read import open_raw
 from variegate.formats.reading import reason_for, version_of
-from variegate.formats.shards.base import Labels, Record
-from variegate.formats.shards.raw import RawShard
+from variegate.formats.shards import Labels, Record
 from variegate.formats.storage import Storage
 from variegate.formats.tar.index import index_shard, load_index
 from variegate.formats.tar.labels import CLASS_NAMES, class_names_beside, class_names_bytes

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from variegate.apps.curate.scan.row import Row, row_of
 from variegate.errors import DecodeError
 from variegate.formats.base import Item, Source, StreamItem, StreamSource
-from variegate.formats.naming import sample_key, stream_key
+from variegate.formats.filtered import sample_key, stream_key
 
 # So few that threads end together, and so many that handing them over costs nothing.
 _SAMPLES, _BYTES = 16, 8 << 20

@@ -1,0 +1,275 @@
+"""Folders of images with objects, or with masks of the same names, whose pixels are classes as they are stored.
+
+And the images and text files that lie below such a folder, of this machine or at an address.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+from variegate.decode import PillowFile, is_jpeg, read_bytes
+from variegate.decode.header import read_header
+from variegate.decode.image import read_mask
+from variegate.errors import DecodeError
+from variegate.formats.annotated.objects import Objects, leave_out
+from variegate.formats.annotated.values import AnnotationOption, GivenOptions, is_path
+from variegate.formats.base import (
+    IndexedSource,
+    Item,
+    SampleName,
+    SourceError,
+    check_index,
+    describe,
+    digest_of,
+    first_names,
+)
+from variegate.formats.folder import walk, walk_remote
+from variegate.formats.kinds import is_image_name
+from variegate.formats.labels import NO_LABEL, check_classes
+from variegate.formats.reading import filesystem, named_errors, read_file
+from variegate.io.location import Location, inside
+from variegate.threads import computed_once
+
+ReadT = TypeVar("ReadT")
+_THREADS, _REMOTE_THREADS = 8, 32
+
+
+def place_in(root: Location, below: str) -> Location:
+    """``below`` a folder, or an absolute path of this machine where the folder is of this machine."""
+    if os.path.isabs(below) and not root.is_url:
+        return Location.of(below)
+    return root if below in ("", ".") else root.child(below)
+
+
+def is_file(place: Location) -> bool:
+    """Raises SourceError for an address that cannot be reached."""
+    if not place.is_url:
+        return os.path.isfile(place.address())
+    fs, path = filesystem(place)
+    with named_errors(place):
+        return bool(fs.isfile(path))
+
+
+def names_below(folder: Location) -> set[str] | None:
+    """The paths of all files below it; None where there is no such folder. Raises SourceError for addresses that cannot
+    be listed."""
+    if not folder.is_url and not os.path.isdir(folder.address()):
+        return None
+    walked = walk_remote(folder) if folder.is_url else walk(folder.address())
+    found = {f"{inside}/{name}" if inside else name for inside, names in walked.files.items() for name in names}
+    # At addresses folders may be but what the names of files begin with: without any, there is none.
+    return None if folder.is_url and not found and not walked.irregular else found
+
+
+def images_by_stem(root: Location, below: str) -> dict[str, str]:
+    """Name without extension, with its folders below ``below`` -> path below ``root``, of all images in there.
+
+    Raises SourceError where the folder or images are missing, and where two images differ in their extension alone.
+    """
+    folder = place_in(root, below)
+    paths = names_below(folder)
+    if paths is None:
+        raise SourceError(f"{root}: no folder {below} in it")
+    found: dict[str, str] = {}
+    for path in sorted(filter(is_image_name, paths)):
+        stem = os.path.splitext(path)[0]
+        full = path if below in ("", ".") else f"{below}/{path}"
+        if stem in found:
+            raise SourceError(f"{root}: {found[stem]} and {full} would have the same annotations")
+        found[stem] = full
+    if not found:
+        raise SourceError(f"{folder}: no images in it")
+    return dict(sorted(found.items()))
+
+
+def read_each(folder: Location, names: Sequence[str], read: Callable[[Location], ReadT]) -> list[ReadT | None]:
+    """Results of ``read`` for these files below a folder, many at a time; None of those that are not there."""
+    # At an address one listing answers for all.
+    there = (names_below(folder) or set()) if folder.is_url else None
+
+    def read_one(name: str) -> ReadT | None:
+        place = folder.child(name)
+        is_there = os.path.lexists(place.address()) if there is None else name in there
+        return read(place) if is_there else None
+
+    threads = _THREADS if there is None else _REMOTE_THREADS
+    with ThreadPoolExecutor(threads, "variegate-annotations") as pool:
+        return list(pool.map(read_one, names))
+
+
+def read_lines(place: Location) -> list[str]:
+    """Of a text file. Raises SourceError naming it."""
+    try:
+        return read_file(place).decode("utf-8-sig").splitlines()
+    except DecodeError as error:
+        raise SourceError(str(error)) from None
+    except UnicodeDecodeError:
+        raise SourceError(f"{place}: not UTF-8; accepted: a text file") from None
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class FolderWithTargets(IndexedSource):
+    """``paths``: of each image, relative to ``folder``, with forward slashes."""
+
+    folder: Location
+    classes: tuple[str, ...]
+    paths: tuple[Any, ...]
+    has_targets: ClassVar[bool] = True
+    has_image_labels: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_remote", self.folder.is_url)
+
+    def __repr__(self) -> str:
+        return describe(self, str(self.folder))
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def relative_path(self, index: int) -> str:
+        path: str = self.paths[index]
+        return path
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class AnnotatedFolder(FolderWithTargets):
+    """``classes`` are those of the objects; an image itself has the label -1. ``mask``: what form masks are given in
+    (``values.MASKS``). ``told``: notes. ``about``: what a data set in the same layout needs to have beside objects, as
+    JSON has it: ``format``, and by that COCO's ``categories`` as they are, VOC's ``split``, and YOLO's ``folders`` of
+    images and ``kpt_shape``. ``noted``: how many images without objects are in the notes already."""
+
+    objects: Objects
+    mask: str | None = None
+    told: tuple[str, ...] = ()
+    about: Mapping[str, Any] = field(default_factory=dict)
+    noted: int = 0
+    has_edges: ClassVar[bool] = True
+
+    @computed_once
+    def fingerprint(self) -> str:
+        """Of the classes, the names of the images and all annotations."""
+        return digest_of("\0".join([*self.classes, "", *self.paths, str(self.mask)]), self.objects.digest())
+
+    def read(self, index: int) -> Item:
+        """The bytes of the image file, and its targets. Raises DecodeError naming the file, also where the image is of
+        another size than the annotations say."""
+        check_index(index, len(self))
+        path = self.name(index).file
+        data = read_file(self.folder.child(self.paths[index])) if self.is_remote else read_bytes(path)
+        height, width = (int(side) for side in self.objects.sizes[index])
+        is_told = height > 0 and width > 0
+        size = None
+        if is_told or self.mask is not None or self.objects.is_normalised:
+            size = size_of(data, path)
+            if is_told and size != (height, width):
+                raise DecodeError(
+                    path, f"is {size[0]} x {size[1]} (height x width), and {height} x {width} by its annotations"
+                )
+        try:
+            return Item(data, NO_LABEL, self.objects.targets(index, size, self.mask))
+        except ValueError as error:
+            raise DecodeError(path, f"its annotations hold {error}") from None
+
+    def without(self, missing: frozenset[str], told: tuple[str, ...]) -> AnnotatedFolder:
+        """The images but for some, with notes."""
+        if not missing:
+            return replace(self, told=told)
+        kept = np.array([path not in missing for path in self.paths], np.bool_)
+        paths = tuple(path for path in self.paths if path not in missing)
+        return replace(self, paths=paths, objects=self.objects.of_images(kept), told=told)
+
+    def name(self, index: int) -> SampleName:
+        # Joining takes twice as long, and this is done for every sample of every epoch.
+        path = self.paths[index]
+        return SampleName(inside(str(self.folder), path) if self.is_remote else self._prefix + path)
+
+    def notes(self) -> list[str]:
+        without = int((np.diff(self.objects.starts) == 0).sum()) - self.noted
+        return [*self.told, *([f"{without:,} images have no objects"] if without else [])]
+
+    @computed_once
+    def _prefix(self) -> str:
+        return os.path.join(self.folder.address(), "")
+
+
+def size_of(data: Any, name: str) -> tuple[int, int]:
+    """Height and width of pixels [H, W, C], or of an image file, upright, by its header. Raises DecodeError."""
+    if isinstance(data, np.ndarray):
+        return data.shape[0], data.shape[1]
+    if is_jpeg(data):
+        try:
+            return read_header(data).oriented_size
+        except ValueError:  # a JPEG that Pillow reads, perhaps
+            pass
+    with PillowFile(data, name) as file:
+        return file.size()
+
+
+def mask_beside(data: bytes, name: str, size: tuple[int, int], image: str = "its image") -> Any:
+    """The mask in an image file, uint8 or int32 [H, W]. Raises DecodeError where it is not of its image's size."""
+    mask = read_mask(data, name)
+    if mask.shape != size:
+        shown = [f"{height} x {width}" for height, width in (mask.shape, size)]
+        raise DecodeError(name, f"is {shown[0]}, and {image} {shown[1]} (height x width)")
+    return mask
+
+
+MASKS_OPTIONS = {name: AnnotationOption(name, "a path", is_path) for name in ("images", "masks")}
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class MaskedFolder(FolderWithTargets):
+    """``paths``: of each image and its mask, in pairs. ``about``: as of an ``AnnotatedFolder``, with ``images``, the
+    folder of these."""
+
+    told: tuple[str, ...] = ()
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @computed_once
+    def fingerprint(self) -> str:
+        """Of the classes and the names: masks are not read for it."""
+        return digest_of("\0".join([*self.classes, "", *(name for pair in self.paths for name in pair)]))
+
+    def read(self, index: int) -> Item:
+        """Raises DecodeError naming the image or the mask, also where these are of different sizes."""
+        check_index(index, len(self))
+        image, place = (place_in(self.folder, path) for path in self.paths[index])
+        data = read_file(image)
+        content, size = read_file(place), size_of(data, str(image))
+        mask = mask_beside(content, str(place), size, f"its image {self.paths[index][0]}")
+        return Item(data, NO_LABEL, {"mask": mask})
+
+    def name(self, index: int) -> SampleName:
+        return SampleName(inside(str(self.folder), self.relative_path(index)))
+
+    def relative_path(self, index: int) -> str:
+        return str(self.paths[index][0])
+
+    def path_beside(self, index: int) -> str:
+        """Of the mask."""
+        return str(self.paths[index][1])
+
+    def notes(self) -> list[str]:
+        return list(self.told)
+
+
+def open_masks(folder: Location, options: GivenOptions, opening: Mapping[str, Any]) -> MaskedFolder:
+    """``images``, ``masks``: folders below ``folder``. Raises SourceError for images without a mask, unless they are
+    skipped."""
+    images, masks = (options.of(name) for name in ("images", "masks"))
+    pictures, found = images_by_stem(folder, images), images_by_stem(folder, masks)
+    missing = [path for stem, path in pictures.items() if stem not in found]
+    wanted = "".join(os.path.splitext(os.path.basename(path))[0] + ".png" for path in missing[:1])
+    advice, what = f"; accepted: a file of the same name, such as {wanted}", f"have no mask in {masks}"
+    notes = leave_out(missing, len(pictures), what, opening["on_error"], str(folder), advice)
+    if more := [path for stem, path in found.items() if stem not in pictures]:
+        notes.append(f"{len(more):,} masks belong to no image: {first_names(more)}")
+    pairs = tuple((path, found[stem]) for stem, path in pictures.items() if stem in found)
+    about = {"format": "masks", "images": images}
+    return MaskedFolder(folder, check_classes(opening["classes"]), pairs, tuple(notes), about)

@@ -1,0 +1,301 @@
+"""COCO's instances and key points: one JSON file for a folder of images.
+
+The file is walked over entry by entry, so that what is in memory at once is its text and the arrays that come of it:
+Python objects for all of it would take five times as much.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from variegate.errors import DecodeError
+from variegate.formats.annotated.folders import AnnotatedFolder, is_file, names_below, place_in
+from variegate.formats.annotated.objects import Complaints, ObjectsBuilder, leave_out
+from variegate.formats.annotated.values import (
+    FLAG,
+    MASK,
+    MOST_POINTS,
+    MOST_SIDE,
+    AnnotationOption,
+    GivenOptions,
+    flag_of,
+    is_path,
+    numbers_of,
+    shown_value,
+    whole_of,
+)
+from variegate.formats.base import SourceError, first_names
+from variegate.formats.kinds import is_image_name
+from variegate.formats.labels import checked_names
+from variegate.formats.reading import read_file
+from variegate.io.location import Location
+
+if TYPE_CHECKING:
+    from variegate.formats.coco.polygons import Polygons
+
+ACCEPTED = 'an object with the lists "images", "annotations" and "categories"'
+LISTS = ("images", "annotations", "categories")
+_SPACE = re.compile(r"[ \t\n\r]*")
+_NEXT = re.compile(r"[ \t\n\r]*([,\]])[ \t\n\r]*")
+# Shorter ones are read as they are: compiling what takes the polygons out would take longer than it saves.
+LARGE = 8 << 20
+
+
+def read_text(file: Location, is_whole: bool = False) -> tuple[str, Polygons | None]:
+    """The text; of a large file without its polygons, and these, unless ``is_whole``. Raises SourceError."""
+    try:
+        data, taken = read_file(file), None
+        if len(data) >= LARGE and not is_whole:
+            from variegate.formats.coco.polygons import take_polygons  # here: Numba takes a while
+
+            taken = take_polygons(data)
+        return str(data if taken is None else taken.text, "utf-8-sig"), taken
+    except DecodeError as error:
+        raise SourceError(str(error)) from None
+    except UnicodeDecodeError:
+        raise SourceError(f"{file}: not UTF-8; accepted: JSON, {ACCEPTED}") from None
+
+
+def entries_of(text: str, file: str) -> Iterator[tuple[str, Any]]:
+    """(member, entry) of the three lists, in the file's order; (member, None) once for each list that is there. Raises
+    SourceError for what is none of COCO's, JSONDecodeError for what is no JSON."""
+    decode = json.JSONDecoder().raw_decode
+    space, following = _SPACE.match, _NEXT.match
+
+    def skip(at: int) -> int:
+        found = space(text, at)
+        return found.end() if found else at
+
+    def expect(at: int, accepted: str) -> str:
+        if text[at : at + 1] not in tuple(accepted):
+            raise json.JSONDecodeError(f"expected {' or '.join(accepted)}", text, at)
+        return text[at]
+
+    try:
+        at = skip(0)
+        if text[at : at + 1] != "{":
+            raise SourceError(f"{file}: not COCO's; accepted: JSON, {ACCEPTED}")
+        at = skip(at + 1)
+        while text[at : at + 1] != "}":
+            name, at = decode(text, at)
+            expect(at := skip(at), ":")
+            at = skip(at + 1)
+            if name not in LISTS:
+                _, at = decode(text, at)
+            elif text[at : at + 1] != "[":
+                raise SourceError(f"{file}: {name!r} is no list; accepted: {ACCEPTED}")
+            else:
+                yield name, None
+                at = skip(at + 1)
+                while text[at : at + 1] != "]":
+                    entry, at = decode(text, at)
+                    yield name, entry
+                    found = following(text, at)
+                    if found is None:
+                        expect(skip(at), ",]")
+                    elif found[1] == ",":
+                        at = found.end()
+                    else:
+                        at = found.start(1)
+                at += 1
+            at = skip(at)
+            at = skip(at + 1) if expect(at, ",}") == "," else at
+    except RecursionError:
+        raise SourceError(f"{file}: nested too deeply; accepted: {ACCEPTED}") from None
+    except ValueError as error:
+        if isinstance(error, (json.JSONDecodeError, SourceError)):
+            raise
+        raise SourceError(f"{file}: no JSON: {error}") from None  # such as a number of 5,000 digits
+
+
+COCO_OPTIONS = {"file": AnnotationOption(None, "a path", is_path), "mask": MASK, "ignored": FLAG}
+# Key points are pixels by their indices; places in the frame, in which pixel i covers [i, i + 1), are half a pixel on.
+_CENTRE = 0.5
+
+
+class Category(NamedTuple):
+    label: int
+    points: int
+
+
+def open_coco(folder: Location, options: GivenOptions, opening: Mapping[str, Any]) -> AnnotatedFolder:
+    """Images in the file's order. ``ignored``: objects with ``iscrowd`` are kept. Raises SourceError for what is no
+    such file, for images that are missing, and for objects that are wrong, unless ``on_error`` is "skip"."""
+    if opening["classes"] is not None:
+        raise SourceError("classes: COCO's files name their classes; leave it out")
+    file = Location.parse(options.of("file"))
+    if not file.is_url:
+        # As it is given, or else from the folder on.
+        found = next(filter(is_file, (file, place_in(folder, file.address()))), None)
+        if found is None:
+            raise SourceError(f"annotations: no file {file}, neither here nor in {folder}")
+        file = found
+    mask, ignored, problem = options.of("mask"), options.of("ignored"), ""
+    for is_whole in (False, True):  # once more where it is no JSON, as lines and columns are those of the whole text
+        try:
+            text, polygons = read_text(file, is_whole)
+            parsed = _Parsed(str(file), ignored, Complaints(opening["on_error"]), polygons)
+            for member, entry in entries_of(text, str(file)):
+                parsed.add(member, entry)
+            return parsed.source(folder, mask)
+        except json.JSONDecodeError as error:
+            problem = f"{file}: no JSON: {error.msg} in line {error.lineno}, column {error.colno}"
+    raise SourceError(problem)
+
+
+class _Parsed:
+    """The images, categories and objects that have been read so far."""
+
+    def __init__(self, file: str, ignored: bool, complaints: Complaints, polygons: Polygons | None) -> None:
+        self._file, self._ignored, self._complaints = file, ignored, complaints
+        self._paths: list[str] = []
+        self._sizes: list[tuple[int, int]] = []
+        self._image_ids: dict[Any, int] = {}
+        self._categories: dict[Any, Category] = {}
+        self._names: list[str] = []
+        self._entries: list[dict[str, Any]] = []
+        # Of each object, as images and categories may come later. (In lists: tuples keep the collector of cycles busy.)
+        self._ids: list[Any] = []
+        self._images_of: list[Any] = []
+        self._categories_of: list[Any] = []
+        self._points_of: list[list[float]] = []
+        self._builder = ObjectsBuilder()
+        self._ends: list[int] | None = None
+        self._shape = -1
+        if polygons is not None:
+            self._ends = polygons.ends.tolist()
+            self._builder.shapes.begin_with(polygons.points, polygons.rings)
+        self._members: set[str] = set()
+        self._add = {"images": self._add_image, "annotations": self._add_object, "categories": self._add_category}
+
+    def add(self, member: str, entry: Any) -> None:
+        self._members.add(member)
+        if entry is None:
+            return
+        try:
+            if not isinstance(entry, dict):
+                raise TypeError(f"is {shown_value(entry)}; accepted: an object")
+            self._add[member](entry)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            what = f"no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
+            id = shown_value(entry.get("id") if isinstance(entry, dict) else entry)
+            where = f"{self._file}: {member}, the entry with id {id}"
+            if member != "annotations":
+                raise SourceError(f"{where}: {what}") from None
+            self._complaints.add(where, what)
+
+    def _add_image(self, entry: dict[str, Any]) -> None:
+        path = str(entry["file_name"])
+        parts = path.split("/")
+        if path.startswith("/") or ".." in parts or not parts[-1]:
+            raise ValueError(f"file_name is {shown_value(path)}; accepted: the path of a file below the folder")
+        if entry["id"] in self._image_ids:
+            raise ValueError("an id that another image has")
+        height, width = (whole_of(side, entry.get(side) or 0, MOST_SIDE) for side in ("height", "width"))
+        self._image_ids[entry["id"]] = len(self._paths)
+        self._paths.append("/".join(part for part in parts if part != "."))
+        self._sizes.append((height, width))
+
+    def _add_category(self, entry: dict[str, Any]) -> None:
+        if entry["id"] in self._categories:
+            raise ValueError("an id that another category has")
+        name, points = checked_names([str(entry["name"])]), len(entry.get("keypoints") or ())
+        if points > MOST_POINTS:
+            raise ValueError(f"{points:,} key points; accepted: up to {MOST_POINTS:,}")
+        self._categories[entry["id"]] = Category(len(self._names), points)
+        self._names.extend(name)
+        self._entries.append(entry)
+
+    def _add_object(self, entry: dict[str, Any]) -> None:
+        is_crowd = flag_of("iscrowd", entry.get("iscrowd"))
+        if is_crowd and not self._ignored:
+            self._complaints.ignored += 1
+            return
+        image, category = entry["image_id"], entry["category_id"]
+        hash(image), hash(category)
+        left, top, width, height = numbers_of("bbox", entry["bbox"], 4)
+        points = numbers_of("keypoints", entry.get("keypoints") or ())
+        self._add_shape(entry.get("segmentation"))
+        self._builder.boxes.extend((left, top, left + width, top + height))
+        self._builder.ignored.append(is_crowd)
+        self._ids.append(entry.get("id"))
+        self._images_of.append(image)
+        self._categories_of.append(category)
+        self._points_of.append(points)
+
+    def _add_shape(self, shape: Any) -> None:
+        shapes = self._builder.shapes
+        if type(shape) is int and self._ends is not None:
+            # Numbers that were put in ascend; any other was there before, behind a key in escapes.
+            if not self._shape < shape < len(self._ends):
+                raise ValueError(f"segmentation is {shape}; accepted: polygons or an RLE")
+            self._shape = shape
+            shapes.add_known(self._ends[shape - 1] if shape else 0, self._ends[shape])
+        elif isinstance(shape, dict):
+            height, width = shape["size"]
+            shapes.add_runs(height, width, shape["counts"])
+        else:
+            shapes.add_rings(shape or ())
+
+    def source(self, folder: Location, mask: str | None) -> AnnotatedFolder:
+        """Without the images that are not in the folder. Raises SourceError as ``open_coco`` says."""
+        if missing := [name for name in LISTS if name not in self._members]:
+            raise SourceError(f"{self._file}: no {missing[0]!r} in it; accepted: {ACCEPTED}")
+        if not self._paths:
+            raise SourceError(f"{self._file}: names no images")
+        self._resolve()
+        sizes = np.array(self._sizes, np.int32).reshape(-1, 2)
+        objects = self._builder.done(sizes, self._complaints, self._where)
+        about = {"format": "coco", "categories": self._entries}
+        source = AnnotatedFolder(folder, tuple(self._names), tuple(self._paths), objects, mask, (), about)
+        notes, gone = self._complaints.notes("crowd (iscrowd)"), []
+        if not folder.is_web:  # such servers list no folders; an image that is missing is a bad sample
+            there = names_below(folder) or set()
+            gone = [path for path in self._paths if path not in there]
+            what = f"are not in {folder}"
+            notes += leave_out(gone, len(self._paths), what, self._complaints.on_error, self._file)
+            if more := sorted(path for path in there.difference(self._paths) if is_image_name(path)):
+                line = f"{len(more):,} images that the annotations do not name are left out: {first_names(more)}"
+                notes.append(line)
+        return source.without(frozenset(gone), tuple(notes))
+
+    def _where(self, k: int) -> str:
+        name = self._paths[self._image_ids[self._images_of[k]]]
+        return f"{self._file}: annotation {shown_value(self._ids[k])} of {name}"
+
+    def _resolve(self) -> None:
+        """Ids to places; objects of unknown images and categories become objects of no area, which are left out."""
+        builder = self._builder
+        builder.points = max((category.points for category in self._categories.values()), default=0)
+        for k, (image, category) in enumerate(zip(self._images_of, self._categories_of, strict=True)):
+            index, known = self._image_ids.get(image), self._categories.get(category)
+            if index is None:
+                self._leave_out(k, f"image_id {shown_value(image)}, which no image has")
+            elif known is None:
+                self._leave_out(k, f"category_id {shown_value(category)}, which no category has")
+            builder.images.append(index or 0)
+            builder.labels.append(known.label if known else 0)
+            if builder.points:
+                self._add_points(k, known if index is not None else None)
+
+    def _leave_out(self, k: int, what: str) -> None:
+        self._complaints.add(f"{self._file}: annotation {shown_value(self._ids[k])}", what)
+        self._complaints.flat -= 1  # it is counted as wrong
+        self._builder.boxes[4 * k : 4 * k + 4] = type(self._builder.boxes)("d", (0.0,) * 4)
+
+    def _add_points(self, k: int, category: Category | None) -> None:
+        numbers = self._points_of[k]
+        points = np.zeros((self._builder.points, 3), np.float32)
+        if any(numbers) and category:  # zeros alone are how some write that there are none
+            if len(numbers) != 3 * category.points:
+                what = f"{len(numbers)} numbers of key points; its category has {category.points} points of 3"
+                self._leave_out(k, what)
+            else:
+                points[: category.points] = np.asarray(numbers, np.float32).reshape(-1, 3)
+                points[:, :2] += np.where(points[:, 2:] > 0, _CENTRE, 0)
+        self._builder.keypoints.frombytes(points.tobytes())

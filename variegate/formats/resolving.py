@@ -1,0 +1,285 @@
+"""From places, with patterns, to formats and files, before any of these is opened."""
+
+from __future__ import annotations
+
+import difflib
+import glob
+import os
+import re
+from collections.abc import Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+from variegate.formats.base import SourceError
+from variegate.formats.kinds import ACCEPTED, FILE_KINDS, FileKind, file_kind, is_image_name
+from variegate.formats.reading import filesystem, listable_filesystem, named_errors, reason_for
+from variegate.io.files import check_regular
+from variegate.io.location import Location
+
+_RANGE = re.compile(r"^(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?$")
+_MOST_NAMES = 1_000_000
+# Beside the shards that ``variegate augment`` writes, and none of them.
+_MANIFEST, _SETTINGS = "manifest.parquet", "variegate.json"
+
+
+class Resolved(NamedTuple):
+    """The format and files of places. ``kind``: of ``files`` that hold many samples; None for one image or folder.
+    ``names``: the entries of a folder; ``layout``: the annotations that it has by these."""
+
+    kind: FileKind | None
+    files: list[Location]
+    is_image: bool = False
+    names: Sequence[str] = ()
+    layout: str | None = None
+
+
+def is_place(spec: Any) -> bool:
+    return isinstance(spec, (str, os.PathLike, Location))
+
+
+def are_places(spec: Any) -> bool:
+    return isinstance(spec, (list, tuple)) and bool(spec) and all(isinstance(one, (str, os.PathLike)) for one in spec)
+
+
+def resolve(spec: Any, is_annotated: bool = False) -> Resolved:
+    """From a place or a list of places, with patterns, to the format and the files. ``is_annotated``: annotations are
+    given. Nothing is opened. Raises SourceError for what is not there, or is of no kind that is read."""
+    places = [spec] if is_place(spec) else spec
+    files = [file for place in places for file in expand(Location.parse(place))]
+    return _of_files(files, is_annotated) if len(files) > 1 else _of_place(files[0], is_annotated)
+
+
+def _of_place(place: Location, is_annotated: bool) -> Resolved:
+    if not place.address():
+        raise SourceError(f"an empty path; accepted: {ACCEPTED}")
+    is_folder = not place.is_url and os.path.isdir(place.address())
+    if file_kind(place) is not None and not is_folder:
+        return _of_files([place], is_annotated)
+    if is_annotated and (place.is_web or not (place.is_url or is_folder)):
+        return Resolved(None, [place])  # web servers list no folders; what is none is refused with its annotations
+    if not place.is_url and not is_folder:
+        _check_file(place)
+        if not is_image_name(place.name):
+            raise SourceError(f"{place}: a file of a kind that is not read; accepted: {ACCEPTED}")
+        return Resolved(None, [place], is_image=True)
+    names = _names_at(place) if place.is_url else names_in(place)
+    if files := files_of_folder(place, names):
+        return _of_files(files, is_annotated)
+    return Resolved(None, [place], names=names, layout=layout_of(names))
+
+
+def _of_files(files: list[Location], is_annotated: bool) -> Resolved:
+    kinds: dict[FileKind | None, Location] = {}
+    for file in files:
+        kinds.setdefault(file_kind(file), file)
+    kind = next(iter(kinds))
+    if is_annotated and not (len(kinds) == 1 and kind is not None and kind.takes_annotations):
+        if len(files) > 1:
+            raise SourceError("annotations: they are for one folder of images, or for .parquet files or .tar shards")
+        return Resolved(None, files)
+    if len(kinds) > 1:
+        few = " and ".join(map(str, list(kinds.values())[:2]))
+        accepted = " or ".join(f"{kind.suffix} files" for kind in FILE_KINDS)
+        raise SourceError(f"{few}: files of different kinds; accepted: {accepted}, not both")
+    for file in files:
+        if not file.is_url:
+            _check_file(file)
+    if kind is None:
+        accepted = ", ".join(kind.suffix for kind in FILE_KINDS)
+        raise SourceError(f"{files[0]}: in a list or pattern, {accepted} files are accepted")
+    return Resolved(kind, sorted(files, key=Location.address))
+
+
+def layout_of(names: Sequence[str]) -> str | None:
+    """The layout of annotations that a folder with these entries (folders with a slash at the end) has, where it can be
+    no other; else None."""
+    if "Annotations/" in names and "JPEGImages/" in names:
+        return "voc"
+    return "yolo" if {"images/", "labels/", "data.yaml"}.issubset(names) else None
+
+
+def names_in(folder: Location) -> list[str]:
+    """The entries of a folder of this machine, sub-folders with a slash at their ends."""
+    path = folder.address()
+    return [name + "/" * os.path.isdir(os.path.join(path, name)) for name in os.listdir(path)]
+
+
+def files_of_folder(folder: Location, names: Sequence[str]) -> list[Location]:
+    """The shards or Parquet files of a folder that holds such files and neither images nor folders; else none.
+
+    ``names`` are its entries, folders with a slash at the end. Files of other kinds (a README, indexes) do not count,
+    nor does the manifest that ``variegate augment`` puts beside shards.
+    """
+    names = sorted(name for name in names if not name.startswith("."))
+    if any(name.endswith("/") or is_image_name(name) for name in names):
+        return []
+    found = {name: kind for name in names if (kind := file_kind(Location.of(name))) is not None}
+    if len(found) > 1:
+        found.pop(_MANIFEST, None)
+    elif _MANIFEST in found and _SETTINGS in names:
+        raise SourceError(f"{folder}: its shards are gone; variegate verify names them")
+    suffixes = [kind.suffix for kind in FILE_KINDS if kind in found.values()]
+    if len(suffixes) > 1:
+        inside = str(folder).rstrip("/")
+        choices = " or ".join(f"{inside}/*{suffix}" for suffix in suffixes)
+        raise SourceError(f"{inside}: holds {' and '.join(suffixes)} files; say which: {choices}")
+    # Parsed again, so that names with a question mark are shown as in a pattern or a list.
+    return [Location.of(folder.child(name).address()) for name in found]
+
+
+def _names_at(location: Location) -> list[str]:
+    """The files right in a remote folder, and its sub-folders with a slash at their ends; sorted.
+
+    Raises SourceError where it cannot be listed, or is a file.
+    """
+    fs, root = listable_filesystem(location)
+    with named_errors(location):
+        if not fs.isdir(root):
+            what = "is a file, not a folder" if fs.exists(root) else "no such file or folder"
+            raise SourceError(f"{location}: {what}")
+        entries = fs.ls(root, detail=True)
+    paths = [(entry["name"].rstrip("/"), entry["type"] == "directory") for entry in entries]
+    own = root.rstrip("/")
+    return sorted(path.rpartition("/")[2] + "/" * is_folder for path, is_folder in paths if path != own)
+
+
+def _check_file(location: Location) -> None:
+    """Raises SourceError for a path where nothing is, and for what is neither a folder nor a file that ends."""
+    try:
+        check_regular(location.address())
+    except FileNotFoundError:
+        raise missing(location.address()) from None
+    except IsADirectoryError:
+        pass
+    except (OSError, ValueError) as error:
+        raise SourceError(f"{location}: {reason_for(error, location)}") from None
+
+
+def expand(location: Location) -> list[Location]:
+    """The files that a pattern (globs, braces) stands for, sorted. What is no pattern, or simply the name of something,
+    stands for itself. Raises SourceError where a glob matches nothing, or cannot be looked up."""
+    if not location.is_url and os.path.lexists(location.address()):
+        return [location]
+    found: list[str] = []
+    for one in expand_braces(location):
+        # A question mark in a web address begins its query.
+        letters = "*[" if one.is_web else "*?["
+        if not any(letter in one.address() for letter in letters):
+            found.append(one.address())
+            continue
+        matches = _remote_glob(one) if one.is_url else glob.glob(one.address(), recursive=True)
+        if not matches:
+            raise SourceError(f"{one}: matches nothing{_where(one)}")
+        found += matches
+    return [Location.of(path) for path in sorted(found)] if found != [location.address()] else [location]
+
+
+def check_there(spec: str) -> None:
+    """Raises SourceError where a path, or all that a pattern stands for, is not on this machine; addresses are not
+    asked."""
+    location = Location.parse(spec)
+    if not location.is_url and not os.path.lexists(first := expand(location)[0].address()):
+        raise missing(first)
+
+
+def expand_braces(location: Location) -> list[Location]:
+    """WebDataset's notation: ``x-{000..002}`` -> x-000, x-001, x-002; ``{a,b}.tar`` -> a.tar, b.tar. Braces nest.
+
+    A range keeps the zeros that either of its ends is padded with, and takes a step (``{0..8..4}``). Braces that hold
+    neither a range nor a comma stand for themselves.
+    """
+    names = _expand(location.address(), location)
+    if len(names) > _MOST_NAMES:
+        raise SourceError(f"{location}: {len(names):,} names; at most {_MOST_NAMES:,} are accepted")
+    return [Location.of(name) for name in names]
+
+
+def missing(path: str) -> SourceError:
+    """The error for a local path that is not there, with the name that may have been meant."""
+    folder, name = os.path.split(path.rstrip(os.sep))
+    lost = name
+    while folder and not os.path.isdir(folder) and os.path.dirname(folder) != folder:
+        folder, lost = os.path.split(folder)
+    try:
+        names = os.listdir(folder or ".")
+    except OSError:
+        names = []
+    lowered = {name.lower(): name for name in sorted(names, reverse=True)}
+    close = difflib.get_close_matches(lost.lower(), lowered, n=1)
+    if close:
+        return SourceError(f"{path}: no such file or folder; did you mean {os.path.join(folder, lowered[close[0]])}?")
+    where = f"; there is no {lost} in {folder or 'the current folder'}" if lost != name else ""
+    return SourceError(f"{path}: no such file or folder{where}")
+
+
+def _expand(text: str, pattern: Location) -> list[str]:
+    at = text.find("{")
+    while at >= 0:
+        end, parts = _split_at_commas(text, at)
+        choices = _choices(parts, pattern)
+        if choices is not None:
+            return [text[:at] + middle + rest for middle, rest in product(choices, _expand(text[end + 1 :], pattern))]
+        at = text.find("{", at + 1)
+    return [text]
+
+
+def _split_at_commas(text: str, begin: int) -> tuple[int, list[str]]:
+    """The place at which the brace that opens at ``begin`` closes, and the parts between its commas; none where it
+    stays open."""
+    depth, parts, start = 0, [], begin + 1
+    for at in range(begin, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[at], 0)
+        if depth == 0 or (depth == 1 and text[at] == ","):
+            parts.append(text[start:at])
+            start = at + 1
+        if depth == 0:
+            return at, parts
+    return begin, []
+
+
+def _choices(parts: list[str], pattern: Location) -> list[str] | None:
+    """The texts that a pair of braces stands for; None where it stands for itself."""
+    if len(parts) > 1:
+        return [name for part in parts for name in _expand(part, pattern)]
+    match = _RANGE.match(parts[0]) if parts else None
+    if match is None:
+        return None
+    first, last = int(match[1]), int(match[2])
+    step = abs(int(match[3] or 1)) or 1
+    if abs(last - first) // step >= _MOST_NAMES:
+        raise SourceError(f"{pattern}: {{{parts[0]}}} is more than {_MOST_NAMES:,} names; check the range")
+    is_padded = any(len(end.lstrip("-")) > 1 and end.lstrip("-").startswith("0") for end in match.group(1, 2))
+    width = max(len(match[1]), len(match[2])) if is_padded else 0
+    sign = 1 if last >= first else -1
+    return [f"{number:0{width}d}" for number in range(first, last + sign, sign * step)]
+
+
+def _remote_glob(location: Location) -> list[str]:
+    if location.is_web:
+        raise SourceError(
+            f"{location}: http servers cannot list their files; name them, with braces: shard-{{000..012}}.tar"
+        )
+    fs, inner = filesystem(location)
+    with named_errors(location):
+        matches = sorted(fs.glob(inner))
+    outer, chain, rest = location.address().partition("::")
+    protocol, _, path = outer.partition("://")
+    leading = "/" if path.startswith("/") else ""
+    # Not fs.unstrip_protocol, which of the many names of a protocol gives the first, and knows no chains.
+    bare = [match.partition("://")[2] if "://" in match else match for match in matches]
+    return [f"{protocol}://{leading}{match.lstrip('/')}{chain}{rest}" for match in bare]
+
+
+def _where(location: Location) -> str:
+    """The innermost folder that is there, and what it has, so that a slip is seen at once."""
+    if location.is_url:
+        return ""
+    folder = os.path.dirname(location.address())
+    while folder and (glob.has_magic(folder) or not os.path.isdir(folder)):
+        folder = os.path.dirname(folder) if os.path.dirname(folder) != folder else ""
+    try:
+        names = sorted(entry for entry in os.listdir(folder or ".") if not entry.startswith("."))
+    except OSError:
+        return ""
+    some = f" ({len(names):,} entries, the first: {', '.join(names[:3])})" if names else " (which is empty)"
+    return f" in {folder or 'the current folder'}{some}"

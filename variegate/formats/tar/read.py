@@ -1,0 +1,229 @@
+"""Samples of WebDataset shards (tar archives): by index, each by one request for its bytes, or one after another."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.errors import DecodeError
+from variegate.formats.base import (
+    IndexedSource,
+    Item,
+    SampleName,
+    SourceError,
+    StoredFile,
+    StreamItem,
+    check_index,
+    describe,
+    digest_of,
+    first_names,
+)
+from variegate.formats.reading import open_stream, read_range
+from variegate.formats.tar.labels import NO_LABEL, class_names_beside, resolve_label
+from variegate.formats.tar.listing import ListedShard, list_shards, sorted_shards
+from variegate.formats.tar.members import unpacked_reader
+from variegate.formats.tar.samples import (
+    ShardCounts,
+    ShardFailure,
+    TarSample,
+    TarSamples,
+    notes_of_walks,
+    split_name,
+    too_large,
+)
+from variegate.io.location import Location, LocationLike, relative_names
+from variegate.threads import computed_once
+
+
+class TarStream:
+    """Tar archives, plain or gzip'ed, local ones or addresses that fsspec reads; nothing is opened before it is read.
+
+    Samples, labels and ids are those of ``open_webdataset`` for the same shards. What cannot be read, be it a shard
+    that is not there, ends that shard with a StreamItem that holds the DecodeError.
+    """
+
+    # Extensions of members that are read beside the images.
+    _wanted: frozenset[str] = frozenset()
+
+    def __init__(self, shards: Sequence[LocationLike], classes: Sequence[str] | None = None) -> None:
+        self.classes = tuple(classes or ())
+        self._numbers = {name: number for number, name in enumerate(self.classes)}
+        self._shards = sorted_shards(shards)
+        self._is_labelled: bool | None = None
+        self._walks: dict[int, tuple[str, ShardCounts, ShardFailure | None]] = {}
+
+    def __repr__(self) -> str:
+        shards = "1 shard" if self.num_shards == 1 else f"{self.num_shards:,} shards"
+        return describe(self, first_names(list(map(str, self._shards)), 1), f"a stream of {shards}")
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the names of the shards below the folder that they share, and of the classes."""
+        return digest_of("\0".join([*relative_names(self._shards), "", *self.classes]))
+
+    @property
+    def num_shards(self) -> int:
+        return len(self._shards)
+
+    @property
+    def locations(self) -> list[Location]:
+        """Of the shards."""
+        return list(self._shards)
+
+    def read_shard(self, shard: int) -> Iterator[StreamItem]:
+        if not 0 <= shard < len(self._shards):
+            raise IndexError(f"shard {shard}: accepted: 0 to {len(self._shards) - 1}")
+        return self._read(shard)
+
+    def notes(self) -> list[str]:
+        """About the shards that have been read to their ends so far."""
+        return notes_of_walks(self._walks[shard] for shard in sorted(self._walks))
+
+    def _read(self, shard: int) -> Iterator[StreamItem]:
+        file = str(self._shards[shard])
+        position, counts = 0, ShardCounts()
+        try:
+            with open_stream(self._shards[shard]) as stream:
+                walk = TarSamples(unpacked_reader(stream), with_data=True, wanted=self._wanted)
+                for sample in walk:
+                    name, number = SampleName(file, sample.image.name), shard << 32 | position
+                    yield StreamItem(number, name, self._item(sample, name, shard, number))
+                    position += 1
+                counts, failure = walk.counts, walk.failure
+        except SourceError as error:
+            failure = ShardFailure(None, error.reason(file))
+        except DecodeError as error:  # the first bytes could not be read
+            failure = ShardFailure(None, error.reason)
+        self._walks[shard] = file, counts, failure
+        if failure:
+            name = SampleName(file, failure.member)
+            yield StreamItem(shard << 32 | position, name, DecodeError(str(name), failure.sentence), is_end=True)
+
+    def _item(self, sample: TarSample, name: SampleName, shard: int, number: int) -> Item | DecodeError:
+        """``number``: the sample's id."""
+        if self._is_labelled is None and (shard == 0 or self._first_is_labelled() is None):
+            self._is_labelled = sample.label != NO_LABEL
+        key, _ = split_name(sample.image.name) or ("", "")
+        label, problem = resolve_label(sample.label, key, self._numbers, bool(self._is_labelled))
+        problem = problem or too_large(sample.image.size)
+        return DecodeError(str(name), problem) if problem else Item(sample.data or b"", label)
+
+    def _first_is_labelled(self) -> bool | None:
+        """Whether the data set's first sample has a label, which decides if others need one; None without a sample."""
+        if self._is_labelled is None:
+            for location in self._shards:
+                try:
+                    with open_stream(location) as stream:
+                        first = next(iter(TarSamples(unpacked_reader(stream), with_data=False)), None)
+                except (SourceError, DecodeError):
+                    continue
+                if first is not None:
+                    self._is_labelled = first.label != NO_LABEL
+                    break
+        return self._is_labelled
+
+
+class WebDatasetSource(IndexedSource):
+    """The samples of shards, in the shards' order and that within each. A sample's id is made of both numbers."""
+
+    def __init__(self, shards: list[ListedShard], classes: tuple[str, ...], notes: list[str]) -> None:
+        self.classes = classes
+        self._shards, self._notes = shards, notes
+        self._starts = [0, *accumulate(len(shard.labels) for shard in shards)]
+        self.is_remote = any(shard.location.is_url for shard in shards)
+
+    def __repr__(self) -> str:
+        return describe(self, first_names([str(shard.location) for shard in self._shards], 1))
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    @computed_once
+    def fingerprint(self) -> str:
+        parts: list[str | bytes] = ["\0".join(self.classes)]
+        for name, shard in zip(relative_names([shard.location for shard in self._shards]), self._shards, strict=True):
+            parts += [f"\0{name}\0{len(shard.labels)}\0", shard.index.names]
+            parts += [shard.index.sizes.tobytes(), shard.labels.tobytes()]
+        return digest_of(*parts)
+
+    def read(self, index: int) -> Item:
+        """The bytes of the image file and its label. Raises DecodeError naming shard and member."""
+        shard, position = self.place(index)
+        if position in shard.broken:
+            raise DecodeError(str(self.name(index)), shard.broken[position])
+        offset, size = int(shard.index.offsets[position]), int(shard.index.sizes[position])
+        if problem := too_large(size):
+            raise DecodeError(str(self.name(index)), problem)
+        data = read_range(shard.location, offset, size, shard.index.version.size, str(self.name(index)))
+        return Item(data, int(shard.labels[position]))
+
+    def name(self, index: int) -> SampleName:
+        shard, position = self.place(index)
+        if position < len(shard.index):
+            return SampleName(str(shard.location), shard.index.name(position))
+        return SampleName(str(shard.location), shard.index.failure.member if shard.index.failure else None)
+
+    def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+        """``(shard << 32) | position in the shard``, as a TarStream of the same shards has them."""
+        indices = np.asarray(indices, np.int64)
+        starts = np.array(self._starts, np.int64)
+        shards = np.searchsorted(starts, indices, "right") - 1
+        return (shards << 32 | indices - starts[shards]).astype(np.uint64)
+
+    def stored_files(self) -> list[StoredFile]:
+        """The shards, as they were when they were listed."""
+        return [StoredFile(shard.location, len(shard.labels), *shard.index.version) for shard in self._shards]
+
+    def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        every = [shard.labels for shard in self._shards]
+        return np.concatenate(every)[indices] if every else np.zeros(0, np.int64)
+
+    def notes(self) -> list[str]:
+        return list(self._notes)
+
+    def place(self, index: int) -> tuple[ListedShard, int]:
+        """The shard of a sample, and its position there: that after the last is what the shard broke off in."""
+        check_index(index, len(self))
+        shard = bisect_right(self._starts, index) - 1
+        return self._shards[shard], int(index) - self._starts[shard]
+
+
+def open_tar(
+    files: Sequence[Location],
+    *,
+    stream: bool | None = None,
+    on_error: str = "raise",
+    classes: Sequence[str] | None = None,
+    cache_dir: str | os.PathLike[str] | None = None,
+) -> WebDatasetSource | TarStream:
+    """Shards by index, or as a stream (None: where they are remote), with the names of classes that lie beside them."""
+    is_remote = any(file.is_url for file in files)
+    names = class_names_beside(files) if classes is None else classes
+    if is_remote if stream is None else stream:
+        return TarStream(files, names)
+    return open_webdataset(files, classes=names, on_error=on_error, cache_dir=cache_dir)
+
+
+def open_webdataset(
+    shards: Sequence[LocationLike],
+    *,
+    classes: Sequence[str] | None = None,
+    on_error: str = "raise",
+    cache_dir: str | os.PathLike[str] | None = None,
+) -> WebDatasetSource:
+    """List the samples of uncompressed tar archives, local ones or addresses that fsspec reads.
+
+    Each shard is walked over once and its index kept: beside it (``train-00.tar.vgindex``), or in ``cache_dir``. A
+    sample is a key (the name up to the first dot of the base name) with an image member; its label is the number, or
+    the name of one of ``classes``, in its ``.cls`` member or under "label", "cls" or "class" in its ``.json`` member.
+
+    ``on_error="skip"`` accepts shards that are cut off or cannot be read: the whole samples are listed, and one entry
+    more, whose ``read`` raises the DecodeError. Raises SourceError for them otherwise, and where nothing is listed.
+    """
+    shards_listed, notes = list_shards(shards, tuple(classes or ()), on_error=on_error, cache_dir=cache_dir)
+    return WebDatasetSource(shards_listed, tuple(classes or ()), notes)

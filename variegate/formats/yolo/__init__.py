@@ -1,0 +1,1 @@
+"""YOLO: a text file of objects for each image, and ``data.yaml``."""
