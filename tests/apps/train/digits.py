@@ -22,7 +22,7 @@ import torch.distributed
 
 from tests.children import start_python
 from variegate.apps.train import Trainer, TrainOptions, train
-from variegate.apps.train.telling import StepLines
+from variegate.apps.train.progress import StepLines
 
 
 def digits(number: int = 512) -> tuple[Any, Any]:

@@ -21,7 +21,7 @@ from ray.tune.experiment import Trial
 from ray.tune.schedulers import PopulationBasedTraining, TrialScheduler
 from ray.tune.search import BasicVariantGenerator
 
-from variegate.apps.search.members import images_of, new_member, one_thread_each, train_member
+from variegate.apps.search.driver import images_of, new_member, one_thread_each, train_member
 from variegate.apps.search.population import Copy
 from variegate.apps.search.run import SearchRun
 from variegate.apps.search.tune.driver import TuneDriver
