@@ -72,7 +72,7 @@ class SearchDriver:
 
     @property
     def is_scored(self) -> bool:
-        """Whether all members have a score for this step."""
+        """True once all members have a score for this step."""
         return len(self._scores) == self.population.settings.size
 
     def score(self, member: int, step: int, score: float) -> None:
@@ -205,7 +205,7 @@ def one_thread_each(*devices: str) -> Iterator[None]:
 
 
 def images_of(run: SearchRun, device: str) -> TrainingImages:
-    """What members train on and are scored by, on a device."""
+    """The images that members train on and are scored by, on a device."""
     return TrainingImages(run.train, run.validation, run.baseline.plain, device)
 
 
@@ -233,6 +233,6 @@ def train_member(
 
 
 def member_seed(seed: int, member: int) -> int:
-    """What a member's weights, order of images and augmentations follow from; 63 bits."""
+    """The seed of a member's weights, order of images and augmentations; 63 bits."""
     words = draw(SearchStream.MEMBER, seed, 0, member, 1)[0]
     return (int(words[0]) << 32 | int(words[1])) >> 1

@@ -54,7 +54,7 @@ class Subsets:
 
     @property
     def scored(self) -> int:
-        """How many images score a training."""
+        """The number of images that score a training."""
         return len(self.images) - self.train if self.test is None else len(self.test)
 
     def of(self, repeat: int) -> tuple[LabelledImages, LabelledImages]:
@@ -66,7 +66,7 @@ class Subsets:
 
     @property
     def scope(self) -> str:
-        """What chance the spread over repeats is of, and so its intervals; in one sentence."""
+        """The chance that the spread over repeats, and so its intervals, cover; in one sentence."""
         total, scored = f"{len(self.images):,}", f"{self.scored:,}"
         if not self.varies:
             covered = f"alone: all {total} images always train, the same {scored} always score"

@@ -34,7 +34,7 @@ _LEAST_TO_SEARCH = 16
 def prepare_search(
     images: LabelledImages, options: SearchOptions, place: str = "", fingerprint: str = ""
 ) -> tuple[SearchRun, Sizes]:
-    """What ``LocalSearch`` and ``TuneSearch`` run, and how large it is.
+    """Make the run for ``LocalSearch`` and ``TuneSearch`` -> it, and its sizes.
 
     Raises SourceError for images that cannot be searched on; ValueError (PolicyError among them) for options.
     """

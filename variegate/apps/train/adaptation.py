@@ -1,4 +1,4 @@
-"""What moves a policy's magnitude while a model trains: the gap between its losses, or its confidence in each image.
+"""Control of a policy's magnitude while a model trains, by the gap between its losses, or its confidence in each image.
 
 The magnitudes of an epoch are known before it begins and hold until it is over. So an image is a function of (seed,
 epoch, id, magnitude), whatever is made ahead of its use, and the same magnitudes make the same images again.
@@ -67,7 +67,7 @@ class Adaptation:
         return lambda ids: {}
 
     def trained(self, ids: Ids, keep: npt.NDArray[np.bool_] | None = None) -> None:
-        """Whose scores were noted last. ``keep``: bool[N], False for rows that stand for no sample; None for all."""
+        """Take the ids of the scores noted last. ``keep``: bool[N], False where a row is no sample; None for all."""
         if self.gives:
             kept = ids if keep is None else ids[keep]
             self._used[0] += float(self._current(kept)["magnitude"].sum())
@@ -79,7 +79,7 @@ class Adaptation:
         return used if self.gives else []
 
     def told(self, steps: int, sums: list[float]) -> list[dict[str, float]]:
-        """What the lines of so many steps say, from what ``end_step`` gave of all ranks: the mean magnitude."""
+        """Mean magnitudes for the lines of so many steps, from the sums of ``end_step`` over all ranks."""
         if not self.gives:
             return [{}] * steps
         pairs = zip(sums[::2], sums[1::2], strict=True)

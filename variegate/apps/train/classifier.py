@@ -165,7 +165,7 @@ class CaptureError(ValueError):
 
 
 class GraphMemory:
-    """What steps on one device share that are recorded in it: they live as long as each other, one runs at a time."""
+    """Memory that recorded steps on one device share: they live as long as each other, one runs at a time."""
 
     def __init__(self, device: str) -> None:
         self.pool = torch.cuda.graph_pool_handle()
@@ -195,22 +195,22 @@ class CapturedStep:
             if self._graph is None:
                 self._calls += 1
                 if self._calls <= _EAGER:
-                    return self._run_beside(images, labels)
+                    return self._run_eagerly(images, labels)
                 self._graph = self._record(images, labels)
             self._images.copy_(images)
             self._labels.copy_(labels)
             self._graph.replay()
             return self._result
 
-    def _run_beside(self, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    def _run_eagerly(self, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """On the stream of the recording, since parts of a backward pass stay with the stream that they began on."""
-        current, beside = torch.cuda.current_stream(), self._memory.stream
-        beside.wait_stream(current)
-        with torch.cuda.stream(beside):
+        current, stream = torch.cuda.current_stream(), self._memory.stream
+        stream.wait_stream(current)
+        with torch.cuda.stream(stream):
             result = self._step(images, labels)
-        current.wait_stream(beside)
+        current.wait_stream(stream)
         for tensor in (images, labels):
-            tensor.record_stream(beside)
+            tensor.record_stream(stream)
         result.record_stream(current)
         return result
 

@@ -1,4 +1,4 @@
-"""What a training is fed with: loaders over images that train and images that score, with the policy between."""
+"""Feed of a training: loaders over images that train and images that score, with the policy between."""
 
 from __future__ import annotations
 

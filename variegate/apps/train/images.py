@@ -59,7 +59,7 @@ class LabelledImages:
 
 
 class TrainingImages:
-    """What a training works on, on its device. ``train``: the images to train on. ``scored``: float32 [N, C, H, W], as
+    """Images of a training, on its device. ``train``: the images to train on. ``scored``: float32 [N, C, H, W], as
     ``plain`` makes them, and ``labels``: int64 [N], those of the images that score it; kept so because they are read
     very often, though it takes four times the memory.
     """
@@ -99,7 +99,7 @@ def load_images(source: Any, size: tuple[int, int] | None = None, device: str = 
 
 
 def fitting_size(source: Source) -> tuple[int, int] | None:
-    """What images are resized to where nobody says: None where all have one size of up to 64 pixels a side, as those of
+    """The size that images are resized to; None where all have one size of up to 64 pixels a side, as those of
     data sets for small networks; else 32x32, for which the models and magnitudes of a search were made.
 
     It looks at up to 32 images, spread over the source.

@@ -1,4 +1,4 @@
-"""What learns: a model on each rank, its optimiser, and a moving average of its weights; all of it as named tensors."""
+"""Learner: a model on each rank, its optimiser, and a moving average of its weights; all of it as named tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a training says of its steps: losses stay where they were computed until it is time to look at several."""
+"""Progress of a training: ``log.jsonl``, a line for each step and evaluation, and steps whose losses are pending."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from variegate.formats.base import SourceError
 from variegate.io.durable import AppendOnlyFile, write_error
 
 # Losses are looked at so often, since a GPU is waited for then.
-_TELL_SECONDS, _MOST_UNTOLD = 1.0, 32
+_TELL_SECONDS, _MOST_PENDING = 1.0, 32
 
 
 @dataclass
-class _Untold:
-    """Steps whose losses nobody has looked at: their lines, sums of losses, images of all ranks, magnitudes."""
+class PendingSteps:
+    """Steps whose losses are still on the device: their lines, sums of losses, images of all ranks, magnitudes."""
 
     lines: list[Line] = field(default_factory=list)
     losses: list[torch.Tensor] = field(default_factory=list)
@@ -44,33 +44,33 @@ class StepLines:
     def __init__(self, ranks: Ranks, adaptation: Adaptation, lr: float, tell: Callable[[Line], object] | None) -> None:
         self.tell = tell
         self._ranks, self._adaptation, self._lr = ranks, adaptation, lr
-        self._every, self._untold = 1, _Untold()
+        self._every, self._pending = 1, PendingSteps()
 
     def add(self, line: Line, losses: list[torch.Tensor], images: int) -> None:
         """A step without its loss: ``losses`` are sums of this rank's parts, ``images`` those of all ranks."""
-        self._untold.lines.append(line)
-        self._untold.losses.append(torch.stack(losses).sum())
-        self._untold.images.append(images)
-        self._untold.used += self._adaptation.end_step()
+        self._pending.lines.append(line)
+        self._pending.losses.append(torch.stack(losses).sum())
+        self._pending.images.append(images)
+        self._pending.used += self._adaptation.end_step()
 
     def are_due(self, stop: Event) -> bool:
         """The same on all ranks: alone, by the clock; else by a number of steps that all agreed on."""
         if self._ranks.ranks == 1:
-            return stop.is_set() or time.perf_counter() - self._untold.since > _TELL_SECONDS
-        return len(self._untold.lines) >= self._every
+            return stop.is_set() or time.perf_counter() - self._pending.since > _TELL_SECONDS
+        return len(self._pending.lines) >= self._every
 
     def flush(self, stop: Event, is_saving: bool) -> tuple[bool, bool]:
         """Look at the losses since the last time, of all ranks, and log them -> whether any rank is to stop, and
         whether any is still writing a checkpoint. Raises DivergedError."""
-        untold, steps = self._untold, len(self._untold.lines)
-        local = torch.stack(untold.losses).double().cpu().tolist() if steps else []
-        seconds = time.perf_counter() - untold.since
+        pending, steps = self._pending, len(self._pending.lines)
+        local = torch.stack(pending.losses).double().cpu().tolist() if steps else []
+        seconds = time.perf_counter() - pending.since
         flags = [seconds, float(stop.is_set()), float(is_saving)]
-        sums, (slowest, is_stopped, is_busy) = self._ranks.sum_and_max(local + untold.used, flags)
-        self._every = max(1, min(_MOST_UNTOLD, int(steps * _TELL_SECONDS / max(slowest, 1e-9))))
-        told = zip(untold.lines, sums[:steps], untold.images, self._adaptation.told(steps, sums[steps:]), strict=True)
+        sums, (slowest, is_stopped, is_busy) = self._ranks.sum_and_max(local + pending.used, flags)
+        self._every = max(1, min(_MOST_PENDING, int(steps * _TELL_SECONDS / max(slowest, 1e-9))))
+        told = zip(pending.lines, sums[:steps], pending.images, self._adaptation.told(steps, sums[steps:]), strict=True)
         lines = [{**line, "loss": total / images, **more} for line, total, images, more in told]
-        self._untold = _Untold()
+        self._pending = PendingSteps()
         good = finite_part(lines)
         self.write(good)
         if len(good) < len(lines):

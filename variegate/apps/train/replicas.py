@@ -43,7 +43,7 @@ class Replicas:
         """All ranks have the same weights and statistics from here on."""
 
     def state(self) -> dict[str, torch.Tensor]:
-        """What is under way between steps."""
+        """Tensors that are under way between steps."""
         return {}
 
     def load_state(self, state: dict[str, torch.Tensor], step: int) -> None:
@@ -226,7 +226,13 @@ class ShardedModel(Replicas):
 
     def split(self, module: nn.Module) -> None:
         """Each block by itself, then what is left: the weights of one are together while it is computed."""
-        fully_shard, mesh = _torchs(), _mesh(self.ranks)
+        from torch.distributed.device_mesh import init_device_mesh
+
+        try:
+            from torch.distributed.fsdp import fully_shard
+        except ImportError as error:
+            raise ValueError(f"shard: this is torch {torch.__version__}; accepted: torch {_OLDEST} or newer") from error
+        mesh = init_device_mesh(torch.device(self.ranks.device).type, (self.ranks.ranks,))
         # In FSDP2, parts are cut from rows of contiguous weights.
         module.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
         try:
@@ -236,11 +242,8 @@ class ShardedModel(Replicas):
             said = str(error).strip().splitlines()[0]
             raise ModelError(f"model {self._name}: cannot be split over ranks (--shard): {said}") from error
 
-    def communicates(self, is_last: bool) -> AbstractContextManager[Any]:
-        return self._syncing(is_last)
-
     @contextmanager
-    def _syncing(self, is_last: bool) -> Iterator[None]:
+    def communicates(self, is_last: bool) -> Iterator[None]:
         sharded: Any = self.module
         sharded.set_requires_gradient_sync(is_last)
         yield
@@ -282,17 +285,3 @@ def blocks_of(module: nn.Module) -> list[nn.Module]:
             if is_block and any(True for _ in item.parameters()):
                 found[item] = None
     return list(found)[::-1]
-
-
-def _mesh(ranks: Ranks) -> Any:
-    from torch.distributed.device_mesh import init_device_mesh
-
-    return init_device_mesh(torch.device(ranks.device).type, (ranks.ranks,))
-
-
-def _torchs() -> Any:
-    try:
-        from torch.distributed.fsdp import fully_shard
-    except ImportError as error:
-        raise ValueError(f"shard: this is torch {torch.__version__}; accepted: torch {_OLDEST} or newer") from error
-    return fully_shard

@@ -6,7 +6,7 @@ import importlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 import torch.nn.functional as nnf
@@ -22,7 +22,7 @@ _IS_THERE = 0.2
 
 @dataclass(frozen=True)
 class TrainingStep:
-    """What is done with a batch.
+    """A step on a batch.
 
     It does not know its owner: of one that is given up, memory and CUDA graph are free at once, not when Python next
     looks for cycles, which may be within the recording of another.
@@ -112,16 +112,7 @@ def entropy_share(scores: torch.Tensor) -> torch.Tensor:
     return -(logarithms.exp() * logarithms).sum(1) / max(math.log(scores.shape[1]), 1e-9)
 
 
-class Descent(Protocol):
-    """What both kinds of options say of it."""
-
-    @property
-    def momentum(self) -> float: ...
-    @property
-    def weight_decay(self) -> float: ...
-
-
-def descent(model: torch.nn.Module, lr: torch.Tensor, options: Descent, groups: Any = None) -> torch.optim.SGD:
+def descent(model: torch.nn.Module, lr: torch.Tensor, options: Any, groups: Any = None) -> torch.optim.SGD:
     """Stochastic gradient descent by Nesterov's momentum. ``lr``: a tensor, so that a captured or compiled step reads
     what it is at the time. ``groups``: of weights, where not all are treated alike."""
     return torch.optim.SGD(

@@ -153,7 +153,7 @@ class _Stop(keras.callbacks.Callback):
 
 
 def _functions(model: Any) -> tuple[Any, Callable[[Any], tuple[Any, Any, Any]]]:
-    """What Keras' own training function does in a step, of the same public parts: a step with a batch -> logs; and one
+    """Make Keras' own training function of the same public parts: a step with a batch -> logs; and one
     with the iterator's next, with the clock read in the graph before and after that -> logs, seconds that were waited,
     images of all replicas."""
     strategy = model.distribute_strategy

@@ -1,4 +1,4 @@
-"""What spans of steps come to: plain data, as JSON, as rows of text, and what a reader has to know."""
+"""Report of a study: plain data, as JSON, as rows of text, and what a reader has to know."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _edges(waits: Sequence[float]) -> list[float]:
 
 
 def _counts(values: Sequence[float], edges: Sequence[float]) -> list[int]:
-    """How many lie in each bin; what lies outside is in the first or the last."""
+    """Counts of the bins; what lies outside is in the first or the last."""
     counts = [0] * (len(edges) - 1)
     for value in values:
         counts[max(0, sum(value >= edge for edge in edges[:-1]) - 1)] += 1
@@ -154,7 +154,7 @@ def _notes(feeds: Sequence[FedStep]) -> list[str]:
 
 
 def fact_lines(found: Study) -> list[str]:
-    """What was trained, and on what."""
+    """The training that was studied, and the machine."""
     facts = found.facts
     size = "x".join(map(str, facts["size"]))
     return [
