@@ -111,7 +111,7 @@ class Seen(list[int]):
 
 def stopping_at(step: int) -> Any:
     def are_due(lines: StepLines, stop: Event) -> bool:
-        if lines._untold.lines[-1]["step"] == step:
+        if lines._pending.lines[-1]["step"] == step:
             stop.set()
         return stop.is_set()
 
