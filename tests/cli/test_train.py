@@ -114,10 +114,10 @@ def test_a_loss_that_diverges_fails(stripes: Path, tmp_path: Path, capsys: pytes
 SLOWLY = """
 import sys, time
 from variegate.cli import main
-from variegate.apps.train import telling
+from variegate.apps.train import progress
 from variegate.cli.train import TrainingView
 from variegate.apps.train.learner import Learner
-telling._TELL_SECONDS, seed = 0.0, Learner.begin_step
+progress._TELL_SECONDS, seed = 0.0, Learner.begin_step
 Learner.begin_step = lambda *steps: (time.sleep(0.05), seed(*steps))
 sys.exit(main(sys.argv[1:]))
 """

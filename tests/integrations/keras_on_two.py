@@ -15,9 +15,9 @@ import variegate as vg
 from variegate import transforms as T
 from variegate.apps.train.feed import Feed
 from variegate.apps.train.keras_study import study
-from variegate.apps.train.keras_study.peer import open_tf_data
+from variegate.apps.train.keras_study.fit import open_tf_data
 from variegate.apps.train.ranks import Ranks
-from variegate.apps.train.study import measuring
+from variegate.apps.train.study import timing
 from variegate.integrations.keras import PyDataset
 from variegate.options.training import TrainOptions
 
@@ -77,7 +77,7 @@ def in_many_steps(shape: tuple[int, int, int], classes: int) -> Any:
     return model
 
 
-@mock.patch.object(measuring, "SPANS", 1)  # what more of them come to, other tests show without TensorFlow
+@mock.patch.object(timing, "SPANS", 1)  # what more of them come to, other tests show without TensorFlow
 def find(root: Path) -> dict[str, Any]:
     """``peer``: the shapes and labels of what tf.data made, and how; ``refused``: what was said each time."""
     cpu = tf.config.list_physical_devices("CPU")[0]

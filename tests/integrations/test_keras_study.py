@@ -12,8 +12,8 @@ from PIL import Image
 os.environ.setdefault("KERAS_BACKEND", "torch")  # before Keras is imported here
 
 from tests.one_tensorflow import on_tensorflow
-from variegate.apps.train.study.feeds import CEILING, OURS
 from variegate.apps.train.study.report import headings, rows, summary
+from variegate.apps.train.study.timing import CEILING, OURS
 
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("tensorflow")]
 PEER = "tf.data+Keras layers"

@@ -47,7 +47,7 @@ def evaluate(options: EvaluateCommandOptions) -> None:
     """
     from variegate.apps.plotting import check_path
     from variegate.apps.search.compare import compare
-    from variegate.apps.search.members import search_devices
+    from variegate.apps.search.driver import search_devices
     from variegate.apps.search.prepare import policy_names, prepare_evaluation
 
     as_json = options.as_json
@@ -101,8 +101,8 @@ def _run(evaluation: Evaluation, as_json: bool) -> list[Trial]:
 
 def announce(evaluation: Evaluation, sizes: Sizes, as_json: bool) -> None:
     """The sizes, in a line; and where a learnt schedule would be favoured."""
-    from variegate.apps.search.adaptive import GAP
     from variegate.apps.search.compare import is_own
+    from variegate.apps.search.evaluate import GAP
 
     height, width = evaluation.subsets.images.pixels.shape[1:3]
     if as_json:

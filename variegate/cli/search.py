@@ -43,7 +43,7 @@ def search(options: SearchCommandOptions) -> None:
     score, the size of a step, the epochs and the model follow from the data where they are not given. Whatever ends a
     search, the same command goes on from its last step.
     """
-    from variegate.apps.search.members import search_devices
+    from variegate.apps.search.driver import search_devices
     from variegate.apps.search.prepare import prepare_search
     from variegate.apps.search.run import check_folder
 

@@ -38,8 +38,7 @@ STUDY_NAME = "study.json"
 def study_training(src: Any, options: TrainOptions, how: StudyOptions, as_json: bool) -> None:
     """Time the step with each feed, and say, draw and write what came out."""
     from variegate.apps.train.folder import STUDY_FOLDER, check_out
-    from variegate.apps.train.study.plots import THROUGHPUT_NAME, WAITING_NAME, draw_throughput, draw_waiting
-    from variegate.apps.train.study.report import fact_lines, summary
+    from variegate.apps.train.study import report
     from variegate.io.addresses import check_is_local
     from variegate.io.durable import write_atomically
     from variegate.loader import TooManyErrors
@@ -56,20 +55,20 @@ def study_training(src: Any, options: TrainOptions, how: StudyOptions, as_json: 
     folder.mkdir(parents=True, exist_ok=True)
     written: dict[str, Any] = found.to_dict()
     write_atomically(folder / STUDY_NAME, (json.dumps(written, indent=2) + "\n").encode())
-    throughput, waiting = folder / THROUGHPUT_NAME, folder / WAITING_NAME
-    plots = {"throughput": plot_or_note(lambda: draw_throughput(found, throughput), throughput)}
+    throughput, waiting = folder / report.THROUGHPUT_NAME, folder / report.WAITING_NAME
+    plots = {"throughput": plot_or_note(lambda: report.draw_throughput(found, throughput), throughput)}
     # Without matplotlib there is neither, which is said once.
-    plots["waiting"] = plots["throughput"] and plot_or_note(lambda: draw_waiting(found, waiting), waiting)
+    plots["waiting"] = plots["throughput"] and plot_or_note(lambda: report.draw_waiting(found, waiting), waiting)
     if as_json:
         emit_json("done", **written, plots=plots, out=str(folder))
         return
-    for line in fact_lines(found):
+    for line in report.fact_lines(found):
         say(line)
     stdout().print(_table(found), crop=False)
     for name, why in found.missing.items():
         say(f"{name}: not timed, {why}")
     note(*found.notes)
-    say(summary(found))
+    say(report.summary(found))
     say(f"written: {folder}")
 
 

@@ -52,9 +52,9 @@ def train(options: TrainCommandOptions) -> None:
     With --study nothing is trained: its step is timed, fed by Variegate and by other libraries.
     """
     wait_briefly()
-    from variegate.apps.train.log import DivergedError
-    from variegate.apps.train.notes import notes_on
+    from variegate.apps.train.progress import DivergedError
     from variegate.apps.train.ranks import RanksError
+    from variegate.apps.train.trainer import notes_on
     from variegate.apps.train.trainer import train as run
     from variegate.io.durable import WriteError
     from variegate.loader import TooManyErrors

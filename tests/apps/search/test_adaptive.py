@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from tests.apps.train.stripes import stripes
-from variegate.apps.search.adaptive import ADAPTIVE, ENTROPY, GAP, AdaptiveTraining
-from variegate.apps.search.evaluate import Evaluation, Subsets
+from variegate.apps.search.evaluate import ADAPTIVE, ENTROPY, GAP, AdaptiveTraining, Evaluation, Subsets
 from variegate.apps.train.adaptation import EntropyAdaptation, GapAdaptation
 from variegate.apps.train.classifier import Classifier
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from variegate.apps.search import prepare
 from variegate.apps.search.prepare import Sizes
-from variegate.apps.train.images import LabelledImages, fitting_size, split
-from variegate.apps.train.sizes import fitting_batch
+from variegate.apps.train.images import LabelledImages, fitting_batch, fitting_size, split
 from variegate.formats.base import SourceError
 from variegate.options.search import EvaluationOptions, SearchOptions
 

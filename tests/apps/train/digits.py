@@ -22,7 +22,7 @@ import torch.distributed
 
 from tests.children import start_python
 from variegate.apps.train import Trainer, TrainOptions, train
-from variegate.apps.train.telling import StepLines
+from variegate.apps.train.progress import StepLines
 
 
 def digits(number: int = 512) -> tuple[Any, Any]:
@@ -111,7 +111,7 @@ class Seen(list[int]):
 
 def stopping_at(step: int) -> Any:
     def are_due(lines: StepLines, stop: Event) -> bool:
-        if lines._untold.lines[-1]["step"] == step:
+        if lines._pending.lines[-1]["step"] == step:
             stop.set()
         return stop.is_set()
 

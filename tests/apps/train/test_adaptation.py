@@ -31,7 +31,7 @@ ADAPTED: dict[str, Any] = {"policy": "randaugment", "model": "tests.apps.train.t
 
 @pytest.fixture(autouse=True)
 def _tell_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("variegate.apps.train.telling._TELL_SECONDS", 0.0)
+    monkeypatch.setattr("variegate.apps.train.progress._TELL_SECONDS", 0.0)
 
 
 def steps(out: Path) -> list[dict[str, Any]]:

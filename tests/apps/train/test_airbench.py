@@ -116,7 +116,7 @@ def test_it_is_initialised_once_and_goes_on(tmp_path: Path, monkeypatch: pytest.
         if line.get("step") == 8:
             raise StopError
 
-    monkeypatch.setattr("variegate.apps.train.telling._TELL_SECONDS", 0.0)
+    monkeypatch.setattr("variegate.apps.train.progress._TELL_SECONDS", 0.0)
     with pytest.raises(StopError):
         train(striped(64), options(tmp_path / "parts", checkpoint_every=3, **chosen), tell=stop)
     assert len(seen) == 2

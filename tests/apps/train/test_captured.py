@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from tests.apps.train.stripes import NORMALIZE, stripes
-from variegate.apps.train.captured import CapturedStep, CaptureError, GraphMemory
-from variegate.apps.train.classifier import Classifier
+from variegate.apps.train.classifier import CapturedStep, CaptureError, Classifier, GraphMemory
 from variegate.options.search import Hyperparameters
 
 pytestmark = pytest.mark.gpu

@@ -21,7 +21,7 @@ pytestmark = needs("sklearn", "tensorboardX")
 
 @pytest.fixture(autouse=True)
 def _tell_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("variegate.apps.train.telling._TELL_SECONDS", 0.0)
+    monkeypatch.setattr("variegate.apps.train.progress._TELL_SECONDS", 0.0)
 
 
 def events_in(out: Path) -> list[tuple[str, int, float, float]]:

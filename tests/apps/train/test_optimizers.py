@@ -17,8 +17,15 @@ from tests.apps.train.digits import digits, lines, losses, options
 from tests.needed import needs
 from variegate.apps.train import TrainOptions, train
 from variegate.apps.train.learner import MovingAverage
-from variegate.apps.train.optimizers import OptimizerError, groups_by_decay, load_state, optimizer_of, state_of
-from variegate.apps.train.step import TrainingStep, binary_losses
+from variegate.apps.train.step import (
+    OptimizerError,
+    TrainingStep,
+    binary_losses,
+    groups_by_decay,
+    load_state,
+    optimizer_of,
+    state_of,
+)
 from variegate.augmenter.mixed_labels import MixedLabels
 
 pytestmark = needs("sklearn")
@@ -70,7 +77,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, lamb: Any) -> None:
 def test_each_learns_and_a_stop_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, lamb: Any, chosen: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr("variegate.apps.train.telling._TELL_SECONDS", 0.0)
+    monkeypatch.setattr("variegate.apps.train.progress._TELL_SECONDS", 0.0)
     if lamb is not None:
         stand_in(monkeypatch, lamb)
     source, validation = digits(192)

@@ -21,7 +21,7 @@ from variegate.apps.train.folder import check_ranks
 from variegate.apps.train.learner import MovingAverage
 from variegate.apps.train.models import ModelError
 from variegate.apps.train.ranks import Ranks, RanksError, joined
-from variegate.apps.train.sharded import ShardedModel, blocks_of
+from variegate.apps.train.replicas import ShardedModel, blocks_of
 from variegate.formats.base import SourceError
 
 # What two processes did is looked at by one.

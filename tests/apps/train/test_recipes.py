@@ -17,11 +17,11 @@ from tests.needed import needs
 from variegate import Augmenter
 from variegate import transforms as T
 from variegate.apps.train import TrainOptions, train
-from variegate.apps.train.around import kept_size_steps, sizes_of
 from variegate.apps.train.feed import Feed
 from variegate.apps.train.models import ModelError, build_model
-from variegate.apps.train.notes import notes_on
 from variegate.apps.train.ranks import Ranks
+from variegate.apps.train.recipe_transforms import kept_size_steps, sizes_of
+from variegate.apps.train.trainer import notes_on
 from variegate.cli import main
 from variegate.cli.train import TrainCommandOptions
 from variegate.formats.opening import open_source
@@ -111,7 +111,7 @@ def test_images_of_an_epoch_have_its_size(size: str) -> None:
 
 
 def test_a_run_that_goes_on_is_at_the_size_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("variegate.apps.train.telling._TELL_SECONDS", 0.0)
+    monkeypatch.setattr("variegate.apps.train.progress._TELL_SECONDS", 0.0)
     source, validation = digits(96)
     chosen: dict[str, Any] = {"progressive": 4, "epochs": 4, "model": "wrn-10-1", "random_erasing": 0.5, "copies": 2}
     chosen |= {

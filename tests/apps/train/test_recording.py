@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from variegate.apps.train.captured import CapturedStep, CaptureError, GraphMemory
+from variegate.apps.train.classifier import CapturedStep, CaptureError, GraphMemory
 
 
 @pytest.fixture(autouse=True)

@@ -29,14 +29,21 @@ from variegate import transforms as T
 from variegate.apps.train import TrainOptions
 from variegate.apps.train.feed import Feed
 from variegate.apps.train.ranks import Ranks
-from variegate.apps.train.study import plots, study
-from variegate.apps.train.study.feeds import CEILING, OURS, Fed, StudiedFeed, ours
-from variegate.apps.train.study.measuring import SPANS, Bench, Span, settle, time_feeds
-from variegate.apps.train.study.peers import normalisation_of, steps_of
+from variegate.apps.train.study import ours, report, study
+from variegate.apps.train.study.peers import PEERS, normalisation_of, spelled, steps_of
 from variegate.apps.train.study.report import fact_lines, headings, rows, study_of, summary
-from variegate.apps.train.study.run import PEERS
-from variegate.apps.train.study.torchvision_feed import spelled
-from variegate.apps.train.study.utilisation import Utilisation
+from variegate.apps.train.study.timing import (
+    CEILING,
+    OURS,
+    SPANS,
+    Bench,
+    Fed,
+    Span,
+    StudiedFeed,
+    Utilisation,
+    settle,
+    time_feeds,
+)
 from variegate.cli.study import _table
 from variegate.options.study import StudyOptions
 
@@ -111,12 +118,12 @@ def test_the_arithmetic_of_a_study() -> None:
 def test_bars_are_as_long_as_the_shares_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spans differ as the machine is busy: medians of the rates alone say 7.8 of 8.4."""
     figure = Figure()
-    monkeypatch.setattr(plots, "drawn_figure", lambda *_: nullcontext(figure))
-    monkeypatch.setattr(plots, "fact_lines", lambda _: [])
+    monkeypatch.setattr(report, "drawn_figure", lambda *_: nullcontext(figure))
+    monkeypatch.setattr(report, "fact_lines", lambda _: [])
     ceiling = SimpleNamespace(name=CEILING, spans=(7.6, 8.4, 9.0), images_per_second=8.4, ceiling_share=1.0)
     mine = SimpleNamespace(name=OURS, spans=(7.8, 8.6, 7.0), images_per_second=7.8, ceiling_share=8.6 / 8.4)
     found: Any = SimpleNamespace(feeds=[ceiling, mine])
-    plots.draw_throughput(found, Path("throughput.png"))
+    report.draw_throughput(found, Path("throughput.png"))
     [axes] = figure.axes
     widths = [bar.get_width() for bar in axes.patches if isinstance(bar, Rectangle)]
     assert widths == [1.0, 8.6 / 8.4]
@@ -210,7 +217,7 @@ def test_variegate_feeds_what_a_training_is_fed() -> None:
     fed = ours(feed, "cpu")
     numbers = [next(fed.batches).number for _ in range(6)]
     assert numbers == [32, 32, 16] * 2
-    fed.close()
+    fed.batches.close()  # type: ignore[attr-defined]
 
 
 @pytest.fixture
@@ -314,7 +321,7 @@ def test_how_busy_a_gpu_is_is_sampled_while_its_feed_is_timed(monkeypatch: pytes
     nvml = FakeNvml()
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(uuid="0"))
-    monkeypatch.setattr("variegate.apps.train.study.utilisation._EVERY", 0.001)
+    monkeypatch.setattr("variegate.apps.train.study.timing._EVERY", 0.001)
     busy = Utilisation("cuda:1")
     for name in (OURS, OURS, "other"):
         with busy.watching(name):
@@ -343,8 +350,8 @@ def test_without_nvml_that_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_others_come_to_rest_before_a_span(monkeypatch: pytest.MonkeyPatch) -> None:
     computed = iter([0.0, 1.0, 2.0, 3.0, 3.001, 9.0])
     looked: list[float] = []
-    monkeypatch.setattr("variegate.apps.train.study.measuring.time.sleep", looked.append)
-    monkeypatch.setattr("variegate.apps.train.study.measuring.processor_seconds", lambda: next(computed))
+    monkeypatch.setattr("variegate.apps.train.study.timing.time.sleep", looked.append)
+    monkeypatch.setattr("variegate.apps.train.study.timing.processor_seconds", lambda: next(computed))
     settle()
     assert len(looked) == 4
     done: list[str] = []

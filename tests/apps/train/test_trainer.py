@@ -23,9 +23,9 @@ from variegate import transforms as T
 from variegate.apps.train import TrainOptions, train
 from variegate.apps.train.checkpoints import ResumeError
 from variegate.apps.train.learner import Learner
-from variegate.apps.train.log import DivergedError
 from variegate.apps.train.models import ModelError
-from variegate.apps.train.notes import notes_on
+from variegate.apps.train.progress import DivergedError
+from variegate.apps.train.trainer import notes_on
 from variegate.formats.base import SourceError
 from variegate.io.durable import WriteError
 
@@ -34,7 +34,7 @@ pytestmark = needs("sklearn")
 
 @pytest.fixture(autouse=True)
 def _tell_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("variegate.apps.train.telling._TELL_SECONDS", 0.0)
+    monkeypatch.setattr("variegate.apps.train.progress._TELL_SECONDS", 0.0)
 
 
 def stopped_after(step: int) -> dict[str, Any]:
@@ -157,7 +157,7 @@ def test_half_precision_learns_and_goes_on(tmp_path: Path, precision: str) -> No
 
 
 def test_a_processor_without_such_numbers_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("variegate.apps.train.notes._has_half", lambda precision: False)
+    monkeypatch.setattr("variegate.apps.train.trainer._has_half", lambda precision: False)
     said = "this processor has no arithmetic in bfloat16: --precision float32 is faster here"
     assert notes_on(TrainOptions(precision="bfloat16", device="cpu")) == [said]
     assert notes_on(TrainOptions(device="cpu")) == []

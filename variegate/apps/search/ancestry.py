@@ -1,4 +1,4 @@
-"""Where a member comes from: the members whose weights it inherited, and the schedule that these weights lived through.
+"""Ancestry of a member: the members whose weights it inherited, and the schedule that these weights lived through.
 
 That schedule is what a search finds: no single policy, but the one that the best network had in each epoch.
 """

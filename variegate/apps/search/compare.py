@@ -1,4 +1,4 @@
-"""What trainings with several policies say: means, and differences with intervals that hold what they promise.
+"""Comparison of trainings with several policies: means, and differences with intervals that hold what they promise.
 
 Every repeat trains with every policy on the same images, from the same weights, in the same order. So policies are
 compared by their differences within a repeat, from which all that a repeat has in common falls out.

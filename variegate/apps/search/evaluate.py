@@ -11,15 +11,20 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Event, Lock
 
-from variegate.apps.search.adaptive import ADAPTIVE, GAP, AdaptiveTraining, adaptive_policy, held_back
+import numpy as np
+import torch
+
 from variegate.apps.search.compare import Trial, is_own
-from variegate.apps.search.members import one_thread_each, threads_each
+from variegate.apps.search.driver import one_thread_each, threads_each
 from variegate.apps.search.population import SearchStream, repeat_seed
+from variegate.apps.train.adaptation import Adaptation, EntropyAdaptation, GapAdaptation
 from variegate.apps.train.classifier import Classifier
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages, TrainingImages, split
+from variegate.apps.train.step import in_channels_last
+from variegate.augmenter.augmenter import Augmenter
 from variegate.executors.runners.devices import resolve
 from variegate.options.search import Hyperparameters
-from variegate.policies.given import refuse_given_magnitude
+from variegate.policies.given import AdaptiveRandAugment, refuse_given_magnitude
 from variegate.policies.load import scaled_policy
 from variegate.transforms import Transform
 
@@ -49,7 +54,7 @@ class Subsets:
 
     @property
     def scored(self) -> int:
-        """How many images score a training."""
+        """The number of images that score a training."""
         return len(self.images) - self.train if self.test is None else len(self.test)
 
     def of(self, repeat: int) -> tuple[LabelledImages, LabelledImages]:
@@ -61,7 +66,7 @@ class Subsets:
 
     @property
     def scope(self) -> str:
-        """What chance the spread over repeats is of, and so its intervals; in one sentence."""
+        """The chance that the spread over repeats, and so its intervals, cover; in one sentence."""
         total, scored = f"{len(self.images):,}", f"{self.scored:,}"
         if not self.varies:
             covered = f"alone: all {total} images always train, the same {scored} always score"
@@ -206,3 +211,40 @@ class _RepeatImages:
                 baseline = self._evaluation.baseline(train)
                 self._prepared[device, number] = TrainingImages(train, scored, baseline.plain, device), baseline
             return self._prepared[device, number]
+
+
+GAP, ENTROPY = "adaptive:gap", "adaptive:entropy"
+ADAPTIVE = (GAP, ENTROPY)
+# Of the images that train: with gap they only say how the training does. It must not look at those that score it.
+_HELD_BACK = 10
+
+
+def adaptive_policy() -> Transform:
+    """``randaugment``, at magnitudes that are given."""
+    return AdaptiveRandAugment()
+
+
+def held_back(images: LabelledImages, seed: int) -> tuple[LabelledImages, LabelledImages]:
+    """-> the images that train, and the tenth of them that does not, with gap. Raises SourceError for too few."""
+    number = max(images.num_classes, len(images) // _HELD_BACK)
+    return split(images, len(images) - number, None, seed)
+
+
+class AdaptiveTraining:
+    """Of one training: its ``images`` and its ``adaptation``. ``plain``: what is done to images that are looked at."""
+
+    def __init__(self, name: str, images: LabelledImages, plain: Transform, device: str, seed: int) -> None:
+        self.images = images
+        self.adaptation: Adaptation = EntropyAdaptation(images.ids)
+        self._compared: list[tuple[torch.Tensor, torch.Tensor]] = []
+        if name == GAP:
+            self.images, others = held_back(images, seed)
+            some = self.images.take(np.arange(min(len(others), len(self.images))))
+            augmenter = Augmenter(plain, device, layout="NHWC")
+            self._compared = [(in_channels_last(augmenter(one.pixels)), one.labels) for one in (some, others)]
+            self.adaptation = GapAdaptation()
+
+    def end_epoch(self, classifier: Classifier) -> None:
+        self.adaptation.settle()
+        losses = [classifier.mean_loss(*one) for one in self._compared]
+        self.adaptation.end_epoch(*losses)

@@ -1,4 +1,4 @@
-"""What a search is, what has happened in it so far, and its log on disk."""
+"""Settings of a search, its history so far, and its log on disk."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Settings:
         return -(-self.epochs // self.interval)
 
     def end_of(self, step: int) -> int:
-        """How many epochs are over when ``step`` (from 1; 0: the beginning) is. The last may be a shorter one."""
+        """Epochs that are over when ``step`` (from 1; 0: the beginning) is. The last may be a shorter one."""
         return min(step * self.interval, self.epochs)
 
     def to_dict(self) -> dict[str, Any]:
@@ -123,7 +123,7 @@ class History:
 
     @property
     def epochs(self) -> int:
-        """How many epochs are over."""
+        """The number of epochs that are over."""
         return self.settings.end_of(len(self.steps))
 
     @property
@@ -143,7 +143,7 @@ class LogError(ValueError):
 
 
 def read_log(path: str | os.PathLike[str]) -> History:
-    """Whatever was written in full: a torn last line, and a last step of which members are missing, are left out.
+    """Read all that was written in full: a torn last line, and a last step of which members are missing, are left out.
 
     Raises LogError for other files, and for damage before the end; OSError where it cannot be read.
     """

@@ -15,11 +15,20 @@ from typing import Any
 
 import torch
 
-from variegate.apps.search.driver import CheckpointError, PopulationSearch, SearchDriver, Tell
-from variegate.apps.search.members import images_of, new_member, one_thread_each, threads_each, train_member
+from variegate.apps.search.driver import (
+    CheckpointError,
+    PopulationSearch,
+    SearchDriver,
+    Tell,
+    images_of,
+    new_member,
+    one_thread_each,
+    threads_each,
+    train_member,
+)
 from variegate.apps.search.population import Step
 from variegate.apps.search.run import SearchRun
-from variegate.apps.train.captured import GraphMemory
+from variegate.apps.train.classifier import GraphMemory
 from variegate.executors.runners.devices import resolve
 from variegate.io.durable import write_atomically
 

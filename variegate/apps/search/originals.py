@@ -1,4 +1,4 @@
-"""What the images of a search look like, so that one that was replaced under its old name is noticed and named.
+"""Digests of the images of a search, so that one that was replaced under its old name is noticed and named.
 
 Pixels are compared as they came into memory: a file that was only copied or touched is the same image, and so is one
 in a shard or behind an address, which has neither a size nor a time of its own.
@@ -62,7 +62,7 @@ def check_same(folder: Path, images: Mapping[str, str], expected: str) -> None:
 
 
 def refuse(folder: Path, images: Mapping[str, str], expected: str) -> SourceError:
-    """What to raise where the images are others, and nothing else is: it names those that only one side has."""
+    """The error for other images where nothing else differs: it names those that only one side has."""
     before = _read(folder, expected)
     names = [*(name for name in before if name not in images), *(name for name in images if name not in before)]
     which = _some(names) if before else f"{ORIGINALS_NAME} is missing, which would name them"

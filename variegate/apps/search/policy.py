@@ -19,7 +19,7 @@ MOST_PROBABLE = 10  # A probability is an integer from 0 to this, in tenths.
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """What is searched: for every operation, ``copies`` times, a probability 0..10 and a magnitude 0..9.
+    """The space that is searched: for every operation, ``copies`` times, a probability 0..10 and a magnitude 0..9.
 
     ``operations``: names of the magnitude space, in the order of the numbers; empty: all that the space has by default,
     for "pba" the paper's 15 in the reference's order. ``space``: "pba" for images of 32 pixels, "pba-relative" for
@@ -97,7 +97,7 @@ class SearchSpace:
         return Schedule((Segment(epochs, self.from_numbers(numbers)),), space=self.space, fill=self.fill)
 
     def transform(self, numbers: Sequence[int], interpolation: InterpolationName = "nearest", fill: Fill = None) -> PBA:
-        """What a member trains with, at any epoch. All policies of a space draw the same slots."""
+        """The transform that a member trains with, at any epoch. All policies of a space draw the same slots."""
         return PBA(self.schedule(numbers), interpolation=interpolation, fill=fill)
 
     def to_dict(self) -> dict[str, Any]:

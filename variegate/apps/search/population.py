@@ -55,13 +55,13 @@ def exploit(scores: Sequence[float], *, seed: int, step: int, fraction: float = 
 
 
 def truncated(size: int, fraction: float = FRACTION) -> int:
-    """How many of ``size`` members stand at either end."""
+    """The number of members, of ``size``, at either end."""
     # 100 * 0.07 is a little more than 7.
     return min(math.ceil(size * fraction - 1e-9), size // 2)
 
 
 def is_flat(scores: Sequence[float]) -> bool:
-    """Whether the scores rank nobody: two or more are finite, and all of these are equal."""
+    """True where the scores rank nobody: two or more are finite, and all of these are equal."""
     finite = [score for score in scores if math.isfinite(score)]
     return len(finite) > 1 and min(finite) == max(finite)
 
@@ -82,7 +82,7 @@ def explore(space: SearchSpace, numbers: Sequence[int], *, seed: int, step: int,
 
 
 class SearchStream(IntEnum):
-    """What the words are for. The numbers are part of what is reproducible."""
+    """Uses of random words. The numbers are part of what is reproducible."""
 
     EXPLORE = 0
     EXPLOIT = 1
@@ -98,7 +98,7 @@ def draw(stream: SearchStream, seed: int, step: int, member: int, number: int) -
 
 
 def repeat_seed(seed: int, repeat: int, stream: SearchStream = SearchStream.REPEAT) -> int:
-    """What the trainings of a repeat follow from (or its ``SUBSET`` of the images); 64 bits with the highest set.
+    """The seed of the trainings of a repeat (or its ``SUBSET`` of the images); 64 bits with the highest set.
 
     That of a member's never is: no training that compares policies begins as one did that has found a policy.
     """
@@ -125,7 +125,7 @@ class Copy:
 
 @dataclass(frozen=True)
 class Step:
-    """What a step came to. ``rows``: for the log. ``copies``: to be made before the next. ``is_flat``: the scores did
+    """Result of a step. ``rows``: for the log. ``copies``: to be made before the next. ``is_flat``: the scores did
     not differ, so that nobody was ranked (and nobody copied, but members without a score)."""
 
     rows: tuple[Row, ...]
@@ -147,7 +147,7 @@ class Population:
 
     @property
     def epoch(self) -> int:
-        """How many epochs are over."""
+        """The number of epochs that are over."""
         return self.settings.end_of(self.step)
 
     @property

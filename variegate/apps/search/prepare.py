@@ -17,8 +17,7 @@ from variegate.apps.search.history import Settings
 from variegate.apps.search.policy import SearchSpace
 from variegate.apps.search.run import SearchRun
 from variegate.apps.train import images as image_sets
-from variegate.apps.train.images import BaselineAugmentation, LabelledImages
-from variegate.apps.train.sizes import fitting_batch, fitting_model
+from variegate.apps.train.images import BaselineAugmentation, LabelledImages, fitting_batch, fitting_model
 from variegate.formats.base import SourceError
 from variegate.options.search import EvaluationOptions, SearchOptions, TrainingOptions
 from variegate.policies.spaces import SPACES
@@ -35,7 +34,7 @@ _LEAST_TO_SEARCH = 16
 def prepare_search(
     images: LabelledImages, options: SearchOptions, place: str = "", fingerprint: str = ""
 ) -> tuple[SearchRun, Sizes]:
-    """What ``LocalSearch`` and ``TuneSearch`` run, and how large it is.
+    """Make the run for ``LocalSearch`` and ``TuneSearch`` -> it, and its sizes.
 
     Raises SourceError for images that cannot be searched on; ValueError (PolicyError among them) for options.
     """

@@ -1,4 +1,4 @@
-"""What a search runs with, and where its results go: the same for every back end."""
+"""A search's settings and its folder: the same for every back end."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class SearchRun:
 
     @computed_once
     def images(self) -> dict[str, str]:
-        """What they look like, by their names."""
+        """Digests of the images, by their names."""
         return originals.digests(self.train, self.validation)
 
     @computed_once
@@ -145,7 +145,7 @@ class SearchRun:
 
 
 def check_folder(folder: Path) -> bool:
-    """Whether a search has begun there. Raises SourceError where none may: known before images are decoded."""
+    """True where a search has begun. Raises SourceError where none may: known before images are decoded."""
     if os.path.lexists(folder) and not folder.is_dir():
         raise SourceError(f"{folder}: is a file; accepted: a folder, or a name that is still free")
     if (folder / SETTINGS_NAME).exists():

@@ -1,4 +1,4 @@
-"""What a comparison says, in words and as a picture: what is shown, what is not, and what it would take."""
+"""Verdict of a comparison, in words and as a plot: what is shown, what is not, and what it would take."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ __all__ = ["TrainOptions", "Trainer", "train"]
 
 
 def __getattr__(name: str) -> Any:
-    """What trains is imported when it is asked for: a search has no need of it."""
+    """Import what trains on first use: a search has no need of it."""
     from importlib import import_module
 
     if name not in __all__:

@@ -1,4 +1,4 @@
-"""What moves a policy's magnitude while a model trains: the gap between its losses, or its confidence in each image.
+"""Control of a policy's magnitude while a model trains, by the gap between its losses, or its confidence in each image.
 
 The magnitudes of an epoch are known before it begins and hold until it is over. So an image is a function of (seed,
 epoch, id, magnitude), whatever is made ahead of its use, and the same magnitudes make the same images again.
@@ -17,7 +17,12 @@ import torch
 
 from variegate.apps.train.magnitudes import MagnitudeTable, RecordedMagnitudes, same_for_all
 from variegate.apps.train.step import entropy_share
+from variegate.formats.base import Source, StreamSource
 from variegate.loader.options import ConditionsOfIds
+from variegate.loader.shuffle import Permutation
+from variegate.options.training import TrainOptions
+from variegate.policies.given import at_given_magnitude, needs_magnitude, refuse_given_magnitude
+from variegate.transforms import Transform
 
 Ids = npt.NDArray[np.uint64]
 # int32[N] -> the highest of each place that any rank has.
@@ -62,7 +67,7 @@ class Adaptation:
         return lambda ids: {}
 
     def trained(self, ids: Ids, keep: npt.NDArray[np.bool_] | None = None) -> None:
-        """Whose scores were noted last. ``keep``: bool[N], False for rows that stand for no sample; None for all."""
+        """Take the ids of the scores noted last. ``keep``: bool[N], False where a row is no sample; None for all."""
         if self.gives:
             kept = ids if keep is None else ids[keep]
             self._used[0] += float(self._current(kept)["magnitude"].sum())
@@ -74,7 +79,7 @@ class Adaptation:
         return used if self.gives else []
 
     def told(self, steps: int, sums: list[float]) -> list[dict[str, float]]:
-        """What the lines of so many steps say, from what ``end_step`` gave of all ranks: the mean magnitude."""
+        """Mean magnitudes for the lines of so many steps, from the sums of ``end_step`` over all ranks."""
         if not self.gives:
             return [{}] * steps
         pairs = zip(sums[::2], sums[1::2], strict=True)
@@ -214,3 +219,52 @@ def confidence_codes(scores: torch.Tensor) -> torch.Tensor:
     """uint8[N]: 1 - H(p) / log(classes) of scores [N, classes], from 0 (all classes alike) to 255 (one class alone)."""
     confidence = 1 - entropy_share(scores)
     return (confidence.clamp(0, 1) * 255).round().nan_to_num(0).to(torch.uint8)
+
+
+# Images that train and are looked at without augmentation after each epoch, at most.
+_MOST_COMPARED = 10_000
+
+
+def adapted(
+    policy: Transform | None, source: Source | StreamSource, validation: Any, options: TrainOptions
+) -> tuple[Transform | None, Adaptation, str | None]:
+    """-> the policy that is given magnitudes, what gives them, and what identifies those of another training.
+
+    Raises ValueError naming the option for a policy without a magnitude, for one that is given none, for a stream, and
+    for ``gap`` without other images.
+    """
+    name = "adapt" if options.adapt_from is None else "adapt_from"
+    got = getattr(options, name)
+    if got == "none":
+        refuse_given_magnitude(policy, "policy", "with adapt='gap', adapt='entropy' or adapt_from")
+        return policy, Adaptation(), None
+    changed, start = (None, None) if policy is None else at_given_magnitude(policy)
+    if not needs_magnitude(changed):
+        raise ValueError(
+            f"{name}: got {got!r} with policy {options.policy!r}, which has no magnitude to give; accepted: with "
+            "randaugment, or a file that has a RandAugment or an AdaptiveRandAugment in it"
+        )
+    if not isinstance(source, Source):
+        raise ValueError(
+            f"{name}: got {got!r} with a stream, whose samples are not known beforehand; accepted: samples by index: "
+            "open_source(..., stream=False)"
+        )
+    ids = source.ids(np.arange(len(source), dtype=np.int64))
+    if options.adapt_from is not None:
+        recorded = RecordedMagnitudes(options.adapt_from)
+        recorded.check(options.epochs, ids)
+        return changed, RecordedAdaptation(recorded), recorded.fingerprint(options.epochs)
+    if options.adapt == "entropy":
+        return changed, EntropyAdaptation(ids), None
+    if validation is None:
+        raise ValueError("adapt: got 'gap' without validation images; accepted: with validation (--validation SRC2)")
+    target = GAP_TARGET if options.adapt_target is None else options.adapt_target
+    step = GAP_STEP if options.adapt_step is None else options.adapt_step
+    return changed, GapAdaptation(GAP_START if start is None else start, target, step), None
+
+
+def compared_indices(source: Source, others: Any, seed: int) -> npt.NDArray[np.int64]:
+    """Of images that train, the ones whose loss stands beside that of ``others``: as many, drawn by ``seed``."""
+    most = len(others) if isinstance(others, Source) else _MOST_COMPARED
+    number = min(len(source), most, _MOST_COMPARED)
+    return np.sort(Permutation(len(source), seed, 0)(np.arange(number)))

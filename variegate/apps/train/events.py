@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from variegate.apps.train.folder import LOG_NAME
-from variegate.apps.train.log import Line
+from variegate.apps.train.progress import Line
 
 EVENTS_FOLDER = "tensorboard"
 _PATTERN = "events.out.tfevents.*"

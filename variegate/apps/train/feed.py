@@ -1,4 +1,4 @@
-"""What a training is fed with: loaders over images that train and images that score, with the policy between."""
+"""Feed of a training: loaders over images that train and images that score, with the policy between."""
 
 from __future__ import annotations
 
@@ -8,8 +8,19 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from variegate.apps.train.adapting import adapted, compared_indices
-from variegate.apps.train.around import (
+from variegate.apps.train.adaptation import adapted, compared_indices
+from variegate.apps.train.images import (
+    BATCH,
+    LARGE_MODEL,
+    LARGEST_KEPT,
+    BaselineAugmentation,
+    fitting_batch,
+    fitting_model,
+    fitting_size,
+)
+from variegate.apps.train.models import statistics_of
+from variegate.apps.train.ranks import Ranks
+from variegate.apps.train.recipe_transforms import (
     cropping_steps,
     kept_size_steps,
     last_steps,
@@ -17,10 +28,6 @@ from variegate.apps.train.around import (
     sizes_of,
     unused_where_cropped,
 )
-from variegate.apps.train.images import LARGEST_KEPT, BaselineAugmentation, fitting_size
-from variegate.apps.train.models import statistics_of
-from variegate.apps.train.ranks import Ranks
-from variegate.apps.train.sizes import BATCH, LARGE_MODEL, fitting_batch, fitting_model
 from variegate.apps.train.step import in_channels_last
 from variegate.augmenter.mixed_labels import MixedLabels, num_partners
 from variegate.decode import read_image

@@ -26,17 +26,12 @@ STUDY_FOLDER = "study"
 def describe(feed: Feed, ranks: int) -> dict[str, Any]:
     """All that decides what the weights become, as JSON reads it."""
     decided = {name: value for name, value in asdict(feed.options).items() if name not in {*FREE, "validation"}}
-    decided["policy"] = _told_apart(feed.options.policy)
+    if (path := Path(feed.options.policy)).is_file():  # files are told apart by their content, too
+        decided["policy"] = f"{feed.options.policy} ({hashlib.sha256(path.read_bytes()).hexdigest()[:12]})"
     if feed.recorded is not None:
         decided["adapt_from"] = f"{feed.options.adapt_from} ({feed.recorded})"
     decided |= {"model": feed.model, "batch_size": feed.batch_size, "size": list(feed.size)}
     return {"classes": len(feed.classes), "source": feed.source.fingerprint, **decided, "ranks": ranks}
-
-
-def _told_apart(policy: str) -> str:
-    """A file by what is in it, too."""
-    path = Path(policy)
-    return f"{policy} ({hashlib.sha256(path.read_bytes()).hexdigest()[:12]})" if path.is_file() else policy
 
 
 def check_out(folder: Path) -> None:

@@ -59,7 +59,7 @@ class LabelledImages:
 
 
 class TrainingImages:
-    """What a training works on, on its device. ``train``: the images to train on. ``scored``: float32 [N, C, H, W], as
+    """Images of a training, on its device. ``train``: the images to train on. ``scored``: float32 [N, C, H, W], as
     ``plain`` makes them, and ``labels``: int64 [N], those of the images that score it; kept so because they are read
     very often, though it takes four times the memory.
     """
@@ -99,7 +99,7 @@ def load_images(source: Any, size: tuple[int, int] | None = None, device: str = 
 
 
 def fitting_size(source: Source) -> tuple[int, int] | None:
-    """What images are resized to where nobody says: None where all have one size of up to 64 pixels a side, as those of
+    """The size that images are resized to; None where all have one size of up to 64 pixels a side, as those of
     data sets for small networks; else 32x32, for which the models and magnitudes of a search were made.
 
     It looks at up to 32 images, spread over the source.
@@ -243,3 +243,22 @@ def _mean_and_std(pixels: torch.Tensor) -> tuple[float, float]:
     second = sum(count * value * value for value, count in enumerate(counts))
     mean, variance = first / total, (total * second - first * first) / (total * total)
     return round(mean / 255, 6), round(math.sqrt(variance) / 255, 6)
+
+
+# Of Population Based Augmentation on CIFAR-10, which is what the rules come to for its 50,000 images.
+BATCH, LARGE_MODEL = 128, "wrn-28-2"
+_SMALL_MODEL, _SMALL_BELOW = "wrn-16-1", 2_000
+# Updates of an epoch: with fewer a short training hardly moves, and the last images of an epoch are often left out.
+_STEPS, _LEAST_BATCH = 8, 8
+
+
+def fitting_batch(train: int) -> int:
+    """A power of two that gives an epoch eight steps, from 8 to 128, and no more than there are."""
+    batch = BATCH
+    while batch > _LEAST_BATCH and batch * _STEPS > train:
+        batch //= 2
+    return min(batch, train)
+
+
+def fitting_model(images: int) -> str:
+    return _SMALL_MODEL if images < _SMALL_BELOW else LARGE_MODEL

@@ -1,4 +1,4 @@
-"""What learns: a model on each rank, its optimiser, and a moving average of its weights; all of it as named tensors."""
+"""Learner: a model on each rank, its optimiser, and a moving average of its weights; all of it as named tensors."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from typing import Any
 import torch
 
 from variegate.apps.train.checkpoints import Tensors
-from variegate.apps.train.compiled import CompiledModel
-from variegate.apps.train.draws import layer_seed
-from variegate.apps.train.models import ModelError, model_to_train
-from variegate.apps.train.optimizers import load_state, optimizer_of, state_of
+from variegate.apps.train.models import CompiledModel, ModelError, layer_seed, model_to_train
 from variegate.apps.train.ranks import Ranks
-from variegate.apps.train.replicas import Replicas, average_over_ranks, floats_of, replicas_of, share_over_ranks
-from variegate.apps.train.sharded import ShardedModel
-from variegate.apps.train.step import TrainingStep, in_channels_last
+from variegate.apps.train.replicas import (
+    Replicas,
+    ShardedModel,
+    average_over_ranks,
+    floats_of,
+    replicas_of,
+    share_over_ranks,
+)
+from variegate.apps.train.step import TrainingStep, in_channels_last, load_state, optimizer_of, state_of
 from variegate.options.training import TrainOptions
 
 

@@ -33,7 +33,7 @@ class MagnitudeTable:
         self._sorted = ids[self._order]
 
     def rows(self, ids: Ids) -> npt.NDArray[np.intp]:
-        """Where these samples are. Raises LookupError naming one that is not."""
+        """Rows of these samples. Raises LookupError naming one that is not."""
         place = np.minimum(np.searchsorted(self._sorted, ids), len(self._sorted) - 1)
         if (missing := self._sorted[place] != ids).any():
             raise LookupError(f"sample {ids[missing][0]} has no magnitude; accepted: samples of the {len(self.ids):,}")
@@ -52,7 +52,7 @@ class MagnitudeTable:
 
 
 class RecordedMagnitudes:
-    """What a training used, by its folder or its log: what ``vg.Loader`` takes as ``conditions``.
+    """Magnitudes that a training used, by its folder or its log, as ``vg.Loader`` takes ``conditions``.
 
     Of ``--adapt entropy`` it is read from the tables beside the log, of ``--adapt gap`` from the lines of the steps.
     Raises ValueError for a log without magnitudes, and for an epoch that it does not have.

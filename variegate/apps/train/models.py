@@ -5,6 +5,9 @@ from __future__ import annotations
 import importlib
 import math
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import RLock
 from typing import Any
 
 import torch
@@ -12,7 +15,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from variegate.apps.train.airbench import Airbench
-from variegate.apps.train.draws import seeded_weights
+from variegate.program import rng
 
 ACCEPTED = (
     "wrn-DEPTH-WIDTH such as wrn-28-2, wrn-40-2 or wrn-16-1; airbench-94 or, of another width, airbench-94x0.5; "
@@ -173,3 +176,87 @@ class _Block(nn.Module):
         kept = x if self.shortcut is None else self.shortcut(active)
         out: torch.Tensor = self.conv2(torch.relu(self.norm2(self.conv1(active))))
         return out + kept
+
+
+class CompiledModel(torch.nn.Module):
+    """Called as ``model`` is, which is compiled in the first call. Raises ModelError where that fails."""
+
+    def __init__(self, model: torch.nn.Module, name: str) -> None:
+        super().__init__()
+        self._name = name
+        try:
+            self._compiled: Any = torch.compile(model)
+        except RuntimeError as error:  # of a Python or a system that torch compiles nothing for
+            raise self._failed(error) from error
+
+    def forward(self, images: torch.Tensor) -> Any:
+        # Else the second size that comes by has everything compiled once more.
+        torch._dynamo.maybe_mark_dynamic(images, 0)
+        try:
+            return self._compiled(images)
+        except torch._dynamo.exc.TorchDynamoException as error:
+            raise self._failed(error) from error
+
+    def _failed(self, error: Exception) -> ModelError:
+        said = str(error).strip().splitlines()[0]
+        return ModelError(
+            f"model {self._name}: cannot be compiled ({said}); leave --compile out, or give it what it needs: on a "
+            "CPU a C++ compiler"
+        )
+
+
+# Beside the domains of samples, orders and searches, so that no two share a stream.
+_DOMAIN = 0x54524149
+
+# The CPU's generator is one for the whole process: of several trainings, one at a time draws from it.
+_CPU = RLock()
+
+
+@contextmanager
+def seeded_weights(seed: int) -> Iterator[None]:
+    """Weights drawn within follow from ``seed``; those of models for a GPU as well, which are made on the CPU."""
+    with _CPU, _lent(torch.default_generator, seed):
+        yield
+
+
+def layer_seed(seed: int, time: int, rank: int = 0) -> int:
+    """Of what layers draw in an epoch, or in a step."""
+    words = rng.stream_key(seed, time, rank, _DOMAIN)
+    return int(words[0]) << 32 | int(words[1])
+
+
+class LayerDraws:
+    """Makes what a model draws while it trains a function of its seed and the epoch.
+
+    Of the CPU's generator, a model that draws nothing is known after its first epoch, and trains beside others then.
+    """
+
+    def __init__(self, device: str, seed: int) -> None:
+        self._device, self._seed = torch.device(device), seed
+        self._are_none = False
+
+    @contextmanager
+    def seeded(self, epoch: int) -> Iterator[None]:
+        """The model trains for this epoch within."""
+        seed = layer_seed(self._seed, epoch)
+        if self._device.type == "cuda":
+            # A GPU has a generator of its own, and one thread that trains on it.
+            with _lent(torch.cuda.default_generators[self._device.index or 0], seed):
+                yield
+        elif self._are_none:
+            yield
+        else:
+            with _CPU, _lent(torch.default_generator, seed):
+                before = torch.default_generator.get_state()
+                yield
+                self._are_none = torch.equal(before, torch.default_generator.get_state())
+
+
+@contextmanager
+def _lent(generator: torch.Generator, seed: int) -> Iterator[None]:
+    state = generator.get_state()
+    generator.manual_seed(seed)
+    try:
+        yield
+    finally:
+        generator.set_state(state)

@@ -31,7 +31,7 @@ class RanksError(RuntimeError):
 
 @dataclass(frozen=True)
 class Ranks:
-    """Which of how many this is. ``talking`` and ``saving``: groups over CPUs, of which the second is for checkpoints,
+    """The rank of this process. ``talking`` and ``saving``: groups over CPUs, of which the second is for checkpoints,
     that are agreed on while steps go on."""
 
     rank: int = 0
@@ -60,7 +60,7 @@ class Ranks:
         return values
 
     def gather(self, value: Any) -> list[Any]:
-        """What all ranks have, by rank; every rank calls it."""
+        """The values of all ranks, by rank; every rank calls it."""
         found = [value] * self.ranks
         if self.ranks > 1:
             dist.all_gather_object(found, value, group=self.talking)
@@ -140,7 +140,7 @@ def _meeting() -> str:
 
 
 def _told_by(name: str, low: int, high: int | None = None, default: str | None = None) -> int:
-    """What a variable of the environment says. Raises ValueError."""
+    """The integer in a variable of the environment. Raises ValueError."""
     found = os.environ.get(name, default)
     if found is not None and found.isdecimal() and low <= int(found) <= (int(found) if high is None else high):
         return int(found)
@@ -150,7 +150,7 @@ def _told_by(name: str, low: int, high: int | None = None, default: str | None =
 
 
 def _explained(error: RuntimeError, has_met: bool, size: int, seconds: float) -> str | None:
-    """What happened, in a user's words; None for what has nothing to do with ranks."""
+    """The error in a user's words; None for what has nothing to do with ranks."""
     text = " ".join(str(error).split())
     is_torchs = isinstance(error, dist.DistError) or any(word in text for word in ("gloo", "NCCL", "Connection"))
     if "EADDRINUSE" in text or "address already in use" in text.lower():

@@ -1,4 +1,4 @@
-"""How many of a source's images a model is right about, and its loss, counted by all ranks together."""
+"""Accuracy and loss of a model on a source's images, counted by all ranks together."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def top_accuracies(
 
 
 def evaluated(feed: Feed, model: torch.nn.Module, epoch: int, ranks: Ranks) -> dict[str, Any]:
-    """What the line of an epoch says, that is over: accuracies, if it is one that is scored, and what the adaptation
+    """Entries for the line of an epoch that is over: accuracies, if it is one that is scored, and what the adaptation
     makes of the losses."""
     options = feed.options
     is_due = (epoch + 1) % options.score_every == 0 or epoch + 1 == options.epochs or feed.compared is not None

@@ -14,8 +14,7 @@ import torch
 
 from variegate.apps.train.airbench import Airbench
 from variegate.apps.train.classifier import Classifier
-from variegate.apps.train.images import BaselineAugmentation, LabelledImages
-from variegate.apps.train.sizes import fitting_batch
+from variegate.apps.train.images import BaselineAugmentation, LabelledImages, fitting_batch
 from variegate.apps.train.step import in_channels_last
 from variegate.augmenter.augmenter import Augmenter
 from variegate.loader.shuffle import Permutation

@@ -12,8 +12,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from variegate.apps.search.driver import PopulationSearch, Tell
-from variegate.apps.search.members import new_member
+from variegate.apps.search.driver import PopulationSearch, Tell, new_member
 from variegate.apps.search.run import SearchRun
 from variegate.apps.search.tune.driver import TuneDriver
 from variegate.io.addresses import shown_host

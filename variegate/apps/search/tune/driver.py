@@ -1,4 +1,4 @@
-"""What the driver of a search over a cluster keeps. It knows nothing of Ray: scores and places of checkpoints come in,
+"""State of the driver of a search over a cluster. It knows nothing of Ray: scores and places of checkpoints come in,
 decisions go out."""
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class TuneDriver(SearchDriver):
 
     @property
     def is_over(self) -> bool:
-        """Whether there is nothing more to train: all is done, or this is to stop."""
+        """True where there is nothing more to train: all is done, or this is to stop."""
         is_stopped = self._stop is not None and self._stop.is_set()
         return self.population.is_done or is_stopped or self.failure is not None
 
@@ -53,7 +53,7 @@ class TuneDriver(SearchDriver):
 
     @contextmanager
     def failing(self) -> Iterator[None]:
-        """What is raised ends the search: the driver raises it when Tune has let go of the cluster."""
+        """An error within ends the search: the driver raises it when Tune has let go of the cluster."""
         try:
             yield
         except BaseException as error:

@@ -21,7 +21,7 @@ from ray.tune.experiment import Trial
 from ray.tune.schedulers import PopulationBasedTraining, TrialScheduler
 from ray.tune.search import BasicVariantGenerator
 
-from variegate.apps.search.members import images_of, new_member, one_thread_each, train_member
+from variegate.apps.search.driver import images_of, new_member, one_thread_each, train_member
 from variegate.apps.search.population import Copy
 from variegate.apps.search.run import SearchRun
 from variegate.apps.search.tune.driver import TuneDriver
@@ -202,14 +202,14 @@ def _inner(tune_controller: Any) -> Any:
 
 
 def _error_of(trial: Trial) -> BaseException:
-    """What the trial failed with last; Tune hands it over in a file only."""
+    """The last error of the trial; Tune hands it over in a file only."""
     path = trial.pickled_error_file
     error = pickle.loads(Path(path).read_bytes()) if path and Path(path).exists() else None
     return error if isinstance(error, BaseException) else RuntimeError(f"{trial} failed")
 
 
 def explained(error: BaseException, place: Path) -> BaseException:
-    """What a member raised; where Tune found no checkpoint, in words for those who know no Tune."""
+    """The error that a member raised; where Tune found no checkpoint, in words for those who know no Tune."""
     cause = getattr(error, "cause", None) or error
     if "does not exist on storage" in str(cause) or "Unable to set up cluster storage" in str(cause):
         return SourceError(f"{place}: {MISSING}")

@@ -1,4 +1,4 @@
-"""What ``train`` does to an image besides its policy: crops, flips, erasing, mixing, and sizes that grow."""
+"""Transforms of ``train`` besides the policy: crops, flips, erasing, mixing, and sizes that grow."""
 
 from __future__ import annotations
 

@@ -1,27 +1,55 @@
-"""Feeds in turn, A B C C B A, so that a noisy machine disturbs all alike: what each step took, and waited."""
+"""Feeds timed in turn, A B C C B A, so that a noisy machine disturbs all alike: the time of each step, and its wait."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
-from variegate.apps.train.study.feeds import CEILING, OURS, Fed, StudiedFeed
-from variegate.apps.train.study.peers import reason
+import torch
 
+CEILING, OURS = "synthetic batch", "Variegate"
 SPANS = 5
 LEAST_STEPS, _WARM_UP = 3, 1.0  # steps of a span; seconds
 # Seconds: at most so long, until less than this share of one core is busy for so long.
 _LONGEST_REST, _LOOK, _IDLE = 3.0, 0.05, 0.3
+_EVERY = 0.05  # seconds; NVML's own figure is of the last sixth of a second or more
 
-# Called before every span: what is timed, spans done, and of how many.
+# Called before every span: the feed that is timed, spans done, and of how many.
 OnProgress = Callable[[str, int, int], object]
+
+
+class MissingPeerError(RuntimeError):
+    """A feed that there is not here; the line says why."""
+
+
+class Fed(NamedTuple):
+    """On the device, the images in channels-last layout. ``weights``: 0 for rows that only fill the batch up; None
+    where all count, ``number`` of them."""
+
+    images: torch.Tensor
+    labels: Any
+    number: int
+    weights: torch.Tensor | None = None
+
+
+@dataclass
+class StudiedFeed:
+    """``ahead``: batches that it makes before they are asked for. ``left_out``: steps of the training's augmentation
+    that it does not do. ``how``: how it was set up."""
+
+    name: str
+    batches: Iterator[Fed]
+    ahead: int = 0
+    how: str = ""
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass
@@ -37,7 +65,7 @@ class Span:
 
 
 def processor_seconds() -> float:
-    """That this process and its workers have computed for; theirs where the system tells it (Linux)."""
+    """The time that this process and its workers have computed; theirs where the system tells it (Linux)."""
     total = time.process_time()
     for worker in multiprocessing.active_children():
         try:
@@ -59,20 +87,9 @@ def settle() -> None:
             return
 
 
-class Named(Protocol):
-    @property
-    def name(self) -> str: ...
-
-
-class TimesSpans(Protocol):
-    """``Bench``, or another way to run steps with a feed of its own kind."""
-
-    def span(self, feed: Any, seconds: float) -> Span: ...
-
-
 @dataclass(frozen=True)
 class Bench:
-    """What a feed is timed on. ``step``: is given the batches of one step. ``accumulate``: so many.
+    """Times ``step``, which is called with the ``accumulate`` batches of one step.
 
     ``synchronise``: waits for the device, at the ends of spans alone: within one the host runs ahead, as it does in a
     training.
@@ -117,8 +134,8 @@ class Bench:
 
 
 def time_feeds(
-    bench: TimesSpans,
-    feeds: Sequence[Named],
+    bench: Any,
+    feeds: Sequence[Any],
     seconds: float,
     on_progress: OnProgress | None = None,
     stop: Event | None = None,
@@ -127,6 +144,7 @@ def time_feeds(
     shorter span of each, before them, counts nothing. Every other round goes backwards, so that a machine that becomes
     slower or faster all the while favours none.
 
+    ``bench``: a ``Bench``, or another with its method ``span`` for feeds of its own kind, which have a ``name``.
     Raises KeyboardInterrupt when ``stop`` is set, and what the ceiling or Variegate's own feed raises.
     """
     spans: dict[str, list[Span]] = {feed.name: [] for feed in feeds}
@@ -151,3 +169,68 @@ def time_feeds(
                     raise
                 failed[feed.name] = f"failed: {reason(error)}"
     return {name: found for name, found in spans.items() if name not in failed}, failed
+
+
+def opened(openers: Mapping[str, Callable[[], Any]]) -> tuple[list[Any], dict[str, str]]:
+    """-> the peers that there are, and why others are not, by their names."""
+    feeds, missing = [], {}
+    for name, opener in openers.items():
+        try:
+            feeds.append(opener())
+        except MissingPeerError as error:
+            missing[name] = str(error)
+        except Exception as error:  # a peer's own errors are of any type
+            missing[name] = f"failed: {reason(error)}"
+    return feeds, missing
+
+
+def reason(error: BaseException) -> str:
+    """The error's message in one line."""
+    said = " ".join(str(error).split())
+    return (said if len(said) <= 160 else f"{said[:159]}…") or type(error).__name__
+
+
+class Utilisation:
+    """Asks NVML how busy the GPU is while a feed is timed. ``samples``: percent, by the feed's name. ``note``: why
+    there are none on a GPU."""
+
+    def __init__(self, device: str) -> None:
+        self.samples: dict[str, list[int]] = {}
+        self.note: str | None = None
+        self._ask: Any = None
+        if device.startswith("cuda"):
+            try:
+                self._ask = _nvml_of(device)
+            except Exception as error:  # no pynvml, or whatever its library raises
+                self.note = f"the GPU's utilisation is not known: {reason(error)}"
+
+    @contextmanager
+    def watching(self, name: str) -> Iterator[None]:
+        if self._ask is None:
+            yield
+            return
+        found, is_over = self.samples.setdefault(name, []), Event()
+
+        def sample() -> None:
+            while not is_over.wait(_EVERY):
+                found.append(self._ask())
+
+        thread = threading.Thread(target=sample, name="variegate-nvml", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            thread.join()
+
+
+def _nvml_of(device: str) -> Any:
+    import pynvml  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+    pynvml.nvmlInit()
+    known = torch.cuda.get_device_properties(torch.device(device))
+    try:
+        handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{known.uuid}")
+    except (AttributeError, pynvml.NVMLError):  # older torch; a slice of a GPU
+        handle = pynvml.nvmlDeviceGetHandleByIndex(torch.device(device).index or 0)
+    return lambda: int(pynvml.nvmlDeviceGetUtilizationRates(handle).gpu)

@@ -1,0 +1,147 @@
+"""Progress of a training: ``log.jsonl``, a line for each step and evaluation, and steps whose losses are pending."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import torch
+
+from variegate.apps.train.adaptation import Adaptation
+from variegate.apps.train.ranks import Ranks
+from variegate.formats.base import SourceError
+from variegate.io.durable import AppendOnlyFile, write_error
+
+# Losses are looked at so often, since a GPU is waited for then.
+_TELL_SECONDS, _MOST_PENDING = 1.0, 32
+
+
+@dataclass
+class PendingSteps:
+    """Steps whose losses are still on the device: their lines, sums of losses, images of all ranks, magnitudes."""
+
+    lines: list[Line] = field(default_factory=list)
+    losses: list[torch.Tensor] = field(default_factory=list)
+    images: list[int] = field(default_factory=list)
+    used: list[float] = field(default_factory=list)
+    since: float = field(default_factory=time.perf_counter)
+
+
+class StepLines:
+    """``lr``: as it was given, for who has to hear that it is too high. ``log``: of rank 0, set when it is open;
+    ``tell`` gets every line of it."""
+
+    log: TrainingLog | None = None
+
+    def __init__(self, ranks: Ranks, adaptation: Adaptation, lr: float, tell: Callable[[Line], object] | None) -> None:
+        self.tell = tell
+        self._ranks, self._adaptation, self._lr = ranks, adaptation, lr
+        self._every, self._pending = 1, PendingSteps()
+
+    def add(self, line: Line, losses: list[torch.Tensor], images: int) -> None:
+        """A step without its loss: ``losses`` are sums of this rank's parts, ``images`` those of all ranks."""
+        self._pending.lines.append(line)
+        self._pending.losses.append(torch.stack(losses).sum())
+        self._pending.images.append(images)
+        self._pending.used += self._adaptation.end_step()
+
+    def are_due(self, stop: Event) -> bool:
+        """The same on all ranks: alone, by the clock; else by a number of steps that all agreed on."""
+        if self._ranks.ranks == 1:
+            return stop.is_set() or time.perf_counter() - self._pending.since > _TELL_SECONDS
+        return len(self._pending.lines) >= self._every
+
+    def flush(self, stop: Event, is_saving: bool) -> tuple[bool, bool]:
+        """Look at the losses since the last time, of all ranks, and log them -> whether any rank is to stop, and
+        whether any is still writing a checkpoint. Raises DivergedError."""
+        pending, steps = self._pending, len(self._pending.lines)
+        local = torch.stack(pending.losses).double().cpu().tolist() if steps else []
+        seconds = time.perf_counter() - pending.since
+        flags = [seconds, float(stop.is_set()), float(is_saving)]
+        sums, (slowest, is_stopped, is_busy) = self._ranks.sum_and_max(local + pending.used, flags)
+        self._every = max(1, min(_MOST_PENDING, int(steps * _TELL_SECONDS / max(slowest, 1e-9))))
+        told = zip(pending.lines, sums[:steps], pending.images, self._adaptation.told(steps, sums[steps:]), strict=True)
+        lines = [{**line, "loss": total / images, **more} for line, total, images, more in told]
+        self._pending = PendingSteps()
+        good = finite_part(lines)
+        self.write(good)
+        if len(good) < len(lines):
+            raise DivergedError(lines[len(good)], self._lr)
+        return bool(is_stopped), bool(is_busy)
+
+    def write(self, lines: list[Line]) -> None:
+        if self.log is not None:
+            self.log.append(lines)
+            for line in lines if self.tell is not None else []:
+                self.tell(line)  # type: ignore[misc]
+
+
+Line = dict[str, Any]
+
+
+class DivergedError(RuntimeError):
+    """The loss is no number any more. ``line``: the first of which this is true; ``lr``: as it was given."""
+
+    def __init__(self, line: Line, lr: float) -> None:
+        super().__init__(
+            f"the loss is {line['loss']} in step {line['step']} (epoch {line['epoch']}): the training has diverged; a "
+            f"lower --lr (it is {lr:g}), a longer --warmup or a smaller --clip may help, with another folder as --out"
+        )
+
+
+def finite_part(lines: list[Line]) -> list[Line]:
+    """Those before the first with a loss that is no number."""
+    return list(itertools.takewhile(lambda line: math.isfinite(line["loss"]), lines))
+
+
+class TrainingLog:
+    """``end``: bytes of it that a checkpoint knows of; what was written later is cut off, and comes again.
+
+    ``last`` has the latest line of a step and that of an evaluation, as one. Raises WriteError, SourceError for a file
+    that is damaged.
+    """
+
+    def __init__(self, path: Path, end: int) -> None:
+        self.last: Line = {}
+        self._path = path
+        if end and path.exists():
+            with open(path, "rb") as file:
+                known = file.read()[:end]
+            end = known.rfind(b"\n") + 1
+            for number, line in enumerate(known[:end].splitlines(), 1):
+                try:
+                    self.last.update(json.loads(line))
+                except (ValueError, TypeError, RecursionError) as error:
+                    what = f"line {number} is damaged ({error})"
+                    raise SourceError(f"{path}: {what}; restore it, or choose another folder") from error
+        self._file = AppendOnlyFile(path, str(path), end)
+
+    @property
+    def end(self) -> int:
+        return self._file.end
+
+    def check(self) -> None:
+        """Raises WriteError where the file is gone, which can still be written to as long as it is open."""
+        if not self._path.exists():
+            raise write_error(
+                OSError(errno.ENOENT, "it was deleted, or moved, while the training ran"), str(self._path)
+            )
+
+    def append(self, lines: list[Line]) -> None:
+        """They last when this returns."""
+        self.check()
+        for line in lines:
+            self.last.update(line)
+        if lines:
+            self._file.append("".join(json.dumps(line) + "\n" for line in lines).encode())
+
+    def close(self) -> None:
+        self._file.close()
