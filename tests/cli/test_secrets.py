@@ -96,8 +96,8 @@ def test_what_succeeds_keeps_no_secrets(
     layout: str, photos: Path, store: None, capfd: pytest.CaptureFixture[str]
 ) -> None:
     files = MemoryFileSystem()
-    place = "memory://me:SECRET@formats/photos"
-    files.put(str(photos), "/me:SECRET@formats/photos", recursive=True)
+    place = "memory://me:SECRET@data/photos"
+    files.put(str(photos), "/me:SECRET@data/photos", recursive=True)
     files.pipe_file("/me:SECRET@data/photos/cat/bad.jpg", b"no image")
     out = "memory://me:SECRET@data/out"
     run = ["augment", place, out, "--policy", "none", "--workers", "thread", "--layout", layout]

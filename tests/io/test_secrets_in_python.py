@@ -42,7 +42,7 @@ def files() -> Any:
 
 
 def test_sources(files: MemoryFileSystem) -> None:
-    source = open_source("memory://me:SECRET@formats/photos")
+    source = open_source("memory://me:SECRET@data/photos")
     assert repr(source) == "RemoteFolderSource(memory://data/photos: 1 sample, 1 class)"
     assert str(source.name(0)) == "memory://data/photos/cat/1#a.png"  # type: ignore[union-attr]
     assert repr(open_source(URL)) == "TarStream(https://127.0.0.1:9/a.tar: a stream of 1 shard)"
@@ -53,7 +53,7 @@ def test_sources(files: MemoryFileSystem) -> None:
 
 
 def test_plans_and_what_runs_them(files: MemoryFileSystem) -> None:
-    place = "memory://me:SECRET@formats/photos"
+    place = "memory://me:SECRET@data/photos"
     source = open_source(place)
     assert isinstance(source, Source)
     plan = Plan(source, Identity(), place=place)

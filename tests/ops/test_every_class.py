@@ -27,7 +27,7 @@ ODD_SIZES = [(1, 1, 3), (1, 7, 3), (7, 1, 1), (37, 53, 3), (223, 225, 3), (225, 
 
 
 def own_classes() -> set[str]:
-    package = "variegate.transforms."
+    package = "variegate.ops."
     return {name for name, cls in T.Transform.registry.items() if cls.__module__.startswith(package)}
 
 

@@ -74,7 +74,7 @@ print("as documented")
 def _run_with(edits: Sequence[tuple[str, str, str]], folder: Path) -> subprocess.CompletedProcess[str]:
     """PROGRAM, on a copy of the package with these edits."""
     package = Path(variegate.__file__).parent
-    for name in ("program", "compiling", "outside", "executors/reference"):
+    for name in ("program", "compiling", "io", "executors/reference"):
         shutil.copytree(package / name, folder / "variegate" / name, ignore=shutil.ignore_patterns("__pycache__"))
     for path in (package, package / "executors"):
         for file in path.glob("*.py"):
