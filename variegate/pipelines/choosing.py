@@ -22,7 +22,7 @@ def entry_of(entries: Any, index: Any) -> Any:
         return entries[index]
     listed = _listed(entries)
     if all(map(is_plain, listed)):
-        _check(index, len(listed))
+        _check_index(index, len(listed))
         plain = [entry for entry in listed if not isinstance(entry, Scalar)]
         if len({isinstance(entry, str) for entry in plain}) > 1:
             refuse(f"one of {listed!r}", "a list of numbers, or one of texts")
@@ -40,7 +40,7 @@ def select_one(index: Any, options: Any, args: tuple[Any, ...], kwargs: dict[str
             refuse(f"vg.select: index={index!r}", _INDEX)
         chosen = listed[int(index)]
         return call(chosen, *args, **kwargs) if are_called else chosen
-    _check(index, len(listed))
+    _check_index(index, len(listed))
     if not are_called:
         return entry_of(listed, index)
     branches = Branches(index.graph, (*listed, *args, *kwargs.values()))
@@ -48,7 +48,7 @@ def select_one(index: Any, options: Any, args: tuple[Any, ...], kwargs: dict[str
 
 
 def _merged(index: Scalar, values: list[Any]) -> Any:
-    _check(index, len(values))
+    _check_index(index, len(values))
     result = values[-1]
     for number in range(len(values) - 2, -1, -1):
         result = merge(make("==", index, number), values[number], result, "the one selected")
@@ -65,6 +65,6 @@ def _listed(entries: Any) -> list[Any]:
     return list(entries)
 
 
-def _check(index: Scalar, count: int) -> None:
+def _check_index(index: Scalar, count: int) -> None:
     if index.count is not None and index.count > count:
         refuse(f"{index!r} is below {index.count}, and there are only {count} to choose from", f"vg.randint({count})")

@@ -29,7 +29,7 @@ from variegate.targets.walk import NODES_PER_STEP
 
 Words = npt.NDArray[np.int64]
 
-_KINDS = {MAP: M.MAP, GRID: M.GRID, REPEAT: M.REPEAT, SCALE: M.SCALE}
+_STEP_KINDS = {MAP: M.MAP, GRID: M.GRID, REPEAT: M.REPEAT, SCALE: M.SCALE}
 
 
 def step_records(stages: Stages, nodes_at: int, places_at: int) -> tuple[Words, Words]:
@@ -42,7 +42,7 @@ def step_records(stages: Stages, nodes_at: int, places_at: int) -> tuple[Words, 
     kind, numbers, back = stages.kind[kept], stages.numbers[kept], stages.back[kept]
     records = np.zeros((len(kind), M.STEP), np.int64)
     reals = records.view(np.float64)
-    for own, told in _KINDS.items():
+    for own, told in _STEP_KINDS.items():
         records[kind == own, M.STEP_KIND] = told
     records[:, M.ROUNDS] = stages.rounds[kept]
     reals[:, [M.BEFORE_HEIGHT, M.BEFORE_WIDTH]] = stages.before[kept]

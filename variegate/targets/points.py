@@ -27,7 +27,7 @@ def move_points(
     """
     moved = np.array(points, np.float64, order="C")
     state = np.full(len(moved), SEEN, np.uint8)
-    _move(stages, np.ascontiguousarray(row, np.int64), moved, state)
+    _move_points(stages, np.ascontiguousarray(row, np.int64), moved, state)
     return moved.astype(np.float32), state
 
 
@@ -49,7 +49,7 @@ def where_mirrored(
 
 
 @pixel_kernel
-def _move(stages: Any, row: Any, points: Any, state: Any) -> None:
+def _move_points(stages: Any, row: Any, points: Any, state: Any) -> None:
     for n in range(len(points)):
         x, y = points[n, 0], points[n, 1]
         for s in range(stages.begin[row[n]], stages.begin[row[n] + 1]):
