@@ -14,12 +14,12 @@ import triton.language as tl
 
 from tests.images import Image, gray, noise, photo
 from variegate.executors.reference.geometry import rotation
-from variegate.program.custom import PointFunction
 from variegate.program.ops import SPECS, Kind, Op
 from variegate.program.places import STEP_BITS
 from variegate.program.program import Output, Program
 from variegate.program.rng import stream_key
 from variegate.program.sampling import Sampling
+from variegate.program.table_builder import PointFunction
 
 NAN = math.nan
 # Every way a kernel may cut a row: below, at and above blocks of 16 and 64 pixels, and sides too small for a filter.

@@ -10,9 +10,9 @@ from tests.images import PHOTOS, gray, photo, sized_images
 from tests.pillow_oracle import oracle
 from variegate.executors.reference import apply
 from variegate.executors.reference.hsv import hsv_to_rgb, rgb_to_hsv
-from variegate.program.custom import PointFunction
 from variegate.program.ops import Op
 from variegate.program.program import Tables
+from variegate.program.table_builder import PointFunction
 
 IMAGES = {**sized_images(), **{name: photo(60, 70, name) for name in PHOTOS[1:]}}
 EVERY_IMAGE = pytest.mark.parametrize("name", IMAGES)

@@ -13,8 +13,7 @@ from tests.ops.examples import BY_BOXES, EXAMPLES, MIXERS
 from variegate import transforms as T
 from variegate.errors import PolicyError
 from variegate.executors import reference
-from variegate.executors.runners.host import take_host_batch
-from variegate.executors.runners.widening import widened
+from variegate.executors.runners.host import take_host_batch, widened
 from variegate.program.ops import SPECS, Op
 from variegate.program.program import Program
 from variegate.program.validate import validate

@@ -196,7 +196,7 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         name="points-in-a-wide-image-measured-by-its-height",
-        anchor="_move",
+        anchor="_move_points",
         search="-_EDGE <= x <= width + _EDGE",
         replace="-_EDGE <= x <= height + _EDGE",
         tests=("tests/targets/test_points.py",),

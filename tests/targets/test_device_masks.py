@@ -20,7 +20,7 @@ from variegate.program.ops import Op
 from variegate.program.program import Program
 from variegate.targets.device_masks import prepare_masks
 from variegate.targets.following import Follower
-from variegate.targets.parts import Joined, parts_of
+from variegate.targets.pasting import Joined, parts_of
 from variegate.targets.samples import OfImage
 from variegate.targets.stages import stages_of
 

@@ -9,7 +9,7 @@ import variegate as vg
 from variegate import transforms as T
 from variegate.executors.reference.displacement import displaced
 from variegate.executors.reference.executor import instruction
-from variegate.targets.points import LEFT_IMAGE, SEEN, move_points
+from variegate.targets.regions import LEFT_IMAGE, SEEN, move_points
 from variegate.targets.stages import stages_of
 
 HEIGHT, WIDTH = 60, 71

@@ -18,9 +18,8 @@ from variegate.errors import shown
 from variegate.executors.images import check_fits
 from variegate.executors.runners.decode_plan import SCALES
 from variegate.executors.runners.encoded_batch import EncodedBatch
-from variegate.executors.runners.host import CpuRunner
+from variegate.executors.runners.host import CpuRunner, widened
 from variegate.executors.runners.images import Tensors, check_image, with_wanted_channels
-from variegate.executors.runners.widening import widened
 from variegate.ops.base import refuse_views
 from variegate.policies.views import MultiView
 from variegate.program.one_image import OneImage

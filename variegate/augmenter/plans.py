@@ -10,15 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.augmenter.bound_transform import BoundTransform
-from variegate.augmenter.mixed_labels import as_tensor_of_labels, check_partners, mix_labels, num_partners
 from variegate.augmenter.per_image import (
     Conditions,
     Copies,
     Ids,
+    as_tensor_of_labels,
     check_conditions,
     check_copies,
     check_id,
     check_ids,
+    check_partners,
+    mix_labels,
+    num_partners,
     of_one_sample,
 )
 from variegate.checks import integer, renamed
@@ -195,7 +198,7 @@ class PlanningAugmenter(BoundTransform):
         return is_plain and isinstance(self._runner, CpuRunner)
 
     def _known(self, boxes: Sequence[Any], shapes: npt.NDArray[np.int32]) -> SampledBoxes | None:
-        from variegate.targets.while_sampling import boxes_alone
+        from variegate.targets.following import boxes_alone
 
         refuse_views(self.transform, "boxes")
         if self.consistent:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from variegate.augmenter.mixed_labels import label_of
-from variegate.augmenter.per_image import Conditions, Copies, Ids, of_one_sample, with_labels
+from variegate.augmenter.per_image import Conditions, Copies, Ids, label_of, of_one_sample, with_labels
 from variegate.augmenter.plans import PlanningAugmenter
 from variegate.executors.runners.decode_plan import SCALES
 from variegate.executors.runners.encoded_batch import EncodedBatch
@@ -96,8 +95,7 @@ class SamplesAugmenter(PlanningAugmenter):
 
         ``check``: int32[N, 3], the images' shapes -> what belongs to each, checked against it.
         """
-        from variegate.targets.following import Follower
-        from variegate.targets.while_sampling import boxes_of
+        from variegate.targets.following import Follower, boxes_of
 
         is_encoded = isinstance(images, EncodedBatch)
         batch = images if is_encoded else self._runner.take(images)

@@ -14,9 +14,9 @@ from variegate.augmenter.augmenter import Augmenter
 from variegate.decode import check_side, read_image
 from variegate.errors import shown
 from variegate.formats.objects.samples import image_of
+from variegate.targets.reading import is_tv_tensor
 from variegate.targets.samples import image_like
 from variegate.targets.settings import Targets
-from variegate.targets.wrapping import is_tv_tensor
 
 _ACCEPTED = (
     "beside an image a dict of what belongs to it ('boxes', 'mask', ...), torchvision's BoundingBoxes, Mask or "

@@ -70,7 +70,7 @@ INDEX_ENTRIES = (
 TARGET_ENTRIES = (
     "formats.annotated.outlines._fill",
     "targets.masks._read_masks",
-    "targets.points._move_points",
+    "targets.regions._move_points",
     "targets.regions._move",
 )
 

@@ -7,7 +7,7 @@ import time
 import torch
 
 from variegate.augmenter.augmenter import Augmenter
-from variegate.augmenter.mixed_labels import MixedLabels
+from variegate.augmenter.per_image import MixedLabels
 from variegate.decode.entropy.index import EntropyIndex
 from variegate.executors.threads import extra_seconds
 from variegate.loader.batch import Batch, tensors_of

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.augmenter.mixed_labels import check_partners, num_partners
+from variegate.augmenter.per_image import check_partners, num_partners
 from variegate.errors import DecodeError, each_alone, not_taken
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.executors.threads import extra_seconds

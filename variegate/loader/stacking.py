@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.augmenter.mixed_labels import MixedLabels
+from variegate.augmenter.per_image import MixedLabels
 from variegate.threads import by_openmp
 
 

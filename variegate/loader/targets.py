@@ -13,8 +13,7 @@ import torch
 
 from variegate.errors import DecodeError
 from variegate.ops.base import refuse_views
-from variegate.targets.forms import unlike_most
-from variegate.targets.samples import OfImage, check_batch, of_images
+from variegate.targets.samples import OfImage, check_batch, of_images, unlike_most
 from variegate.targets.settings import KEYS, Targets
 
 if TYPE_CHECKING:

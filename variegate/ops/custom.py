@@ -15,9 +15,9 @@ from variegate.checks import as_number, number
 from variegate.ops.arguments import INTERPOLATIONS, ArgumentError, InterpolationName
 from variegate.ops.base import Transform, set_field
 from variegate.ops.magnitude import between, span
-from variegate.program.custom import PointFunction
 from variegate.program.ops import Interpolation, Op
 from variegate.program.sampling import Floats, Rows, Sampling
+from variegate.program.table_builder import PointFunction
 
 FORMS = ("lut", "affine", "color_matrix", "point")
 

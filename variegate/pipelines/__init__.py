@@ -7,7 +7,7 @@ What it did to the image becomes a tree of transforms (``tree.py``).
 """
 
 from variegate.pipelines.draws import choice, coin, normal, randint, select, uniform
-from variegate.pipelines.refusals import PipelineError
+from variegate.pipelines.graph import PipelineError
 from variegate.pipelines.tracing import pipeline
 
 __all__ = ["PipelineError", "choice", "coin", "normal", "pipeline", "randint", "select", "uniform"]

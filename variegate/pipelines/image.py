@@ -10,8 +10,7 @@ from variegate.errors import shown
 from variegate.ops.arguments import ArgumentError
 from variegate.ops.base import Traced, Transform, set_field
 from variegate.ops.traced import Function
-from variegate.pipelines.graph import Graph
-from variegate.pipelines.refusals import place, refuse
+from variegate.pipelines.graph import Graph, place, refuse
 from variegate.pipelines.scalar import Scalar, make, operand
 
 _NOT_PIXELS = "conditions on values that are drawn or given with the batch, and on image.height, .width and .channels"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from variegate.checks import as_number
+from variegate.pipelines.graph import place, refuse
 from variegate.pipelines.image import Fork, TracedImage
-from variegate.pipelines.refusals import place, refuse
 from variegate.pipelines.scalar import Scalar, is_plain, make, same
 
 

@@ -12,9 +12,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from variegate.pipelines.jumps import PLAIN, Jumps, at, name, runtime, unset_call
+from variegate.pipelines.jumps import PLAIN, Jumps, assigned, at, name, runtime, unset_call, within
 from variegate.pipelines.symbols import COMPARISONS
-from variegate.pipelines.variables import assigned, within
 
 # Called by these names alone, they look at the frame they are called from.
 _OF_THE_FRAME = {"super", "locals", "globals", "vars", "dir", "eval", "exec"}

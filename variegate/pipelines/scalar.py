@@ -8,11 +8,9 @@ import numpy as np
 
 from variegate.checks import as_number
 from variegate.ops.traced.operators import OPERATORS
-from variegate.ops.traced.telling import told
-from variegate.ops.traced.values import is_name
+from variegate.ops.traced.values import is_name, told
 from variegate.pipelines.convert import is_converted
-from variegate.pipelines.graph import Graph, current, graph_for
-from variegate.pipelines.refusals import refuse, users_frame
+from variegate.pipelines.graph import Graph, current, graph_for, refuse, users_frame
 from variegate.pipelines.symbols import FOLDED, OF_BITS, UFUNCS
 
 _DECIDED = "`if`, `and`, `or`, `not`, comparisons and arithmetic in the traced function and in functions that it calls"

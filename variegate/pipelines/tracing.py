@@ -9,17 +9,165 @@ from typing import Any, overload
 
 from variegate.checks import as_number
 from variegate.errors import shown
-from variegate.ops.base import set_field
+from variegate.ops.arguments import ArgumentError
+from variegate.ops.base import Transform, set_field
+from variegate.ops.compose import Compose
+from variegate.ops.cond import Cond
 from variegate.ops.output import Identity
-from variegate.ops.traced import TracedPipeline
+from variegate.ops.traced import Function, Measure, TracedPipeline
 from variegate.pipelines.calling import call
 from variegate.pipelines.convert import convert
-from variegate.pipelines.graph import Graph, current, tracing
-from variegate.pipelines.image import TracedImage
+from variegate.pipelines.graph import Graph, PipelineError, current, none_swallowed, refuse, shown_place, tracing
+from variegate.pipelines.image import Fork, TracedImage
 from variegate.pipelines.merging import Missing
-from variegate.pipelines.refusals import PipelineError, none_swallowed, refuse, shown_place
-from variegate.pipelines.scalar import Scalar
-from variegate.pipelines.tree import TreeBuilder
+from variegate.pipelines.scalar import Scalar, negated
+
+Known = dict[str, bool]
+Steps = list[Transform]
+
+
+class TreeBuilder:
+    """Builds the tree of one image, and notes which values it reads."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.read: set[str] = set()
+        self._graph = graph
+        self._measured: set[str] = set()
+
+    def build(self, image: TracedImage) -> Steps:
+        return self._steps(way(image, None), {})
+
+    def _steps(self, images: list[TracedImage], known: Known) -> Steps:
+        steps: Steps = []
+        for image in images:
+            if isinstance(image.step, Fork):
+                steps += self._chosen(image, known)
+            elif image.step is not None:
+                if isinstance(image.step, Function):
+                    self._reads(set(image.step._names), image.where)  # type: ignore[attr-defined]
+                steps.append(image.step)
+            if image.measured is not None:
+                self._measured.add(image.measured)
+                steps.append(Measure(image.measured))
+        return steps
+
+    def _chosen(self, image: TracedImage, known: Known) -> Steps:
+        """An ``if`` with all its ``elif``: cases by condition, and what else."""
+        base, where = image.parent, image.where
+        cases: list[tuple[Scalar, Steps]] = []
+        while True:
+            assert isinstance(image.step, Fork)
+            condition, yes, no = image.step.condition, image.step.yes, image.step.no
+            while (inner := negated(condition)) is not None:
+                condition, yes, no = inner, no, yes
+            condition, yes, no = self._turned(condition, yes, no, base)
+            if cases and condition.name not in known and self._compared(condition) != self._compared(cases[-1][0]):
+                return self._cond(cases, self._steps([image], known), where)
+            if condition.name in known:
+                rest = way(yes if known[condition.name] else no, base)
+            else:
+                cases.append((condition, self._steps(way(yes, base), self._with(known, condition, True))))
+                known = self._with(known, condition, False)
+                rest = way(no, base)
+            if len(rest) == 1 and isinstance(rest[0].step, Fork) and rest[0].measured is None:
+                image = rest[0]
+                continue
+            return self._cond(cases, self._steps(rest, known), where)
+
+    def _turned(
+        self, condition: Scalar, yes: TracedImage, no: TracedImage, base: TracedImage | None
+    ) -> tuple[Scalar, TracedImage, TracedImage]:
+        """(x if a else y) if a or b else z -> x if a else (y if b else z): a loop that returns makes the former."""
+        while True:
+            what, *operands = self._graph.definitions.get(condition.name, ("",))
+            inner = way(yes, base)
+            if what != "or" or condition.name == operands[0] or len(inner) != 1 or inner[0].measured is not None:
+                return condition, yes, no
+            fork = inner[0].step
+            if not isinstance(fork, Fork):
+                return condition, yes, no
+            first, x, y = fork.condition, fork.yes, fork.no
+            while (opposite := negated(first)) is not None:
+                first, x, y = opposite, y, x
+            if first.name != operands[0]:
+                return condition, yes, no
+            rest = Fork(Scalar(self._graph, operands[1], True), y, no)
+            condition, yes, no = first, x, TracedImage(self._graph, base, rest)
+
+    def _cond(self, cases: list[tuple[Scalar, Steps]], default: Steps, where: str) -> Steps:
+        try:
+            return self._cond_of(cases, default, where)
+        except ArgumentError as error:
+            refuse(f"{error.argument}={shown(error.got)}", error.accepted, where)
+
+    def _cond_of(self, cases: list[tuple[Scalar, Steps]], default: Steps, where: str) -> Steps:
+        while cases and not cases[-1][1] and not default:
+            cases.pop()
+        if not cases:
+            return default
+        otherwise = _one(default) if default else None
+        if len(cases) == 1:
+            condition, steps = cases[0]
+            self._reads({condition.name}, where)
+            if not steps:
+                return [Cond(condition.name, {"False": _one(default)})]
+            return [Cond(condition.name, {"True": _one(steps)}, otherwise)]
+        by, keys = self._dispatch([condition for condition, _ in cases])
+        self._reads({by}, where)
+        return [Cond(by, {key: _one(steps) for key, (_, steps) in zip(keys, cases, strict=True)}, otherwise)]
+
+    def _dispatch(self, conditions: list[Scalar]) -> tuple[str, list[str]]:
+        """One value that tells the cases apart: the drawn number itself where all compare it, else which is first."""
+        by = self._compared(conditions[0])
+        if by:
+            constants = [str(self._graph.definitions[condition.name][2]) for condition in conditions]
+            if len(set(constants)) == len(constants):
+                return by, constants
+        index = self._graph.define("first", *(condition.name for condition in conditions))
+        return index, [str(number) for number in range(len(conditions))]
+
+    def _compared(self, condition: Scalar) -> str:
+        """The drawn whole number that a condition compares with a constant, or nothing."""
+        what, *operands = self._graph.definitions.get(condition.name, ("",))
+        if what != "==" or type(operands[1]) is not int:
+            return ""
+        drawn = self._graph.definitions.get(operands[0], ("",))[0] in ("randint", "pick")
+        return operands[0] if drawn else ""
+
+    def _with(self, known: Known, condition: Scalar, holds: bool) -> Known:
+        """What is known in a branch: of an ``and`` that holds, both sides do."""
+        known = {**known, condition.name: holds}
+        what, *operands = self._graph.definitions.get(condition.name, ("",))
+        if what == ("and" if holds else "or"):
+            for name in operands:
+                known = self._with(known, Scalar(self._graph, name, True), holds)
+        elif what == "not":
+            known = self._with(known, Scalar(self._graph, operands[0], True), not holds)
+        return known
+
+    def _reads(self, names: set[str], where: str) -> None:
+        self.read |= names
+        for size in self._graph.sizes_of(names) - self._measured:
+            what = "the size of an image that is not on the way to this one"
+            refuse(f"{what} (asked for at {self._graph.measured[size]})", "sizes of the image itself", where)
+
+
+def way(image: TracedImage, base: TracedImage | None) -> list[TracedImage]:
+    """The images from ``base`` on, which is not among them, to ``image``."""
+    images: list[TracedImage] = []
+    step: TracedImage | None = image
+    while step is not base:
+        assert step is not None
+        images.append(step)
+        step = step.parent
+    return images[::-1]
+
+
+def _one(steps: Steps) -> Transform:
+    if not steps:
+        return Identity()
+    return steps[0] if len(steps) == 1 else Compose(steps)
+
 
 _PARAMETERS = "an image first, then values given with the batch, then constants, which have a default"
 _PLAIN = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.KEYWORD_ONLY)

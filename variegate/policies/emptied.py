@@ -19,9 +19,9 @@ import numpy.typing as npt
 from variegate.ops.erase import emit_rectangles
 from variegate.policies.table import Index, OperationTable
 from variegate.program import rng
-from variegate.program.coordinate_tables import ONE
 from variegate.program.lowering.maps import geometry_to_maps
 from variegate.program.ops import Op
+from variegate.program.places import ONE
 from variegate.program.program import Output
 from variegate.program.sampling import Floats, Rows, Sampling
 

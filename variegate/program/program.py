@@ -17,8 +17,8 @@ from variegate.program.ops import NUM_ARGS, Op
 from variegate.program.passes import PASS_FIELDS
 
 if TYPE_CHECKING:
-    from variegate.program.custom import PointFunction
     from variegate.program.detours import Detour
+    from variegate.program.table_builder import PointFunction
 
 
 # What a program has been through, in order: sampling, then each rewrite of lowering.

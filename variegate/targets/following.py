@@ -10,19 +10,37 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from variegate.program.boxes import SampledBoxes
 from variegate.program.program import Program
-from variegate.targets.box_formats import from_corners, from_edges
-from variegate.targets.parts import Joined, Part, parts_of
-from variegate.targets.pasting import OutputMasks, masks_on_host
-from variegate.targets.points import ERASED, LEFT_IMAGE, move_points, where_mirrored
-from variegate.targets.regions import move_boxes
-from variegate.targets.samples import OfImage
-from variegate.targets.settings import Targets
+from variegate.targets.pasting import Joined, OutputMasks, Part, masks_on_host, parts_of
+from variegate.targets.reading import wrap_results
+from variegate.targets.regions import ERASED, LEFT_IMAGE, move_boxes, move_points, where_mirrored
+from variegate.targets.samples import OfImage, of_images
+from variegate.targets.settings import Targets, from_corners, from_edges
 from variegate.targets.stages import Stages, stages_of
-from variegate.targets.wrapping import wrap_results
 
 if TYPE_CHECKING:
     from variegate.executors.cuda.executor import CudaExecutor
+
+
+def boxes_of(belonging: Sequence[OfImage], options: Targets) -> SampledBoxes | None:
+    """None for samples without boxes."""
+    corners = [of.corners for of in belonging if of.corners is not None]
+    return SampledBoxes(corners, _moved, options.box_format == "cxcywhr") if corners else None
+
+
+def boxes_alone(boxes: Sequence[object], shapes: npt.NDArray[np.int32]) -> SampledBoxes | None:
+    """Of images of ``shapes`` [N, 3], each numbers [M, 4]: left, top, right, bottom in pixels. Raises ValueError."""
+    if len(boxes) != len(shapes):
+        raise ValueError(f"boxes: got those of {len(boxes)} images; accepted: [M, 4] for each of {len(shapes)}")
+    options = Targets()
+    return boxes_of(of_images([{"boxes": of_one} for of_one in boxes], shapes, options), options)
+
+
+def _moved(program: Program, row: npt.NDArray[np.int64], corners: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    seen, _ = move_boxes(stages_of(program), row, corners, program.in_shape[row, :2])
+    return np.ascontiguousarray(seen[:, 0])
+
 
 Array = npt.NDArray[Any]
 

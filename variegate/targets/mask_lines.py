@@ -1,7 +1,4 @@
-"""Lines of a region of a row's result: the places of the image that their pixels show.
-
-Along a line an affine map enters its image once and leaves it once, so that between its borders nothing is tested.
-"""
+"""Lines of masks: places of pixels followed back, by tables, affine maps and grids of displacements."""
 
 from __future__ import annotations
 
@@ -10,9 +7,140 @@ from typing import Any
 import numpy as np
 
 from variegate.program.compiled import inner_kernel
-from variegate.targets.mask_tables import repeated
-from variegate.targets.stages import ERASE, FIRST, GRID, LEFT, MAP, MODE, REPEAT, SCALE, TOP
-from variegate.targets.walk import displacement
+from variegate.program.ops import PadMode
+from variegate.targets.stages import (
+    COLUMNS,
+    ERASE,
+    FIRST,
+    GRID,
+    LEFT,
+    LINES,
+    MAP,
+    MODE,
+    REPEAT,
+    SCALE,
+    STEP_X,
+    STEP_Y,
+    TOP,
+)
+from variegate.targets.walk import displacement, node_of, unit_of
+
+_EDGE_MODE, _REFLECT = int(PadMode.EDGE), int(PadMode.REFLECT)
+# How places that depend on the column alone run on: anyhow, one by one, or backwards.
+ANYHOW, ON, BACK = range(3)
+
+
+@inner_kernel()
+def begin_region(stages: Any, row: Any, left: Any, top: Any, width: Any, height: Any, room: Any, inside: Any) -> Any:
+    """The tables of a region: ``room[0]`` by columns, ``room[1]`` by lines, with ``inside`` -> the last step that is
+    not in them, the first one, and whether columns tell places along y."""
+    for axis in range(2):
+        for i in range(height if axis else width):
+            room[axis, i], inside[axis, i] = (top if axis else left) + i + 0.5, np.uint8(1)
+    first, s, is_turned = stages.begin[row], stages.begin[row + 1] - 1, False
+    while s >= first and (stages.kind[s] == ERASE or _keeps_apart(stages, s)):
+        if stages.kind[s] != ERASE:
+            is_turned = is_turned != _is_crossed(stages, s)
+            for axis in range(2):
+                _step_table(stages, s, (axis == 0) != is_turned, room[axis], inside[axis], height if axis else width)
+        s -= 1
+    while s > first and stages.kind[first] == ERASE:
+        first += 1
+    return s, first, is_turned
+
+
+@inner_kernel()
+def _keeps_apart(stages: Any, s: Any) -> bool:
+    """Whether a step's columns depend on columns alone, and lines on lines, or the other way round."""
+    m = stages.back[s]
+    is_apart = (m[1] == 0.0 and m[3] == 0.0) or (m[0] == 0.0 and m[4] == 0.0)
+    return bool(stages.kind[s] != GRID and is_apart and m[6] == 0.0 and m[7] == 0.0)
+
+
+@inner_kernel()
+def _is_crossed(stages: Any, s: Any) -> bool:
+    m = stages.back[s]
+    return bool(stages.kind[s] == MAP and not (m[1] == 0.0 and m[3] == 0.0))
+
+
+@inner_kernel()
+def _step_table(stages: Any, s: Any, is_x: Any, table: Any, inside: Any, count: Any) -> None:
+    """A table of places through a step that keeps them apart -> places along x, or y, of what it reads."""
+    kind, m, numbers, rounds = stages.kind[s], stages.back[s], stages.numbers[s], stages.rounds[s]
+    side = float(stages.before[s, 1 if is_x else 0])
+    crossed = _is_crossed(stages, s)
+    scale = (m[1] if crossed else m[0]) if is_x else (m[3] if crossed else m[4])
+    shift = m[2] if is_x else m[5]
+    first = numbers[FIRST] if is_x else numbers[FIRST] + stages.after[s, 1]
+    for i in range(count):
+        place = table[i]
+        if kind == REPEAT:
+            place = repeated(place - (numbers[LEFT] if is_x else numbers[TOP]), side, numbers[MODE])
+        elif kind == SCALE:
+            if inside[i]:
+                place = stages.tables[first + int(place)]
+        else:
+            place = scale * place + shift
+        inside[i] &= np.uint8(0.0 <= place < side)
+        table[i] = np.floor(place) + 0.5 if rounds else place
+
+
+@inner_kernel()
+def repeated(place: Any, side: Any, mode: Any) -> float:
+    """A place beyond an image that is continued by its edge, or mirrored about its last pixels or its border."""
+    if 0.0 <= place < side:
+        return float(place)
+    if mode == _EDGE_MODE or side == 1:
+        return min(max(place, 0.5), side - 0.5)
+    # Mirrors: about centres of the outermost pixels, or about the image's border.
+    first = 0.5 if mode == _REFLECT else 0.0
+    length = side - 1.0 if mode == _REFLECT else float(side)
+    place = (place - first) % (2.0 * length)
+    return first + (2.0 * length - place if place > length else place)
+
+
+@inner_kernel()
+def stretch_of(table: Any, inside: Any, count: Any) -> Any:
+    """The first and the end of what is inside, whether all between is, and whether places rise (1), fall (-1) or do
+    neither all along (0)."""
+    begin, end, is_whole = 0, count, True
+    while begin < end and not inside[begin]:
+        begin += 1
+    while end > begin and not inside[end - 1]:
+        end -= 1
+    rises = 1 if end <= begin or table[end - 1] >= table[begin] else -1
+    is_sorted = True
+    for i in range(begin + 1, end):
+        is_whole = is_whole and inside[i] != 0
+        is_sorted = is_sorted and (table[i] - table[i - 1]) * rises >= 0.0
+    return begin, end, is_whole, rises if is_whole and is_sorted else 0
+
+
+@inner_kernel()
+def table_of(table: Any, inside: Any, step: Any, begin: Any, end: Any, places: Any) -> int:
+    """Which pixels of a line's image its columns show, ``step`` apart, -1 for none -> how they run on."""
+    runs_on, runs_back = True, True
+    for i in range(begin, end):
+        places[i] = np.int32(table[i]) * np.int32(step) if inside[i] else np.int32(-1)
+        if i > begin:
+            runs_on = runs_on and places[i] - places[i - 1] == 1 and inside[i] != 0
+            runs_back = runs_back and places[i] - places[i - 1] == -1 and inside[i] != 0
+    return ON if runs_on else BACK if runs_back else ANYHOW
+
+
+@inner_kernel()
+def cells_of(numbers: Any, table: Any, count: Any, cells: Any, shares: Any) -> bool:
+    """Of each place the column of nodes to the left of it, and how far towards the next it is -> whether all lie on
+    nodes; those are given then."""
+    columns, are_nodes = numbers[COLUMNS], True
+    for i in range(count):
+        u = node_of(table[i], numbers[STEP_X], columns)
+        are_nodes = are_nodes and u == np.floor(u)
+    for i in range(count):
+        u = node_of(table[i], numbers[STEP_X], columns)
+        cells[i] = int(u) if are_nodes else max(min(int(u), columns - 2), 0)
+        shares[i] = u - cells[i]
+    return are_nodes
 
 
 @inner_kernel()
@@ -121,3 +249,68 @@ def places_of(x: Any, y: Any, inside: Any, columns: Any, begin: Any, end: Any, p
     for at in range(begin, end):
         i = np.uint64(at)
         places[i] = np.int32(y[i]) * np.int32(columns) + np.int32(x[i]) if inside[i] else np.int32(-1)
+
+
+# Rows of a region's room: places by columns, where they go, how far they are between nodes, and the displacements along
+# x and y of two of the grid's lines.
+_TABLE, _X, _Y, _SHARES, _LONG = 0, 2, 3, 4, 5
+ROOM = _LONG + 4
+
+
+@inner_kernel()
+def line_on_nodes(stages: Any, s: Any, v: Any, begin: Any, end: Any, room: Any, inside: Any, nodes: Any) -> bool:
+    """By a grid on whose nodes a line's pixels lie, from the table of columns to the rows of ``room``, ``inside``
+    of places -> False where this line lies between nodes; nothing is done then."""
+    table, x, y, within, here = room[_TABLE], room[_X], room[_Y], inside[0], inside[2]
+    numbers, grids, rounds = stages.numbers[s], stages.grids, stages.rounds[s]
+    node = node_of(v, numbers[STEP_Y], numbers[LINES])
+    if node != np.floor(node):
+        return False
+    first, unit = numbers[FIRST] + 2 * int(node) * numbers[COLUMNS], unit_of(numbers)
+    height, width = float(stages.before[s, 0]), float(stages.before[s, 1])
+    for at in range(begin, end):
+        i = np.uint64(at)
+        n = np.uint64(first + 2 * nodes[i])
+        p, q = table[i] + grids[n] * unit, v + grids[n + np.uint64(1)] * unit
+        here[i] = within[i] & np.uint8((p >= 0.0) & (p < width) & (q >= 0.0) & (q < height))
+        x[i], y[i] = np.floor(p) + 0.5 if rounds else p, np.floor(q) + 0.5 if rounds else q
+    return True
+
+
+@inner_kernel()
+def line_between_nodes(
+    stages: Any, s: Any, v: Any, begin: Any, end: Any, room: Any, inside: Any, cells: Any, held: Any
+) -> None:
+    """The same by any grid. ``held``: int64[2], of which of the grid's lines ``room`` has the even and the odd one."""
+    table, x, y, within, here = room[_TABLE], room[_X], room[_Y], inside[0], inside[2]
+    numbers, rounds, unit = stages.numbers[s], stages.rounds[s], unit_of(stages.numbers[s])
+    node = node_of(v, numbers[STEP_Y], numbers[LINES])
+    above = max(min(int(node), numbers[LINES] - 2), 0)
+    below, t = min(above + 1, numbers[LINES] - 1), node - above
+    for line in (above, below):
+        if held[line & 1] != line:
+            _lengthen(stages.grids, numbers, line, begin, end, cells, room)
+            held[line & 1] = line
+    upper, lower = _LONG + 2 * (above & 1), _LONG + 2 * (below & 1)
+    upper_x, upper_y, lower_x, lower_y = room[upper], room[upper + 1], room[lower], room[lower + 1]
+    height, width = float(stages.before[s, 0]), float(stages.before[s, 1])
+    for at in range(begin, end):
+        i = np.uint64(at)
+        p = table[i] + (upper_x[i] * (1.0 - t) + lower_x[i] * t) * unit
+        q = v + (upper_y[i] * (1.0 - t) + lower_y[i] * t) * unit
+        here[i] = within[i] & np.uint8((p >= 0.0) & (p < width) & (q >= 0.0) & (q < height))
+        x[i], y[i] = np.floor(p) + 0.5 if rounds else p, np.floor(q) + 0.5 if rounds else q
+
+
+@inner_kernel()
+def _lengthen(grids: Any, numbers: Any, line: Any, begin: Any, end: Any, cells: Any, room: Any) -> None:
+    """The displacements of one of the grid's lines at all columns."""
+    shares, along_x, along_y = room[_SHARES], room[_LONG + 2 * (line & 1)], room[_LONG + 2 * (line & 1) + 1]
+    first = numbers[FIRST] + 2 * line * numbers[COLUMNS]
+    for at in range(begin, end):
+        i = np.uint64(at)
+        n, s = np.uint64(first + 2 * cells[i]), shares[i]
+        # Right of the last node is none.
+        m = n + np.uint64(2 if s > 0.0 else 0)
+        along_x[i] = grids[n] * (1.0 - s) + grids[m] * s
+        along_y[i] = grids[n + np.uint64(1)] * (1.0 - s) + grids[m + np.uint64(1)] * s

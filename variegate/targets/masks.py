@@ -16,17 +16,25 @@ import numpy.typing as npt
 from variegate.executors.cpu.kernel import address_of
 from variegate.executors.threads import share_out
 from variegate.program.compiled import inner_kernel, pixel_kernel
-from variegate.targets.mask_grids import ROOM, line_between_nodes, line_on_nodes
 from variegate.targets.mask_lines import (
+    ANYHOW,
+    BACK,
+    ON,
+    ROOM,
     affine_line,
     affine_places,
+    begin_region,
+    cells_of,
     follow_line,
     is_affine,
+    line_between_nodes,
+    line_on_nodes,
     places_of,
+    stretch_of,
+    table_of,
     within_image,
 )
 from variegate.targets.mask_moves import copy_line, copy_reversed, fetch_ahead, fill_line, gather_line, gather_or_fill
-from variegate.targets.mask_tables import ANYHOW, BACK, ON, begin_region, cells_of, stretch_of, table_of
 from variegate.targets.stages import GRID, Stages
 
 # What a region is: a rectangle of a row's result, the width of the row's image, and which layers are read in it.

@@ -25,7 +25,7 @@ from variegate.executors.cuda.launch import Launch
 from variegate.program.lowering import lower
 from variegate.program.program import Program
 from variegate.targets.device_masks import prepare_masks
-from variegate.targets.parts import Joined, parts_of
+from variegate.targets.pasting import Joined, parts_of
 from variegate.targets.samples import OfImage
 from variegate.targets.stages import stages_of
 from variegate.transforms import Transform

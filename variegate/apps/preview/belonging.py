@@ -13,7 +13,7 @@ import torch
 from variegate.apps.preview.overlay import Overlay, Points, ShownMask
 from variegate.program.program import Program
 from variegate.targets.following import Follower
-from variegate.targets.parts import parts_of
+from variegate.targets.pasting import parts_of
 from variegate.targets.samples import of_images
 from variegate.targets.settings import Targets
 

@@ -29,7 +29,7 @@ from variegate.apps.train.recipe_transforms import (
     unused_where_cropped,
 )
 from variegate.apps.train.step import in_channels_last
-from variegate.augmenter.mixed_labels import MixedLabels, num_partners
+from variegate.augmenter.per_image import MixedLabels, num_partners
 from variegate.decode import read_image
 from variegate.errors import DecodeError
 from variegate.formats.base import Source, SourceError, StreamSource, first_names

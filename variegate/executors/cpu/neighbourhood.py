@@ -14,9 +14,9 @@ from variegate.executors.cpu.layout import row_program
 from variegate.executors.cpu.simd_values import COLOUR_LANES, sharpen_block
 from variegate.executors.cpu.tiles import equalize_row, prepare_tiles
 from variegate.program.compiled import inner_kernel
-from variegate.program.coordinate_tables import reflect
 from variegate.program.lowering.blurs import AMOUNT_BITS
 from variegate.program.ops import Op
+from variegate.program.places import reflect
 
 _CONVOLVE, _MEDIAN, _CLAHE = int(Op.CONVOLVE), int(Op.MEDIAN), int(Op.CLAHE)
 

@@ -19,10 +19,9 @@ from variegate.executors.cpu.statistics import colour_after
 from variegate.executors.cpu.store import store_row
 from variegate.executors.cpu.values import apply_value, erase_row
 from variegate.program.compiled import pixel_kernel
-from variegate.program.coordinate_tables import ONE, moves_whole_pixels, pad_table, scale_table
 from variegate.program.ops import KIND_OF, Interpolation, Kind, Op
 from variegate.program.passes import BEGIN, END, FIRST, MAPS_END, NEEDS, POSITION, SOURCE, VALUES, PassSource
-from variegate.program.places import BEHIND
+from variegate.program.places import BEHIND, ONE, moves_whole_pixels, pad_table, scale_table
 
 _GEOMETRY, _POSITION = int(Kind.GEOMETRY), int(Kind.POSITION)
 _SCALE, _ERASE = int(Op.MAP_SCALE), int(Op.ERASE)

@@ -15,7 +15,7 @@ from variegate.executors.cpu import simd_walk as W
 from variegate.executors.cpu.kernel import address_of
 from variegate.executors.cpu.simd import BLOCK, prefetch, split_rgb, split_rgb_reversed, split_rgbx
 from variegate.program.compiled import inner_kernel
-from variegate.program.coordinate_tables import may_hit
+from variegate.program.places import may_hit
 
 _SHIFT, _ROWS_AHEAD = 16, 8
 # The largest image that fits into a second-level cache beside the one at hand.

@@ -15,9 +15,9 @@ from variegate.executors.cpu.rows import copy_pixels
 from variegate.executors.cpu.simd import BLOCK, join_rgb
 from variegate.executors.cpu.values import apply_values, joined_luts, look_up, luma
 from variegate.program.compiled import inner_kernel
-from variegate.program.coordinate_tables import seen_by_statistics
 from variegate.program.ops import KIND_OF, Kind, Op
 from variegate.program.passes import BEGIN, STATISTICS_END
+from variegate.program.places import seen_by_statistics
 
 _GEOMETRY, _STATISTIC = int(Kind.GEOMETRY), int(Kind.STATISTIC)
 _CONTRAST, _AUTOCONTRAST, _EQUALIZE = int(Op.CONTRAST), int(Op.AUTOCONTRAST), int(Op.EQUALIZE)

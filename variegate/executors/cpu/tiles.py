@@ -10,8 +10,8 @@ import numpy as np
 from variegate.executors.cpu.kernel import address_of, bytes_at, floats_at, inlined
 from variegate.executors.cpu.values import luma
 from variegate.program.compiled import inner_kernel
-from variegate.program.coordinate_tables import reflect
 from variegate.program.ops import MAX_TILES
+from variegate.program.places import reflect
 
 _HALF, _ONE = np.float32(0.5), np.float32(1.0)
 

@@ -9,9 +9,8 @@ import numpy as np
 from variegate.executors.cuda import layout as L
 from variegate.program import passes as P
 from variegate.program.compiled import pixel_kernel
-from variegate.program.coordinate_tables import may_hit, pad_table, scale_table
 from variegate.program.ops import IS_REAL_MAP, KIND_OF, Kind, Op
-from variegate.program.places import RECORD, write_records
+from variegate.program.places import RECORD, may_hit, pad_table, scale_table, write_records
 
 
 class Offsets(NamedTuple):

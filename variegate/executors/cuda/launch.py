@@ -15,8 +15,8 @@ from variegate.executors.cuda.kernels.statistics import prepare
 from variegate.executors.cuda.kernels.store import blend_rows
 from variegate.executors.cuda.layout import Ability
 from variegate.executors.cuda.pack import Array, Packer
-from variegate.program.custom import PointFunction
 from variegate.program.program import Output
+from variegate.program.table_builder import PointFunction
 
 RESULTS = {"float32": tl.float32, "float16": tl.float16, "bfloat16": tl.bfloat16, "uint8": tl.uint8}
 # Height and width of a tile.

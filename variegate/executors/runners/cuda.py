@@ -18,10 +18,10 @@ from variegate.decode.gpu import INSTALL, JpegDecoder, decoder_of, is_installed
 from variegate.executors.cuda.captured import CapturedRun
 from variegate.executors.cuda.executor import CudaExecutor, executor_of, lower_for_cuda, refuse_detours, upload_images
 from variegate.executors.cuda.images import DeviceImages, join, place_packed, place_tensor, place_tensors
+from variegate.executors.runners.decode_plan import join_boxes, shift_crop
 from variegate.executors.runners.encoded_batch import EncodedBatch
-from variegate.executors.runners.first_crop import join_boxes, shift_crop
 from variegate.executors.runners.grouping import make_room
-from variegate.executors.runners.host import take_host_batch
+from variegate.executors.runners.host import take_host_batch, widened
 from variegate.executors.runners.images import (
     NAMES,
     as_tensor,
@@ -32,7 +32,6 @@ from variegate.executors.runners.images import (
     wants_one_channel,
 )
 from variegate.executors.runners.ragged_batch import RaggedBatch
-from variegate.executors.runners.widening import widened
 from variegate.executors.threads import share_out
 from variegate.program.program import Program
 from variegate.threads import default_threads

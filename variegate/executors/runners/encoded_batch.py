@@ -29,8 +29,16 @@ from variegate.decode import (
 from variegate.decode.entropy.index import EntropyIndex
 from variegate.decode.scan import HEIGHT, WIDTH, header_of, scan_headers
 from variegate.errors import DecodeError
-from variegate.executors.runners.decode_plan import buffer_for, decode_planned, is_shared, plan_rows
-from variegate.executors.runners.first_crop import Box, crop_reach, crop_support, shift_crop
+from variegate.executors.runners.decode_plan import (
+    Box,
+    buffer_for,
+    crop_reach,
+    crop_support,
+    decode_planned,
+    is_shared,
+    plan_rows,
+    shift_crop,
+)
 from variegate.executors.runners.images import as_tensor, check_image
 from variegate.executors.runners.shared_files import length_of_runs, one_decode_for_all
 from variegate.program.program import Program

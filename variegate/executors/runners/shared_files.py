@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from variegate.decode import decode_plain
 from variegate.decode.entropy.index import EntropyIndex
-from variegate.executors.runners.decode_plan import DecodePlan
-from variegate.executors.runners.first_crop import shift_crop
+from variegate.executors.runners.decode_plan import DecodePlan, shift_crop
 from variegate.program.program import Program
 
 Image = npt.NDArray[np.uint8]

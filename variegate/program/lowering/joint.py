@@ -15,11 +15,10 @@ import numpy.typing as npt
 from variegate.program.compiled import inner_kernel, pixel_kernel
 from variegate.program.held import held_as, plain, tuple_kind, words_of
 from variegate.program.lowering.blurs import blurs_to_kernels
-from variegate.program.lowering.fuse import assign
+from variegate.program.lowering.fuse import assign, describe
 from variegate.program.lowering.identities import compact
 from variegate.program.lowering.maps import rewrite_maps
 from variegate.program.lowering.merge import merge_rows
-from variegate.program.lowering.pass_table import describe
 from variegate.program.lowering.tables import build, compose, unknown_table
 from variegate.program.ops import IS_BLUR, IS_TABLE, NUM_ARGS, Op
 from variegate.program.passes import PASS_FIELDS

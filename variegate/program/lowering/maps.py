@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from variegate.program.compiled import inner_kernel, pixel_kernel
-from variegate.program.coordinate_tables import ONE
 from variegate.program.ops import Interpolation, Op, PadMode
-from variegate.program.places import snap
+from variegate.program.places import ONE, snap
 from variegate.program.program import Program
 
 # Pillow's affine_fixed is taken only where every coordinate stays below this.

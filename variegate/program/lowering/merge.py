@@ -18,10 +18,9 @@ from typing import Any
 
 from variegate.program import places as P
 from variegate.program.compiled import inner_kernel, pixel_kernel
-from variegate.program.coordinate_tables import ONE, moves_whole_pixels, source_rectangle
 from variegate.program.lowering.identities import close_gaps
 from variegate.program.ops import KIND_OF, Interpolation, Kind, Op
-from variegate.program.places import stays_exact
+from variegate.program.places import ONE, moves_whole_pixels, source_rectangle, stays_exact
 from variegate.program.program import Program
 
 

@@ -14,9 +14,9 @@ from variegate.executors.cpu.tiled.resize import CodedStage, resized
 from variegate.executors.cpu.tiled.stages import PassStage
 from variegate.executors.cpu.tiled.statistics import Counts, Statistic, Tables, statistics_of
 from variegate.program import passes as P
-from variegate.program.coordinate_tables import ONE
 from variegate.program.ops import IS_REAL_MAP, KIND_OF, Interpolation, Kind, Op
 from variegate.program.passes import PASS_FIELDS, PassSource
+from variegate.program.places import ONE
 from variegate.program.program import Program
 
 # Beyond these, quotients of a perspective do not fit the integers that they are cut off to.

@@ -18,10 +18,9 @@ from variegate.executors.cpu.tiled.follow import (
     scale_indices,
 )
 from variegate.program import passes as P
-from variegate.program.coordinate_tables import ONE
 from variegate.program.ops import KIND_OF, Interpolation, Kind, Op
 from variegate.program.passes import PassSource
-from variegate.program.places import BICUBIC_BITS, BILINEAR_BITS, GRID, RECORD
+from variegate.program.places import BICUBIC_BITS, BILINEAR_BITS, GRID, ONE, RECORD
 from variegate.program.program import Program
 
 _SHIFT = 16

@@ -16,8 +16,8 @@ from variegate.executors.cpu.tiled.stages import PassStage
 from variegate.executors.cpu.tiles import fill_table
 from variegate.executors.cpu.values import luma
 from variegate.program.compiled import pixel_kernel
-from variegate.program.coordinate_tables import ONE
 from variegate.program.ops import KIND_OF, LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT, Kind, Op
+from variegate.program.places import ONE
 
 
 @pixel_kernel

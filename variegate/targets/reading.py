@@ -1,15 +1,50 @@
-"""The boxes of a batch as its samples give them, read and checked all at once."""
+"""Arrays, boxes and torchvision's ``tv_tensors`` as samples bring them, or an error that names the value."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+import torch
 
-from variegate.targets.arrays import Floats, as_numbers, not_finite
-from variegate.targets.box_formats import BOX_FORMATS, columns_of, corners_of, edges_of
-from variegate.targets.settings import Targets
+from variegate.errors import shown
+from variegate.targets.settings import BOX_FORMATS, Targets, columns_of, corners_of, edges_of
+
+Floats = npt.NDArray[np.float64]
+# Results are float32.
+_MOST = float(np.finfo(np.float32).max) / 1e3
+
+
+def as_array(name: str, value: Any, accepted: str) -> npt.NDArray[Any]:
+    """In the order of this machine's bytes."""
+    if isinstance(value, torch.Tensor):
+        if value.layout != torch.strided or value.is_meta:
+            kind = "meta" if value.is_meta else str(value.layout).removeprefix("torch.")
+            raise TypeError(f"{name}: got a {kind} tensor; accepted: {accepted}, as a dense tensor that holds values")
+        value = value.detach().cpu()
+        return np.asarray((value.float() if value.dtype == torch.bfloat16 else value).numpy())
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"{name}: got {shown(value)}; accepted: {accepted}") from error
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def as_numbers(name: str, value: Any, accepted: str) -> Floats:
+    array = as_array(name, value, accepted)
+    if array.dtype.kind not in "iuf":
+        what = f"{array.dtype}{list(array.shape)}" if array.ndim else shown(value)
+        raise TypeError(f"{name}: got {what}; accepted: {accepted}")
+    return array.astype(np.float64)
+
+
+def not_finite(values: Floats) -> Any:
+    """bool[M]: which lines of [M, N] hold what is no finite number, or none as float32."""
+    return ~(np.abs(values) <= _MOST).all(axis=1)
+
 
 # So far beyond its image a box may reach for rounding's sake, in pixels.
 _SLACK = 1e-2
@@ -86,3 +121,37 @@ def _numbers(given: GivenBoxes, options: Targets) -> Floats:
     if boxes.ndim != 2 or boxes.shape[1] != columns:
         raise ValueError(f"{name}: got shape {boxes.shape}; accepted: {accepted}")
     return boxes
+
+
+def has_tv_tensors() -> bool:
+    """Whether any value could be one; whoever has one has imported torchvision."""
+    return "torchvision.tv_tensors" in sys.modules
+
+
+def is_tv_tensor(value: Any) -> bool:
+    return type(value).__module__.startswith("torchvision.tv_tensors")
+
+
+def check_canvas(name: str, kinds: dict[str, Any], size: tuple[int, int]) -> None:
+    """Raises ValueError for boxes or key points of a sample that say that they are of an image of another size."""
+    for key, value in kinds.items():
+        canvas = getattr(value, "canvas_size", None)
+        if canvas is not None and tuple(canvas) != size:
+            raise ValueError(
+                f"{name}[{key!r}]: got canvas_size={tuple(canvas)}; accepted: the image's own height and width, {size}"
+            )
+
+
+def wrapped_as(tensor: Any, like: Any, **metadata: Any) -> Any:
+    return sys.modules["torchvision.tv_tensors"].wrap(tensor, like=like, **metadata)
+
+
+def wrap_results(result: dict[str, Any], kinds: dict[str, Any], size: tuple[int, int]) -> None:
+    """Give the entries of ``result`` that came as tv_tensors their types, and the height and width of the new image.
+
+    ``kinds``: what came, by key.
+    """
+    for key, like in kinds.items():
+        if key in result:
+            sized = {"canvas_size": size} if hasattr(like, "canvas_size") else {}
+            result[key] = wrapped_as(result[key], like, **sized)
