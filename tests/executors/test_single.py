@@ -85,7 +85,7 @@ def sampled_alone(augmenter: vg.Augmenter, image: Image, call: dict[str, Any]) -
     t = augmenter.transform
     one = OneImage((height, width, channels), call["ids"][0], key, t.num_slots, call["epoch"], given, first_key)
     one.output = augmenter._output
-    t.sample_one(one, 0)
+    t.draw(one, 0)
     return one.finish(one.output)
 
 

@@ -108,9 +108,9 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         name="trivialaugment-one-draw-for-operation-and-level",
-        anchor="TrivialAugmentWide.sample_one",
-        search="image.unit(slot, 1)",
-        replace="image.unit(slot)",
+        anchor="TrivialAugmentWide.draw",
+        search="images.unit(slot, 1)",
+        replace="images.unit(slot)",
         tests=(
             "tests/policies/test_randaugment.py",
             "tests/executors/test_single.py",

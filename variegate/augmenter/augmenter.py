@@ -186,8 +186,8 @@ class Augmenter(SamplesAugmenter):
         image = self._one_image(pixels.shape, ids, epoch, copy, conditions)
         if isinstance(self.transform, MultiView):
             return self._make_views(self._runner, self.transform, image, pixels)
-        self.transform.sample_one(image, 0)
-        output = self._laid_out(image.output)
+        self.transform.draw(image, 0)
+        output = self._laid_out(image.sampling.output)
         return with_wanted_channels(self._runner.run_one(image, pixels, output), output, is_batch=False)
 
     def _make_views(

@@ -174,7 +174,7 @@ class PlanningAugmenter(BoundTransform):
     def _one_image(
         self, shape: tuple[int, ...], ids: Ids, epoch: int, copy: Copies, conditions: Conditions
     ) -> OneImage:
-        """What the transform's ``sample_one`` takes: an image of height, width and channels, of which nothing is
+        """What the transform's ``draw`` takes: an image of height, width and channels, of which nothing is
         sampled yet."""
         check_running("Augmenter")
         values = None if conditions is None else check_conditions(conditions, 1)

@@ -108,9 +108,9 @@ class SamplesAugmenter(PlanningAugmenter):
             assert isinstance(self._runner, CpuRunner)
             one = self._one_image(tuple(batch.shapes[0].tolist()), ids, epoch, copy, conditions)
             one.boxes = boxes
-            self.transform.sample_one(one, 0)
-            _check_keeps_one(one.output)
-            output = self._laid_out(one.output)
+            self.transform.draw(one, 0)
+            _check_keeps_one(one.sampling.output)
+            output = self._laid_out(one.sampling.output)
             alone: Any = self._runner.run_one(one, batch.images[0], output)
             made = with_wanted_channels(alone[None], output)
             program = one.finish(output)

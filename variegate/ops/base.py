@@ -11,24 +11,33 @@ from functools import partial
 from importlib import import_module
 from typing import Any, ClassVar
 
-import numpy as np
-
 from variegate.ops.arguments import ArgumentError, Check
-from variegate.program.one_image import ROW, OneImage
+from variegate.program.one_image import Images, Selection
 from variegate.program.sampling import Rows, Sampling
 
 # What runs a transform that is called stands far above what describes one, and brings torch along, so that it is looked
 # up by its name when somebody calls one.
 _CALLED_BY = "variegate.integrations.items"
-# What transforms say of a batch, and may say again in plain numbers of a batch of one.
-_SAID_TWICE = {"sample": "sample_one", "emit_magnitude": "emit_one", "_apply": "_apply_one"}
 
 
-def _asking(vectorised: str) -> Any:
-    """The plain form of a method that is said of batches alone."""
-    if vectorised == "emit_magnitude":
-        return lambda self, image, value, slot: self.emit_magnitude(image, ROW, np.array([value], np.float64), slot)
-    return lambda self, image, slot: getattr(self, vectorised)(image, ROW, slot)
+def _of_rows(cls: type[Any]) -> dict[str, Any]:
+    """Methods of arrays that ask those of ``Images``."""
+    return {
+        "sample": lambda self, sampling, rows, slot: cls.draw(self, Selection(sampling, rows), slot),
+        "emit_magnitude": lambda self, sampling, rows, values, slot: cls.emit_at(
+            self, Selection(sampling, rows), values, slot
+        ),
+    }
+
+
+def _of_images(cls: type[Any]) -> dict[str, Any]:
+    """Methods of ``Images`` that ask those of arrays."""
+    return {
+        "draw": lambda self, images, slot: cls.sample(self, images.sampling, images.rows, slot),
+        "emit_at": lambda self, images, value, slot: cls.emit_magnitude(
+            self, images.sampling, images.rows, images.column(value), slot
+        ),
+    }
 
 
 def set_field(owner: object, name: str, value: Any) -> None:
@@ -73,6 +82,8 @@ class Transform:
     _finisher: Transform | None = None
     # It makes several images of each, and can be part of no other transform.
     _is_alone: ClassVar[bool] = False
+    # Whether this tree makes several rows of an image.
+    _forks: bool = False
     # Those of this tree that mix an image with others.
     _mixers: tuple[Any, ...] = ()
     # Arguments that descriptions hold even at their default, because that default was another one once.
@@ -83,10 +94,12 @@ class Transform:
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls._checks = {k: v for base in reversed(cls.__mro__) for k, v in base.__dict__.get("_checks", {}).items()}
-        for vectorised, plain in _SAID_TWICE.items():
-            # Who says one anew and not the other means both: the latter asks the former again.
-            if vectorised in cls.__dict__ and plain not in cls.__dict__ and hasattr(cls, plain):
-                setattr(cls, plain, _asking(vectorised))
+        # A class defines one of each pair, and the other follows.
+        for of_rows, of_images in (("sample", "draw"), ("emit_magnitude", "emit_at")):
+            if of_rows in cls.__dict__ and of_images not in cls.__dict__:
+                setattr(cls, of_images, _of_images(cls)[of_images])
+            elif of_images in cls.__dict__ and of_rows not in cls.__dict__:
+                setattr(cls, of_rows, _of_rows(cls)[of_rows])
         # Before the dataclass decorator, which would write one of its own that lists every argument.
         if "__repr__" not in cls.__dict__:
             cls.__repr__ = cls.__repr__  # type: ignore[method-assign]
@@ -104,10 +117,10 @@ class Transform:
         """Draw and emit for ``rows`` (indices into the batch) using slots ``slot .. slot + num_slots - 1``."""
         raise NotImplementedError(f"{type(self).__name__} does not define sample()")
 
-    def sample_one(self, image: OneImage, slot: int) -> None:
-        """The same for a batch of one. Subclasses may say it in plain numbers, which costs a tenth; the draws and
-        instructions are those of ``sample``, to the bit."""
-        self.sample(image, ROW, slot)
+    def draw(self, images: Images, slot: int) -> None:
+        """The same in place of ``sample``, for one image in plain numbers, which costs a tenth, or for rows of a batch
+        in arrays: ``images`` says which."""
+        self.sample(images.sampling, images.rows, slot)
 
     def __call__(self, image: Any, *others: Any, targets: Any = None, **named: Any) -> Any:
         """Augment one image, as torchvision's transforms are called: ``ImageFolder(root, transform=t)``; or a sample,

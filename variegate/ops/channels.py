@@ -14,6 +14,7 @@ import numpy.typing as npt
 from variegate.checks import Refusal, as_integer, as_numbers, refused
 from variegate.ops.arguments import BLACK, Fill, Number, check_colour, checks
 from variegate.ops.magnitude import MagnitudeOp, WithProbability
+from variegate.program.one_image import Images
 from variegate.program.ops import Op
 from variegate.program.sampling import Floats, Rows, Sampling
 
@@ -102,8 +103,9 @@ class ChannelDropout(WithProbability):
     p: float = 0.5
     _checks = checks(channel_drop_range=dropped_counts, fill=check_colour)
 
-    def _apply(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        rows = rows[sampling.channels[rows] > 1]
+    def _apply(self, images: Images, slot: int) -> None:
+        sampling = images.sampling
+        rows = images.rows[sampling.channels[images.rows] > 1]
         unit = sampling.uniform(rows, slot)
         low, high = self.channel_drop_range  # type: ignore[misc]
         count = low + (unit[:, 1] * (high - low + 1)).astype(np.int64)

@@ -12,9 +12,9 @@ from variegate.checks import Refusal, as_integer, as_numbers, number, refused
 from variegate.ops.arguments import LARGEST, Number, checks
 from variegate.ops.base import Transform
 from variegate.ops.magnitude import MagnitudeOp, PlainOp, integers_between, span
-from variegate.program.one_image import OneImage
+from variegate.program.one_image import Images
 from variegate.program.ops import MAX_TILES, Op
-from variegate.program.sampling import Floats, Rows, Sampling
+from variegate.program.sampling import Rows, Sampling
 
 
 @dataclass(frozen=True)
@@ -125,11 +125,8 @@ class CLAHE(MagnitudeOp):
     _number, _bounds = "clip_limit", (1.0, 256.0)
     _checks = checks(tile_grid_size=tile_counts)
 
-    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
-        sampling.emit(rows, Op.CLAHE, values, *self.tile_grid_size)  # type: ignore[misc]
-
-    def emit_one(self, image: OneImage, value: float, slot: int) -> None:
-        image.emit_one(Op.CLAHE, value, *self.tile_grid_size)  # type: ignore[misc]
+    def emit_at(self, images: Images, value: Any, slot: int) -> None:
+        images.add(Op.CLAHE, value, *self.tile_grid_size)  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
@@ -153,11 +150,8 @@ class ChannelPermutation(Transform):
     order: Sequence[int] = (2, 1, 0)
     _checks = checks(order=channel_order)
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        sampling.emit(rows, Op.PERMUTE, *self.order)
-
-    def sample_one(self, image: OneImage, slot: int) -> None:
-        image.emit_one(Op.PERMUTE, *self.order)
+    def draw(self, images: Images, slot: int) -> None:
+        images.add(Op.PERMUTE, *self.order)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from variegate.checks import as_integer, as_numbers
 from variegate.ops.arguments import PROBABILITY, ArgumentError, checks
 from variegate.ops.base import Transform, set_field
 from variegate.ops.container import Container, Said
-from variegate.program.one_image import OneImage
+from variegate.program.one_image import Images
 from variegate.program.sampling import Floats, Rows, Sampling
 
 # Any of them may come at any place, so that the time grows with the square.
@@ -29,11 +29,8 @@ class Compose(Container):
     def __post_init__(self) -> None:
         self._adopt(own=0, is_choice=False, in_a_row=True)
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        self._run_all(sampling, rows, slot)
-
-    def sample_one(self, image: OneImage, slot: int) -> None:
-        self._run_all_one(image, slot)
+    def draw(self, images: Images, slot: int) -> None:
+        self._draw_all(images, slot)
 
 
 @dataclass(frozen=True)
@@ -48,13 +45,9 @@ class RandomApply(Container):
         super().__post_init__()
         self._adopt(own=1, is_choice=0 < self.p < 1, in_a_row=True)
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        chosen = rows[sampling.uniform(rows, slot)[:, 0] < self.p]
-        self._run_all(sampling, chosen, slot)
-
-    def sample_one(self, image: OneImage, slot: int) -> None:
-        if image.unit(slot) < self.p:
-            self._run_all_one(image, slot)
+    def draw(self, images: Images, slot: int) -> None:
+        if chosen := images.where(images.unit(slot) < self.p):
+            self._draw_all(chosen, slot)
 
 
 @dataclass(frozen=True)
@@ -68,14 +61,8 @@ class RandomChoice(Container):
         self._adopt(own=1)
         set_field(self, "_cumulative", _cumulative(self, "p"))
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        choice = _choose(self._cumulative, sampling.uniform(rows, slot)[:, 0])  # type: ignore[attr-defined]
-        for i in range(len(self.transforms)):
-            self._run_child(i, sampling, rows[choice == i], slot)
-
-    def sample_one(self, image: OneImage, slot: int) -> None:
-        i = int(_choose(self._cumulative, np.array([image.unit(slot)]))[0])  # type: ignore[attr-defined]
-        self.transforms[i].sample_one(image, slot + self._first_slots[i])
+    def draw(self, images: Images, slot: int) -> None:
+        self._draw_one_of(images, _choose(self._cumulative, images.unit(slot)), slot)  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
@@ -92,17 +79,9 @@ class OneOf(Container):
         self._adopt(own=1)
         set_field(self, "_cumulative", _cumulative(self, "weights"))
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        unit = sampling.uniform(rows, slot)
-        choice = _choose(self._cumulative, unit[:, 0])  # type: ignore[attr-defined]
-        choice[unit[:, 1] >= self.p] = -1
-        for i in range(len(self.transforms)):
-            self._run_child(i, sampling, rows[choice == i], slot)
-
-    def sample_one(self, image: OneImage, slot: int) -> None:
-        if image.unit(slot, 1) < self.p:
-            i = int(_choose(self._cumulative, np.array([image.unit(slot)]))[0])  # type: ignore[attr-defined]
-            self.transforms[i].sample_one(image, slot + self._first_slots[i])
+    def draw(self, images: Images, slot: int) -> None:
+        if images := images.where(images.unit(slot, 1) < self.p):
+            self._draw_one_of(images, _choose(self._cumulative, images.unit(slot)), slot)  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
@@ -122,6 +101,7 @@ class SomeOf(Container):
         set_field(self, "n", pair if single is None else single)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        sampling = sampling.as_batch() if self._forks else sampling
         low, high = self.n if isinstance(self.n, tuple) else (self.n, self.n)
         count = low + np.floor((high - low + 1) * sampling.uniform(rows, slot)[:, 0])
         order = _random_order(sampling, rows, slot + 1, len(self.transforms))
@@ -148,6 +128,7 @@ class RandomOrder(Container):
             raise ArgumentError(self, "transforms", got, f"at most {_MOST_TO_ORDER}")
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        sampling = sampling.as_batch() if self._forks else sampling
         count = len(self.transforms)
         for position in range(count):
             order = _random_order(sampling, rows, slot, count)[:, position]
@@ -171,7 +152,7 @@ def _cumulative(owner: Container, argument: str) -> Floats:
     return np.cumsum(weights) / sum(weights)
 
 
-def _choose(cumulative: Floats, unit: Floats) -> npt.NDArray[np.intp]:
+def _choose(cumulative: Floats, unit: Any) -> Any:
     # The last sum may fall short of 1 by rounding, and trailing weights of 0 must never be hit.
     last = int(np.flatnonzero(np.diff(cumulative, prepend=0.0) > 0)[-1])
     return np.minimum(np.searchsorted(cumulative, unit, side="right"), last)

@@ -13,7 +13,7 @@ import numpy as np
 
 from variegate.ops.arguments import MAX_DEPTH, MAX_SLOTS, MAX_TRANSFORMS, ArgumentError
 from variegate.ops.base import Transform, set_field
-from variegate.program.one_image import ROW, OneImage
+from variegate.program.one_image import Images
 from variegate.program.sampling import Rows, Sampling
 
 
@@ -57,17 +57,16 @@ class Container(Transform, abstract=True):
         if len(rows):
             self.transforms[i].sample(sampling, rows, slot + self._first_slots[i])
 
-    def _run_all(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        for i in range(len(self.transforms)):
-            self._run_child(i, sampling, rows, slot)
-            rows = sampling.with_forks(rows)
-
-    def _run_all_one(self, image: OneImage, slot: int) -> None:
+    def _draw_all(self, images: Images, slot: int) -> None:
         for child, first in zip(self.transforms, self._first_slots, strict=True):
-            if type(image) is OneImage:
-                child.sample_one(image, slot + first)
-            else:  # a child has made several rows of it
-                child.sample(image, image.with_forks(ROW), slot + first)
+            if images:
+                child.draw(images, slot + first)
+            images = images.forked()
+
+    def _draw_one_of(self, images: Images, choice: Any, slot: int) -> None:
+        """``choice``: the number of a child, one for all of ``images`` or one for each."""
+        for i, chosen in images.by_number(choice, len(self.transforms)):
+            self.transforms[i].draw(chosen, slot + self._first_slots[i])
 
 
 def adopt(owner: Transform, argument: str, children: Sequence[Transform], own: int, is_choice: bool) -> None:
@@ -91,6 +90,7 @@ def adopt(owner: Transform, argument: str, children: Sequence[Transform], own: i
         )  # fmt: skip
     set_field(owner, "_format_setter", setter)
     set_field(owner, "_mixers", mixers_of(owner, argument, children))
+    set_field(owner, "_forks", any(child._forks for child in children))
     set_field(owner, "_changes_bytes", any(child._changes_bytes for child in children))
     set_field(owner, "_finisher", next((child._finisher for child in children if child._finisher is not None), None))
     ends = np.cumsum([own, *(child.num_slots for child in children)]).tolist()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,7 @@ from variegate.ops.arguments import (
 )
 from variegate.ops.base import Transform
 from variegate.ops.magnitude import WithProbability
-from variegate.program.one_image import ROW, OneImage
+from variegate.program.one_image import Images, Selection
 from variegate.program.ops import Op, PadMode
 from variegate.program.sampling import Rows, Sampling
 
@@ -37,17 +38,9 @@ class CenterCrop(Transform):
     size: int | Sequence[int]
     _checks = checks(size=check_size)
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        wanted = np.asarray(self.size, np.int32)
-        spare = sampling.size[rows] - wanted
-        # torchvision rounds an odd rest half to even when it cuts, and puts it last when it pads.
-        origin = np.where(spare < 0, -((-spare) // 2), np.rint(spare / 2.0).astype(np.int32))
-        emit_crop(sampling, rows, origin, wanted, BLACK)
-
-    def sample_one(self, image: OneImage, slot: int) -> None:
-        spare = [side - wanted for side, wanted in zip((image.height, image.width), self.size, strict=True)]  # type: ignore[arg-type]
-        top, left = (-(-rest // 2) if rest < 0 else round(rest / 2.0) for rest in spare)
-        emit_crop_one(image, top, left, self.size, BLACK)  # type: ignore[arg-type]
+    def draw(self, images: Images, slot: int) -> None:
+        height, width = self.size  # type: ignore[misc]
+        add_crop(images, _central(images.height - height), _central(images.width - width), (height, width), BLACK)
 
 
 @dataclass(frozen=True)
@@ -112,20 +105,15 @@ class Pad(Transform):
     padding_mode: PaddingMode = "constant"
     _checks = checks(padding=check_padding, fill=check_colour, padding_mode=PADDING_MODE)
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        left, top, right, bottom = padding_sides(self.padding)
-        before = np.broadcast_to(np.array([top, left], np.int32), (len(rows), 2))
-        after = np.broadcast_to(np.array([bottom, right], np.int32), (len(rows), 2))
-        emit_pad(sampling, rows, before, after, self.fill, self.padding_mode)
-
-    def sample_one(self, image: OneImage, slot: int) -> None:
-        left, top, right, bottom = padding_sides(self.padding)
-        if min(left, top, right, bottom) < 0:
-            self.sample(image, ROW, slot)
-        elif left or top or right or bottom:
-            size = image.height + top + bottom, image.width + left + right
-            flags = int(PadMode[self.padding_mode.upper()])
-            image.emit_one(Op.PAD, left, top, right, bottom, flags=flags, fill=self.fill, size=size)  # type: ignore[arg-type]
+    def draw(self, images: Images, slot: int) -> None:
+        left, top, right, bottom = sides = padding_sides(self.padding)
+        if min(sides) < 0:
+            before = np.broadcast_to(np.array([top, left], np.int32), (len(images.rows), 2))
+            after = np.broadcast_to(np.array([bottom, right], np.int32), (len(images.rows), 2))
+            emit_pad(images.sampling, images.rows, before, after, self.fill, self.padding_mode)
+        elif any(sides):
+            size = images.height + top + bottom, images.width + left + right
+            images.add(Op.PAD, *sides, flags=int(PadMode[self.padding_mode.upper()]), fill=self.fill, size=size)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -165,26 +153,33 @@ class RandomRotate90(WithProbability):
 
     p: float = 0.5
 
-    def _apply(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        turns = 1 + (sampling.uniform(rows, slot)[:, 1] * 3).astype(np.int64)
-        size = sampling.size[rows]
-        turned = np.where((turns % 2 == 1)[:, None], size[:, ::-1], size)
-        sampling.emit(rows, Op.ROT90, turns, size=turned)
+    def _apply(self, images: Images, slot: int) -> None:
+        turns = 1 + images.whole(images.unit(slot, 1) * 3)
+        height, width = images.height, images.width
+        spare = turns % 2 * (width - height)
+        images.add(Op.ROT90, turns, size=(height + spare, width - spare))
+
+
+def _central(spare: Any) -> Any:
+    """Where the crop begins that leaves ``spare`` pixels (or fewer than none) of a side."""
+    # torchvision rounds an odd rest half to even when it cuts, and puts it last when it pads.
+    if isinstance(spare, int):
+        return -(-spare // 2) if spare < 0 else round(spare / 2.0)
+    return np.where(spare < 0, -((-spare) // 2), np.rint(spare / 2.0).astype(np.int32))
 
 
 def emit_crop(sampling: Sampling, rows: Rows, origin: Sizes, size: Sizes, fill: Fill) -> None:
-    """Crop boxes of one size at ``origin[R, 2]`` (top, left); rows that would not change are left alone."""
-    changed = ((sampling.size[rows] != size) | (origin != 0)).any(axis=1)
-    if not changed.all():
-        rows, origin = rows[changed], origin[changed]
-    args = (origin[:, 0], origin[:, 1], size[0], size[1])
-    sampling.emit(rows, Op.CROP, *args, fill=fill, size=size)  # type: ignore[arg-type]
+    """``add_crop`` at ``origin[R, 2]`` (top, left)."""
+    height, width = size.tolist()
+    add_crop(Selection(sampling, rows), *origin.T, (height, width), fill)
 
 
-def emit_crop_one(image: OneImage, top: int, left: int, size: tuple[int, int], fill: Fill) -> None:
-    """``emit_crop`` for a batch of one."""
-    if top or left or size != (image.height, image.width):
-        image.emit_one(Op.CROP, top, left, *size, fill=fill, size=size)  # type: ignore[arg-type]
+def add_crop(images: Images, top: Any, left: Any, size: tuple[int, int], fill: Fill) -> None:
+    """Crop boxes of one size; images that would not change are left alone."""
+    changed = (top != 0) | (left != 0) | (images.height != size[0]) | (images.width != size[1])
+    chosen, top, left = images.filtered(changed, top, left)
+    if chosen:
+        chosen.add(Op.CROP, top, left, *size, fill=fill, size=size)
 
 
 def emit_pad(sampling: Sampling, rows: Rows, before: Sizes, after: Sizes, fill: Fill, mode: str) -> None:

@@ -18,9 +18,9 @@ from variegate.checks import Refusal, as_integer, as_numbers, interval, number, 
 from variegate.ops.arguments import LARGEST, MAX_KERNEL, PROBABILITY, Number, checks
 from variegate.ops.base import Transform
 from variegate.ops.magnitude import MagnitudeOp, between, integers_between, limits, span
-from variegate.program.one_image import OneImage
+from variegate.program.one_image import Images
 from variegate.program.ops import MEDIAN_SIZES, Op
-from variegate.program.sampling import Floats, Rows, Sampling
+from variegate.program.sampling import Rows, Sampling
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,8 @@ class GaussianBlur(MagnitudeOp):
     _number, _bounds = "sigma", (1e-6, 1000.0)
     _checks = checks(kernel_size=kernel_sizes)
 
-    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
-        kernel_x, kernel_y = self.kernel_size  # type: ignore[misc]
-        sampling.emit(rows, Op.GAUSSIAN_BLUR, kernel_x, kernel_y, values, values)
-
-    def emit_one(self, image: OneImage, value: float, slot: int) -> None:
-        image.emit_one(Op.GAUSSIAN_BLUR, *self.kernel_size, value, value)  # type: ignore[misc]
+    def emit_at(self, images: Images, value: Any, slot: int) -> None:
+        images.add(Op.GAUSSIAN_BLUR, *self.kernel_size, value, value)  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
@@ -152,11 +148,8 @@ class GaussianNoise(MagnitudeOp):
     _number, _bounds = "sigma", (0.0, math.inf)
     _checks = checks(mean=partial(number, low=-LARGEST, high=LARGEST), clip=clipped)
 
-    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
-        sampling.emit(rows, Op.GAUSSIAN_NOISE, self.mean, values, slot + 1)
-
-    def emit_one(self, image: OneImage, value: float, slot: int) -> None:
-        image.emit_one(Op.GAUSSIAN_NOISE, self.mean, value, slot + 1)
+    def emit_at(self, images: Images, value: Any, slot: int) -> None:
+        images.add(Op.GAUSSIAN_NOISE, self.mean, value, slot + 1)
 
 
 @dataclass(frozen=True)
@@ -171,8 +164,8 @@ class SaltAndPepper(MagnitudeOp):
     _number, _bounds = "amount", (0.0, 1.0)
     _checks = checks(salt=PROBABILITY)
 
-    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
-        sampling.emit(rows, Op.SALT_AND_PEPPER, values, self.salt, slot + 1)
+    def emit_at(self, images: Images, value: Any, slot: int) -> None:
+        images.add(Op.SALT_AND_PEPPER, value, self.salt, slot + 1)
 
 
 @dataclass(frozen=True)
@@ -187,8 +180,8 @@ class PixelDropout(MagnitudeOp):
     _number, _bounds = "dropout_prob", (0.0, 1.0)
     _checks = checks(drop_value=partial(one_of, choices=(0, 255)))
 
-    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
-        sampling.emit(rows, Op.SALT_AND_PEPPER, values, float(self.drop_value == 255), slot + 1, name="PixelDropout")
+    def emit_at(self, images: Images, value: Any, slot: int) -> None:
+        images.add(Op.SALT_AND_PEPPER, value, float(self.drop_value == 255), slot + 1, name="PixelDropout")
 
 
 @dataclass(frozen=True)
@@ -201,5 +194,5 @@ class ShotNoise(MagnitudeOp):
     num_slots = 2
     _number, _bounds = "scale", (0.0, 255.0)
 
-    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
-        sampling.emit(rows, Op.SHOT_NOISE, values, slot + 1)
+    def emit_at(self, images: Images, value: Any, slot: int) -> None:
+        images.add(Op.SHOT_NOISE, value, slot + 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,19 +12,16 @@ from variegate.checks import Refusal, refused
 from variegate.ops.arguments import BLACK, Fill, InterpolationName, Number, checks
 from variegate.ops.magnitude import MagnitudeOp, Resampled, between, span
 from variegate.ops.matrices import stretch
-from variegate.program.one_image import OneImage
+from variegate.program.one_image import Images, Selection
 from variegate.program.ops import Op
-from variegate.program.sampling import Floats, Rows, Sampling
+from variegate.program.sampling import Rows, Sampling
 
 
 class _Map(MagnitudeOp, Resampled):
     """A coordinate map with one number."""
 
-    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
-        self._emit_map(sampling, rows, self._op, values, *self.constants())
-
-    def emit_one(self, image: OneImage, value: float, slot: int) -> None:
-        self._emit_map_one(image, self._op, value, *self.constants())
+    def emit_at(self, images: Images, value: Any, slot: int) -> None:
+        self._add_map(images, self._op, value, *self.constants())
 
 
 @dataclass(frozen=True)
@@ -69,13 +66,10 @@ class _Translate(_Map):
     _axis: ClassVar[int]
     _checks = checks(relative=_shares)
 
-    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
-        pixels = values * sampling.size[rows, self._axis] if self.relative else values
-        super().emit_magnitude(sampling, rows, pixels, slot)
-
-    def emit_one(self, image: OneImage, value: float, slot: int) -> None:
-        side = image.width if self._axis else image.height
-        super().emit_one(image, value * side if self.relative else value, slot)
+    def emit_at(self, images: Images, value: Any, slot: int) -> None:
+        if self.relative:
+            value = value * (images.width if self._axis else images.height)
+        super().emit_at(images, value, slot)
 
 
 @dataclass(frozen=True)
@@ -119,4 +113,4 @@ class Stretch(Resampled):
         unit = sampling.uniform(rows, slot)
         center = sampling.size[rows, ::-1] / np.float64(2.0)
         matrix = stretch(center, between(self.x, unit[:, 0]), between(self.y, unit[:, 1]))
-        self._emit_map(sampling, rows, Op.AFFINE, *matrix.T)
+        self._add_map(Selection(sampling, rows), Op.AFFINE, *matrix.T)

@@ -16,7 +16,7 @@ from variegate.ops.base import Transform
 from variegate.ops.color import AutoContrast, Equalize, Invert, Posterize, Solarize
 from variegate.ops.filters import Sharpness
 from variegate.ops.magnitude import WithProbability, between, span
-from variegate.program.one_image import OneImage
+from variegate.program.one_image import Images
 from variegate.program.ops import Op
 from variegate.program.sampling import CHOICE, Rows, Sampling
 
@@ -56,29 +56,14 @@ class ColorJitter(Transform):
         hue=optional(partial(_jitter, low=-0.5, high=0.5, centre=0.0)),
     )
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        unit = sampling.uniform(rows, slot)
+    def draw(self, images: Images, slot: int) -> None:
         ops, factors = [], []
         for i, (name, op) in enumerate(_COMPONENTS.items()):
             if (limits := getattr(self, name)) is not None:
                 ops.append(op)
-                factors.append(between(limits, unit[:, i]))
-        if not ops:
-            return
-        order = np.argsort(sampling.words(rows, slot + 1)[:, 0, : len(ops)], axis=1, kind="stable")
-        ordered_ops = np.array(ops, np.int16)[order]
-        ordered_factors = np.take_along_axis(np.stack(factors, axis=1), order, axis=1)
-        for k in range(len(ops)):
-            sampling.emit(rows, ordered_ops[:, k], ordered_factors[:, k])
-
-    def sample_one(self, image: OneImage, slot: int) -> None:
-        changes = []
-        for i, (name, op) in enumerate(_COMPONENTS.items()):
-            if (limits := getattr(self, name)) is not None:
-                low, high = limits if isinstance(limits, tuple) else (limits, limits)
-                changes.append((op, low + (high - low) * image.unit(slot, i)))
-        for k in sorted(range(len(changes)), key=[image.word(slot + 1, i) for i in range(len(changes))].__getitem__):
-            image.emit_one(*changes[k], title=CHOICE)
+                factors.append(between(limits, images.unit(slot, i)))
+        for k in images.order(slot + 1, len(ops)):
+            images.add(images.choose(k, ops), images.choose(k, factors), title=CHOICE)
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
-from typing import Any, ClassVar
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from variegate.checks import Refusal, integer, interval, number, refused
 from variegate.ops.arguments import (
@@ -24,7 +20,7 @@ from variegate.ops.arguments import (
     checks,
 )
 from variegate.ops.base import Transform
-from variegate.program.one_image import OneImage
+from variegate.program.one_image import Images
 from variegate.program.ops import Interpolation, Op
 from variegate.program.sampling import Floats, Rows, Sampling
 
@@ -41,16 +37,16 @@ def limits(value: Number) -> Pair:
     return value if isinstance(value, tuple) else (value, value)
 
 
-def between(value: Number, unit: Floats) -> Floats:
-    """Numbers from the range ``value`` at ``unit`` in [0, 1)."""
+def between(value: Number, unit: Any) -> Any:
+    """Numbers from the range ``value`` at ``unit`` in [0, 1), one or an array of them."""
     low, high = limits(value)
     return low + (high - low) * unit
 
 
-def integers_between(value: Number, unit: Floats) -> Floats:
+def integers_between(value: Number, unit: Any) -> Any:
     """Whole numbers from the range ``value``, both ends included and all equally likely, as float64."""
     low, high = limits(value)
-    return low + np.floor((high - low + 1) * unit)
+    return low + (high - low + 1) * unit // 1.0
 
 
 class MagnitudeOp(Transform, abstract=True):
@@ -88,30 +84,20 @@ class MagnitudeOp(Transform, abstract=True):
         """What follows the number: of ``owner``, or by default."""
         return tuple(getattr(owner or cls, name) if isinstance(name, str) else name for name in cls._constants)
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+    def draw(self, images: Images, slot: int) -> None:
         value = getattr(self, self._number)
         if isinstance(value, tuple):
-            draw = integers_between if self._integral else between
-            values = draw(value, sampling.uniform(rows, slot)[:, 0])
-        else:
-            values = np.full(len(rows), value, np.float64)
-        self.emit_magnitude(sampling, rows, values, slot)
+            value = (integers_between if self._integral else between)(value, images.unit(slot))
+        self.emit_at(images, value, slot)
 
-    def sample_one(self, image: OneImage, slot: int) -> None:
-        value = getattr(self, self._number)
-        if isinstance(value, tuple):
-            low, high = value
-            unit = image.unit(slot)
-            value = low + math.floor((high - low + 1) * unit) if self._integral else low + (high - low) * unit
-        self.emit_one(image, value, slot)
+    if TYPE_CHECKING:
 
-    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
-        """Emit with ``values[R]`` as the numbers of ``rows``."""
-        sampling.emit(rows, self._op, values, *self.constants(self))
+        def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
+            """Emit with ``values[R]`` as the numbers of ``rows``."""
 
-    def emit_one(self, image: OneImage, value: float, slot: int) -> None:
-        """The same for a batch of one."""
-        image.emit_one(self._op, value, *self.constants(self))
+    def emit_at(self, images: Images, value: Any, slot: int) -> None:
+        """Emit with one number for all of ``images``, or one for each."""
+        images.add(self._op, value, *self.constants(self))
 
 
 class PlainOp(Transform, abstract=True):
@@ -119,11 +105,8 @@ class PlainOp(Transform, abstract=True):
 
     _op: ClassVar[Op]
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        sampling.emit(rows, self._op)
-
-    def sample_one(self, image: OneImage, slot: int) -> None:
-        image.emit_one(self._op)
+    def draw(self, images: Images, slot: int) -> None:
+        images.add(self._op)
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
         self.sample(sampling, rows, slot)
@@ -144,20 +127,13 @@ class WithProbability(Transform, abstract=True):
             cls._op, cls._checks = cls._of._op, {cls._at: cls._of.check_number}
         super().__init_subclass__(abstract=abstract, **kwargs)
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        self._apply(sampling, rows[sampling.uniform(rows, slot)[:, 0] < self.p], slot)
+    def draw(self, images: Images, slot: int) -> None:
+        if chosen := images.where(images.unit(slot) < self.p):
+            self._apply(chosen, slot)
 
-    def sample_one(self, image: OneImage, slot: int) -> None:
-        if image.unit(slot) < self.p:
-            self._apply_one(image, slot)
-
-    def _apply(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+    def _apply(self, images: Images, slot: int) -> None:
         numbers = () if self._at is None else (getattr(self, self._at),)
-        sampling.emit(rows, self._op, *numbers)
-
-    def _apply_one(self, image: OneImage, slot: int) -> None:
-        numbers = () if self._at is None else (getattr(self, self._at),)
-        image.emit_one(self._op, *numbers)
+        images.add(self._op, *numbers)
 
 
 class Resampled(Transform, abstract=True):
@@ -167,11 +143,5 @@ class Resampled(Transform, abstract=True):
     fill: Fill
     _checks = checks(interpolation=check_interpolation, fill=check_colour)
 
-    def _emit_map(
-        self, sampling: Sampling, rows: Rows, op: Op, *args: npt.ArrayLike, size: npt.NDArray[np.int32] | None = None
-    ) -> None:
-        flags = int(Interpolation[self.interpolation.upper()])
-        sampling.emit(rows, op, *args, flags=flags, fill=self.fill, size=size)  # type: ignore[arg-type]
-
-    def _emit_map_one(self, image: OneImage, op: Op, *args: float) -> None:
-        image.emit_one(op, *args, flags=INTERPOLATION_FLAGS[self.interpolation], fill=self.fill)  # type: ignore[arg-type]
+    def _add_map(self, images: Images, op: Op, *args: Any, size: Any = None) -> None:
+        images.add(op, *args, flags=INTERPOLATION_FLAGS[self.interpolation], fill=self.fill, size=size)  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,32 +22,29 @@ def inverse_affine(
     ``center``, ``translate`` and ``shear`` are [R, 2] in x, y order, ``angle`` and ``scale`` [R]; all broadcast.
     Positive angles turn clockwise here and shears are in degrees, as in torchvision's ``_get_inverse_affine_matrix``.
     """
-    cx, cy = _xy(center)
-    tx, ty = _xy(translate)
-    shear_x, shear_y = _xy(np.radians(np.asarray(shear, np.float64)))
-    turn = np.radians(np.asarray(angle, np.float64))
-    factor = np.asarray(scale, np.float64)
-    # Forward, without scale: R(angle) * ShearY * ShearX; its determinant is 1.
-    a = np.cos(turn - shear_y) / np.cos(shear_y)
-    b = -np.cos(turn - shear_y) * np.tan(shear_x) / np.cos(shear_y) - np.sin(turn)
-    c = np.sin(turn - shear_y) / np.cos(shear_y)
-    d = -np.sin(turn - shear_y) * np.tan(shear_x) / np.cos(shear_y) + np.cos(turn)
-    m0, m1, m3, m4 = d / factor, -b / factor, -c / factor, a / factor
-    # The order of these sums is torchvision's, so that nearest neighbours agree on ties.
-    m2 = (0.0 + (m0 * (-cx - tx) + m1 * (-cy - ty))) + cx
-    m5 = (0.0 + (m3 * (-cx - tx) + m4 * (-cy - ty))) + cy
-    return np.stack(np.broadcast_arrays(m0, m1, m2, m3, m4, m5), axis=-1)
+    matrix = inverse_affine_of(
+        _xy(center), np.asarray(angle, np.float64), _xy(translate), np.asarray(scale, np.float64), _xy(shear)
+    )
+    return np.stack(np.broadcast_arrays(*matrix), axis=-1)
 
 
-def inverse_affine_one(center: Point, angle: float, translate: Point, scale: float, shear: Point) -> list[float]:
-    """``inverse_affine`` of one row, to the bit: angles go through NumPy's functions, which are not ``math``'s."""
+def of_numpy(function: Any, value: Any) -> Any:
+    """A NumPy function of an array, or of one number, which stays a plain one. Its sines are not ``math``'s."""
+    return function(value) if isinstance(value, np.ndarray) else float(function(value))
+
+
+def inverse_affine_of(center: Any, angle: Any, translate: Any, scale: Any, shear: Any) -> list[Any]:
+    """The six coefficients of ``inverse_affine``, each an array or a number as the arguments are. ``center``,
+    ``translate`` and ``shear`` are pairs (x, y) of those."""
     (cx, cy), (tx, ty) = center, translate
-    shear_x, shear_y, turn = float(np.radians(shear[0])), float(np.radians(shear[1])), float(np.radians(angle))
-    cos, sin, cos_y = float(np.cos(turn - shear_y)), float(np.sin(turn - shear_y)), float(np.cos(shear_y))
-    tan = float(np.tan(shear_x))
+    shear_x, shear_y, turn = (of_numpy(np.radians, each) for each in (*shear, angle))
+    cos, sin, cos_y = of_numpy(np.cos, turn - shear_y), of_numpy(np.sin, turn - shear_y), of_numpy(np.cos, shear_y)
+    tan = of_numpy(np.tan, shear_x)
+    # Forward, without scale: R(angle) * ShearY * ShearX; its determinant is 1.
     a, c = cos / cos_y, sin / cos_y
-    b, d = -cos * tan / cos_y - float(np.sin(turn)), -sin * tan / cos_y + float(np.cos(turn))
+    b, d = -cos * tan / cos_y - of_numpy(np.sin, turn), -sin * tan / cos_y + of_numpy(np.cos, turn)
     m0, m1, m3, m4 = d / scale, -b / scale, -c / scale, a / scale
+    # The order of these sums is torchvision's, so that nearest neighbours agree on ties.
     m2 = (0.0 + (m0 * (-cx - tx) + m1 * (-cy - ty))) + cx
     m5 = (0.0 + (m3 * (-cx - tx) + m4 * (-cy - ty))) + cy
     return [m0, m1, m2, m3, m4, m5]
@@ -57,17 +55,24 @@ def inverse_rotated_then_sheared(
 ) -> Floats:
     """``inverse_affine`` with Albumentations' order: rotated, then sheared along both axes at once, which changes areas
     by 1 - tan(x) * tan(y)."""
-    cx, cy = _xy(center)
-    tx, ty = _xy(translate)
-    tan_x, tan_y = np.tan(_xy(np.radians(np.asarray(shear, np.float64))))
-    turn = np.radians(np.asarray(angle, np.float64))
-    cos, sin = np.cos(turn), np.sin(turn)
-    factor = np.asarray(scale, np.float64) * (1.0 - tan_x * tan_y)
+    matrix = inverse_rotated_then_sheared_of(
+        _xy(center), np.asarray(angle, np.float64), _xy(translate), np.asarray(scale, np.float64), _xy(shear)
+    )
+    return np.stack(np.broadcast_arrays(*matrix), axis=-1)
+
+
+def inverse_rotated_then_sheared_of(center: Any, angle: Any, translate: Any, scale: Any, shear: Any) -> list[Any]:
+    """Its six coefficients, as those of ``inverse_affine_of``."""
+    (cx, cy), (tx, ty) = center, translate
+    tan_x, tan_y = (of_numpy(np.tan, of_numpy(np.radians, each)) for each in shear)
+    turn = of_numpy(np.radians, angle)
+    cos, sin = of_numpy(np.cos, turn), of_numpy(np.sin, turn)
+    factor = scale * (1.0 - tan_x * tan_y)
     # Forward, without scale: [[1, -tan_x], [-tan_y, 1]] @ R(angle).
     m0, m1 = (cos + tan_y * sin) / factor, (sin + tan_x * cos) / factor
     m3, m4 = (tan_y * cos - sin) / factor, (cos - tan_x * sin) / factor
     m2, m5 = cx - m0 * (cx + tx) - m1 * (cy + ty), cy - m3 * (cx + tx) - m4 * (cy + ty)
-    return np.stack(np.broadcast_arrays(m0, m1, m2, m3, m4, m5), axis=-1)
+    return [m0, m1, m2, m3, m4, m5]
 
 
 def stretch(center: npt.ArrayLike, factor_x: npt.ArrayLike, factor_y: npt.ArrayLike) -> Floats:

@@ -15,7 +15,7 @@ from variegate.ops.arguments import FLAG, LARGEST, ArgumentError, checks
 from variegate.ops.base import Transform, set_field
 from variegate.ops.finish import Cast, Standardise, followed_by, is_cut_only
 from variegate.ops.magnitude import PlainOp
-from variegate.program.one_image import OneImage
+from variegate.program.one_image import Images
 from variegate.program.ops import Op
 from variegate.program.program import Output
 from variegate.program.sampling import Floats, Rows, Sampling
@@ -97,11 +97,8 @@ class Normalize(Transform):
             )
         return cast("tuple[tuple[float, ...], tuple[float, ...]]", (self.mean, self.std))
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        _normalize(self, sampling, rows, *self.numbers)
-
-    def sample_one(self, image: OneImage, slot: int) -> None:
-        image.output = _normalized(image.output, *self.numbers)
+    def draw(self, images: Images, slot: int) -> None:
+        _normalize(self, images.sampling, images.rows, *self.numbers)
 
 
 @dataclass(frozen=True)

@@ -26,14 +26,14 @@ from variegate.ops.arguments import (
 )
 from variegate.ops.magnitude import Resampled, between
 from variegate.ops.matrices import (
-    inverse_affine,
-    inverse_affine_one,
-    inverse_rotated_then_sheared,
+    inverse_affine_of,
+    inverse_rotated_then_sheared_of,
+    of_numpy,
     perspective_coefficients,
     perspective_coefficients_one,
     rotated_size,
 )
-from variegate.program.one_image import ROW, OneImage
+from variegate.program.one_image import Images, Selection
 from variegate.program.ops import Op
 from variegate.program.sampling import Rows, Sampling
 
@@ -56,19 +56,12 @@ class RandomRotation(Resampled):
     num_slots = 1
     _checks = checks(degrees=angles, expand=FLAG, center=CENTER)
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        angle = between(self.degrees, sampling.uniform(rows, slot)[:, 0])
-        cx, cy = self.center or (math.nan, math.nan)
-        size = rotated_size(sampling.size[rows], angle, self.center) if self.expand else None
-        self._emit_map(sampling, rows, Op.ROTATE, angle, cx, cy, float(self.expand), size=size)
-
-    def sample_one(self, image: OneImage, slot: int) -> None:
+    def draw(self, images: Images, slot: int) -> None:
+        angle, size = between(self.degrees, images.unit(slot)), None
         if self.expand:
-            self.sample(image, ROW, slot)
-            return
-        low, high = self.degrees  # type: ignore[misc]
-        center = self.center or (math.nan, math.nan)
-        self._emit_map_one(image, Op.ROTATE, low + (high - low) * image.unit(slot), *center, 0.0)
+            sizes = images.sampling.size[images.rows]
+            size = images.numbers(rotated_size(sizes, angle, self.center))
+        self._add_map(images, Op.ROTATE, angle, *(self.center or (math.nan, math.nan)), float(self.expand), size=size)
 
 
 @dataclass(frozen=True)
@@ -104,46 +97,22 @@ class RandomAffine(Resampled):
         order=partial(one_of, choices=get_args(AffineOrder)),
     )
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        unit = np.concatenate([sampling.uniform(rows, slot), sampling.uniform(rows, slot + 1)], axis=1)
-        size_xy = sampling.size[rows, ::-1].astype(np.float64)
-        shift = np.zeros_like(size_xy)
-        if self.translate is not None:
-            largest = size_xy * np.array(self.translate)
-            shift = np.rint(largest * (2.0 * unit[:, 1:3] - 1.0))
-        scale = between(self.scale, unit[:, 3]) if self.scale is not None else 1.0
-        shear = np.zeros_like(size_xy)
-        if isinstance(self.shear, tuple):
-            shear[:, 0] = between(self.shear[:2], unit[:, 4])
-            if len(self.shear) == 4:
-                shear[:, 1] = between(self.shear[2:], unit[:, 5])
-        center = size_xy * 0.5 if self.center is None else np.array(self.center)
-        inverse = inverse_affine if self.order == "shear_rotate" else inverse_rotated_then_sheared
-        matrix = inverse(center, between(self.degrees, unit[:, 0]), shift, scale, shear)
-        self._emit_map(sampling, rows, Op.AFFINE, *matrix.T)
-
-    def sample_one(self, image: OneImage, slot: int) -> None:
-        if self.order != "shear_rotate":
-            self.sample(image, ROW, slot)
-            return
-        width, height = float(image.width), float(image.height)
+    def draw(self, images: Images, slot: int) -> None:
+        width, height = images.width * 1.0, images.height * 1.0
         shift, scale, shear = (0.0, 0.0), 1.0, [0.0, 0.0]
         if self.translate is not None:
-            x, y = (2.0 * image.unit(slot, word) - 1.0 for word in (1, 2))
-            shift = float(np.rint(width * self.translate[0] * x)), float(np.rint(height * self.translate[1] * y))
+            x, y = (2.0 * images.unit(slot, word) - 1.0 for word in (1, 2))
+            shift = of_numpy(np.rint, width * self.translate[0] * x), of_numpy(np.rint, height * self.translate[1] * y)
         if self.scale is not None:
-            scale = _between(self.scale, image.unit(slot, 3))
+            scale = between(self.scale, images.unit(slot, 3))
         if isinstance(self.shear, tuple):
             for i in range(len(self.shear) // 2):
-                shear[i] = _between(self.shear[2 * i : 2 * i + 2], image.unit(slot + 1, i))
+                shear[i] = between(self.shear[2 * i : 2 * i + 2], images.unit(slot + 1, i))
         center = (width * 0.5, height * 0.5) if self.center is None else self.center
-        degrees = _between(self.degrees, image.unit(slot))  # type: ignore[arg-type]
-        self._emit_map_one(image, Op.AFFINE, *inverse_affine_one(center, degrees, shift, scale, shear))
-
-
-def _between(limits: Sequence[float], unit: float) -> float:
-    low, high = limits
-    return low + (high - low) * unit
+        inverse = inverse_affine_of if self.order == "shear_rotate" else inverse_rotated_then_sheared_of
+        self._add_map(
+            images, Op.AFFINE, *inverse(center, between(self.degrees, images.unit(slot)), shift, scale, shear)
+        )
 
 
 @dataclass(frozen=True)
@@ -169,11 +138,13 @@ class RandomPerspective(Resampled):
         is_far = np.array([[0, 0], [1, 0], [1, 1], [0, 1]])
         start = is_far * far[:, None, :]
         coefficients, valid = perspective_coefficients(start, start + np.where(is_far == 1, -inwards, inwards))
-        self._emit_map(sampling, rows[valid], Op.PERSPECTIVE, *coefficients[valid].T)
+        self._add_map(Selection(sampling, rows[valid]), Op.PERSPECTIVE, *coefficients[valid].T)
 
-    def sample_one(self, image: OneImage, slot: int) -> None:
+    def draw(self, image: Images, slot: int) -> None:
+        if isinstance(image, Selection):
+            return self.sample(image.sampling, image.rows, slot)
         if not image.unit(slot) < self.p:
-            return
+            return None
         far = image.width - 1, image.height - 1
         bound = [int(self.distortion_scale * ((side + 1) // 2)) + 1 for side in far]
         start, end = [], []
@@ -182,4 +153,5 @@ class RandomPerspective(Resampled):
             start.append([is_far[axis] * far[axis] for axis in (0, 1)])
             end.append([start[-1][axis] + (-inwards[axis] if is_far[axis] else inwards[axis]) for axis in (0, 1)])
         if (coefficients := perspective_coefficients_one(start, end)) is not None:
-            self._emit_map_one(image, Op.PERSPECTIVE, *coefficients)
+            self._add_map(image, Op.PERSPECTIVE, *coefficients)
+        return None

@@ -30,8 +30,8 @@ from variegate.ops.arguments import (
 from variegate.ops.base import Transform, set_field
 from variegate.ops.magnitude import INTERPOLATION_FLAGS
 from variegate.program.compiled import kernel
-from variegate.program.one_image import ROW, OneImage
-from variegate.program.ops import Interpolation, Op
+from variegate.program.one_image import Images, Selection
+from variegate.program.ops import Op
 from variegate.program.sampling import Rows, Sampling
 
 TRIES = 10  # of a box; one slot each: area, aspect, top, left
@@ -101,21 +101,11 @@ class Resize(Transform):
                 raise ArgumentError(self, "max_size", self.max_size, accepted)
             set_field(self, "max_size", longest)
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        before = sampling.size[rows]
-        if isinstance(self.size, tuple):
-            wanted = np.array(self.size, np.int32)
-        else:
-            wanted = resized_size(before, self.size, self.max_size)
-        emit_resize(sampling, rows, np.broadcast_to(wanted, before.shape), self.interpolation)
-
-    def sample_one(self, image: OneImage, slot: int) -> None:
-        before = image.height, image.width
-        wanted = self.size
+    def draw(self, images: Images, slot: int) -> None:
+        wanted: Any = self.size
         if not isinstance(wanted, tuple):
-            wanted = tuple(resized_size(image.size, wanted, self.max_size)[0].tolist())
-        if wanted != before:
-            emit_resized_crop_one(image, (0, 0, *before), wanted, self.interpolation)  # type: ignore[arg-type]
+            wanted = images.numbers(resized_size(images.sampling.size[images.rows], wanted, self.max_size))
+        add_resize(images, wanted, self.interpolation)
 
 
 @dataclass(frozen=True)
@@ -147,22 +137,14 @@ class RandomResizedCrop(Transform):
         edges=EDGES,
     )
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        boxes, found = sample_boxes(sampling, rows, slot, self.scale, self.ratio)
+    def draw(self, images: Images, slot: int) -> None:
+        boxes, found = sample_boxes(images.sampling, images.rows, slot, self.scale, self.ratio)
         if not found.all():
-            boxes[~found] = _central_boxes(sampling.size[rows[~found]], self.ratio)
+            boxes[~found] = _central_boxes(images.sampling.size[images.rows[~found]], self.ratio)
+        box = images.numbers(boxes)
         if crops_first(self.interpolation, self.edges):
-            size = boxes[:, 2:].astype(np.int32)
-            cut = (size != sampling.size[rows]).any(axis=1)
-            sampling.emit(rows[cut], Op.CROP, *boxes[cut].T, size=size[cut])
-            boxes[:, :2] = 0
-        emit_resized_crop(sampling, rows, boxes.T, np.array(self.size, np.int32), self.interpolation)
-
-    def sample_one(self, image: OneImage, slot: int) -> None:
-        boxes, found = sample_boxes(image, ROW, slot, self.scale, self.ratio)
-        if not found[0]:
-            boxes = _central_boxes(image.size, self.ratio)
-        emit_resized_crop_one(image, boxes[0].tolist(), self.size, self.interpolation, self.edges)  # type: ignore[arg-type]
+            box = cut_out(images, box)
+        add_resized_crop(images, box, self.size, self.interpolation)  # type: ignore[arg-type]
 
 
 def _central_boxes(size: Sizes, ratio: Sequence[float]) -> npt.NDArray[np.int64]:
@@ -176,9 +158,16 @@ def _central_boxes(size: Sizes, ratio: Sequence[float]) -> npt.NDArray[np.int64]
 
 def emit_resize(sampling: Sampling, rows: Rows, wanted: Sizes, interpolation: FilterName) -> None:
     """Resize whole images to ``wanted``, int[R, 2]; those that have the size already are left alone."""
-    before = sampling.size[rows]
-    changed = (wanted != before).any(axis=1)
-    emit_resized_crop(sampling, rows[changed], (0, 0, *before[changed].T), wanted[changed], interpolation)
+    add_resize(Selection(sampling, rows), wanted.T, interpolation)
+
+
+def add_resize(images: Images, wanted: Sequence[Any], interpolation: FilterName) -> None:
+    """``emit_resize`` to ``wanted``, height and width."""
+    before = images.height, images.width
+    changed = (wanted[0] != before[0]) | (wanted[1] != before[1])
+    chosen, *sides = images.filtered(changed, *before, *wanted)
+    if chosen:
+        add_resized_crop(chosen, (0, 0, *sides[:2]), sides[2:], interpolation)
 
 
 def crops_first(interpolation: FilterName, edges: Edges) -> bool:
@@ -190,20 +179,21 @@ def emit_resized_crop(
     sampling: Sampling, rows: Rows, box: Iterable[npt.ArrayLike], wanted: Sizes, interpolation: FilterName
 ) -> None:
     """Resample the box (top, left, height, width) to ``wanted``, int[2] or [R, 2]."""
-    flags = int(Interpolation[interpolation.upper()])
-    sampling.emit(rows, Op.RESIZED_CROP, *box, wanted[..., 0], wanted[..., 1], flags=flags, size=wanted)
+    add_resized_crop(Selection(sampling, rows), tuple(box), wanted.T, interpolation)
 
 
-def emit_resized_crop_one(
-    image: OneImage, box: Sequence[float], wanted: tuple[int, int], interpolation: FilterName, edges: Edges = "image"
-) -> None:
-    """The same for a batch of one; the box is cut out first if it has whole pixels and ``crops_first`` says so."""
-    if crops_first(interpolation, edges) and all(value == int(value) for value in box):
-        top, left, height, width = map(int, box)
-        if (height, width) != (image.height, image.width):
-            image.emit_one(Op.CROP, top, left, height, width, size=(height, width))
-        box = (0, 0, height, width)
-    image.emit_one(Op.RESIZED_CROP, *box, *wanted, flags=INTERPOLATION_FLAGS[interpolation], size=wanted)
+def add_resized_crop(images: Images, box: Sequence[Any], wanted: Sequence[Any], interpolation: FilterName) -> None:
+    """``emit_resized_crop`` to ``wanted``, height and width."""
+    images.add(Op.RESIZED_CROP, *box, *wanted, flags=INTERPOLATION_FLAGS[interpolation], size=wanted)
+
+
+def cut_out(images: Images, box: Sequence[Any]) -> Sequence[Any]:
+    """Crop the box of whole pixels, where it is not all of the image -> what of that is to be resized."""
+    height, width = box[2:]
+    chosen, *cut = images.filtered((height != images.height) | (width != images.width), *box)
+    if chosen:
+        chosen.add(Op.CROP, *cut, size=cut[2:])
+    return 0, 0, height, width
 
 
 def sample_boxes(

@@ -19,7 +19,7 @@ class StandIn:
 
     def take(self, program: OneImage, output: Output) -> Any:
         """Instead of running ``program``."""
-        if self.told is not None or output.is_float or type(program) is not OneImage or program.has_tables:
+        if self.told is not None or output.is_float or program.sampling is not program or program.has_tables:
             raise TypeError("it is more than instructions on one uint8 image")
         self.told = program
         return self

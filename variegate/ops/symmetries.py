@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from variegate.ops.magnitude import WithProbability
+from variegate.program.one_image import Images
 from variegate.program.ops import Op
-from variegate.program.sampling import Rows, Sampling
 
 
 @dataclass(frozen=True)
@@ -17,9 +17,9 @@ class Transpose(WithProbability):
 
     p: float = 0.5
 
-    def _apply(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        sampling.emit(rows, Op.ROT90, 1, size=sampling.size[rows][:, ::-1])
-        sampling.emit(rows, Op.VFLIP)
+    def _apply(self, images: Images, slot: int) -> None:
+        images.add(Op.ROT90, 1, size=(images.width, images.height))
+        images.add(Op.VFLIP)
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,8 @@ class D4(WithProbability):
 
     p: float = 1.0
 
-    def _apply(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+    def _apply(self, images: Images, slot: int) -> None:
+        sampling, rows = images.sampling, images.rows
         element = (sampling.uniform(rows, slot)[:, 1] * 8).astype(np.int64)
         turned, mirrored = element % 4 > 0, element >= 4
         sampling.emit(rows[mirrored], Op.HFLIP)

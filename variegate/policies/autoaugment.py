@@ -25,7 +25,7 @@ from variegate.policies.noise import (
 )
 from variegate.policies.spaces import DATA, Space, space
 from variegate.policies.table import Entry, Index, OperationTable, Policy
-from variegate.program.one_image import OneImage
+from variegate.program.one_image import Images, Selection
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once
 
@@ -188,13 +188,14 @@ class AutoAugment(Policy):
             argument[own] = self._table.entries[entry].parameters.parameters(level[own], negative[own])
         return argument
 
-    def sample_one(self, image: OneImage, slot: int) -> None:
-        if self.magnitude_std > 0 or self.interpolation == "random":
-            return super().sample_one(image, slot)
+    def draw(self, image: Images, slot: int) -> None:
+        if isinstance(image, Selection) or self.magnitude_std > 0 or self.interpolation == "random":
+            return self.sample(image.sampling, image.rows, slot)
         table, index, probability, parameter = self._built
         chosen = int(image.unit(slot) * len(index))
         for k in range(index.shape[1]):
             step = slot + 1 + k * (1 + table.num_slots)
             if image.unit(step) < probability.item(chosen, k):
                 negative = int(image.unit(step, 1) * 2)
-                table.emit_one(image, index.item(chosen, k), parameter.item(chosen, k, negative), step + 1)
+                table.add(image, index.item(chosen, k), parameter.item(chosen, k, negative), step + 1)
+        return None

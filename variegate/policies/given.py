@@ -16,7 +16,7 @@ from variegate.ops.container import Said
 from variegate.policies.augmentation import check_operations
 from variegate.policies.table import Index, OperationTable, Policy
 from variegate.policies.uniform import SPACE, RandAugment, SpaceName, table_of_space
-from variegate.program.one_image import ROW, OneImage
+from variegate.program.one_image import Images
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once
 
@@ -62,18 +62,13 @@ class AdaptiveRandAugment(Policy):
     def _grid(self) -> Floats:
         return self._table.grid(range(self.num_magnitude_bins))
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        grid, level = self._grid, self._levels(sampling, rows)
-        for step in range(slot, slot + self.num_slots, 1 + self._table.num_slots):
-            # One draw chooses both operation and sign.
-            variant = (sampling.uniform(rows, step)[:, 0] * len(grid)).astype(np.intp)
-            self._table.emit(sampling, rows, variant >> 1, grid[variant, level], step + 1)
-
-    def sample_one(self, image: OneImage, slot: int) -> None:
-        table, grid, level = self._table, self._grid, int(self._levels(image, ROW)[0])
+    def draw(self, images: Images, slot: int) -> None:
+        table, grid = self._table, self._grid
+        (level,) = images.numbers(self._levels(images.sampling, images.rows)[:, None])
         for step in range(slot, slot + self.num_slots, 1 + table.num_slots):
-            variant = int(image.unit(step) * len(grid))
-            table.emit_one(image, variant >> 1, grid.item(variant, level), step + 1)
+            # One draw chooses both operation and sign.
+            variant = images.whole(images.unit(step) * len(grid))
+            table.add(images, variant >> 1, grid[variant, level], step + 1)
 
     def _levels(self, sampling: Sampling, rows: Rows) -> Index:
         """The bin of each row."""

@@ -24,6 +24,7 @@ class ChainMixture(Policy, abstract=True):
     chain_depth: int
     alpha: float
     _step_slots = 1
+    _forks = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -51,6 +52,7 @@ class ChainMixture(Policy, abstract=True):
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         if len(rows) == 0:
             return
+        sampling = sampling.as_batch()
         original, chains = self._weights(sampling, rows, slot)
         forks = sampling.fork(rows, self.mixture_width)
         self._run_chains(sampling, forks, slot + self._weight_slots)

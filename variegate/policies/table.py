@@ -14,7 +14,7 @@ from variegate.ops.base import Transform
 from variegate.policies.emissions import Emission
 from variegate.policies.linspace import elements, one_element
 from variegate.policies.spaces import Rule
-from variegate.program.one_image import ROW, OneImage
+from variegate.program.one_image import ROW, Images, Selection
 from variegate.program.ops import Interpolation, Op
 from variegate.program.sampling import CHOICE, Floats, Rows, Sampling
 from variegate.threads import computed_once
@@ -111,11 +111,12 @@ class OperationTable:
             fill=None if self._fill is None else self._fill[index],
         )
 
-    def emit_one(
-        self, image: OneImage, index: int, parameter: float, slot: int, interpolation: int | None = None
-    ) -> None:
-        """``emit`` for a batch of one."""
-        opcode, tail, flag, fill, emitter, size, is_truncated, is_geometric = self._plain[index]
+    def add(self, images: Images, index: Any, parameter: Any, slot: int) -> None:
+        """``emit`` for one image or rows of a batch."""
+        if isinstance(images, Selection):
+            return self.emit(images.sampling, images.rows, index, parameter, slot)
+        image, parameter = images, float(parameter)
+        opcode, tail, flag, fill, emitter, size, is_truncated = self._plain[index]
         if size >= 0:
             side = (image.height, image.width, min(image.height, image.width))[size]
             if self._is_spaced[index]:
@@ -127,8 +128,8 @@ class OperationTable:
         if emitter is not None:
             emitter(image, ROW, np.array([parameter], np.float64), slot, self.fill)
         if opcode:
-            flag = flag if interpolation is None else interpolation if is_geometric else 0
-            image.emit_one(opcode, parameter, *tail, flags=flag, fill=fill, title=CHOICE)
+            image.add(opcode, parameter, *tail, flags=flag, fill=fill, title=CHOICE)
+        return None
 
     @computed_once
     def _plain(self) -> list[tuple[Any, ...]]:
@@ -143,7 +144,6 @@ class OperationTable:
                 (entry.emission.emitter for entry in self.entries),
                 self._size.tolist(),
                 self._truncated.tolist(),
-                self._geometric.tolist(),
                 strict=True,
             )
         )

@@ -18,7 +18,7 @@ from variegate.policies.augmentation import check_operations, entries_of
 from variegate.policies.emissions import emit_blur
 from variegate.policies.spaces import space
 from variegate.policies.table import OperationTable, Policy
-from variegate.program.one_image import OneImage
+from variegate.program.one_image import Images
 from variegate.program.ops import Op
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once
@@ -72,18 +72,12 @@ class RandAugment(Policy):
         """float64[2M]: of every operation with either sign, the argument at this magnitude."""
         return self._table.grid([self.magnitude])[:, 0].copy()
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        parameter = self._parameter
-        for step in range(slot, slot + self.num_slots, 1 + self._table.num_slots):
-            # One draw chooses both operation and sign.
-            variant = (sampling.uniform(rows, step)[:, 0] * len(parameter)).astype(np.intp)
-            self._table.emit(sampling, rows, variant >> 1, parameter[variant], step + 1)
-
-    def sample_one(self, image: OneImage, slot: int) -> None:
+    def draw(self, images: Images, slot: int) -> None:
         table, parameter = self._table, self._parameter
         for step in range(slot, slot + self.num_slots, 1 + table.num_slots):
-            variant = int(image.unit(step) * len(parameter))
-            table.emit_one(image, variant >> 1, parameter.item(variant), step + 1)
+            # One draw chooses both operation and sign.
+            variant = images.whole(images.unit(step) * len(parameter))
+            table.add(images, variant >> 1, parameter[variant], step + 1)
 
 
 @dataclass(frozen=True)
@@ -120,17 +114,11 @@ class TrivialAugmentWide(Policy):
     def _grid(self) -> Floats:
         return self._table.grid(range(self.num_magnitude_bins))
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        draw = sampling.uniform(rows, slot)
+    def draw(self, images: Images, slot: int) -> None:
         # One number chooses both operation and sign.
-        variant = (draw[:, 0] * len(self._grid)).astype(np.intp)
-        level = (draw[:, 1] * self.num_magnitude_bins).astype(np.intp)
-        self._table.emit(sampling, rows, variant >> 1, self._grid[variant, level], slot + 1)
-
-    def sample_one(self, image: OneImage, slot: int) -> None:
-        variant = int(image.unit(slot) * len(self._grid))
-        level = int(image.unit(slot, 1) * self.num_magnitude_bins)
-        self._table.emit_one(image, variant >> 1, self._grid.item(variant, level), slot + 1)
+        variant = images.whole(images.unit(slot) * len(self._grid))
+        level = images.whole(images.unit(slot, 1) * self.num_magnitude_bins)
+        self._table.add(images, variant >> 1, self._grid[variant, level], slot + 1)
 
 
 def table_of_space(policy: Any, name: str) -> OperationTable:

@@ -71,6 +71,7 @@ class MultiView(Transform):
         set_field(self, "_counts", counts)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        sampling = sampling.as_batch()
         before, outputs = sampling.output, []
         counts: tuple[int, ...] = self._counts  # type: ignore[attr-defined]
         parts = sampling.split(counts, self._view_slots, self.counts is not None)  # type: ignore[attr-defined]
@@ -93,7 +94,7 @@ class MultiView(Transform):
         views = image.views(places, self._view_slots)  # type: ignore[attr-defined]
         for (g, i), view in zip(places, views, strict=True):
             group = self.transforms[g]
-            (group[i] if isinstance(group, tuple) else group).sample_one(view, 0)  # type: ignore[union-attr]
+            (group[i] if isinstance(group, tuple) else group).draw(view, 0)  # type: ignore[union-attr]
             groups[g].append(view)
         _check_alike([view.output for view in views], np.array([[view.in_shape[2] for view in views]]))
         return groups

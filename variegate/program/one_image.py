@@ -1,13 +1,15 @@
 """Sampling one image: the same draws and instructions as of a batch of one, without arrays for every number.
 
 NumPy takes a microsecond for what it does to one element, as for a hundred. So a batch of one image keeps its
-instructions as records of plain numbers, which a compiled call reads (``variegate/program/lowering/joint.py``). To
-transforms it is a ``Sampling`` like any other; those that have a ``sample_one`` ask it for plain numbers.
+instructions as records of plain numbers, which a compiled call reads (``variegate/program/lowering/joint.py``).
+Transforms are written once for both: they draw from ``Images``, which are rows of a batch (``Selection``), whose
+numbers are arrays, or one image (``OneImage``), whose numbers are plain. Transforms that know arrays alone see one
+image as a ``Sampling`` of one row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -36,8 +38,90 @@ _ARRAYS = ("_ids", "key", "_first_key", "_words", "shape", "_is_mixed")
 Record = tuple[Any, ...]
 
 
+class Selection:
+    """Rows of a batch, of which a transform asks numbers, as arrays, and into which it emits."""
+
+    __slots__ = ("rows", "sampling")
+
+    def __init__(self, sampling: Sampling, rows: Rows) -> None:
+        self.sampling, self.rows = sampling, rows
+
+    def __bool__(self) -> bool:
+        return len(self.rows) > 0
+
+    @property
+    def height(self) -> Any:
+        return self.sampling.size[self.rows, 0]
+
+    @property
+    def width(self) -> Any:
+        return self.sampling.size[self.rows, 1]
+
+    def unit(self, slot: int, word: int = 0) -> Any:
+        """A number in [0, 1) for each."""
+        return self.sampling.uniform(self.rows, slot)[:, word]
+
+    def word(self, slot: int, word: int = 0) -> Any:
+        """A whole number of 32 bits for each."""
+        return self.sampling.words(self.rows, slot)[:, 0, word]
+
+    def add(
+        self,
+        op: Any,
+        *args: Any,
+        flags: Any = 0,
+        fill: Any = None,
+        size: Any = None,
+        name: str | None = None,
+        title: str | None = None,
+    ) -> None:
+        """Append an instruction. ``size``: height and width, where it changes them. ``title``: what errors call it."""
+        if size is not None:
+            size = np.stack(np.broadcast_arrays(*size), axis=-1)
+        self.sampling.emit(self.rows, op, *args, flags=flags, fill=fill, size=size, name=name)
+
+    def where(self, condition: Any) -> Selection | None:
+        """Those for which it holds; nothing for none."""
+        return Selection(self.sampling, self.rows[condition])
+
+    def filtered(self, condition: Any, *values: Any) -> tuple[Any, ...]:
+        """``where``, and of each of ``values`` those that belong to them."""
+        return self.where(condition), *(v[condition] if isinstance(v, np.ndarray) else v for v in values)
+
+    def by_number(self, number: Any, count: int) -> Iterator[tuple[int, Selection]]:
+        """Those of each number from 0 to ``count`` - 1 that some have."""
+        for i in range(count):
+            if chosen := Selection(self.sampling, self.rows[number == i]):
+                yield i, chosen
+
+    def order(self, slot: int, count: int) -> Any:
+        """A permutation of 0 to ``count`` - 1 for each, place by place; ``count`` is at most 4."""
+        return np.argsort(self.sampling.words(self.rows, slot)[:, 0, :count], axis=1, kind="stable").T
+
+    def choose(self, number: Any, options: Sequence[Any]) -> Any:
+        return np.choose(number, options)
+
+    def whole(self, value: Any) -> Any:
+        """Numbers of 0 or more, cut off to whole ones that may be indices."""
+        return value.astype(np.intp)
+
+    def numbers(self, columns: npt.NDArray[Any]) -> Sequence[Any]:
+        """Of an array [R, K] the K numbers of each."""
+        return tuple(columns.T)
+
+    def column(self, value: Any) -> Floats:
+        """float64[R] of a number, or one for each."""
+        return value if isinstance(value, np.ndarray) else np.full(len(self.rows), value, np.float64)
+
+    def forked(self) -> Selection:
+        """With all rows that were forked from their samples."""
+        return Selection(self.sampling, self.sampling.with_forks(self.rows))
+
+
 class OneImage(Sampling):
-    """A ``Sampling`` of one image, until a transform makes several rows of it."""
+    """One image, until a transform makes several rows of it; see ``Selection`` for what its methods do."""
+
+    rows = ROW
 
     def __init__(
         self,
@@ -62,6 +146,7 @@ class OneImage(Sampling):
         self._blend_weight = None
         self._first_stream = key if first_key is None and not epoch else first_key
         self._grouping, self._alike = None, 1
+        self._batch: Sampling | None = None
 
     # -- what a Sampling has as arrays -------------------------------------------------------------------------
 
@@ -105,6 +190,30 @@ class OneImage(Sampling):
         """The same number as ``words(rows, slot)[0, 0, word]``."""
         return self._words.item(4 * slot + word)
 
+    def order(self, slot: int, count: int) -> list[int]:
+        return sorted(range(count), key=[self.word(slot, i) for i in range(count)].__getitem__)
+
+    def choose(self, number: int, options: Sequence[Any]) -> Any:
+        return options[number]
+
+    def whole(self, value: float) -> int:
+        return int(value)
+
+    def numbers(self, columns: npt.NDArray[Any]) -> Sequence[Any]:
+        return columns[0].tolist()
+
+    def column(self, value: float) -> Floats:
+        return np.array([value], np.float64)
+
+    def where(self, condition: Any) -> OneImage | None:
+        return self if condition else None
+
+    def filtered(self, condition: Any, *values: Any) -> tuple[Any, ...]:
+        return self if condition else None, *values
+
+    def by_number(self, number: Any, count: int) -> tuple[tuple[int, OneImage], ...]:
+        return ((int(number), self),)
+
     def words(self, rows: Rows, slot: int, count: int = 1) -> npt.NDArray[np.uint32]:
         return self._words[:, slot : slot + count] if len(rows) == 1 else super().words(rows, slot, count)
 
@@ -129,7 +238,7 @@ class OneImage(Sampling):
             size = tuple(np.reshape(size, -1).tolist())  # type: ignore[assignment]
         if fill is not None and not (type(fill) is tuple and len(fill) == 3 and {*map(type, fill)} == {int}):
             fill = tuple(np.broadcast_to(np.asarray(fill, np.uint8), (1, 3))[0].tolist())
-        self.emit_one(
+        self.add(
             op if isinstance(op, Op) else _plain(op),
             *map(_plain, args),
             flags=_plain(flags),
@@ -139,7 +248,7 @@ class OneImage(Sampling):
             title=None if isinstance(op, Op) else CHOICE,
         )
 
-    def emit_one(
+    def add(
         self,
         op: int,
         *args: float,
@@ -149,7 +258,6 @@ class OneImage(Sampling):
         name: str | None = None,
         title: str | None = None,
     ) -> None:
-        """``emit`` for plain numbers. ``title``: what errors call the operation."""
         if self.output.steps:
             raise after_steps(title or SPECS[Op(op)].name, self.output.steps)
         if self.output.is_float and not (op == Op.ERASE and title is None and len(args) > 7 and args[7]):
@@ -193,37 +301,32 @@ class OneImage(Sampling):
 
     # -- becoming a batch --------------------------------------------------------------------------------------
 
-    def fork(self, rows: Rows, copies: int) -> npt.NDArray[np.intp]:
-        self._become_rows()
-        return self.fork(rows, copies)
+    @property
+    def sampling(self) -> Sampling:
+        """What goes on: this, or the batch that it has become."""
+        return self if self._batch is None else self._batch
 
-    def blend(self, rows: Rows, weight: npt.ArrayLike) -> None:
-        self._become_rows()
-        self.blend(rows, weight)
-
-    def split(self, counts: Sequence[int], num_slots: int, has_axis: bool) -> list[Rows]:
-        self._become_rows()
-        return self.split(counts, num_slots, has_axis)
+    def forked(self) -> OneImage | Selection:
+        return self if self._batch is None else Selection(self._batch, self._batch.with_forks(ROW))
 
     @property
     def instructions(self) -> dict[str, npt.NDArray[Any]]:
-        self._become_rows()
-        return self.instructions
-
-    def finish(self, output: Output) -> Program:
-        self._become_rows()
-        return self.finish(output)
-
-    def _become_rows(self) -> None:
-        """A ``Sampling`` from here on, with what is emitted so far."""
         grids: dict[str, Any] = empty_instructions(1, max(8, len(self.records)))
         for k, (op, flags, height, width, label, *rest) in enumerate(self.records):
             grids["opcode"][0, k], grids["flags"][0, k], grids["label"][0, k] = op, flags, label
             grids["out_size"][0, k], grids["fill"][0, k], grids["args"][0, k] = (height, width), rest[:3], rest[3:]
-        arrays = {name: getattr(self, name) for name in _ARRAYS}
-        size, length = self.size, self.length
-        self.__class__ = Sampling  # type: ignore[assignment]
-        self.__dict__.update(arrays, source=np.zeros(1, np.int32), size=size, length=length, _grids=grids)
+        return grids
+
+    def finish(self, output: Output) -> Program:
+        return self.as_batch().finish(output)
+
+    def as_batch(self) -> Sampling:
+        if self._batch is None:
+            batch = object.__new__(Sampling)
+            own = {name: getattr(self, name) for name in (*_ARRAYS, "size", "length")}
+            batch.__dict__.update(self.__dict__, **own, source=np.zeros(1, np.int32), _grids=self.instructions)
+            self._batch = batch
+        return self._batch
 
     @property
     def num_rectangles(self) -> int:
@@ -244,6 +347,9 @@ def _streams(stream: tuple[int, int], places: tuple[tuple[int, int], ...]) -> li
     """``rng.view_keys`` as plain integers."""
     keys = rng.view_keys(np.array([stream], np.uint32), places)[0]
     return [(low, high) for low, high in keys.tolist()]
+
+
+Images = OneImage | Selection
 
 
 def _plain(value: Any) -> Any:

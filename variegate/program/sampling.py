@@ -185,6 +185,10 @@ class Sampling(TableBuilder):
 
     # -- blending ----------------------------------------------------------------------------------------------
 
+    def as_batch(self) -> Sampling:
+        """Where rows can be forked, blended and split: one image alone becomes a batch for it."""
+        return self
+
     def fork(self, rows: Rows, copies: int) -> npt.NDArray[np.intp]:
         """Copy ``rows`` (with what they hold so far) ``copies`` times -> the new rows int[copies, R]."""
         start = len(self.length)

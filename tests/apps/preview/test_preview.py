@@ -24,7 +24,7 @@ from variegate.formats.samples import NAMES, sample_photo
 from variegate.jobs.arguments import build_transform
 from variegate.jobs.augment import Expansion, Plan
 from variegate.jobs.engine import Engine
-from variegate.ops.matrices import inverse_affine_one, perspective_coefficients_one
+from variegate.ops.matrices import inverse_affine_of, perspective_coefficients_one
 from variegate.program import describe
 from variegate.program.ops import Op
 
@@ -280,7 +280,7 @@ def test_matrices_are_written_in_words() -> None:
         return captions(describe.operations_of(program, 0, in_words=True))
 
     def affine(angle: float, translate: tuple[int, int], scale: float, shear: tuple[float, float]) -> list[str]:
-        return words(Op.AFFINE, *inverse_affine_one((30.0, 20.0), angle, translate, scale, shear))
+        return words(Op.AFFINE, *inverse_affine_of((30.0, 20.0), angle, translate, scale, shear))
 
     assert affine(5, (0, 0), 1.1, (0, 0)) == ["Affine rotate 5, scale 1.1"]
     assert affine(-30, (3, -4), 1.0, (10, 0)) == ["Affine rotate -30, shear 10, shift 3 -4"]

@@ -98,7 +98,7 @@ def run_one(image: OneImage, pixels: npt.NDArray[np.uint8], output: Output, comp
     records = image.records
     if lowering.DEBUG:
         lowering.lower(copy(image).finish(output), _geometry(composed))  # which validates every stage
-    if type(image) is not OneImage or len(records) > SLOTS or image.has_tables or image.num_rectangles > RECTANGLES:
+    if image.sampling is not image or len(records) > SLOTS or image.has_tables or image.num_rectangles > RECTANGLES:
         return run(image.finish(output), [pixels], 1, _geometry(composed))[0]
     try:
         desk: Desk = _local.desk

@@ -13,7 +13,7 @@ from variegate.ops.arguments import ArgumentError, checks
 from variegate.ops.base import Traced, Transform, set_field
 from variegate.ops.container import Container
 from variegate.ops.traced.values import SIDES, PipelineValues, Recipes, check_definitions, is_name, measured_as
-from variegate.program.one_image import OneImage
+from variegate.program.one_image import Images
 from variegate.program.sampling import Rows, Sampling
 
 _LONGEST_NAME = 200
@@ -47,24 +47,13 @@ class TracedPipeline(Container):
         set_field(self, "_recipes", Recipes(definitions))
         self._adopt(own=len(self._recipes.slots), is_choice=False, in_a_row=True)
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        outer = self._enter(sampling, slot)
+    def draw(self, images: Images, slot: int) -> None:
+        sampling = images.sampling
+        outer, sampling.given = sampling.given, PipelineValues(self, self._recipes, sampling, slot)
         try:
-            self._run_all(sampling, rows, slot)
+            self._draw_all(images, slot)
         finally:
-            sampling.given = outer
-
-    def sample_one(self, image: OneImage, slot: int) -> None:
-        outer = self._enter(image, slot)
-        try:
-            self._run_all_one(image, slot)
-        finally:
-            image.given = outer
-
-    def _enter(self, sampling: Sampling, slot: int) -> dict[str, Any]:
-        outer = sampling.given
-        sampling.given = PipelineValues(self, self._recipes, sampling, slot)
-        return outer
+            sampling.given = images.sampling.given = outer
 
     def __call__(self, image: Any, *others: Any, **constants: Any) -> Any:
         """Augment one image; or within a function that is traced, do to its image what this one does.

@@ -11,8 +11,8 @@ import numpy as np
 from variegate import transforms as T
 from variegate.checks import as_numbers, integer
 from variegate.ops.arguments import BLACK, FLAG, MAX_LENGTH, Edges, Fill, FilterName, PaddingMode, Size, check_size
-from variegate.ops.crop import emit_crop_one
-from variegate.ops.resize import EDGES, emit_resized_crop_one, resized_size
+from variegate.ops.crop import add_crop
+from variegate.ops.resize import EDGES, add_resized_crop, crops_first, cut_out, resized_size
 from variegate.program.ops import Op
 from variegate.transforms.functional.single import Img, Single, declared, refused, run, shape_of
 
@@ -109,7 +109,9 @@ def resized_crop(
     if box[0] < 0 or box[1] < 0 or box[0] + box[2] > single.height or box[1] + box[3] > single.width:
         _cut(single, *box)
         box = (0, 0, *box[2:])
-    emit_resized_crop_one(single.sampling, box, sides, wanted.interpolation, edges)  # type: ignore[arg-type]
+    if crops_first(wanted.interpolation, edges) and all(value == int(value) for value in box):
+        box = tuple(cut_out(single.sampling, tuple(map(int, box))))  # type: ignore[assignment]
+    add_resized_crop(single.sampling, box, sides, wanted.interpolation)  # type: ignore[arg-type]
     return single.run(device)
 
 
@@ -117,4 +119,4 @@ def _cut(single: Single[Img], top: float, left: float, height: float, width: flo
     size = [integer(n, v, 1, MAX_LENGTH, error=refused) for n, v in (("height", height), ("width", width))]
     corner = (("top", top), ("left", left))
     origin = [integer(n, v, -MAX_LENGTH, MAX_LENGTH, error=refused) for n, v in corner]
-    emit_crop_one(single.sampling, origin[0], origin[1], (size[0], size[1]), BLACK)
+    add_crop(single.sampling, origin[0], origin[1], (size[0], size[1]), BLACK)

@@ -20,7 +20,7 @@ from variegate.checks import as_number, as_numbers, number, pair
 from variegate.ops.arguments import CENTER, LARGEST, Fill, InterpolationName
 from variegate.ops.flow import flow_of
 from variegate.ops.magnitude import MagnitudeOp
-from variegate.ops.matrices import inverse_affine_one, perspective_coefficients_one, rotated_size
+from variegate.ops.matrices import inverse_affine_of, perspective_coefficients_one, rotated_size
 from variegate.ops.stand_in import StandIn
 from variegate.program.ops import Op
 from variegate.transforms.functional.single import Img, Single, refused, run, run_map, shape_of
@@ -80,7 +80,7 @@ def affine(
     slant, shears = as_number(shear), as_numbers(shear)
     both: Any = (slant, 0.0) if slant is not None else shears * 2 if shears and len(shears) == 1 else shear
     about = CENTER("center", center, error=refused)
-    matrix = inverse_affine_one(
+    matrix = inverse_affine_of(
         (width * 0.5, height * 0.5) if about is None else about,
         number("angle", angle, error=refused),
         pair("translate", translate, accepted="(x, y) in pixels", error=refused),

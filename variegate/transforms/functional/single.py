@@ -124,7 +124,7 @@ class Single(Generic[Img]):
             accepted = f'sides of at most {MAX_SIDE:,} pixels, or interpolation="nearest"'
             raise refused("img.shape", (self.height, self.width), accepted)
         sides = None if size is None else tuple(size[0].tolist())
-        self.sampling.emit_one(op, *args, flags=INTERPOLATION_FLAGS[interpolation], fill=fill, size=sides)
+        self.sampling.add(op, *args, flags=INTERPOLATION_FLAGS[interpolation], fill=fill, size=sides)
         return self
 
     def run(self, device: str, output: Output = UINT8) -> Img:
@@ -153,7 +153,7 @@ def run(img: Img, device: str, declare: Callable[[], Transform], **names: str) -
     """``img`` through the transform that ``declare`` makes, which draws nothing; ``names`` as for ``declared``."""
     transform = declared(declare, **names)
     single = Single(img)
-    transform.sample_one(single.sampling, 0)
+    transform.draw(single.sampling, 0)
     return single.run(device)
 
 
