@@ -80,8 +80,8 @@ class OneOf(Container):
         set_field(self, "_cumulative", _cumulative(self, "weights"))
 
     def draw(self, images: Images, slot: int) -> None:
-        if images := images.where(images.unit(slot, 1) < self.p):
-            self._draw_one_of(images, _choose(self._cumulative, images.unit(slot)), slot)  # type: ignore[attr-defined]
+        if chosen := images.where(images.unit(slot, 1) < self.p):
+            self._draw_one_of(chosen, _choose(self._cumulative, chosen.unit(slot)), slot)  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)

@@ -66,29 +66,31 @@ class RandomCrop(Transform):
         padding_mode=PADDING_MODE,
     )
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        wanted = np.asarray(self.size, np.int32)
+    def draw(self, images: Images, slot: int) -> None:
+        height, width = size = self.size  # type: ignore[misc]
         left, top, right, bottom = padding_sides(self.padding or 0)
-        size = sampling.size[rows]
-        before = np.broadcast_to(np.array([top, left], np.int32), size.shape)
-        padded = size + np.array([top + bottom, left + right], np.int32)
+        lines, columns = images.height + (top + bottom), images.width + (left + right)
+        before: tuple[Any, Any] = (top, left)
         if self.pad_if_needed:
-            missing = np.maximum(wanted - padded, 0)
-            before, padded = before + missing, padded + 2 * missing
-        if (padded < wanted).any():
-            worst = tuple(padded[(padded < wanted).any(axis=1)][0].tolist())
+            missing = (height - lines) * (lines < height), (width - columns) * (columns < width)
+            before = top + missing[0], left + missing[1]
+            lines, columns = lines + 2 * missing[0], columns + 2 * missing[1]
+        too_small, *sides = images.filtered((lines < height) | (columns < width), lines, columns)
+        if too_small:
+            worst = tuple(int(np.ravel(side)[0]) for side in sides)
             raise ValueError(
                 f"RandomCrop: size={self.size} (height, width) is larger than an image of {worst} after padding; "
                 "pass pad_if_needed=True, a larger padding, or resize first"
             )
-        unit = sampling.uniform(rows, slot)[:, :2]
-        origin = np.floor(unit * (padded - wanted + 1)).astype(np.int32)
+        y = images.whole(images.unit(slot) * (lines - height + 1))
+        x = images.whole(images.unit(slot, 1) * (columns - width + 1))
         if self.padding_mode == "constant":
-            emit_crop(sampling, rows, origin - before, wanted, self.fill)
+            add_crop(images, y - before[0], x - before[1], size, self.fill)  # type: ignore[arg-type]
         else:
-            after = padded - size - before
-            emit_pad(sampling, rows, before, after, self.fill, self.padding_mode)
-            emit_crop(sampling, rows, origin, wanted, self.fill)
+            after = lines - images.height - before[0], columns - images.width - before[1]
+            first, last = (np.stack(np.broadcast_arrays(*ends, images.rows)[:2], axis=-1) for ends in (before, after))
+            emit_pad(images.sampling, images.rows, first, last, self.fill, self.padding_mode)
+            add_crop(images, y, x, size, self.fill)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,7 @@ def _central(spare: Any) -> Any:
 def emit_crop(sampling: Sampling, rows: Rows, origin: Sizes, size: Sizes, fill: Fill) -> None:
     """``add_crop`` at ``origin[R, 2]`` (top, left)."""
     height, width = size.tolist()
-    add_crop(Selection(sampling, rows), *origin.T, (height, width), fill)
+    add_crop(Selection(sampling, rows), origin[:, 0], origin[:, 1], (height, width), fill)
 
 
 def add_crop(images: Images, top: Any, left: Any, size: tuple[int, int], fill: Fill) -> None:

@@ -28,21 +28,22 @@ def inverse_affine(
     return np.stack(np.broadcast_arrays(*matrix), axis=-1)
 
 
-def of_numpy(function: Any, value: Any) -> Any:
-    """A NumPy function of an array, or of one number, which stays a plain one. Its sines are not ``math``'s."""
-    return function(value) if isinstance(value, np.ndarray) else float(function(value))
+def plain_or_array(value: Any) -> Any:
+    """What makes plain numbers of NumPy's, where ``value`` is one; NumPy's sines are not ``math``'s."""
+    return float if isinstance(value, (int, float)) else np.asarray
 
 
 def inverse_affine_of(center: Any, angle: Any, translate: Any, scale: Any, shear: Any) -> list[Any]:
     """The six coefficients of ``inverse_affine``, each an array or a number as the arguments are. ``center``,
     ``translate`` and ``shear`` are pairs (x, y) of those."""
     (cx, cy), (tx, ty) = center, translate
-    shear_x, shear_y, turn = (of_numpy(np.radians, each) for each in (*shear, angle))
-    cos, sin, cos_y = of_numpy(np.cos, turn - shear_y), of_numpy(np.sin, turn - shear_y), of_numpy(np.cos, shear_y)
-    tan = of_numpy(np.tan, shear_x)
+    kind = plain_or_array(angle)
+    shear_x, shear_y, turn = kind(np.radians(shear[0])), kind(np.radians(shear[1])), kind(np.radians(angle))
+    cos, sin, cos_y = kind(np.cos(turn - shear_y)), kind(np.sin(turn - shear_y)), kind(np.cos(shear_y))
+    tan = kind(np.tan(shear_x))
     # Forward, without scale: R(angle) * ShearY * ShearX; its determinant is 1.
     a, c = cos / cos_y, sin / cos_y
-    b, d = -cos * tan / cos_y - of_numpy(np.sin, turn), -sin * tan / cos_y + of_numpy(np.cos, turn)
+    b, d = -cos * tan / cos_y - kind(np.sin(turn)), -sin * tan / cos_y + kind(np.cos(turn))
     m0, m1, m3, m4 = d / scale, -b / scale, -c / scale, a / scale
     # The order of these sums is torchvision's, so that nearest neighbours agree on ties.
     m2 = (0.0 + (m0 * (-cx - tx) + m1 * (-cy - ty))) + cx
@@ -64,9 +65,9 @@ def inverse_rotated_then_sheared(
 def inverse_rotated_then_sheared_of(center: Any, angle: Any, translate: Any, scale: Any, shear: Any) -> list[Any]:
     """Its six coefficients, as those of ``inverse_affine_of``."""
     (cx, cy), (tx, ty) = center, translate
-    tan_x, tan_y = (of_numpy(np.tan, of_numpy(np.radians, each)) for each in shear)
-    turn = of_numpy(np.radians, angle)
-    cos, sin = of_numpy(np.cos, turn), of_numpy(np.sin, turn)
+    tan_x, tan_y = (np.tan(np.radians(each)) for each in shear)
+    turn = np.radians(angle)
+    cos, sin = np.cos(turn), np.sin(turn)
     factor = scale * (1.0 - tan_x * tan_y)
     # Forward, without scale: [[1, -tan_x], [-tan_y, 1]] @ R(angle).
     m0, m1 = (cos + tan_y * sin) / factor, (sin + tan_x * cos) / factor

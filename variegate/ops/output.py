@@ -15,7 +15,7 @@ from variegate.ops.arguments import FLAG, LARGEST, ArgumentError, checks
 from variegate.ops.base import Transform, set_field
 from variegate.ops.finish import Cast, Standardise, followed_by, is_cut_only
 from variegate.ops.magnitude import PlainOp
-from variegate.program.one_image import Images
+from variegate.program.one_image import Images, Selection
 from variegate.program.ops import Op
 from variegate.program.program import Output
 from variegate.program.sampling import Floats, Rows, Sampling
@@ -98,7 +98,10 @@ class Normalize(Transform):
         return cast("tuple[tuple[float, ...], tuple[float, ...]]", (self.mean, self.std))
 
     def draw(self, images: Images, slot: int) -> None:
-        _normalize(self, images.sampling, images.rows, *self.numbers)
+        if isinstance(images, Selection):
+            _check_is_for_all(self, images.sampling, images.rows, "put it last, outside of the choice.")
+        sampling = images.sampling
+        sampling.output = _normalized(sampling.output, *self.numbers)
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,9 @@ from variegate.ops.magnitude import Resampled, between
 from variegate.ops.matrices import (
     inverse_affine_of,
     inverse_rotated_then_sheared_of,
-    of_numpy,
     perspective_coefficients,
     perspective_coefficients_one,
+    plain_or_array,
     rotated_size,
 )
 from variegate.program.one_image import Images, Selection
@@ -59,8 +59,7 @@ class RandomRotation(Resampled):
     def draw(self, images: Images, slot: int) -> None:
         angle, size = between(self.degrees, images.unit(slot)), None
         if self.expand:
-            sizes = images.sampling.size[images.rows]
-            size = images.numbers(rotated_size(sizes, angle, self.center))
+            size = images.numbers(rotated_size(images.sizes, angle, self.center))
         self._add_map(images, Op.ROTATE, angle, *(self.center or (math.nan, math.nan)), float(self.expand), size=size)
 
 
@@ -101,8 +100,9 @@ class RandomAffine(Resampled):
         width, height = images.width * 1.0, images.height * 1.0
         shift, scale, shear = (0.0, 0.0), 1.0, [0.0, 0.0]
         if self.translate is not None:
-            x, y = (2.0 * images.unit(slot, word) - 1.0 for word in (1, 2))
-            shift = of_numpy(np.rint, width * self.translate[0] * x), of_numpy(np.rint, height * self.translate[1] * y)
+            x, y = 2.0 * images.unit(slot, 1) - 1.0, 2.0 * images.unit(slot, 2) - 1.0
+            kind = plain_or_array(x)
+            shift = kind(np.rint(width * self.translate[0] * x)), kind(np.rint(height * self.translate[1] * y))
         if self.scale is not None:
             scale = between(self.scale, images.unit(slot, 3))
         if isinstance(self.shear, tuple):

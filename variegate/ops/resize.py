@@ -104,7 +104,7 @@ class Resize(Transform):
     def draw(self, images: Images, slot: int) -> None:
         wanted: Any = self.size
         if not isinstance(wanted, tuple):
-            wanted = images.numbers(resized_size(images.sampling.size[images.rows], wanted, self.max_size))
+            wanted = images.numbers(resized_size(images.sizes, wanted, self.max_size))
         add_resize(images, wanted, self.interpolation)
 
 
@@ -139,12 +139,12 @@ class RandomResizedCrop(Transform):
 
     def draw(self, images: Images, slot: int) -> None:
         boxes, found = sample_boxes(images.sampling, images.rows, slot, self.scale, self.ratio)
-        if not found.all():
-            boxes[~found] = _central_boxes(images.sampling.size[images.rows[~found]], self.ratio)
+        if not all(found.tolist()):
+            boxes[~found] = _central_boxes(images.sizes[~found], self.ratio)
         box = images.numbers(boxes)
         if crops_first(self.interpolation, self.edges):
             box = cut_out(images, box)
-        add_resized_crop(images, box, self.size, self.interpolation)  # type: ignore[arg-type]
+        add_resized_crop(images, box, self.size, self.interpolation)
 
 
 def _central_boxes(size: Sizes, ratio: Sequence[float]) -> npt.NDArray[np.int64]:
@@ -161,13 +161,13 @@ def emit_resize(sampling: Sampling, rows: Rows, wanted: Sizes, interpolation: Fi
     add_resize(Selection(sampling, rows), wanted.T, interpolation)
 
 
-def add_resize(images: Images, wanted: Sequence[Any], interpolation: FilterName) -> None:
+def add_resize(images: Images, wanted: Any, interpolation: FilterName) -> None:
     """``emit_resize`` to ``wanted``, height and width."""
-    before = images.height, images.width
-    changed = (wanted[0] != before[0]) | (wanted[1] != before[1])
-    chosen, *sides = images.filtered(changed, *before, *wanted)
+    (new_height, new_width), height, width = wanted, images.height, images.width
+    changed = (new_height != height) | (new_width != width)
+    chosen, height, width, *sides = images.filtered(changed, height, width, new_height, new_width)
     if chosen:
-        add_resized_crop(chosen, (0, 0, *sides[:2]), sides[2:], interpolation)
+        add_resized_crop(chosen, (0, 0, height, width), tuple(sides), interpolation)
 
 
 def crops_first(interpolation: FilterName, edges: Edges) -> bool:
@@ -182,7 +182,7 @@ def emit_resized_crop(
     add_resized_crop(Selection(sampling, rows), tuple(box), wanted.T, interpolation)
 
 
-def add_resized_crop(images: Images, box: Sequence[Any], wanted: Sequence[Any], interpolation: FilterName) -> None:
+def add_resized_crop(images: Images, box: Sequence[Any], wanted: Any, interpolation: FilterName) -> None:
     """``emit_resized_crop`` to ``wanted``, height and width."""
     images.add(Op.RESIZED_CROP, *box, *wanted, flags=INTERPOLATION_FLAGS[interpolation], size=wanted)
 

@@ -50,6 +50,11 @@ class Selection:
         return len(self.rows) > 0
 
     @property
+    def sizes(self) -> npt.NDArray[np.int32]:
+        """Heights and widths, int[R, 2]."""
+        return self.sampling.size[self.rows]
+
+    @property
     def height(self) -> Any:
         return self.sampling.size[self.rows, 0]
 
@@ -175,6 +180,10 @@ class OneImage(Sampling):
     @property
     def size(self) -> npt.NDArray[np.int32]:  # type: ignore[override]
         return np.array([[self.height, self.width]], np.int32)
+
+    @property
+    def sizes(self) -> npt.NDArray[np.int32]:
+        return self.sampling.size
 
     @property
     def length(self) -> npt.NDArray[np.int32]:  # type: ignore[override]

@@ -110,8 +110,8 @@ def resized_crop(
         _cut(single, *box)
         box = (0, 0, *box[2:])
     if crops_first(wanted.interpolation, edges) and all(value == int(value) for value in box):
-        box = tuple(cut_out(single.sampling, tuple(map(int, box))))  # type: ignore[assignment]
-    add_resized_crop(single.sampling, box, sides, wanted.interpolation)  # type: ignore[arg-type]
+        box = tuple(cut_out(single.sampling, tuple(map(int, box))))
+    add_resized_crop(single.sampling, box, sides, wanted.interpolation)
     return single.run(device)
 
 
