@@ -15,7 +15,7 @@ import pytest
 from tests.compiling.tiny import end, run, start
 from variegate.compiling import team
 from variegate.jobs.warm import _entries
-from variegate.program import kernel_cache
+from variegate.program import compiled as kernel_cache
 
 pytestmark = pytest.mark.process
 
@@ -53,7 +53,7 @@ def right(x, out) -> None:
 STEPS = """
 import numpy as np
 from variegate.compiling.team import compile_together
-from variegate.program import kernel_cache
+from variegate.program import compiled as kernel_cache
 def call(name):
     out = np.zeros(1, np.int64)
     getattr(tiny, name)(1, out)

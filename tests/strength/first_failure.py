@@ -20,7 +20,7 @@ def _note(word: str, name: str) -> None:
 def pytest_collection_finish() -> None:
     """Let kernels be compiled here, one by one as they are needed. Helpers compile them all, though few tests need all,
     and other defects have the other cores."""
-    from variegate.program.kernel_cache import do_without_helpers
+    from variegate.program.compiled import do_without_helpers
 
     do_without_helpers()
 

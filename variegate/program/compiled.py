@@ -1,39 +1,218 @@
-"""``@kernel`` and ``@pixel_kernel``: Numba compilation without the GIL, cached on disk (``kernel_cache.py``)."""
+"""``@kernel`` and ``@pixel_kernel``: Numba compilation without the GIL, cached on disk *correctly*, each by itself.
+
+Numba keeps a compiled function until the file that defines it changes. But a kernel contains the code of the kernels it
+calls, which live in other files: after an upgrade it would go on running their old code. So the stamp here covers every
+source file of the packages that hold kernels, and what decides for which processors there are branches.
+
+Code that was installed with the package ``variegate_kernels`` comes first (``variegate/compiling/shipped.py``). One
+process compiles at a time, and the others load what it has made (``variegate/compiling/turn.py``); where there is much
+to compile, it starts helpers (``variegate/compiling/team.py``).
+"""
 
 from __future__ import annotations
 
+import hashlib
+import inspect
+import os
 from collections.abc import Callable
-from functools import partial
+from contextlib import suppress
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numba as nb
-from numba.core import types
+from numba.core import config, types
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, InTreeCacheLocator, UserProvidedCacheLocator
+from numba.core.registry import cpu_target
 from numba.core.types.misc import unliteral
 
-from variegate.compiling.helper import Helper, HelperLink
+from variegate.compiling.files import CheckedFile
+from variegate.compiling.helper import Helper, HelperLink, weight_of
+from variegate.compiling.lock import ProcessLock
 from variegate.compiling.pipeline import KernelCompiler
-from variegate.compiling.team import Greeting
-from variegate.program.kernel_cache import (
-    KERNELS,
-    TURN,
-    KernelCache,
-    cache_folder,
-    common_folder,
-    do_without_helpers,
-    what_is_made,
-)
+from variegate.compiling.shipped import Shipped, shipped
+from variegate.compiling.team import Greeting, compile_together
+from variegate.compiling.turn import QUIET, Turn
 
-__all__ = [
-    "KERNELS",
-    "TURN",
-    "cache_folder",
-    "common_folder",
-    "do_without_helpers",
-    "help_another",
-    "inner_kernel",
-    "kernel",
-    "pixel_kernel",
-]
+_ROOT = Path(__file__).resolve().parent.parent
+
+KERNELS: list[Any] = []
+"""Every kernel of the modules imported so far, as Numba's dispatchers."""
+
+# Helpers take a second to start, and compile everything: only where most of it is missing, the kernel over the rows of
+# a batch among it, and not for the few that a GPU's batches or the reference's need. By ``weight_of``.
+_WORTH_HELPERS = 60_000
+_HELPER_MAIN = "from variegate.jobs.helping import main\nmain()"
+_has_had_helpers = False
+
+
+@cache
+def _sources_digest(folder: Path) -> str:
+    """Of what a kernel in ``folder`` may contain: the code beside it and above it, and that of the programs."""
+    digest = hashlib.sha256()
+    levels = _ROOT / "compiling" / "levels.py"
+    for path in sorted({*_ROOT.glob("program/**/*.py"), *folder.glob("*.py"), *folder.parent.glob("*.py"), levels}):
+        digest.update(path.name.encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+class _StampedLocator:
+    """A cache locator whose stamp also covers the other files."""
+
+    def __init__(self, locator: Any, folder: Path) -> None:
+        self._locator, self._folder = locator, folder
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._locator, name)
+
+    def get_source_stamp(self) -> tuple[Any, str]:
+        return self._locator.get_source_stamp(), _sources_digest(self._folder)
+
+
+class _NowhereLocator(InTreeCacheLocator):
+    """Where no folder can be written: what lies beside the source may still be read."""
+
+    def ensure_cache_path(self) -> None:
+        return
+
+
+class _StampedImpl(CompileResultCacheImpl):
+    _locator_classes = (*CompileResultCacheImpl._locator_classes, _NowhereLocator)
+    _locator: Any
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self.can_write = not isinstance(self._locator, _NowhereLocator)
+        self._locator = _StampedLocator(self._locator, Path(function.__code__.co_filename).resolve().parent)
+
+
+class KernelCache(FunctionCache):
+    """Of one kernel. Nothing that is wrong with a disk ends a call: at worst, it compiles."""
+
+    _impl_class = _StampedImpl
+    _impl: Any
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self.can_write: bool = self._impl.can_write
+        file = Path(function.__code__.co_filename).resolve()
+        self.name = f"{function.__module__.removeprefix('variegate.')}.{function.__name__}"
+        self.digest = _sources_digest(file.parent)
+        self.is_ours = file.is_relative_to(_ROOT)
+        stamp = self._impl.locator.get_source_stamp()
+        folders = [self._cache_path, *_refused(function, self._cache_path)]
+        self._files = [CheckedFile(folder, self._impl.filename_base, stamp) for folder in folders]
+        self._cache_file = self._files[0]
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        found = self._look(sig, target_context)
+        if found is None and TURN.take():
+            found = self._look(sig, target_context)
+            if found is None and self.is_ours and _compile_with_helpers(target_context):
+                found = self._look(sig, target_context)
+        if found is None:
+            TURN.compiling()
+        return found
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        if not self.can_write:
+            return
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            TURN.not_kept(error)
+
+    def found_in(self, target_context: Any) -> str | None:
+        """The folder that has code for this processor, if any. Asks the index alone, in a fraction of a millisecond."""
+        if (installed := self._installed()) is not None:
+            return installed.folder
+        magic = target_context.codegen().magic_tuple()
+        return next((file.folder for file in self._files if magic in file.processors()), None)
+
+    def num_bytes(self) -> int:
+        """Of this kernel's files, those of other processors and older sources included."""
+        if (installed := self._installed()) is not None:
+            return installed.num_bytes(self.name)
+        return sum(file.num_bytes() for file in self._files)
+
+    def _installed(self) -> Shipped | None:
+        code = shipped() if self.is_ours else None
+        return code if code is not None and code.has(self.name, self.digest) else None
+
+    def _look(self, sig: Any, target_context: Any) -> Any:
+        target_context.refresh()  # as Numba does before it loads
+        # Callers are compiled with the bitcode of what they call, which is not installed.
+        if not TURN.is_nested and (installed := self._installed()) is not None:
+            found = installed.load(self.name, self.digest, sig, target_context)
+            if found is not None:
+                return found
+        key = self._index_key(sig, target_context.codegen())
+        for file in self._files if self._enabled else ():
+            # Code of a sound file that cannot be loaded all the same is as good as none.
+            with suppress(Exception):
+                if (data := file.load(key)) is not None:
+                    return self._impl.rebuild(target_context, data)
+        return None
+
+
+def _refused(function: Callable[..., Any], chosen: str) -> list[str]:
+    """The folders that Numba would have preferred to ``chosen``, but cannot write. They may hold code all the same,
+    compiled by whoever could: when a container's image was built."""
+    file = inspect.getfile(function)
+    locators = (UserProvidedCacheLocator, InTreeCacheLocator) if config.CACHE_DIR else (InTreeCacheLocator,)
+    preferred = [locator(function, file).get_cache_path() for locator in locators]
+    return preferred[: preferred.index(chosen)] if chosen in preferred else preferred
+
+
+def _compile_with_helpers(target_context: Any) -> bool:
+    """Have several processes compile everything, once in the life of this one -> whether they have."""
+    global _has_had_helpers
+    entries = [
+        kernel for kernel in KERNELS if kernel._cache.is_ours and not kernel.targetoptions.get("no_cfunc_wrapper")
+    ]
+    missing = sum(weight_of(kernel) for kernel in entries if kernel._cache.found_in(target_context) is None)
+    if _has_had_helpers or missing < _WORTH_HELPERS:
+        return False
+    _has_had_helpers = True
+    settings = {QUIET: "1", **({"NUMBA_CACHE_DIR": config.CACHE_DIR} if config.CACHE_DIR else {})}
+    return compile_together(_HELPER_MAIN, what_is_made(), settings, TURN.watch)
+
+
+def do_without_helpers() -> None:
+    """Whatever is compiled in this process is compiled by it alone."""
+    global _has_had_helpers
+    _has_had_helpers = True
+
+
+def what_is_made() -> tuple[Any, ...]:
+    """What code of this process is made of and for, and where it is kept; a helper's has to be the same."""
+    magic = cpu_target.target_context.codegen().magic_tuple()
+    return magic, str(_ROOT), _StampedImpl(_lock).locator.get_cache_path(), _sources_digest(_ROOT / "program")
+
+
+def cache_folder() -> str | None:
+    """The folder that holds all folders in which kernels are kept; None where they can be kept nowhere."""
+    return common_folder({kernel._cache.cache_path for kernel in KERNELS if kernel._cache.can_write})
+
+
+def common_folder(folders: set[str]) -> str | None:
+    """The folder that holds them all."""
+    try:
+        return os.path.commonpath(folders) if folders else None
+    except ValueError:  # on several drives
+        return min(folders)
+
+
+def _lock() -> ProcessLock | None:
+    impl = _StampedImpl(_lock)
+    folder = impl.locator.get_cache_path()
+    return ProcessLock(os.path.join(folder, "variegate-compiling.lock")) if impl.can_write else None
+
+
+TURN = Turn(_lock(), cache_folder)
+TURN.survive_forks()
+
 
 _helper: Helper | None = None  # in a process that helps another
 
