@@ -15,12 +15,13 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from numbers import Integral, Real
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from variegate.errors import shown
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Owner = TypeVar("Owner")
 Choice = TypeVar("Choice")
 Number = int | float
 Refusal = Callable[[str, Any, str], Exception]
@@ -195,6 +196,24 @@ def spelt(*options: type, **known_as: str) -> Callable[[Callable[P, R]], Callabl
                 got = f"{whose}: got {wrong}={shown(kwargs[wrong])}"
                 raise TypeError(got + (near or f"; accepted: {', '.join(names) or 'no arguments'}")) from None
 
+        return call
+
+    return decorate
+
+
+def takes(record: Callable[P, R]) -> Callable[[Callable[[Owner, R], None]], Callable[Concatenate[Owner, P], None]]:
+    """A decorator of an ``__init__`` of one argument, a ``record`` (a dataclass): it takes the record's fields instead,
+    and type checkers, editors and ``inspect.signature`` see their names, types and defaults."""
+
+    def decorate(function: Callable[[Owner, R], None]) -> Callable[Concatenate[Owner, P], None]:
+        def call(self: Owner, /, *args: P.args, **kwargs: P.kwargs) -> None:
+            function(self, record(*args, **kwargs))
+
+        own = next(iter(inspect.signature(function).parameters.values()))
+        functools.update_wrapper(call, function)
+        record.__init__.__qualname__ = function.__qualname__  # type: ignore[misc]  # as Python's own errors call it
+        fields = inspect.signature(record).parameters.values()
+        call.__signature__ = inspect.Signature([own, *fields], return_annotation=None)  # type: ignore[attr-defined]
         return call
 
     return decorate

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, Literal
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from variegate.augmenter.pickling import CopiedByState, check_copied
-from variegate.checks import integer, spelt
-from variegate.executors.runners.runner import Decode, Dtype, Geometry, Layout
+from variegate.checks import integer, spelt, takes
 from variegate.loader.batch import Failure
 from variegate.loader.epochs import BatchIterator, Epochs
 from variegate.loader.observer import LoaderStats, Observer, StageTimes
-from variegate.loader.options import ConditionsOfEpoch, OnError, Partners
+from variegate.loader.options import LoaderArguments
 from variegate.loader.pipeline import Pipeline
-from variegate.targets.settings import Targets
 from variegate.threads import at_fork, check_running
-from variegate.transforms import Transform
 
 if TYPE_CHECKING:
     from variegate.loader.targets import AnyBatch
@@ -100,49 +94,12 @@ class Loader(CopiedByState):
     """
 
     @spelt(num_workers="num_threads")
-    def __init__(
-        self,
-        source: Any,
-        transform: Transform | str | os.PathLike[str] | None = None,
-        batch_size: int = 64,
-        device: str = "auto",
-        seed: int = 0,
-        shuffle: bool | None = None,
-        drop_last: bool = False,
-        num_threads: int | None = None,
-        rank: int | None = None,
-        world_size: int | None = None,
-        on_error: OnError = "raise",
-        cache: Literal["host", "device"] | str | os.PathLike[str] | None = None,
-        prefetch: int = 2,
-        *,
-        max_errors: int | float | None = None,
-        decode: Decode = "auto",
-        fast_decode: bool = False,
-        dtype: Dtype | torch.dtype = "float32",
-        layout: Layout = "NCHW",
-        geometry: Geometry = "composed",
-        cache_bytes: int | None = None,
-        cache_side: int | None = None,
-        max_pixels: int | None = None,
-        max_decode_bytes: int | None = None,
-        sampler: Any = None,
-        weights: Any = None,
-        num_samples: int | None = None,
-        copies: int = 1,
-        shuffle_buffer: int = 4096,
-        shuffle_bytes: int = 256 << 20,
-        partners: Partners = "epoch",
-        index: str | os.PathLike[str] | None = None,
-        views: int | None = None,
-        conditions: ConditionsOfEpoch | None = None,
-        annotations: Any = None,
-        targets: Targets | Literal[False] | None = None,
-    ) -> None:
-        self._start({name: value for name, value in locals().items() if name != "self"})
+    @takes(LoaderArguments)
+    def __init__(self, arguments: LoaderArguments) -> None:
+        self._start(arguments)
 
-    def _start(self, given: Mapping[str, Any]) -> None:
-        pipeline = self._pipeline = Pipeline(given)
+    def _start(self, arguments: LoaderArguments) -> None:
+        pipeline = self._pipeline = Pipeline(arguments)
         options = pipeline.options
         self.batch_size, self.drop_last, self.prefetch = options.batch_size, options.drop_last, options.prefetch
         self.rank, self.world_size, self.num_threads = options.rank, options.world_size, options.num_threads
@@ -159,12 +116,12 @@ class Loader(CopiedByState):
 
     def __getstate__(self) -> dict[str, Any]:
         for name in ("source", "transform", "sampler", "weights", "conditions"):
-            value = self._pipeline.portable[name]
+            value = getattr(self._pipeline.portable, name)
             check_copied(name, value, "accepted: what can be, or make the Loader in the other process")
         return self._portable()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._start(state["given"])
+        self._start(state["arguments"])
         self._epochs.at, self._epochs.next = state["epochs"]
         self._pipeline.log = state["log"]
         self.__dict__.update(state["more"])
@@ -172,7 +129,8 @@ class Loader(CopiedByState):
     def _portable(self) -> dict[str, Any]:
         more = {name: value for name, value in self.__dict__.items() if name not in self._own}
         epochs = self._epochs.at, self._epochs.next
-        return {"given": self._pipeline.portable, "epochs": epochs, "log": deepcopy(self._pipeline.log), "more": more}
+        pipeline = self._pipeline
+        return {"arguments": pipeline.portable, "epochs": epochs, "log": deepcopy(pipeline.log), "more": more}
 
     @property
     def device(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -27,51 +27,65 @@ ConditionsOfEpoch = Callable[[int], ConditionsOfIds]
 
 
 @dataclass(frozen=True)
-class LoaderOptions:
-    """``Loader`` says what they mean. Made by ``check``."""
+class LoaderArguments:
+    """Arguments of ``Loader``, whose docstring describes them, as a user gives them."""
 
     source: Any
-    annotations: Any
+    transform: Transform | str | os.PathLike[str] | None = None
+    batch_size: int = 64
+    device: str = "auto"
+    seed: int = 0
+    shuffle: bool | None = None
+    drop_last: bool = False
+    num_threads: int | None = None
+    rank: int | None = None
+    world_size: int | None = None
+    on_error: OnError = "raise"
+    cache: Literal["host", "device"] | str | os.PathLike[str] | None = None
+    prefetch: int = 2
+    _: KW_ONLY
+    max_errors: int | float | None = None
+    decode: Decode = "auto"
+    fast_decode: bool = False
+    dtype: Dtype | torch.dtype = "float32"
+    layout: Layout = "NCHW"
+    geometry: Geometry = "composed"
+    cache_bytes: int | None = None
+    cache_side: int | None = None
+    max_pixels: int | None = None
+    max_decode_bytes: int | None = None
+    sampler: Any = None
+    weights: Any = None
+    num_samples: int | None = None
+    copies: int = 1
+    shuffle_buffer: int = 4096
+    shuffle_bytes: int = 256 << 20
+    partners: Partners = "epoch"
+    index: str | os.PathLike[str] | None = None
+    views: int | None = None
+    conditions: ConditionsOfEpoch | None = None
+    annotations: Any = None
+    targets: Targets | Literal[False] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoaderOptions(LoaderArguments):
+    """Checked arguments: ranks, threads and limits are numbers, and ``views`` have become part of the transform."""
+
     transform: Transform | None
-    batch_size: int
-    device: str
-    seed: int
-    shuffle: bool | None
-    drop_last: bool
     num_threads: int
     rank: int
     world_size: int
-    on_error: OnError
-    cache: Literal["host", "device"] | str | os.PathLike[str] | None
-    prefetch: int
-    max_errors: int | float | None
-    decode: Decode
-    fast_decode: bool
-    dtype: Dtype | torch.dtype
-    layout: Layout
-    geometry: Geometry
-    cache_bytes: int | None
-    cache_side: int | None
     max_pixels: int
     max_decode_bytes: int
-    sampler: Any
-    weights: Any
-    num_samples: int | None
-    copies: int
-    shuffle_buffer: int
-    shuffle_bytes: int
-    partners: Partners
-    conditions: ConditionsOfEpoch | None
-    index: str | os.PathLike[str] | None
-    targets: Targets | bool | None
-    has_views: bool  # ``views`` made the transform several
 
     @classmethod
-    def check(cls, given: Mapping[str, Any]) -> LoaderOptions:
+    def check(cls, arguments: LoaderArguments) -> LoaderOptions:
         """A user's arguments, with integers for integers, and what None stands for of ranks, threads and limits.
 
         Raises ValueError naming the argument, its value and what is accepted.
         """
+        given = vars(arguments)
         options = dict(given)
         for name, least in {
             "batch_size": 1,
@@ -84,8 +98,7 @@ class LoaderOptions:
         for name, default in {"max_pixels": MAX_PIXELS, "max_decode_bytes": MAX_DECODE_BYTES}.items():
             options[name] = check_limit(name, given[name], default)
         one_of("partners", given["partners"], get_args(Partners))
-        options["has_views"] = given["views"] is not None
-        options["transform"] = _with_views(given["transform"], options.pop("views"))
+        options["transform"] = _with_views(given["transform"], given["views"])
         if not (given["conditions"] is None or callable(given["conditions"])):
             accepted = "None, or a function of an epoch that gives a function of ids"
             raise TypeError(f"conditions: got {given['conditions']!r}; accepted: {accepted}")

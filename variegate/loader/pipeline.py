@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,7 +24,7 @@ from variegate.loader.indexing import open_entropy_index
 from variegate.loader.making import BatchMaker
 from variegate.loader.observer import Observer, StageTimes
 from variegate.loader.one_batch import AnyBatch, BatchResult
-from variegate.loader.options import LoaderOptions, OnError
+from variegate.loader.options import LoaderArguments, LoaderOptions, OnError
 from variegate.loader.order import IndexedOrder, check_done, make_state, read_state
 from variegate.loader.picks import check_picking, picks_of
 from variegate.loader.ranks import Share, check_alike, processes_here
@@ -43,15 +44,15 @@ _SEEN_AT_LEAST = 1000
 
 
 class Pipeline:
-    """``given``: as a user gave them; ``options``: the same, checked. ``observers``: told of all work that is done.
+    """``arguments``: as a user gave them; ``options``: the same, checked. ``observers``: told of all work that is done.
 
     Raises what ``Loader`` does.
     """
 
-    def __init__(self, given: Mapping[str, Any]) -> None:
-        transform = given["transform"]
-        named = load_policy(transform) if isinstance(transform, (str, os.PathLike)) else transform
-        options = self.options = LoaderOptions.check({**given, "transform": named})
+    def __init__(self, arguments: LoaderArguments) -> None:
+        if isinstance(arguments.transform, (str, os.PathLike)):
+            arguments = replace(arguments, transform=load_policy(arguments.transform))
+        options = self.options = LoaderOptions.check(arguments)
         opened = _open(options.source, options.on_error, options.annotations)
         self.source = source = with_asked(opened, options.targets)
         transform = Identity() if options.transform is None else options.transform
@@ -71,8 +72,9 @@ class Pipeline:
         self.targets = targets_of(options, source, self.augmenter.transform)
         self.shuffle = check_picking(source, options)
         # For a copy in another process: the same source and rank, and whatever else it finds there.
-        found = {"source": source, "annotations": None, "rank": options.rank, "world_size": options.world_size}
-        self.portable = {**given, "transform": named, **found}
+        self.portable = replace(
+            arguments, source=source, annotations=None, rank=options.rank, world_size=options.world_size
+        )
         self.log = FailureLog(options.max_errors)
         self.observers: list[Observer] = []
         self.cache = open_cache(
@@ -98,7 +100,7 @@ class Pipeline:
         # Whether an epoch's batches may be begun before it does.
         self.is_early = self.order.is_known and options.conditions is None
         is_alone = options.world_size == 1 or not torch.distributed.is_initialized()
-        self.ranks_compared = given["rank"] is not None or is_alone
+        self.ranks_compared = arguments.rank is not None or is_alone
         self._maker = BatchMaker(self.augmenter, options, self.order.substitutes, self.index, self.targets)
         # Kept from epoch to epoch: the allocator holds memory for every thread that ever was.
         self._readers = Threads(reader_threads(self.order.is_remote, options.num_threads), "variegate-read")
@@ -221,5 +223,5 @@ def _open(source: Any, on_error: OnError, annotations: Any) -> Source | StreamSo
     if opened is not source:
         for note in opened.notes():
             place = shown(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else "source"
-            warnings.warn(speakable(f"{place}: {note}"), stacklevel=6)
+            warnings.warn(speakable(f"{place}: {note}"), stacklevel=7)
     return opened

@@ -163,7 +163,7 @@ def targets_of(options: LoaderOptions, source: Any, transform: Any) -> BatchTarg
     if asked is False or (asked is None and not getattr(source, "has_targets", False)):
         return None
     accepted = "; accepted: {}, or targets=False"
-    refuse_views(transform, "views" if options.has_views else "transform of samples with targets")
+    refuse_views(transform, "views" if options.views is not None else "transform of samples with targets")
     if options.cache_side is not None:
         what = "with targets, which are in pixels of the whole picture"
         raise ValueError(f"cache_side: got {options.cache_side!r} {what}{accepted.format('None')}")
