@@ -113,11 +113,11 @@ _OF_ENGINES = (
     ),
     Defect(
         name="engine-names-shards-before-they-last",
-        anchor="ShardCommit._end_item",
-        search="""self._shard.commit()
+        anchor="ShardCommit._put_shard",
+        search="""shard.commit()
         self._storage.sync()
 """,
-        replace="""self._shard.commit()
+        replace="""shard.commit()
 """,
         tests=(f"{_ENGINE}/augment/test_expansion.py",),
     ),

@@ -11,12 +11,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 
-from variegate.errors import DecodeError
 from variegate.formats.annotated.written import objects_of, record_of
 from variegate.jobs.augment.annotated_plan import AnnotatedPlan
 from variegate.jobs.augment.job import DecodedItem, ExpansionJob, ExpansionSpec, Image_HWC
@@ -34,16 +33,6 @@ class Belonging:
 
     targets: dict[str, Any] = field(default_factory=dict)
     masks: dict[int, bytes] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class AnnotatedSpec(ExpansionSpec):
-    """Of an ``AnnotatedPlan``."""
-
-    has_targets: ClassVar[bool] = True
-
-    def _job(self, device: str, num_threads: int) -> ExpansionJob:
-        return AnnotatedJob(self, device, num_threads)
 
 
 class AnnotatedJob(ExpansionJob):
@@ -64,18 +53,6 @@ class AnnotatedJob(ExpansionJob):
         samples = [{"image": image, **targets}] * 8
         with suppress(Exception):  # it may take other images; if it takes none, tasks will say so
             self._augmenter(samples, ids=list(range(8)), partners="batch")
-
-    def make_whole(self, index: int, copy: int) -> tuple[bytes, dict[str, Any], bytes | None]:
-        """One output, alone: the file of its image, its row, and the file of its mask. Raises as ``make``."""
-        found = self._decode(index)
-        if isinstance(found, DecodeError):
-            raise found
-        one = DecodedItem(self._plan.item_of(index, copy), index, found)
-        self._encode_copy([one], copy, *self._augment([one], copy))
-        if one.failure:
-            raise ValueError(one.failure)
-        row, data = one.outputs[0]
-        return data, row, one.beside.masks.get(copy)
 
     def _targets(self, item: Any, index: int) -> Mapping[str, Any] | None:
         targets: Mapping[str, Any] = item.targets

@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from variegate.formats.annotated.written import targets_in
@@ -100,7 +100,9 @@ class ShardCommit:
 
     def done(self, start: int, outputs: Sequence[ItemOutputs]) -> None:
         for item, made in enumerate(outputs, start):
-            shard = self._shard_of(item)
+            self._begin(item, made.data)
+            shard = self._shard
+            assert shard is not None
             besides = made.beside or [None] * len(made.rows)
             for text, data, beside in zip(made.rows, made.data, besides, strict=True):
                 row = json.loads(text)
@@ -109,7 +111,7 @@ class ShardCommit:
             self._end_item(item)
 
     def missing(self, item: int, reason: str) -> None:
-        self._shard_of(item)
+        self._begin(item)
         rows = list(self._plan.missing_rows(item, reason))
         self._rows += rows
         self._missing += len(rows)
@@ -123,49 +125,47 @@ class ShardCommit:
             self._shard.discard()
             self._shard = None
 
-    def _shard_of(self, item: int) -> Shard:
+    def _begin(self, item: int, data: Sequence[bytes] = ()) -> None:
+        """Open the shard of an item, whose image files these are."""
         if self._shard is None:
             number, rest = divmod(item, self._plan.items_per_shard)
             assert rest == 0, "items come in order, from the beginning of a shard"
-            self._shard = self._open_shard(number)
-            self._first, self._rows, self._missing = item, [], 0
-        return self._shard
+            if isinstance(self._plan, AnnotatedPlan):
+                about = self._plan.about
+                self._shard = open_annotated_shard(self._storage, self._plan.layout, number, self._labels, about)
+            else:
+                self._shard = open_shard(self._storage, self._plan.layout, number, self._labels)
+            self._first = item
 
     def _end_item(self, item: int) -> None:
         """The last item of a shard ends it."""
         stop = item + 1
-        if stop % self._plan.items_per_shard != 0 and stop != self._plan.num_items:
-            return
-        assert self._shard is not None
-        self._shard.commit()
-        self._storage.sync()
-        whole = {"shard_bytes": self._shard.size, "shard_sha256": self._shard.sha256}
-        self._shard = None
+        if stop % self._plan.items_per_shard == 0 or stop == self._plan.num_items:
+            self._end(stop)
+
+    def _end(self, stop: int) -> None:
+        """Record the items from ``self._first`` on, which are in their place, or cannot be made."""
+        whole = {} if self._shard is None else self._put_shard(self._shard)
         rows = [json.dumps(row | whole if row["status"] == "written" else row) for row in self._rows]
         self._journal.append(self._first, stop, rows, self._missing)
         self._journal.flush()
         self._report.written += len(self._rows) - self._missing
         self._report.missing += self._missing
+        self._rows, self._missing = [], 0
 
-    def _open_shard(self, number: int) -> Shard:
-        return open_shard(self._storage, self._plan.layout, number, self._labels)
-
-    def _record(self, row: dict[str, Any], data: bytes, label: Any, beside: Any) -> Record:
-        return Record(row["index"], row["copy"], data, self._plan.format, label, row["class"], row["source"], row["id"])
-
-
-class AnnotatedShardCommit(ShardCommit):
-    """Of an ``AnnotatedPlan``."""
-
-    _plan: AnnotatedPlan
-
-    def _open_shard(self, number: int) -> Shard:
-        return open_annotated_shard(self._storage, self._plan.layout, number, self._labels, self._plan.about)
+    def _put_shard(self, shard: Shard) -> dict[str, Any]:
+        """It is in its place, and lasts -> columns of the rows of its outputs."""
+        shard.commit()
+        self._storage.sync()
+        self._shard = None
+        return {"shard_bytes": shard.size, "shard_sha256": shard.sha256}
 
     def _record(self, row: dict[str, Any], data: bytes, label: Any, beside: Any) -> Record:
-        plain = super()._record(row, data, label, beside)
-        objects = None if row["targets"] is None else targets_in(row)
-        return replace(plain, beside=BesideImage((row["height"], row["width"]), objects, beside))
+        if isinstance(self._plan, AnnotatedPlan):
+            objects = None if row["targets"] is None else targets_in(row)
+            beside = BesideImage((row["height"], row["width"]), objects, beside)
+        about = row["class"], row["source"], row["id"]
+        return Record(row["index"], row["copy"], data, self._plan.format, label, *about, beside=beside)
 
 
 class Commit(Protocol):

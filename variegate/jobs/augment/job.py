@@ -84,7 +84,7 @@ class ExpansionSpec:
     itself, where nobody else would see warnings. ``labels``: what all labels must be like, where outputs are gathered.
     ``stamps``: what the source's files must be like when they are read. ``kept``: by item, the copies that are in their
     place already, and are left alone. ``index``: the file of an entropy index that knows the source's JPEGs; their
-    pixels are the same without."""
+    pixels are the same without. ``kind``: an ``ExpansionJob`` for this kind of plan; None: that itself."""
 
     plan: Plan
     storage: Storage | None
@@ -93,16 +93,19 @@ class ExpansionSpec:
     stamps: Stamps | None = None
     kept: dict[int, frozenset[int]] = field(default_factory=dict)
     index: str | None = None
+    kind: type[ExpansionJob] | None = None
+
+    @property
+    def has_targets(self) -> bool:
+        """Boxes, masks or key points follow the images."""
+        return bool(getattr(self.plan.source, "has_targets", False))
 
     def open(self, device: str, num_threads: int) -> ExpansionJob:
-        job = self._job(device, num_threads)
+        job = (self.kind or ExpansionJob)(self, device, num_threads)
         if self.is_alone:
             job.collect_warnings()
         job.warm_up()
         return job
-
-    def _job(self, device: str, num_threads: int) -> ExpansionJob:
-        return ExpansionJob(self, device, num_threads)
 
 
 class ExpansionJob:
@@ -155,14 +158,18 @@ class ExpansionJob:
             made[first] = made[first]._replace(notes=tuple(self._notes.popleft() for _ in range(len(self._notes))))
         return Result([made.get(item) for item in items], failed)
 
-    def make(self, index: int, copy: int) -> bytes:
-        """One output, alone. Raises DecodeError, or ValueError where the transform or the format does not take it."""
+    def make(self, index: int, copy: int) -> tuple[dict[str, Any], bytes, Any]:
+        """One output, alone: its row, its image file, and what belongs to it. Raises DecodeError, or ValueError where
+        the transform or the format does not take it."""
         found = self._decode(index)
         if isinstance(found, DecodeError):
             raise found
         one = DecodedItem(self._plan.item_of(index, copy), index, found)
-        _, images = self._augment([one], copy)
-        return encode_image(images[0], self._plan.format, self._plan.quality)
+        self._encode_copy([one], copy, *self._augment([one], copy))
+        if one.failure:
+            raise ValueError(one.failure)
+        belonging = self._beside(one)
+        return *one.outputs[0], belonging and belonging[0]
 
     def _read(self, items: range) -> Iterator[tuple[int, list[int], Decoded | DecodeError]]:
         """(index, items, pixels and label or what went wrong) of every sample, decoded ahead by all threads."""
@@ -237,23 +244,21 @@ class ExpansionJob:
             beat()
         failed |= {one.item: one.failure for one in group if one.failure}
         good = [one for one in group if not one.failure]
+        made |= {one.item: ItemOutputs(tuple(json.dumps(row) for row, _ in one.outputs)) for one in good}
         if self._storage is not None:
             outputs = [(one, *output) for one in good for output in one.outputs]
             new = [output for output in outputs if output[1]["copy"] not in kept.get(output[0].item, ())]
             self._write(self._storage, [file for output in new for file in self._files(*output)], beat)
+            return
         for one in good:
-            rows = tuple(json.dumps(row) for row, _ in one.outputs)
             data = tuple(data for _, data in one.outputs)
-            if self._storage is None:
-                made[one.item] = ItemOutputs(rows, data, one.sample.label, beside=self._beside(one))
-            else:
-                made[one.item] = ItemOutputs(rows)
+            made[one.item] = made[one.item]._replace(data=data, label=one.sample.label, beside=self._beside(one))
 
     def _files(self, one: DecodedItem, row: dict[str, Any], data: bytes) -> list[tuple[str, bytes]]:
         """Those of an output, with their names."""
         return [(row["file"], data)]
 
-    def _beside(self, one: DecodedItem) -> Any:
+    def _beside(self, one: DecodedItem) -> list[Any] | None:
         """Of each copy, what is given back with its image file; None where nothing is."""
         return None
 

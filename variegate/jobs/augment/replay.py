@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from os import PathLike
 from typing import Any, NamedTuple
@@ -12,7 +11,7 @@ from variegate.formats.base import SourceError
 from variegate.formats.exclusion import place_without
 from variegate.io.addresses import shown
 from variegate.jobs.arguments import open_by_index
-from variegate.jobs.augment.annotated_job import AnnotatedJob, AnnotatedSpec
+from variegate.jobs.augment.annotated_job import AnnotatedJob
 from variegate.jobs.augment.annotated_plan import AnnotatedPlan, plan_for, with_outlines
 from variegate.jobs.augment.job import ExpansionJob, ExpansionSpec
 from variegate.jobs.augment.plan import SETTINGS, Plan
@@ -70,16 +69,12 @@ def _replayed(listed: Manifest, row: int, wanted: dict[str, Any], source: Any, e
         import torch
 
         device = "cuda:0" if torch.cuda.is_available() else "cpu"
+    kind, names = ExpansionJob, ["sha256"]
     if isinstance(plan, AnnotatedPlan):
-        return _with_targets(AnnotatedJob(AnnotatedSpec(plan, None), device, 1), wanted)
-    data = ExpansionJob(ExpansionSpec(plan, None), device, 1).make(wanted["index"], wanted["copy"])
-    return Replayed(wanted, data, hashlib.sha256(data).hexdigest() == wanted["sha256"])
-
-
-def _with_targets(job: AnnotatedJob, wanted: dict[str, Any]) -> Replayed:
-    data, row, mask = job.make_whole(wanted["index"], wanted["copy"])
-    is_same = all(row[name] == wanted[name] for name in ("sha256", "mask_sha256", "targets"))
-    return Replayed(wanted, data, is_same, mask, row["targets"])
+        kind, names = AnnotatedJob, ["sha256", "mask_sha256", "targets"]
+    made, data, mask = kind(ExpansionSpec(plan, None), device, 1).make(wanted["index"], wanted["copy"])
+    is_same = all(made[name] == wanted[name] for name in names)
+    return Replayed(wanted, data, is_same, mask, made.get("targets"))
 
 
 def plan_of(manifest: Manifest, source: Any = None, exclude: Any = None) -> Plan:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from threading import Event
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,10 +27,10 @@ from variegate.formats.storage import Storage, open_storage
 from variegate.formats.tar.labels import CLASS_NAMES
 from variegate.formats.tar.write import has_class_names, write_class_names
 from variegate.io.location import Location, LocationLike
-from variegate.jobs.augment.annotated_job import AnnotatedSpec
+from variegate.jobs.augment.annotated_job import AnnotatedJob
 from variegate.jobs.augment.annotated_plan import AnnotatedPlan
-from variegate.jobs.augment.commit import AnnotatedShardCommit, Commit, FileCommit, Report, ShardCommit, labels_of
-from variegate.jobs.augment.job import ExpansionSpec
+from variegate.jobs.augment.commit import Commit, FileCommit, Report, ShardCommit, labels_of
+from variegate.jobs.augment.job import ExpansionJob, ExpansionSpec
 from variegate.jobs.augment.plan import Plan
 from variegate.jobs.augment.same_source import compare, refuse_other_files
 from variegate.jobs.drive import FailedItem
@@ -80,6 +80,7 @@ class Expansion:
     stop: Event = field(default_factory=Event)
     index: str | PathLike[str] | None = "auto"
     verb: ClassVar[str] = "augmenting"
+    _shard_commit: ClassVar[Any] = ShardCommit
 
     def __post_init__(self) -> None:
         check_on_error(self.on_error)
@@ -175,13 +176,16 @@ class Expansion:
         plan, kept = self.plan, self._lost.kept
         is_alone = self.engine.workers != "thread"
         stamps = None if self._stamps is None else self._stamps.for_workers()
-        kind = AnnotatedSpec if isinstance(plan, AnnotatedPlan) else ExpansionSpec
+        kind, index = self._kind, self._index_file()
         if plan.is_sharded:
-            spec = kind(plan, None, is_alone, labels, stamps, index=self._index_file())
-            gather = AnnotatedShardCommit if isinstance(plan, AnnotatedPlan) else ShardCommit
-            return spec, gather(plan, storage, labels, journal, self.report)
-        spec = kind(plan, storage, is_alone, None, stamps, kept, self._index_file())
+            spec = ExpansionSpec(plan, None, is_alone, labels, stamps, index=index, kind=kind)
+            return spec, self._shard_commit(plan, storage, labels, journal, self.report)
+        spec = ExpansionSpec(plan, storage, is_alone, None, stamps, kept, index, kind)
         return spec, FileCommit(plan, journal, self.report, kept)
+
+    @property
+    def _kind(self) -> type[ExpansionJob]:
+        return AnnotatedJob if isinstance(self.plan, AnnotatedPlan) else ExpansionJob
 
     def _make_all(self, destination: Destination, journal: Journal, labels: Labels) -> None:
         plan = self.plan
@@ -239,11 +243,7 @@ class Expansion:
         plan = self.plan
         per_device = plan.num_items // (_TASKS_PER_DEVICE * len(self.engine.devices))
         size = max(1, min(_OUTPUTS_PER_TASK // plan.copies_per_item, per_device))
-        first = 0
-        for start, stop in [*journal.covered, (plan.num_items, plan.num_items)]:
-            for item in range(first, start, size):
-                yield item, min(item + size, start), None
-            first = stop
+        yield from ((start, stop, None) for start, stop in journal.left(plan.num_items, size))
 
     def _give_up(self, item: int, reason: str, commit: Commit) -> None:
         index = self.plan.sample_of(item)

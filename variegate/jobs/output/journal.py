@@ -69,6 +69,13 @@ class Journal:
             merged.append((begin, line.stop))
         return merged
 
+    def left(self, num_items: int, size: int) -> Iterator[tuple[int, int]]:
+        """What is not recorded of so many items: (start, stop), sorted, ``size`` items at most each."""
+        first = 0
+        for start, stop in [*self.covered, (num_items, num_items)]:
+            yield from ((item, min(item + size, start)) for item in range(first, start, size))
+            first = stop
+
     @property
     def pending(self) -> int:
         """Records that are not flushed yet."""

@@ -6,7 +6,6 @@ lost, those around them are in their places, and what is made between comes out 
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -14,8 +13,7 @@ from typing import Any, NamedTuple
 from variegate.formats.shards import Labels, Record, Shard
 from variegate.formats.storage import Storage
 from variegate.formats.writing import open_shard
-from variegate.jobs.augment.commit import Report
-from variegate.jobs.augment.plan import ItemOutputs
+from variegate.jobs.augment.commit import Report, ShardCommit
 from variegate.jobs.output.journal import Journal
 from variegate.jobs.pack.entries import put_entries
 from variegate.jobs.pack.job import Beside
@@ -52,64 +50,38 @@ def spans_of(start: int, stop: int, rows: Iterable[dict[str, Any]]) -> list[Shar
     return [ShardSpan(*each) for each in zip(starts, [*starts[1:], stop], files, strict=True)]
 
 
-class PackCommit:
+class PackCommit(ShardCommit):
     """Outputs come in order. A shard has the number after that of the shard before it; where the next number is taken,
     as by images that could not be read once and now can, the last shard before it gets larger instead."""
 
+    _plan: PackPlan
+
     def __init__(self, plan: PackPlan, storage: Storage, labels: Labels, journal: Journal, report: Report) -> None:
-        self._plan, self._storage, self._labels = plan, storage, labels
-        self._journal, self._report = journal, report
+        super().__init__(plan, storage, labels, journal, report)
         spans = [span for record in journal.records() for span in spans_of(*record) if span.file]
         self._firsts, self._numbers = [span.start for span in spans], [span.number for span in spans]
         # Where what is recorded begins: a shard that comes before ends there.
         self._recorded = [start for start, _ in journal.covered]
-        self._shard: Shard | None = None
-        self._first = self._next = self._number = 0
+        self._next = self._number = self._size = 0
         self._has_next = True
-        self._rows: list[dict[str, Any]] = []
-        self._missing = self._size = 0
         self._entries: dict[int, bytes] = {}
 
-    def done(self, start: int, outputs: Sequence[ItemOutputs]) -> None:
-        for item, made in enumerate(outputs, start):
-            self._go_to(item)
-            size = self._size_of(made.data[0])
+    def _begin(self, item: int, data: Sequence[bytes] = ()) -> None:
+        """Without image files no shard is opened."""
+        if item != self._next:
+            self._first = self._next = item
+        for one in data:
+            size = self._size_of(one)
             if self._shard is not None and self._size + size > self._plan.shard_bytes and self._has_next:
                 self._end(item)
                 self._first = item
-            self._add(item, made, size)
-            self._end_item(item)
-
-    def missing(self, item: int, reason: str) -> None:
-        self._go_to(item)
-        self._rows += self._plan.missing_rows(item, reason)
-        self._missing += 1
-        self._end_item(item)
-
-    def flush(self) -> None:
-        self._journal.flush()
-
-    def close(self) -> None:
-        if self._shard is not None:
-            self._shard.discard()
-            self._shard = None
-
-    def _go_to(self, item: int) -> None:
-        if item != self._next:
-            self._first = self._next = item
-
-    def _add(self, item: int, made: ItemOutputs, size: int) -> None:
-        if self._shard is None:
-            place = bisect_left(self._firsts, self._first)
-            self._number = self._numbers[place - 1] + 1 if place else 0
-            self._has_next = self._number + 1 not in self._numbers[place : place + 1]
-            self._shard = open_shard(self._storage, self._plan.layout, self._number, self._labels)
-        row, beside = json.loads(made.rows[0]), made.beside
-        row["file"], row["member"] = self._shard.name, self._shard.add(self._record(row, made, beside))
-        self._rows.append(row)
-        self._size += size
-        if self._plan.has_index:
-            self._entries[beside.key] = beside.entries
+            if self._shard is None:
+                place = bisect_left(self._firsts, self._first)
+                self._number = self._numbers[place - 1] + 1 if place else 0
+                self._has_next = self._number + 1 not in self._numbers[place : place + 1]
+                self._shard = open_shard(self._storage, self._plan.layout, self._number, self._labels)
+                self._size, self._entries = 0, {}
+            self._size += size
 
     def _end_item(self, item: int) -> None:
         self._next = item + 1
@@ -118,32 +90,23 @@ class PackCommit:
             self._end(self._next)
             self._first = self._next
 
-    def _end(self, stop: int) -> None:
-        """Items from ``self._first`` on are in their place, or cannot be made."""
-        whole: dict[str, Any] = {}
-        if self._shard is not None:
-            if self._plan.has_index:
-                put_entries(self._storage, self._shard.name, self._entries)
-            self._shard.commit()
-            self._storage.sync()
-            whole = {"shard_bytes": self._shard.size, "shard_sha256": self._shard.sha256}
-            self._shard = None
-            place = bisect_left(self._firsts, self._first)
-            self._firsts.insert(place, self._first)
-            self._numbers.insert(place, self._number)
-        rows = [json.dumps(row | whole if row["status"] == "written" else row) for row in self._rows]
-        self._journal.append(self._first, stop, rows, self._missing)
-        self._journal.flush()
-        self._report.written += len(self._rows) - self._missing
-        self._report.missing += self._missing
-        self._rows, self._missing, self._size, self._entries = [], 0, 0, {}
+    def _put_shard(self, shard: Shard) -> dict[str, Any]:
+        if self._plan.has_index:
+            put_entries(self._storage, shard.name, self._entries)
+        whole = super()._put_shard(shard)
+        place = bisect_left(self._firsts, self._first)
+        self._firsts.insert(place, self._first)
+        self._numbers.insert(place, self._number)
+        return whole
 
     def _size_of(self, data: bytes) -> int:
         if self._plan.layout != "webdataset":
             return len(data) + _ROW
         return len(data) + -len(data) % _TAR_BLOCK + _TAR_BESIDE
 
-    def _record(self, row: dict[str, Any], made: ItemOutputs, beside: Beside) -> Record:
-        data, kind = made.data[0], "raw" if self._plan.layout == "raw" else "jpg"
+    def _record(self, row: dict[str, Any], data: bytes, label: Any, beside: Beside) -> Record:
+        """Keeps the image's entries of the index, too."""
+        if self._plan.has_index:
+            self._entries[beside.key] = beside.entries
         about = row["class"], row["source"], row["id"], beside.shape
-        return Record(row["index"], None, data, kind, made.label, *about)
+        return Record(row["index"], None, data, "raw" if self._plan.layout == "raw" else "jpg", label, *about)

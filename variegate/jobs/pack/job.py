@@ -6,8 +6,7 @@ Nothing in here depends on which items came together: groups, threads and device
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,8 +16,7 @@ from variegate.decode import PillowFile, checked_header, is_jpeg, read_image
 from variegate.decode.entropy.cut import key_of_file, pack_file
 from variegate.errors import DecodeError
 from variegate.formats.packed import sums_of
-from variegate.jobs.augment.job import DecodedItem, ExpansionJob, ExpansionSpec
-from variegate.jobs.augment.plan import ItemOutputs
+from variegate.jobs.augment.job import DecodedItem, ExpansionJob
 from variegate.jobs.output.encode import encode_image
 from variegate.jobs.pack.plan import PackPlan
 from variegate.program.describe import operations_of
@@ -44,14 +42,6 @@ class Beside(NamedTuple):
     entries: bytes = b""
 
 
-@dataclass(frozen=True)
-class PackSpec(ExpansionSpec):
-    """Of a ``PackPlan``."""
-
-    def _job(self, device: str, num_threads: int) -> ExpansionJob:
-        return PackJob(self, device, num_threads)
-
-
 class PackJob(ExpansionJob):
     """On one device, with no more threads than it was given."""
 
@@ -70,26 +60,17 @@ class PackJob(ExpansionJob):
         kept = bytes(data) if self._plan.keep_jpeg and is_jpeg(data) else None
         return np.ascontiguousarray(image[:, :, :1]) if is_gray else image, Origin(len(data), 3, kept)
 
-    def _finish(
-        self, group: list[DecodedItem], made: dict[int, ItemOutputs], failed: dict[int, str], beat: Callable[[], None]
-    ) -> None:
-        large = [one for one in group if self._is_large(one)]
-        if large:
-            self._make_copy(large, 0)
-        beat()
-        if rest := [one for one in group if not self._is_large(one)]:
-            self._encode_copy(rest, 0, None, [one.sample.pixels for one in rest])
-        beat()
-        for one in group:
-            if one.failure:
-                failed[one.item] = one.failure
-                continue
-            row, data = one.outputs[0]
-            made[one.item] = ItemOutputs((json.dumps(row),), (data,), one.sample.label, beside=one.beside)
+    def _make_copy(self, group: list[DecodedItem], copy: int) -> None:
+        """Only larger images than are wanted are reduced."""
+        most = self._plan.short_side
+        is_large = [most is not None and min(one.sample.pixels.shape[:2]) > most for one in group]
+        if large := list(compress(group, is_large)):
+            super()._make_copy(large, copy)
+        if rest := [one for one, is_one in zip(group, is_large, strict=True) if not is_one]:
+            self._encode_copy(rest, copy, None, [one.sample.pixels for one in rest])
 
-    def _is_large(self, one: DecodedItem) -> bool:
-        side = self._plan.short_side
-        return side is not None and min(one.sample.pixels.shape[:2]) > side
+    def _beside(self, one: DecodedItem) -> list[Beside]:
+        return [one.beside]
 
     def _encode_copy(
         self, group: list[DecodedItem], copy: int, program: Program | None, images: list[Image_HWC]

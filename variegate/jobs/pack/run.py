@@ -11,19 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.formats.packed import INDEX_NAME, STATISTICS_NAME, DatasetStatistics, statistics_bytes
-from variegate.formats.shards import Labels
 from variegate.formats.storage import Storage
-from variegate.jobs.augment.commit import Commit
-from variegate.jobs.augment.job import ExpansionSpec
 from variegate.jobs.augment.run import Expansion
 from variegate.jobs.output.destination import Destination
-from variegate.jobs.output.journal import Journal
 from variegate.jobs.output.lost_outputs import Row, SpanOf
 from variegate.jobs.output.manifest import read_manifest
 from variegate.jobs.output.packed import COLUMNS, Totals, totals_of
 from variegate.jobs.pack.commit import PackCommit, spans_of
 from variegate.jobs.pack.entries import write_index
-from variegate.jobs.pack.job import PackSpec
+from variegate.jobs.pack.job import PackJob
 from variegate.jobs.pack.plan import PackPlan
 
 _SHARD = re.compile(r"shard-\d{6,}\.(tar|parquet|vgraw)")
@@ -55,6 +51,8 @@ class Packing(Expansion):
     """An ``Expansion`` of a ``PackPlan``, with the same promises: exactly once, the same bytes however it went."""
 
     verb = "packing"
+    _shard_commit = PackCommit
+    _kind = PackJob  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -76,10 +74,8 @@ class Packing(Expansion):
         first = int(remade.argmax()) if remade.any() else len(remade) + 1
         return lambda row: bool(row["index"] >= first - 1)
 
-    def _work(self, storage: Storage, journal: Journal, labels: Labels) -> tuple[ExpansionSpec, Commit]:
-        stamps = None if self._stamps is None else self._stamps.for_workers()
-        spec = PackSpec(self.plan, None, self.engine.workers != "thread", labels, stamps)
-        return spec, PackCommit(self._pack_plan, storage, labels, journal, self.report)
+    def _index_file(self) -> None:
+        """Whole images are read."""
 
     def _finish(self, destination: Destination) -> None:
         journal, count = destination.journal, self.plan.num_items

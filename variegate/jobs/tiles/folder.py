@@ -73,11 +73,8 @@ class FolderRun:
                 self.done = self.resumed = self.total
                 return
             journal = destination.journal
-            covered = {item for start, stop in journal.covered for item in range(start, stop)}
-            self.done = self.resumed = len(covered)
-            for item in range(self.total):
-                if item in covered:
-                    continue
+            self.done = self.resumed = sum(stop - start for start, stop in journal.covered)
+            for item, _ in journal.left(self.total, 1):
                 rows = self._make(item, destination.storage)
                 if rows is None:
                     self.is_interrupted = True

@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Event
@@ -122,7 +122,7 @@ class CopyRun:
 
     def _make_all(self, destination: Destination) -> None:
         journal, storage = destination.journal, destination.storage
-        spans, under_way = self._spans(journal.covered), deque[tuple[Span, Future[list[Row]]]]()
+        spans, under_way = journal.left(self.copies.count, self.copies.at_once), deque[tuple[Span, Future[list[Row]]]]()
         flushed, done = time.monotonic(), sum(stop - start for start, stop in journal.covered)
 
         def flush() -> None:
@@ -155,14 +155,6 @@ class CopyRun:
                     future.cancel()
                 pool.shutdown()
                 flush()
-
-    def _spans(self, covered: list[Span]) -> Iterator[Span]:
-        """What is left to do."""
-        first = 0
-        for start, stop in [*covered, (self.copies.count, self.copies.count)]:
-            for item in range(first, start, self.copies.at_once):
-                yield item, min(item + self.copies.at_once, start)
-            first = stop
 
     def _put_beside(self, storage: Storage, record: bytes) -> None:
         storage.write(LEFT_OUT_NAME, record)
