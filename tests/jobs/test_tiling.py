@@ -22,8 +22,8 @@ from variegate.formats.base import SourceError
 from variegate.jobs.jobs import EngineError
 from variegate.jobs.mapping import MapSpec
 from variegate.jobs.tiles import writing
-from variegate.jobs.tiles.resume import TilesDone
 from variegate.jobs.tiles.run import ImageRun, pixel_file
+from variegate.jobs.tiles.writing import TilesDone
 
 # It needs Python 3.11.
 zarr: Any = pytest.importorskip("zarr")

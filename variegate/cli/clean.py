@@ -53,9 +53,8 @@ def clean(options: CleanOptions) -> None:
     as_json = options.as_json
     if options.findings is None:
         raise ValueError("--from: is missing; accepted: the findings.parquet that variegate check wrote")
-    from variegate.apps.curate.cleaning.choosing import parse_drop
-    from variegate.apps.curate.cleaning.function import run_cleaning
-    from variegate.apps.curate.cleaning.opening import open_checked
+    from variegate.apps.curate.cleaning.found import parse_drop
+    from variegate.apps.curate.cleaning.function import open_checked, run_cleaning
     from variegate.io.durable import WriteError
 
     kinds = parse_drop(options.drop) if options.drop.strip() else ()

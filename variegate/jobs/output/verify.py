@@ -16,6 +16,7 @@ from variegate.formats.tar.labels import CLASS_NAMES, class_names_bytes
 from variegate.jobs.output.annotated_files import SETTING, annotation_problems
 from variegate.jobs.output.lost_outputs import Row, real_name
 from variegate.jobs.output.manifest import CHECKSUM_NAME, MANIFEST_NAME, Manifest, has_its_checksum, read_manifest
+from variegate.jobs.output.packed import packed_beside
 from variegate.jobs.output.run_record import (
     LEFT_OUT_NAME,
     SETTINGS_NAME,
@@ -25,7 +26,6 @@ from variegate.jobs.output.run_record import (
     read_source,
 )
 from variegate.jobs.output.verify_outputs import COLUMNS, Problem, Verified, file_tasks, shard_tasks
-from variegate.jobs.output.verify_packed import packed_beside
 from variegate.threads import default_threads
 
 _REMOTE_THREADS = 16

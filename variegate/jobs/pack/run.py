@@ -1,26 +1,33 @@
-"""Run a packing: an expansion of one copy, in shards of a size, with statistics and an index beside them."""
+"""Run a packing: an expansion of one copy, in shards of a size, with statistics and an index beside them; ``pack``."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import cast
+from os import PathLike
+from threading import Event
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from variegate.checks import spelt
 from variegate.formats.packed import INDEX_NAME, STATISTICS_NAME, DatasetStatistics, statistics_bytes
 from variegate.formats.storage import Storage
-from variegate.jobs.augment.run import Expansion
+from variegate.jobs.arguments import absolute_place, open_by_index
+from variegate.jobs.augment.run import Expansion, check_apart
+from variegate.jobs.engine import Engine
 from variegate.jobs.output.destination import Destination
 from variegate.jobs.output.lost_outputs import Row, SpanOf
 from variegate.jobs.output.manifest import read_manifest
 from variegate.jobs.output.packed import COLUMNS, Totals, totals_of
-from variegate.jobs.pack.commit import PackCommit, spans_of
-from variegate.jobs.pack.entries import write_index
+from variegate.jobs.pack.commit import PackCommit, spans_of, write_index
 from variegate.jobs.pack.job import PackJob
-from variegate.jobs.pack.plan import PackPlan
+from variegate.jobs.pack.measure import Speedup, measure_speedup
+from variegate.jobs.pack.plan import PackPlan, pack_plan
+from variegate.options.packing import PackingOptions
 
 _SHARD = re.compile(r"shard-\d{6,}\.(tar|parquet|vgraw)")
 
@@ -123,3 +130,53 @@ def destination_rows(destination: Destination) -> Iterator[Row]:
     """Of a complete run: the columns of its manifest that are added up."""
     manifest = read_manifest(destination.storage.root)
     return manifest.columns(*COLUMNS)
+
+
+@spelt(PackingOptions)
+def pack(source: Any, destination: str | PathLike[str], *, stop: Event | None = None, **options: Any) -> Packed:
+    """Write a data set into shards that are read faster: reduced, encoded anew or as raw pixels, with statistics of the
+    pixels and an entropy index of the JPEGs beside them.
+
+    ``source``: what ``vg.open_source`` takes, by index; ``destination``: a folder, or an address that fsspec writes to.
+    ``options``: those of the command ``variegate pack``: size, quality, keep_jpeg, format, shard_size, devices (a list
+    too), workers, threads, resume, on_error, changed, ... (``measure`` does nothing here). ``stop``: once it is set,
+    the run ends with what it has begun. The same call goes on where another one ended, in whatever way, and ends with
+    the same bytes.
+
+    Raises ValueError (SourceError) naming the argument, DecodeError with on_error="raise", EngineError and OSError
+    where it cannot go on; KeyboardInterrupt where it was stopped.
+    """
+    packing = packing_of(source, destination, PackingOptions(**options))
+    if stop is not None:
+        packing.stop = stop
+    if packing.run().is_interrupted:
+        raise KeyboardInterrupt
+    return packing.packed
+
+
+def packing_of(source: Any, destination: str | PathLike[str], options: PackingOptions) -> Packing:
+    """Opened and checked, and nothing done. Raises ValueError (SourceError) naming the argument."""
+    is_place = isinstance(source, (str, PathLike))
+    opened = open_by_index(source, options.on_error)
+    if is_place:
+        check_apart(source, destination)
+    place = absolute_place(os.fspath(source)) if is_place else f"a {type(source).__name__}"
+    plan = pack_plan(
+        opened, place, options.format, options.size, options.quality, options.keep_jpeg, options.shard_size
+    )
+    names = options.devices
+    devices = [name.strip() for name in names.split(",")] if isinstance(names, str) and names != "auto" else names
+    engine = Engine(
+        devices,
+        options.workers,
+        options.allocation,
+        options.steal,
+        num_threads=options.threads,
+        address=options.address,
+    )
+    return Packing(plan, destination, engine, options.on_error, options.resume, options.changed)
+
+
+def speedup_of(packing: Packing, threads: int | None = None) -> Speedup | None:
+    """Of a packing that is done; None where it cannot be measured."""
+    return measure_speedup(packing.plan.source, str(packing.destination), threads=threads)

@@ -23,8 +23,7 @@ from variegate.jobs.drive import FailedItem
 from variegate.jobs.jobs import EngineError
 from variegate.jobs.tiles.job import Tables, TileSpec, TileTask
 from variegate.jobs.tiles.reading import HeldArray, NpyFile, PixelFile, RawFile, checked_shape, file_of
-from variegate.jobs.tiles.resume import TilesDone
-from variegate.jobs.tiles.writing import ResultFile, checked_result
+from variegate.jobs.tiles.writing import ResultFile, TilesDone, checked_result
 from variegate.program.program import Program
 
 if TYPE_CHECKING:

@@ -1,10 +1,11 @@
-"""``clean``: from a source and the table of its check to a copy, or a list of what to leave out."""
+"""``clean``: from a source and the table of its check, which has to be of the same images, to a copy, or to a list of
+what to leave out."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from threading import Event
@@ -13,22 +14,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from variegate.apps.curate.cleaning.choosing import LeftOut, choose, counts_of, parse_drop
 from variegate.apps.curate.cleaning.copying import Copies, FileCopies
-from variegate.apps.curate.cleaning.found import Found
-from variegate.apps.curate.cleaning.opening import check_names, open_checked, shown_source
+from variegate.apps.curate.cleaning.found import Found, LeftOut, choose, counts_of, parse_drop, read_found
 from variegate.apps.curate.cleaning.run import THREADS, CopyRun, OnProgress, kept_indices
 from variegate.apps.curate.cleaning.shards import ShardCopies
 from variegate.apps.curate.finding import FINDING_KINDS
 from variegate.checks import spelt
 from variegate.formats.base import FileSource, Source, SourceError
 from variegate.formats.exclusion import HEADER, read_names
-from variegate.formats.filtered import KeptSource, sample_keys
+from variegate.formats.filtered import KeptSource, sample_key, sample_keys
 from variegate.formats.kinds import KIND_NAMES
+from variegate.formats.opening import open_source
+from variegate.formats.stamps import UNKNOWN, stamps_of
 from variegate.io.addresses import shown
 from variegate.io.durable import write_atomically
 from variegate.io.files import check_regular
-from variegate.jobs.arguments import absolute_place
+from variegate.io.location import Location
+from variegate.jobs.arguments import absolute_place, open_by_index
 from variegate.jobs.augment.run import check_apart
 from variegate.options.cleaning import CleaningOptions
 
@@ -190,3 +192,70 @@ def _notes(opened: Source, kinds: Sequence[str], found: Found) -> list[str]:
     # Whoever says "all" knows that not all of it is there.
     notes = [f"found in no image: {', '.join(none)}"] if none and len(kinds) < len(FINDING_KINDS) else []
     return [*opened.notes(), *notes]
+
+
+def open_checked(source: Any, findings: str | PathLike[str], split: str) -> tuple[Found, Source]:
+    """The table, and the source that it is of. Raises SourceError where it is of another, or of what it was."""
+    found = read_found(findings, split)
+    opened = open_by_index(source, "skip")
+    place = shown_source(source)
+    if opened.fingerprint != found.fingerprint and (placed := _of_stream(source, opened, found)) is not None:
+        found = placed
+    elif opened.fingerprint != found.fingerprint:
+        raise SourceError(f"{place}: holds other images than those that {found.place} is of; run variegate check again")
+    if len(found) and not 0 <= found.index.min() <= found.index.max() < len(opened):
+        raise SourceError(f"{found.place}: names images that {place} does not have; run variegate check again")
+    _check_unchanged(opened, found)
+    return found, opened
+
+
+def _of_stream(source: Any, opened: Source, found: Found) -> Found | None:
+    """The table of a check that read the same shards as a stream, with the indices that their images have; None where
+    it is of anything else."""
+    if not isinstance(source, (str, PathLike)):
+        return None
+    try:
+        stream = open_source(source, stream=True)
+    except SourceError:  # of a kind that is no stream
+        return None
+    if stream.fingerprint != found.fingerprint:
+        return None
+    places = {key: index for index, key in enumerate(sample_keys(opened))}
+    unknown = next((file for file in found.files if file not in places), None)
+    if unknown is not None or len(places) < len(opened):
+        why = f"names {unknown!r}, which is not there" if unknown is not None else "has names that are several images'"
+        raise SourceError(
+            f"{found.place}: is of a stream of {shown_source(source)}, and {why}; accepted: a check of it by index"
+        )
+    return replace(found, index=np.array([places[file] for file in found.files], np.int64))
+
+
+def _check_unchanged(opened: Source, found: Found) -> None:
+    """Of files, sizes tell; of shards, the fingerprint has told."""
+    if not isinstance(opened, FileSource) or (stamps := stamps_of(opened)) is None:
+        return
+    now = stamps.sizes[found.index]
+    changed = np.flatnonzero((found.sizes >= 0) & (now != found.sizes))
+    # Unreadable files may have had no size to note.
+    changed = changed[(now[changed] != UNKNOWN) | (found.sizes[changed] > 0)]
+    if len(changed):
+        first = int(changed[0])
+        now_is = "is not there" if now[first] == UNKNOWN else f"is {int(now[first]):,} bytes"
+        more = f" (and {len(changed) - 1:,} more)" if len(changed) > 1 else ""
+        raise SourceError(
+            f"{opened.name(int(found.index[first]))}: has changed since it was checked: was "
+            f"{int(found.sizes[first]):,} bytes, {now_is}{more}; run variegate check again"
+        )
+
+
+def check_names(opened: Source, found: Found, left_out: Sequence[LeftOut]) -> None:
+    """Raises SourceError where the table has other names for the images than the source."""
+    for one in left_out:
+        if (key := sample_key(opened, one.index)) != one.file:
+            raise SourceError(f"{found.place}: calls image {one.index:,} {one.file!r}, and it is {key!r}; check again")
+
+
+def shown_source(source: Any) -> str:
+    if isinstance(source, (str, PathLike)):
+        return str(Location.parse(source))
+    return f"a {type(source).__name__}"

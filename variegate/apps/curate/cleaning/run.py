@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from variegate.apps.curate.cleaning.choosing import LeftOut
 from variegate.apps.curate.cleaning.copying import Copies, Row
+from variegate.apps.curate.cleaning.found import LeftOut
 from variegate.formats.base import Source, SourceError
 from variegate.formats.filtered import excluded_from
 from variegate.formats.stamps import Stamps, differences, stamps_of
