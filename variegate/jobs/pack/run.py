@@ -59,7 +59,7 @@ class Packing(Expansion):
 
     verb = "packing"
     _shard_commit = PackCommit
-    _kind = PackJob  # type: ignore[assignment]
+    _kind = PackJob
 
     def __post_init__(self) -> None:
         super().__post_init__()
