@@ -90,11 +90,11 @@ class AppendOnlyFile:
     """A log: what was appended lasts, and nothing else is ever found before its ``end``.
 
     ``path``: is made if missing, without making its name last (``sync_folder`` does). ``end``: up to where its content
-    may be believed; what a killed process has left behind it is cut off. For one thread. Raises WriteError naming
-    ``shown``.
+    may be believed; what a killed process has left behind it is cut off. ``first``: what a log begins with, whose name
+    then lasts as well. For one thread. Raises WriteError naming ``shown``.
     """
 
-    def __init__(self, path: str | os.PathLike[str], shown: str, end: int) -> None:
+    def __init__(self, path: str | os.PathLike[str], shown: str, end: int, first: bytes = b"") -> None:
         self._shown = shown
         self.end = end
         with write_errors_name(shown):
@@ -103,8 +103,11 @@ class AppendOnlyFile:
             self._file = FileIO(os.open(path, flags, 0o666), "r+b")
         try:
             self._is_torn = os.fstat(self._file.fileno()).st_size > end
-            if self._is_torn:
-                self.append(b"")
+            if self._is_torn or (first and not end):
+                self.append(b"" if end else first)
+            if first:
+                with write_errors_name(shown):
+                    sync_folder(os.path.dirname(path) or ".")
         except BaseException:
             self.close()
             raise

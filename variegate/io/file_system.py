@@ -78,11 +78,8 @@ def _is_suitable(library: Any, descriptor: int) -> bool:
 
 def _little_waits() -> bool:
     try:
-        descriptor = os.open("/proc/meminfo", os.O_RDONLY)
-        try:
-            text = os.read(descriptor, 1 << 14)
-        finally:
-            os.close(descriptor)
+        with open("/proc/meminfo", "rb", buffering=0) as file:
+            text = file.read(1 << 14)
     except OSError:
         return False
     waiting = re.findall(rb"^(?:Dirty|Writeback):\s*(\d+) kB", text, re.MULTILINE)

@@ -13,7 +13,7 @@ from typing import Any
 
 from variegate.apps.search.policy import Numbers, SearchSpace, values_of
 from variegate.checks import integer, number, refused
-from variegate.io.durable import AppendOnlyFile, sync_folder, write_errors_name
+from variegate.io.durable import AppendOnlyFile
 from variegate.options.search import SearchOptions
 
 FRACTION = 0.25
@@ -172,15 +172,7 @@ class PopulationLog:
             end = ends[min(steps, found)]
         if found < steps:
             raise LogError(f"{self._path}: got {found} steps; accepted: a log of the {steps} steps that are to be kept")
-        self._file = AppendOnlyFile(self._path, str(self._path), end)
-        try:
-            if end == 0:
-                self._file.append(header)
-            with write_errors_name(str(self._path)):
-                sync_folder(self._path.parent)  # the file's name lasts as well
-        except BaseException:
-            self.close()
-            raise
+        self._file = AppendOnlyFile(self._path, str(self._path), end, header)
 
     def append(self, rows: Sequence[Row]) -> None:
         """A step, as ``Population.advance`` gives it; it lasts when this returns."""

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from variegate.apps.curate.scan.columns import MEASURED
 from variegate.apps.curate.scan.passing import Position
-from variegate.io.durable import AppendOnlyFile, sync_folder, write_errors_name
+from variegate.io.durable import AppendOnlyFile, write_errors_name
 from variegate.io.files import read_regular
 
 _MAGIC = b"variegate check 1 "
@@ -46,15 +46,7 @@ class ScanJournal:
         self.is_other = not is_ours and len(data) > len(first)
         self._begin = len(first)
         end = self._load(memoryview(data), len(first)) if is_ours else 0
-        self._file = AppendOnlyFile(path, str(path), end)
-        try:
-            if end == 0:
-                self._file.append(first)
-                with write_errors_name(str(path)):
-                    sync_folder(path.parent)
-        except BaseException:
-            self._file.close()
-            raise
+        self._file = AppendOnlyFile(path, str(path), end, first)
 
     @property
     def is_empty(self) -> bool:
