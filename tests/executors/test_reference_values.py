@@ -9,7 +9,7 @@ from PIL import Image
 from tests.images import PHOTOS, gray, photo, sized_images
 from tests.pillow_oracle import oracle
 from variegate.executors.reference import apply
-from variegate.executors.reference.hsv import hsv_to_rgb, rgb_to_hsv
+from variegate.executors.reference.values import hsv_to_rgb, rgb_to_hsv
 from variegate.program.ops import Op
 from variegate.program.program import Tables
 from variegate.program.table_builder import PointFunction

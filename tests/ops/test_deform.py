@@ -12,8 +12,8 @@ import pytest
 import variegate as vg
 from tests.images import gray, photo
 from variegate import transforms as T
-from variegate.executors.reference.displacement import displaced
 from variegate.executors.reference.executor import instruction
+from variegate.executors.reference.geometry import displaced
 from variegate.ops.noise_fields import blurred_deviation, gaussian_taps
 from variegate.program.program import Program
 from variegate.program.rng import philox4x32

@@ -10,7 +10,7 @@ import torch
 
 import variegate as vg
 from variegate import transforms as T
-from variegate.policies.given import at_given_magnitude, needs_magnitude
+from variegate.policies.uniform import at_given_magnitude, needs_magnitude
 from variegate.transforms import ArgumentError
 
 IMAGES = list(np.random.default_rng(0).integers(0, 256, (12, 20, 24, 3)).astype(np.uint8))

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from variegate.policies.emissions import emission_of
 from variegate.policies.spaces import SPACES, space
+from variegate.policies.table import emission_of
 
 ENHANCE = ("Brightness", "Color", "Contrast", "Sharpness")
 PLAIN = ("AutoContrast", "Equalize", "Invert", "Identity")

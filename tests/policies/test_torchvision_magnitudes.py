@@ -11,8 +11,7 @@ import pytest
 
 import variegate as vg
 from variegate.policies import AutoAugment, RandAugment, TrivialAugmentWide
-from variegate.policies.linspace import linspace
-from variegate.policies.spaces import space
+from variegate.policies.spaces import linspace, space
 from variegate.program.ops import Op
 
 GOLDEN: dict[str, Any] = json.loads((Path(__file__).parent / "torchvision_magnitudes.json").read_text())

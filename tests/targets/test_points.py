@@ -7,8 +7,8 @@ import pytest
 
 import variegate as vg
 from variegate import transforms as T
-from variegate.executors.reference.displacement import displaced
 from variegate.executors.reference.executor import instruction
+from variegate.executors.reference.geometry import displaced
 from variegate.targets.regions import LEFT_IMAGE, SEEN, move_points
 from variegate.targets.stages import stages_of
 

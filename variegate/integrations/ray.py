@@ -22,7 +22,7 @@ from variegate.formats.objects.targets import check_entries
 from variegate.integrations.image_rows import ACCEPTED_IDS, ImageRows, Pixels, id_of, ids_of
 from variegate.integrations.ray_batches import ArrayBatch, ImageFiles, TableBatch, open_batch
 from variegate.ops.base import refuse_views
-from variegate.ops.cond import KNOWN, Cond
+from variegate.ops.compose import KNOWN, Cond
 from variegate.transforms import Transform
 
 __all__ = ["MapBatches", "id_of"]

@@ -12,7 +12,8 @@ from importlib import import_module
 from typing import Any, ClassVar
 
 from variegate.ops.arguments import ArgumentError, Check
-from variegate.program.one_image import Images, Selection
+from variegate.program.one_image import Images, OneImage, Selection
+from variegate.program.program import Output
 from variegate.program.sampling import Rows, Sampling
 
 # What runs a transform that is called stands far above what describes one, and brings torch along, so that it is looked
@@ -213,3 +214,20 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(v) for v in value]
     return value
+
+
+class StandIn:
+    """Given to a function of ``variegate.transforms.functional`` as an image, it keeps the instructions."""
+
+    dtype = "uint8"
+
+    def __init__(self, shape: tuple[int, int, int]) -> None:
+        self.shape, self.ndim = shape, 3
+        self.told: OneImage | None = None
+
+    def take(self, program: OneImage, output: Output) -> Any:
+        """Instead of running ``program``."""
+        if self.told is not None or output.is_float or program.sampling is not program or program.has_tables:
+            raise TypeError("it is more than instructions on one uint8 image")
+        self.told = program
+        return self

@@ -10,17 +10,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from variegate.checks import Refusal, as_integer, as_numbers, interval, number, one_of, refused
+from variegate.checks import Refusal, as_integer, as_numbers, integer, interval, number, one_of, refused
 from variegate.ops.arguments import LARGEST, MAX_KERNEL, PROBABILITY, Number, checks
 from variegate.ops.base import Transform
 from variegate.ops.magnitude import MagnitudeOp, between, integers_between, limits, span
 from variegate.program.one_image import Images
 from variegate.program.ops import MEDIAN_SIZES, Op
-from variegate.program.sampling import Rows, Sampling
+from variegate.program.sampling import Floats, Rows, Sampling
 
 
 @dataclass(frozen=True)
@@ -196,3 +196,149 @@ class ShotNoise(MagnitudeOp):
 
     def emit_at(self, images: Images, value: Any, slot: int) -> None:
         images.add(Op.SHOT_NOISE, value, slot + 1)
+
+
+MAX_FULL_KERNEL = 31
+# Sums of levels times weights stay within 32 bits.
+MAX_WEIGHT = 256
+Kernel = tuple[tuple[float, ...], ...]
+EdgeKind = Literal["laplacian", "sobel"]
+
+_IDENTITY = np.array([[0, 0, 0], [0, 1, 0], [0, 0, 0]], np.float64)
+_LAPLACIAN = np.array([[0, 1, 0], [1, -4, 1], [0, 1, 0]], np.float64)
+_SOBEL = np.array([[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]], np.float64)
+# Results are clipped to levels, so that a kernel and its negative add up to an absolute value.
+_EDGES = {
+    "laplacian": np.stack([_LAPLACIAN, -_LAPLACIAN]),
+    "sobel": np.stack([_SOBEL, -_SOBEL, _SOBEL.T, -_SOBEL.T]),
+}
+
+
+def emit_filters(
+    sampling: Sampling, rows: Rows, kernels: Floats, values: Floats | None = None, name: str | None = None
+) -> None:
+    """Filter ``rows`` with ``kernels[M, height, width]``; ``values``: what to call the strength of each row."""
+    count, height, width = kernels.shape
+    told = () if values is None else (values,)
+    sampling.emit(rows, Op.FILTER, sampling.add_filters(kernels), width, height, count, *told, name=name)
+
+
+def kernel_weights(name: str, value: Any, *, error: Refusal = refused) -> Kernel:
+    """Rows of weights, as many in each."""
+    is_list = hasattr(value, "__len__") and hasattr(value, "__getitem__") and not isinstance(value, (str, bytes, dict))
+    lines = None
+    if is_list and not isinstance(value, type) and getattr(value, "ndim", 2) == 2 and len(value) <= MAX_FULL_KERNEL:
+        lines = [as_numbers(value[i]) for i in range(len(value))]
+    odd = lines is not None and len(lines) % 2 == 1 and None not in lines
+    sides = {len(line) for line in lines} if odd else {0}  # type: ignore[union-attr, arg-type]
+    width = sides.pop()
+    if sides or width % 2 == 0 or width > MAX_FULL_KERNEL or _total(lines) > MAX_WEIGHT:
+        raise error(
+            name,
+            value,
+            f"rows of weights, as many in each, both numbers odd and up to {MAX_FULL_KERNEL}; without their signs, "
+            f"{MAX_WEIGHT} at most in all",
+        )
+    return tuple(tuple(float(weight) for weight in line) for line in lines)  # type: ignore[union-attr]
+
+
+def _total(lines: Any) -> float:
+    return sum(min(abs(weight), 2.0 * MAX_WEIGHT) for line in lines for weight in line)
+
+
+@dataclass(frozen=True)
+class Convolve(Transform):
+    """Each channel weighed by ``kernel``, a list of rows of odd length: ``[[0, -1, 0], [-1, 5, -1], [0, -1, 0]]``
+    sharpens.
+
+    The kernel is not turned around (its first weight is for the neighbour above and to the left), as in PyTorch and
+    OpenCV. Beyond the image its outermost pixels are repeated. Weights count in steps of 2**-14; results are rounded to
+    the nearest level and clipped to 0..255.
+    """
+
+    kernel: Sequence[Sequence[float]]
+    _checks = checks(kernel=kernel_weights)
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        if len(rows):
+            emit_filters(sampling, rows, np.array(self.kernel)[None])
+
+
+@dataclass(frozen=True)
+class Edges(MagnitudeOp):
+    """How steep each channel is, black where it is flat.
+
+    ``kind``: "laplacian", the absolute value of the second derivative (kernel 0 1 0, 1 -4 1, 0 1 0); or "sobel", the
+    absolute values of Sobel's two first derivatives (-1 0 1, -2 0 2, -1 0 1 and its transpose) added up. Times
+    ``scale``, a number or a range; clipped to 0..255. Beyond the image its outermost pixels are repeated.
+    """
+
+    kind: EdgeKind = "laplacian"
+    scale: Number = 1.0
+    _number, _bounds = "scale", (0.0, 16.0)
+    _checks = checks(kind=partial(one_of, choices=get_args(EdgeKind)))
+
+    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
+        for scale in np.unique(values):
+            at = np.flatnonzero(values == scale)
+            emit_filters(sampling, rows[at], scale * _EDGES[self.kind], values[at], "Edges")
+
+
+@dataclass(frozen=True)
+class Emboss(Transform):
+    """A relief lit from one corner, blended with the image (Albumentations' definition and arguments).
+
+    ``alpha``: the relief's share, 0 to 1; ``strength``: how deep it is. Each a number or a range.
+    """
+
+    alpha: Number = (0.2, 0.5)
+    strength: Number = (0.2, 0.7)
+    num_slots = 1
+    _checks = checks(alpha=span(0.0, 1.0), strength=span(0.0, 16.0))
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        unit = sampling.uniform(rows, slot)
+        alphas, strengths = between(self.alpha, unit[:, 0]), between(self.strength, unit[:, 1])
+        for i, (alpha, deep) in enumerate(zip(alphas.tolist(), strengths.tolist(), strict=True)):
+            relief = np.array([[-1 - deep, -deep, 0], [-deep, 1, deep], [0, deep, 1 + deep]])
+            kernel = (1.0 - alpha) * _IDENTITY + alpha * relief
+            emit_filters(sampling, rows[i : i + 1], kernel[None], alphas[i : i + 1], "Emboss")
+
+
+def blur_sizes(name: str, value: Any, *, error: Refusal = refused) -> int | tuple[int, int]:
+    """An odd number of pixels, or a range between two of them."""
+    sizes: int | tuple[int, int] = span(3, 255, whole=True)(name, value, error=error)
+    if any(size % 2 == 0 for size in limits(sizes)):
+        raise error(name, value, "an odd integer, or a pair (low, high) of them")
+    return sizes
+
+
+@dataclass(frozen=True)
+class UnsharpMask(Transform):
+    """Sharpen: add ``alpha`` times what the image has beyond its Gaussian blur, where that is more than ``threshold``
+    levels (Pillow's ``UnsharpMask``, with Albumentations' arguments).
+
+    ``blur_limit``: the blur's kernel in pixels, odd, or a range (low, high) of odd numbers; ``sigma_limit``: its
+    deviation, a number or a range, 0 for ``0.3 ((kernel - 1) / 2 - 1) + 0.8``; ``alpha``: a number or a range.
+    """
+
+    blur_limit: int | Sequence[int] = (3, 7)
+    sigma_limit: Number = 0.0
+    alpha: Number = (0.2, 0.5)
+    threshold: int = 10
+    num_slots = 1
+    _checks = checks(
+        blur_limit=blur_sizes,
+        sigma_limit=span(0.0, 1000.0),
+        alpha=span(0.0, 64.0),
+        threshold=partial(integer, low=0, high=255),
+    )
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        unit = sampling.uniform(rows, slot)
+        low, high = limits(self.blur_limit)
+        kernel = 2 * integers_between(((low - 1) // 2, (high - 1) // 2), unit[:, 0]) + 1
+        sigma = between(self.sigma_limit, unit[:, 1])
+        sigma = np.where(sigma < 1e-6, 0.3 * ((kernel - 1) / 2 - 1) + 0.8, sigma)
+        alpha = between(self.alpha, unit[:, 2])
+        sampling.emit(rows, Op.UNSHARP_MASK, kernel, kernel, sigma, sigma, alpha, self.threshold)

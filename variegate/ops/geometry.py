@@ -3,15 +3,37 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from variegate.checks import Refusal, refused
-from variegate.ops.arguments import BLACK, Fill, InterpolationName, Number, checks
+from variegate.checks import Refusal, one_of, pair, refused
+from variegate.ops.arguments import (
+    BLACK,
+    CENTER,
+    FLAG,
+    PROBABILITY,
+    Fill,
+    InterpolationName,
+    Number,
+    Pair,
+    angles,
+    checks,
+    optional,
+)
 from variegate.ops.magnitude import MagnitudeOp, Resampled, between, span
-from variegate.ops.matrices import stretch
+from variegate.ops.matrices import (
+    inverse_affine_of,
+    inverse_rotated_then_sheared_of,
+    perspective_coefficients,
+    perspective_coefficients_one,
+    plain_or_array,
+    rotated_size,
+    stretch,
+)
 from variegate.program.one_image import Images, Selection
 from variegate.program.ops import Op
 from variegate.program.sampling import Rows, Sampling
@@ -114,3 +136,123 @@ class Stretch(Resampled):
         center = sampling.size[rows, ::-1] / np.float64(2.0)
         matrix = stretch(center, between(self.x, unit[:, 0]), between(self.y, unit[:, 1]))
         self._add_map(Selection(sampling, rows), Op.AFFINE, *matrix.T)
+
+
+AffineOrder = Literal["shear_rotate", "rotate_shear"]
+
+
+@dataclass(frozen=True)
+class RandomRotation(Resampled):
+    """Rotate counter-clockwise by an angle uniform in ``degrees``: a pair, or a number d for (-d, d).
+
+    ``expand`` makes the output large enough to hold all of the image. ``center`` is (x, y) in pixels from the top
+    left, by default the centre.
+    """
+
+    degrees: Number
+    interpolation: InterpolationName = "nearest"
+    expand: bool = False
+    center: Pair | None = None
+    fill: Fill = BLACK
+    num_slots = 1
+    _checks = checks(degrees=angles, expand=FLAG, center=CENTER)
+
+    def draw(self, images: Images, slot: int) -> None:
+        angle, size = between(self.degrees, images.unit(slot)), None
+        if self.expand:
+            size = images.numbers(rotated_size(images.sizes, angle, self.center))
+        self._add_map(images, Op.ROTATE, angle, *(self.center or (math.nan, math.nan)), float(self.expand), size=size)
+
+
+@dataclass(frozen=True)
+class RandomAffine(Resampled):
+    """Rotate, shear and scale about ``center``, then translate; size kept.
+
+    ``degrees``: a pair, or d for (-d, d), turning clockwise as torchvision's does. ``translate``: the largest shares
+    (horizontal, vertical) of the sides, 0 to 1; whole pixels are drawn. ``scale``: a range of factors above 0.
+    ``shear``: degrees along x: a number s for (-s, s) or a pair; four numbers add a range along y. ``order``:
+    "shear_rotate" shears along x, then along y, then rotates, as torchvision; "rotate_shear" rotates, then shears along
+    both axes at once, as Albumentations.
+    """
+
+    degrees: Number
+    translate: Pair | None = None
+    scale: Pair | None = None
+    shear: float | Sequence[float] | None = None
+    interpolation: InterpolationName = "nearest"
+    fill: Fill = BLACK
+    center: Pair | None = None
+    order: AffineOrder = "shear_rotate"
+    num_slots = 2
+    _checks = checks(
+        degrees=angles,
+        translate=optional(
+            partial(pair, low=0.0, high=1.0, accepted="a pair (horizontal, vertical) of shares from 0 to 1")
+        ),
+        scale=optional(
+            partial(pair, low=1e-6, high=1e6, ordered=True, accepted="a pair (low, high) of factors above 0")
+        ),
+        shear=optional(partial(angles, pairs=2)),
+        center=CENTER,
+        order=partial(one_of, choices=get_args(AffineOrder)),
+    )
+
+    def draw(self, images: Images, slot: int) -> None:
+        width, height = images.width * 1.0, images.height * 1.0
+        shift, scale, shear = (0.0, 0.0), 1.0, [0.0, 0.0]
+        if self.translate is not None:
+            x, y = 2.0 * images.unit(slot, 1) - 1.0, 2.0 * images.unit(slot, 2) - 1.0
+            kind = plain_or_array(x)
+            shift = kind(np.rint(width * self.translate[0] * x)), kind(np.rint(height * self.translate[1] * y))
+        if self.scale is not None:
+            scale = between(self.scale, images.unit(slot, 3))
+        if isinstance(self.shear, tuple):
+            for i in range(len(self.shear) // 2):
+                shear[i] = between(self.shear[2 * i : 2 * i + 2], images.unit(slot + 1, i))
+        center = (width * 0.5, height * 0.5) if self.center is None else self.center
+        inverse = inverse_affine_of if self.order == "shear_rotate" else inverse_rotated_then_sheared_of
+        self._add_map(
+            images, Op.AFFINE, *inverse(center, between(self.degrees, images.unit(slot)), shift, scale, shear)
+        )
+
+
+@dataclass(frozen=True)
+class RandomPerspective(Resampled):
+    """With probability ``p``, move every corner inwards by up to ``distortion_scale`` (0 to 1) of half the side.
+
+    Images without an area to distort (one pixel wide or high) stay as they are.
+    """
+
+    distortion_scale: float = 0.5
+    p: float = 0.5
+    interpolation: InterpolationName = "bilinear"
+    fill: Fill = BLACK
+    num_slots = 3
+    _checks = checks(distortion_scale=PROBABILITY, p=PROBABILITY)
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        rows = rows[sampling.uniform(rows, slot)[:, 0] < self.p]
+        far = sampling.size[rows, ::-1].astype(np.int64) - 1
+        bound = (self.distortion_scale * ((far + 1) // 2)).astype(np.int64) + 1
+        unit = np.stack([sampling.uniform(rows, slot + 1), sampling.uniform(rows, slot + 2)], axis=-1)
+        inwards = np.floor(unit * bound[:, None, :])
+        is_far = np.array([[0, 0], [1, 0], [1, 1], [0, 1]])
+        start = is_far * far[:, None, :]
+        coefficients, valid = perspective_coefficients(start, start + np.where(is_far == 1, -inwards, inwards))
+        self._add_map(Selection(sampling, rows[valid]), Op.PERSPECTIVE, *coefficients[valid].T)
+
+    def draw(self, image: Images, slot: int) -> None:
+        if isinstance(image, Selection):
+            return self.sample(image.sampling, image.rows, slot)
+        if not image.unit(slot) < self.p:
+            return None
+        far = image.width - 1, image.height - 1
+        bound = [int(self.distortion_scale * ((side + 1) // 2)) + 1 for side in far]
+        start, end = [], []
+        for corner, is_far in enumerate(((0, 0), (1, 0), (1, 1), (0, 1))):
+            inwards = [math.floor(image.unit(slot + 1 + axis, corner) * bound[axis]) for axis in (0, 1)]
+            start.append([is_far[axis] * far[axis] for axis in (0, 1)])
+            end.append([start[-1][axis] + (-inwards[axis] if is_far[axis] else inwards[axis]) for axis in (0, 1)])
+        if (coefficients := perspective_coefficients_one(start, end)) is not None:
+            self._add_map(image, Op.PERSPECTIVE, *coefficients)
+        return None

@@ -11,8 +11,7 @@ from variegate.checks import as_number
 from variegate.errors import shown
 from variegate.ops.arguments import ArgumentError
 from variegate.ops.base import Transform, set_field
-from variegate.ops.compose import Compose
-from variegate.ops.cond import Cond
+from variegate.ops.compose import Compose, Cond
 from variegate.ops.output import Identity
 from variegate.ops.traced import Function, Measure, TracedPipeline
 from variegate.pipelines.calling import call

@@ -14,9 +14,17 @@ import numpy.typing as npt
 from variegate.checks import Refusal, integer, meant, pair, refused
 from variegate.ops.arguments import BLACK, FLAG, MAX_BINS, MAX_ENTRIES, ArgumentError, Fill, InterpolationName, checks
 from variegate.ops.base import Transform, set_field
-from variegate.policies.emissions import EMISSIONS, Emission, emission_of, kernel_for, takes_magnitude
 from variegate.policies.spaces import Space, space
-from variegate.policies.table import Entry, OperationTable, Policy
+from variegate.policies.table import (
+    EMISSIONS,
+    Emission,
+    Entry,
+    OperationTable,
+    Policy,
+    emission_of,
+    kernel_for,
+    takes_magnitude,
+)
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once
 

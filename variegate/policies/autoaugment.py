@@ -16,15 +16,15 @@ from variegate.checks import integer, meant, number, one_of
 from variegate.ops.arguments import MAX_ENTRIES, MAX_STEPS, ArgumentError, Fill, checks
 from variegate.ops.base import set_field
 from variegate.policies.augmentation import Augmentation, entry_of
-from variegate.policies.noise import (
+from variegate.policies.spaces import DATA, Space, space
+from variegate.policies.table import Entry, Index, OperationTable, Policy
+from variegate.policies.timm import (
     AnyInterpolation,
     check_any_interpolation,
     check_deviation,
     drawn_interpolation,
     noisy,
 )
-from variegate.policies.spaces import DATA, Space, space
-from variegate.policies.table import Entry, Index, OperationTable, Policy
 from variegate.program.one_image import Images, Selection
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once

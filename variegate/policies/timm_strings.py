@@ -8,9 +8,9 @@ from typing import Any
 
 from variegate.errors import PolicyError
 from variegate.ops.base import Transform
+from variegate.policies.augmix import TimmAugMix
 from variegate.policies.autoaugment import AutoAugment
 from variegate.policies.timm import TimmRandAugment, operation_sets
-from variegate.policies.timm_augmix import TimmAugMix
 from variegate.policies.uniform import ThreeAugment
 
 _Keys = dict[str, tuple[str, type]]

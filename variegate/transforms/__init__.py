@@ -6,16 +6,21 @@ Policies choose among operations and stand above them; they are found here as we
 from variegate.checks import spelt
 from variegate.ops.arguments import ArgumentError, AutoAugmentPolicy, InterpolationMode
 from variegate.ops.base import Transform
-from variegate.ops.bends import OpticalDistortion, ThinPlateSpline
-from variegate.ops.box_crops import RandomAtLeastOneBoxCrop, RandomBoxSafeCrop, RandomResizedBoxSafeCrop
-from variegate.ops.boxes import ClampBoundingBoxes, SanitizeBoundingBoxes
-from variegate.ops.channels import ChannelDropout, ColorTemperature
+from variegate.ops.box_crops import (
+    ClampBoundingBoxes,
+    RandomAtLeastOneBoxCrop,
+    RandomBoxSafeCrop,
+    RandomResizedBoxSafeCrop,
+    SanitizeBoundingBoxes,
+)
 from variegate.ops.color import (
     CLAHE,
     AutoContrast,
     Brightness,
+    ChannelDropout,
     ChannelPermutation,
     Color,
+    ColorTemperature,
     Contrast,
     Equalize,
     Gamma,
@@ -26,9 +31,9 @@ from variegate.ops.color import (
     Solarize,
     SolarizeAdd,
 )
-from variegate.ops.compose import Compose, OneOf, RandomApply, RandomChoice, RandomOrder, SomeOf
-from variegate.ops.cond import Cond
+from variegate.ops.compose import Compose, Cond, OneOf, RandomApply, RandomChoice, RandomOrder, SomeOf
 from variegate.ops.crop import (
+    D4,
     AlternatingHorizontalFlip,
     CenterCrop,
     Pad,
@@ -36,13 +41,17 @@ from variegate.ops.crop import (
     RandomHorizontalFlip,
     RandomRotate90,
     RandomVerticalFlip,
+    Transpose,
 )
 from variegate.ops.custom import CustomOp, Magnitude
-from variegate.ops.deform import ElasticTransform, GridDistortion, OpticalFlowWarp
+from variegate.ops.deform import ElasticTransform, GridDistortion, OpticalDistortion, OpticalFlowWarp, ThinPlateSpline
 from variegate.ops.description import from_dict
-from variegate.ops.erase import CoarseDropout, Cutout, GridMask, RandomErasing
+from variegate.ops.erase import CoarseDropout, Cutout, GridMask, OcclusionDiffusion, RandomErasing
 from variegate.ops.filters import (
     JPEG,
+    Convolve,
+    Edges,
+    Emboss,
     GaussianBlur,
     GaussianNoise,
     MedianBlur,
@@ -51,10 +60,21 @@ from variegate.ops.filters import (
     SaltAndPepper,
     Sharpness,
     ShotNoise,
+    UnsharpMask,
 )
 from variegate.ops.finish import FiveCrop, Lambda, TenCrop
 from variegate.ops.fitting import Downscale, LetterBox, LongestMaxSize, SmallestMaxSize
-from variegate.ops.geometry import Rotate, ShearX, ShearY, Stretch, TranslateX, TranslateY
+from variegate.ops.geometry import (
+    RandomAffine,
+    RandomPerspective,
+    RandomRotation,
+    Rotate,
+    ShearX,
+    ShearY,
+    Stretch,
+    TranslateX,
+    TranslateY,
+)
 from variegate.ops.iou_crop import RandomIoUCrop
 from variegate.ops.jitter import (
     ColorJitter,
@@ -68,9 +88,7 @@ from variegate.ops.jitter import (
     RandomPosterize,
     RandomSolarize,
 )
-from variegate.ops.kernels import Convolve, Edges, Emboss, UnsharpMask
 from variegate.ops.mix import CutMix, MixUp, Mosaic, ResizeMix
-from variegate.ops.occlusion import OcclusionDiffusion
 from variegate.ops.output import (
     ConvertImageDtype,
     Grayscale,
@@ -82,20 +100,16 @@ from variegate.ops.output import (
     ToPureTensor,
     ToTensor,
 )
-from variegate.ops.random_geometry import RandomAffine, RandomPerspective, RandomRotation
 from variegate.ops.resize import RandomResizedCrop, Resize
 from variegate.ops.sizes import RandomResize, RandomShortestSize, RandomZoomOut, ScaleJitter
-from variegate.ops.symmetries import D4, Transpose
 from variegate.ops.traced import Function, Measure, TracedPipeline
 from variegate.policies.augmentation import Augmentation
-from variegate.policies.augmix import AugMix
+from variegate.policies.augmix import AugMix, TimmAugMix
 from variegate.policies.autoaugment import AutoAugment
-from variegate.policies.given import AdaptiveRandAugment
 from variegate.policies.pba import PBA
 from variegate.policies.schedule import Schedule
 from variegate.policies.timm import TimmRandAugment
-from variegate.policies.timm_augmix import TimmAugMix
-from variegate.policies.uniform import RandAugment, ThreeAugment, TrivialAugmentWide
+from variegate.policies.uniform import AdaptiveRandAugment, RandAugment, ThreeAugment, TrivialAugmentWide
 from variegate.policies.views import MultiView
 
 __all__ = ["ArgumentError", "AutoAugmentPolicy", "CustomOp", "InterpolationMode", "Magnitude", "Transform", "from_dict"]

@@ -14,8 +14,7 @@ import variegate as vg
 from tests.integrations.converters.stand_in import stand_in
 from variegate import transforms as T
 from variegate.integrations.converters import ConversionError, ConversionWarning
-from variegate.integrations.converters.torchvision import known
-from variegate.integrations.converters.torchvision_table import REFUSED, SAME
+from variegate.integrations.converters.torchvision import REFUSED, SAME, known
 
 V1 = "torchvision.transforms.transforms"
 MEAN, STD = (0.5, 0.4, 0.3), (0.2, 0.25, 0.3)

@@ -13,8 +13,8 @@ from variegate.apps.preview.sheet import Cell
 from variegate.augmenter.augmenter import Augmenter
 from variegate.checks import meant, refused
 from variegate.policies.augmentation import Augmentation
-from variegate.policies.emissions import EMISSIONS
 from variegate.policies.spaces import space
+from variegate.policies.table import EMISSIONS
 from variegate.program import describe
 from variegate.transforms import (
     ElasticTransform,

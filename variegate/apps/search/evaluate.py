@@ -24,8 +24,8 @@ from variegate.apps.train.step import in_channels_last
 from variegate.augmenter.augmenter import Augmenter
 from variegate.executors.runners.devices import resolve
 from variegate.options.search import Hyperparameters
-from variegate.policies.given import AdaptiveRandAugment, refuse_given_magnitude
 from variegate.policies.load import scaled_policy
+from variegate.policies.uniform import AdaptiveRandAugment, refuse_given_magnitude
 from variegate.transforms import Transform
 
 # Names beside those of ``load_policy``.

@@ -21,7 +21,7 @@ from variegate.formats.base import Source, StreamSource
 from variegate.loader.options import ConditionsOfIds
 from variegate.loader.shuffle import Permutation
 from variegate.options.training import TrainOptions
-from variegate.policies.given import at_given_magnitude, needs_magnitude, refuse_given_magnitude
+from variegate.policies.uniform import at_given_magnitude, needs_magnitude, refuse_given_magnitude
 from variegate.transforms import Transform
 
 Ids = npt.NDArray[np.uint64]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from variegate.ops.compose import RandomChoice
-from variegate.ops.cond import Cond
+from variegate.ops.compose import Cond, RandomChoice
 from variegate.ops.crop import AlternatingHorizontalFlip, RandomCrop, RandomHorizontalFlip
 from variegate.ops.erase import Cutout, RandomErasing
 from variegate.ops.mix import CutMix, MixUp

@@ -9,6 +9,8 @@ from variegate.ops.color import Gamma
 from variegate.ops.compose import Compose, OneOf
 from variegate.ops.filters import (
     JPEG,
+    Convolve,
+    Emboss,
     GaussianBlur,
     GaussianNoise,
     MedianBlur,
@@ -16,8 +18,8 @@ from variegate.ops.filters import (
     PixelDropout,
     SaltAndPepper,
     ShotNoise,
+    UnsharpMask,
 )
-from variegate.ops.kernels import Convolve, Emboss, UnsharpMask
 
 
 def gaussian_blur(given: Arguments) -> Transform:

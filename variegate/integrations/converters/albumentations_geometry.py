@@ -8,10 +8,8 @@ from typing import Any
 from variegate.integrations.converters.albumentations_arguments import Arguments
 from variegate.integrations.converters.drawing import Drawing, Value
 from variegate.ops.base import Transform
-from variegate.ops.bends import OpticalDistortion, ThinPlateSpline
-from variegate.ops.deform import ElasticTransform, GridDistortion
-from variegate.ops.geometry import Rotate
-from variegate.ops.random_geometry import RandomAffine
+from variegate.ops.deform import ElasticTransform, GridDistortion, OpticalDistortion, ThinPlateSpline
+from variegate.ops.geometry import RandomAffine, Rotate
 
 Range = tuple[float, float]
 Axes = dict[str, Range]

@@ -7,13 +7,14 @@ from typing import Any
 from variegate.integrations.converters.albumentations_arguments import Arguments
 from variegate.integrations.converters.drawing import Drawing
 from variegate.ops.base import Transform
-from variegate.ops.channels import WHITE_KELVIN, ColorTemperature
 from variegate.ops.color import (
     CLAHE,
+    WHITE_KELVIN,
     AutoContrast,
     Brightness,
     ChannelPermutation,
     Color,
+    ColorTemperature,
     Contrast,
     Equalize,
     Gamma,

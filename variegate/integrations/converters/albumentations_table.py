@@ -16,11 +16,9 @@ from variegate.integrations.converters import albumentations_geometry as geometr
 from variegate.integrations.converters import albumentations_rules as rules
 from variegate.integrations.converters.albumentations_arguments import Arguments
 from variegate.ops.base import Transform
-from variegate.ops.channels import ChannelDropout
-from variegate.ops.color import ChannelPermutation, Posterize
-from variegate.ops.crop import RandomHorizontalFlip, RandomVerticalFlip
+from variegate.ops.color import ChannelDropout, ChannelPermutation, Posterize
+from variegate.ops.crop import RandomHorizontalFlip, RandomVerticalFlip, Transpose
 from variegate.ops.jitter import RandomInvert
-from variegate.ops.symmetries import Transpose
 
 Rule = Callable[[Arguments], Transform | None]
 

@@ -23,7 +23,7 @@ from variegate.jobs.output.encode import ImageFormat, check_format
 from variegate.jobs.output.naming import OutputNames, output_path
 from variegate.loader.shuffle import partners_of
 from variegate.ops.base import refuse_views
-from variegate.policies.given import refuse_given_magnitude
+from variegate.policies.uniform import refuse_given_magnitude
 from variegate.threads import computed_once
 from variegate.transforms import Transform
 

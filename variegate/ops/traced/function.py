@@ -16,9 +16,8 @@ import numpy as np
 from variegate.checks import as_number, meant
 from variegate.errors import shown
 from variegate.ops.arguments import ArgumentError
-from variegate.ops.base import Transform, set_field
+from variegate.ops.base import StandIn, Transform, set_field
 from variegate.ops.magnitude import MagnitudeOp
-from variegate.ops.stand_in import StandIn
 from variegate.ops.traced.forms import PLAIN, check_numbers, number_form
 from variegate.ops.traced.values import is_name
 from variegate.ops.traced.written import write

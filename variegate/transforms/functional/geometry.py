@@ -18,10 +18,10 @@ import numpy as np
 from variegate import transforms as T
 from variegate.checks import as_number, as_numbers, number, pair
 from variegate.ops.arguments import CENTER, LARGEST, Fill, InterpolationName
+from variegate.ops.base import StandIn
 from variegate.ops.flow import flow_of
 from variegate.ops.magnitude import MagnitudeOp
 from variegate.ops.matrices import inverse_affine_of, perspective_coefficients_one, rotated_size
-from variegate.ops.stand_in import StandIn
 from variegate.program.ops import Op
 from variegate.transforms.functional.single import Img, Single, refused, run, run_map, shape_of
 

@@ -19,9 +19,8 @@ from variegate.ops.arguments import (
     check_colour,
     check_interpolation,
 )
-from variegate.ops.base import Transform
+from variegate.ops.base import StandIn, Transform
 from variegate.ops.magnitude import INTERPOLATION_FLAGS, MagnitudeOp
-from variegate.ops.stand_in import StandIn
 from variegate.program.one_image import OneImage
 from variegate.program.ops import Op
 from variegate.program.program import MAX_SIDE, Output
