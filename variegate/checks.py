@@ -211,7 +211,7 @@ def takes(record: Callable[P, R]) -> Callable[[Callable[[Owner, R], None]], Call
 
         own = next(iter(inspect.signature(function).parameters.values()))
         functools.update_wrapper(call, function)
-        record.__init__.__qualname__ = function.__qualname__  # type: ignore[misc]  # as Python's own errors call it
+        record.__init__.__qualname__ = function.__qualname__
         fields = inspect.signature(record).parameters.values()
         call.__signature__ = inspect.Signature([own, *fields], return_annotation=None)  # type: ignore[attr-defined]
         return call

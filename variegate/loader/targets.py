@@ -171,7 +171,7 @@ def targets_of(options: LoaderOptions, source: Any, transform: Any) -> BatchTarg
         what = "with targets, which a folder does not keep"
         raise ValueError(f"cache: got {str(options.cache)!r} {what}{accepted.format(repr('host'))}")
     has_labels, has_edges = getattr(source, "has_image_labels", True), getattr(source, "has_edges", False)
-    return BatchTargets(Targets() if asked is None else asked, has_labels, has_edges)  # type: ignore[arg-type]
+    return BatchTargets(Targets() if asked is None else asked, has_labels, has_edges)
 
 
 def with_asked(source: Any, asked: Any) -> Any:
