@@ -22,14 +22,14 @@ MANY_ARGUMENTS_ALLOWED = {
 # The most lines that each room may have; to raise one is a commit that says why. `jobs` holds what `map_image` needs,
 # `compiling` stands below `program`, which compiles, and `transforms` is users' front door of `ops`.
 LINES = {
-    **{"": 618, "io": 772, "compiling": 1024, "options": 1156},
-    **{"program": 4403, "ops": 6844, "pipelines": 2473, "transforms": 960, "policies": 2719},
-    **{"executors": 13516, "decode": 2924, "targets": 3042, "augmenter": 1007},
-    **{"formats": 10074, "loader": 3566, "jobs": 8504, "integrations": 3891, "apps": 16198, "cli": 2722},
+    **{"": 637, "io": 772, "compiling": 1024, "options": 1156},
+    **{"program": 4455, "ops": 6588, "pipelines": 2410, "transforms": 975, "policies": 2612},
+    **{"executors": 13470, "decode": 2924, "targets": 2958, "augmenter": 997},
+    **{"formats": 10074, "loader": 3538, "jobs": 8384, "integrations": 3867, "apps": 16147, "cli": 2721},
 }
-MOST_FILES = 618
+MOST_FILES = 567
 # Of all lines, those of import statements.
-MOST_IMPORTS = 0.087
+MOST_IMPORTS = 0.0834
 # Triton compiles functions of plain arguments alone.
 TRITON_KERNELS = "variegate.executors.cuda.kernels."
 
