@@ -16,9 +16,8 @@ from tests.images import photo
 from tests.loader.loading import CROPPED, load, pixels
 from tests.loader.samples import MemorySource, jpeg
 from variegate.decode import read_image
-from variegate.loader import disk_cache
-from variegate.loader.cache import open_cache
-from variegate.loader.disk_cache import DiskCache
+from variegate.loader import cache as disk_cache
+from variegate.loader.cache import DiskCache, open_cache
 from variegate.loader.reading import decode_picture
 
 

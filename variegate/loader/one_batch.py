@@ -16,11 +16,18 @@ from variegate.augmenter.per_image import check_partners, num_partners
 from variegate.errors import DecodeError, each_alone, not_taken
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.executors.threads import extra_seconds
-from variegate.loader.batch import Batch, Failure
+from variegate.loader.batch import (
+    Batch,
+    Failure,
+    by_row,
+    conditions_by_labels,
+    each_label,
+    stacked_labels,
+    whole_of_rows,
+)
 from variegate.loader.observer import Observer
 from variegate.loader.options import ConditionsOfIds
 from variegate.loader.reading import Rows
-from variegate.loader.stacking import by_row, conditions_by_labels, each_label, stacked_labels, whole_of_rows
 from variegate.loader.targets import RowsRefused, TargetBatch
 
 if TYPE_CHECKING:

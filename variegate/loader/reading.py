@@ -15,8 +15,7 @@ from variegate.decode import PillowFile, check_side, checked_header, decode_jpeg
 from variegate.errors import DecodeError
 from variegate.executors.runners.images import check_image
 from variegate.formats.base import Item, SampleName
-from variegate.loader.cache import PixelCache
-from variegate.loader.disk_cache import Picture
+from variegate.loader.cache import Picture, PixelCache
 from variegate.loader.observer import Observer, Stage
 from variegate.loader.options import LoaderOptions
 from variegate.loader.targets import Annotated

@@ -30,7 +30,7 @@ from variegate.jobs.augment.replay import replay
 from variegate.jobs.output.journal_lines import record
 from variegate.jobs.output.manifest import read_manifest, write_checksum
 from variegate.jobs.output.verify import verify
-from variegate.loader import disk_cache
+from variegate.loader import cache as disk_cache
 from variegate.policies.load import scaled_policy
 
 _RECORD = disk_cache._RECORD

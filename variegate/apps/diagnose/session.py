@@ -29,9 +29,9 @@ from variegate.decode.entropy.index import EntropyIndex
 from variegate.formats.base import Source
 from variegate.formats.objects.arrays import ArraySource
 from variegate.loader import Loader
+from variegate.loader.batch import conditions_by_labels
 from variegate.loader.observer import Stage, StageTimes
 from variegate.loader.reading import reader_threads
-from variegate.loader.stacking import conditions_by_labels
 from variegate.ops.compose import Compose
 from variegate.ops.crop import CenterCrop, Pad, RandomCrop
 from variegate.ops.output import Identity, Normalize, ToDtype
