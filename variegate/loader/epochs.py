@@ -1,4 +1,4 @@
-"""One epoch after another: the batches of each on their way, which comes next, and when it may be begun early."""
+"""The batches of one epoch after another: in the making ahead of their use, and handed out in order."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from threading import Lock
 
+from variegate.loader.making import AnyBatch, BatchResult
 from variegate.loader.observer import StageTimes
-from variegate.loader.one_batch import AnyBatch, BatchResult
+from variegate.loader.order import Position
 from variegate.loader.reading import Rows, Waiting
 from variegate.threads import Lookahead, at_fork
 
-# An epoch, and how many of its samples are done.
-Position = tuple[int, int]
 MakeBatch = Callable[[Rows], BatchResult]
 
 
@@ -51,16 +50,16 @@ class EpochRun:
         # How many more could be begun, now that no step is left to begin.
         self.room = 0
 
+    @property
+    def is_usable(self) -> bool:
+        return not self.is_closed and self._process == os.getpid()
+
     def check_process(self) -> None:
         """Raises RuntimeError in a process that was forked from the one that began it."""
         if self._process != os.getpid():
             raise RuntimeError(
                 "this iteration was begun in another process, whose threads a fork does not bring along; begin one here"
             )
-
-    @property
-    def is_usable(self) -> bool:
-        return not self.is_closed and self._process == os.getpid()
 
     def begin(self, number: int) -> None:
         """Have so many batches in the making, before the first is asked for."""
@@ -98,8 +97,7 @@ class EpochRun:
                 future.cancel()
             self._stop_reading()
 
-    def __del__(self) -> None:
-        self.close()
+    __del__ = close
 
 
 def _begin_making(
@@ -107,8 +105,7 @@ def _begin_making(
 ) -> Iterator[Future[BatchResult | None]]:
     while True:
         reading.begin(read_depth + 1)
-        step = reading.take()
-        if step is None:
+        if (step := reading.take()) is None:
             return
         yield pool.submit(_read_and_make, step, make)
 
@@ -129,33 +126,28 @@ class BatchIterator(Iterator[AnyBatch]):
         self._lock = Lock()
 
     def __next__(self) -> AnyBatch:
-        self._run.check_process()
+        run, times = self._run, self._run.times
+        run.check_process()
         with self._lock:
             try:
-                return self._next()
+                begin, waited = time.perf_counter(), times.total("wait").seconds
+                if (result := run.take()) is None:
+                    self._epochs.finished(run)
+                    raise StopIteration
+                batch = self._hand_out(result, run.start[0])
+                self._epochs.handed_out(run, result.done)
+                seconds = time.perf_counter() - begin - (times.total("wait").seconds - waited)
+                times.stage_done("hand_over", seconds, len(batch.ids), batch.nbytes)
+                return batch
             except BaseException:
                 self.close()
                 raise
-
-    def _next(self) -> AnyBatch:
-        times = self._run.times
-        begin, waited = time.perf_counter(), times.total("wait").seconds
-        result = self._run.take()
-        if result is None:
-            self._epochs.finished(self._run)
-            raise StopIteration
-        batch = self._hand_out(result, self._run.start[0])
-        self._epochs.handed_out(self._run, result.done)
-        seconds = time.perf_counter() - begin - (times.total("wait").seconds - waited)
-        times.stage_done("hand_over", seconds, len(batch.ids), batch.nbytes)
-        return batch
 
     def close(self) -> None:
         """End the iteration here."""
         self._run.close()
 
-    def __del__(self) -> None:
-        self.close()
+    __del__ = close
 
 
 class Epochs:
@@ -180,7 +172,7 @@ class Epochs:
         self.at = self.next = position
 
     def begin(self) -> EpochRun:
-        """The next iteration. It is the one that ``at`` tells of from now on, whatever becomes of those before."""
+        """The next iteration. It is the one that ``at`` is about from now on, whatever becomes of those before."""
         with self._lock:
             position, early = self.next, self._early
             self.at, self.next, self._early = position, (position[0] + 1, 0), None

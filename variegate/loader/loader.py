@@ -239,7 +239,7 @@ class Loader(CopiedByState):
 
         It is the same on every rank, and says nothing about batches, threads or ranks: all may be others afterwards.
         """
-        return self._pipeline.state(self._epochs.at)
+        return self._pipeline.order.state(self._epochs.at)
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """The next iteration goes on where the state was taken: the remaining samples, with the same pixels.
@@ -247,4 +247,4 @@ class Loader(CopiedByState):
         Raises ValueError where the data set, the seed, the shuffling, the weights or the sampler's order are not those
         of the state.
         """
-        self._epochs.go_to(self._pipeline.position(state_dict))
+        self._epochs.go_to(self._pipeline.order.position(state_dict))

@@ -1,30 +1,52 @@
-"""Who makes batches of what was read, on the streams of a GPU where the device is one."""
+"""Makes batches of samples that were read: augmented together, with the bad ones left out or replaced."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from variegate.augmenter.augmenter import Augmenter
-from variegate.augmenter.per_image import MixedLabels
+from variegate.augmenter.per_image import MixedLabels, check_partners, num_partners
 from variegate.decode.entropy.index import EntropyIndex
+from variegate.errors import DecodeError, each_alone, not_taken
+from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.executors.threads import extra_seconds
-from variegate.loader.batch import Batch, tensors_of
+from variegate.loader import batch as batches
+from variegate.loader.batch import Batch, Failure
 from variegate.loader.observer import Observer
-from variegate.loader.one_batch import AnyBatch, BatchResult, FindSubstitutes, OneBatch
 from variegate.loader.options import ConditionsOfIds, LoaderOptions
 from variegate.loader.reading import Rows
-from variegate.loader.targets import BatchTargets
+from variegate.loader.targets import BatchTargets, RowsRefused, TargetBatch
+
+# (rows, the bad one, epoch) -> data and label of samples to put in its place, one after another; perhaps bad as well.
+FindSubstitutes = Callable[[Rows, int, int], Iterator[tuple[Any, Any]]]
+
+AnyBatch = Batch | TargetBatch
+
+
+@dataclass
+class BatchResult:
+    """A batch, and the failures among its samples."""
+
+    batch: AnyBatch
+    done: int
+    failures: list[Failure]
+    ready: Any = None  # what a consumer on another stream has to wait for
 
 
 class BatchMaker:
-    """``options``: ``on_error`` is "raise" for the first bad sample of a batch, "skip" for none of them, or "replace"
-    for another sample in the place of each.
+    """Makes batches, on a GPU on streams of their own, so that augmenting runs beside the training step.
 
-    On a GPU, batches are made on streams of their own, so that augmenting runs beside the training step: as many as
-    there are makers at a time, the same ones in every epoch, as torch keeps memory for each stream. The consumer's
-    stream waits for the batch; its thread does not.
+    There are as many streams as makers at a time, the same ones in every epoch, as torch keeps memory for each. The
+    consumer's stream waits for the batch; its thread does not.
     """
 
     def __init__(
@@ -36,7 +58,7 @@ class BatchMaker:
         targets: BatchTargets | None = None,
     ) -> None:
         self.augmenter, self.options, self.substitutes, self.index = augmenter, options, substitutes, index
-        self.targets = targets
+        self.targets, self.num_partners = targets, num_partners(augmenter.transform)
         self._device = torch.device(augmenter.device) if augmenter.device.startswith("cuda") else None
         self._idle: list[torch.cuda.Stream] = []
 
@@ -53,8 +75,9 @@ class BatchMaker:
                 result = self._make(epoch, observer, rows, given)
                 batch = result.batch
                 if isinstance(batch, Batch):
-                    parts = [part.pin_memory().to(self._device, non_blocking=True) for part in tensors_of(batch.labels)]
-                    labels = MixedLabels(*parts) if isinstance(batch.labels, MixedLabels) else parts[0]
+                    parts = batches.tensors_of(batch.labels)
+                    moved = [part.pin_memory().to(self._device, non_blocking=True) for part in parts]
+                    labels = MixedLabels(*moved) if isinstance(batch.labels, MixedLabels) else moved[0]
                     result.batch = Batch(batch.images, labels, batch.ids, batch.padding, batch.copies)
                 result.ready = torch.cuda.Event()
                 result.ready.record()
@@ -67,7 +90,7 @@ class BatchMaker:
         token = extra_seconds.set(extra)
         begin = time.perf_counter()
         try:
-            result = OneBatch(self, rows, epoch, observer, given).make()
+            result = _OneBatch(self, rows, epoch, observer, given).make()
             if observer.is_exact and self._device is not None:
                 torch.cuda.current_stream().synchronize()
         finally:
@@ -83,8 +106,173 @@ class BatchMaker:
             return batch
         current = torch.cuda.current_stream(self._device)
         current.wait_event(result.ready)
-        whole = batch if isinstance(batch, Batch) else batch.on_device()
-        for tensor in tensors_of(whole):
+        for tensor in batches.tensors_of(batch if isinstance(batch, Batch) else batch.on_device()):
             # Its memory belongs to the making stream; it must not be used again before the consumer is done with it.
             tensor.record_stream(current)
         return batch
+
+
+class _OneBatch:
+    """A batch in the making. ``bad``: rows without a picture, or with one that the transform refuses, and why."""
+
+    def __init__(
+        self, maker: BatchMaker, rows: Rows, epoch: int, observer: Observer, given: ConditionsOfIds | None
+    ) -> None:
+        self._maker, self._epoch, self._observer, self._given = maker, epoch, observer, given
+        if maker.num_partners and rows.partners is None:
+            rows = replace(rows, partners=check_partners("batch", len(rows.ids), maker.num_partners))
+        self._rows = rows
+        self._bad: dict[int, DecodeError] = {}
+        # Those of them that are bad with their partners alone: as partners they are not.
+        self._misfits: set[int] = set()
+
+    def make(self) -> BatchResult:
+        rows, bad, on_error = self._rows, self._bad, self._maker.options.on_error
+        if not isinstance(rows.data, np.ndarray):
+            bad.update({row: data for row, data in enumerate(rows.data) if isinstance(data, DecodeError)})
+        outputs, targets = self._augment_good()
+        if bad and on_error == "raise":
+            raise bad[min(bad)]  # the first by its place, not the one that a thread happened to meet first
+        number = len(rows.padding)
+        if not bad:
+            return BatchResult(self._batch(outputs, targets, slice(number), rows.padding), rows.done, [])
+        failures = [self._failure(row) for row in sorted(bad)]
+        images, labels, padding = batches.by_row(outputs), batches.each_label(targets), rows.padding.copy()
+        # A batch must not be empty, since another rank waits for its step: then one row is replaced after all.
+        own = [row for row in sorted(bad) if row < number]
+        replaced = own if on_error == "replace" else ([0] if len(own) == number else [])
+        for row in replaced:
+            images[row], labels[row] = self._replace(row)
+            padding[row] = True
+        kept = [row for row in range(len(images)) if row not in bad or row in replaced]
+        images, labels = [images[row] for row in kept], [labels[row] for row in kept]
+        return BatchResult(self._batch(images, labels, kept, padding[kept]), rows.done, failures)
+
+    def _batch(self, outputs: Any, labels: Any, rows: Any, padding: npt.NDArray[np.bool_]) -> AnyBatch:
+        """``labels``: with targets, for each row what belongs to its image and its label."""
+        images, targets = batches.whole_of_rows(outputs), self._maker.targets
+        copies = None if self._rows.copies is None else self._rows.copies[rows]
+        if targets is None:
+            return Batch(images, batches.stacked_labels(labels), self._rows.ids[rows], padding, copies)
+        own = batches.stacked_labels([label for _, label in labels])
+        joined = targets.join(images, [of_row for of_row, _ in labels], own)
+        return TargetBatch(joined, self._rows.ids[rows], padding, copies)
+
+    def _augment_good(self) -> tuple[Any, Any]:
+        """Outputs and labels by row; bad rows hold anything. Notes what turns out to be bad."""
+        bad, unread = self._bad, self._bad.keys() - self._misfits
+        rows = self._rows.unmixed(self._misfits, unread)
+        good = [row for row in range(len(rows.data)) if row not in bad]
+        if not good:
+            # All of them are left out or replaced.
+            return [torch.empty(0)] * len(rows.padding), [None] * len(rows.padding)
+        if bad:
+            data, labels = list(rows.data), list(rows.labels)
+            for row in unread:
+                data[row], labels[row] = data[good[0]], labels[good[0]]
+            rows = replace(rows, data=data, labels=labels)
+        failures: dict[int, DecodeError] = {}
+        try:
+            result = self._augment(rows, failures)
+        except RowsRefused as refusal:
+            bad.update(refusal.errors)
+            return self._augment_good()
+        except ValueError:
+            if self._maker.options.on_error == "raise":
+                raise
+            refused = self._refused(rows.unmixed(good), good)
+            if not refused and rows.partners is not None:
+                refused = self._refused(rows, good)
+                self._misfits.update(refused)
+            if not refused:
+                raise  # a matter of the batch
+            bad.update(refused)
+            return self._augment_good()
+        found = {row: error for row, error in failures.items() if row not in bad}
+        bad.update(found)
+        if rows.partners is not None and np.isin(rows.partners, list(found)).any():
+            return self._augment_good()  # others were mixed with those
+        return result
+
+    def _refused(self, rows: Rows, good: Sequence[int]) -> dict[int, DecodeError]:
+        """Those that the transform does not take, each tried alone."""
+        alone = each_alone(good, lambda row: self._augment(rows.alone(row), {}))
+        refused = ((row, result) for row, result in alone if isinstance(result, Exception))
+        return {row: not_taken(str(rows.name_of(row)), result) for row, result in refused}
+
+    def _augment(self, rows: Rows, failures: dict[int, DecodeError]) -> tuple[Any, Any]:
+        """Outputs and labels by row; notes files that do not decode, whose rows hold anything."""
+        has_targets, is_mixed = self._maker.targets is not None, self._maker.num_partners > 0
+        labels = [each.label for each in rows.labels] if has_targets else rows.labels
+        key: dict[str, Any] = {"ids": rows.ids, "epoch": self._epoch, "given": batches.conditions_by_labels(labels)}
+        if self._given is not None:
+            key["given"] = {**(key["given"] or {}), **self._given(rows.ids)}
+        key["copy"] = 0 if rows.copies is None else rows.copies
+        if is_mixed:
+            key |= {"partners": rows.partners, "labels": labels}
+        outputs = self._run(rows, key, failures)
+        return outputs if is_mixed or has_targets else (outputs, rows.labels)
+
+    def _run(self, rows: Rows, key: dict[str, Any], failures: dict[int, DecodeError]) -> Any:
+        data: Any = rows.data
+        call: Any = self._maker.augmenter
+        decode_and_run: Any = call.decode_and_run
+        if self._maker.targets is not None:
+            call = decode_and_run = partial(self._follow, rows, failures)
+        if isinstance(data, np.ndarray):
+            return call(data, **key)
+        on_device = [piece for piece in data if isinstance(piece, torch.Tensor)]
+        for piece in on_device:
+            # A picture that the cache had no room for dies with this batch, its memory not before it was read.
+            piece.record_stream(torch.cuda.current_stream(piece.device))
+        if on_device or all(isinstance(piece, np.ndarray) for piece in data):
+            return call(data, **key)
+        limits = self._maker.options.decode_limits
+        encoded = EncodedBatch(data, lambda row: str(rows.name_of(row)), failures, *limits)
+        encoded.is_timed_exactly, encoded.index = self._observer.is_exact, self._maker.index
+        outputs = decode_and_run(encoded, **key)
+        seconds, files = sum(encoded.decode_seconds), [piece for piece in data if not isinstance(piece, np.ndarray)]
+        self._observer.stage_done("decode", seconds, len(files), sum(map(len, files)))
+        extra = extra_seconds.get()
+        assert extra is not None
+        extra.append(-seconds)
+        return outputs
+
+    def _follow(
+        self, rows: Rows, failures: dict[int, DecodeError], images: Any, *, given: Any, labels: Any = None, **key: Any
+    ) -> tuple[Any, list[tuple[dict[str, Any], Any]]]:
+        """As a call of the Augmenter; in the place of the labels, for each row what belongs to its image and its label.
+        Raises RowsRefused, for files without a size as well, which the targets would be checked against."""
+        targets = self._maker.targets
+        assert targets is not None
+
+        def check(shapes: npt.NDArray[np.int32]) -> Any:
+            if failures:
+                raise RowsRefused(dict(failures))
+            names = [str(rows.name_of(row)) for row in range(len(rows.labels))]
+            return targets.check([each.targets for each in rows.labels], shapes, names)
+
+        follow = self._maker.augmenter.follow
+        outputs, mixed, belonging, _ = follow(images, check, targets.options, labels, conditions=given, **key)
+        own = [each.label for each in rows.labels] if mixed is None else batches.each_label(mixed)
+        keys = rows.labels[0].targets
+        return outputs, [({key: found[key] for key in keys}, own[row]) for row, found in enumerate(belonging)]
+
+    def _replace(self, row: int) -> tuple[Any, Any]:
+        """Another image, augmented by the random numbers of the bad one."""
+        alone = self._rows.unmixed(partners=self._bad.keys() - self._misfits).alone(row)
+        for data, label in self._maker.substitutes(self._rows, row, self._epoch):
+            if isinstance(data, DecodeError):
+                continue
+            failures: dict[int, DecodeError] = {}
+            one = replace(alone, data=[data, *alone.data[1:]], labels=[label, *alone.labels[1:]])
+            with suppress(ValueError):  # the transform does not take this one either
+                outputs, targets = self._augment(one, failures)
+                if not failures:
+                    return batches.by_row(outputs)[0], batches.each_label(targets)[0]
+        # Not one good sample among so many: this is not a matter of single images.
+        raise self._bad[row]
+
+    def _failure(self, row: int) -> Failure:
+        name = self._rows.name_of(row)
+        return Failure(name.file, name.member, self._bad[row].reason, int(self._rows.ids[row]), self._epoch)

@@ -1,4 +1,4 @@
-"""What a ``Loader`` was asked for: its arguments, as one record that every part of it reads."""
+"""Arguments of a ``Loader``, as one record that every part of it reads."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ from variegate.loader.ranks import find_rank, processes_here
 from variegate.targets.settings import Targets
 from variegate.threads import default_threads
 from variegate.transforms import Identity, MultiView, Transform
+
+_LEAST = {"batch_size": 1, "prefetch": 0, "copies": 1, "shuffle_buffer": 1, "shuffle_bytes": 1}
+_LIMITS = {"max_pixels": MAX_PIXELS, "max_decode_bytes": MAX_DECODE_BYTES}
 
 OnError = Literal["raise", "skip", "replace"]
 Partners = Literal["epoch", "batch"]
@@ -81,22 +84,10 @@ class LoaderOptions(LoaderArguments):
 
     @classmethod
     def check(cls, arguments: LoaderArguments) -> LoaderOptions:
-        """A user's arguments, with integers for integers, and what None stands for of ranks, threads and limits.
-
-        Raises ValueError naming the argument, its value and what is accepted.
-        """
+        """Raises ValueError, or TypeError, naming the argument, its value and what is accepted."""
         given = vars(arguments)
-        options = dict(given)
-        for name, least in {
-            "batch_size": 1,
-            "prefetch": 0,
-            "copies": 1,
-            "shuffle_buffer": 1,
-            "shuffle_bytes": 1,
-        }.items():
-            options[name] = integer(name, given[name], least)
-        for name, default in {"max_pixels": MAX_PIXELS, "max_decode_bytes": MAX_DECODE_BYTES}.items():
-            options[name] = check_limit(name, given[name], default)
+        options = given | {name: integer(name, given[name], least) for name, least in _LEAST.items()}
+        options |= {name: check_limit(name, given[name], default) for name, default in _LIMITS.items()}
         one_of("partners", given["partners"], get_args(Partners))
         options["transform"] = _with_views(given["transform"], given["views"])
         if not (given["conditions"] is None or callable(given["conditions"])):
@@ -122,7 +113,6 @@ class LoaderOptions(LoaderArguments):
 
     @property
     def decode_limits(self) -> tuple[int, int]:
-        """As decoders take them."""
         return self.max_pixels, self.max_decode_bytes
 
 

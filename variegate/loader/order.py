@@ -1,4 +1,4 @@
-"""The order of an epoch of samples by their index, how its steps are read, and what a state tells of it."""
+"""The order of an epoch's samples: as states describe it, and as its steps are read by the index of samples."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ import numpy.typing as npt
 from variegate.checks import integer
 from variegate.formats.base import PixelSource, SampleName, Source, check_index
 from variegate.loader.observer import Observer
-from variegate.loader.picks import ListedOrder, Order, Picks, RepeatedOrder
+from variegate.loader.options import LoaderOptions
+from variegate.loader.picks import Order, Picks, RepeatedOrder
 from variegate.loader.ranks import Share
 from variegate.loader.reading import Reader, Rows, SampleToRead, Steps, Waiting
 from variegate.loader.shuffle import OrderPurpose, partner_positions, partners_of
+from variegate.loader.weights import DrawnOrder
 from variegate.program import rng
 
 # How many other samples are tried in the place of one that cannot be read: so many that a run ends for want of a good
@@ -26,7 +28,10 @@ from variegate.program import rng
 _SUBSTITUTES = 64
 # Samples that a thread reads at a time from a local disk.
 _CHUNK = 16
-_KEPT = 4
+_MOST_ORDERS = 4
+
+# An epoch, and how many of its samples all ranks together have been handed.
+Position = tuple[int, int]
 
 STATE_VERSION = 1
 _ADVICE = {
@@ -44,42 +49,58 @@ _ADVICE_ON_PICKS = {
 }
 
 
-class IndexedOrder:
-    """Samples by index, as they are picked."""
+class EpochOrder:
+    """The orders of all epochs. ``facts``: what they depend on, fit for JSON. ``is_known``: an epoch's order can be had
+    before it begins, and again, and is always the same."""
 
-    def __init__(
-        self, source: Source, reader: Reader, picks: Picks, seed: int, shuffle: bool, num_partners: int = 0
-    ) -> None:
-        """``num_partners``: how many others of the epoch each sample is mixed with."""
-        self._source, self._reader, self._picks = source, reader, picks
-        self._seed, self._shuffle, self._num_partners = seed, shuffle, num_partners
-        self.is_remote = source.is_remote
-        self.is_known = picks.is_known
-        # Of the latest epochs: those in hand and in the making, and iterations that were left and may go on.
-        self._orders: dict[int, Order] = {}
+    is_known = True
 
-    def facts(self) -> dict[str, Any]:
-        """What the order depends on, fit for JSON."""
-        known = {"source": self._source.fingerprint, "samples": len(self._source), "buffer": None}
-        return {"seed": self._seed, "shuffle": self._shuffle, **known, **self._picks.facts}
+    def __init__(self, source: Any, is_remote: bool, options: LoaderOptions, shuffle: bool, **facts: Any) -> None:
+        self._source, self._seed, self._shuffle, self.is_remote = source, options.seed, shuffle, is_remote
+        # Once: a state may be taken at every step.
+        self.facts = {"seed": options.seed, "shuffle": shuffle, "source": source.fingerprint, **facts}
 
-    def length(self, epoch: int) -> int:
-        """Samples of an epoch."""
-        expected = None if epoch in self._orders else self._picks.expected_length()
-        return self._order(epoch).length if expected is None else expected
+    def length(self, epoch: int) -> int | None:
+        """Samples of an epoch; None for a stream."""
+        return None
 
     def begin(self, epoch: int, is_resumed: bool) -> None:
         """An epoch begins, or goes on. An order that is not known beforehand is asked for when its epoch begins."""
-        if not self.is_known and not is_resumed:
-            self._keep(epoch, self._picks.order_of(epoch))
 
     def digest(self, epoch: int) -> str | None:
-        """Of an order that was asked for; None where it follows from the facts."""
-        order = self._orders.get(epoch)
-        return None if self.is_known or not isinstance(order, (ListedOrder, RepeatedOrder)) else order.digest()
+        """Of an order that does not follow from the facts."""
+        return None
 
-    def check(self, epoch: int, digest: str | None) -> None:
-        """Raises ValueError where the order of an epoch is not the one that a state tells of."""
+    def state(self, position: Position) -> dict[str, Any]:
+        """As ``Loader.state_dict`` gives it."""
+        epoch, done = position
+        state = {"version": STATE_VERSION, "epoch": epoch, "done": done, **self.facts}
+        order = self.digest(epoch)
+        return state if order is None else {**state, "order": order}
+
+    def position(self, state: Mapping[str, Any]) -> Position:
+        """Where a state stands. Raises ValueError where it is of another kind, data set or order."""
+        if not isinstance(state, Mapping) or state.get("version") != STATE_VERSION:
+            got = state.get("version") if isinstance(state, Mapping) else type(state).__name__
+            accepted = f"what Loader.state_dict gave, version {STATE_VERSION}"
+            raise ValueError(f"state_dict: got version {got!r}; accepted: {accepted}")
+        missing = {"epoch", "done", *_ADVICE} - set(state)
+        if missing:
+            raise ValueError(f"state_dict: {', '.join(sorted(missing))} missing; accepted: what Loader.state_dict gave")
+        for name, advice in (_ADVICE | _ADVICE_ON_PICKS).items():
+            if state.get(name) != self.facts.get(name):
+                raise ValueError(
+                    f"state_dict: {name} is {state.get(name)!r}, this loader's is {self.facts.get(name)!r}; the rest "
+                    f"of the epoch would be another one. {advice}"
+                )
+        epoch, done = (integer(f"state_dict: {name}", state[name], 0, (1 << 64) - 1) for name in ("epoch", "done"))
+        if done:
+            self._check_digest(epoch, state.get("order"))
+            if (length := self.length(epoch)) is not None and done > length:
+                raise ValueError(f"state_dict: done is {done}; accepted: 0 to {length}, the samples of an epoch")
+        return epoch, done
+
+    def _check_digest(self, epoch: int, digest: str | None) -> None:
         if self.is_known:
             return
         self.begin(epoch, is_resumed=False)
@@ -90,6 +111,33 @@ class IndexedOrder:
                 "does not repeat itself: use one whose set_epoch seeds it, or Loader(weights=...) or a list of "
                 "indices, which are ordered by the Loader's seed"
             )
+
+
+class IndexedOrder(EpochOrder):
+    """Samples by index, as they are picked. ``num_partners``: how many others of the epoch each is mixed with."""
+
+    def __init__(
+        self, source: Source, reader: Reader, picks: Picks, options: LoaderOptions, shuffle: bool, num_partners: int = 0
+    ) -> None:
+        copies = {"copies": options.copies} if options.copies > 1 else {}
+        facts = {"samples": len(source), "buffer": None, **picks.facts, **copies}
+        super().__init__(source, source.is_remote, options, shuffle, **facts)
+        self._reader, self._picks, self._copies, self._num_partners = reader, picks, options.copies, num_partners
+        self.is_known = picks.is_known
+        # Of the latest epochs: those in hand and in the making, and iterations that were left and may go on.
+        self._orders: dict[int, Order] = {}
+
+    def length(self, epoch: int) -> int:
+        expected = None if epoch in self._orders else self._picks.expected_length()
+        return self._order(epoch).length if expected is None else expected * self._copies
+
+    def begin(self, epoch: int, is_resumed: bool) -> None:
+        if not self.is_known and not is_resumed:
+            self._make_order(epoch)
+
+    def digest(self, epoch: int) -> str | None:
+        order = self._orders.get(epoch)
+        return None if self.is_known or order is None or isinstance(order, DrawnOrder) else order.digest()
 
     def steps(self, share: Share, epoch: int, pool: Executor, observer: Observer, first: int = 0) -> Steps:
         """Those from ``first`` on."""
@@ -120,7 +168,8 @@ class IndexedOrder:
             return Rows(ids, padding, done, name_of, data, labels, copies=copies, partners=partners)
 
         def name_of(row: int) -> SampleName:
-            return source.name(numbers[row])
+            name: SampleName = source.name(numbers[row])
+            return name
 
         if self._reader.may_gather and isinstance(source, PixelSource) and source.is_stacked:
 
@@ -187,12 +236,14 @@ class IndexedOrder:
             yield from self._reader.read([self._to_read(sample_id, index)])
 
     def _order(self, epoch: int) -> Order:
-        return self._orders.get(epoch) or self._keep(epoch, self._picks.order_of(epoch))
+        return self._orders.get(epoch) or self._make_order(epoch)
 
-    def _keep(self, epoch: int, order: Order) -> Order:
+    def _make_order(self, epoch: int) -> Order:
+        once = self._picks.order_of(epoch)
+        order = once if self._copies == 1 else RepeatedOrder(once, self._copies)
         self._orders.pop(epoch, None)
         self._orders[epoch] = order
-        for old in list(self._orders)[:-_KEPT]:
+        for old in list(self._orders)[:-_MOST_ORDERS]:
             self._orders.pop(old, None)
         return order
 
@@ -205,35 +256,3 @@ def _with_partners(
     order = np.argsort(every, kind="stable")
     places = order[np.searchsorted(every[order], partners)]
     return every, places.astype(np.int32)
-
-
-def make_state(epoch: int, done: int, fixed: Mapping[str, Any], order: str | None) -> dict[str, Any]:
-    """``done``: samples of the epoch that all ranks together have been handed. ``order``: a digest of the epoch's,
-    where nothing else tells it."""
-    state = {"version": STATE_VERSION, "epoch": epoch, "done": done, **fixed}
-    return state if order is None else {**state, "order": order}
-
-
-def read_state(state: Mapping[str, Any], fixed: Mapping[str, Any]) -> tuple[int, int, str | None]:
-    """-> (epoch, done, order). Raises ValueError where the state is of another kind, data set or order."""
-    if not isinstance(state, Mapping) or state.get("version") != STATE_VERSION:
-        got = state.get("version") if isinstance(state, Mapping) else type(state).__name__
-        accepted = f"what Loader.state_dict gave, version {STATE_VERSION}"
-        raise ValueError(f"state_dict: got version {got!r}; accepted: {accepted}")
-    missing = {"epoch", "done", *_ADVICE} - set(state)
-    if missing:
-        raise ValueError(f"state_dict: {', '.join(sorted(missing))} missing; accepted: what Loader.state_dict gave")
-    for name, advice in (_ADVICE | _ADVICE_ON_PICKS).items():
-        if state.get(name) != fixed.get(name):
-            raise ValueError(
-                f"state_dict: {name} is {state.get(name)!r}, this loader's is {fixed.get(name)!r}; the rest of the "
-                f"epoch would be another one. {advice}"
-            )
-    epoch, done = (integer(f"state_dict: {name}", state[name], 0, (1 << 64) - 1) for name in ("epoch", "done"))
-    return epoch, done, state.get("order")
-
-
-def check_done(done: int, length: int | None) -> None:
-    """Raises ValueError for more samples than an epoch has."""
-    if length is not None and done > length:
-        raise ValueError(f"state_dict: done is {done}; accepted: 0 to {length}, the samples of an epoch")

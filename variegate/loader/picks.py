@@ -1,12 +1,11 @@
-"""Which sample stands where in the order of an epoch, and which of its copies where it comes more than once: by the
-arguments ``shuffle``, ``sampler``, ``weights``, ``num_samples`` and ``copies``.
-"""
+"""Orders of an epoch's samples and their copies, by the arguments ``shuffle``, ``sampler``, ``weights``, ``copies``."""
 
 from __future__ import annotations
 
 import hashlib
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -38,9 +37,9 @@ class ListedOrder:
     """The order of an epoch. ``indices``: None for every sample once (``is_every``). One that comes k times is copies
     0..k-1, by their place in the list."""
 
-    def __init__(self, indices: Indices | None, length: int, permutation: Permutation | None = None) -> None:
-        self.length, self.is_every, self._permutation = length, indices is None, permutation
-        self._indices = indices
+    def __init__(self, indices: Indices | None, length: int) -> None:
+        self.length, self.is_every, self._indices = length, indices is None, indices
+        self._permutation: Permutation | None = None
         self._copies = None if indices is None else _count(indices)
 
     def at(self, positions: Indices) -> tuple[Indices, Copies]:
@@ -51,8 +50,8 @@ class ListedOrder:
 
     def permuted(self, permutation: Permutation) -> ListedOrder:
         """The same samples, read in another order."""
-        again = object.__new__(ListedOrder)
-        again.__dict__.update(self.__dict__, _permutation=permutation)
+        again = copy(self)
+        again._permutation = permutation
         return again
 
     def digest(self) -> str | None:
@@ -95,51 +94,36 @@ def _count(indices: Indices) -> Copies | None:
 
 @dataclass(frozen=True)
 class Picks:
-    """The orders of all epochs.
+    """The orders of all epochs. ``expected_length``: of any epoch; gives None where its order alone says so.
+    ``facts``: by which these orders differ from others, fit for JSON. ``is_known``: as ``EpochOrder``."""
 
-    ``order_of``: epoch -> its order. ``expected_length``: of any epoch; gives None where that is known by its order
-    alone. ``facts``: what tells these orders from others, fit for JSON. ``is_known``: an epoch's order can be asked for
-    before it begins, and again, and is always the same.
-    """
-
-    order_of: Callable[[int], Order]
+    order_of: Callable[[int], ListedOrder | DrawnOrder]
     expected_length: Callable[[], int | None]
     facts: dict[str, Any]
     is_known: bool = True
-
-    def repeated(self, times: int) -> Picks:
-        """The same, with each sample several times in a row."""
-        if times == 1:
-            return self
-
-        def expected_length() -> int | None:
-            length = self.expected_length()
-            return None if length is None else times * length
-
-        facts = {**self.facts, "copies": times}
-        return Picks(lambda epoch: RepeatedOrder(self.order_of(epoch), times), expected_length, facts, self.is_known)  # type: ignore[arg-type]
 
 
 def check_picking(source: Source | StreamSource, options: LoaderOptions) -> bool:
     """Whether the order is shuffled. Raises ValueError for arguments that do not go together."""
     shuffle, sampler, weights, number = options.shuffle, options.sampler, options.weights, options.num_samples
-    if sampler is not None and weights is not None:
-        raise ValueError("sampler, weights: got both; accepted: one of them, as each says which samples an epoch has")
-    if number is not None and weights is None:
-        raise ValueError(f"num_samples: got {number!r} without weights; accepted with weights")
-    if options.copies > 1 and isinstance(source, StreamSource):
-        raise ValueError(
-            f"copies: got {options.copies}, but this source is a stream; accepted for samples by index: "
-            "open_source(..., stream=False)"
-        )
+    is_stream, by_index = (
+        isinstance(source, StreamSource),
+        "accepted for samples by index: open_source(..., stream=False)",
+    )
     name = "sampler" if sampler is not None else "weights"
-    if isinstance(source, StreamSource) and not (sampler is None and weights is None):
-        raise ValueError(
-            f"{name}: this source is a stream, which gives samples in its own order; accepted for samples by index: "
-            "open_source(..., stream=False)"
-        )
-    if weights is not None and shuffle is not None and not shuffle:
-        raise ValueError("shuffle: got False with weights; accepted: True, as what is drawn has no order to keep")
+    problem = None
+    if sampler is not None and weights is not None:
+        problem = "sampler, weights: got both; accepted: one of them, as each says which samples an epoch has"
+    elif number is not None and weights is None:
+        problem = f"num_samples: got {number!r} without weights; accepted with weights"
+    elif options.copies > 1 and is_stream:
+        problem = f"copies: got {options.copies}, but this source is a stream; {by_index}"
+    elif is_stream and not (sampler is None and weights is None):
+        problem = f"{name}: this source is a stream, which gives samples in its own order; {by_index}"
+    elif weights is not None and shuffle is not None and not shuffle:
+        problem = "shuffle: got False with weights; accepted: True, as what is drawn has no order to keep"
+    if problem:
+        raise ValueError(problem)
     if sampler is None or _is_listed(sampler):
         return shuffle is None or bool(shuffle)
     if shuffle:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -19,13 +18,12 @@ from variegate.formats.packed import checked_statistics
 from variegate.io.addresses import shown, speakable
 from variegate.loader.batch import FailureLog
 from variegate.loader.cache import open_cache
-from variegate.loader.epochs import EpochRun, Position
+from variegate.loader.epochs import EpochRun
 from variegate.loader.indexing import open_entropy_index
-from variegate.loader.making import BatchMaker
+from variegate.loader.making import AnyBatch, BatchMaker, BatchResult
 from variegate.loader.observer import Observer, StageTimes
-from variegate.loader.one_batch import AnyBatch, BatchResult
 from variegate.loader.options import LoaderArguments, LoaderOptions, OnError
-from variegate.loader.order import IndexedOrder, check_done, make_state, read_state
+from variegate.loader.order import IndexedOrder, Position
 from variegate.loader.picks import check_picking, picks_of
 from variegate.loader.ranks import Share, check_alike, processes_here
 from variegate.loader.reading import Reader, reader_threads
@@ -87,16 +85,23 @@ class Pipeline:
         )
         self.index = open_entropy_index(options.index, source)
         reader = Reader(options, self.cache, isinstance(source, PixelSource), self.targets is not None)
+        mixers = self.augmenter.transform._mixers if options.partners == "epoch" else ()
         self.order: IndexedOrder | StreamOrder
         if isinstance(source, StreamSource):
-            self._check_partners()
+            if mixers:
+                mixes = f"{type(mixers[0]).__name__} mixes samples with any others of the epoch"
+                raise ValueError(
+                    f"transform: {mixes}, and this source is a stream, which gives them in its own order; accepted: "
+                    'partners="batch", or samples by index: open_source(..., stream=False)'
+                )
             self.order = StreamOrder(source, reader, options, self.shuffle)
         else:
-            picks = picks_of(source, options, self.shuffle).repeated(options.copies)
-            number = self._num_partners if options.partners == "epoch" else 0
-            self.order = IndexedOrder(source, reader, picks, options.seed, self.shuffle, number)
-        self.facts = self.order.facts()  # asked once: a state may be taken at every step
-        self._check_length()
+            picks = picks_of(source, options, self.shuffle)
+            self._num_partners = num_partners(self.augmenter.transform) if mixers else 0
+            self.order = IndexedOrder(source, reader, picks, options, self.shuffle, self._num_partners)
+        if options.drop_last and (length := self.order.length(0)) is not None and not len(self.share(0)):
+            got = f"{length:,} samples do not fill a batch of {options.batch_size} on {options.world_size} rank(s)"
+            raise ValueError(f"drop_last: {got}; accepted: a smaller batch_size, or drop_last=False")
         # Whether an epoch's batches may be begun before it does.
         self.is_early = self.order.is_known and options.conditions is None
         is_alone = options.world_size == 1 or not torch.distributed.is_initialized()
@@ -106,55 +111,16 @@ class Pipeline:
         self._readers = Threads(reader_threads(self.order.is_remote, options.num_threads), "variegate-read")
         self._makers = Threads(min(_MAKERS, options.num_threads, max(options.prefetch, 1)), "variegate-batch")
 
-    @property
-    def _num_partners(self) -> int:
-        return num_partners(self.augmenter.transform)
-
-    def _check_partners(self) -> None:
-        if self._num_partners and self.options.partners == "epoch":
-            mixer = type(self.augmenter.transform._mixers[0]).__name__
-            raise ValueError(
-                f"transform: {mixer} mixes samples with any others of the epoch, and this source is a stream, which "
-                'gives them in its own order; accepted: partners="batch", or samples by index: open_source(..., '
-                "stream=False)"
-            )
-
     def partners(self, index: int, epoch: int) -> list[int]:
         """Ids of those that a sample is mixed with in an epoch."""
-        if not self._num_partners or self.options.partners == "batch" or not isinstance(self.order, IndexedOrder):
+        if not isinstance(self.order, IndexedOrder) or not self._num_partners:
             got = "a loader that mixes nothing, or within its batches alone"
             raise ValueError(f'partners: {got}; accepted: a transform such as MixUp, and partners="epoch"')
         return self.order.partner_ids(index, epoch)
 
-    def _check_length(self) -> None:
-        options, length = self.options, self.length(0) if self.options.drop_last else None
-        if length is not None and not len(self.share(0)):
-            got = f"{length:,} samples do not fill a batch of {options.batch_size} on {options.world_size} rank(s)"
-            raise ValueError(f"drop_last: {got}; accepted: a smaller batch_size, or drop_last=False")
-
-    def length(self, epoch: int) -> int | None:
-        """Samples of an epoch; None for a stream."""
-        return self.order.length(epoch) if isinstance(self.order, IndexedOrder) else None
-
-    def _digest(self, epoch: int) -> str | None:
-        """Of the epoch's order, where nothing else tells it."""
-        return self.order.digest(epoch) if isinstance(self.order, IndexedOrder) else None
-
-    def state(self, position: Position) -> dict[str, Any]:
-        """What ``Loader.state_dict`` gives."""
-        return make_state(*position, self.facts, self._digest(position[0]))
-
-    def position(self, state: Mapping[str, Any]) -> Position:
-        """Where a state stands. Raises ValueError for another data set or order."""
-        epoch, done, digest = read_state(state, self.facts)
-        if done and isinstance(self.order, IndexedOrder):
-            self.order.check(epoch, digest)
-            check_done(done, self.order.length(epoch))
-        return epoch, done
-
     def share(self, epoch: int, start: int = 0) -> Share:
         """This rank's part of an epoch. Raises TypeError for a stream."""
-        length = self.length(epoch)
+        length = self.order.length(epoch)
         if length is None:
             raise TypeError("this source is a stream, whose length is not known; open_source(..., stream=False) counts")
         return self._share(length, start)
@@ -166,11 +132,8 @@ class Pipeline:
     def run(self, position: Position) -> EpochRun:
         """The rest of an epoch, nothing of it begun."""
         epoch, done = position
-        if isinstance(self.order, IndexedOrder):
-            self.order.begin(epoch, is_resumed=done > 0)
-            share = self.share(epoch, done)
-        else:
-            share = self._share(0, done)
+        self.order.begin(epoch, is_resumed=done > 0)
+        share = self._share(self.order.length(epoch) or 0, done)
         if self.index is not None:
             self.index.use_added()
         times = StageTimes(self.observers)
@@ -189,7 +152,7 @@ class Pipeline:
     def hand_out(self, result: BatchResult, epoch: int) -> AnyBatch:
         """The batch, for use by the calling thread. Raises TooManyErrors."""
         # A share of a stream is taken of what was seen so far, but of no less than that.
-        rows = self.length(epoch)
+        rows = self.order.length(epoch)
         samples = -(-rows // self.options.copies) if rows else max(result.done, _SEEN_AT_LEAST)
         self.log.add(result.failures, -(-samples // self.options.world_size))
         return self._maker.hand_over(result)
@@ -209,9 +172,9 @@ class Pipeline:
         """Raises ValueError where the ranks of torch.distributed do not see the same samples in the same order."""
         if self.ranks_compared:
             return
-        picked = (self.facts.get("weights"), self.facts.get("sampler"), self._digest(epoch))
-        order = ", ".join(filter(None, picked))
-        facts = f"{self.length(epoch)} samples ({self.source.fingerprint})"
+        known = self.order.facts
+        order = ", ".join(filter(None, (known.get("weights"), known.get("sampler"), self.order.digest(epoch))))
+        facts = f"{self.order.length(epoch)} samples ({self.source.fingerprint})"
         check_alike(f"{facts} in the order {order}" if order else facts, self.augmenter.device)
         self.ranks_compared = self.order.is_known
 

@@ -34,8 +34,7 @@ class Rows:
     """The samples of one batch, and those that they are mixed with.
 
     ``data``: for each row the bytes of a JPEG, pixels, or the error that came instead; or all as one array
-    [N, H, W, C]. ``labels``: one for each, or an array of them. ``name_of``: what a row is called. ``others``: where a
-    source cannot be asked for them, (data, label) of samples that may stand in for a row.
+    [N, H, W, C]. ``others``: (data, label) of samples that may stand in for a row, where the source cannot be asked.
     """
 
     ids: npt.NDArray[np.uint64]
@@ -52,42 +51,29 @@ class Rows:
 
     def alone(self, row: int) -> Rows:
         """One of them, as a batch, with its partners."""
+        is_extra = row >= len(self.padding)  # there for the sake of others, and mixed with itself
+        own: list[int] = []
         if self.partners is not None:
-            return self._alone_with_partners(row)
-        one, name = slice(row, row + 1), self.name_of(row)
-        copies = None if self.copies is None else self.copies[one]
-        data, labels = self.data[one], self.labels[one]
-        return Rows(self.ids[one], self.padding[one], self.done, lambda _: name, data, labels, copies=copies)
-
-    def _alone_with_partners(self, row: int) -> Rows:
-        assert self.partners is not None
-        is_partner = row >= len(self.partners)  # of others; as one of the batch it would be as any
-        own = [row] * self.partners.shape[1] if is_partner else self.partners[row].tolist()
+            own = [row] * self.partners.shape[1] if is_extra else self.partners[row].tolist()
         rows = list(dict.fromkeys([row, *own]))
         return Rows(
             self.ids[rows],
-            np.zeros(1, np.bool_) if is_partner else self.padding[row : row + 1],
+            np.zeros(1, np.bool_) if is_extra else self.padding[row : row + 1],
             self.done,
             lambda place: self.name_of(rows[place]),
             [self.data[each] for each in rows],
             [self.labels[each] for each in rows],
             copies=None if self.copies is None else self.copies[rows],
-            partners=np.array([[rows.index(each) for each in own]], np.int32),
+            partners=None if self.partners is None else np.array([[rows.index(each) for each in own]], np.int32),
         )
 
-    def without(self, bad: Iterable[int]) -> Rows:
-        """A row that is to be mixed with a bad one is mixed with itself, which leaves it as it is."""
+    def unmixed(self, rows: Iterable[int] = (), partners: Iterable[int] = ()) -> Rows:
+        """``rows``, and whatever has one of ``partners``, are mixed with themselves, which leaves them as they are."""
         if self.partners is None:
             return self
         own = np.arange(len(self.partners), dtype=np.int32)[:, None]
-        return replace(self, partners=np.where(np.isin(self.partners, list(bad)), own, self.partners))
-
-    def by_themselves(self, some: Iterable[int]) -> Rows:
-        """Some rows are mixed with themselves."""
-        if self.partners is None:
-            return self
-        own = np.arange(len(self.partners), dtype=np.int32)[:, None]
-        return replace(self, partners=np.where(np.isin(own, list(some)), own, self.partners))
+        alone = np.isin(own, list(rows)) | np.isin(self.partners, list(partners))
+        return replace(self, partners=np.where(alone, own, self.partners))
 
 
 # Waits until the rows of a step are read; None where there are no more.
@@ -105,12 +91,9 @@ class SampleToRead(NamedTuple):
 
 
 class Reader:
-    """Reads samples, and decodes those that must be decoded whole.
-
-    With a cache every picture is decoded whole, whether the cache has room for it or not: pixels must not depend on
-    that. ``in_memory``: the source's pixels lie in memory already, and gain only by another memory. ``has_targets``:
-    labels are ``Annotated``.
-    """
+    """Reads samples, and decodes those that must be decoded whole: with a cache all of them, as pixels must not depend
+    on whether it has room. ``in_memory``: the source's pixels lie there already; ``has_targets``: labels are
+    ``Annotated``."""
 
     def __init__(
         self, options: LoaderOptions, cache: PixelCache | None, in_memory: bool, has_targets: bool = False
@@ -125,17 +108,15 @@ class Reader:
         observer: Observer | None = None,
         is_stopped: Callable[[], bool] | None = None,
     ) -> list[tuple[Any, Any]]:
-        """(data, label) of each; fewer where nobody wants them any more.
-
-        Data is a DecodeError, and label None, where a sample could not be read.
-        """
+        """(data, label) of each, or (DecodeError, None); fewer once it is stopped."""
         clock, results = _Clock(), []
         for sample in samples:
             if is_stopped is not None and is_stopped():
                 break
             results.append(self._read(sample, clock))
         if observer is not None:
-            clock.tell(observer)
+            for stage, total in clock.stages.items():
+                observer.stage_done(stage, *total)
         return results
 
     def _read(self, sample: SampleToRead, clock: _Clock) -> tuple[Any, Any]:
@@ -181,24 +162,17 @@ class Reader:
 
 
 class _Clock:
-    """Where the time of some samples goes, told to an observer at once."""
+    """The time of some samples by stage: seconds, samples, bytes."""
 
     def __init__(self) -> None:
         self._at = time.perf_counter()
-        self._stages: dict[Stage, list[Any]] = {}
+        self.stages: dict[Stage, list[Any]] = {}
 
     def stop(self, stage: Stage, nbytes: int) -> None:
         """All the time since the last stop went into one sample's stage."""
-        now = time.perf_counter()
-        total = self._stages.setdefault(stage, [0.0, 0, 0])
-        total[0] += now - self._at
-        total[1] += 1
-        total[2] += nbytes
-        self._at = now
-
-    def tell(self, observer: Observer) -> None:
-        for stage, total in self._stages.items():
-            observer.stage_done(stage, *total)
+        begin, self._at = self._at, time.perf_counter()
+        seconds, samples, total = self.stages.get(stage, (0.0, 0, 0))
+        self.stages[stage] = [seconds + self._at - begin, samples + 1, total + nbytes]
 
 
 def decode_picture(
@@ -208,26 +182,23 @@ def decode_picture(
     max_pixels: int | None = None,
     max_decode_bytes: int | None = None,
 ) -> Picture:
-    """A file's bytes, or pixels -> uint8[H, W, C]; with ``side``, the shorter side is reduced to that many pixels
-    (never enlarged).
+    """A file's bytes, or pixels -> uint8[H, W, C]; with ``side``, the shorter side is reduced to that many pixels.
 
     A JPEG is decoded at the smallest DCT scale that still covers that, then resized as any picture is, by Pillow with
     antialiasing. Raises DecodeError with ``name``.
     """
+    limits = max_pixels, max_decode_bytes
     if isinstance(data, np.ndarray):
         image = data
     elif side is None or not is_jpeg(data):
-        image = read_image(data, name, max_pixels, max_decode_bytes)
+        image = read_image(data, name, *limits)
     else:
-        header = checked_header(data, name, max_pixels, max_decode_bytes)
-        sides = _reduced(*header.oriented_size, side)
-        image = decode_jpeg_scaled(data, *sides, name, max_pixels, max_decode_bytes, header)
-    check_side(name, *image.shape[:2])
-    return image if side is None else _resize(image, side)
-
-
-def _resize(image: Picture, side: int) -> Picture:
-    height, width = _reduced(image.shape[0], image.shape[1], side)
+        header = checked_header(data, name, *limits)
+        image = decode_jpeg_scaled(data, *_reduced(*header.oriented_size, side), name, *limits, header)
+    height, width = image.shape[:2]
+    check_side(name, height, width)
+    if side is not None:
+        height, width = _reduced(height, width, side)
     if (height, width) == image.shape[:2]:
         return image
     picture = Image.fromarray(image[:, :, 0] if image.shape[2] == 1 else image)

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
 from functools import partial
-from itertools import islice
+from itertools import count, islice
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from variegate.errors import DecodeError
 from variegate.formats.base import Item, SourceError, StreamItem, StreamSource
 from variegate.loader.observer import Observer
 from variegate.loader.options import LoaderOptions
+from variegate.loader.order import EpochOrder
 from variegate.loader.ranks import Share
 from variegate.loader.reading import Reader, Rows, SampleToRead, Steps, Waiting
 from variegate.loader.shuffle import OrderPurpose, Permutation, random_words
@@ -32,25 +33,17 @@ _BLOCK = 1024
 _Passing = tuple[StreamItem, tuple[StreamItem, ...]]
 
 
-class StreamOrder:
-    """Shards in a keyed permutation, their samples through a shuffle buffer."""
-
-    is_known = True
-    is_remote = True  # or as good as: it is read by one thread, which must never have to wait for the others
+class StreamOrder(EpochOrder):
+    """Shards in a keyed permutation, their samples through a shuffle buffer, whose limits decide about it as well."""
 
     def __init__(self, source: StreamSource, reader: Reader, options: LoaderOptions, shuffle: bool) -> None:
-        self._source, self._reader = source, reader
-        self._seed, self._shuffle = options.seed, shuffle
         self._limits = {"max_items": options.shuffle_buffer, "max_bytes": options.shuffle_bytes}
-        self._world_size = options.world_size
+        buffer = list(self._limits.values()) if shuffle else None
+        # Remote, or as good as: it is read by one thread, which must never have to wait for the others.
+        super().__init__(source, True, options, shuffle, samples=None, buffer=buffer)
+        self._reader, self._world_size = reader, options.world_size
 
-    def facts(self) -> dict[str, Any]:
-        """As for random access; and the limits of the buffer, which decide about the order as well."""
-        buffer = list(self._limits.values()) if self._shuffle else None
-        known = {"source": self._source.fingerprint, "samples": None, "buffer": buffer}
-        return {"seed": self._seed, "shuffle": self._shuffle, **known}
-
-    def samples(self, epoch: int) -> Iterator[StreamItem]:
+    def _samples(self, epoch: int) -> Iterator[StreamItem]:
         """All samples of an epoch."""
         shards = np.arange(self._source.num_shards, dtype=np.int64)
         if self._shuffle:
@@ -64,7 +57,43 @@ class StreamOrder:
         """As for random access; one thread more reads, since the samples come one by one."""
         stream_pool = Threads(1, "variegate-stream")
         stop = partial(stream_pool.shutdown, wait=False, cancel_futures=True)
-        return _steps(self._reader, share, self.samples(epoch), stream_pool, pool, observer), stop
+        return self._steps(share, self._samples(epoch), stream_pool, pool, observer), stop
+
+    def _steps(
+        self, share: Share, stream: Iterable[StreamItem], stream_pool: Threads, pool: Executor, observer: Observer
+    ) -> Iterator[Waiting]:
+        """Read by the one thread of ``stream_pool``, opened by those of ``pool``."""
+        reader = self._reader
+        steps = share.steps_of(islice(_with_those_before(stream), share.start, None))
+
+        def read_step() -> Any:
+            begin = time.perf_counter()
+            step = next(steps, None)
+            observer.stage_done("read", time.perf_counter() - begin, 0, 0)  # samples are counted as they are opened
+            return step
+
+        while True:
+            future = stream_pool.submit(read_step)
+
+            def wait(future: Any = future) -> Rows | None:
+                step = future.result()
+                if step is None:
+                    return None
+                passing, padding, done = step
+                items = [item for item, _ in passing]
+                parts = pool.map(lambda item: reader.read([_to_read(item)], observer), items)
+                read = [pair for part in parts for pair in part]
+
+                def others(row: int) -> Iterator[tuple[Any, Any]]:
+                    """Samples before it in the stream; at its very beginning the rows after it."""
+                    yield from (reader.read([_to_read(item)])[0] for item in reversed(passing[row][1]))
+                    yield from read[row + 1 :]
+
+                ids = np.array([item.id for item in items], np.uint64)
+                data, labels = [data for data, _ in read], [label for _, label in read]
+                return Rows(ids, padding, done, lambda row: items[row].name, data, labels, others)
+
+            yield wait
 
     def _whole(self, shard: int) -> Iterator[StreamItem]:
         """A shard's samples. Raises SourceError where some could not be read that another rank may have."""
@@ -81,47 +110,6 @@ class StreamOrder:
         """Samples that came before it: a stream cannot be asked for any other."""
         assert rows.others is not None
         return rows.others(row)
-
-
-def _steps(
-    reader: Reader,
-    share: Share,
-    stream: Iterable[StreamItem],
-    stream_pool: Threads,
-    pool: Executor,
-    observer: Observer,
-) -> Iterator[Waiting]:
-    """Read by the one thread of ``stream_pool``, opened by those of ``pool``."""
-    steps = share.steps_of(islice(_with_those_before(stream), share.start, None))
-
-    def read_step() -> Any:
-        begin = time.perf_counter()
-        step = next(steps, None)
-        observer.stage_done("read", time.perf_counter() - begin, 0, 0)  # samples are counted as they are opened
-        return step
-
-    while True:
-        future = stream_pool.submit(read_step)
-
-        def wait(future: Any = future) -> Rows | None:
-            step = future.result()
-            if step is None:
-                return None
-            passing, padding, done = step
-            items = [item for item, _ in passing]
-            parts = pool.map(lambda item: reader.read([_to_read(item)], observer), items)
-            read = [pair for part in parts for pair in part]
-
-            def others(row: int) -> Iterator[tuple[Any, Any]]:
-                """What came before it in the stream; at its very beginning the rows after it."""
-                yield from (reader.read([_to_read(item)])[0] for item in reversed(passing[row][1]))
-                yield from read[row + 1 :]
-
-            ids = np.array([item.id for item in items], np.uint64)
-            data, labels = [data for data, _ in read], [label for _, label in read]
-            return Rows(ids, padding, done, lambda row: items[row].name, data, labels, others)
-
-        yield wait
 
 
 def _with_those_before(stream: Iterable[StreamItem]) -> Iterator[_Passing]:
@@ -151,13 +139,7 @@ def _size_of(item: StreamItem) -> int:
 
 
 def shuffled(
-    stream: Iterable[T],
-    size_of: Callable[[T], int],
-    *,
-    seed: int,
-    epoch: int,
-    max_items: int,
-    max_bytes: int,
+    stream: Iterable[T], size_of: Callable[[T], int], *, seed: int, epoch: int, max_items: int, max_bytes: int
 ) -> Iterator[T]:
     """The stream in another order, which is a function of (seed, epoch), the limits and the sizes.
 
@@ -167,7 +149,8 @@ def shuffled(
     """
     held: list[T] = []
     held_bytes = 0
-    draws = _draws(seed, epoch)
+    blocks = (random_words(first, _BLOCK, seed, epoch, OrderPurpose.BUFFER) for first in count(0, _BLOCK))
+    draws = (word for block in blocks for word in block[:, 0].tolist())
 
     def take() -> T:
         nonlocal held_bytes
@@ -184,10 +167,3 @@ def shuffled(
             yield take()
     while held:
         yield take()
-
-
-def _draws(seed: int, epoch: int) -> Iterator[int]:
-    first = 0
-    while True:
-        yield from random_words(first, _BLOCK, seed, epoch, OrderPurpose.BUFFER)[:, 0].tolist()
-        first += _BLOCK
