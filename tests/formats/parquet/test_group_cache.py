@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from variegate.formats.parquet.group_cache import GroupCache, SizedValue
+from variegate.formats.parquet.row_groups import GroupCache, SizedValue
 
 
 def test_the_least_recently_used_goes_first() -> None:

@@ -16,7 +16,7 @@ from tests.children import start_python
 from tests.formats.tars import as_json, encoded, labelled, tar_bytes, write_shards, write_tar
 from variegate.errors import DecodeError
 from variegate.formats.base import Source, SourceError
-from variegate.formats.tar import listing as tar_listing
+from variegate.formats.tar import index as tar_listing
 from variegate.formats.tar.read import open_webdataset
 from variegate.io.location import Location
 

@@ -22,8 +22,8 @@ from variegate.formats.annotated.values import POINTS, AnnotationOption, GivenOp
 from variegate.formats.base import Item, SampleName, SourceError, check_index, digest_of
 from variegate.formats.labels import NO_LABEL, check_classes
 from variegate.formats.reading import read_range
+from variegate.formats.tar.index import NO_LABELS
 from variegate.formats.tar.labels import class_names_beside
-from variegate.formats.tar.listing import NO_LABELS
 from variegate.formats.tar.members import StreamReader
 from variegate.formats.tar.read import TarStream, WebDatasetSource, open_webdataset
 from variegate.formats.tar.samples import SEVERAL_IMAGES, TarSample, TarSamples, split_name, too_large

@@ -27,8 +27,7 @@ from variegate.formats.base import (
 from variegate.formats.labels import NO_LABEL, Labels, check_classes, hash_labels, label_at
 from variegate.formats.parquet.columns import check_alike, find_columns, read_labels
 from variegate.formats.parquet.file import check_root, open_file, read_named_file, reason_for
-from variegate.formats.parquet.group_cache import GroupCache, SizedValue
-from variegate.formats.parquet.row_groups import GroupReader, Rows, choose_unpacking
+from variegate.formats.parquet.row_groups import GroupCache, GroupReader, Rows, SizedValue, choose_unpacking
 from variegate.io.location import LocationLike, cache_folder
 
 MEMORY = 512 << 20

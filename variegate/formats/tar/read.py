@@ -24,8 +24,8 @@ from variegate.formats.base import (
     first_names,
 )
 from variegate.formats.reading import open_stream, read_range
+from variegate.formats.tar.index import ListedShard, list_shards, sorted_shards
 from variegate.formats.tar.labels import NO_LABEL, class_names_beside, resolve_label
-from variegate.formats.tar.listing import ListedShard, list_shards, sorted_shards
 from variegate.formats.tar.members import unpacked_reader
 from variegate.formats.tar.samples import (
     ShardCounts,
