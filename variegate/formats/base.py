@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -124,8 +126,7 @@ class Source(Protocol):
 
 
 class IndexedSource:
-    """The common part of most sources: files or memory of this machine, samples known by their index, nothing to
-    say."""
+    """The common part of most sources: files or memory of this machine, ids that are indices, no notes."""
 
     is_remote: bool = False
 
@@ -134,6 +135,30 @@ class IndexedSource:
 
     def notes(self) -> list[str]:
         return []
+
+
+class FilesSource(IndexedSource):
+    """Samples of files that hold many each, one file after another. ``stored``: the files as they were when listed."""
+
+    def __init__(self, stored: list[StoredFile], classes: tuple[str, ...]) -> None:
+        self._stored, self.classes = stored, classes
+        self._starts = [0, *accumulate(file.samples for file in stored)]
+        self.is_remote = any(file.location.is_url for file in stored)
+
+    def __repr__(self) -> str:
+        return describe(self, first_names([str(file.location) for file in self._stored], 1))
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    def stored_files(self) -> list[StoredFile]:
+        return list(self._stored)
+
+    def _place(self, index: int) -> tuple[int, int]:
+        """The number of a sample's file, and its position there."""
+        check_index(index, len(self))
+        file = bisect_right(self._starts, index) - 1
+        return file, int(index) - self._starts[file]
 
 
 @runtime_checkable
@@ -211,14 +236,10 @@ def digest_of(*parts: str | bytes) -> str:
 
 def describe(source: Any, place: str, what: str = "") -> str:
     """A line for ``repr``: ``FolderSource(photos: 4 samples, 2 classes)``. ``what``: in place of their number."""
-    parts = [what or _counted(len(source), "sample", "samples")]
-    if source.classes:
-        parts.append(_counted(len(source.classes), "class", "classes"))
+    parts = [what or f"{len(source):,} sample{'s' * (len(source) != 1)}"]
+    if number := len(source.classes):
+        parts.append(f"{number:,} class{'es' * (number != 1)}")
     return printable(f"{type(source).__name__}({without_secrets(place)}: {', '.join(parts)})")
-
-
-def _counted(count: int, one: str, many: str) -> str:
-    return f"{count:,} {one if count == 1 else many}"
 
 
 def check_index(index: int, length: int) -> None:

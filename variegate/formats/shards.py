@@ -6,8 +6,10 @@ One process writes a shard, its records in their order; the same records make th
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -159,6 +161,27 @@ class Shard(AbstractContextManager["Shard"]):
     def _finish(self) -> None:
         """Write what belongs at the end, and what belongs beside the shard."""
 
-    @abstractmethod
     def _abandon(self) -> None:
         """Let go of what holds the file."""
+
+
+# By format: the module, the class of its shards and of those with annotations, and the extension.
+_SHARDS = {
+    "webdataset": ("tar.write", "WebDatasetShard", "AnnotatedTarShard", "tar"),
+    "parquet": ("parquet.write", "ParquetShard", "AnnotatedParquetShard", "parquet"),
+    "raw": ("raw.layout", "RawShard", "", "vgraw"),
+}
+
+
+def open_shard(
+    storage: Storage, format: str, number: int, labels: Labels, about: Mapping[str, Any] | None = None
+) -> Shard:
+    """``number`` 7 makes ``shard-000007``; ``labels``: of ``describe_labels``; ``about``: of a source with boxes, masks
+    or key points in such shards."""
+    if format not in _SHARDS:
+        raise ValueError(f"format: got {format!r}; accepted: {', '.join(_SHARDS)}")
+    module, plain, annotated, extension = _SHARDS[format]
+    kind: Any = getattr(import_module(f"variegate.formats.{module}"), plain if about is None else annotated)
+    name = f"shard-{number:06}.{extension}"
+    shard: Shard = kind(storage, name, labels) if about is None else kind(storage, name, labels, about)
+    return shard

@@ -10,9 +10,8 @@ import pytest
 
 from tests.children import run_python
 from tests.jobs.output.contract import CLASSES, records
-from variegate.formats.shards import Labels, Record, describe_labels
+from variegate.formats.shards import Labels, Record, describe_labels, open_shard
 from variegate.formats.storage import open_storage
-from variegate.formats.writing import open_shard
 
 MIB = 1 << 20
 
@@ -20,8 +19,7 @@ MIB = 1 << 20
 MEASURED = """
 import json, sys, tracemalloc
 import pyarrow as pa
-from variegate.formats.shards import Labels, Record
-from variegate.formats.writing import open_shard
+from variegate.formats.shards import Labels, Record, open_shard
 from variegate.formats.storage import open_storage
 
 image = bytes(1 << 20)

@@ -12,10 +12,9 @@ import pytest
 from tests.formats.tars import tar_bytes
 from tests.jobs.output.contract import CLASSES, records
 from variegate.formats.opening import open_source
-from variegate.formats.shards import Labels, Record
+from variegate.formats.shards import Labels, Record, open_shard
 from variegate.formats.storage import Storage, open_storage
 from variegate.formats.tar.write import tar_header
-from variegate.formats.writing import open_shard
 
 
 def write(storage: Storage, made: list[Record], classes: tuple[str, ...] = CLASSES) -> None:

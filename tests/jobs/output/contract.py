@@ -12,9 +12,8 @@ import numpy as np
 
 from tests.formats.contract import pictures
 from variegate.formats.objects.arrays import ArraySource
-from variegate.formats.shards import Record, describe_labels
+from variegate.formats.shards import Record, describe_labels, open_shard
 from variegate.formats.storage import Storage
-from variegate.formats.writing import open_shard
 from variegate.jobs.output.naming import OutputNames, output_path
 
 CLASSES = ("bee", "tench, Tinca tinca", "ant", "Zürich")

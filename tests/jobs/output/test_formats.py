@@ -12,9 +12,8 @@ from tests.jobs.output.contract import CLASSES, FORMATS, as_read, records
 from tests.jobs.output.runs import tree
 from variegate.formats.base import Source, SourceError, StreamSource
 from variegate.formats.opening import open_source
-from variegate.formats.shards import Labels, Record, describe_labels
+from variegate.formats.shards import Labels, Record, describe_labels, open_shard
 from variegate.formats.storage import Storage, open_storage
-from variegate.formats.writing import open_shard
 from variegate.jobs.output.manifest import write_manifest
 
 SHARDS = ("webdataset", "parquet")

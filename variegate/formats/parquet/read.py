@@ -14,15 +14,13 @@ import numpy.typing as npt
 
 from variegate.errors import DecodeError
 from variegate.formats.base import (
-    IndexedSource,
+    FilesSource,
     Item,
     SampleName,
     SourceError,
     StoredFile,
     check_index,
-    describe,
     digest_of,
-    first_names,
 )
 from variegate.formats.labels import NO_LABEL, Labels, check_classes, hash_labels, label_at
 from variegate.formats.parquet.columns import check_alike, find_columns, read_labels
@@ -33,7 +31,7 @@ from variegate.io.location import LocationLike, cache_folder
 MEMORY = 512 << 20
 
 
-class ParquetSource(IndexedSource):
+class ParquetSource(FilesSource):
     """The rows of Parquet files, file after file. Made by ``open_parquet``, which says what is accepted.
 
     A row can only be had by decoding the row group (some hundred or thousand rows) around it. Row groups are decoded
@@ -54,25 +52,16 @@ class ParquetSource(IndexedSource):
         memory: int,
         image_root: str | None = None,
     ) -> None:
-        self._image_root = image_root
-        self._readers, self._labels, self.classes = list(readers), labels, classes
+        files = [(reader.file, sum(reader.rows)) for reader in readers]
+        super().__init__([StoredFile(file.location, rows, file.size, file.stamp) for file, rows in files], classes)
+        self._image_root, self._readers, self._labels = image_root, list(readers), labels
         self._notes, self._memory = list(notes), memory
-        self.is_remote = any(reader.file.location.is_url for reader in readers)
-        groups = [(file, group) for file, reader in enumerate(readers) for group in range(len(reader.rows))]
-        ends = list(accumulate((readers[file].rows[group] for file, group in groups), initial=0))
-        self._groups, self._starts, self._length = groups, ends[:-1], ends[-1]
-        counts = accumulate((sum(reader.rows) for reader in readers), initial=0)
-        self._file_starts = list(counts)[:-1]
-        names = [(reader.file, sum(reader.rows), reader.column) for reader in readers]
+        self._groups = [(reader, group) for reader in readers for group in range(len(reader.rows))]
+        self._group_starts = list(accumulate((reader.rows[group] for reader, group in self._groups), initial=0))[:-1]
+        names = [(file, rows, reader.column) for (file, rows), reader in zip(files, readers, strict=True)]
         parts = [f"\0{file.name}\0{file.size}\0{rows}\0{column}" for file, rows, column in names]
         self.fingerprint = digest_of("\0".join(classes), *parts, hash_labels(labels))
-        self._cache = self._new_cache()
-
-    def __repr__(self) -> str:
-        return describe(self, first_names([str(reader.file.location) for reader in self._readers], 1))
-
-    def __len__(self) -> int:
-        return self._length
+        self.__setstate__({})
 
     @property
     def held_bytes(self) -> int:
@@ -81,9 +70,10 @@ class ParquetSource(IndexedSource):
 
     def read(self, index: int) -> Item:
         """The bytes of the image file in that row. Raises DecodeError naming the Parquet file and the row in it."""
-        check_index(index, self._length)
-        at = bisect_right(self._starts, index) - 1
-        row = index - self._starts[at]
+        check_index(index, len(self))
+        at = bisect_right(self._group_starts, index) - 1
+        row = index - self._group_starts[at]
+        reader, group = self._groups[at]
         try:
             rows = self._cache.get(at)
             try:
@@ -94,25 +84,15 @@ class ParquetSource(IndexedSource):
         except MemoryError:
             raise
         except Exception as error:
-            file, group = self._groups[at]
-            raise DecodeError(
-                str(self.name(index)),
-                f"its row group {group} cannot be read: {reason_for(error, self._readers[file].file.location)}",
-            ) from None
+            reason = f"its row group {group} cannot be read: {reason_for(error, reader.file.location)}"
+            raise DecodeError(str(self.name(index)), reason) from None
         if data is None:
-            location = self._readers[self._groups[at][0]].file.location
-            data = read_named_file(path, location, self._image_root, str(self.name(index)))
+            data = read_named_file(path, reader.file.location, self._image_root, str(self.name(index)))
         return Item(data, label_at(self._labels, index))
 
     def name(self, index: int) -> SampleName:
-        check_index(index, self._length)
-        file = bisect_right(self._file_starts, index) - 1
-        return SampleName(str(self._readers[file].file.location), f"row {index - self._file_starts[file]}")
-
-    def stored_files(self) -> list[StoredFile]:
-        """The Parquet files, as they were when they were opened; not what rows name."""
-        files = [(reader.file, sum(reader.rows)) for reader in self._readers]
-        return [StoredFile(file.location, rows, file.size, file.stamp) for file, rows in files]
+        file, row = self._place(index)
+        return SampleName(str(self._stored[file].location), f"row {row}")
 
     def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
         return np.full(len(indices), NO_LABEL) if self._labels is None else self._labels[indices]
@@ -122,23 +102,22 @@ class ParquetSource(IndexedSource):
         lines = [f"rows cannot be unpacked, and reading in random order will be slow: {text}" for text in failures[:1]]
         return [*self._notes, *lines]
 
-    def _new_cache(self) -> GroupCache[int, Rows]:
-        def load(at: int) -> SizedValue[Rows]:
-            file, group = self._groups[at]
-            return self._readers[file].load(group)
-
-        def expect(at: int) -> int:
-            file, group = self._groups[at]
-            return self._readers[file].expected[group]
-
-        return GroupCache(load, expect, self._memory)
-
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_cache"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._cache = self._new_cache()
+        groups = self._groups
+
+        def load(at: int) -> SizedValue[Rows]:
+            reader, group = groups[at]
+            return reader.load(group)
+
+        def expect(at: int) -> int:
+            reader, group = groups[at]
+            return reader.expected[group]
+
+        self._cache: GroupCache[int, Rows] = GroupCache(load, expect, self._memory)
 
 
 def open_parquet(

@@ -190,6 +190,3 @@ class RawShard(Shard):
         index = index_bytes(places, self._labels, self.labels.kind, self._names, self.labels.classes)
         begin = self._at
         self._writer.file.write(index + tail_bytes(begin, index))
-
-    def _abandon(self) -> None:
-        pass

@@ -6,29 +6,18 @@ import mmap
 import os
 import sys
 import threading
-from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from variegate.errors import DecodeError
-from variegate.formats.base import (
-    Item,
-    SampleName,
-    SourceError,
-    StoredFile,
-    check_index,
-    describe,
-    digest_of,
-    first_names,
-)
+from variegate.formats.base import FilesSource, Item, SampleName, SourceError, StoredFile, digest_of
 from variegate.formats.labels import label_at
 from variegate.formats.raw.layout import FIRST_LINE, TAIL_SIZE, DamagedRawError, RawIndex, read_index, read_tail
 from variegate.formats.reading import FileVersion, read_range, reason_for, version_of
@@ -39,7 +28,6 @@ from variegate.threads import computed_once
 _OPENED_AT_ONCE = 16
 # Python holds an open file for every map, of which a process may have 1,024.
 _MOST_MAPS = 256
-_PAGE = mmap.PAGESIZE
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,42 +39,35 @@ class RawShardFile:
     index: RawIndex
 
 
-class RawSource:
+class RawSource(FilesSource):
     """The images of raw shards, in the shards' order. Made by ``open_raw``.
 
-    What ``read`` gives of a file of this machine is a view into its map, read-only, and nothing is copied: the pixels
-    are where the system's page cache has them. (A gray image of a set of colour ones is shown with its channel
-    repeated, which makes a copy when it is augmented.) A file must not be cut off while it is mapped. Ids are those of
-    the samples that were packed, so that random numbers are the same as with them. A pickled copy makes maps anew.
+    An image in a file of this machine is a read-only view into its map: nothing is copied, the pixels are where the
+    system's page cache has them. (A gray image of a set of colour ones is shown with its channel repeated, which makes
+    a copy when it is augmented.) A file must not be cut off while it is mapped. Ids are those of the samples that were
+    packed, so that random numbers are the same as with them. A pickled copy makes maps anew.
     """
 
     is_stacked = False
 
     def __init__(self, files: Sequence[RawShardFile]) -> None:
-        self._files = list(files)
-        self.classes = files[0].index.classes
-        self.is_remote = any(file.location.is_url for file in files)
-        self._starts = [0, *accumulate(len(file.index) for file in files)]
+        self.files = list(files)
+        stored = [StoredFile(file.location, len(file.index), *file.version) for file in files]
+        super().__init__(stored, files[0].index.classes)
         self._ids = np.concatenate([file.index.places["id"] for file in files])
         self._labels = np.concatenate([file.index.labels for file in files])
         self.__setstate__({})
 
-    def __repr__(self) -> str:
-        return describe(self, first_names([str(file.location) for file in self._files], 1))
-
-    def __len__(self) -> int:
-        return self._starts[-1]
-
     @computed_once
     def fingerprint(self) -> str:
         """Of the names of the shards and of their indexes: sizes, labels, ids and names."""
-        named = zip(relative_names([file.location for file in self._files]), self._files, strict=True)
+        named = zip(relative_names([file.location for file in self.files]), self.files, strict=True)
         return digest_of("\0".join(self.classes), *(f"\0{name}\0{file.index.digest}" for name, file in named))
 
     def read(self, index: int) -> Item:
         """Pixels uint8 [H, W, C], not to be written to. Raises DecodeError where the file has changed, or is gone."""
-        file, position = self._find(index)
-        found = self._files[file]
+        file, position = self._place(index)
+        found = self.files[file]
         place = found.index.places[position]
         offset, size = int(place["offset"]), found.index.size_of(position)
         if found.location.is_url:
@@ -94,7 +75,10 @@ class RawSource:
             flat = np.frombuffer(data, np.uint8)
         else:
             mapped = self._map(file, index)
-            _read_ahead(mapped, offset, size)
+            begin = offset - offset % mmap.PAGESIZE
+            # The system begins to read what is not in memory: else the augmenting threads would wait for every page.
+            with suppress(AttributeError, OSError, ValueError):
+                mapped.madvise(mmap.MADV_WILLNEED, begin, offset + size - begin)
             flat = np.frombuffer(mapped, np.uint8, size, offset)
         height, width, channels, shown = (int(place[name]) for name in ("height", "width", "channels", "shown"))
         image = flat.reshape(height, width, channels)
@@ -110,29 +94,12 @@ class RawSource:
         return np.asarray(self._labels[indices])
 
     def name(self, index: int) -> SampleName:
-        file, position = self._find(index)
-        return SampleName(str(self._files[file].location), self._files[file].index.name(position))
+        file, position = self._place(index)
+        return SampleName(str(self.files[file].location), self.files[file].index.name(position))
 
     def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
         """Those of the samples that were packed."""
         return np.asarray(self._ids[indices], np.uint64)
-
-    @property
-    def files(self) -> list[RawShardFile]:
-        """The shards with their indexes."""
-        return list(self._files)
-
-    def stored_files(self) -> list[StoredFile]:
-        """The shards, as they were when they were opened."""
-        return [StoredFile(file.location, len(file.index), *file.version) for file in self._files]
-
-    def notes(self) -> list[str]:
-        return []
-
-    def _find(self, index: int) -> tuple[int, int]:
-        check_index(index, len(self))
-        file = bisect_right(self._starts, index) - 1
-        return file, int(index) - self._starts[file]
 
     def _map(self, file: int, index: int) -> mmap.mmap:
         """The map of a shard, kept with the latest ones; views keep theirs alive."""
@@ -141,13 +108,14 @@ class RawSource:
             if mapped is not None:
                 self._maps.move_to_end(file)
                 return mapped
-        found = self._files[file]
+        found = self.files[file]
         try:
             with open_regular(found.location.address()) as opened:
                 now = os.fstat(opened.fileno())
                 if (now.st_size, str(now.st_mtime_ns)) != tuple(found.version):
                     raise DecodeError(str(self.name(index)), "the file has changed since it was opened")
-                mapped = _mapping(opened.fileno())
+                options: Any = {"trackfd": False} if sys.version_info >= (3, 13) else {}
+                mapped = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ, **options)
         except DecodeError:
             raise
         except (OSError, ValueError) as error:
@@ -194,16 +162,3 @@ def _open(location: Location) -> RawShardFile:
     except DecodeError as error:
         raise SourceError(f"{location}: {error.reason}") from None
     return RawShardFile(location, version, index)
-
-
-def _mapping(descriptor: int) -> mmap.mmap:
-    if sys.version_info >= (3, 13):
-        return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ, trackfd=False)
-    return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
-
-
-def _read_ahead(mapped: mmap.mmap, offset: int, size: int) -> None:
-    """The system begins to read what is not in memory: else the augmenting threads would wait for every page."""
-    begin = offset - offset % _PAGE
-    with suppress(AttributeError, OSError, ValueError):
-        mapped.madvise(mmap.MADV_WILLNEED, begin, offset + size - begin)

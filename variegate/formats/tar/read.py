@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import os
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
 
 from variegate.errors import DecodeError
 from variegate.formats.base import (
-    IndexedSource,
+    FilesSource,
     Item,
     SampleName,
     SourceError,
     StoredFile,
     StreamItem,
-    check_index,
     describe,
     digest_of,
     first_names,
@@ -128,20 +125,13 @@ class TarStream:
         return self._is_labelled
 
 
-class WebDatasetSource(IndexedSource):
+class WebDatasetSource(FilesSource):
     """The samples of shards, in the shards' order and that within each. A sample's id is made of both numbers."""
 
     def __init__(self, shards: list[ListedShard], classes: tuple[str, ...], notes: list[str]) -> None:
-        self.classes = classes
+        stored = [StoredFile(shard.location, len(shard.labels), *shard.index.version) for shard in shards]
+        super().__init__(stored, classes)
         self._shards, self._notes = shards, notes
-        self._starts = [0, *accumulate(len(shard.labels) for shard in shards)]
-        self.is_remote = any(shard.location.is_url for shard in shards)
-
-    def __repr__(self) -> str:
-        return describe(self, first_names([str(shard.location) for shard in self._shards], 1))
-
-    def __len__(self) -> int:
-        return self._starts[-1]
 
     @computed_once
     def fingerprint(self) -> str:
@@ -175,22 +165,16 @@ class WebDatasetSource(IndexedSource):
         shards = np.searchsorted(starts, indices, "right") - 1
         return (shards << 32 | indices - starts[shards]).astype(np.uint64)
 
-    def stored_files(self) -> list[StoredFile]:
-        """The shards, as they were when they were listed."""
-        return [StoredFile(shard.location, len(shard.labels), *shard.index.version) for shard in self._shards]
-
     def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        every = [shard.labels for shard in self._shards]
-        return np.concatenate(every)[indices] if every else np.zeros(0, np.int64)
+        return np.concatenate([shard.labels for shard in self._shards])[indices]
 
     def notes(self) -> list[str]:
         return list(self._notes)
 
     def place(self, index: int) -> tuple[ListedShard, int]:
         """The shard of a sample, and its position there: that after the last is what the shard broke off in."""
-        check_index(index, len(self))
-        shard = bisect_right(self._starts, index) - 1
-        return self._shards[shard], int(index) - self._starts[shard]
+        shard, position = self._place(index)
+        return self._shards[shard], position
 
 
 def open_tar(

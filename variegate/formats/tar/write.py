@@ -48,9 +48,6 @@ class WebDatasetShard(Shard):
         if not has_class_names(self.storage, self.labels):
             write_class_names(self.storage, self.labels)
 
-    def _abandon(self) -> None:
-        pass
-
     def _member(self, name: str, data: bytes) -> None:
         file = self._writer.file
         file.write(tar_header(name, len(data)))

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from variegate.formats.annotated.written import targets_in
-from variegate.formats.shards import Labels, Record, Shard, describe_labels
+from variegate.formats.shards import Labels, Record, Shard, describe_labels, open_shard
 from variegate.formats.storage import Storage
 from variegate.formats.tar.write import BesideImage
-from variegate.formats.writing import open_annotated_shard, open_shard
 from variegate.jobs.augment.annotated_plan import AnnotatedPlan
 from variegate.jobs.augment.plan import ItemOutputs, Plan
 from variegate.jobs.messages import Snapshot
@@ -130,11 +129,8 @@ class ShardCommit:
         if self._shard is None:
             number, rest = divmod(item, self._plan.items_per_shard)
             assert rest == 0, "items come in order, from the beginning of a shard"
-            if isinstance(self._plan, AnnotatedPlan):
-                about = self._plan.about
-                self._shard = open_annotated_shard(self._storage, self._plan.layout, number, self._labels, about)
-            else:
-                self._shard = open_shard(self._storage, self._plan.layout, number, self._labels)
+            about = self._plan.about if isinstance(self._plan, AnnotatedPlan) else None
+            self._shard = open_shard(self._storage, self._plan.layout, number, self._labels, about)
             self._first = item
 
     def _end_item(self, item: int) -> None:

@@ -19,9 +19,8 @@ from variegate.errors import DecodeError
 from variegate.formats.base import Item, StreamSource
 from variegate.formats.opening import open_source
 from variegate.formats.packed import INDEX_NAME
-from variegate.formats.shards import Labels, Record, Shard
+from variegate.formats.shards import Labels, Record, Shard, open_shard
 from variegate.formats.storage import PRIVATE, Storage
-from variegate.formats.writing import open_shard
 from variegate.io.location import inside
 from variegate.jobs.augment.commit import Report, ShardCommit
 from variegate.jobs.output.journal import Journal
