@@ -143,7 +143,7 @@ def simulate(options: SimulateOptions) -> None:
     give the same numbers everywhere. The plot needs matplotlib (pip install 'variegate[plot]').
     """
     from variegate.apps.plotting import check_path
-    from variegate.apps.simulate.plot import draw_plot
+    from variegate.apps.simulate.run import draw_plot
     from variegate.apps.simulate.run import simulate as play
     from variegate.apps.simulate.scenario import RandomInputs, describe, ideal_seconds, parse_strategies
     from variegate.jobs.jobs import EngineError

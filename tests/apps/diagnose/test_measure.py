@@ -15,10 +15,9 @@ from tests.loader.samples import MemorySource, MemoryStream
 from variegate import transforms as T
 from variegate.apps.diagnose import Measurements, PlotError, draw_plot, measure
 from variegate.apps.diagnose import measurements as m
-from variegate.apps.diagnose.measure import training_transform
+from variegate.apps.diagnose.measure import training_transform, without_policy
 from variegate.apps.diagnose.measurements import TimedSpan, rate_of
 from variegate.apps.diagnose.recorder import take_span
-from variegate.apps.diagnose.session import without_policy
 from variegate.errors import DecodeError
 from variegate.formats.base import SourceError
 

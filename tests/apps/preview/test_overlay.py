@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFont
 
-from variegate.apps.preview.colours import NEUTRAL, Key, colours_of, ink_on
 from variegate.apps.preview.overlay import Overlay, Points, ShownMask, draw_overlay
 from variegate.apps.preview.sheet import Cell, draw_sheet
+from variegate.apps.preview.text import NEUTRAL, Key, colours_of, ink_on
 
 RED = (255, 0, 0)
 GRAY = (128, 128, 128)

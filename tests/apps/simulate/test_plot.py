@@ -47,7 +47,7 @@ def test_a_plot_of_many(tmp_path: Path) -> None:
 
 def drawn(outcomes: list[Outcome], ideal: float, lines: list[str], folder: Path) -> bool:
     """In a size that fits a page, with something of every colour."""
-    from variegate.apps.simulate.plot import draw_plot
+    from variegate.apps.simulate.run import draw_plot
 
     draw_plot(outcomes, ideal, lines, folder / "plot.png")
     image = np.asarray(Image.open(folder / "plot.png").convert("RGB")).reshape(-1, 3)

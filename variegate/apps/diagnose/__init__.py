@@ -3,8 +3,7 @@
 ``measure`` takes rates, ``advise`` draws conclusions from them: a function of numbers alone.
 """
 
-from variegate.apps.diagnose.advise import Diagnosis, advise
-from variegate.apps.diagnose.findings import Finding
+from variegate.apps.diagnose.advise import Diagnosis, Finding, advise
 from variegate.apps.diagnose.measure import measure, training_transform
 from variegate.apps.diagnose.measurements import Measurements, Rate
 from variegate.apps.diagnose.report import draw_plot

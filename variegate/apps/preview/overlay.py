@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
-from variegate.apps.preview.colours import NEUTRAL, RGB, ink_on
-from variegate.apps.preview.text import shorten
+from variegate.apps.preview.text import NEUTRAL, RGB, ink_on, shorten
 
 Floats = npt.NDArray[np.float64]
 

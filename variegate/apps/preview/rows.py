@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from variegate.apps.preview.belonging import Naming, original_overlay, overlays_after
-from variegate.apps.preview.choosing import Choice, Chosen, read_chosen
+from variegate.apps.preview.choosing import Choice, Chosen, Naming, original_overlay, overlays_after, read_chosen
 from variegate.apps.preview.overlay import Overlay
 from variegate.apps.preview.sheet import Cell
 from variegate.augmenter.augmenter import Augmenter

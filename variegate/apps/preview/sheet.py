@@ -10,9 +10,8 @@ import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
 from variegate.apps.plotting import FAINT, FRAME, INK
-from variegate.apps.preview.colours import Key, colours_of
 from variegate.apps.preview.overlay import Overlay, draw_overlay
-from variegate.apps.preview.text import Font, line_height, wrap, wrap_name
+from variegate.apps.preview.text import Font, Key, colours_of, line_height, wrap, wrap_name
 
 Image_HWC = npt.NDArray[np.uint8]
 
