@@ -7,9 +7,9 @@ from tests.strength.defect import Defect
 DEFECTS: tuple[Defect, ...] = (
     Defect(
         name="key-of-one-image-without-copy",
-        anchor="PlanningAugmenter._one_image",
-        search="rng.stream_of(self.seed, epoch, copy)",
-        replace="rng.stream_of(self.seed, epoch, 0)",
+        anchor="Planner.one_image",
+        search="rng.stream_of(self._seed, epoch, copy)",
+        replace="rng.stream_of(self._seed, epoch, 0)",
         tests=(
             "tests/augmenter/test_augmenter.py",
             "tests/executors/test_single.py",
@@ -17,8 +17,8 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         name="lasting-draws-change-with-the-epoch",
-        anchor="PlanningAugmenter._sample",
-        search="rng.stream_keys(self.seed, 0, copies) if epoch else keys",
+        anchor="Planner._sampling",
+        search="rng.stream_keys(self._seed, 0, copies) if epoch else keys",
         replace="keys",
         tests=("tests/augmenter/test_views.py",),
     ),

@@ -2,35 +2,59 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, overload
+from copy import copy
+from os import PathLike
+from typing import TYPE_CHECKING, Any, get_args, overload
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.augmenter.per_image import Conditions, Copies, Ids, with_labels
-from variegate.augmenter.samples import SamplesAugmenter
-from variegate.checks import renamed
+from variegate.augmenter.per_image import (
+    Conditions,
+    Copies,
+    Ids,
+    RunningCount,
+    labels_of,
+    num_partners,
+    of_one_sample,
+    with_labels,
+)
+from variegate.augmenter.pickling import CopiedByState, check_copied
+from variegate.augmenter.planner import Request, Planner
+from variegate.augmenter.samples import augment_samples
+from variegate.checks import integer, one_of, renamed, spelt
 from variegate.decode.entropy.index import EntropyIndex
 from variegate.errors import shown
 from variegate.executors.images import check_fits
+from variegate.executors.runners import runner as runners
+from variegate.executors.runners.clips import frames_of
 from variegate.executors.runners.decode_plan import SCALES
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.executors.runners.host import CpuRunner, widened
-from variegate.executors.runners.images import Tensors, check_image, with_wanted_channels
-from variegate.ops.base import refuse_views
+from variegate.executors.runners.images import (
+    Tensors,
+    check_image,
+    check_sizes,
+    looks_like_sizes,
+    with_wanted_channels,
+)
+from variegate.ops.arguments import MAX_SLOTS
+from variegate.ops.base import Transform, refuse_views
+from variegate.policies import load_policy
 from variegate.policies.views import MultiView
-from variegate.program.one_image import OneImage
-from variegate.program.program import Program
+from variegate.program.describe import explain_row
+from variegate.program.program import Output, Program
+from variegate.threads import at_fork
 
 if TYPE_CHECKING:
     from variegate.executors.runners.cuda import CapturedAugmenter
     from variegate.targets.settings import Targets
 
 
-class Augmenter(SamplesAugmenter):
+class Augmenter(CopiedByState):
     """Augments batches, every sample by its own random program.
 
     Args:
@@ -58,6 +82,89 @@ class Augmenter(SamplesAugmenter):
 
     Raises ValueError for a device, dtype, layout, geometry or decode that is not accepted, or that is not there.
     """
+
+    @spelt()
+    def __init__(
+        self,
+        transform: Transform | str | PathLike[str],
+        device: str = "cpu",
+        seed: int = 0,
+        dtype: runners.Dtype | torch.dtype = "float32",
+        layout: runners.Layout = "NCHW",
+        num_threads: int | None = None,
+        geometry: runners.Geometry = "composed",
+        *,
+        decode: runners.Decode = "auto",
+        fast_decode: bool = False,
+        consistent: bool = False,
+    ) -> None:
+        if isinstance(transform, (str, PathLike)):
+            transform = load_policy(transform)
+        if not isinstance(transform, Transform):
+            raise TypeError(
+                f"transform: got {shown(transform)}; accepted: a variegate transform, such as T.Compose([...]), "
+                "or what vg.load_policy takes"
+            )
+        if transform.num_slots > MAX_SLOTS:
+            got = f"one that draws {transform.num_slots:,} blocks of random numbers for an image"
+            raise ValueError(f"transform: got {got}; accepted: at most {MAX_SLOTS:,}")
+        cores = "a positive integer, or None for all cores"
+        self.transform = transform
+        self.seed = integer("seed", seed, 0, 2**64 - 1)
+        kind = one_of("dtype", str(dtype).removeprefix("torch."), get_args(runners.Dtype))
+        self.dtype: torch.dtype = getattr(torch, kind)
+        self.layout = one_of("layout", layout, get_args(runners.Layout))
+        self.num_threads = None if num_threads is None else integer("num_threads", num_threads, 1, accepted=cores)
+        self.geometry = one_of("geometry", geometry, get_args(runners.Geometry))
+        self.decode = decode
+        self.fast_decode = one_of("fast_decode", fast_decode, (True, False))
+        self.consistent = one_of("consistent", consistent, (True, False))
+        if self.consistent and transform._mixers:
+            mixer = type(transform._mixers[0]).__name__
+            raise ValueError(
+                f"consistent: got True with a transform that has {mixer}, which mixes images; accepted: transforms of "
+                "one clip alone"
+            )
+        self._output = Output(dtype=kind, layout=self.layout)
+        self._wanted_device = device
+        self._count = RunningCount()
+        self._start()
+
+    def _start(self) -> None:
+        """What belongs to this process alone."""
+        settings = self.dtype, self.num_threads, self.geometry, self.decode
+        self.device, self._runner = runners.make_runner(self._wanted_device, *settings)
+        self._planner = Planner(self.transform, self.seed, self._output, self._count)
+        at_fork(self)
+
+    def after_fork(self) -> None:
+        if self.device.startswith("cuda"):
+            self._runner = runners.ForkedRunner(self.device, self._runner.lower)
+
+    def check_process(self) -> None:
+        """Raises RuntimeError in a forked child where the device is a GPU."""
+        if isinstance(self._runner, runners.ForkedRunner):
+            self._runner.take(None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        check_copied("transform", self.transform, "accepted: functions and classes that a module declares")
+        return self._portable()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._start()
+
+    def _portable(self) -> dict[str, Any]:
+        own = ("_runner", "_planner", "device")
+        state = {name: value for name, value in self.__dict__.items() if name not in own}
+        return {**state, "_count": copy(self._count)}
+
+    def __repr__(self) -> str:
+        """The call that makes it, on the device that was found."""
+        values = {**vars(self), "dtype": str(self.dtype).removeprefix("torch.")}
+        _, _, *options = inspect.signature(Augmenter).parameters.values()
+        others = "".join(f", {p.name}={values[p.name]!r}" for p in options if values[p.name] != p.default)
+        return f"{type(self).__name__}({self.transform!r}, device={self.device!r}{others})"
 
     @overload
     def __call__(
@@ -157,18 +264,19 @@ class Augmenter(SamplesAugmenter):
         room for the batch.
         """
         is_list = type(images) is list or type(images) is tuple
+        call = Request(ids, epoch, copy, conditions, partners)
         if targets is not None or isinstance(images[0] if is_list and images else images, Mapping):
             if labels is not None:
                 raise ValueError(f"labels: got {shown(labels)} beside dicts; accepted: the key 'label' of each")
-            return self._of_samples(images, targets, ids, epoch, copy, conditions, partners)
-        if type(images) is list and len(images) == 1 and labels is None and self._takes_one:
-            one = self.of_one(check_image(images[0], 0), ids, epoch, copy, conditions)
+            return augment_samples(self, images, targets, call)
+        if type(images) is list and len(images) == 1 and labels is None and (alone := self._alone_runner):
+            one = self._alone(alone, check_image(images[0], 0), call)
             return one[None] if isinstance(one, torch.Tensor) else [one]
         images, frames = self._frames(images)
         batch = self._runner.take(images)
-        program = self._sample(batch.shapes, ids, epoch, copy, with_labels(conditions, labels), frames, partners)
+        program = self._planner.program(batch.shapes, call._replace(conditions=with_labels(conditions, labels)), frames)
         outputs = with_wanted_channels(self._runner.run(program, batch), program.output)
-        return outputs if labels is None else (outputs, self._labels(program, labels))
+        return outputs if labels is None else (outputs, labels_of(program, labels, self.transform))
 
     def of_one(
         self,
@@ -178,25 +286,37 @@ class Augmenter(SamplesAugmenter):
         copy: Copies = 0,
         conditions: Conditions = None,
     ) -> Any:
-        """What a call gives of this image alone, contiguous uint8[H, W, C] (or this clip), without the axis of the
-        batch: a tensor, or of several views a tuple of them."""
+        """The result of a call with this image alone, contiguous uint8[H, W, C] (or this clip), without the axis of
+        the batch: a tensor, or of several views a tuple of them."""
         if self.consistent or not isinstance(self._runner, CpuRunner):
             made: Any = self([pixels], ids, epoch, copy, conditions)
             return tuple(group[0] for group in made) if isinstance(made, tuple) else made[0]
-        image = self._one_image(pixels.shape, ids, epoch, copy, conditions)
-        if isinstance(self.transform, MultiView):
-            return self._make_views(self._runner, self.transform, image, pixels)
-        self.transform.draw(image, 0)
-        output = self._laid_out(image.sampling.output)
-        return with_wanted_channels(self._runner.run_one(image, pixels, output), output, is_batch=False)
+        return self._alone(self._runner, pixels, Request(ids, epoch, copy, conditions))
 
-    def _make_views(
-        self, runner: CpuRunner, transform: MultiView, image: OneImage, pixels: npt.NDArray[np.uint8]
-    ) -> tuple[Any, ...]:
-        groups = transform.sample_views(image)
-        output = self._laid_out(groups[0][0].output)
-        made = (with_wanted_channels(runner.run_views(group, pixels, output), output) for group in groups)
-        return tuple(group[0] if transform.counts is None else group for group in made)
+    @property
+    def _alone_runner(self) -> CpuRunner | None:
+        """The runner, where one image alone has a shorter way."""
+        is_plain = not (self.transform._is_alone or self.transform._mixers or self.consistent)
+        return self._runner if is_plain and isinstance(self._runner, CpuRunner) else None
+
+    def _alone(self, runner: CpuRunner, pixels: npt.NDArray[np.uint8], call: Request) -> Any:
+        image = self._planner.one_image(pixels.shape, call)
+        if isinstance(self.transform, MultiView):
+            groups = self.transform.sample_views(image)
+            output = groups[0][0].output
+            views = (with_wanted_channels(runner.run_views(group, pixels, output), output) for group in groups)
+            return tuple(group[0] if self.transform.counts is None else group for group in views)
+        self.transform.draw(image, 0)
+        output = image.sampling.output
+        return with_wanted_channels(runner.run_one(image, pixels, output), output, is_batch=False)
+
+    def _frames(self, images: Any) -> tuple[Any, list[int] | None]:
+        """Frames of clips, and how many each has; None for images."""
+        return frames_of(images) if self.consistent else (images, None)
+
+    def _scaled(self, batch: EncodedBatch) -> EncodedBatch:
+        batch.scales = SCALES if self.fast_decode else ()
+        return batch
 
     def run(self, program: Program, images: Any) -> Tensors:
         """Execute a program of ``self.program`` on its images, which are given as for a call. Raises ValueError naming
@@ -224,7 +344,11 @@ class Augmenter(SamplesAugmenter):
             raise ValueError("capture: this Augmenter has consistent=True; accepted: one for images")
         self.check_process()
         assert isinstance(self._runner, CudaRunner)
-        return CapturedAugmenter(self._runner, images, partial(self._sample, conditions=conditions))
+
+        def sample(shapes: npt.NDArray[np.int32], ids: Ids, epoch: int, copy: int = 0) -> Program:
+            return self._planner.program(shapes, Request(ids, epoch, copy, conditions))
+
+        return CapturedAugmenter(self._runner, images, sample)
 
     @renamed(given="conditions")
     def decode_and_run(
@@ -261,9 +385,86 @@ class Augmenter(SamplesAugmenter):
             )
         if not isinstance(index, (EntropyIndex, type(None))):
             raise TypeError(f"index: got {type(index).__name__}; accepted: a vg.EntropyIndex, or None")
-        batch = files if isinstance(files, EncodedBatch) else EncodedBatch(files)
-        batch.scales = SCALES if self.fast_decode else ()
+        batch = self._scaled(files if isinstance(files, EncodedBatch) else EncodedBatch(files))
         batch.index = batch.index if index is None else index
-        program = self._sample(batch.shapes, ids, epoch, copy, with_labels(conditions, labels), partners=partners)
+        call = Request(ids, epoch, copy, with_labels(conditions, labels), partners)
+        program = self._planner.program(batch.shapes, call)
         outputs = with_wanted_channels(self._runner.decode_and_run(program, batch), program.output)
-        return outputs if labels is None else (outputs, self._labels(program, labels))
+        return outputs if labels is None else (outputs, labels_of(program, labels, self.transform))
+
+    @renamed(given="conditions")
+    def program(
+        self,
+        images_or_sizes: Any,
+        ids: Ids = None,
+        epoch: int = 0,
+        copy: Copies = 0,
+        conditions: Conditions = None,
+        *,
+        partners: Any = None,
+        boxes: Sequence[Any] | None = None,
+    ) -> Program:
+        """The sampled Program of a batch, for those who want to look, without touching a pixel.
+
+        ``images_or_sizes``: images as for a call, or (height, width) or (height, width, channels) per image; for a clip
+        that is what happens to each of its frames. ``partners`` as for a call; what they mix is in ``Program.mixture``.
+        ``boxes``: of each image, [M, 4] (left, top, right, bottom in pixels), for transforms that choose by them.
+        """
+        if looks_like_sizes(images_or_sizes):
+            shapes, frames = check_sizes(images_or_sizes), None
+        else:
+            images, frames = self._frames(images_or_sizes)
+            shapes = self._runner.shapes(images)
+        known = None
+        if boxes is not None:
+            from variegate.targets.following import boxes_alone
+
+            refuse_views(self.transform, "boxes")
+            if self.consistent:
+                accepted = "clips alone, or boxes of single images"
+                raise ValueError(f"boxes: got some with consistent=True; accepted: {accepted}")
+            known = boxes_alone(boxes, shapes)
+        return self._planner.program(shapes, Request(ids, epoch, copy, conditions, partners, known), frames)
+
+    @renamed(given="conditions")
+    def explain(
+        self,
+        id: int,
+        epoch: int = 0,
+        copy: int = 0,
+        size: tuple[int, ...] = (224, 224),
+        conditions: Conditions = None,
+        *,
+        partners: Sequence[int] | None = None,
+        boxes: Any = None,
+    ) -> str:
+        """What happens to one sample: its operations with their arguments, and the fused passes they run in.
+
+        ``size``: (height, width[, channels]) of the image; some arguments and all boxes depend on it. ``partners``: the
+        ids of those that the sample is mixed with, as ``Loader.partners`` tells them; taken to be of the same size.
+        ``conditions``: values of this sample, as ``{"label": 9}``. ``boxes``: of the image, [M, 4] (left, top, right,
+        bottom in pixels), for transforms that choose by them.
+        """
+        if not looks_like_sizes([size]):
+            raise ValueError(f"size: got {size!r}; accepted: (height, width) or (height, width, channels)")
+        needed = num_partners(self.transform)
+        if partners is not None and len(partners) != needed:
+            raise ValueError(f"partners: got {shown(partners)}; accepted: {needed} ids")
+        ids = [id, *(() if partners is None else partners)]
+        values = of_one_sample(conditions, len(ids))
+        places = None if partners is None else [range(1, len(ids))]
+        known = None if boxes is None else [boxes] * len(ids)
+        sampled = self.program([size] * len(ids), ids, epoch, copy, values, partners=places, boxes=known)
+        operations = explain_row(sampled, self._runner.lower(sampled))
+        return f"sample {id}, epoch {epoch}, copy {copy}, seed {self.seed}, {size[0]}x{size[1]}\n{operations}"
+
+    def plan_one(
+        self, shape: tuple[int, int, int], id: int, epoch: int = 0, copy: int = 0, conditions: Conditions = None
+    ) -> tuple[Program, Program]:
+        """The program of one image of any sides, height, width and channels, which is made in tiles -> (as it was
+        sampled, fused).
+
+        Raises ValueError for a transform of several images or views, and one that goes on with the finished tensor.
+        """
+        sampled = self._planner.program_in_tiles(shape, Request([id], epoch, copy, conditions))
+        return sampled, self._runner.lower(sampled)

@@ -14,7 +14,7 @@ import torch
 
 from variegate.checks import as_integer, integer
 from variegate.errors import shown
-from variegate.program.program import Mixture
+from variegate.program.program import Mixture, Program
 from variegate.threads import at_fork
 
 Conditions = Mapping[str, npt.ArrayLike] | None
@@ -195,8 +195,10 @@ def label_of(mixed: torch.Tensor | MixedLabels, n: int) -> torch.Tensor | MixedL
     return MixedLabels(*(part[n] for part in mixed)) if isinstance(mixed, MixedLabels) else mixed[n]
 
 
-def as_tensor_of_labels(labels: Any) -> torch.Tensor:
-    """Of images that are not mixed. Raises ValueError for what is no number."""
+def labels_of(program: Program, labels: Any, transform: Any) -> torch.Tensor | MixedLabels:
+    """Of the outputs of a program. Raises ValueError for what is no number."""
+    if program.mixture is not None and transform._mixers:
+        return mix_labels(labels, program.mixture, transform._mixers[0].num_classes)
     if isinstance(labels, torch.Tensor):
         return labels
     array = _as_array(labels)

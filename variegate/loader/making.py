@@ -15,6 +15,7 @@ import torch
 
 from variegate.augmenter.augmenter import Augmenter
 from variegate.augmenter.per_image import MixedLabels, check_partners, num_partners
+from variegate.augmenter.samples import follow
 from variegate.decode.entropy.index import EntropyIndex
 from variegate.errors import DecodeError, each_alone, not_taken
 from variegate.executors.runners.encoded_batch import EncodedBatch
@@ -252,8 +253,8 @@ class _OneBatch:
             names = [str(rows.name_of(row)) for row in range(len(rows.labels))]
             return targets.check([each.targets for each in rows.labels], shapes, names)
 
-        follow = self._maker.augmenter.follow
-        outputs, mixed, belonging, _ = follow(images, check, targets.options, labels, conditions=given, **key)
+        augmenter = self._maker.augmenter
+        outputs, mixed, belonging, _ = follow(augmenter, images, check, targets.options, labels, conditions=given, **key)
         own = [each.label for each in rows.labels] if mixed is None else batches.each_label(mixed)
         keys = rows.labels[0].targets
         return outputs, [({key: found[key] for key in keys}, own[row]) for row, found in enumerate(belonging)]
