@@ -23,7 +23,7 @@ from variegate.augmenter.per_image import (
     with_labels,
 )
 from variegate.augmenter.pickling import CopiedByState, check_copied
-from variegate.augmenter.planner import Request, Planner
+from variegate.augmenter.planner import Planner, Request
 from variegate.augmenter.samples import augment_samples
 from variegate.checks import integer, one_of, renamed, spelt
 from variegate.decode.entropy.index import EntropyIndex

@@ -56,9 +56,9 @@ def augment_samples(
     images = augmenter._runner.take([sample["image"] for sample in samples], f"{names}['image']")
     check = partial(of_images, samples, options=options, names=names)
     labels = [sample["label"] for sample in samples] if "label" in samples[0] else None
-    made, mixed, belonging, _ = follow(augmenter, images, check, options, labels, call)
+    made, mixed, belonging, _ = follow(augmenter, images, check, options, labels, **call._asdict())
     results = []
-    for n, (sample, result) in enumerate(zip(samples, belonging, strict=True)):
+    for n, (sample, result) in enumerate(zip(samples, belonging, strict=False)):
         image = made[n] if isinstance(made, list) else made.select(0, n)
         result["image"] = image_like(image, sample["image"], augmenter.layout)
         if labels is not None:
@@ -73,11 +73,11 @@ def follow(
     check: Callable[[npt.NDArray[np.int32]], Sequence[OfImage]],
     options: Targets,
     labels: Any = None,
-    call: Request = Request(),  # noqa: B008
+    **request: Any,
 ) -> Followed:
     """Augment images, or an ``EncodedBatch``, as a call does, with what belongs to them.
 
-    ``check``: int32[N, 3], the images' shapes -> what belongs to each, checked against it.
+    ``check``: int32[N, 3], the images' shapes -> what belongs to each, checked against it. ``request``: of a `Request`.
     """
     from variegate.targets.following import Follower, boxes_of
 
@@ -85,7 +85,8 @@ def follow(
     is_encoded = isinstance(images, EncodedBatch)
     batch: Any = augmenter._scaled(images) if is_encoded else runner.take(images)
     belonging = check(batch.shapes)
-    call = call._replace(conditions=with_labels(call.conditions, labels), boxes=boxes_of(belonging, options))
+    request["conditions"] = with_labels(request.get("conditions"), labels)
+    call = Request(**{**request, "boxes": boxes_of(belonging, options)})
     made: Any = None
     if not is_encoded and len(batch.shapes) == 1 and call.partners is None and (alone := augmenter._alone_runner):
         one = planner.one_image(tuple(batch.shapes[0].tolist()), call)

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.augmenter.augmenter import Augmenter
-from variegate.augmenter.planner import Request
 from variegate.augmenter.samples import follow
 from variegate.formats.objects.samples import label_beside, split_sample, targets_beside
 from variegate.integrations.items import check_item_id, stack_labels
@@ -52,8 +51,9 @@ def collate_samples(
     joined = BatchTargets(options, labels is not None)
     check = partial(joined.check, targets, names=names)
     partners = "batch" if augmenter.transform._mixers else None
-    call = Request(ids, epoch, partners=partners)
-    made, mixed, belonging, _ = follow(augmenter, images, check, options, labels, call)
+    made, mixed, belonging, _ = follow(
+        augmenter, images, check, options, labels, ids=ids, epoch=epoch, partners=partners
+    )
     kept = [{key: of_image[key] for key in targets[0]} for of_image in belonging]
     return TargetBatch(joined.join(made, kept, labels if mixed is None else mixed), ids)
 

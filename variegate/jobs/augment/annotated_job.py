@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from variegate.augmenter.planner import Request
 from variegate.augmenter.samples import follow
 from variegate.formats.annotated.written import objects_of, record_of
 from variegate.jobs.augment.annotated_plan import AnnotatedPlan
@@ -69,7 +68,7 @@ class AnnotatedJob(ExpansionJob):
             given["partners"] = np.arange(len(samples), len(every)).reshape(len(samples), -1)
         targets = [sample.targets or {} for sample in every]
         check = partial(of_images, targets, options=self._options)
-        made, _, belonging, program = follow(self._augmenter, images, check, self._options, call=Request(**given))
+        made, _, belonging, program = follow(self._augmenter, images, check, self._options, **given)
         for one, followed in zip(group, belonging, strict=False):
             one.beside = one.beside or Belonging()
             # Masks are where images are made.
