@@ -35,7 +35,7 @@ def collate_samples(
         raise ValueError("items: got none; accepted: at least one")
     names = [f"items[{i}]" for i in range(len(items))]
     parted = [_without_id(item, name, options) for item, name in zip(items, names, strict=True)]
-    samples = [sample for sample, _ in parted]
+    samples, given = [sample for sample, _ in parted], [id for _, id in parted]
     images = [
         to_array(split_sample(sample, name)[0], f"the image of {name}")
         for sample, name in zip(samples, names, strict=True)
@@ -46,14 +46,11 @@ def collate_samples(
     ]
     found = [label_beside(sample) for sample in samples]
     labels = stack_labels(_all_or_none(found, "label")) if _has_any(found) else None
-    given = [id for _, id in parted]
     ids = np.array(_all_or_none(given, "id"), np.uint64) if _has_any(given) else count(len(items))
     joined = BatchTargets(options, labels is not None)
     check = partial(joined.check, targets, names=names)
-    partners = "batch" if augmenter.transform._mixers else None
-    made, mixed, belonging, _ = follow(
-        augmenter, images, check, options, labels, ids=ids, epoch=epoch, partners=partners
-    )
+    request = {"ids": ids, "epoch": epoch, "partners": "batch" if augmenter.transform._mixers else None}
+    made, mixed, belonging, _ = follow(augmenter, images, check, options, labels, **request)
     kept = [{key: of_image[key] for key in targets[0]} for of_image in belonging]
     return TargetBatch(joined.join(made, kept, labels if mixed is None else mixed), ids)
 

@@ -253,8 +253,9 @@ class _OneBatch:
             names = [str(rows.name_of(row)) for row in range(len(rows.labels))]
             return targets.check([each.targets for each in rows.labels], shapes, names)
 
-        augmenter = self._maker.augmenter
-        outputs, mixed, belonging, _ = follow(augmenter, images, check, targets.options, labels, conditions=given, **key)
+        outputs, mixed, belonging, _ = follow(
+            self._maker.augmenter, images, check, targets.options, labels, conditions=given, **key
+        )
         own = [each.label for each in rows.labels] if mixed is None else batches.each_label(mixed)
         keys = rows.labels[0].targets
         return outputs, [({key: found[key] for key in keys}, own[row]) for row, found in enumerate(belonging)]
