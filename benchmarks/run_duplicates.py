@@ -124,8 +124,8 @@ def by_variegate(folder: Path, names: list[str], photos: int) -> dict[str, Any]:
     import pyarrow as pa
 
     from variegate.apps.curate.duplicates import find_duplicates
-    from variegate.apps.curate.measures.fingerprint import fingerprint
-    from variegate.apps.curate.table import SCHEMA
+    from variegate.apps.curate.findings import SCHEMA
+    from variegate.apps.curate.fingerprint import fingerprint
     from variegate.decode import read_image
 
     def prints(names: list[str]) -> list[dict[str, Any]]:

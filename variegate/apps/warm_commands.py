@@ -9,21 +9,20 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from variegate import transforms as T
-from variegate.apps.curate.duplicates.grouping import first_of_alike
-from variegate.apps.curate.duplicates.lookup import find_partners
-from variegate.apps.curate.measures.fingerprint import fingerprint
-from variegate.apps.curate.scan.row import prepare
+from variegate.apps.curate.fingerprint import fingerprint
+from variegate.apps.curate.near_hashes import find_partners, first_of_alike
+from variegate.apps.curate.sample import prepare
 from variegate.formats.annotated.outlines import trace
 from variegate.formats.coco.polygons import take_polygons
 from variegate.jobs.engine import Engine
 
 _CHECK = (
-    "apps.curate.measures.fingerprint._describe",
-    "apps.curate.measures.fingerprint._reduce",
-    "apps.curate.measures.pixels._measure",
-    "apps.curate.measures.pixels._measure_blocks",
-    "apps.curate.duplicates.search.search_block",
-    "apps.curate.duplicates.grouping._join",
+    "apps.curate.fingerprint._describe",
+    "apps.curate.fingerprint._reduce",
+    "apps.curate.pixels._measure",
+    "apps.curate.pixels._measure_blocks",
+    "apps.curate.near_search.search_block",
+    "apps.curate.near_hashes._join",
 )
 
 _ANNOTATED = (

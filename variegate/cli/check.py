@@ -32,7 +32,7 @@ from variegate.options import option, same_option
 from variegate.options.checking import CheckingOptions
 
 if TYPE_CHECKING:
-    from variegate.apps.curate.finding import DataFinding
+    from variegate.apps.curate.findings import DataFinding
     from variegate.apps.curate.result import CheckResult
 
 _EXAMPLES = 3
@@ -111,7 +111,7 @@ def _fields(one: DataFinding) -> dict[str, Any]:
 
 
 def _print(result: CheckResult, options: CheckOptions) -> None:
-    from variegate.apps.curate.finding import FINDING_KINDS
+    from variegate.apps.curate.findings import FINDING_KINDS
 
     if result.findings:
         table = table_of(("finding", "number", "", "for example"))
@@ -133,13 +133,13 @@ def _print(result: CheckResult, options: CheckOptions) -> None:
 
 def _is_dropped(name: str) -> bool:
     """What few data sets want to keep; dark or tiny images may be what a model is to learn from."""
-    from variegate.apps.curate.finding import FINDING_KINDS
+    from variegate.apps.curate.findings import FINDING_KINDS
 
     return FINDING_KINDS[name].is_serious or name == "duplicates"
 
 
 def _seriousness(name: str) -> tuple[bool, int]:
-    from variegate.apps.curate.finding import FINDING_KINDS
+    from variegate.apps.curate.findings import FINDING_KINDS
 
     return not FINDING_KINDS[name].is_serious, list(FINDING_KINDS).index(name)
 
@@ -152,7 +152,7 @@ def _examples(findings: Sequence[DataFinding]) -> Iterator[str]:
 
 
 def _facts(result: CheckResult) -> Iterator[tuple[str, str]]:
-    from variegate.apps.curate.finding import BESIDE
+    from variegate.apps.curate.findings import BESIDE
 
     splits = result.splits
     each = [f"{count:,} ({BESIDE.get(split, split)})" for split, count in splits.items()]

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -14,19 +14,16 @@ from threading import Event
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from variegate.apps.curate.duplicates import find_duplicates
-from variegate.apps.curate.finding import BESIDE, DataFinding
-from variegate.apps.curate.judging import Thresholds, judge, thresholds_for
-from variegate.apps.curate.notes import notes_on_classes, notes_on_names
+from variegate.apps.curate.findings import BESIDE, MEASURED, READ, with_findings
+from variegate.apps.curate.judging import judge, thresholds_for
 from variegate.apps.curate.result import CheckResult, channel_statistics, check_out, in_order, write_findings
-from variegate.apps.curate.scan.columns import MEASURED, with_findings
-from variegate.apps.curate.scan.journal import ScanJournal
-from variegate.apps.curate.scan.passing import Position
-from variegate.apps.curate.scan.recording import Recording, record_pass
-from variegate.apps.curate.scan.row import prepare
+from variegate.apps.curate.sample import prepare
+from variegate.apps.curate.scan import Position, ScanJournal, record_pass
 from variegate.checks import spelt
-from variegate.formats.base import FileSource, Source, SourceError, StreamSource
+from variegate.formats.base import FileSource, Source, SourceError, StreamSource, first_names
 from variegate.formats.filtered import whole_of
 from variegate.formats.folder import FolderListing
 from variegate.formats.opening import open_source
@@ -68,13 +65,14 @@ class Checking:
     def __init__(self, source: Any, test: Any, options: CheckingOptions) -> None:
         self._options = options
         if options.labels:
-            from variegate.apps.curate.labels import check_cleanlab
+            from variegate.apps.curate.label_errors import check_cleanlab
 
             check_cleanlab()
         self._out = None if options.out is None else Path(os.path.abspath(options.out))
         if self._out is not None:
             check_out(self._out)
-        _check_report(options.report, self._out)
+        if options.report is not None:
+            _check_report(options.report, self._out)
         given = {"train": source} if test is None else {"train": source, "test": test}
         self.sources: dict[str, Source | StreamSource] = {
             split: open_source(one, on_error="skip") for split, one in given.items()
@@ -85,7 +83,7 @@ class Checking:
             if isinstance(of, FolderListing) and of.beside:
                 self.sources[beside] = of.only_beside()
         self.notes = [text for one in self.sources.values() for text in one.notes()]
-        self.notes += notes_on_classes(self.sources)
+        self.notes += _notes_on_classes(self.sources)
         self.resumed, self._seconds = 0, 0.0
 
     @property
@@ -96,47 +94,44 @@ class Checking:
 
     def run(self, on_progress: OnProgress | None = None, stop: Event | None = None) -> CheckResult:
         """Raises WriteError, and KeyboardInterrupt where it was stopped."""
-        tell: OnProgress = on_progress or (lambda what, done, total: None)
-        tell("preparing", 0, 0)
+        options = self._options
+        report: OnProgress = on_progress or (lambda what, done, total: None)
+        report("preparing", 0, 0)
         prepare()
         started = time.perf_counter()
         with ExitStack() as stack:
             journal = None if self._out is None else stack.enter_context(self._journal())
-            table = self._measured(journal, tell, stop)
-            tell("comparing", len(table), len(table))
-            thresholds = thresholds_for(table, self._options)
-            found = self._find(table, thresholds)
-            findings = in_order([*found, *self._doubts(table, found, tell, stop)])
+            table = self._measured(journal, report, stop)
+            report("comparing", len(table), len(table))
+            thresholds = thresholds_for(table, options)
+            found = [*judge(table, thresholds), *find_duplicates(table, options.near_distance)]
+            if options.labels:
+                from variegate.apps.curate.label_errors import doubtful_labels  # it trains, with torch
+
+                report_epochs = partial(report, "training for labels, epoch")
+                doubts, notes = doubtful_labels(
+                    table, self.sources["train"], found, options.seed or 0, report_epochs, stop
+                )
+                found += doubts
+                self.notes += notes
+            findings = in_order(found)
             mean, std = channel_statistics(table)
             result = CheckResult(
                 *(with_findings(table, findings), findings, self.sources, self.sources["train"].classes, mean, std),
                 thresholds,
-                [*self.notes, *notes_on_names(table)],
+                [*self.notes, *_notes_on_names(table)],
                 *(time.perf_counter() - started, self._seconds, self.resumed),
-                None if self._out is None else str(self._options.out),
-                None if self._options.report is None else str(self._options.report),
+                None if options.out is None else str(options.out),
+                None if options.report is None else str(options.report),
             )
-            if self._options.report is not None:
+            if options.report is not None:
                 from variegate.apps.curate.report import write_report  # Jinja2, and images, for those who want it
 
-                tell("writing the report", len(table), len(table))
-                write_report(self._options.report, result)
+                report("writing the report", len(table), len(table))
+                write_report(options.report, result)
             if self._out is not None:
                 write_findings(self._out, result)
         return result
-
-    def _doubts(
-        self, table: pa.Table, findings: Sequence[DataFinding], tell: OnProgress, stop: Event | None
-    ) -> list[DataFinding]:
-        """Of labels, where that is asked for."""
-        if not self._options.labels:
-            return []
-        from variegate.apps.curate.labels import doubtful_labels  # it trains, with torch
-
-        tell_epochs = partial(tell, "training for labels, epoch")
-        doubts = doubtful_labels(table, self.sources["train"], findings, self._options.seed or 0, tell_epochs, stop)
-        self.notes += doubts.notes
-        return doubts.findings
 
     @contextmanager
     def _journal(self) -> Iterator[ScanJournal]:
@@ -145,9 +140,11 @@ class Checking:
         # With a dot in front no folder of images takes it for a class.
         folder = self._out.with_name(f".{self._out.name}.partial")
         path = folder / "journal"
-        with _gone_if_empty(folder), locked(folder / "lock", str(self._options.out), "file"):
-            journal = ScanJournal(path, self._plan())
-            with closing(journal):
+        try:
+            with (
+                locked(folder / "lock", str(self._options.out), "file"),
+                closing(ScanJournal(path, self._plan())) as journal,
+            ):
                 if journal.is_other:
                     self.notes.append(
                         "the images have changed since an earlier run on them was interrupted (or it was on others): "
@@ -156,25 +153,30 @@ class Checking:
                 try:
                     yield journal
                 except BaseException:
-                    if not journal.is_empty:
-                        raise
-                    path.unlink()
+                    if journal.is_empty:
+                        path.unlink()
                     raise
-            path.unlink()
+                path.unlink()
+        finally:
+            with suppress(OSError):
+                folder.rmdir()
 
-    def _measured(self, journal: ScanJournal | None, tell: OnProgress, stop: Event | None) -> pa.Table:
+    def _measured(self, journal: ScanJournal | None, report: OnProgress, stop: Event | None) -> pa.Table:
         started, before = time.perf_counter(), 0
         batches: list[pa.RecordBatch] = []
+        threads = self._options.threads or default_threads()
         for split, source in self.sources.items():
-            position = Position()
+            begin = Position()
             if journal is not None:
-                position = journal.positions.get(split, position)
-                batches += journal.batches.get(split, [])
-            self.resumed += position.samples
-            threads = self._options.threads or default_threads()
-            recording = Recording(split, batches, journal)
-            tell_samples = partial(self._tell, tell, before)
-            before += record_pass(source, threads, position, recording, tell_samples, stop)
+                begin = journal.positions[split]
+                batches += journal.batches[split]
+            self.resumed += begin.samples
+
+            def report_samples(samples: int, before: int = before) -> None:
+                report("checking", before + samples, self.total)
+
+            batches += record_pass(source, split, begin, threads, journal, report_samples, stop)
+            before = sum(map(len, batches))
             if stop is not None and stop.is_set():
                 raise KeyboardInterrupt
         self._seconds = time.perf_counter() - started
@@ -182,12 +184,6 @@ class Checking:
         if not len(table):
             raise SourceError("no image in what was given; expected one at least")
         return table
-
-    def _tell(self, tell: OnProgress, before: int, samples: int) -> None:
-        tell("checking", before + samples, self.total)
-
-    def _find(self, table: pa.Table, thresholds: Thresholds) -> list[DataFinding]:
-        return [*judge(table, thresholds), *find_duplicates(table, self._options.near_distance)]
 
     def _plan(self) -> str:
         """A digest of all that the measures depend on."""
@@ -212,19 +208,8 @@ class Checking:
                 )
 
 
-@contextmanager
-def _gone_if_empty(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            folder.rmdir()
-
-
-def _check_report(path: Path | None, out: Path | None) -> None:
+def _check_report(path: Path, out: Path | None) -> None:
     """Nothing but a report is to be replaced by one."""
-    if path is None:
-        return
     if path.suffix.lower() not in (".html", ".htm") or path.is_dir():
         raise ValueError(f"report: got {str(path)!r}; accepted: the name of an .html file")
     if Path(os.path.abspath(path)) == out:
@@ -237,3 +222,25 @@ def _check_report(path: Path | None, out: Path | None) -> None:
                     f"report: got {str(path)!r}, which is there, and is no report of variegate check; accepted: a new "
                     "file, or an earlier report"
                 )
+
+
+def _notes_on_classes(sources: dict[str, Source | StreamSource]) -> list[str]:
+    """Labels are compared by number."""
+    train, test = (sources[split].classes if split in sources else () for split in READ)
+    if not train or not test or train == test:
+        return []
+    others = sorted({*train} ^ {*test})
+    named = f" ({first_names(others)})" if others else ""
+    return [f"the test images have other classes than the train images{named}, or the same in another order"]
+
+
+def _notes_on_names(table: pa.Table) -> Iterator[str]:
+    """What names cannot tell apart."""
+    for split in READ:
+        counted = pc.value_counts(table.filter(pc.equal(table["split"], split))["file"])
+        shared = counted.filter(pc.greater(counted.field("counts"), 1)).field("values").to_pylist()
+        if shared:
+            yield (
+                f"{len(shared):,} names are those of several {split} images ({first_names(shared)}): a list of names "
+                "leaves out all images of a name"
+            )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -10,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from variegate.apps.curate.finding import FINDING_KINDS, SPLITS, DataFinding
+from variegate.apps.curate.findings import FINDING_KINDS, SPLITS, DataFinding, floats
 from variegate.apps.curate.judging import Thresholds
 from variegate.formats.base import Source, SourceError, StreamSource
 from variegate.io.durable import write_errors_name, write_pieces
@@ -24,12 +24,11 @@ from variegate.io.files import check_regular
 _MARK = b"variegate.check"
 _FORMAT = 1
 _ROWS_A_GROUP = 8192
-_ORDER = {name: place for place, name in enumerate(FINDING_KINDS)}
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """``table``: a row per image, with the columns of ``variegate/apps/curate/table.py``. ``findings``: of all images
+    """``table``: a row per image, with the columns of ``SCHEMA`` (findings.py). ``findings``: of all images
     and, with ``file`` None, of a split as a whole. ``sources``: what was checked, by split. ``classes``: by label, of
     the train images. ``mean``, ``std``: by channel over all pixels of those, 0 to 1; None where none decodes.
     ``thresholds``: what images were judged by. ``notes``: a line each. ``seconds``: that it took, ``pass_seconds`` of
@@ -92,11 +91,11 @@ class CheckResult:
 
 def in_order(findings: Sequence[DataFinding]) -> tuple[DataFinding, ...]:
     """By kind, then by group, then by place: images that belong together stand together."""
+    kinds = list(FINDING_KINDS)
 
     def key(one: DataFinding) -> tuple[Any, ...]:
-        nowhere = one.index is None
-        place = (SPLITS.index(one.split), -1 if nowhere else one.index, one.why if nowhere else "")
-        return (_ORDER[one.finding], -1 if one.group is None else one.group, *place)
+        place = (-1, one.why) if one.index is None else (one.index, "")
+        return kinds.index(one.finding), -1 if one.group is None else one.group, SPLITS.index(one.split), *place
 
     return tuple(sorted(findings, key=key))
 
@@ -106,18 +105,12 @@ def channel_statistics(table: pa.Table) -> tuple[tuple[float, ...] | None, tuple
     some = table.filter(pc.and_(pc.equal(table["split"], "train"), pc.is_valid(table["mean"])))
     if not len(some):
         return None, None
-    means, stds = (_lists(some[name]) for name in ("mean", "std"))
-    sizes = [some[name].to_numpy().astype(np.float64) for name in ("height", "width")]
-    pixels = (sizes[0] * sizes[1])[:, None]
+    means, stds = (pc.list_flatten(some[name]).to_numpy().reshape(len(some), -1) for name in ("mean", "std"))
+    pixels = (floats(some, "height") * floats(some, "width"))[:, None]
     mean = (means * pixels).sum(axis=0) / pixels.sum()
     square = ((stds * stds + means * means) * pixels).sum(axis=0) / pixels.sum()
     std = np.sqrt(np.maximum(square - mean * mean, 0))
     return tuple(mean.tolist()), tuple(std.tolist())
-
-
-def _lists(column: pa.ChunkedArray) -> npt.NDArray[np.float64]:
-    flat: npt.NDArray[np.float64] = pc.list_flatten(column).to_numpy()
-    return flat.reshape(len(column), -1)
 
 
 def check_out(path: Path) -> None:
@@ -157,32 +150,16 @@ def write_findings(path: Path, result: CheckResult) -> None:
 
 def _parquet(table: pa.Table) -> Iterator[bytes]:
     """Its bytes, a group of rows at a time."""
-    pieces = _Pieces()
-    with pq.ParquetWriter(pa.PythonFile(pieces, "w"), table.schema, compression="zstd") as writer:
+    out = io.BytesIO()
+
+    def taken() -> bytes:
+        data = out.getvalue()
+        out.seek(0)
+        out.truncate()
+        return data
+
+    with pq.ParquetWriter(pa.PythonFile(out, "w"), table.schema, compression="zstd") as writer:
         for start in range(0, len(table), _ROWS_A_GROUP):
             writer.write_table(table.slice(start, _ROWS_A_GROUP).combine_chunks())
-            yield from pieces.taken()
-    yield from pieces.taken()
-
-
-class _Pieces:
-    """A file that keeps what is written to it until it is taken."""
-
-    closed = False
-
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-
-    def write(self, data: Any) -> int:
-        self._pieces.append(bytes(data))
-        return len(self._pieces[-1])
-
-    def taken(self) -> list[bytes]:
-        pieces, self._pieces = self._pieces, []
-        return pieces
-
-    def flush(self) -> None:
-        pass
-
-    def close(self) -> None:
-        self.closed = True
+            yield taken()
+    yield taken()

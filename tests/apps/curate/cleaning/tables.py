@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from variegate.apps.curate.table import SCHEMA
+from variegate.apps.curate.findings import SCHEMA
 from variegate.formats.filtered import sample_keys
 from variegate.formats.opening import open_source
 

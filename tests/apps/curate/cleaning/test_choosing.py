@@ -9,7 +9,7 @@ import pytest
 from tests.apps.curate.cleaning.tables import rows_of, write_table
 from tests.images import photo
 from variegate.apps.curate.cleaning.found import Found, choose, counts_of, parse_drop, read_found
-from variegate.apps.curate.finding import FINDING_KINDS
+from variegate.apps.curate.findings import FINDING_KINDS
 from variegate.formats.objects.arrays import ArraySource
 
 

@@ -13,9 +13,8 @@ from PIL import Image
 
 import variegate as vg
 from variegate.apps.curate.duplicates import find_duplicates
-from variegate.apps.curate.finding import FINDING_KINDS, DataFinding
-from variegate.apps.curate.measures.fingerprint import fingerprint
-from variegate.apps.curate.table import SCHEMA
+from variegate.apps.curate.findings import FINDING_KINDS, SCHEMA, DataFinding
+from variegate.apps.curate.fingerprint import fingerprint
 
 Image_HWC = npt.NDArray[np.uint8]
 A, B, C = (np.asarray(image)[:300, :300] for image in vg.sample_images(3))

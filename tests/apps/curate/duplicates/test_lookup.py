@@ -8,9 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from variegate.apps.curate.duplicates.grouping import distances, first_of_alike, first_of_same
-from variegate.apps.curate.duplicates.lookup import FLIPS, find_partners, flip_mask, neighbours, radii
-from variegate.apps.curate.duplicates.search import KEPT, KINDS, NOBODY
+from variegate.apps.curate.near_hashes import (
+    FLIPS,
+    distances,
+    find_partners,
+    first_of_alike,
+    first_of_same,
+    flip_mask,
+    neighbours,
+    radii,
+)
+from variegate.apps.curate.near_search import KEPT, KINDS, NOBODY
 
 Hashes = npt.NDArray[np.uint64]
 

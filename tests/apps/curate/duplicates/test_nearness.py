@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from variegate.apps.curate.duplicates.nearness import DISTANCE, distance_for
+from variegate.apps.curate.near_hashes import DISTANCE, distance_for
 
 _CHANCE = np.random.default_rng(7)
 

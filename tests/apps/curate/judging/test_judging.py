@@ -8,9 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from variegate.apps.curate.finding import DataFinding
+from variegate.apps.curate.findings import SCHEMA, DataFinding
 from variegate.apps.curate.judging import Thresholds, judge, thresholds_for
-from variegate.apps.curate.table import SCHEMA
 from variegate.options.thresholds import ThresholdOptions
 
 LIMITS = Thresholds(0.25, 0.75, 0.05, 1.2, 30, 2000, 4, 10)

@@ -12,9 +12,8 @@ import pyarrow as pa
 import pytest
 
 import variegate as vg
-from variegate.apps.curate.finding import DataFinding
-from variegate.apps.curate.labels import doubtful_labels
-from variegate.apps.curate.table import SCHEMA
+from variegate.apps.curate.findings import SCHEMA, DataFinding
+from variegate.apps.curate.label_errors import doubtful_labels
 from variegate.formats.base import SourceError
 
 CLASSES = ("zero", "one", "two", "lone")
@@ -46,7 +45,7 @@ def _doubts(pixels: Any, labels: npt.NDArray[np.int64], table: pa.Table | None =
 
 
 def test_wrong_labels_are_found_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("variegate.apps.curate.labels.predictions._MOST_EPOCHS", 8)
+    monkeypatch.setattr("variegate.apps.curate.label_training._MOST_EPOCHS", 8)
     pixels, labels = _digits()
     truth = labels.copy()
     for index in FLIPPED:
@@ -74,12 +73,12 @@ def test_wrong_labels_are_found_and_named(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_seed_decides_all_of_it_whatever_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("variegate.apps.curate.labels.predictions._MOST_EPOCHS", 2)
-    monkeypatch.setattr("variegate.apps.curate.labels.predictions._LEAST_EPOCHS", 2)
+    monkeypatch.setattr("variegate.apps.curate.label_training._MOST_EPOCHS", 2)
+    monkeypatch.setattr("variegate.apps.curate.label_training._LEAST_EPOCHS", 2)
     pixels, labels = _digits(60)
     labels[:6] = (labels[:6] + 1) % 3
     once, other = (_doubts(pixels, labels, seed=seed) for seed in (1, 2))
-    monkeypatch.setattr("variegate.apps.curate.labels.predictions.default_threads", lambda: 1)
+    monkeypatch.setattr("variegate.apps.curate.label_training.default_threads", lambda: 1)
     again = _doubts(pixels, labels, seed=1)
     assert once == again
     assert once.findings != other.findings
@@ -93,7 +92,7 @@ def test_twins_do_not_tell_each_others_labels(monkeypatch: pytest.MonkeyPatch) -
         seen.append(folds)
         return np.full((len(images), images.num_classes), 1 / images.num_classes)
 
-    monkeypatch.setattr("variegate.apps.curate.labels.doubts.predicted", spied)
+    monkeypatch.setattr("variegate.apps.curate.label_errors.predicted", spied)
     pixels, labels = _digits(60)
     twins = [DataFinding("train", n, f"{n}.png", "duplicates", 0.0, n // 2, "") for n in range(40)]
     _doubts(pixels, labels, findings=twins)

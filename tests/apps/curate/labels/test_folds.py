@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from variegate.apps.curate.labels.folds import folds_of, grouped, too_small
+from variegate.apps.curate.label_errors import folds_of, grouped, too_small
 
 
 def test_images_that_share_one_belong_together() -> None:

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 import variegate as vg
-from variegate.apps.curate.measures.files import FileFacts
+from variegate.apps.curate.sample import FileFacts
 from variegate.decode import read_image
 
 PHOTO = Image.fromarray(vg.sample_images(1)[0][:120, :160])

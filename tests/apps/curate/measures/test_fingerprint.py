@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import variegate as vg
-from variegate.apps.curate.measures.fingerprint import LUMA_BYTES, SIGNATURE_BYTES, fingerprint, frequencies
+from variegate.apps.curate.fingerprint import LUMA_BYTES, SIGNATURE_BYTES, fingerprint, frequencies
 
 Image_HWC = npt.NDArray[np.uint8]
 images = st.tuples(st.integers(1, 70), st.integers(1, 70), st.just(3)).flatmap(lambda shape: arrays(np.uint8, shape))

@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from PIL import Image, ImageFilter
 
 import variegate as vg
-from variegate.apps.curate.measures.pixels import SHARPNESS_SIDE, measure_pixels, reduction_of
+from variegate.apps.curate.pixels import SHARPNESS_SIDE, measure_pixels, reduction_of
 
 Image_HWC = npt.NDArray[np.uint8]
 images = st.tuples(st.integers(1, 40), st.integers(1, 40), st.just(3)).flatmap(lambda shape: arrays(np.uint8, shape))

@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
-from variegate.apps.curate.finding import DataFinding
-from variegate.apps.curate.table import SCHEMA
+from variegate.apps.curate.findings import SCHEMA, DataFinding
 from variegate.errors import DecodeError
 from variegate.formats.base import IndexedSource, Item, SampleName
 

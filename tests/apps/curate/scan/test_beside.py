@@ -13,9 +13,9 @@ import pytest
 from PIL import Image
 
 import variegate as vg
-from variegate.apps.curate.finding import DataFinding
+from variegate.apps.curate import scan
+from variegate.apps.curate.findings import DataFinding
 from variegate.apps.curate.result import CheckResult
-from variegate.apps.curate.scan import recording
 from variegate.cli import main
 
 
@@ -111,7 +111,7 @@ def test_a_cleaning_leaves_them_alone(strays: Path, tmp_path: Path) -> None:
 def test_an_interrupted_check_goes_on_with_them(
     strays: Path, tmp_path: Path, after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recording, "_SECONDS_A_RECORD", 0.0)
+    monkeypatch.setattr(scan, "_SECONDS_A_RECORD", 0.0)
     vg.check(strays, out=tmp_path / "whole.parquet")
     stop = Event()
 

@@ -17,7 +17,7 @@ from PIL import Image
 
 import variegate as vg
 from tests.children import start_python
-from variegate.apps.curate.scan import recording
+from variegate.apps.curate import scan
 from variegate.formats.base import Item, SourceError
 from variegate.formats.folder import FolderSource
 
@@ -26,7 +26,7 @@ IMAGES = 200
 
 @pytest.fixture(autouse=True)
 def _record_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recording, "_SECONDS_A_RECORD", 0.0)
+    monkeypatch.setattr(scan, "_SECONDS_A_RECORD", 0.0)
 
 
 @pytest.fixture
@@ -180,8 +180,8 @@ def test_kill_9(folder: Path, tmp_path: Path, expected: bytes) -> None:
     out = tmp_path / "found.parquet"
     script = (
         "import sys, time, variegate as vg\n"
-        "from variegate.apps.curate.scan import recording\n"
-        "recording._SECONDS_A_RECORD = 0.0\n"
+        "from variegate.apps.curate import scan\n"
+        "scan._SECONDS_A_RECORD = 0.0\n"
         "def slowly(what, done, total):\n"
         "    time.sleep(0.02)\n"
         f"vg.check({str(folder)!r}, out={str(out)!r}, on_progress=slowly, threads=1)\n"

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from variegate.apps.curate.finding import FINDING_KINDS, READ
+from variegate.apps.curate.findings import FINDING_KINDS, READ
 from variegate.checks import meant, refused
 from variegate.formats.base import SourceError
 from variegate.io.files import open_regular

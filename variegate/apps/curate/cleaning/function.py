@@ -18,7 +18,7 @@ from variegate.apps.curate.cleaning.copying import Copies, FileCopies
 from variegate.apps.curate.cleaning.found import Found, LeftOut, choose, counts_of, parse_drop, read_found
 from variegate.apps.curate.cleaning.run import THREADS, CopyRun, OnProgress, kept_indices
 from variegate.apps.curate.cleaning.shards import ShardCopies
-from variegate.apps.curate.finding import FINDING_KINDS
+from variegate.apps.curate.findings import FINDING_KINDS
 from variegate.checks import spelt
 from variegate.formats.base import FileSource, Source, SourceError
 from variegate.formats.exclusion import HEADER, read_names

@@ -1,5 +1,185 @@
-"""The report of a check: one HTML file, which shows what was found and needs nothing else to be read."""
+"""The report of a check: one HTML file, which shows what was found and needs nothing else to be read.
 
-from variegate.apps.curate.report.writing import write_report
+The page is made by Jinja2, which escapes whatever comes from the data; on top, the page forbids its browser any script
+and style but its own two, and any request.
+"""
 
-__all__ = ["write_report"]
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from variegate.apps.curate.findings import BESIDE, FINDING_KINDS, READ, SPLITS, DataFinding
+from variegate.apps.curate.report.charts import MEASURES, class_sizes, file_size, histograms, limits_of
+from variegate.apps.curate.report.choice import ShownKind, listed, shown_kinds
+from variegate.apps.curate.report.pictures import thumbnails
+from variegate.io.addresses import without_secrets
+from variegate.io.durable import write_errors_name, write_pieces
+
+_PARTS = Path(__file__).parent / "parts"
+_PIECE = 1 << 20
+# Keys, titles, and whether numbers are in it.
+_COLUMNS = (
+    *(("finding", "Finding", False), ("file", "File", False), ("split", "Split", False), ("class", "Class", False)),
+    *(("measure", "Measure", True), ("group", "Group", True), ("why", "Why", False)),
+)
+
+
+def write_report(path: Path | str, result: Any) -> None:
+    """One file that holds its pictures, styles and script, written under a temporary name and renamed.
+
+    ``result``: a CheckResult. The images that are shown are read once more. The same result gives the same bytes.
+    Raises WriteError.
+    """
+    page = _page(result).encode("utf-8", "backslashreplace")
+    with write_errors_name(str(path)):
+        write_pieces(Path(path), (page[first : first + _PIECE] for first in range(0, len(page), _PIECE)))
+
+
+def _page(result: Any) -> str:
+    measured = {"height", "width", "class", *(measure.column for measure in MEASURES)}
+    columns = result.table.select([name for name in result.table.column_names if name in measured])
+    splits = {split: columns.filter(pc.equal(result.table["split"], split)) for split in SPLITS}
+    splits = {split: table for split, table in splits.items() if len(table)}
+    charted = {split: table for split, table in splits.items() if split in READ}
+    kinds, limits, found = shown_kinds(result.findings), limits_of(result.thresholds), listed(result.findings)
+    places = [(one.split, one.index) for kind in kinds for one in kind.shown() if one.index is not None]
+    style, script = ((_PARTS / name).read_text("utf-8") for name in ("report.css", "report.js"))
+
+    def class_of(finding: DataFinding) -> str | None:
+        name = None if finding.index is None else splits[finding.split]["class"][finding.index].as_py()
+        return None if name is None else str(name)
+
+    environment = Environment(
+        loader=FileSystemLoader(_PARTS), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    images = len(result.table)
+    environment.filters |= {
+        "title_of": _title_of,
+        "sentence": _sentence,
+        "by_split": lambda some: [(split, list(of)) for split, of in groupby(some, key=lambda one: one.split)],
+        # A path may go on in the next line after a slash.
+        "breakable": lambda name: Markup("/<wbr>").join(escape(part) for part in name.split("/")),
+        "share": lambda count: f"{count / images:.1%}" if images and count else "",
+    }
+    return environment.get_template("report.html").render(
+        policy=_policy(style, script),
+        style=Markup(style),
+        script=Markup(script),
+        place=without_secrets(" | ".join(_place(result.sources[split]) for split in READ if split in result.sources)),
+        facts=_facts(result, splits),
+        tiles=_tiles(result, splits),
+        kinds=kinds,
+        splits=len(splits),
+        split_names=list(splits),
+        charted=list(charted),
+        class_of=class_of,
+        pictures=thumbnails(places, result.sources),
+        limits=[
+            {"finding": finding, "measure": measure.title.lower(), "text": measure.text(value)}
+            for finding, measure, value in limits
+        ],
+        classes=class_sizes(charted),
+        histograms=histograms(charted, limits),
+        columns=[{"title": title, "is_number": is_number} for _, title, is_number in _COLUMNS],
+        rows=_rows_json(found, class_of) if found else None,
+        rows_shown=len(found),
+        rows_left_out=len(result.findings) - len(found),
+    )
+
+
+def _policy(style: str, script: str) -> str:
+    """Of Content-Security-Policy: nothing is fetched, and no script or style runs but these, by their hashes."""
+    digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script))
+    style_hash, script_hash = (f"'sha256-{digest}'" for digest in digests)
+    return (
+        f"default-src 'none'; img-src data:; style-src {style_hash}; script-src {script_hash}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _place(source: Any) -> str:
+    """Of a folder its path; else what the source says of itself."""
+    folder = getattr(source, "folder", None)
+    return repr(source) if folder is None else str(folder)
+
+
+def _title_of(finding: str) -> str:
+    """``near_duplicates`` -> Near duplicates."""
+    return finding.replace("_", " ").capitalize().replace("Exif", "EXIF")
+
+
+def _facts(result: Any, splits: Mapping[str, pa.Table]) -> list[str]:
+    facts = []
+    for split, table in splits.items():
+        size = pc.sum(table["bytes"]).as_py() or 0
+        facts.append(f"{len(table):,} images ({BESIDE.get(split, split)}), {file_size(size)}")
+    for column in ("kind", "mode"):
+        counts = result.table[column].drop_null().value_counts().to_pylist()
+        counts.sort(key=lambda pair: (-pair["counts"], pair["values"]))
+        if counts:
+            facts.append(", ".join(f"{pair['counts']:,} {pair['values']}" for pair in counts[:5]))
+    if result.mean and result.std:
+        mean, std = (" ".join(f"{one:.3f}" for one in values) for values in (result.mean, result.std))
+        facts.append(f"pixels: mean {mean}, deviation {std}")
+    return facts
+
+
+def _tiles(result: Any, splits: Mapping[str, pa.Table]) -> list[dict[str, str]]:
+    """Numbers that are seen first. ``mood``: "serious", "good" or nothing."""
+    images = len(result.table)
+    flagged = {(one.split, one.index) for one in result.findings if one.index is not None}
+    serious = [one for one in result.findings if FINDING_KINDS[one.finding].is_serious]
+    hurt = {(one.split, one.index) for one in serious if one.index is not None}
+    parts = " + ".join(f"{len(table):,} {split}" for split, table in splits.items())
+
+    def share(count: int) -> str:
+        return f"{count / images:.1%} of the images" if images else ""
+
+    tiles = [
+        ("Images", images, parts if len(splits) > 1 else "", ""),
+        ("Serious", len(hurt), share(len(hurt)), "serious" if serious else "good"),
+        ("With a finding", len(flagged), share(len(flagged)), "" if flagged else "good"),
+    ]
+    classes = len(result.table["class"].drop_null().unique())
+    tiles += [("Classes", classes, "", "")] if classes else []
+    return [{"title": title, "value": f"{value:,}", "more": more, "mood": mood} for title, value, more, mood in tiles]
+
+
+def _sentence(shown: ShownKind) -> str:
+    """The meaning of the kind, and how many of it are shown."""
+    parts = [f"{shown.kind.meaning[0].upper()}{shown.kind.meaning[1:]}."]
+    for some, count, named in (
+        (shown.lines, shown.lines_count, "lines"),
+        (shown.images, shown.images_count, "images"),
+        (shown.groups, shown.groups_count, "groups, the largest first"),
+    ):
+        if len(some) < count:
+            parts.append(f"Shown are {len(some):,} of {count:,} {named}.")
+    return " ".join(parts)
+
+
+def _rows_json(findings: Sequence[DataFinding], class_of: Callable[[DataFinding], str | None]) -> Markup:
+    """The table's content, for the script of the page: within HTML, so that no name ends the element around it."""
+    columns: list[dict[str, Any]] = [{"key": key, "title": title, "is_number": is_it} for key, title, is_it in _COLUMNS]
+    columns[0]["names"] = {name: _title_of(name) for name in FINDING_KINDS}
+    rows = [
+        (one.finding, one.file, one.split, class_of(one), _finite(one.measure), one.group, one.why) for one in findings
+    ]
+    text = json.dumps({"columns": columns, "rows": rows}, separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
+
+
+def _finite(measure: float | None) -> float | None:
+    return measure if measure is not None and math.isfinite(measure) else None

@@ -1,18 +1,21 @@
-"""The numbers behind the charts of a report: histograms of measures with their thresholds, and sizes of classes."""
+"""Numbers behind the charts of a report: histograms of measures with their thresholds, and sizes of classes."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from variegate.apps.curate.report.checked import CheckedRows
-from variegate.apps.curate.report.words import file_size, number
+from variegate.apps.curate.findings import floats
 
 Floats = npt.NDArray[np.float64]
+# Of each split that loaders read and that has images, the rows of the table.
+Charted = Mapping[str, pa.Table]
 # Of a histogram, in the units of its drawing.
 WIDTH, HEIGHT, _BINS = 300.0, 90.0, 40
 # The share of images whose measures, on either side, go into the outermost bars.
@@ -20,23 +23,22 @@ _TAIL = 0.002
 MOST_CLASSES = 60
 
 
-class Threshold(NamedTuple):
-    """A vertical line: where it stands, and what begins there."""
+def number(value: float) -> str:
+    """Three digits that count: 0.0123, 1.5, 12,300."""
+    if value == 0:
+        return "0"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    text = f"{value:.3g}"
+    return f"{value:.1e}" if "e" in text else text
 
-    x: float
-    finding: str
-    value: str
 
-
-class Histogram(NamedTuple):
-    """``bars``: by split, an SVG path; ``ticks``: x and text; ``summary``: what it shows, in words."""
-
-    title: str
-    unit: str
-    bars: dict[str, str]
-    ticks: list[tuple[float, str, str]]
-    thresholds: list[Threshold]
-    summary: str
+def file_size(value: float, unit: str = "B") -> str:
+    """1.2 MB."""
+    for prefix, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if value >= size:
+            return f"{value / size:.3g} {prefix}{unit}"
+    return f"{value:.0f} {unit}"
 
 
 class ChartedMeasure(NamedTuple):
@@ -58,65 +60,89 @@ MEASURES = (
     ChartedMeasure("entropy", "Entropy", "of the histogram of luminance, in bits"),
     ChartedMeasure("sharpness", "Sharpness", "how quickly luminance changes", number, True),
 )
+# Of each threshold, the finding that begins there and the measure it is of. Sizes are given as sides of squares.
+_LIMITS = {
+    "tiny": ("tiny", "pixels"),
+    "huge": ("huge", "pixels"),
+    "aspect": ("extreme_aspect", "aspect"),
+    "dark": ("dark", "bright_end"),
+    "bright": ("bright", "dark_end"),
+    "low_contrast": ("low_contrast", "contrast"),
+    "blurred": ("blurred", "sharpness"),
+}
 
 
-def histograms(rows: CheckedRows, thresholds: Mapping[str, Sequence[tuple[str, float]]]) -> list[Histogram]:
-    """Of all measures that there are. ``thresholds``: by measure, findings and where they begin."""
+def limits_of(thresholds: Any) -> list[tuple[str, ChartedMeasure, float]]:
+    """Finding, measure and value of each threshold that images were judged by. ``thresholds``: None where they were
+    not."""
+    measures = {measure.column: measure for measure in MEASURES}
     found = []
-    for measure in MEASURES:
-        values = {split: _values(rows, split, measure.column) for split in rows.charted}
-        values = {split: one[np.isfinite(one)] for split, one in values.items()}
-        if any(len(one) for one in values.values()):
-            found.append(_histogram(measure, values, thresholds.get(measure.column, ())))
+    for name, (finding, column) in _LIMITS.items():
+        value = getattr(thresholds, name, None)
+        if value is not None and math.isfinite(value):
+            found.append((finding, measures[column], value * value if column == "pixels" else value))
     return found
 
 
-def _values(rows: CheckedRows, split: str, column: str) -> Floats:
+def histograms(charted: Charted, limits: Sequence[tuple[str, ChartedMeasure, float]]) -> list[dict[str, Any]]:
+    """Of all measures that there are."""
+    found = []
+    for measure in MEASURES:
+        values = {split: _values(table, measure.column) for split, table in charted.items()}
+        values = {split: one[np.isfinite(one)] for split, one in values.items()}
+        if any(len(one) for one in values.values()):
+            begins = [(finding, value) for finding, of, value in limits if of is measure]
+            found.append(_histogram(measure, values, begins))
+    return found
+
+
+def _values(table: pa.Table, column: str) -> Floats:
     if column not in ("pixels", "aspect"):
-        return rows.numbers(split, column)
-    height, width = rows.numbers(split, "height"), rows.numbers(split, "width")
+        return floats(table, column)
+    height, width = floats(table, "height"), floats(table, "width")
     if column == "pixels":
         return height * width
     shorter = np.minimum(height, width)
     return np.divide(np.maximum(height, width), shorter, out=np.full(len(shorter), np.nan), where=shorter > 0)
 
 
-def _histogram(measure: ChartedMeasure, values: dict[str, Floats], limits: Sequence[tuple[str, float]]) -> Histogram:
+def _histogram(
+    measure: ChartedMeasure, values: dict[str, Floats], limits: Sequence[tuple[str, float]]
+) -> dict[str, Any]:
+    """``bars``: by split, an SVG path; ``ticks``: x, text, anchor; ``thresholds``: vertical lines, and what begins
+    there; ``summary``: the histogram in words."""
     together = np.concatenate(list(values.values()))
     least = float(together[together > 0].min()) if measure.is_logarithmic and (together > 0).any() else 0.0
 
     def scaled(raw: Any) -> Any:
         return np.log10(np.maximum(raw, least or 1e-12)) if measure.is_logarithmic else raw
 
-    inside = [value for _, value in limits if math.isfinite(value) and (value > 0 or not measure.is_logarithmic)]
+    def place(value: float) -> float:
+        return round((float(scaled(value)) - low) / (high - low) * WIDTH, 1)
+
+    def tick(share: float, anchor: str) -> tuple[float, str, str]:
+        value = low + share * (high - low)
+        return round(share * WIDTH, 1), measure.text(10.0**value if measure.is_logarithmic else value), anchor
+
+    limits = [(finding, value) for finding, value in limits if value > 0 or not measure.is_logarithmic]
+    inside = [scaled(value) for _, value in limits]
     low, high = (float(one) for one in np.quantile(scaled(together), [_TAIL, 1 - _TAIL]))
-    low, high = min([low, *map(scaled, inside)]), max([high, *map(scaled, inside)])
+    low, high = min([low, *inside]), max([high, *inside])
     if high - low < 1e-9:
         low, high = low - 0.5, high + 0.5
     bars = {}
     for split, one in values.items():
         counts, _ = np.histogram(np.clip(scaled(one), low, high), _BINS, (low, high))
         bars[split] = _bars(counts, is_outline=split == "test")
-
-    def place(value: float) -> float:
-        return round((float(scaled(value)) - low) / (high - low) * WIDTH, 1)
-
-    ticks = [
-        (round(share * WIDTH, 1), measure.text(_raw(low + share * (high - low), measure)), anchor)
-        for share, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end"))
-    ]
-    drawn = [
-        Threshold(place(value), finding, measure.text(value))
-        for finding, value in limits
-        if math.isfinite(value) and (value > 0 or not measure.is_logarithmic)
-    ]
     quartiles = [measure.text(float(one)) for one in np.quantile(together, [0.25, 0.5, 0.75])]
-    summary = f"half of the images between {quartiles[0]} and {quartiles[2]}, median {quartiles[1]}"
-    return Histogram(measure.title, measure.unit, bars, ticks, drawn, summary)
-
-
-def _raw(value: float, measure: ChartedMeasure) -> float:
-    return 10.0**value if measure.is_logarithmic else value
+    return {
+        "title": measure.title,
+        "unit": measure.unit,
+        "bars": bars,
+        "ticks": [tick(0.0, "start"), tick(0.5, "middle"), tick(1.0, "end")],
+        "thresholds": [{"x": place(one), "finding": finding, "value": measure.text(one)} for finding, one in limits],
+        "summary": f"half of the images between {quartiles[0]} and {quartiles[2]}, median {quartiles[1]}",
+    }
 
 
 def _bars(counts: npt.NDArray[np.int64], is_outline: bool) -> str:
@@ -133,41 +159,27 @@ def _bars(counts: npt.NDArray[np.int64], is_outline: bool) -> str:
     )
 
 
-class ClassSize(NamedTuple):
-    """``shares``: of the largest class's number in the split, 0 to 100."""
-
-    name: str
-    counts: dict[str, int]
-    shares: dict[str, float]
-
-
-class ClassSizes(NamedTuple):
-    """The largest first; of very many, the largest and the smallest. ``total``: of classes."""
-
-    largest: list[ClassSize]
-    smallest: list[ClassSize]
-    total: int
-
-
-def class_sizes(rows: CheckedRows) -> ClassSizes | None:
-    """None without classes."""
-    counts: dict[str, dict[str, int]] = {}
-    for split in rows.charted:
-        for pair in rows.of(split, "class").drop_null().value_counts().to_pylist():
-            counts.setdefault(pair["values"], {})[split] = pair["counts"]
-    if not counts:
+def class_sizes(charted: Charted) -> dict[str, Any] | None:
+    """The largest first; of very many, the largest and the smallest; ``total``: of classes; ``shares``: of the largest
+    class's number in the split, 0 to 100. None without classes."""
+    counts = {}
+    for split, table in charted.items():
+        pairs = table["class"].drop_null().value_counts().to_pylist()
+        counts[split] = Counter({pair["values"]: pair["counts"] for pair in pairs})
+    names = {name for some in counts.values() for name in some}
+    if not names:
         return None
-    tops = {split: max(of.get(split, 0) for of in counts.values()) or 1 for split in rows.charted}
-    first = rows.charted[0]
-    order = sorted(counts, key=lambda name: (-counts[name].get(first, 0), name))
+    tops = {split: max(some.values(), default=1) for split, some in counts.items()}
+    first = next(iter(counts.values()))
     sizes = [
-        ClassSize(
-            name,
-            {split: counts[name].get(split, 0) for split in rows.charted},
-            {split: round(100 * counts[name].get(split, 0) / tops[split], 2) for split in rows.charted},
-        )
-        for name in order
+        {
+            "name": name,
+            "counts": {split: some[name] for split, some in counts.items()},
+            "shares": {split: round(100 * some[name] / tops[split], 2) for split, some in counts.items()},
+        }
+        for name in sorted(names, key=lambda name: (-first[name], name))
     ]
     if len(sizes) <= MOST_CLASSES:
-        return ClassSizes(sizes, [], len(sizes))
-    return ClassSizes(sizes[: MOST_CLASSES // 2], sizes[-MOST_CLASSES // 2 :], len(sizes))
+        return {"largest": sizes, "smallest": [], "total": len(sizes)}
+    largest, smallest = sizes[: MOST_CLASSES // 2], sizes[-MOST_CLASSES // 2 :]
+    return {"largest": largest, "smallest": smallest, "total": len(sizes)}

@@ -1,27 +1,55 @@
-"""Findings of images that are the same as, or look like, others."""
+"""Images that are the same, or look alike, found by their fingerprints."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from variegate.apps.curate.duplicates.columns import TEST, TRAIN, Fingerprints, read_fingerprints
-from variegate.apps.curate.duplicates.grouping import Rows, distances, first_of_alike, first_of_same
-from variegate.apps.curate.duplicates.lookup import MOST_DISTANCE, find_partners
-from variegate.apps.curate.duplicates.nearness import distance_for
-from variegate.apps.curate.duplicates.search import NOBODY
-from variegate.apps.curate.finding import KINDS_SHOWN, SPLITS, DataFinding
+from variegate.apps.curate import near_hashes
+from variegate.apps.curate.findings import KINDS_SHOWN, READ, SPLITS, DataFinding, coded
+from variegate.apps.curate.fingerprint import SIGNATURE_BYTES
+from variegate.apps.curate.near_hashes import Rows, distances
+from variegate.apps.curate.near_search import NOBODY
 
 UNLIKE = 0.35
 # Of images with fewer pixels a side, the small pictures have all that there is: digits of 8 pixels all look alike.
 LEAST_SIDE = 16
+_HASH_BYTES = 16
 _BITS = 64
+_TRAIN, _TEST = 0, 1  # places in SPLITS; what is beside either, two further on
 _TURNED = ("", ", mirrored left to right", ", mirrored upside down", ", turned by 180 degrees")
+
+
+@dataclass(frozen=True)
+class Fingerprints:
+    """Of the n images of a table that have one. ``splits`` uint8: places in ``SPLITS``; ``labels``: a number for each
+    name of a class, the same in all splits, -1 where it is not known; ``sides``: the shorter one, in pixels."""
+
+    splits: npt.NDArray[np.uint8]
+    indices: npt.NDArray[np.int64]
+    files: pa.ChunkedArray
+    labels: npt.NDArray[np.int64]
+    classes: list[str]
+    pixels: npt.NDArray[np.uint64]  # [n, 2]
+    looks: npt.NDArray[np.uint64]
+    signatures: npt.NDArray[np.uint8]  # [n, SIGNATURE_BYTES]
+    sides: npt.NDArray[np.int64]
+
+    @property
+    def halves(self) -> npt.NDArray[np.uint8]:
+        """``_TRAIN`` or ``_TEST``, also of what is beside these."""
+        return self.splits & np.uint8(1)
+
+    @property
+    def are_read(self) -> npt.NDArray[np.bool_]:
+        return self.splits < len(READ)
 
 
 class _Link(NamedTuple):
@@ -53,19 +81,19 @@ def find_duplicates(table: pa.Table, distance: int | None = None, unlike: float 
     ``why`` names the partner's file. Groups are numbered over all kinds; one that is alone in its group has no number.
     Images without a fingerprint are passed over. Raises ValueError for a distance or an ``unlike`` out of range.
     """
-    if distance is not None and not 0 <= distance <= MOST_DISTANCE:
-        raise ValueError(f"distance {distance}: from 0 to {MOST_DISTANCE} bits of 64")
+    if distance is not None and not 0 <= distance <= near_hashes.MOST_DISTANCE:
+        raise ValueError(f"distance {distance}: from 0 to {near_hashes.MOST_DISTANCE} bits of 64")
     if not 0 <= unlike <= 1:
         raise ValueError(f"unlike {unlike}: from 0 to 1")
-    images = read_fingerprints(table)
-    same = first_of_same(images.pixels)
-    same_in_split = first_of_same(np.column_stack([images.pixels, images.halves.astype(np.uint64)]))
+    images = _read_fingerprints(table)
+    same = near_hashes.first_of_same(images.pixels)
+    same_in_split = near_hashes.first_of_same(np.column_stack([images.pixels, images.halves.astype(np.uint64)]))
     first = np.nonzero((same_in_split == np.arange(len(same))) & (images.sides >= LEAST_SIDE))[0]
     if distance is None:
-        distance = distance_for(images.looks[first[images.are_read[first]]])
+        distance = near_hashes.distance_for(images.looks[first[images.are_read[first]]])
     # Of a large set, the signatures are not copied without need.
     signatures = images.signatures if len(first) == len(same) else images.signatures[first]
-    partners = find_partners(
+    partners = near_hashes.find_partners(
         images.looks[first], signatures, images.halves[first], images.labels[first], distance, unlike
     )
     copies = _Copies(same_in_split)
@@ -75,7 +103,40 @@ def find_duplicates(table: pa.Table, distance: int | None = None, unlike: float 
         "leaks": _leaks(same, copies, _pairs(first, partners[:, 1]), images),
         "contradictions": _contradictions(same, copies, _pairs(first, partners[:, 2]), images),
     }
-    return _told(links, same, images)
+    return _findings_of(links, same, images)
+
+
+def _read_fingerprints(table: pa.Table) -> Fingerprints:
+    """Raises ValueError for a signature that is not of this version's length."""
+    if table["pixel_hash"].null_count:
+        table = table.filter(pc.is_valid(table["pixel_hash"]))
+    unknown = pc.less(table["label"], 0)
+    names = pc.coalesce(table["class"], table["label"].cast("string"))
+    classes, labels = coded(pc.if_else(unknown, pa.scalar(None, pa.string()), names))
+    return Fingerprints(
+        splits=pc.index_in(table["split"], pa.array(SPLITS)).to_numpy().astype(np.uint8),
+        indices=table["index"].to_numpy().astype(np.int64),
+        files=table["file"],
+        labels=labels,
+        classes=classes,
+        pixels=_bytes_of(table["pixel_hash"], _HASH_BYTES).view(np.uint64),
+        looks=table["look_hash"].to_numpy().astype(np.uint64),
+        signatures=_bytes_of(table["signature"], SIGNATURE_BYTES),
+        sides=pc.min_element_wise(table["height"], table["width"]).fill_null(0).to_numpy().astype(np.int64),
+    )
+
+
+def _bytes_of(column: pa.ChunkedArray, length: int) -> npt.NDArray[np.uint8]:
+    """Of binary values that all have this length, without nulls -> uint8 [n, length]."""
+    if pc.any(pc.not_equal(pc.binary_length(column), length)).as_py():
+        raise ValueError(f"the table has signatures that are not of {length} bytes: another version made it")
+    found = np.empty((len(column), length), np.uint8)
+    begin = 0
+    for chunk in column.cast(pa.binary(length)).chunks:
+        rows = np.frombuffer(chunk.buffers()[1], np.uint8).reshape(-1, length)
+        found[begin : begin + len(chunk)] = rows[chunk.offset :][: len(chunk)]
+        begin += len(chunk)
+    return found
 
 
 class _Copies:
@@ -97,13 +158,12 @@ def _pairs(first: Rows, partners: npt.NDArray[np.uint32]) -> Rows:
 
 
 def _duplicates(same: Rows) -> list[_Link]:
-    number = np.bincount(same, minlength=len(same))
-    rows = np.nonzero(number[same] > 1)[0]
-    second: dict[int, int] = {}
-    for row in rows.tolist():
-        if same[row] != row:
-            second.setdefault(int(same[row]), row)
-    return [_Link(row, int(same[row]) if same[row] != row else second[row], int(same[row])) for row in rows.tolist()]
+    """Each because of the first of its picture, the first because of the second."""
+    others = np.nonzero(same != np.arange(len(same)))[0][::-1]
+    partners = same.copy()
+    partners[same[others]] = others  # of equal places the last one stays
+    rows = np.nonzero(partners != np.arange(len(same)))[0]
+    return [_Link(*one) for one in zip(rows.tolist(), partners[rows].tolist(), same[rows].tolist(), strict=True)]
 
 
 def _of_note(links: list[_Link], images: Fingerprints) -> list[_Link]:
@@ -113,7 +173,7 @@ def _of_note(links: list[_Link], images: Fingerprints) -> list[_Link]:
 
 
 def _near_duplicates(first: Rows, partners: npt.NDArray[np.uint32], images: Fingerprints) -> list[_Link]:
-    group = first[first_of_alike(partners)]
+    group = first[near_hashes.first_of_alike(partners)]
     member = group != first
     found = distances(images.looks[first[member]], images.looks[group[member]])[0]
     nearest: dict[int, tuple[bool, int, int]] = {}
@@ -126,10 +186,8 @@ def _near_duplicates(first: Rows, partners: npt.NDArray[np.uint32], images: Fing
 
 
 def _leaks(same: Rows, copies: _Copies, pairs: Rows, images: Fingerprints) -> list[_Link]:
-    is_train, is_test = images.splits == TRAIN, images.splits == TEST
-    tested: dict[int, int] = {}
-    for row in np.nonzero(is_test)[0][::-1].tolist():
-        tested[int(same[row])] = row
+    is_train, is_test = images.splits == _TRAIN, images.splits == _TEST
+    tested = {int(same[row]): row for row in np.nonzero(is_test)[0][::-1].tolist()}  # the first of each picture
     exact = np.isin(same, np.fromiter(tested, np.int64, len(tested))) & is_train
     links = [_Link(row, tested[int(same[row])], tested[int(same[row])]) for row in np.nonzero(exact)[0].tolist()]
     found = distances(images.looks[pairs[:, 0]], images.looks[pairs[:, 1]])[0]
@@ -149,12 +207,13 @@ def _leaks(same: Rows, copies: _Copies, pairs: Rows, images: Fingerprints) -> li
 def _contradictions(same: Rows, copies: _Copies, pairs: Rows, images: Fingerprints) -> list[_Link]:
     labels = images.labels
     known = np.nonzero(labels >= 0)[0]
+    shared = known[np.bincount(same[known], minlength=1)[same[known]] > 1].tolist()
     others: dict[int, tuple[int, int]] = {}  # bits, partner
-    begins: dict[int, dict[int, int]] = {}  # by pixels, the first row of each class
-    for row in known[_with_company(same[known])].tolist():
-        begins.setdefault(int(same[row]), {}).setdefault(int(labels[row]), row)
-    for row in known.tolist():
-        for label, partner in begins.get(int(same[row]), {}).items():
+    begins: dict[int, dict[int, int]] = defaultdict(dict)  # by pixels, the first row of each class
+    for row in shared:
+        begins[int(same[row])].setdefault(int(labels[row]), row)
+    for row in shared:
+        for label, partner in begins[int(same[row])].items():
             if label != labels[row]:
                 others.setdefault(row, (-1, partner))
     found = distances(images.looks[pairs[:, 0]], images.looks[pairs[:, 1]])[0]
@@ -163,16 +222,11 @@ def _contradictions(same: Rows, copies: _Copies, pairs: Rows, images: Fingerprin
             for row in copies.of(one):
                 if labels[row] >= 0 and labels[row] != labels[other]:
                     others[row] = min(others.get(row, (bits, other)), (bits, other))
-    groups = _joined((row, partner) for row, (_, partner) in others.items())
+    groups = joined((row, partner) for row, (_, partner) in others.items())
     return [_Link(row, partner, groups[row]) for row, (_, partner) in others.items()]
 
 
-def _with_company(same: Rows) -> npt.NDArray[np.bool_]:
-    number = np.bincount(same, minlength=1)
-    return np.asarray(number[same] > 1)
-
-
-def _joined(pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
+def joined(pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
     """Union-find: for each row that is in a pair, the first of those that pairs connect it with."""
     parent: dict[int, int] = {}
 
@@ -188,16 +242,15 @@ def _joined(pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
     return {row: root(row) for row in list(parent)}
 
 
-def _told(links: dict[str, list[_Link]], same: Rows, images: Fingerprints) -> list[DataFinding]:
+def _findings_of(links: dict[str, list[_Link]], same: Rows, images: Fingerprints) -> list[DataFinding]:
     """Groups numbered through from 1, as a report shows them: by kind, the largest first; every link as a sentence."""
-    members: dict[tuple[str, int], list[int]] = {}
+    members: dict[tuple[str, int], list[int]] = defaultdict(list)
     for kind, each in links.items():
         for link in each:
-            members.setdefault((kind, link.group), []).append(link.row)
-    kinds = list(KINDS_SHOWN)
+            members[kind, link.group].append(link.row)
     order = sorted(
         (key for key in members if len(members[key]) > 1),
-        key=lambda key: (kinds.index(key[0]), -len(members[key]), min(members[key])),
+        key=lambda key: (KINDS_SHOWN.index(key[0]), -len(members[key]), min(members[key])),
     )
     numbers = {key: number for number, key in enumerate(order, 1)}
     findings = []
@@ -207,6 +260,7 @@ def _told(links: dict[str, list[_Link]], same: Rows, images: Fingerprints) -> li
         bits, flips = distances(images.looks[rows], images.looks[partners])
         for link, number, flip in zip(each, bits.tolist(), flips.tolist(), strict=True):
             is_same = same[link.row] == same[link.partner]
+            difference = None if is_same else f"{number} of {_BITS} bits differ{_TURNED[flip]}"
             findings.append(
                 DataFinding(
                     split=SPLITS[images.splits[link.row]],
@@ -215,9 +269,7 @@ def _told(links: dict[str, list[_Link]], same: Rows, images: Fingerprints) -> li
                     finding=kind,
                     measure=0.0 if is_same else float(number),
                     group=numbers.get((kind, link.group)),
-                    why=_why(
-                        kind, link, None if is_same else f"{number} of {_BITS} bits differ{_TURNED[flip]}", images
-                    ),
+                    why=_why(kind, link, difference, images),
                 )
             )
     return findings

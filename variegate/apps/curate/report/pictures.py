@@ -5,19 +5,20 @@ from __future__ import annotations
 import base64
 import io
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import chain, islice
 from typing import NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from variegate.apps.curate.report.checked import Place
+from variegate.apps.curate.scan import item_of
 from variegate.decode import read_image
 from variegate.errors import DecodeError
-from variegate.formats.base import Source, SourceError, StreamSource
+from variegate.formats.base import Item, Source, SourceError, StreamSource
 from variegate.threads import default_threads
 
 # Twice the pixels of the place that they are shown in, for dense screens.
@@ -26,6 +27,7 @@ _QUALITY = 72
 # Of all pictures, as base64.
 MOST_BYTES = 12 << 20
 Data = bytes | npt.NDArray[np.uint8]
+Place = tuple[str, int]  # split, index
 
 
 class Thumbnail(NamedTuple):
@@ -50,55 +52,31 @@ def thumbnails(places: Iterable[Place], sources: Mapping[str, Source | StreamSou
     made: dict[Place, Thumbnail] = {}
     for split, source in sources.items():
         indices = [index for of, index in wanted if of == split]
-        if not indices:
-            continue
         # Asked of the class: isinstance() of a protocol would compute the fingerprint.
         if hasattr(type(source), "read_shard"):
-            source = cast(StreamSource, source)
-            made |= {(split, index): one for index, one in _of_stream(source, set(indices)).items()}
-            continue
-        with ThreadPoolExecutor(default_threads(), "variegate-thumbnails") as pool:
-            found = pool.map(partial(_of_source, cast(Source, source)), indices)
-            made |= {(split, index): one for index, one in zip(indices, found, strict=True)}
-    missing = Thumbnail(None, error="is not in the source any more")
-    return _within(MOST_BYTES, {place: made.get(place, missing) for place in wanted})
-
-
-def _within(most: int, made: dict[Place, Thumbnail]) -> dict[Place, Thumbnail]:
-    used, kept = 0, {}
-    for place, one in made.items():
+            stream, chosen = cast(StreamSource, source), set(indices)
+            samples = chain.from_iterable(map(stream.read_shard, range(stream.num_shards)))
+            some = enumerate(islice(samples, max(chosen, default=-1) + 1))
+            made |= {(split, index): _made(partial(item_of, sample)) for index, sample in some if index in chosen}
+        elif indices:
+            reads = [partial(cast(Source, source).read, index) for index in indices]
+            with ThreadPoolExecutor(default_threads(), "variegate-thumbnails") as pool:
+                found = pool.map(_made, reads)
+                made |= {(split, index): one for index, one in zip(indices, found, strict=True)}
+    used, shown = 0, {}
+    for place in wanted:
+        one = made.get(place, Thumbnail(None, error="is not in the source any more"))
         size = len(one.uri or "")
-        is_kept = used + size <= most
-        used += size * is_kept
-        kept[place] = one if is_kept else Thumbnail(None, error="left out, to keep this file small")
-    return kept
+        shown[place] = one if used + size <= MOST_BYTES else Thumbnail(None, error="left out, to keep this file small")
+        used += size if used + size <= MOST_BYTES else 0
+    return shown
 
 
-def _of_source(source: Source, index: int) -> Thumbnail:
+def _made(read: Callable[[], Item]) -> Thumbnail:
     try:
-        return thumbnail(source.read(index).data)
+        return thumbnail(read().data)
     except (DecodeError, SourceError, IndexError) as error:
-        return Thumbnail(None, error=_reason(error))
-
-
-def _of_stream(source: StreamSource, wanted: set[int]) -> dict[int, Thumbnail]:
-    found: dict[int, Thumbnail] = {}
-    index = -1
-    for shard in range(source.num_shards):
-        for sample in source.read_shard(shard):
-            index += 1
-            if index in wanted:
-                item = sample.item
-                found[index] = (
-                    Thumbnail(None, error=_reason(item)) if isinstance(item, DecodeError) else thumbnail(item.data)
-                )
-                if len(found) == len(wanted):
-                    return found
-    return found
-
-
-def _reason(error: Exception) -> str:
-    return error.reason if isinstance(error, DecodeError) else str(error)
+        return Thumbnail(None, error=error.reason if isinstance(error, DecodeError) else str(error))
 
 
 def thumbnail(data: Data) -> Thumbnail:
@@ -113,15 +91,11 @@ def thumbnail(data: Data) -> Thumbnail:
     if pixels.size == 0:
         return Thumbnail(None, error="has no pixels")
     image = Image.fromarray(pixels[..., 0] if pixels.ndim == 3 and pixels.shape[2] == 1 else pixels)
-    is_small = max(image.size) * 2 <= SIDE
     longest = max(image.size)
+    kind, options = ("jpeg", {"quality": _QUALITY}) if longest * 2 > SIDE else ("png", {})
     if longest > SIDE:
-        size = tuple(max(1, round(side * SIDE / longest)) for side in image.size)
-        image = image.resize((size[0], size[1]), Image.Resampling.BILINEAR, reducing_gap=2.0)
+        width, height = (max(1, round(side * SIDE / longest)) for side in image.size)
+        image = image.resize((width, height), Image.Resampling.BILINEAR, reducing_gap=2.0)
     buffer = io.BytesIO()
-    if is_small:
-        image.save(buffer, "PNG", optimize=True)
-    else:
-        image.save(buffer, "JPEG", quality=_QUALITY, optimize=True)
-    kind = "png" if is_small else "jpeg"
+    image.save(buffer, kind, optimize=True, **options)
     return Thumbnail(f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode()}", *image.size)

@@ -1,23 +1,26 @@
-"""Which images have near hashes: an index of each 16 bits of the hashes, asked for what is a few bits from it.
+"""Images of near hashes, found by an index of each 16 bits of the hashes that gives those a few bits from a value.
 
 M. Norouzi, A. Punjani, D. J. Fleet, "Fast Search in Hamming Space with Multi-Index Hashing" (CVPR 2012): of two hashes
 that differ in no more than ``distance`` bits, some of the four parts of 16 bits differ in ``distance // 4`` at most.
 Hashes are gone through part by part in the order of the index, so that what is asked for lies in the cache.
 
-A flip of an image inverts whole parts of its hash (``variegate/apps/curate/measures/fingerprint.py``): the hashes of
+A flip of an image inverts whole parts of its hash (``variegate/apps/curate/fingerprint.py``): the hashes of
 the other flips come from that of the image.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.apps.curate.duplicates.search import GROUP, KEPT, KINDS, NOBODY, Given, search_block
-from variegate.apps.curate.measures.fingerprint import frequencies
+from variegate.apps.curate.fingerprint import frequencies
+from variegate.apps.curate.near_search import GROUP, KEPT, KINDS, NOBODY, Given, search_block
+from variegate.program.compiled import pixel_kernel
 from variegate.threads import default_threads
 
 PARTS, PART_BITS = 4, 16
@@ -28,11 +31,16 @@ FLIPS = (0, 1, 2, 3)
 _BLOCK = 4096
 # Hashes of one value of a part, where there are enough: about as many as are compared in the time of going to them.
 _PER_KEY = 12
+# Of photos, hashes of unlike ones differ in 28 bits or so, with a standard deviation of 3.
+DISTANCE = 11
+_SIGMAS = 5.0
+_PAIRS, _FEWEST = 100_000, 20
 
 Hashes = npt.NDArray[np.uint64]
+Rows = npt.NDArray[np.int64]
 
 
-class _Table(NamedTuple):
+class _Index(NamedTuple):
     """Hashes sorted by one part. ``starts`` int32 [values + 1]: where those of each value begin; ``rows``: whose they
     are, ascending for equal values."""
 
@@ -75,35 +83,26 @@ def find_partners(
     given = Given(signatures, splits, labels, kinds, np.zeros(n, np.int32))
     bits = min(PART_BITS, max(4, (n // _PER_KEY).bit_length()))
 
+    def search(index: _Index, masks: npt.NDArray[np.uint16], limits: list[int], together: list[int], at: int) -> None:
+        inverted = np.array([flip_mask(flip) for flip in together], np.uint64)
+        where = np.array([*limits, at, min(n, at + _BLOCK), index.hashes.ctypes.data], np.int64)
+        search_block(index, masks, np.array(together, np.uint8), inverted, where, most_unlike, given, partners)
+
     with ThreadPoolExecutor(default_threads()) as pool:
         for part, radius in enumerate(radii(distance)):
-            table, masks = _table(hashes, part, bits), neighbours(radius, bits)
-            budget = 512 + 2 * n * len(masks) // (1 << bits)
+            index, masks = _index(hashes, part, bits), neighbours(radius, bits)
+            limits = [PART_BITS * part, distance, 512 + 2 * n * len(masks) // (1 << bits)]
             for together in _flips_of(part, flips):
-                flipped = np.array(together, np.uint8)
-                inverted = np.array([flip_mask(flip) for flip in together], np.uint64)
-
-                def search(
-                    begin: int,
-                    table: _Table = table,
-                    masks: npt.NDArray[np.uint16] = masks,
-                    flipped: npt.NDArray[np.uint8] = flipped,
-                    inverted: Hashes = inverted,
-                    where: tuple[int, int, int] = (PART_BITS * part, distance, budget),
-                ) -> None:
-                    limits = np.array([*where, begin, min(n, begin + _BLOCK), table.hashes.ctypes.data], np.int64)
-                    search_block(table, masks, flipped, inverted, limits, most_unlike, given, partners)
-
                 # Two blocks of one index never write to the same image, those of two may.
-                list(pool.map(search, range(0, n, _BLOCK)))
+                list(pool.map(partial(search, index, masks, limits, together), range(0, n, _BLOCK)))
     return partners
 
 
 def _flips_of(part: int, flips: tuple[int, ...]) -> list[list[int]]:
-    """Flips that do the same to a part, which is then asked for once."""
-    groups: dict[int, list[int]] = {}
+    """Flips that do the same to a part, which is then searched once."""
+    groups = defaultdict(list)
     for flip in flips:
-        groups.setdefault(int(flip_mask(flip)) >> PART_BITS * part & (1 << PART_BITS) - 1, []).append(flip)
+        groups[int(flip_mask(flip)) >> PART_BITS * part & (1 << PART_BITS) - 1].append(flip)
     return list(groups.values())
 
 
@@ -122,10 +121,67 @@ def neighbours(radius: int, bits: int = PART_BITS) -> npt.NDArray[np.uint16]:
     return values[order[number[order] <= radius]]
 
 
-def _table(hashes: Hashes, part: int, bits: int) -> _Table:
+def _index(hashes: Hashes, part: int, bits: int) -> _Index:
     """By the first ``bits`` of a part: where there are few hashes, not to ask for many values that none has."""
     keys = (hashes >> np.uint64(PART_BITS * part)).astype(np.uint16) & np.uint16((1 << bits) - 1)
     rows = np.argsort(keys, kind="stable").astype(np.uint32)
     starts = np.zeros((1 << bits) + 1, np.int32)
     np.cumsum(np.bincount(keys, minlength=1 << bits), out=starts[1:])
-    return _Table(np.append(hashes[rows], np.zeros(GROUP, np.uint64)), rows, starts)
+    return _Index(np.append(hashes[rows], np.zeros(GROUP, np.uint64)), rows, starts)
+
+
+def first_of_same(keys: npt.NDArray[np.uint64]) -> Rows:
+    """For each row of ``keys`` [n, words], the first one that is equal to it."""
+    order = np.lexsort([*reversed(keys.T)])  # stable: rows ascend among equal ones
+    begins = np.ones(len(keys), bool)
+    begins[1:] = np.any(keys[order[1:]] != keys[order[:-1]], 1)
+    first = np.empty(len(keys), np.int64)
+    first[order] = order[begins][np.cumsum(begins) - 1]
+    return first
+
+
+def first_of_alike(partners: npt.NDArray[np.uint32]) -> Rows:
+    """For each image, the first one of its group, by ``partners`` [n, KEPT] of ``find_partners``.
+
+    An image belongs to the earliest group whose first image it looks like itself; one that looks like no first image
+    begins a group. So a chain of images, each like the next, does not grow into one group, and whoever keeps the first
+    image of every group alone keeps something that looks like every image left out.
+    """
+    first = np.arange(len(partners), dtype=np.int64)
+    _join(partners, first)
+    return first
+
+
+@pixel_kernel
+def _join(partners: Any, first: Any) -> Any:
+    for row in range(len(first)):
+        for k in range(KEPT):
+            other = partners[row, k]
+            if other == NOBODY:
+                break
+            if first[other] == other:
+                first[row] = other
+                break
+    return np.int64(0)
+
+
+def distances(one: Hashes, other: Hashes) -> tuple[Rows, Rows]:
+    """-> (in how many bits the hashes differ, by which flip of ``FLIPS`` that is)."""
+    differing = [(one ^ other ^ flip_mask(flip)).view(np.uint8) for flip in FLIPS]
+    bits = np.stack([np.unpackbits(each).reshape(len(one), 64).sum(1, dtype=np.int64) for each in differing])
+    return bits.min(0), bits.argmin(0)
+
+
+def distance_for(hashes: Hashes) -> int:
+    """``DISTANCE``, or less where images of the set look alike anyway, as digits do: five standard deviations below the
+    median of how many bits random pairs differ in, both from quantiles, which some true duplicates hardly move.
+    ``hashes``: uint64 [n], of images with different pixels."""
+    if len(hashes) < _FEWEST:
+        return DISTANCE
+    chance = np.random.default_rng(0)
+    one, other = chance.integers(0, len(hashes), (2, _PAIRS))
+    bits = distances(hashes[one], hashes[other])[0][one != other]
+    # Whole numbers spread over their unit, so that quantiles lie between them.
+    spread = bits + chance.uniform(-0.5, 0.5, len(bits))
+    median, lower = np.quantile(spread, [0.5, 0.1587])
+    return int(np.clip(median - _SIGMAS * (median - lower), 0, DISTANCE))

@@ -69,7 +69,7 @@ def fingerprint(image: npt.NDArray[np.uint8]) -> Fingerprint:
     """Of an image uint8 [H, W, 3], RGB, upright, at least one pixel. Releases the GIL for most of its time.
 
     Images of one size and the same pixels have one ``pixel_hash``. Images that look alike have ``look_hash`` of few
-    different bits; which pairs are alike indeed, their signatures decide (``variegate/apps/curate/duplicates``).
+    different bits; which pairs are alike indeed, their signatures decide (``variegate/apps/curate/likeness.py``).
     """
     height, width = image.shape[:2]
     image = np.ascontiguousarray(image)

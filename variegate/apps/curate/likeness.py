@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from variegate.apps.curate.measures.fingerprint import CHROMA_BYTES, CHROMA_SIDE, LUMA_BYTES, LUMA_SIDE
+from variegate.apps.curate.fingerprint import CHROMA_BYTES, CHROMA_SIDE, LUMA_BYTES, LUMA_SIDE
 from variegate.program.compiled import pixel_kernel
 
 # float64: a picture, its residual, and a system of equations beside its solution.

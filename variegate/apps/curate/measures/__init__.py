@@ -1,1 +1,0 @@
-"""What is measured of an image, when it is decoded: its file, its pixels, its fingerprint."""
