@@ -27,8 +27,8 @@ from variegate.options import option
 from variegate.options.cleaning import CleaningOptions
 
 if TYPE_CHECKING:
-    from variegate.apps.curate.cleaning import Cleaned, LeftOut
-    from variegate.apps.curate.cleaning.found import Found
+    from variegate.apps.curate.cleaning import Cleaned
+    from variegate.apps.curate.cleaning.found import Found, LeftOut
 
 _SHOWN = 3
 
@@ -53,8 +53,8 @@ def clean(options: CleanOptions) -> None:
     as_json = options.as_json
     if options.findings is None:
         raise ValueError("--from: is missing; accepted: the findings.parquet that variegate check wrote")
+    from variegate.apps.curate.cleaning import open_checked, run_cleaning
     from variegate.apps.curate.cleaning.found import parse_drop
-    from variegate.apps.curate.cleaning.function import open_checked, run_cleaning
     from variegate.io.durable import WriteError
 
     kinds = parse_drop(options.drop) if options.drop.strip() else ()

@@ -52,6 +52,8 @@ FINDING_KINDS: dict[str, FindingKind] = {
 KINDS_SHOWN = tuple(sorted(FINDING_KINDS, key=lambda name: not FINDING_KINDS[name].is_serious))
 
 
+# Of the table's metadata.
+METADATA_KEY = b"variegate.check"
 # What loaders read, then the images beside its class folders, in words: the order of the table's rows.
 READ = ("train", "test")
 BESIDE = {

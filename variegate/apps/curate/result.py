@@ -15,13 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from variegate.apps.curate.findings import FINDING_KINDS, SPLITS, DataFinding, floats
+from variegate.apps.curate.findings import FINDING_KINDS, METADATA_KEY, SPLITS, DataFinding, floats
 from variegate.apps.curate.judging import Thresholds
 from variegate.formats.base import Source, SourceError, StreamSource
 from variegate.io.durable import write_errors_name, write_pieces
 from variegate.io.files import check_regular
 
-_MARK = b"variegate.check"
 _FORMAT = 1
 _ROWS_A_GROUP = 8192
 
@@ -122,7 +121,7 @@ def check_out(path: Path) -> None:
     except OSError as error:
         raise SourceError(f"{path}: {error.strerror}; accepted: a new file for the findings") from None
     try:
-        is_ours = _MARK in (pq.read_schema(path).metadata or {})
+        is_ours = METADATA_KEY in (pq.read_schema(path).metadata or {})
     except (OSError, pa.ArrowException):
         is_ours = False
     if not is_ours:
@@ -143,7 +142,7 @@ def write_findings(path: Path, result: CheckResult) -> None:
         "thresholds": asdict(result.thresholds),
         "findings": [[one.split, one.finding, one.measure, one.why] for one in result.findings if one.index is None],
     }
-    table = result.table.replace_schema_metadata({_MARK: json.dumps(about).encode()})
+    table = result.table.replace_schema_metadata({METADATA_KEY: json.dumps(about).encode()})
     with write_errors_name(str(path)):
         write_pieces(path, _parquet(table), durable=True)
 

@@ -1,10 +1,235 @@
-"""``clean``: a data set without what a check has found, as a copy, or as a list of what to leave out.
+"""``clean``: from a source and the table of its check, which has to be of the same images, to a copy without what was
+found, or to a list of what to leave out."""
 
-``found`` reads the table of the check and decides which images go and which of a group stays, ``function`` puts it
-together; ``run`` writes the copy, file by file (``copying``) or shard by shard (``shards``).
-"""
+from __future__ import annotations
 
-from variegate.apps.curate.cleaning.found import LeftOut
-from variegate.apps.curate.cleaning.function import Cleaned, clean
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+from threading import Event
+from typing import Any
 
-__all__ = ["Cleaned", "LeftOut", "clean"]
+import numpy as np
+
+from variegate.apps.curate.cleaning.copying import Copies, FileCopies
+from variegate.apps.curate.cleaning.found import Found, LeftOut, choose, counts_of, parse_drop, read_found
+from variegate.apps.curate.cleaning.run import THREADS, CopyRun, OnProgress, kept_indices
+from variegate.apps.curate.cleaning.shards import ShardCopies
+from variegate.apps.curate.findings import FINDING_KINDS
+from variegate.checks import spelt
+from variegate.formats.base import FileSource, Source, SourceError
+from variegate.formats.exclusion import HEADER, read_names
+from variegate.formats.filtered import KeptSource, sample_key, sample_keys
+from variegate.formats.kinds import KIND_NAMES
+from variegate.formats.opening import open_source
+from variegate.formats.stamps import UNKNOWN, stamps_of
+from variegate.io.addresses import shown
+from variegate.io.durable import write_atomically
+from variegate.io.files import check_regular
+from variegate.io.location import Location
+from variegate.jobs.arguments import absolute_place, open_by_index
+from variegate.jobs.augment.run import check_apart
+from variegate.options.cleaning import CleaningOptions
+
+_LIST_BEGINS = f"{HEADER}left out of ".encode()
+
+
+@dataclass
+class Cleaned:
+    """``images``: of the source; ``left_out``: those of them that are not in the copy, or in the list. ``counts``: of
+    these by kind of finding; an image may have several. ``files``, ``bytes``: written by this call; ``resumed``: files
+    that an earlier one had written. ``notes``: what else is worth knowing."""
+
+    images: int
+    left_out: list[LeftOut]
+    counts: dict[str, int]
+    place: str
+    files: int = 0
+    bytes: int = 0
+    resumed: int = 0
+    is_interrupted: bool = False
+    notes: list[str] = field(default_factory=list)
+
+
+@spelt(CleaningOptions)
+def clean(
+    source: Any,
+    destination: str | PathLike[str] | None = None,
+    *,
+    findings: str | PathLike[str],
+    drop: str | Sequence[str],
+    on_progress: OnProgress | None = None,
+    stop: Event | None = None,
+    **options: Any,
+) -> Cleaned:
+    """Copy a data set without what a check found in it, or write a list of what to leave out.
+
+    ``source``: what ``vg.open_source`` takes, by index. ``destination``: a folder that gets a copy of the same layout,
+    or an address that fsspec writes to. ``findings``: the table that ``vg.check`` wrote. ``drop``: the kinds of
+    findings to leave out (``corrupt,duplicates,leaks``, a sequence of such, or "all"); of a group of duplicates one
+    stays: the one with the most pixels, of equals that of the most bytes, then the first. ``options``: split ("train"
+    or "test": which of the images checked the source holds), exclude_list (a file to write instead of a copy),
+    resume, threads. ``stop``: once it is set, the run ends with what it has begun.
+
+    The source stays as it is. The same call goes on where another one ended, in whatever way, and ends with the same
+    bytes. Raises ValueError (SourceError) naming the argument, WriteError; KeyboardInterrupt where it was stopped.
+    """
+    given = CleaningOptions(**options)
+    found, opened = open_checked(source, findings, given.split)
+    kinds = parse_drop(drop)
+    if destination is None and given.exclude_list is None:
+        raise ValueError("destination: got None; accepted: a folder to write a copy to, or exclude_list=FILE")
+    made = run_cleaning(source, opened, found, kinds, destination, given, on_progress, stop)
+    if made.is_interrupted:
+        raise KeyboardInterrupt
+    return made
+
+
+def run_cleaning(
+    source: Any,
+    opened: Source,
+    found: Found,
+    kinds: Sequence[str],
+    destination: str | PathLike[str] | None,
+    options: CleaningOptions,
+    on_progress: OnProgress | None = None,
+    stop: Event | None = None,
+) -> Cleaned:
+    """Raises as ``clean``, but where it was stopped."""
+    if options.exclude_list is not None:
+        if destination is not None:
+            raise ValueError(
+                f"exclude_list: got {str(options.exclude_list)!r} beside a folder to write to; accepted: one of both, "
+                "as a copy has no need of a list"
+            )
+        _check_list(options.exclude_list)
+    left_out = choose(found, kinds)
+    if len(left_out) == len(opened):
+        raise SourceError(f"{_shown(source)}: nothing would be left of its {len(opened):,} images; drop fewer kinds")
+    for one in left_out:
+        if (key := sample_key(opened, one.index)) != one.file:
+            raise SourceError(f"{found.place}: calls image {one.index:,} {one.file!r}, and it is {key!r}; check again")
+    # Whoever says "all" knows that not all of it is there.
+    none = [kind for kind in kinds if kind not in found.counts()] if len(kinds) < len(FINDING_KINDS) else []
+    notes = [*opened.notes(), *([f"found in no image: {', '.join(none)}"] if none else [])]
+    target = options.exclude_list if destination is None else destination
+    made = Cleaned(len(opened), left_out, counts_of(left_out), shown(str(target)), notes=notes)
+    place = absolute_place(os.fspath(source)) if isinstance(source, (str, PathLike)) else _shown(source)
+    if destination is None:
+        assert options.exclude_list is not None
+        _write_list(options.exclude_list, opened, place, made)
+        return made
+    if isinstance(opened, FileSource):
+        check_apart(opened.folder, destination)
+    kept = kept_indices(len(opened), left_out)
+    files: Any = opened
+    while isinstance(files, KeptSource) and not isinstance(files, FileSource):
+        files, kept = files.whole, files.kept[kept]
+    if isinstance(files, FileSource):
+        copies: Copies = FileCopies(files, kept)
+    elif (stored_files := getattr(files, "stored_files", None)) is not None:
+        copies = ShardCopies(files, stored_files(), kept)
+    else:
+        raise SourceError(
+            f"{files!r}: is not in files, and cannot be copied; accepted: folders of images and "
+            f"{', '.join(KIND_NAMES)}; --exclude-list writes a list"
+        )
+    run = CopyRun(
+        opened, place, copies, left_out, tuple(kinds), options.split, destination,
+        options.threads or THREADS, options.resume, stop or Event(), on_progress,
+    )  # fmt: skip
+    run.run()
+    made.files, made.bytes, made.resumed = run.files, run.num_bytes, run.resumed
+    made.is_interrupted = run.is_interrupted
+    return made
+
+
+def open_checked(source: Any, findings: str | PathLike[str], split: str) -> tuple[Found, Source]:
+    """The table, and the source that it is of. Raises SourceError where it is of another, or of what it was."""
+    found = read_found(findings, split)
+    opened = open_by_index(source, "skip")
+    place = _shown(source)
+    if opened.fingerprint != found.fingerprint:
+        found = _of_stream(source, opened, found)
+    if len(found) and not 0 <= found.index.min() <= found.index.max() < len(opened):
+        raise SourceError(f"{found.place}: names images that {place} does not have; run variegate check again")
+    _check_unchanged(opened, found)
+    return found, opened
+
+
+def _of_stream(source: Any, opened: Source, found: Found) -> Found:
+    """The table of a check that read the same shards as a stream, with the indices that their images have. Raises
+    SourceError where it is of anything else."""
+    fingerprint = None
+    if isinstance(source, (str, PathLike)):
+        with suppress(SourceError):  # of a kind that is no stream
+            fingerprint = open_source(source, stream=True).fingerprint
+    if fingerprint != found.fingerprint:
+        raise SourceError(
+            f"{_shown(source)}: holds other images than those that {found.place} is of; run variegate check again"
+        )
+    places = {key: index for index, key in enumerate(sample_keys(opened))}
+    unknown = next((file for file in found.files if file not in places), None)
+    if unknown is not None or len(places) < len(opened):
+        why = f"names {unknown!r}, which is not there" if unknown is not None else "has names that are several images'"
+        raise SourceError(
+            f"{found.place}: is of a stream of {_shown(source)}, and {why}; accepted: a check of it by index"
+        )
+    return replace(found, index=np.array([places[file] for file in found.files], np.int64))
+
+
+def _check_unchanged(opened: Source, found: Found) -> None:
+    """Of files, by their sizes; of shards, the fingerprint has told."""
+    if not isinstance(opened, FileSource) or (stamps := stamps_of(opened)) is None:
+        return
+    now = stamps.sizes[found.index]
+    # Unreadable files may have had no size to note.
+    changed = np.flatnonzero((found.sizes >= 0) & (now != found.sizes) & ((now != UNKNOWN) | (found.sizes > 0)))
+    if len(changed):
+        first = int(changed[0])
+        now_is = "is not there" if now[first] == UNKNOWN else f"is {int(now[first]):,} bytes"
+        more = f" (and {len(changed) - 1:,} more)" if len(changed) > 1 else ""
+        raise SourceError(
+            f"{opened.name(int(found.index[first]))}: has changed since it was checked: was "
+            f"{int(found.sizes[first]):,} bytes, {now_is}{more}; run variegate check again"
+        )
+
+
+def _check_list(path: Path) -> None:
+    """Raises SourceError where something else than an earlier list is there: an image of the source, or the table."""
+    try:
+        check_regular(path)
+        with open(path, "rb") as file:
+            begin = file.read(len(_LIST_BEGINS))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise SourceError(f"exclude_list: {path}: {error.strerror}; accepted: a new file") from None
+    if begin not in (b"", _LIST_BEGINS):
+        raise SourceError(
+            f"exclude_list: {path}: is there, and is no list of variegate clean; accepted: a new file, or such a list"
+        )
+
+
+def _write_list(path: Path, opened: Source, place: str, made: Cleaned) -> None:
+    """Raises SourceError where a name would leave out images that stay."""
+    gone = {one.index for one in made.left_out}
+    names = {one.file for one in made.left_out}
+    shared = next((key for at, key in enumerate(sample_keys(opened)) if key in names and at not in gone), None)
+    if shared is not None:
+        raise SourceError(
+            f"{shared}: is the name of several images, some of which stay; accepted: a folder for a copy instead of "
+            "--exclude-list"
+        )
+    earlier = read_names(opened.exclude)[0] if isinstance(opened, KeptSource) and opened.exclude else []
+    counted = ", ".join(f"{count:,} {name}" for name, count in made.counts.items()) or "nothing"
+    header = f"{_LIST_BEGINS.decode()}{' '.join(shown(place).split())} by variegate clean: {counted}"
+    lines = [header, *earlier, *(one.file for one in made.left_out)]
+    write_atomically(path, "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace"), durable=True)
+
+
+def _shown(source: Any) -> str:
+    return str(Location.parse(source)) if isinstance(source, (str, PathLike)) else f"a {type(source).__name__}"

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.errors import DecodeError
-from variegate.formats.base import FileSource, Source, SourceError
+from variegate.formats.base import SourceError
 from variegate.formats.folder import FLAT_CLASS
 from variegate.formats.reading import filesystem, named_errors, read_file
 from variegate.formats.stamps import printable
@@ -51,13 +51,12 @@ class Copies:
 
 
 class FileCopies(Copies):
-    """Images that are files, byte for byte, under their names below the folder."""
+    """Images of a FileSource, byte for byte, under their names below the folder."""
 
     at_once = _FILES_AT_ONCE
 
-    def __init__(self, source: Source, kept: npt.NDArray[np.int64]) -> None:
-        assert isinstance(source, FileSource)
-        self._source: Any = source
+    def __init__(self, source: Any, kept: npt.NDArray[np.int64]) -> None:
+        self._source = source
         self._kept = kept
         self.count = len(kept)
         self.folders = [name for name in source.classes if name != FLAT_CLASS]

@@ -1,10 +1,11 @@
-"""The table of a check, read for a cleaning; and which images go: all in which something of a kind was found, but for
-one of each group of duplicates."""
+"""The table of a check, read for a cleaning; and the images that go: all in which something of a kind was found, but
+for one of each group of duplicates."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -15,12 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from variegate.apps.curate.findings import FINDING_KINDS, READ
+from variegate.apps.curate.findings import FINDING_KINDS, METADATA_KEY, READ
 from variegate.checks import meant, refused
 from variegate.formats.base import SourceError
 from variegate.io.files import open_regular
 
-METADATA_KEY = b"variegate.check"
 ACCEPTED = "the findings.parquet that variegate check wrote"
 _COLUMNS = ("split", "index", "file", "bytes", "height", "width", "findings")
 # Of a group of these one image stays: the one with the most pixels, of equals the one with the most bytes, then the
@@ -41,7 +41,7 @@ class ImageFinding(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class Found:
     """Of a split. Arrays and ``files`` have an entry for each image: its index in the source, its name, its size in
-    bytes (-1: not known), its pixels (0: not known). ``entries``: what was found, in the order of the images.
+    bytes (-1: not known), its pixels (0: not known). ``entries``: the findings, in the order of the images.
     ``fingerprint``: of the source."""
 
     place: str
@@ -57,79 +57,14 @@ class Found:
 
     def counts(self) -> dict[str, int]:
         """How many images have each kind of finding; in the order of ``FINDING_KINDS``, without those of none."""
-        found: dict[str, set[int]] = {}
-        for entry in self.entries:
-            found.setdefault(entry.finding, set()).add(entry.row)
-        known = [name for name in FINDING_KINDS if name in found]
-        return {name: len(found[name]) for name in known}
-
-
-def read_found(path: str | os.PathLike[str], split: str) -> Found:
-    """Raises SourceError for what is no table of a check, or has no images of that split."""
-    place = os.fspath(path)
-    table = _read(place)
-    fingerprint = _fingerprint(place, table.schema.metadata or {}, split)
-    is_here = pc.equal(table["split"], split)
-    here = table.filter(is_here)
-    here = here.take(pc.sort_indices(here, sort_keys=[("index", "ascending")]))
-    height, width = (np.asarray(here[name].fill_null(0)).astype(np.int64) for name in ("height", "width"))
-    return Found(
-        place,
-        fingerprint,
-        np.asarray(here["index"]).astype(np.int64),
-        here["file"].to_pylist(),
-        np.asarray(here["bytes"].fill_null(-1)).astype(np.int64),
-        height * width,
-        _entries(here),
-    )
-
-
-def _read(place: str) -> pa.Table:
-    try:
-        with open_regular(place) as file:
-            parquet = pq.ParquetFile(file)
-            missing = [name for name in _COLUMNS if name not in parquet.schema_arrow.names]
-            if missing:
-                raise SourceError(f"{place}: has no column {missing[0]!r}; accepted: {ACCEPTED}")
-            # In this thread: those of read_table may be at work still when a command that is refused ends.
-            return parquet.read(list(_COLUMNS), use_threads=False).replace_schema_metadata(
-                parquet.schema_arrow.metadata
-            )
-    except SourceError:
-        raise
-    except FileNotFoundError:
-        raise SourceError(f"{place}: no such file; accepted: {ACCEPTED}") from None
-    except (OSError, ValueError, pa.ArrowException) as error:
-        reason = " ".join(str(error).split()).rstrip(".")
-        raise SourceError(f"{place}: cannot be read ({reason}); accepted: {ACCEPTED}") from None
-
-
-def _fingerprint(place: str, metadata: dict[bytes, bytes], split: str) -> str:
-    try:
-        found = {str(name): str(one) for name, one in json.loads(metadata[METADATA_KEY])["fingerprints"].items()}
-    except (KeyError, ValueError, TypeError, AttributeError):
-        raise SourceError(f"{place}: does not say of which images it is; accepted: {ACCEPTED}") from None
-    if split not in found:
-        raise SourceError(
-            f"{place}: has no {split} images; accepted: --split {' or '.join(one for one in READ if one in found)}"
-        )
-    return found[split]
-
-
-def _entries(table: pa.Table) -> list[ImageFinding]:
-    findings = table["findings"].combine_chunks()
-    if isinstance(findings, pa.ChunkedArray):
-        findings = pa.concat_arrays(findings.chunks) if findings.num_chunks else pa.array([], findings.type)
-    rows = pc.list_parent_indices(findings).to_pylist()
-    flat = pc.list_flatten(findings)
-    columns = [pc.struct_field(flat, name).to_pylist() for name in ("finding", "group", "why")]
-    return [ImageFinding(*one) for one in zip(rows, *columns, strict=True)]
+        found = Counter(kind for _, kind in {(entry.row, entry.finding) for entry in self.entries})
+        return {name: found[name] for name in FINDING_KINDS if name in found}
 
 
 @dataclass
 class LeftOut:
-    """``index``: in the source. ``findings``: why, by kind, and what the check said. ``kept``: the image that stays of
-    its group of duplicates; None for others."""
+    """``index``: in the source. ``findings``: why, by kind, in the words of the check. ``kept``: the image that stays
+    of its group of duplicates; None for others."""
 
     index: int
     file: str
@@ -140,49 +75,100 @@ class LeftOut:
         return {"file": self.file, "index": self.index, "findings": self.findings, "kept": self.kept}
 
 
+def read_found(path: str | os.PathLike[str], split: str) -> Found:
+    """Raises SourceError for what is no table of a check, or has no images of that split."""
+    place = os.fspath(path)
+    table = _read(place)
+    try:
+        about = json.loads((table.schema.metadata or {})[METADATA_KEY])
+        fingerprints = {str(name): str(one) for name, one in about["fingerprints"].items()}
+    except (KeyError, ValueError, TypeError, AttributeError):
+        raise SourceError(f"{place}: does not say of which images it is; accepted: {ACCEPTED}") from None
+    if split not in fingerprints:
+        known = " or ".join(one for one in READ if one in fingerprints)
+        raise SourceError(f"{place}: has no {split} images; accepted: --split {known}")
+    here = table.filter(pc.equal(table["split"], split)).sort_by("index").combine_chunks()
+    height, width = (np.asarray(here[name].fill_null(0)).astype(np.int64) for name in ("height", "width"))
+    flat = pc.list_flatten(here["findings"])
+    columns = [pc.struct_field(flat, name).to_pylist() for name in ("finding", "group", "why")]
+    rows = pc.list_parent_indices(here["findings"]).to_pylist()
+    return Found(
+        place,
+        fingerprints[split],
+        np.asarray(here["index"]).astype(np.int64),
+        here["file"].to_pylist(),
+        np.asarray(here["bytes"].fill_null(-1)).astype(np.int64),
+        height * width,
+        [ImageFinding(*one) for one in zip(rows, *columns, strict=True)],
+    )
+
+
+def _read(place: str) -> pa.Table:
+    try:
+        with open_regular(place) as file:
+            parquet = pq.ParquetFile(file)
+            schema = parquet.schema_arrow
+            if missing := [name for name in _COLUMNS if name not in schema.names]:
+                raise SourceError(f"{place}: has no column {missing[0]!r}; accepted: {ACCEPTED}")
+            # In this thread: those of read_table may be at work still when a command that is refused ends.
+            return parquet.read(list(_COLUMNS), use_threads=False).replace_schema_metadata(schema.metadata)
+    except SourceError:
+        raise
+    except FileNotFoundError:
+        raise SourceError(f"{place}: no such file; accepted: {ACCEPTED}") from None
+    except (OSError, ValueError, pa.ArrowException) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise SourceError(f"{place}: cannot be read ({reason}); accepted: {ACCEPTED}") from None
+
+
 def parse_drop(text: str | Sequence[str]) -> tuple[str, ...]:
     """Names of findings as typed -> as they are, in their order; ``duplicate`` and ``near-duplicate`` are understood.
 
     Raises ValueError for others, naming those that there are.
     """
-    wanted = [one.strip() for one in text.split(",")] if isinstance(text, str) else list(text)
-    names = {alias: name for name in FINDING_KINDS for alias in (name, name.removesuffix("s"))}
+    wanted = [one.strip() for one in text.split(",")] if isinstance(text, str) else text
+    names = {alias: {name} for name in FINDING_KINDS for alias in (name, name.removesuffix("s"))}
+    names[ALL] = set(FINDING_KINDS)
     found: set[str] = set()
     for one in wanted:
         word = one.lower().replace("-", "_").replace(" ", "_")
-        if word == ALL:
-            found |= set(FINDING_KINDS)
-        elif word in names:
-            found.add(names[word])
-        else:
-            raise refused("drop", one, f"{', '.join(FINDING_KINDS)}, or {ALL}{meant(word, (*FINDING_KINDS, ALL))}")
+        if word not in names:
+            accepted = f"{', '.join(FINDING_KINDS)}, or {ALL}{meant(word, (*FINDING_KINDS, ALL))}"
+            raise refused("drop", one, accepted)
+        found |= names[word]
     return tuple(name for name in FINDING_KINDS if name in found)
 
 
 def choose(found: Found, drop: Sequence[str]) -> list[LeftOut]:
-    """What goes, in the order of the source. Of a group of duplicates that holds images that go for another reason, one
-    of the others stays."""
+    """The images that go, in the order of the source. Of a group of duplicates that holds images that go for another
+    reason, one of the others stays."""
     gone: dict[int, LeftOut] = {}
+    by_kind: dict[str, list[ImageFinding]] = defaultdict(list)
+    for entry in found.entries:
+        by_kind[entry.finding].append(entry)
 
     def leave_out(entry: ImageFinding, kept: str | None = None) -> None:
         one = gone.setdefault(entry.row, LeftOut(int(found.index[entry.row]), found.files[entry.row]))
         one.findings.setdefault(entry.finding, entry.why or "")
         one.kept = one.kept or kept
 
+    def rank(entry: ImageFinding) -> tuple[int, int, int]:
+        return -int(found.pixels[entry.row]), -int(found.sizes[entry.row]), int(found.index[entry.row])
+
     for kind in (name for name in drop if name not in KEPT_ONE_OF):
-        for entry in (one for one in found.entries if one.finding == kind):
+        for entry in by_kind[kind]:
             leave_out(entry)
     for kind in (name for name in KEPT_ONE_OF if name in drop):
-        groups: dict[int, list[ImageFinding]] = {}
-        for entry in found.entries:
-            if entry.finding == kind and entry.group is not None and entry.row not in gone:
-                groups.setdefault(entry.group, []).append(entry)
+        groups: dict[int, list[ImageFinding]] = defaultdict(list)
+        for entry in by_kind[kind]:
+            if entry.group is not None and entry.row not in gone:
+                groups[entry.group].append(entry)
         for group in groups.values():
             # An image may be in several groups, and gone with one of those before.
             left = [entry for entry in group if entry.row not in gone]
             if len(left) < 2:
                 continue
-            best = min(left, key=lambda entry: _rank(found, entry.row))
+            best = min(left, key=rank)
             for entry in left:
                 if entry.row != best.row:
                     leave_out(entry, found.files[best.row])
@@ -191,9 +177,5 @@ def choose(found: Found, drop: Sequence[str]) -> list[LeftOut]:
 
 def counts_of(left_out: Sequence[LeftOut]) -> dict[str, int]:
     """Of images by kind; one may be in several."""
-    kinds = [kind for one in left_out for kind in one.findings]
-    return {name: kinds.count(name) for name in FINDING_KINDS if name in kinds}
-
-
-def _rank(found: Found, row: int) -> tuple[int, int, int]:
-    return -int(found.pixels[row]), -int(found.sizes[row]), int(found.index[row])
+    counted = Counter(kind for one in left_out for kind in one.findings)
+    return {name: counted[name] for name in FINDING_KINDS if name in counted}
