@@ -37,7 +37,7 @@ STUDY_NAME = "study.json"
 
 def study_training(src: Any, options: TrainOptions, how: StudyOptions, as_json: bool) -> None:
     """Time the step with each feed, and say, draw and write what came out."""
-    from variegate.apps.train.folder import STUDY_FOLDER, check_out
+    from variegate.apps.train.checkpoints import STUDY_FOLDER, check_out
     from variegate.apps.train.study import report
     from variegate.io.addresses import check_is_local
     from variegate.io.durable import write_atomically

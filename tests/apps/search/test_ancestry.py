@@ -19,7 +19,7 @@ from variegate.apps.search import (
     schedule_of,
     to_policy_log,
 )
-from variegate.apps.search.ancestry import members_of, schedule_of_spans, spans_of_schedule
+from variegate.apps.search.history import members_of, schedule_of_spans, spans_of_schedule
 from variegate.apps.search.plots import family_tree
 from variegate.errors import PolicyError
 from variegate.policies.schedule import PUBLISHED_SCHEDULES, parse_pba_log, published_schedule

@@ -12,8 +12,8 @@ import torch
 from tests.apps.train.digits import losses, options
 from variegate.apps.train import train
 from variegate.apps.train.airbench import Airbench, whitening_filters
+from variegate.apps.train.learner import mean_scores
 from variegate.apps.train.models import ModelError, build_model
-from variegate.apps.train.scoring import mean_scores
 
 
 def correlated(number: int = 200) -> torch.Tensor:

@@ -14,7 +14,7 @@ from tests.apps.train.digits import digits, options
 from tests.cli.searches import run
 from tests.needed import needs
 from variegate.apps.train import train
-from variegate.apps.train.events import TrainingEvents, write_events
+from variegate.apps.train.progress import TrainingEvents, write_events
 
 pytestmark = needs("sklearn", "tensorboardX")
 
@@ -28,7 +28,7 @@ def events_in(out: Path) -> list[tuple[str, int, float, float]]:
     """Tag, step, value and time of every event in the folder, in the files' order."""
     from tensorboardX.proto.event_pb2 import Event as Message
 
-    from variegate.apps.train.events import _records
+    from variegate.apps.train.progress import _records
 
     found = []
     for path in sorted((out / "tensorboard").iterdir()):

@@ -17,7 +17,7 @@ from tests.apps.train.digits import Centring, Seen, digits, lines, losses, on_ra
 from tests.apps.train.sharding import blocks
 from tests.needed import needs
 from variegate.apps.train import train
-from variegate.apps.train.folder import check_ranks
+from variegate.apps.train.checkpoints import check_ranks
 from variegate.apps.train.learner import MovingAverage
 from variegate.apps.train.models import ModelError
 from variegate.apps.train.ranks import Ranks, RanksError, joined

@@ -11,8 +11,8 @@ from tests.apps.train.digits import digits
 from tests.needed import needs
 from variegate import Loader
 from variegate import transforms as T
+from variegate.apps.train.learner import top_accuracies
 from variegate.apps.train.ranks import Ranks
-from variegate.apps.train.scoring import top_accuracies
 
 pytestmark = needs("sklearn")
 

@@ -1,4 +1,4 @@
-"""How fast a loader is on a user's own data, what holds it up, and what to do about it.
+"""Measurement of a loader on a user's own data: its speed, its bottleneck, and advice.
 
 ``measure`` takes rates, ``advise`` draws conclusions from them: a function of numbers alone.
 """

@@ -34,7 +34,7 @@ class Finding:
 
 
 def changes(data: Measurements, costs: Costs) -> Iterator[Finding]:
-    """What would change the loader's rate, whether by much or not."""
+    """Changes to the loader's rate, whether by much or not."""
     for subject in (_threads, _pictures, _index, _storage, _augmenting, _gpu, _prefetch):
         yield from subject(data, costs)
 
@@ -194,7 +194,7 @@ def _prefetch(data: Measurements, costs: Costs) -> Iterator[Finding]:
 
 
 def remarks(data: Measurements) -> Iterator[Finding]:
-    """What a user should know that no change of the loader would improve."""
+    """Remarks that no change of the loader would improve."""
     first, pixels = data.rates.get(m.READ_FIRST), data.pixel_bytes
     was_read = data.in_page_cache is None or data.in_page_cache >= m.IN_MEMORY
     if first is not None and not was_read and data.fits_in_memory:
@@ -253,7 +253,7 @@ class Diagnosis:
 
 
 def advise(data: m.Measurements, consume: float | None = None) -> Diagnosis:
-    """What limits the loader, and what would help; ``consume``: images per second that a model takes.
+    """Find the loader's bottleneck and what would help; ``consume``: images per second that a model takes.
 
     Gains are computed each on its own, from the measured rates, and do not add up. Raises ValueError for a ``consume``
     that is not positive.

@@ -136,7 +136,7 @@ class Session:
             self._augment(m.AUGMENT_REDUCED, self.transform, pictures)
 
     def _measure_index(self) -> None:
-        """Where crops are decoded from files, by the CPU, without one."""
+        """Measure decoding with an index, where the CPU decodes crops from files without one."""
         is_decoded_here = self.has_files and self.loader.cache is None and not self._on_gpu
         if not is_decoded_here or self.options["index"] is not None:
             return

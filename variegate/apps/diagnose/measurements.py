@@ -1,4 +1,4 @@
-"""What was measured: plain numbers, for JSON, plots and advice, as people read them, and what an image costs.
+"""Measurements as plain numbers, for JSON, plots and advice, as people read them, and costs of an image.
 
 Reading waits, so it runs beside everything else. On a CPU decoding and augmenting share the cores, so that their times
 add up; with a GPU the stages run beside each other, and the slowest one counts.
@@ -171,7 +171,7 @@ class Costs:
         return max(self.read, busy, 1e-12)
 
     def gain(self, **changes: float | bool) -> float:
-        """How many times as fast with other costs."""
+        """Speed-up with other costs."""
         return self.seconds / replace(self, **changes).seconds  # type: ignore[arg-type]
 
     def gain_of_host(self, factor: float) -> float:

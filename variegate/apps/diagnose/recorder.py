@@ -87,7 +87,7 @@ class Recorder(ExitStack):
         self.planned: list[PlannedStep] = []
 
     def announce(self, what: str, done: int = 0, total: int = 0) -> None:
-        """What is being done now; ``total`` 0: before it is known how much there is to do."""
+        """Report the work at hand; ``total`` 0: before the amount of work is known."""
         if self._on_progress is not None:
             self._on_progress(what, done, total)
 
@@ -104,7 +104,7 @@ class Recorder(ExitStack):
             self.rates.update({name: rate_of(spans, one.threads) for name, spans in one.spans.items()})
 
     def notes(self) -> list[str]:
-        """What a reader of the rates should know."""
+        """Notes for readers of the rates."""
         wide = {stage: rate.spread for stage, rate in self.rates.items() if rate.spread > m.WIDE_SPREAD}
         if not wide:
             return []

@@ -22,7 +22,7 @@ _LONGEST_LINE = 130
 
 
 def data_lines(data: m.Measurements) -> list[str]:
-    """What was measured, and on what."""
+    """Lines on the data and the machine of the measurements."""
     every = "a stream" if data.samples is None else f"{data.samples:,} samples"
     skipped = f", {data.skipped:,} bad ones left out" if data.skipped else ""
     page_cache = f"{data.in_page_cache or 0:.0%} of the files were in the page cache"

@@ -66,7 +66,7 @@ class Sheet:
     source_notes: tuple[str, ...] = ()
 
     def notes(self) -> list[str]:
-        """What a reader should know about its size; empty where it is drawn at full size and fits on a screen."""
+        """Notes on its size; empty where it is drawn at full size and fits on a screen."""
         width, height = SCREEN
         notes = []
         if self.dropped:

@@ -34,7 +34,7 @@ _DRAWN = ("boxes", "labels", "keypoints", "mask", "masks")
 
 @dataclass(frozen=True)
 class Naming:
-    """What numbers in targets stand for.
+    """Names of the numbers in targets.
 
     ``classes``: the names of labels. ``mask``: of what the numbers in a mask are: "instances" (object k has k + 1),
     "classes" (label k has k + 1), or None: the mask is a file, and 0 of it the background. ``bones``: for each label

@@ -1,4 +1,4 @@
-"""What belongs to an image, drawn over the picture of it: masks, boxes, key points and names, from the bottom up."""
+"""Overlay of an image's targets: masks, boxes, key points and names, from the bottom up."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def _dot(x: float, y: float, radius: float, colour: RGB, is_hollow: bool) -> Ima
 
 
 def _within(dot: Image.Image, x: float, y: float, size: tuple[int, int]) -> tuple[Image.Image, tuple[int, int]]:
-    """What of a dot is on a picture of ``size``, and where."""
+    """Part of a dot that is on a picture of ``size``, and its place."""
     left, top = int(np.floor(x)) - dot.width // 2, int(np.floor(y)) - dot.height // 2
     first = (max(0, -left), max(0, -top))
     last = (max(first[0], min(dot.width, size[0] - left)), max(first[1], min(dot.height, size[1] - top)))

@@ -108,7 +108,7 @@ def known_boxes(images: Sequence[Chosen]) -> list[Any] | None:
 
 
 def moved_overlays(program: Program, images: Sequence[Chosen], choice: Choice) -> Sequence[Overlay | None]:
-    """What belongs to the outputs of a sampled program of these images."""
+    """Overlays of the outputs of a sampled program of these images."""
     targets = [image.targets for image in images if image.targets is not None]
     if not targets:
         return [None] * len(images)

@@ -127,7 +127,7 @@ def sizes_for(rows: list[list[Cell]], title: str, notes: list[str]) -> tuple[int
 
 
 class _Layout:
-    """Where everything goes for one size of pictures; nothing is drawn yet."""
+    """Places of everything for one size of pictures; nothing is drawn yet."""
 
     def __init__(
         self, rows: list[list[Cell]], title: str, notes: list[str], cell: int, column: int, like: _Layout | None = None

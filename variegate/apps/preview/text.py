@@ -85,7 +85,7 @@ def _break_name(name: str, font: Font, width: int) -> list[str]:
 
 
 def _fitting(text: str, font: Font, width: int) -> int:
-    """How many characters of ``text`` go on a line; one at least."""
+    """Number of characters of ``text`` that go on a line; one at least."""
     return _largest(1, len(text), lambda n: font.getlength(text[:n]) <= width)
 
 

@@ -4,8 +4,18 @@ What is here decides, and trains nothing: functions of the settings, a seed and 
 """
 
 from variegate.apps.plotting import PlotError
-from variegate.apps.search.ancestry import from_policy_log, lineage, schedule_of, to_policy_log
-from variegate.apps.search.history import History, LogError, PopulationLog, Row, Settings, read_log
+from variegate.apps.search.history import (
+    History,
+    LogError,
+    PopulationLog,
+    Row,
+    Settings,
+    from_policy_log,
+    lineage,
+    read_log,
+    schedule_of,
+    to_policy_log,
+)
 from variegate.apps.search.plots import plot_population, plot_schedule
 from variegate.apps.search.policy import Numbers, SearchSpace
 from variegate.apps.search.population import Copy, LostPopulationError, Population, Step, exploit, explore, is_flat

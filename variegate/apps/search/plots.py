@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.apps.plotting import FAINT, GREEN, INK, LABEL, drawn_figure, line_handles
-from variegate.apps.search.ancestry import members_of
-from variegate.apps.search.history import History
+from variegate.apps.search.history import History, members_of
 from variegate.policies import Schedule
 from variegate.policies.spaces import space
 

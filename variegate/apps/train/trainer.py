@@ -12,13 +12,12 @@ from typing import Any
 
 import torch
 
-from variegate.apps.train.checkpoints import Checkpoints, Tensors
-from variegate.apps.train.events import check_events, told_as_events
-from variegate.apps.train.feed import Feed, labels_to
-from variegate.apps.train.folder import (
+from variegate.apps.train.checkpoints import (
     CHECKPOINTS_NAME,
     LOCK_NAME,
     LOG_NAME,
+    Checkpoints,
+    Tensors,
     check_out,
     check_ranks,
     check_same,
@@ -26,11 +25,11 @@ from variegate.apps.train.folder import (
     describe,
     write_model,
 )
-from variegate.apps.train.learner import Learner
+from variegate.apps.train.feed import Feed, labels_to
+from variegate.apps.train.learner import Learner, evaluated, images_of
 from variegate.apps.train.models import seeded_weights
-from variegate.apps.train.progress import Line, StepLines, TrainingLog
+from variegate.apps.train.progress import Line, StepLines, TrainingLog, check_events, told_as_events
 from variegate.apps.train.ranks import Ranks, joined
-from variegate.apps.train.scoring import evaluated, images_of
 from variegate.checks import integer
 from variegate.jobs.output.lock import locked
 from variegate.loader import Batch

@@ -15,10 +15,9 @@ from typing import Any
 import torch
 
 from variegate.apps.train.feed import Feed, labels_to
-from variegate.apps.train.learner import Learner
+from variegate.apps.train.learner import Learner, images_of
 from variegate.apps.train.models import seeded_weights
 from variegate.apps.train.ranks import joined
-from variegate.apps.train.scoring import images_of
 from variegate.apps.train.step import in_channels_last
 from variegate.apps.train.study.peers import PEERS
 from variegate.apps.train.study.report import Study, study_of
