@@ -9,12 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.decode.header import is_jpeg
-from variegate.decode.jpeg import decode_jpeg
+from variegate.decode.jpeg import Image_HWC, decode_jpeg
 from variegate.decode.pillow import PillowFile
 from variegate.errors import DecodeError
 from variegate.io.files import NotRegularError, TooLargeError, read_regular
 
-Image_HWC = npt.NDArray[np.uint8]
 Source = str | PathLike[str] | bytes | bytearray | memoryview
 
 
