@@ -21,9 +21,10 @@ import variegate as vg
 from tests.decode.jpegs import jpeg
 from tests.images import photo
 from variegate import transforms as T
-from variegate.decode import header, memory, pillow, read_header, read_image
-from variegate.decode import jpeg as jpeg_module
-from variegate.decode.memory import LARGE, Budget
+from variegate.decode import header, pillow, read_header, read_image
+from variegate.decode import image as jpeg_module
+from variegate.decode import limits as memory
+from variegate.decode.limits import LARGE, Budget
 from variegate.errors import DecodeError
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.formats.objects.dataset import DatasetSource
@@ -63,7 +64,7 @@ import gc, io, sys
 from pathlib import Path
 from PIL import Image
 from variegate.decode import PillowFile, is_jpeg, read_header, read_image
-from variegate.decode.jpeg import _bytes_needed
+from variegate.decode.image import _bytes_needed
 
 def memory(which):
     lines = Path("/proc/self/status").read_text().splitlines()

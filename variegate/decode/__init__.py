@@ -1,8 +1,7 @@
 """From bytes to pixels: ``read_image`` for any file, and ways to decode no more of a JPEG than will be used."""
 
 from variegate.decode.header import JpegHeader, is_jpeg, jpeg_size, read_header
-from variegate.decode.image import read_bytes, read_image
-from variegate.decode.jpeg import (
+from variegate.decode.image import (
     checked_header,
     decode_jpeg,
     decode_jpeg_box,
@@ -10,9 +9,11 @@ from variegate.decode.jpeg import (
     decode_jpeg_warned,
     decode_plain,
     is_complete,
+    read_bytes,
+    read_image,
 )
+from variegate.decode.limits import FORMATS, MAX_DECODE_BYTES, MAX_PIXELS, check_limit, check_pixels, check_side
 from variegate.decode.pillow import PillowFile, pixels_of_pil
-from variegate.decode.refusals import FORMATS, MAX_DECODE_BYTES, MAX_PIXELS, check_limit, check_pixels, check_side
 
 __all__ = [
     "FORMATS",

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from variegate.decode.refusals import JPEG_FORMATS
+from variegate.decode.limits import JPEG_FORMATS
 
 Image_HWC = npt.NDArray[np.uint8]
 

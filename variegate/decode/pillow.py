@@ -1,5 +1,4 @@
-"""Files and images of Pillow as arrays: every kind but JPEG, JPEGs that simplejpeg does not take, and images of its
-own.
+"""Pillow's files and images as arrays: every kind but JPEG, JPEGs that simplejpeg refuses, and images in memory.
 
 Pillow keeps four bytes for a pixel of colour. Its own way to an upright RGB array (``exif_transpose``, ``convert``,
 ``np.array``) holds up to fourteen; strips of rows, converted and turned on their way into the result, hold seven.
@@ -16,16 +15,18 @@ import numpy.typing as npt
 from PIL import Image
 
 from variegate.decode.header import as_stored, pillow_orientation
-from variegate.decode.memory import LARGE, bytes_needed, room_for
-from variegate.decode.refusals import (
+from variegate.decode.limits import (
     FORMATS,
+    LARGE,
     MAX_DECODE_BYTES,
     MAX_PIXELS,
+    bytes_needed,
     check_bytes,
     check_limit,
     check_pixels,
     check_side,
     reason_for,
+    room_for,
 )
 from variegate.errors import DecodeError
 from variegate.io.addresses import speakable
@@ -131,7 +132,7 @@ class PillowFile:
         return self._image.height, self._image.width
 
     def decode(self, orientation: int | None = None) -> Image_HWC:
-        """uint8[H, W, 3], RGB, upright, contiguous. ``orientation``: where it is known; None asks Pillow."""
+        """uint8[H, W, 3], RGB, upright, contiguous. ``orientation``: None asks Pillow."""
         image = self._image
         warn_if_clipped(image, self._path)
         with self._errors, room_for(self.needed):
@@ -173,7 +174,13 @@ def pixels_of_pil(image: Image.Image, name: str) -> npt.NDArray[np.uint8]:
         plain = image.convert("LA") if image.mode == "La" else image  # all that Pillow makes of premultiplied alpha
         plain.load()  # which the mode may depend on
         plain = plain if plain.mode == mode else plain.convert(mode)
-        pixels = _exported(plain)
+        pixels = None
+        if mode == "RGB":
+            from variegate.decode.pillow_memory import rgb_of  # compiled code, which most who read files do without
+
+            pixels = rgb_of(plain)
+        if pixels is None:
+            pixels = np.array(plain)
     except MemoryError:
         raise
     except Exception as error:  # opened only, it decodes here, and damaged files make Pillow raise nearly anything
@@ -181,16 +188,6 @@ def pixels_of_pil(image: Image.Image, name: str) -> npt.NDArray[np.uint8]:
             raise DecodeError(name, "a closed PIL image; accepted: an open one, or a loaded copy of it") from error
         raise DecodeError(name, reason_for(error, b"?")) from error
     return pixels[:, :, None] if pixels.ndim == 2 else pixels
-
-
-def _exported(image: Image.Image) -> npt.NDArray[np.uint8]:
-    """A copy of the pixels of an image in mode L or RGB."""
-    if image.mode == "RGB":
-        from variegate.decode.pillow_memory import rgb_of  # compiled code, which most who read files do without
-
-        if (pixels := rgb_of(image)) is not None:
-            return pixels
-    return np.array(image)
 
 
 def warn_if_clipped(image: Image.Image, name: str) -> None:

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from variegate.checks import a_path
 from variegate.decode.entropy.index import DamagedIndexError, EntropyIndex, index_path
-from variegate.decode.refusals import MAX_DECODE_BYTES
+from variegate.decode.limits import MAX_DECODE_BYTES
 from variegate.errors import DecodeError
 from variegate.formats.base import Source, StreamSource
 from variegate.formats.filtered import whole_of

@@ -13,7 +13,7 @@ from variegate.apps.curate.fingerprint import Fingerprint, fingerprint
 from variegate.apps.curate.pixels import PixelMeasures, measure_pixels
 from variegate.checks import as_integer
 from variegate.decode import PillowFile, checked_header, decode_jpeg_warned, is_complete, is_jpeg
-from variegate.decode.memory import TOTAL, Budget
+from variegate.decode.limits import TOTAL, Budget
 from variegate.errors import DecodeError
 from variegate.formats.base import Item, SampleName
 from variegate.formats.folder import FLAT_CLASS

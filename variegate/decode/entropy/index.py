@@ -21,7 +21,7 @@ import numpy.typing as npt
 from variegate.decode.entropy.cut import Cut, Known, cut_out, key_of_file, pack_file
 from variegate.decode.entropy.layout import REASONS
 from variegate.decode.header import JpegHeader, apply_orientation, shown_box, stored_box
-from variegate.decode.jpeg import decode_plain
+from variegate.decode.image import decode_plain
 from variegate.io.durable import write_errors_name, write_pieces
 from variegate.io.location import cache_folder
 from variegate.threads import at_fork

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from variegate.decode.entropy.code import SLACK, count_ff, dc_at, put_stuffed, skip_ac, skip_units, unstuff
-from variegate.decode.entropy.huffman import CATEGORIES, number_of_codes
 from variegate.decode.entropy.layout import (
     BLOCKS,
+    CATEGORIES,
     CODE,
     FIRST_BLOCK,
     FITS,
@@ -22,6 +22,7 @@ from variegate.decode.entropy.layout import (
     MCU_WIDTH,
     SCAN,
     WIDTH,
+    number_of_codes,
     read_layout,
 )
 from variegate.decode.memory_words import address_of, bits_at, byte_at, put_byte

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from variegate.decode import decode_plain
 from variegate.decode.entropy.index import WORTH_CUTTING, EntropyIndex
-from variegate.decode.memory import LARGE
+from variegate.decode.limits import LARGE
 from variegate.decode.scan import COEFFICIENT_BYTES, COMPONENTS, HEIGHT, HEIGHT_OFFSET, IS_COMPLETE, MCU_HEIGHT, WIDTH
 from variegate.program.ops import Interpolation, Op
 from variegate.program.program import Program
