@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.formats.base import (
-    FileSource,
     Item,
     PixelSource,
     SampleName,
@@ -41,11 +40,8 @@ def sample_key(source: Any, index: int) -> str:
 
 def sample_keys(source: Any) -> list[str]:
     """``sample_key`` of all."""
-    path = getattr(source, "relative_path", None)
-    if path is not None:
-        return [as_line(path(index)) for index in range(len(source))]
-    name = source.name
-    return [stream_key(name(index)) for index in range(len(source))]
+    path, name = getattr(source, "relative_path", None), source.name
+    return [stream_key(name(index)) if path is None else as_line(path(index)) for index in range(len(source))]
 
 
 def stream_key(name: SampleName) -> str:
@@ -105,20 +101,20 @@ class KeptSource(_WithTargetsOfWhole):
         """Of the whole and of which samples are kept; not of names that were no sample's."""
         return digest_of(f"{self.whole.fingerprint}\0", self.kept.tobytes())
 
-    def read(self, index: int) -> Item:
+    def _at(self, index: int) -> int:
         check_index(index, len(self.kept))
-        return cast(Item, self.whole.read(int(self.kept[index])))
+        return int(self.kept[index])
+
+    def read(self, index: int) -> Item:
+        return cast(Item, self.whole.read(self._at(index)))
 
     def name(self, index: int) -> SampleName:
-        check_index(index, len(self.kept))
-        return cast(SampleName, self.whole.name(int(self.kept[index])))
+        return cast(SampleName, self.whole.name(self._at(index)))
 
     def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        """Those that the samples have in the whole."""
         return cast("npt.NDArray[np.uint64]", self.whole.ids(self.kept[indices]))
 
     def labels(self, indices: npt.NDArray[np.int64]) -> Any:
-        """None where the whole does not know them."""
         ask = getattr(self.whole, "labels", None)
         return None if ask is None else ask(self.kept[indices])
 
@@ -142,13 +138,10 @@ class KeptSource(_WithTargetsOfWhole):
 class KeptFiles(KeptSource):
     """Of a FileSource."""
 
-    @property
-    def folder(self) -> Location:
-        return cast(FileSource, self.whole).folder
+    folder = _of_whole("folder")
 
     def relative_path(self, index: int) -> str:
-        check_index(index, len(self.kept))
-        return cast(FileSource, self.whole).relative_path(int(self.kept[index]))
+        return cast(str, self.whole.relative_path(self._at(index)))
 
     @property
     def path_beside(self) -> Callable[[int], str]:
@@ -160,9 +153,7 @@ class KeptFiles(KeptSource):
 class KeptPixels(KeptSource):
     """Of a PixelSource."""
 
-    @property
-    def is_stacked(self) -> bool:
-        return cast(PixelSource, self.whole).is_stacked
+    is_stacked = _of_whole("is_stacked")
 
     def pixels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
         for index in (indices.min(), indices.max()) if len(indices) else ():

@@ -49,10 +49,13 @@ class _Part:
 
 
 class DiskCache:
-    """Pictures under ``folder/key``, at most ``max_bytes`` of them (None: half of the free space, shared by
-    ``processes``).
+    """Pictures on disk: a second run, or another process, need not decode them either.
 
-    ``key`` names the data set and how its pictures were reduced; another data set makes a folder of its own.
+    At most ``max_bytes`` under ``folder/key`` (None: half of the free space, shared by ``processes``); ``key`` names
+    the data set and how its pictures were reduced. Every process appends to a pair of files of its own:
+    ``NAME.pixels`` holds rows of pixels, ``NAME.index`` a record of fixed size for each picture, written when its
+    pixels are. So a process that is killed leaves whole records and at most one picture that nobody refers to; records
+    are believed only with the right checksum.
     """
 
     holds_device_memory = False
@@ -60,23 +63,19 @@ class DiskCache:
     def __init__(
         self, folder: str | os.PathLike[str], key: str, max_bytes: int | None = None, processes: int = 1
     ) -> None:
-        root = Path(folder) / f"pixels-v{_VERSION}-{key}"
+        root = self._root = Path(folder) / f"pixels-v{_VERSION}-{key}"
         try:
             root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise ValueError(
-                f"cache: {folder}: cannot be made ({error.strerror}); accepted: a folder to write to"
-            ) from error
-        self._root = root
+            reason = f"cannot be made ({error.strerror}); accepted: a folder to write to"
+            raise ValueError(f"cache: {folder}: {reason}") from error
         self._room = shutil.disk_usage(root).free // (2 * processes) if max_bytes is None else max_bytes
         # The part and the row in it: numbers, since there may be millions.
         self._places: dict[int, tuple[int, int]] = {}
         self._parts: list[_Part] = []
         self._lock = Lock()
         self._own: _Part | None = None
-        self._own_index = -1
-        self._end = 0
-        self.nbytes = 0
+        self._own_index, self._end, self.nbytes = -1, 0, 0
         for index in sorted(root.glob("*.index")):
             self._load(index)
         self._room += self.nbytes if max_bytes is None else 0
@@ -181,7 +180,7 @@ class DiskCache:
 
 
 class HostCache:
-    """Pictures by the id of their sample: the first that fit into ``max_bytes``. Any thread may call any method.
+    """The first pictures that fit into ``max_bytes``, by the id of their sample. Any thread may call any method.
 
     None is thrown out for another: every epoch asks for every sample once, so that whichever are held serve equally.
     """
@@ -199,15 +198,16 @@ class HostCache:
         self._lock = Lock()
 
     def get(self, sample_id: int) -> tuple[Any, Any] | None:
-        """(pixels, label) of a sample that is held."""
+        """Pixels and label."""
         return self._held.get(sample_id)
 
     def put(self, sample_id: int, picture: Any, label: Any) -> Any:
         """The pixels as they are to be used from here on; held, where there is still room."""
+        nbytes = picture.nbytes + targets_nbytes(label)
         with self._lock:
-            if sample_id not in self._held and self.nbytes + picture.nbytes + targets_nbytes(label) <= self._max_bytes:
+            if sample_id not in self._held and self.nbytes + nbytes <= self._max_bytes:
                 self._held[sample_id] = picture, label
-                self.nbytes += picture.nbytes + targets_nbytes(label)
+                self.nbytes += nbytes
         return picture
 
 
@@ -273,19 +273,15 @@ def open_cache(
 
 def available_memory() -> int:
     """Bytes that this process may still take: of the machine, or of its control group where that is less."""
-    free = _machine_memory()
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        free = next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration, ValueError):
+        # Not Linux: what there is in all, of which half may well be taken.
+        free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 if hasattr(os, "sysconf") else 4 << 30
     try:
         limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
         used = int(Path("/sys/fs/cgroup/memory.current").read_text())
         return min(free, max(int(limit) - used, 0)) if limit != "max" else free
     except (OSError, ValueError):
         return free
-
-
-def _machine_memory() -> int:
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, StopIteration, ValueError):
-        # Not Linux: what there is in all, of which half may well be taken.
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 if hasattr(os, "sysconf") else 4 << 30

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
@@ -16,7 +15,7 @@ from torch.utils.data import BatchSampler
 from torch.utils.data.distributed import DistributedSampler
 
 from variegate.checks import integer
-from variegate.formats.base import Source, StreamSource
+from variegate.formats.base import Source, StreamSource, digest_of
 from variegate.loader.options import LoaderOptions
 from variegate.loader.shuffle import OrderPurpose, Permutation
 from variegate.loader.weights import DrawnOrder, groups_of
@@ -55,7 +54,7 @@ class ListedOrder:
         return again
 
     def digest(self) -> str | None:
-        return None if self._indices is None else hashlib.sha256(self._indices.tobytes()).hexdigest()[:16]
+        return None if self._indices is None else digest_of(self._indices.tobytes())
 
 
 class RepeatedOrder:
@@ -106,10 +105,8 @@ class Picks:
 def check_picking(source: Source | StreamSource, options: LoaderOptions) -> bool:
     """Whether the order is shuffled. Raises ValueError for arguments that do not go together."""
     shuffle, sampler, weights, number = options.shuffle, options.sampler, options.weights, options.num_samples
-    is_stream, by_index = (
-        isinstance(source, StreamSource),
-        "accepted for samples by index: open_source(..., stream=False)",
-    )
+    is_stream = isinstance(source, StreamSource)
+    by_index = "accepted for samples by index: open_source(..., stream=False)"
     name = "sampler" if sampler is not None else "weights"
     problem = None
     if sampler is not None and weights is not None:
@@ -162,10 +159,7 @@ def picks_of(source: Source, options: LoaderOptions, shuffle: bool) -> Picks:
 
 
 def _ask(sampler: Any, samples: int, epoch: int) -> ListedOrder:
-    """The order that a sampler, or a function of the epoch, gives when an epoch begins; perhaps never again.
-
-    Raises ValueError or TypeError naming the first index that is none.
-    """
+    """The order that a sampler, or a function of the epoch, gives when an epoch begins; perhaps never again."""
     name, indices = "sampler", sampler
     if not hasattr(sampler, "__iter__"):
         name, indices = f"sampler({epoch})", sampler(epoch)
@@ -176,10 +170,7 @@ def _ask(sampler: Any, samples: int, epoch: int) -> ListedOrder:
 
 
 def _is_listed(sampler: Any) -> bool:
-    """Indices that are there already, to be read in any order; else each epoch is asked for its own.
-
-    Raises TypeError or ValueError for what is neither.
-    """
+    """Indices that are there already; else each epoch is asked for its own. Raises TypeError or ValueError."""
     kind = type(sampler).__name__
     if isinstance(sampler, DistributedSampler) or (hasattr(sampler, "num_replicas") and hasattr(sampler, "rank")):
         raise ValueError(
@@ -213,24 +204,21 @@ def _check_indices(name: str, given: Any, samples: int) -> Indices:
         raise ValueError(f"{name}: gave no index; accepted: at least one")
     if array.dtype.kind == "b":
         raise TypeError(f"{name}: got True and False; accepted: indices, such as np.flatnonzero(mask)")
-    if array.dtype.kind not in "iu":
-        array = _one_by_one(name, values.tolist() if isinstance(values, np.ndarray) else values, samples)
-    outside = (array < 0) | (array >= samples)
-    if outside.any():
-        first = int(outside.argmax())
-        raise ValueError(f"{name}[{first}]: got {array[first]}; accepted: integers from 0 to {samples - 1}")
-    return np.array(array, np.int64)
-
-
-def _one_by_one(name: str, values: Iterable[Any], samples: int) -> Indices:
-    """Integers of other kinds, such as tensors of one number."""
+    accepted = f"accepted: integers from 0 to {samples - 1}"
+    if array.dtype.kind in "iu":
+        outside = (array < 0) | (array >= samples)
+        if outside.any():
+            first = int(outside.argmax())
+            raise ValueError(f"{name}[{first}]: got {array[first]}; {accepted}")
+        return np.array(array, np.int64)
     indices = []
-    for place, value in enumerate(values):
+    # Integers of other kinds, such as tensors of one number.
+    for place, value in enumerate(values.tolist() if isinstance(values, np.ndarray) else values):
         try:
             index = operator.index(value)
         except TypeError:
             index = -1
         if not 0 <= index < samples or isinstance(value, bool):
-            raise ValueError(f"{name}[{place}]: got {value!r}; accepted: integers from 0 to {samples - 1}")
+            raise ValueError(f"{name}[{place}]: got {value!r}; {accepted}")
         indices.append(index)
     return np.array(indices, np.int64)

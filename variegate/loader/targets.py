@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import starmap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -184,13 +183,12 @@ def with_asked(source: Any, asked: Any) -> Any:
 
 
 def targets_nbytes(label: Any) -> int:
-    """Memory of what is kept beside a picture."""
-    targets = label.targets if isinstance(label, Annotated) else None
-    return 0 if targets is None else sum(starmap(_nbytes, targets.items()))
+    """Memory of the targets of a picture, which are in the place of its label."""
+    return _nbytes(label.targets) if isinstance(label, Annotated) else 0
 
 
-def _nbytes(_key: str, value: Any) -> int:
-    return sum(starmap(_nbytes, value.items())) if isinstance(value, Mapping) else int(getattr(value, "nbytes", 0))
+def _nbytes(value: Any) -> int:
+    return sum(map(_nbytes, value.values())) if isinstance(value, Mapping) else int(getattr(value, "nbytes", 0))
 
 
 def _tensors_in(value: Any) -> Iterator[torch.Tensor]:
@@ -207,10 +205,8 @@ def _listed(keys: Any) -> str:
 
 def _stacked(values: list[Any]) -> Any:
     """One tensor where shapes and dtypes agree."""
-    if not all(isinstance(value, torch.Tensor) for value in values):
-        return values
-    kinds = {(value.shape, value.dtype) for value in values}
-    return torch.stack(values) if len(kinds) == 1 else values
+    are_tensors = all(isinstance(value, torch.Tensor) for value in values)
+    return torch.stack(values) if are_tensors and len({(one.shape, one.dtype) for one in values}) == 1 else values
 
 
 def _padded(values: list[Any], counts: Sequence[int], fill: int) -> Any:

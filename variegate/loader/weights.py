@@ -11,15 +11,14 @@ an epoch even where all weights are equal.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from variegate.checks import as_integer, number
-from variegate.formats.base import Source
+from variegate.formats.base import Source, digest_of
 from variegate.formats.labels import NO_LABEL
 from variegate.loader.shuffle import OrderPurpose, Permutation, permute_within, random_words
 
@@ -37,10 +36,7 @@ class Groups:
         self.starts = np.cumsum(self.sizes) - self.sizes
 
     def digest(self) -> str:
-        digest = hashlib.sha256(self.members.tobytes())
-        digest.update(self.sizes.tobytes())
-        digest.update(self.mass.tobytes())
-        return digest.hexdigest()[:16]
+        return digest_of(self.members.tobytes(), self.sizes.tobytes(), self.mass.tobytes())
 
 
 class DrawnOrder:
@@ -76,24 +72,24 @@ def groups_of(weights: Any, source: Source) -> Groups:
     if isinstance(weights, str):
         if weights != "balanced":
             raise ValueError(f"weights: got {weights!r}; accepted: 'balanced', {_ACCEPTED}")
-        labels = _labels(source)
-        _check_labelled(labels, source)
+        labels = _labels(source, is_complete=True)
         _, group_of = np.unique(labels, return_inverse=True)
         return Groups(group_of.reshape(-1), np.ones(int(group_of.max()) + 1))
     if isinstance(weights, Mapping):
         return _by_class(weights, _labels(source), source)
     numbers = _numbers(weights)
-    classes = _number_of_classes(source)
-    if len(numbers) == len(source) == classes and not _is_each_its_class(source):
+    classes = len(source.classes) or _number_of_classes(_known_labels(source))
+    if len(numbers) == len(source) == classes and not np.array_equal(_known_labels(source), np.arange(classes)):
         raise ValueError(
             f"weights: got {len(numbers):,} numbers for {len(source):,} samples of {classes:,} classes, one each of "
             "either; accepted here: {class: weight}"
         )
     if len(numbers) == len(source):
-        return _by_sample(numbers)
+        # Samples of one weight share a group, and within it no memory is needed but for their order.
+        values, group_of, counts = np.unique(numbers, return_inverse=True, return_counts=True)
+        return _checked(group_of.reshape(-1), values, counts)
     if len(numbers) == classes:
-        labels = _labels(source)
-        _check_labelled(labels, source)
+        labels = _labels(source, is_complete=True)
         return _by_class(dict(enumerate(numbers.tolist())), labels, source)
     of_classes = "" if classes is None else f", {classes:,} (one for each class)"
     raise ValueError(
@@ -118,16 +114,10 @@ def _numbers(weights: Any) -> npt.NDArray[np.float64]:
     return numbers
 
 
-def _by_sample(numbers: npt.NDArray[np.float64]) -> Groups:
-    """Samples of one weight share a group, and within it no memory is needed but for their order."""
-    values, group_of, counts = np.unique(numbers, return_inverse=True, return_counts=True)
-    return _checked(group_of.reshape(-1), values, counts)
-
-
 def _by_class(weights: Mapping[Any, Any], labels: npt.NDArray[np.int64], source: Source) -> Groups:
     by_label: dict[int, float] = {}
     for key, value in weights.items():
-        label = _label_of(key, source)
+        label = _label_of(key, source.classes)
         weight = number(f"weights[{key!r}]", value, 0, accepted=_NUMBERS)
         if label in by_label:
             raise ValueError(f"weights[{key!r}]: class {label} is there twice; accepted: each class once")
@@ -135,9 +125,11 @@ def _by_class(weights: Mapping[Any, Any], labels: npt.NDArray[np.int64], source:
     present, group_of, counts = np.unique(labels, return_inverse=True, return_counts=True)
     for label, count in zip(present.tolist(), counts.tolist(), strict=True):
         if label not in by_label:
+            named = f" ({source.classes[label]!r})" if 0 <= label < len(source.classes) else ""
+            what = f"samples without a label ({NO_LABEL})" if label == NO_LABEL else f"class {label}{named}"
             raise ValueError(
-                f"weights: none for {_class_name(label, source)}, of which there are {count:,} samples; accepted: a "
-                "weight for every class, 0 to leave one out"
+                f"weights: none for {what}, of which there are {count:,} samples; accepted: a weight for every "
+                "class, 0 to leave one out"
             )
     values = np.array([by_label[label] for label in present.tolist()])
     return _checked(group_of.reshape(-1), values, counts)
@@ -154,40 +146,24 @@ def _checked(group_of: npt.NDArray[np.int64], values: npt.NDArray[np.float64], c
     return groups
 
 
-def _label_of(key: Any, source: Source) -> int:
+def _label_of(key: Any, classes: Sequence[str]) -> int:
     if isinstance(key, str):
-        if key not in source.classes:
-            names = ", ".join(map(repr, source.classes[:10])) + (", ..." if len(source.classes) > 10 else "")
+        if key not in classes:
+            names = ", ".join(map(repr, classes[:10])) + (", ..." if len(classes) > 10 else "")
             accepted = names or "labels, as classes have no names here"
             raise ValueError(f"weights: got class {key!r}; accepted: {accepted}")
-        return source.classes.index(key)
+        return classes.index(key)
     label = as_integer(key)
     if label is None:
         raise ValueError(f"weights: got {key!r} for a class; accepted: its name or its label (an integer)")
-    if source.classes and not NO_LABEL <= label < len(source.classes):
-        accepted = f"0 to {len(source.classes) - 1}, or {NO_LABEL} for samples without a label"
+    if classes and not NO_LABEL <= label < len(classes):
+        accepted = f"0 to {len(classes) - 1}, or {NO_LABEL} for samples without a label"
         raise ValueError(f"weights: got class {key!r}; accepted: {accepted}")
     return label
 
 
-def _class_name(label: int, source: Source) -> str:
-    if label == NO_LABEL:
-        return f"samples without a label ({NO_LABEL})"
-    named = f" ({source.classes[label]!r})" if 0 <= label < len(source.classes) else ""
-    return f"class {label}{named}"
-
-
-def _check_labelled(labels: npt.NDArray[np.int64], source: Source) -> None:
-    unlabelled = np.flatnonzero(labels == NO_LABEL)
-    if len(unlabelled):
-        raise ValueError(
-            f"weights: {len(unlabelled):,} samples have no label, the first is {source.name(int(unlabelled[0]))}; "
-            f"accepted: labels for all, or a mapping with {{{NO_LABEL}: 0}} to leave these out"
-        )
-
-
-def _labels(source: Source) -> npt.NDArray[np.int64]:
-    """The class of every sample, without reading one."""
+def _labels(source: Source, is_complete: bool = False) -> npt.NDArray[np.int64]:
+    """The class of every sample, without reading one; ``is_complete``: each has one."""
     labels = _known_labels(source)
     if labels is None:
         raise ValueError(
@@ -199,27 +175,23 @@ def _labels(source: Source) -> npt.NDArray[np.int64]:
             f"weights: labels are {labels.dtype}{list(labels.shape)}, which are no classes; accepted: one number for "
             "each sample"
         )
-    return labels.astype(np.int64)
+    labels = labels.astype(np.int64)
+    unlabelled = np.flatnonzero(labels == NO_LABEL)
+    if is_complete and len(unlabelled):
+        raise ValueError(
+            f"weights: {len(unlabelled):,} samples have no label, the first is {source.name(int(unlabelled[0]))}; "
+            f"accepted: labels for all, or a mapping with {{{NO_LABEL}: 0}} to leave these out"
+        )
+    return labels
 
 
-def _known_labels(source: Source) -> npt.NDArray[Any] | None:
+def _known_labels(source: Source) -> Any:
     labels_of = getattr(source, "labels", None)
-    if not callable(labels_of):
-        return None
-    found = labels_of(np.arange(len(source), dtype=np.int64))
+    found = labels_of(np.arange(len(source), dtype=np.int64)) if callable(labels_of) else None
     return None if found is None else np.asarray(found)
 
 
-def _is_each_its_class(source: Source) -> bool:
-    """Sample i is the one of class i, so that numbers for either mean the same."""
-    labels = _known_labels(source)
-    return labels is not None and np.array_equal(labels, np.arange(len(source)))
-
-
-def _number_of_classes(source: Source) -> int | None:
-    if source.classes:
-        return len(source.classes)
-    labels = _known_labels(source)
+def _number_of_classes(labels: npt.NDArray[Any] | None) -> int | None:
     if labels is None or labels.ndim != 1 or labels.dtype.kind not in "iu" or labels.max() < 0:
         return None
     return int(labels.max()) + 1

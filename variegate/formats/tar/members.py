@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import zlib
+from collections.abc import Callable
 from io import BufferedReader, FileIO
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from variegate.errors import DecodeError
 from variegate.formats.reading import ByteStream
@@ -19,26 +20,11 @@ _CHUNK = 256 << 10
 _GZIP = b"\x1f\x8b"
 
 
-class ForwardReader(Protocol):
-    """``at`` is how many bytes were passed. What goes wrong underneath is a DecodeError."""
-
-    at: int
-
-    def read(self, size: int) -> bytes:
-        """The next bytes; fewer than ``size`` only at the end."""
-        ...
-
-    def skip(self, size: int) -> int:
-        """Pass over bytes -> how many there were; fewer than ``size`` only at the end."""
-        ...
-
-
-class Readable(Protocol):
-    def read(self, size: int) -> bytes: ...
-
-
 class FileReader:
-    """A local file. Skipping reads nothing, and small reads share a block: a header, a label and the next header."""
+    """A local file. Skipping reads nothing, and small reads share a block: a header, a label and the next header.
+
+    ``at`` is how many bytes were passed; ``read`` and ``skip`` pass fewer than ``size`` only at the end.
+    """
 
     def __init__(self, file: FileIO, size: int, name: str) -> None:
         self.at, self._size, self._name = 0, size, name
@@ -60,10 +46,9 @@ class FileReader:
 
 
 class StreamReader:
-    """Anything read from its beginning to its end, in chunks, with the memory of a chunk and of what is asked for."""
+    """Whatever has ``read(size)``, as a FileReader, in chunks. ``head``: what was read of the stream already."""
 
-    def __init__(self, stream: Readable, head: bytes = b"") -> None:
-        """``head``: what was read of the stream already."""
+    def __init__(self, stream: Any, head: bytes = b"") -> None:
         self.at, self._stream = 0, stream
         self._chunk, self._begin = head, 0
 
@@ -91,6 +76,9 @@ class StreamReader:
                 break
             passed += part
         return passed
+
+
+ForwardReader = FileReader | StreamReader
 
 
 def unpacked_reader(stream: ByteStream) -> StreamReader:
@@ -219,28 +207,23 @@ class TarWalk:
 
     def content(self) -> bytes:
         """The bytes of the member that ``next`` gave."""
-        member = self._opened()
-        data = self._reader.read(member.size)
-        self._close(member, len(data))
-        return data
+        return self._pass(lambda size: (data := self._reader.read(size), len(data)))
 
     def pass_over(self) -> None:
-        member = self._opened()
-        self._close(member, self._reader.skip(member.size))
+        self._pass(lambda size: (b"", self._reader.skip(size)))
 
-    def _opened(self) -> Member:
+    def _pass(self, take: Callable[[int], tuple[bytes, int]]) -> bytes:
         if self._current is None:
             raise RuntimeError("no member is open: call next() first")
         member, self._current = self._current, None
-        return member
-
-    def _close(self, member: Member, had: int) -> None:
+        data, had = take(member.size)
         if had < member.size:
             raise TarDamage(
                 f"cut off in the middle of member {member.name} (byte {had:,} of {member.size:,})", member.name
             )
         # Where only the filling of the last block is missing, nothing is lost.
         self._reader.skip(-member.size % BLOCK)
+        return data
 
     def _parse(self, block: bytes, at: int) -> tuple[str, int, bytes]:
         """Name, size and kind. The checksum counts its own field as spaces; some old tars summed signed bytes."""
