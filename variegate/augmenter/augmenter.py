@@ -34,13 +34,7 @@ from variegate.executors.runners.clips import frames_of
 from variegate.executors.runners.decode_plan import SCALES
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.executors.runners.host import CpuRunner, widened
-from variegate.executors.runners.images import (
-    Tensors,
-    check_image,
-    check_sizes,
-    looks_like_sizes,
-    with_wanted_channels,
-)
+from variegate.executors.runners.images import Tensors, check_image, check_sizes, looks_like_sizes, with_wanted_channels
 from variegate.ops.arguments import MAX_SLOTS
 from variegate.ops.base import Transform, refuse_views
 from variegate.policies import load_policy

@@ -135,11 +135,7 @@ def num_partners(transform: Any) -> int:
 
 
 def check_partners(partners: Any, images: int, needed: int) -> npt.NDArray[np.int32] | None:
-    """What a call says of partners -> int32[outputs, needed], places in the batch; None where there is nothing to mix.
-
-    ``"batch"``: the images before each one, from the first on those at the end; or one place (or ``needed`` of them)
-    for each of the first images of the batch, which are then the outputs. Raises ValueError.
-    """
+    """Partners of outputs, int32[outputs, needed], places in the batch; None where there is nothing to mix."""
     is_batch = isinstance(partners, str) and partners == "batch"
     if not needed and not is_batch:
         raise ValueError(f"partners: got {shown(partners)} with a transform that mixes nothing; accepted: 'batch'")
@@ -162,11 +158,7 @@ def check_partners(partners: Any, images: int, needed: int) -> npt.NDArray[np.in
 
 
 def mix_labels(labels: Any, mixture: Mixture, num_classes: int | None) -> torch.Tensor | MixedLabels:
-    """The labels of the outputs: float32[N, num_classes], or ``MixedLabels`` without ``num_classes``.
-
-    ``labels``: of every image of the batch. Classes are integers, -1 for none (a row of zeros); labels that are floats
-    already, of any shape, are mixed as they are: float32[N, ...]. Raises ValueError for a class that is none.
-    """
+    """Labels of outputs, float32[N, num_classes], of classes (-1: none) or floats; else ``MixedLabels``."""
     array = _as_array(labels)
     shares, places = mixture.shares, np.concatenate([np.arange(len(mixture.partners))[:, None], mixture.partners], 1)
     if array.dtype.kind == "f":

@@ -1,6 +1,4 @@
-"""Objects that are copied to another process: what is said of those that cannot be, before a pickler says it in its own
-words.
-"""
+"""Copies of objects in other processes, and errors for those that cannot be copied."""
 
 from __future__ import annotations
 
@@ -17,9 +15,8 @@ Self = TypeVar("Self", bound="CopiedByState")
 
 
 class CopiedByState:
-    """A copy, pickled or not, is made by ``__setstate__`` of what ``_portable`` gives, deep as well: it is all that an
-    object has which does not belong to this process, and its use does not change it.
-    """
+    """A copy, pickled or deep, is made by ``__setstate__`` of ``_portable()``: all that does not belong to this
+    process."""
 
     def _portable(self) -> dict[str, Any]:
         raise NotImplementedError
@@ -39,8 +36,7 @@ class _Nowhere(io.RawIOBase):
 
 
 class _Probe(pickle.Pickler):
-    """Arrays, tensors and whatever multiprocessing sends in its own way are taken to arrive: they may be large, or may
-    only be sent once."""
+    """Takes arrays, tensors and whatever multiprocessing sends in its own way to arrive."""
 
     def reducer_override(self, thing: Any) -> Any:
         if isinstance(thing, np.ndarray) and thing.dtype != object:

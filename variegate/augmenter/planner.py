@@ -10,11 +10,10 @@ import numpy.typing as npt
 from variegate.augmenter import per_image
 from variegate.augmenter.per_image import Conditions, Copies, Ids
 from variegate.checks import integer
-from variegate.executors.runners.clips import shapes_of_clips
+from variegate.executors.runners.clips import over_frames, shapes_of_clips
 from variegate.ops.base import Transform, refuse_views
 from variegate.program import rng
 from variegate.program.boxes import SampledBoxes
-from variegate.program.clips import over_frames
 from variegate.program.one_image import OneImage
 from variegate.program.program import Output, Program
 from variegate.program.sampling import Sampling

@@ -75,10 +75,7 @@ def follow(
     labels: Any = None,
     **request: Any,
 ) -> Followed:
-    """Augment images, or an ``EncodedBatch``, as a call does, with what belongs to them.
-
-    ``check``: int32[N, 3], the images' shapes -> what belongs to each, checked against it. ``request``: of a `Request`.
-    """
+    """Augment images or an ``EncodedBatch`` with what belongs to them. ``check``: shapes [N, 3] -> that, of each."""
     from variegate.targets.following import Follower, boxes_of
 
     runner, planner = augmenter._runner, augmenter._planner

@@ -1,6 +1,4 @@
-"""Calls within a traced function: functions of the user's are traced too, and what would decide by values is said in
-values.
-"""
+"""Calls within a traced function: users' functions are traced too; decisions by values become values."""
 
 from __future__ import annotations
 

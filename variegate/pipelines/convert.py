@@ -17,10 +17,7 @@ _Defined = ast.FunctionDef | ast.Lambda
 
 
 def definition_of(function: types.FunctionType) -> ast.FunctionDef | None:
-    """A copy of the definition of ``function``; None where its source is not there, or is no plain function.
-
-    A lambda becomes a function that returns its expression, if it is the only one on its line with its arguments.
-    """
+    """A copy of a function's definition, of a lambda too that is the only one on its line; None without source."""
     code = function.__code__
     lines = linecache.getlines(code.co_filename, function.__globals__)
     tree = _parsed(code.co_filename, "".join(lines))
@@ -81,8 +78,7 @@ def is_users(function: types.FunctionType) -> bool:
 
 
 def is_library(module: str, package: str) -> bool:
-    """Whether a module, by its name, is Python's, or was installed and is none of ``package``: what its objects keep is
-    their own matter."""
+    """Whether a module is Python's or an installed one that is not ``package``: its objects are its own matter."""
     root = module.partition(".")[0]
     if root in _AS_THEY_ARE or root == package:
         return root in _AS_THEY_ARE

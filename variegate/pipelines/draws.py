@@ -1,7 +1,4 @@
-"""What a pipeline may draw: a number of its own for every sample, from the seed, the epoch and the sample's id.
-
-Every call is a draw of its own, wherever it stands; a number that is used twice is the same number.
-"""
+"""Draws of a pipeline, one for every sample and every call, from the seed, the epoch and the sample's id."""
 
 from __future__ import annotations
 

@@ -27,10 +27,8 @@ def unset(name: str) -> Missing:
 
 
 def merge(condition: Scalar, yes: Any, no: Any, name: str, is_result: bool = False) -> Any:
-    """The value of ``name``: ``yes`` where the condition holds, else ``no``.
-
-    ``is_result``: a branch that has none is one that goes on, and gives its own further down.
-    """
+    """``yes`` where the condition holds, else ``no``. ``is_result``: a branch without one goes on, and gives its own
+    later."""
     if yes is no:
         return yes
     if isinstance(yes, Missing) or isinstance(no, Missing):

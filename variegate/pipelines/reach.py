@@ -1,8 +1,4 @@
-"""What a branch can reach and must leave as it was: a change would be one for all samples.
-
-What code reaches are the variables around it, the globals that it names, and what these hold: containers, attributes,
-closures, iterators. All of it is noted before the branches of a decision are traced, and compared after each.
-"""
+"""State that a branch can reach and must leave as it was: variables, globals, and all that these hold."""
 
 from __future__ import annotations
 
@@ -44,8 +40,8 @@ State = tuple[Sequence[Any], Any]
 
 
 class Branches:
-    """The branches of one decision. ``roots``: their functions, and what else they are given; ``own``: variables that
-    they assign, as the cells of ``put`` and the names of globals, which are merged."""
+    """The branches of one decision. ``roots``: functions and arguments; ``put``, ``own_globals``: variables they may
+    assign."""
 
     def __init__(self, graph: Graph, roots: Sequence[Any], put: Any = None, own_globals: Sequence[str] = ()) -> None:
         self._graph = graph

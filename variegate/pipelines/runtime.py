@@ -1,8 +1,4 @@
-"""What rewritten code calls in the place of Python's decisions (``rewrite.py``).
-
-What is known while the function is traced is decided at once, as Python would. What differs from sample to sample is
-traced both ways.
-"""
+"""Calls in the place of Python's decisions: decided at once if known while tracing, else traced both ways."""
 
 from __future__ import annotations
 
@@ -38,12 +34,7 @@ def load(value: Any) -> Any:
 
 
 def if_statement(
-    test: Any,
-    then: Thunk,
-    otherwise: Thunk,
-    get: Thunk,
-    put: Callable[[tuple[Any, ...]], None],
-    names: tuple[str, ...],
+    test: Any, then: Thunk, otherwise: Thunk, get: Thunk, put: Callable[[tuple[Any, ...]], None], names: tuple[str, ...]
 ) -> None:
     condition = truth(test) if isinstance(test, Scalar) else test
     if not isinstance(condition, Scalar):

@@ -41,8 +41,8 @@ class SampledBoxes:
         self._move = move
 
     def edges(self, sampling: Sampling, rows: Rows) -> Floats:
-        """float64[R, M, 4]: left, top, right, bottom of what is seen of each box in the image as it is by now; NaN for
-        those of which nothing is, and where there is none."""
+        """Left, top, right, bottom of each box as the image is by now, float64[R, M, 4]; NaN where nothing of it is
+        seen."""
         edges = np.full((len(rows), self.dropped.shape[1], 4), np.nan)
         row, box = np.nonzero(~self.dropped[rows])
         if len(row):
@@ -65,10 +65,7 @@ class SampledBoxes:
 
 
 def boxes_to_choose_by(sampling: Sampling, rows: Rows, title: str) -> Floats:
-    """``SampledBoxes.edges`` for a transform that makes all of an image depend on them.
-
-    Raises TypeError where no boxes are known, ValueError for images that are joined of several already.
-    """
+    """``SampledBoxes.edges`` for a transform of the whole image; refuses images that are joined of several already."""
     boxes = known_boxes(sampling, title)
     source = sampling.source[rows]
     if sampling.is_blended and len(np.unique(source)) < np.count_nonzero(np.isin(sampling.source, source)):

@@ -157,8 +157,7 @@ class KernelCache(FunctionCache):
 
 
 def _refused(function: Callable[..., Any], chosen: str) -> list[str]:
-    """The folders that Numba would have preferred to ``chosen``, but cannot write. They may hold code all the same,
-    compiled by whoever could: when a container's image was built."""
+    """Folders that Numba prefers to ``chosen``, but cannot write; they may hold code of a container's image."""
     file = inspect.getfile(function)
     locators = (UserProvidedCacheLocator, InTreeCacheLocator) if config.CACHE_DIR else (InTreeCacheLocator,)
     preferred = [locator(function, file).get_cache_path() for locator in locators]
@@ -219,9 +218,7 @@ _helper: Helper | None = None  # in a process that helps another
 
 def kernel(function: Callable[..., Any] | None = None, *, counted: bool = True, **options: Any) -> Any:
     """Decorate a function to be compiled on first use, or loaded from the cache. ``options``: those of ``numba.njit``.
-
-    ``counted=False`` leaves reference counts of arrays alone: for pixel kernels, which allocate nothing, whose callers
-    keep their arrays alive, and of which many a row costs less than the counting.
+    ``counted=False`` leaves reference counts alone: for kernels that allocate nothing and are called many times a row.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
@@ -248,9 +245,8 @@ pixel_kernel = partial(kernel, counted=False)
 
 
 def inner_kernel(**options: Any) -> Any:
-    """A kernel that kernels alone call, never Python: it is compiled without what a call from Python needs, and once,
-    where Numba would compile it anew for every constant and width of an integer. ``forceinline=True`` lets LLVM put its
-    code in place of every call: for what takes a whole ``Scratch`` once per row, which costs more than many a row."""
+    """A kernel that kernels alone call: compiled once, without wrappers for Python, for integers of any width.
+    ``forceinline=True`` has LLVM inline it: for what takes a whole ``Scratch`` once per row."""
 
     def decorate(function: Any) -> Any:
         dispatcher = pixel_kernel(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)

@@ -187,8 +187,7 @@ def _number(value: Any) -> str:
 
 
 def explain_row(sampled: Program, fused: Program) -> str:
-    """What a sampled program does to one image: the operations of each output, and the passes of each of its rows, as
-    lines of text."""
+    """Lines of text: the operations of each output of a sampled program of one image, and the passes of its rows."""
     if fused.num_passes is None or fused.passes is None:
         raise ValueError("explain_row: the second program must be lowered")
     counts = () if sampled.grouping is None else sampled.grouping.counts
@@ -219,8 +218,7 @@ def _explain_output(sampled: Program, fused: Program, output: int, rows: list[in
 
 
 def _passes(fused: Program, row: int, ends: str) -> list[tuple[str, str]]:
-    """For each pass of a row what it does, and why it is not one with the pass before. ``ends``: where the last one
-    writes."""
+    """Steps of each pass of a row, and why it is apart from the one before. ``ends``: where the last one writes."""
     assert fused.num_passes is not None
     assert fused.passes is not None
     passes: list[tuple[str, str]] = []

@@ -1,9 +1,4 @@
-"""What no fused pass can do, as it takes a whole image and makes another: rows leave the passes for it, and come back.
-
-A program that has one, a JPEG, is cut there before it is lowered: what comes before is a program of its own, of the
-rows that leave, and what comes after goes on in the same row, with the same id, key and slots, so that no random number
-is another. Rows without one are left as they are.
-"""
+"""Detours: whole images made of whole images (JPEG), outside of passes; programs are cut there before lowering."""
 
 from __future__ import annotations
 
@@ -21,11 +16,9 @@ _OF_ROWS = (*INSTRUCTION_ARRAYS, "length", "source", "in_shape", "ids", "key")
 
 @dataclass(frozen=True)
 class Detour:
-    """What rows of a fused program have been through before it reads them.
-
-    ``program``: fused, of the rows that leave alone; it may have a detour itself. ``place``: int[R], the row there that
-    makes what a row here reads, after a JPEG of ``quality[place]``; -1 for rows that read images of the batch.
-    """
+    """Work that rows of a fused program depend on. ``program``: fused, of those rows alone; it may have a detour
+    itself. ``place``: int[R], the row there whose JPEG of ``quality[place]`` a row here reads; -1: an image of the
+    batch."""
 
     program: Program
     place: npt.NDArray[np.int64]
@@ -38,8 +31,8 @@ def has_detours(program: Program) -> bool:
 
 
 def cut(program: Program) -> tuple[Program, Program, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """At the last detour of every row -> (what comes before, of the rows that have one; what comes after, of all rows;
-    ``place`` and ``quality`` of a ``Detour``)."""
+    """Cut at the last detour of every row -> (program before, of rows that have one; after, of all rows; place;
+    quality)."""
     slots = np.arange(program.opcode.shape[1])
     is_cut = (program.opcode == _JPEG) & (slots < program.length[:, None])
     rows = np.flatnonzero(is_cut.any(axis=1))

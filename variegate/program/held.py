@@ -1,10 +1,7 @@
-"""Arguments of kernels, kept in memory as kernels see them, so that a call hands over one address.
+"""Arguments of kernels written down in memory once, so that a call hands over one address.
 
-Of every array that a call hands over, Numba asks Python for its place, shape and strides: a tenth of a microsecond and
-more each, which for the forty arrays of a program and a thread's scratch is longer than a small image takes. Here they
-are written down once, by ``keep``, and read again by the kernel. Whoever keeps them sees to it that the arrays live on,
-and are neither moved nor resized.
-"""
+Numba takes a tenth of a microsecond for each array of a call, longer for forty than a small image takes. The arrays
+must live on, and neither move nor change their size."""
 
 from __future__ import annotations
 

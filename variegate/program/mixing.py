@@ -1,13 +1,9 @@
-"""Mixes: what a transform asks for where an output is joined of several samples, and the entries of a blend it becomes.
-
-A sample's row does not depend on who is mixed with it: a picture is the same as an image of its own and as a partner.
-So transforms say which outputs they mix, and nothing is joined before all rows are sampled.
-"""
+"""Mixes of several samples into one output, and the blend that they become once all rows are sampled."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,11 +23,8 @@ _ROUNDED = 0.5
 
 
 class Mix(NamedTuple):
-    """Outputs that one transform mixes, S of them, of Q parts, those of the samples themselves first.
-
-    A part is the picture of sample ``of`` (a place in ``samples``) itself, or of its partner number ``column`` - 1,
-    within a box; ``is_shrunk``: the whole picture, made as small as the box. ``shares``: of the labels.
-    """
+    """S outputs that one transform mixes, of Q parts, own ones first. ``is_shrunk``: partners' pictures fit their
+    boxes."""
 
     name: str
     samples: Ints  # [S], images of the batch
@@ -46,27 +39,12 @@ class Mix(NamedTuple):
 class Entries(NamedTuple):
     """As of a ``Blend``, E of them; ``mix``: which of the mixes one comes from, -1 for none."""
 
-    target: npt.NDArray[np.int32]
-    row: npt.NDArray[np.int32]
-    weight: Floats32
-    box: npt.NDArray[np.int32]
-    is_shrunk: npt.NDArray[np.bool_]
-    mix: Ints
-
-
-class _ImagePart(NamedTuple):
-    """The same before rows are known, of images instead."""
-
-    target: Ints
-    image: Ints
-    weight: npt.NDArray[np.floating]
-    box: Ints
-    is_shrunk: npt.NDArray[np.generic]
-    mix: Ints
-
-
-def _whole(number: int) -> Ints:
-    return np.tile(np.array([0, 0, MAX_SIDE, MAX_SIDE], np.int64), (number, 1))
+    target: Any
+    row: Any
+    weight: Any
+    box: Any
+    is_shrunk: Any
+    mix: Any
 
 
 def mixed_by(mixes: Sequence[Mix], samples: Ints) -> str:
@@ -80,14 +58,16 @@ def entries_of(mixes: Sequence[Mix], partners: Ints, source: Ints, weight: Float
     for mix in mixes:
         alone[mix.samples] = False
     rest = np.flatnonzero(alone)
-    parts = [_ImagePart(rest, rest, np.ones(len(rest)), _whole(len(rest)), np.zeros(len(rest)), np.full(len(rest), -1))]
+    whole = np.tile(np.array([0, 0, MAX_SIDE, MAX_SIDE], np.int64), (len(rest), 1))
+    # With images in the place of their rows.
+    parts = [Entries(rest, rest, np.ones(len(rest)), whole, np.zeros(len(rest)), np.full(len(rest), -1))]
     for number, mix in enumerate(mixes):
         samples = mix.samples[mix.of]
         image = np.where(mix.column == 0, samples, partners[samples, np.maximum(mix.column - 1, 0)])
         is_shrunk = (mix.column > 0) & mix.is_shrunk
-        parts.append(_ImagePart(samples, image, mix.weight, mix.box, is_shrunk, np.full(len(samples), number)))
-    every = _ImagePart(*map(np.concatenate, zip(*parts, strict=True)))
-    image = every.image
+        parts.append(Entries(samples, image, mix.weight, mix.box, is_shrunk, np.full(len(samples), number)))
+    every = Entries(*map(np.concatenate, zip(*parts, strict=True)))
+    image = every.row
     # A sample of several rows (AugMix) has an entry for each of them.
     order = np.argsort(source, kind="stable")
     counts = np.bincount(source, minlength=int(image.max(initial=0)) + 1)
@@ -118,25 +98,6 @@ def check_sizes(mixes: Sequence[Mix], entries: Entries, shapes: Ints) -> None:
     )
 
 
-def starts(mixes: Sequence[Mix], outputs: int) -> Floats32:
-    """Where the sum of every output begins."""
-    start = np.zeros(outputs, np.float32)
-    for mix in mixes:
-        start[mix.samples] = _ROUNDED
-    return start
-
-
-def mixture_of(mixes: Sequence[Mix], partners: npt.NDArray[np.int32]) -> Mixture:
-    shares = np.zeros((len(partners), 1 + partners.shape[1]), np.float32)
-    shares[:, 0] = 1.0
-    names: list[str | None] = [None] * len(partners)
-    for mix in mixes:
-        shares[mix.samples, : mix.shares.shape[1]] = mix.shares
-        for sample in mix.samples.tolist():
-            names[sample] = mix.name
-    return Mixture(partners, shares, tuple(names))
-
-
 def outputs_among(sampling: Sampling, rows: Rows, mixer: str) -> Rows:
     """The outputs among the samples of ``rows``, which ``mixer`` is to mix with their partners."""
     if sampling.partners is None:
@@ -152,9 +113,8 @@ def outputs_among(sampling: Sampling, rows: Rows, mixer: str) -> Rows:
 
 
 def join(sampling: Sampling, weights: Floats32 | None) -> tuple[Blend, Mixture, Rows]:
-    """How the rows make up the outputs, once everything is sampled; and the rows that do: pictures that nobody is mixed
-    with are not made. ``weights``: of the first rows, where images have several.
-    """
+    """The blend of outputs, the mixture, and the rows in use. ``weights``: of the first rows, where images have
+    several."""
     assert sampling.partners is not None
     mixes, partners, weight = sampling.mixes, sampling.partners, np.ones(len(sampling.source), np.float32)
     if weights is not None:
@@ -166,8 +126,17 @@ def join(sampling: Sampling, weights: Floats32 | None) -> tuple[Blend, Mixture, 
     check_sizes(mixes, entries, np.concatenate([sampling.size, sampling.shape[:, 2:]], axis=1))
     used = np.unique(entries.row).astype(np.intp)
     row = np.searchsorted(used, entries.row).astype(np.int32)
-    blend = Blend(entries.target, entries.weight, row, entries.box, starts(mixes, len(partners)))
-    return blend, mixture_of(mixes, partners), used
+    names: list[str | None] = [None] * len(partners)
+    start = np.zeros(len(partners), np.float32)
+    shares = np.zeros((len(partners), 1 + partners.shape[1]), np.float32)
+    shares[:, 0] = 1.0
+    for mix in mixes:
+        start[mix.samples] = _ROUNDED
+        shares[mix.samples, : mix.shares.shape[1]] = mix.shares
+        for sample in mix.samples.tolist():
+            names[sample] = mix.name
+    blend = Blend(entries.target, entries.weight, row, entries.box, start)
+    return blend, Mixture(partners, shares, tuple(names)), used
 
 
 def _shrink(sampling: Sampling, rows: Rows, boxes: npt.NDArray[np.int32], size: npt.NDArray[np.int32]) -> Rows:

@@ -1,12 +1,8 @@
 """Standard normal numbers from random words by a table: the same float32 in every executor.
 
-The lower 31 bits of a word, the last one set, are an odd number m: ``m * 2**-32`` is the probability of a greater
-normal number, and the word's top bit is the sign. m as a float32 lies in one of ``2**SEGMENT_BITS`` segments of its
-power of two, which its bit pattern names; there the quantile is a straight line, ``base + slope * m`` in two roundings.
-So the tails are as fine as the middle: numbers reach 6.2 standard deviations and are within 3e-6 of the quantile.
-With a quarter of the segments, a chi-squared test of 100 million numbers in a thousand classes saw them. Of the 31 KiB,
-the 8 that hold the eight uppermost powers serve all but 0.4 % of the numbers.
-"""
+Of a word, the top bit is the sign, the others an odd number m: ``m * 2**-32`` is the probability of a greater number.
+As a float32, m lies in one of 2**SEGMENT_BITS segments of its power of two, where the quantile is ``base + slope * m``:
+within 3e-6, up to 6.2 deviations. A quarter of the segments fails a chi-squared test of 100 million numbers."""
 
 from __future__ import annotations
 
@@ -59,9 +55,8 @@ def _ratio(polynomials: tuple[tuple[float, ...], tuple[float, ...]], x: Doubles)
 
 
 def _segments() -> npt.NDArray[np.float32]:
-    """float32[segments, 2]: base and slope of each, the line of least squares over odd numbers of the segment, so that
-    the mean and, to 1e-9, the variance are those of the quantiles. The last segment is that of 2**31, the median.
-    """
+    """Base and slope of each segment, float32[segments, 2], by least squares over its odd numbers; the last is the
+    median."""
     power = 2.0 ** np.arange(_POWERS)[:, None]
     part = (np.arange(_PARTS << SEGMENT_BITS) + 0.5) / (_PARTS << SEGMENT_BITS)
     odd = (np.floor(power * (1.0 + part)).astype(np.int64) | 1).reshape(-1, _PARTS).astype(np.float64)

@@ -1,15 +1,11 @@
-"""Sampling one image: the same draws and instructions as of a batch of one, without arrays for every number.
+"""Sampling one image: draws and instructions of a batch of one, as plain numbers, without arrays.
 
-NumPy takes a microsecond for what it does to one element, as for a hundred. So a batch of one image keeps its
-instructions as records of plain numbers, which a compiled call reads (``variegate/program/lowering/joint.py``).
-Transforms are written once for both: they draw from ``Images``, which are rows of a batch (``Selection``), whose
-numbers are arrays, or one image (``OneImage``), whose numbers are plain. Transforms that know arrays alone see one
-image as a ``Sampling`` of one row.
-"""
+Transforms draw from ``Images``: rows of a batch (``Selection``), or one image (``OneImage``), whose records a compiled
+call reads (``lowering/joint.py``). Transforms that know arrays alone see it as a ``Sampling`` of one row."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -25,14 +21,11 @@ from variegate.program.sampling import CHOICE, Floats, Rows, Sampling, after_ste
 ROW: Rows = np.zeros(1, np.intp)
 ROW.flags.writeable = False
 
-_SOURCE = np.zeros(1, np.int32)
-_SOURCE.flags.writeable = False
 _UNUSED = [(0.0,) * (NUM_ARGS - used) for used in range(NUM_ARGS + 1)]
 _BLACK = (0, 0, 0)
 _UNIT = 2.0**-32
 
-# What it has in the place of arrays, and makes when it becomes a batch.
-_ARRAYS = ("_ids", "key", "_first_key", "_words", "shape", "_is_mixed")
+_RECTANGLES = {"rectangles"}
 
 # opcode, flags, height, width, label, fill colour, arguments: see ``lowering.joint.RECORD``.
 Record = tuple[Any, ...]
@@ -157,24 +150,9 @@ class OneImage(Sampling):
 
     def __getattr__(self, name: str) -> Any:
         # Asked for where there is no such attribute yet: arrays that most images are made without.
-        if name == "_ids":
-            value: Any = np.array([self.sample_id], np.uint64)
-        elif name == "key":
-            value = np.array([self.stream], np.uint32)
-            value.flags.writeable = False  # as a batch's, so that kernels have one type for both
-        elif name == "_first_key":
-            value = None if self._first_stream is None else np.array([self._first_stream], np.uint32)
-        elif name == "_words":
-            value = rng.words_of_one(self._ids, self.key, self._num_slots)
-        elif name == "shape":
-            value = np.array([self.in_shape], np.int32)
-        elif name == "source":
-            value = _SOURCE
-        elif name == "_is_mixed":
-            value = np.zeros(1, np.bool_)
-        else:
+        if name not in _MADE_WHEN_ASKED:
             raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
-        self.__dict__[name] = value
+        value = self.__dict__[name] = _MADE_WHEN_ASKED[name](self)
         return value
 
     @property
@@ -332,23 +310,42 @@ class OneImage(Sampling):
     def as_batch(self) -> Sampling:
         if self._batch is None:
             batch = object.__new__(Sampling)
-            own = {name: getattr(self, name) for name in (*_ARRAYS, "size", "length")}
-            batch.__dict__.update(self.__dict__, **own, source=np.zeros(1, np.int32), _grids=self.instructions)
+            own = {name: getattr(self, name) for name in (*_MADE_WHEN_ASKED, "size", "length")}
+            batch.__dict__.update(self.__dict__, **own, _grids=self.instructions)
             self._batch = batch
         return self._batch
 
     @property
     def num_rectangles(self) -> int:
-        return self._num_rectangles
+        return self._counts.get("rectangles", 0)
 
     def rectangles(self) -> npt.NDArray[np.int32]:
         """int32[Q, 4]"""
-        return self._rectangles[0] if len(self._rectangles) == 1 else np.concatenate(self._rectangles)
+        parts = self._parts["rectangles"]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     @property
     def has_tables(self) -> bool:
         """Whether instructions refer to side tables other than rectangles."""
-        return bool(self._luts or self._matrices or self._points or self._filters or self._displacements)
+        return bool(self._points or self._parts.keys() - _RECTANGLES)
+
+
+def _read_only(*numbers: Any) -> npt.NDArray[np.uint32]:
+    """As a batch's keys are, so that kernels have one type for both."""
+    array = np.array(numbers, np.uint32)
+    array.flags.writeable = False
+    return array
+
+
+_MADE_WHEN_ASKED: dict[str, Callable[[OneImage], Any]] = {
+    "_ids": lambda one: np.array([one.sample_id], np.uint64),
+    "key": lambda one: _read_only(one.stream),
+    "_first_key": lambda one: None if one._first_stream is None else np.array([one._first_stream], np.uint32),
+    "_words": lambda one: rng.words_of_one(one._ids, one.key, one._num_slots),
+    "shape": lambda one: np.array([one.in_shape], np.int32),
+    "source": lambda one: np.zeros(1, np.int32),
+    "_is_mixed": lambda one: np.zeros(1, np.bool_),
+}
 
 
 @lru_cache(maxsize=256)

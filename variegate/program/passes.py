@@ -1,6 +1,4 @@
-"""The pass table of a fused Program: what each pass reads, in which order it acts, what its statistics see, and why it
-is a pass of its own. Lowering writes it once; executors and ``explain`` read it.
-"""
+"""The pass table of a fused Program, written by lowering, read by executors and ``explain``."""
 
 from __future__ import annotations
 

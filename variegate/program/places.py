@@ -1,12 +1,7 @@
-"""The integers by which interpolating maps are read, for every map of a chain, over the chain's output.
+"""Integer records by which interpolating maps of a chain are read: see ``executors/reference/places.py``.
 
-What they mean is defined in ``executors/reference/places.py``. Kernels for CPU and GPU read them as records, so that
-they need no other arithmetic than that of integers, and one float32 division where there is perspective.
-
-A grid of displacements (``executors/reference/displacement.py``) cuts a chain: maps before it, in the order of the
-image, are functions of the place that it has moved, and of no column or line. They are joined from there on anew. Steps
-of their records are then taken per fraction of a place, ``step >> bits``.
-"""
+A grid of displacements cuts a chain: maps before it are functions of the place that it has moved, joined anew from
+there; steps of their records are taken per fraction of a place, ``step >> bits``."""
 
 from __future__ import annotations
 
@@ -75,8 +70,8 @@ def source_rectangle(a: Any, top: Any, left: Any, bottom: Any, right: Any) -> An
 
 @inner_kernel()
 def seen_by_statistics(args: Any, out_size: Any, window: Any, map_slot: Any, height: Any, width: Any) -> Any:
-    """What a statistic behind the whole-pixel map at ``map_slot`` (-1: none) sees of a source of height x width:
-    (top, left, bottom, right, how many pixels of the map's fill colour besides)."""
+    """The part of a source of height x width that a statistic sees behind the whole-pixel map at ``map_slot`` (-1:
+    none): (top, left, bottom, right, pixels of the map's fill colour besides)."""
     top, left, bottom, right, outside = 0, 0, int(height), int(width), 0
     if map_slot >= 0:
         h, w, inside = int(out_size[map_slot, 0]), int(out_size[map_slot, 1]), window[map_slot]
@@ -141,8 +136,7 @@ _EXACT, _EXACT_STEPS = 2.0**15, 2.0**4
 
 @inner_kernel()
 def snap(a: Any, count: Any) -> None:
-    """Coefficients rounded half up to multiples of 2**-36, and those of a denominator of 2**-48: as long as they are
-    not large, sums and products with whole pixels are exact."""
+    """Round coefficients to multiples of 2**-36 (a denominator's to 2**-48): sums with whole pixels are exact then."""
     for i in range(count):
         grid = _GRID if i < 6 else _DEPTH_GRID
         if abs(a[i]) < _LARGE:
@@ -151,8 +145,7 @@ def snap(a: Any, count: Any) -> None:
 
 @inner_kernel()
 def stays_exact(a: Any, size: Any, perspective: Any) -> bool:
-    """Whether sums of a map's coefficients, times columns and lines of an output of this height and width, are exact in
-    float64; also with whole pixels added."""
+    """Whether sums of coefficients times columns and lines of an output of this size are exact in float64."""
     if perspective:
         steps = max(max(abs(a[0]), abs(a[1])), max(abs(a[3]), abs(a[4]))) + 2.0**15 * max(abs(a[6]), abs(a[7]))
         return bool(steps < _EXACT_STEPS and max(abs(a[2]), abs(a[5])) < _EXACT)
@@ -244,11 +237,7 @@ def _combined(a: Any, u: Any, b: Any, v: Any, c: Any, w: Any) -> Any:
 
 @inner_kernel()
 def _from(side: Any, sign: Any, form: Any, depth: Any) -> Any:
-    return (
-        sign * (form[0] - side * depth[0]),
-        sign * (form[1] - side * depth[1]),
-        sign * (form[2] - side * depth[2]),
-    )
+    return (sign * (form[0] - side * depth[0]), sign * (form[1] - side * depth[1]), sign * (form[2] - side * depth[2]))
 
 
 @inner_kernel()

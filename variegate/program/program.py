@@ -1,8 +1,7 @@
-"""A Program: what will be done to every row of a batch, as plain arrays.
+"""A Program: the work on every row of a batch, as plain arrays.
 
-Axes: R rows, K instruction slots, A = 8 arguments, T tables. A *row* is one image being made; most samples have one
-row, AugMix gives a sample several rows over the same source image, MixUp joins rows of several samples, by a blend.
-"""
+Axes: R rows, K instruction slots, A = 8 arguments, T tables. A *row* is one image being made; AugMix gives a sample
+several rows, MixUp joins rows of several samples, by a blend."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
 """Counter-based randomness: Philox4x32-10 (Salmon et al., SC'11, doi:10.1145/2063384.2063405).
 
-Every random number is a pure function of (seed, epoch, sample id, copy, slot); nothing is stored or advanced.
-The seed, epoch and copy (where a sample has several views, the view as well) are hashed into a 64-bit *stream key*;
-under that key the counter is ``(index, slot, id_low, id_high)``. ``index`` is 0 for parameters and the pixel's index
-for per-pixel noise.
+Every number is a function of (seed, epoch, sample id, copy, slot). Seed, epoch, copy and view are hashed into a 64-bit
+*stream key*; the counter is ``(index, slot, id_low, id_high)``, ``index`` 0 for parameters and the pixel's for noise.
 """
 
 from __future__ import annotations
@@ -108,10 +106,7 @@ def stream_keys(
 
 
 def view_keys(keys: npt.NDArray[np.uint32], views: Sequence[tuple[int, int]]) -> npt.NDArray[np.uint32]:
-    """uint32[N, 2] and V views, each (group, place in it) -> the key of each view of each sample, uint32[N, V, 2].
-
-    That of view (0, 0) is the sample's own.
-    """
+    """The keys of V views (group, place in it) of each sample, uint32[N, V, 2]; view (0, 0) has the sample's own."""
     packed = np.ascontiguousarray(keys).view(np.uint64)[:, 0]
     unique, inverse = np.unique(packed, return_inverse=True)  # nearly always one
     counters = np.zeros((len(views), 4), np.uint32)
@@ -157,11 +152,8 @@ GAMMA_SLOTS = 12
 
 
 def to_gamma(words: npt.NDArray[np.uint32], alpha: float) -> npt.NDArray[np.float64]:
-    """uint32[..., GAMMA_SLOTS, 4] -> Gamma(alpha, 1) float64[...].
-
-    Marsaglia and Tsang (2000, doi:10.1145/358407.358414). Each block is one try that is accepted with probability
-    over 0.95, so that all twelve fail once in 10**15; the last try then counts as accepted. ``alpha < 1`` is boosted
-    by the power of a uniform number, as in the paper. Needed for Beta and Dirichlet weights.
+    """uint32[..., GAMMA_SLOTS, 4] -> Gamma(alpha, 1) float64[...], by Marsaglia and Tsang (doi:10.1145/358407.358414).
+    Each block is one try, accepted with probability over 0.95; the last counts as accepted. ``alpha < 1`` is boosted.
     """
     shape = alpha if alpha >= 1.0 else alpha + 1.0
     d = shape - 1.0 / 3.0

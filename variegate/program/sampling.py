@@ -171,10 +171,8 @@ class Sampling(TableBuilder):
         self.length[rows] = at + 1
 
     def widen(self, rows: Rows, title: str) -> None:
-        """Take gray images among ``rows`` for ones of three equal channels from the start (``runners/widening.py``).
-
-        Raises ValueError for ``title``, which asks for it, where something before it would make channels differ.
-        """
+        """Make gray images among ``rows`` three equal channels from the start. Raises ValueError where channels would
+        differ."""
         rows = rows[self.shape[rows, 2] == 1]
         opcode, args = self._grids["opcode"][rows], self._grids["args"][rows]
         for op in np.unique(opcode).tolist():
@@ -223,11 +221,7 @@ class Sampling(TableBuilder):
     # -- views -------------------------------------------------------------------------------------------------
 
     def split(self, counts: Sequence[int], num_slots: int, has_axis: bool) -> list[Rows]:
-        """Make several images of each, ``counts`` of them in each group -> the rows of each group.
-
-        Those of one image lie one after another. Each is drawn by a key of its own, which follows from the image's key,
-        the group and the place in it. Only for a sampling that nothing was emitted into.
-        """
+        """Make several images of each, each with its own key, before anything is emitted -> the rows of each group."""
         views = [(group, place) for group, count in enumerate(counts) for place in range(count)]
         number, count = len(views), len(self._ids)
         self.key = rng.view_keys(self.key, views).reshape(-1, 2)

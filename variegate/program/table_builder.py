@@ -55,48 +55,44 @@ class PointFunction:
         return int(row.address)
 
 
+_NONE = Tables()
+
+
 class TableBuilder:
     """Collects the ``Tables`` of a program."""
 
     def _start_tables(self) -> None:
-        self._luts: list[npt.NDArray[np.uint8]] = []
-        self._matrices: list[npt.NDArray[np.float32]] = []
-        self._filters: list[npt.NDArray[np.float32]] = []
-        self._rectangles: list[npt.NDArray[np.int32]] = []
-        self._displacements: list[npt.NDArray[np.int16]] = []
+        self._parts: dict[str, list[npt.NDArray[Any]]] = {}
+        self._counts: dict[str, int] = {}
         self._points: list[PointFunction] = []
-        self._num_weights = self._num_rectangles = self._num_displacements = 0
+
+    def _add(self, table: str, values: npt.ArrayLike) -> int:
+        """-> the place of the first of ``values`` in their table."""
+        like, first = getattr(_NONE, table), self._counts.get(table, 0)
+        part = np.asarray(values, like.dtype).reshape(-1, *like.shape[1:])
+        self._parts.setdefault(table, []).append(part)
+        self._counts[table] = first + len(part)
+        return first
 
     def add_lut(self, lut: npt.NDArray[np.uint8]) -> int:
         """uint8[256] or [3, 256] -> its index, for Op.LUT."""
-        self._luts.append(np.broadcast_to(np.asarray(lut, np.uint8), (3, 256)))
-        return len(self._luts) - 1
+        return self._add("luts", np.broadcast_to(lut, (3, 256)))
 
     def add_matrix(self, matrix: npt.NDArray[np.float32]) -> int:
         """float[3, 4] on 0..255 RGB plus offset -> its index, for Op.COLOR_MATRIX."""
-        self._matrices.append(np.asarray(matrix, np.float32).reshape(3, 4))
-        return len(self._matrices) - 1
+        return self._add("matrices", matrix)
 
     def add_filters(self, kernels: npt.NDArray[np.floating]) -> int:
         """float[M, height, width] -> where their weights begin, for Op.FILTER."""
-        first = self._num_weights
-        self._filters.append(np.asarray(kernels, np.float32).reshape(-1))
-        self._num_weights += len(self._filters[-1])
-        return first
+        return self._add("filters", kernels)
 
     def add_rectangles(self, rectangles: npt.NDArray[np.int32]) -> int:
         """int[Q, 4] of top, left, height, width -> index of the first, for Op.ERASE."""
-        first = self._num_rectangles
-        self._rectangles.append(np.asarray(rectangles, np.int32).reshape(-1, 4))
-        self._num_rectangles += len(self._rectangles[-1])
-        return first
+        return self._add("rectangles", rectangles)
 
     def add_grids(self, displacements: npt.NDArray[np.int16]) -> int:
         """int16 dx, dy of nodes, line by line -> where they begin, for Op.DISPLACE."""
-        first = self._num_displacements
-        self._displacements.append(np.asarray(displacements, np.int16).reshape(-1))
-        self._num_displacements += len(self._displacements[-1])
-        return first
+        return self._add("grids", displacements)
 
     def add_point(self, function: PointFunction) -> int:
         """A compiled point function -> its index, for Op.POINT."""
@@ -107,11 +103,4 @@ class TableBuilder:
         return len(self._points) - 1
 
     def tables(self) -> Tables:
-        return Tables(
-            luts=np.stack(self._luts) if self._luts else np.empty((0, 3, 256), np.uint8),
-            matrices=np.stack(self._matrices) if self._matrices else np.empty((0, 3, 4), np.float32),
-            filters=np.concatenate(self._filters) if self._filters else np.empty(0, np.float32),
-            rectangles=np.concatenate(self._rectangles) if self._rectangles else np.empty((0, 4), np.int32),
-            grids=np.concatenate(self._displacements) if self._displacements else np.empty(0, np.int16),
-            points=self._points,
-        )
+        return Tables(**{name: np.concatenate(parts) for name, parts in self._parts.items()}, points=self._points)

@@ -1,6 +1,4 @@
-"""What every Program must satisfy, whatever stage of lowering it is in. ``lower`` calls it where VARIEGATE_DEBUG=1 is
-set, as it is in tests.
-"""
+"""Rules that every Program satisfies at its stage; ``lower`` checks them where VARIEGATE_DEBUG=1 is set."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""A polygon through a grid of displacements, which bends its sides.
-
-Its output is scanned from all four sides for the first pixels that read within the polygon, whatever folds it has, and
-the last step is refined to an eighth of a pixel; corners are mapped as points. Lines whose nodes all lead past the
-polygon are not looked at.
-"""
+"""A polygon through a grid of displacements, by a scan from all four sides for pixels that read within it."""
 
 from __future__ import annotations
 
@@ -64,8 +59,8 @@ def _scan(
     low: Any,
     high: Any,
 ) -> Any:
-    """The border of what reads within the polygon, from lines (or columns) ``begin`` towards ``end``, and where along
-    it; NaN for nothing. Each is looked at from ``low`` to ``high``."""
+    """The border of what reads within the polygon, from line ``begin`` towards ``end``, and where along it; NaN for
+    none."""
     step = 1 if end > begin else -1
     axis = 1 if by_line else 0
     outside, at = float(begin), begin + 0.5 * step
@@ -96,8 +91,7 @@ def _scan(
 def _hit(
     numbers: Any, grids: Any, sides: Any, count: Any, reach: Any, by_line: Any, at: Any, low: Any, high: Any
 ) -> float:
-    """Where first along a line something reads within the polygon, pixels' centres and straight on from each to the
-    next; NaN for nothing. Right to a pixel."""
+    """The first place along a line that reads within the polygon, right to a pixel; NaN for none."""
     last_x, last_y = np.nan, np.nan
     for n in range(low, high + 2):
         across = min(max(n - 0.5, low), high)

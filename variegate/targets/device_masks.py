@@ -14,38 +14,20 @@ from variegate.executors.cuda.executor import CudaExecutor
 from variegate.executors.cuda.kernels.masks import read_masks
 from variegate.executors.cuda.launch import Launch
 from variegate.executors.threads import share_out
+from variegate.targets import stages as S
 from variegate.targets.pasting import Joined, OutputMasks, checked_fill, order_of
 from variegate.targets.samples import Mask, OfImage
-from variegate.targets.stages import (
-    COLUMNS,
-    ERASE,
-    FIRST,
-    GRID,
-    LEFT,
-    LINES,
-    MAP,
-    MODE,
-    REPEAT,
-    SCALE,
-    STEP_X,
-    STEP_Y,
-    TOP,
-    UNIT,
-    Stages,
-)
+from variegate.targets.stages import Stages
 from variegate.targets.walk import NODES_PER_STEP
 
 Words = npt.NDArray[np.int64]
 
-_STEP_KINDS = {MAP: M.MAP, GRID: M.GRID, REPEAT: M.REPEAT, SCALE: M.SCALE}
+_STEP_KINDS = {S.MAP: M.MAP, S.GRID: M.GRID, S.REPEAT: M.REPEAT, S.SCALE: M.SCALE}
 
 
 def step_records(stages: Stages, nodes_at: int, places_at: int) -> tuple[Words, Words]:
-    """-> int64[S', STEP], and where those of each row begin, int64[R + 1]. What is erased is left out: masks stay.
-
-    ``nodes_at``, ``places_at``: offsets of ``stages.grids`` and of ``stages.tables``.
-    """
-    kept = stages.kind != ERASE
+    """Records of steps int64[S', STEP], and each row's first. ``nodes_at``, ``places_at``: offsets of the tables."""
+    kept = stages.kind != S.ERASE
     begin = np.concatenate([[0], np.cumsum(kept)])[stages.begin]
     kind, numbers, back = stages.kind[kept], stages.numbers[kept], stages.back[kept]
     records = np.zeros((len(kind), M.STEP), np.int64)
@@ -54,18 +36,18 @@ def step_records(stages: Stages, nodes_at: int, places_at: int) -> tuple[Words, 
         records[kind == own, M.STEP_KIND] = told
     records[:, M.ROUNDS] = stages.rounds[kept]
     reals[:, [M.BEFORE_HEIGHT, M.BEFORE_WIDTH]] = stages.before[kept]
-    maps, grids, pads, scales = (np.flatnonzero(kind == each) for each in (MAP, GRID, REPEAT, SCALE))
+    maps, grids, pads, scales = (np.flatnonzero(kind == each) for each in (S.MAP, S.GRID, S.REPEAT, S.SCALE))
     reals[maps, M.NUMBERS : M.NUMBERS + 9] = back[maps]
-    _put(records, grids, M.NODES, nodes_at + stages.grids.itemsize * numbers[grids, FIRST])
-    _put(records, grids, M.NODE_LINES, numbers[grids, LINES])
-    _put(records, grids, M.NODE_COLUMNS, numbers[grids, COLUMNS])
-    _put(reals, grids, M.NODES_PER_LINE, numbers[grids, STEP_Y] * NODES_PER_STEP)
-    _put(reals, grids, M.NODES_PER_COLUMN, numbers[grids, STEP_X] * NODES_PER_STEP)
-    _put(reals, grids, M.UNIT, np.ldexp(1.0, numbers[grids, UNIT] - 6))
-    _put(reals, pads, M.PAD_LEFT, numbers[pads, LEFT])
-    _put(reals, pads, M.PAD_TOP, numbers[pads, TOP])
-    _put(records, pads, M.PAD_MODE, numbers[pads, MODE])
-    columns_at = places_at + stages.tables.itemsize * numbers[scales, FIRST]
+    _put(records, grids, M.NODES, nodes_at + stages.grids.itemsize * numbers[grids, S.FIRST])
+    _put(records, grids, M.NODE_LINES, numbers[grids, S.LINES])
+    _put(records, grids, M.NODE_COLUMNS, numbers[grids, S.COLUMNS])
+    _put(reals, grids, M.NODES_PER_LINE, numbers[grids, S.STEP_Y] * NODES_PER_STEP)
+    _put(reals, grids, M.NODES_PER_COLUMN, numbers[grids, S.STEP_X] * NODES_PER_STEP)
+    _put(reals, grids, M.UNIT, np.ldexp(1.0, numbers[grids, S.UNIT] - 6))
+    _put(reals, pads, M.PAD_LEFT, numbers[pads, S.LEFT])
+    _put(reals, pads, M.PAD_TOP, numbers[pads, S.TOP])
+    _put(records, pads, M.PAD_MODE, numbers[pads, S.MODE])
+    columns_at = places_at + stages.tables.itemsize * numbers[scales, S.FIRST]
     _put(records, scales, M.COLUMN_PLACES, columns_at)
     _put(records, scales, M.LINE_PLACES, columns_at + stages.tables.itemsize * stages.after[kept][scales, 1])
     return records, begin
@@ -100,12 +82,7 @@ def masks_on_device(
     outputs: Sequence[Sequence[Joined]],
     mask_fill: int,
 ) -> list[OutputMasks]:
-    """``sizes``: int[R, 2, 2] of the rows' images and of their results. ``outputs``: what each is joined from, its own
-    image first. Queued on the current stream. Masks that are tensors are read where they are.
-
-    Raises ValueError for tensors of another device and for a fill that a mask cannot hold, DeviceMemoryError where the
-    device has no room.
-    """
+    """Masks of ``outputs``, queued on the current stream. ``sizes``: int[R, 2, 2] of the rows' images and results."""
     with executor.current():
         made, launch = prepare_masks(executor, stages, sizes, outputs, mask_fill)
         if launch is not None:
@@ -120,8 +97,7 @@ def prepare_masks(
     outputs: Sequence[Sequence[Joined]],
     mask_fill: int,
 ) -> tuple[list[OutputMasks], Launch | None]:
-    """-> (memory for the masks, the launch that writes them; None where there are none). Masks that are read must stay
-    until it is queued."""
+    """Memory for the masks, and the launch that writes them; masks that are read must stay until it is queued."""
     _check_places(executor.device, [each.of for joined in outputs for each in joined])
     plan, made = _Plan(sizes, mask_fill), _room(executor, sizes, outputs)
     for joined, masks in zip(outputs, made, strict=True):

@@ -49,8 +49,7 @@ _LEAST_SIDE = 1e-3
 
 
 class Follower:
-    """One batch. ``program``: as it was sampled; ``images``: what belongs to each image of the batch. ``executor``:
-    of the device where masks are made; None for the host."""
+    """Targets of one batch through its sampled ``program``. ``executor``: of the device that makes masks, or None."""
 
     def __init__(
         self,
@@ -206,8 +205,8 @@ def _areas(edges: Array) -> Array:
 
 
 def _within(edges: Array, boxes: Sequence[Array], number: Array) -> tuple[Array, Array]:
-    """What is left of left, top, right, bottom [B, 4] within the ``boxes`` of its ``number``, which do not overlap ->
-    its bounds [B, 4], and its area [B]."""
+    """Bounds [B, 4] and area [B] of what is left of edges within the ``boxes`` of their ``number``, which do not
+    overlap."""
     if all(len(each) == 1 for each in boxes):
         if not len(number):
             return np.zeros((0, 4)), np.zeros(0)

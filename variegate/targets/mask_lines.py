@@ -8,21 +8,7 @@ import numpy as np
 
 from variegate.program.compiled import inner_kernel
 from variegate.program.ops import PadMode
-from variegate.targets.stages import (
-    COLUMNS,
-    ERASE,
-    FIRST,
-    GRID,
-    LEFT,
-    LINES,
-    MAP,
-    MODE,
-    REPEAT,
-    SCALE,
-    STEP_X,
-    STEP_Y,
-    TOP,
-)
+from variegate.targets import stages as S
 from variegate.targets.walk import displacement, node_of, unit_of
 
 _EDGE_MODE, _REFLECT = int(PadMode.EDGE), int(PadMode.REFLECT)
@@ -32,19 +18,18 @@ ANYHOW, ON, BACK = range(3)
 
 @inner_kernel()
 def begin_region(stages: Any, row: Any, left: Any, top: Any, width: Any, height: Any, room: Any, inside: Any) -> Any:
-    """The tables of a region: ``room[0]`` by columns, ``room[1]`` by lines, with ``inside`` -> the last step that is
-    not in them, the first one, and whether columns tell places along y."""
+    """Tables of a region in ``room[0]`` (columns) and ``room[1]`` (lines) -> (last other step, first, is turned)."""
     for axis in range(2):
         for i in range(height if axis else width):
             room[axis, i], inside[axis, i] = (top if axis else left) + i + 0.5, np.uint8(1)
     first, s, is_turned = stages.begin[row], stages.begin[row + 1] - 1, False
-    while s >= first and (stages.kind[s] == ERASE or _keeps_apart(stages, s)):
-        if stages.kind[s] != ERASE:
+    while s >= first and (stages.kind[s] == S.ERASE or _keeps_apart(stages, s)):
+        if stages.kind[s] != S.ERASE:
             is_turned = is_turned != _is_crossed(stages, s)
             for axis in range(2):
                 _step_table(stages, s, (axis == 0) != is_turned, room[axis], inside[axis], height if axis else width)
         s -= 1
-    while s > first and stages.kind[first] == ERASE:
+    while s > first and stages.kind[first] == S.ERASE:
         first += 1
     return s, first, is_turned
 
@@ -54,13 +39,13 @@ def _keeps_apart(stages: Any, s: Any) -> bool:
     """Whether a step's columns depend on columns alone, and lines on lines, or the other way round."""
     m = stages.back[s]
     is_apart = (m[1] == 0.0 and m[3] == 0.0) or (m[0] == 0.0 and m[4] == 0.0)
-    return bool(stages.kind[s] != GRID and is_apart and m[6] == 0.0 and m[7] == 0.0)
+    return bool(stages.kind[s] != S.GRID and is_apart and m[6] == 0.0 and m[7] == 0.0)
 
 
 @inner_kernel()
 def _is_crossed(stages: Any, s: Any) -> bool:
     m = stages.back[s]
-    return bool(stages.kind[s] == MAP and not (m[1] == 0.0 and m[3] == 0.0))
+    return bool(stages.kind[s] == S.MAP and not (m[1] == 0.0 and m[3] == 0.0))
 
 
 @inner_kernel()
@@ -71,12 +56,12 @@ def _step_table(stages: Any, s: Any, is_x: Any, table: Any, inside: Any, count: 
     crossed = _is_crossed(stages, s)
     scale = (m[1] if crossed else m[0]) if is_x else (m[3] if crossed else m[4])
     shift = m[2] if is_x else m[5]
-    first = numbers[FIRST] if is_x else numbers[FIRST] + stages.after[s, 1]
+    first = numbers[S.FIRST] if is_x else numbers[S.FIRST] + stages.after[s, 1]
     for i in range(count):
         place = table[i]
-        if kind == REPEAT:
-            place = repeated(place - (numbers[LEFT] if is_x else numbers[TOP]), side, numbers[MODE])
-        elif kind == SCALE:
+        if kind == S.REPEAT:
+            place = repeated(place - (numbers[S.LEFT] if is_x else numbers[S.TOP]), side, numbers[S.MODE])
+        elif kind == S.SCALE:
             if inside[i]:
                 place = stages.tables[first + int(place)]
         else:
@@ -101,8 +86,7 @@ def repeated(place: Any, side: Any, mode: Any) -> float:
 
 @inner_kernel()
 def stretch_of(table: Any, inside: Any, count: Any) -> Any:
-    """The first and the end of what is inside, whether all between is, and whether places rise (1), fall (-1) or do
-    neither all along (0)."""
+    """(first inside, end, whether all between is, places rise (1), fall (-1) or neither (0))."""
     begin, end, is_whole = 0, count, True
     while begin < end and not inside[begin]:
         begin += 1
@@ -130,14 +114,13 @@ def table_of(table: Any, inside: Any, step: Any, begin: Any, end: Any, places: A
 
 @inner_kernel()
 def cells_of(numbers: Any, table: Any, count: Any, cells: Any, shares: Any) -> bool:
-    """Of each place the column of nodes to the left of it, and how far towards the next it is -> whether all lie on
-    nodes; those are given then."""
-    columns, are_nodes = numbers[COLUMNS], True
+    """The node left of each place, and the share towards the next -> whether all lie on nodes, which are given then."""
+    columns, are_nodes = numbers[S.COLUMNS], True
     for i in range(count):
-        u = node_of(table[i], numbers[STEP_X], columns)
+        u = node_of(table[i], numbers[S.STEP_X], columns)
         are_nodes = are_nodes and u == np.floor(u)
     for i in range(count):
-        u = node_of(table[i], numbers[STEP_X], columns)
+        u = node_of(table[i], numbers[S.STEP_X], columns)
         cells[i] = int(u) if are_nodes else max(min(int(u), columns - 2), 0)
         shares[i] = u - cells[i]
     return are_nodes
@@ -145,13 +128,12 @@ def cells_of(numbers: Any, table: Any, count: Any, cells: Any, shares: Any) -> b
 
 @inner_kernel()
 def is_affine(stages: Any, s: Any) -> bool:
-    return bool(stages.kind[s] == MAP and stages.back[s, 6] == 0.0 and stages.back[s, 7] == 0.0)
+    return bool(stages.kind[s] == S.MAP and stages.back[s, 6] == 0.0 and stages.back[s, 7] == 0.0)
 
 
 @inner_kernel()
 def within_image(stages: Any, s: Any, table: Any, v: Any, begin: Any, end: Any, is_forward: Any, borders: Any) -> Any:
-    """From where to where a line's places are inside of what an affine step reads. ``borders``: int64[4], those of the
-    line before: they are looked for from there on, so that all lines together take a few steps a line."""
+    """The columns that are inside of what an affine step reads. ``borders``: int64[4] of the line before, updated."""
     m = stages.back[s]
     low, high = begin, end
     for axis in range(2):
@@ -198,20 +180,20 @@ def follow_line(stages: Any, last: Any, first: Any, begin: Any, end: Any, x: Any
     """Places of a line through the steps from ``last`` back to ``first``."""
     for s in range(last, first - 1, -1):
         kind, numbers = stages.kind[s], stages.numbers[s]
-        if kind == ERASE:
+        if kind == S.ERASE:
             continue
-        if kind == GRID:
+        if kind == S.GRID:
             for at in range(begin, end):
                 if inside[at]:
                     dx, dy = displacement(numbers, stages.grids, x[at], y[at])
                     x[at], y[at] = x[at] + dx, y[at] + dy
-        elif kind == REPEAT:
+        elif kind == S.REPEAT:
             sides = stages.before[s]
             for at in range(begin, end):
-                x[at] = repeated(x[at] - numbers[LEFT], float(sides[1]), numbers[MODE])
-                y[at] = repeated(y[at] - numbers[TOP], float(sides[0]), numbers[MODE])
-        elif kind == SCALE:
-            columns_at, lines_at = numbers[FIRST], numbers[FIRST] + stages.after[s, 1]
+                x[at] = repeated(x[at] - numbers[S.LEFT], float(sides[1]), numbers[S.MODE])
+                y[at] = repeated(y[at] - numbers[S.TOP], float(sides[0]), numbers[S.MODE])
+        elif kind == S.SCALE:
+            columns_at, lines_at = numbers[S.FIRST], numbers[S.FIRST] + stages.after[s, 1]
             for at in range(begin, end):
                 if inside[at]:
                     x[at] = stages.tables[columns_at + int(x[at])]
@@ -259,14 +241,13 @@ ROOM = _LONG + 4
 
 @inner_kernel()
 def line_on_nodes(stages: Any, s: Any, v: Any, begin: Any, end: Any, room: Any, inside: Any, nodes: Any) -> bool:
-    """By a grid on whose nodes a line's pixels lie, from the table of columns to the rows of ``room``, ``inside``
-    of places -> False where this line lies between nodes; nothing is done then."""
+    """Places of a line by a grid on whose nodes its pixels lie; False, and nothing done, for one between nodes."""
     table, x, y, within, here = room[_TABLE], room[_X], room[_Y], inside[0], inside[2]
     numbers, grids, rounds = stages.numbers[s], stages.grids, stages.rounds[s]
-    node = node_of(v, numbers[STEP_Y], numbers[LINES])
+    node = node_of(v, numbers[S.STEP_Y], numbers[S.LINES])
     if node != np.floor(node):
         return False
-    first, unit = numbers[FIRST] + 2 * int(node) * numbers[COLUMNS], unit_of(numbers)
+    first, unit = numbers[S.FIRST] + 2 * int(node) * numbers[S.COLUMNS], unit_of(numbers)
     height, width = float(stages.before[s, 0]), float(stages.before[s, 1])
     for at in range(begin, end):
         i = np.uint64(at)
@@ -284,9 +265,9 @@ def line_between_nodes(
     """The same by any grid. ``held``: int64[2], of which of the grid's lines ``room`` has the even and the odd one."""
     table, x, y, within, here = room[_TABLE], room[_X], room[_Y], inside[0], inside[2]
     numbers, rounds, unit = stages.numbers[s], stages.rounds[s], unit_of(stages.numbers[s])
-    node = node_of(v, numbers[STEP_Y], numbers[LINES])
-    above = max(min(int(node), numbers[LINES] - 2), 0)
-    below, t = min(above + 1, numbers[LINES] - 1), node - above
+    node = node_of(v, numbers[S.STEP_Y], numbers[S.LINES])
+    above = max(min(int(node), numbers[S.LINES] - 2), 0)
+    below, t = min(above + 1, numbers[S.LINES] - 1), node - above
     for line in (above, below):
         if held[line & 1] != line:
             _lengthen(stages.grids, numbers, line, begin, end, cells, room)
@@ -306,7 +287,7 @@ def line_between_nodes(
 def _lengthen(grids: Any, numbers: Any, line: Any, begin: Any, end: Any, cells: Any, room: Any) -> None:
     """The displacements of one of the grid's lines at all columns."""
     shares, along_x, along_y = room[_SHARES], room[_LONG + 2 * (line & 1)], room[_LONG + 2 * (line & 1) + 1]
-    first = numbers[FIRST] + 2 * line * numbers[COLUMNS]
+    first = numbers[S.FIRST] + 2 * line * numbers[S.COLUMNS]
     for at in range(begin, end):
         i = np.uint64(at)
         n, s = np.uint64(first + 2 * cells[i]), shares[i]

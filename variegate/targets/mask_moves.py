@@ -1,7 +1,4 @@
-"""Moves of elements of 1, 2, 4 or 8 bytes between addresses, as Numba intrinsics: what a line of a mask is made by.
-
-``bits`` is the binary logarithm of an element's size. Counts are of elements.
-"""
+"""Numba intrinsics that move elements of ``1 << bits`` bytes between addresses, for lines of masks."""
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
-"""Masks through rows of a program: for each pixel of a row's result the pixel of the mask that it shows.
+"""Masks through rows of a program: pixels are followed back as real places, to the pixel that the last one lies in.
 
-Pixels are followed back through all steps as real places, and the pixel is taken that the last place lies in; places
-are rounded on the way only where the image itself takes the nearest pixel. So a mask shows the nearest neighbour of the
-place at which the image is interpolated, however many maps there are. Whatever falls outside at some step has the
-mask's fill, as the image has its own.
-"""
+Places are rounded on the way only where the image takes the nearest pixel. What falls outside has the mask's fill."""
 
 from __future__ import annotations
 
@@ -16,25 +12,8 @@ import numpy.typing as npt
 from variegate.executors.cpu.kernel import address_of
 from variegate.executors.threads import share_out
 from variegate.program.compiled import inner_kernel, pixel_kernel
-from variegate.targets.mask_lines import (
-    ANYHOW,
-    BACK,
-    ON,
-    ROOM,
-    affine_line,
-    affine_places,
-    begin_region,
-    cells_of,
-    follow_line,
-    is_affine,
-    line_between_nodes,
-    line_on_nodes,
-    places_of,
-    stretch_of,
-    table_of,
-    within_image,
-)
-from variegate.targets.mask_moves import copy_line, copy_reversed, fetch_ahead, fill_line, gather_line, gather_or_fill
+from variegate.targets import mask_lines as lines
+from variegate.targets import mask_moves as moves
 from variegate.targets.stages import GRID, Stages
 
 # What a region is: a rectangle of a row's result, the width of the row's image, and which layers are read in it.
@@ -57,8 +36,8 @@ def read_masks(
     layers: npt.NDArray[np.int64],
     num_threads: int | None,
 ) -> None:
-    """Read ``regions`` [G, 8]; those of result n are ``begin[n]`` up to ``begin[n + 1]``, in this order, as later ones
-    lie on top. ``layers`` [L, 5] are memory that is the caller's to keep alive."""
+    """Read ``regions`` [G, 8], of result n ``begin[n]:begin[n + 1]``, later ones on top. ``layers``: the caller's
+    memory."""
     if not len(regions):
         return
     sides = regions[:, [REGION_RIGHT, REGION_BOTTOM]] - regions[:, [REGION_LEFT, REGION_TOP]]
@@ -67,7 +46,7 @@ def read_masks(
     kept = max(longest, min(int(sides.prod(axis=1).max()), _PLACES)) if has_several else longest
 
     def work(results: npt.NDArray[np.int64]) -> None:
-        room, inside = np.empty((ROOM, longest)), np.empty((3, longest), np.uint8)
+        room, inside = np.empty((lines.ROOM, longest)), np.empty((3, longest), np.uint8)
         places, nodes = np.empty(kept, np.int32), np.empty(longest, np.int32)
         borders, ends = np.empty(4, np.int64), np.empty((longest, 3), np.int32)
         some = regions[begin[results[0]] : begin[results[-1] + 1]]
@@ -79,32 +58,24 @@ def read_masks(
 # Few functions, each called in one place: what is called is compiled again with its caller.
 @pixel_kernel
 def _read_masks(
-    stages: Any,
-    regions: Any,
-    layers: Any,
-    room: Any,
-    inside: Any,
-    places: Any,
-    nodes: Any,
-    borders: Any,
-    ends: Any,
+    stages: Any, regions: Any, layers: Any, room: Any, inside: Any, places: Any, nodes: Any, borders: Any, ends: Any
 ) -> None:
     across, down, x, y, within = room[0], room[1], room[2], room[3], inside[2]
     for r in range(len(regions)):
         region = regions[r]
         width, height = region[REGION_RIGHT] - region[REGION_LEFT], region[REGION_BOTTOM] - region[REGION_TOP]
         columns = region[IMAGE_WIDTH]
-        s, first, is_turned = begin_region(
+        s, first, is_turned = lines.begin_region(
             stages, region[REGION_ROW], region[REGION_LEFT], region[REGION_TOP], width, height, room, inside
         )
-        start, end, is_whole, rises = stretch_of(across, inside[0], width)
-        by_tables, by_borders, by_grid, on_nodes, way = s < first, False, False, False, ANYHOW
+        start, end, is_whole, rises = lines.stretch_of(across, inside[0], width)
+        by_tables, by_borders, by_grid, on_nodes, way = s < first, False, False, False, lines.ANYHOW
         if by_tables:
-            way = table_of(across, inside[0], columns if is_turned else 1, start, end, places)
+            way = lines.table_of(across, inside[0], columns if is_turned else 1, start, end, places)
         elif not is_turned:
-            by_borders = rises != 0 and is_affine(stages, s)
+            by_borders = rises != 0 and lines.is_affine(stages, s)
             by_grid = stages.kind[s] == GRID
-            on_nodes = by_grid and cells_of(stages.numbers[s], across, end, nodes, room[4])
+            on_nodes = by_grid and lines.cells_of(stages.numbers[s], across, end, nodes, room[4])
             # Of a grid: its lines that are held.
             borders[:] = -1 if by_grid else start
         # Places of many lines are kept for one mask after another; else they are those of a line, for all masks.
@@ -123,25 +94,25 @@ def _read_masks(
                 base, is_direct = int(v) * (1 if is_turned else columns), is_whole
             else:
                 if by_borders:
-                    low, high = within_image(stages, s, across, v, start, end, rises > 0, borders)
+                    low, high = lines.within_image(stages, s, across, v, start, end, rises > 0, borders)
                 is_direct = by_borders and s == first
                 if is_direct:
-                    affine_places(stages.back[s], across, v, columns, low, high, here)
+                    lines.affine_places(stages.back[s], across, v, columns, low, high, here)
                 else:
                     if by_borders:
-                        affine_line(stages, s, across, v, low, high, x, y, within)
+                        lines.affine_line(stages, s, across, v, low, high, x, y, within)
                         last = s - 1
                     elif by_grid:
-                        if not (on_nodes and line_on_nodes(stages, s, v, low, high, room, inside, nodes)):
-                            line_between_nodes(stages, s, v, low, high, room, inside, nodes, borders)
+                        if not (on_nodes and lines.line_on_nodes(stages, s, v, low, high, room, inside, nodes)):
+                            lines.line_between_nodes(stages, s, v, low, high, room, inside, nodes, borders)
                         last = s - 1
                     else:
                         for at in range(low, high):
                             i = np.uint64(at)
                             x[i], y[i] = v if is_turned else across[i], across[i] if is_turned else v
                             within[i] = inside[0, i]
-                    follow_line(stages, last, first, low, high, x, y, within)
-                    places_of(x, y, within, columns, low, high, here)
+                    lines.follow_line(stages, last, first, low, high, x, y, within)
+                    lines.places_of(x, y, within, columns, low, high, here)
             if not by_layer:
                 for n in range(region[FIRST_LAYER], region[END_LAYER]):
                     _put(region, layers[n], line, here, base, low, high, is_direct, way)
@@ -154,7 +125,7 @@ def _read_masks(
                     _fetch(layers, n, n + 1, whole, width * height)
                 for k in range(kept + 1):
                     here = places[k * width : (k + 1) * width]
-                    _put(region, layers[n], line - kept + k, here, 0, ends[k, 0], ends[k, 1], ends[k, 2] != 0, ANYHOW)
+                    _put(region, layers[n], line - kept + k, here, 0, ends[k, 0], ends[k, 1], ends[k, 2] != 0, way)
 
 
 @inner_kernel()
@@ -166,31 +137,31 @@ def _fetch(layers: Any, first: Any, end: Any, whole: Any, wanted: Any) -> None:
     if 2 * wanted < whole or size > _NEAR:
         return
     for n in range(first, end):
-        fetch_ahead(layers[n, SOURCE], whole << layers[n, BITS])
+        moves.fetch_ahead(layers[n, SOURCE], whole << layers[n, BITS])
 
 
 @inner_kernel()
 def _put(
     region: Any, layer: Any, line: Any, places: Any, base: Any, begin: Any, end: Any, is_direct: Any, way: Any
 ) -> None:
-    """A line of a layer: ``places``, counted from ``base``, for columns ``begin`` to ``end``, else the fill.
-    ``is_direct``: no place is negative."""
+    """Write columns ``begin`` to ``end`` of a line from ``places`` after ``base``, else the fill. ``is_direct``: none <
+    0."""
     width = region[REGION_RIGHT] - region[REGION_LEFT]
     bits, fill, size = np.int32(layer[BITS]), layer[FILL], 1 << layer[BITS]
     at = (region[REGION_TOP] + line) * layer[RESULT_WIDTH] + region[REGION_LEFT]
     result, source = layer[RESULT] + at * size, layer[SOURCE] + base * size
     if begin > 0:
-        fill_line(bits, fill, begin, result)
+        moves.fill_line(bits, fill, begin, result)
     if end < width:
-        fill_line(bits, fill, width - end, result + end * size)
+        moves.fill_line(bits, fill, width - end, result + end * size)
     to, where = result + begin * size, address_of(places) + 4 * begin
     if begin == end:
         return
-    if way == ON:
-        copy_line(bits, source + places[begin] * size, end - begin, to)
-    elif way == BACK:
-        copy_reversed(bits, source + places[begin] * size, end - begin, to)
+    if way == lines.ON:
+        moves.copy_line(bits, source + places[begin] * size, end - begin, to)
+    elif way == lines.BACK:
+        moves.copy_reversed(bits, source + places[begin] * size, end - begin, to)
     elif is_direct:
-        gather_line(bits, source, where, end - begin, to)
+        moves.gather_line(bits, source, where, end - begin, to)
     else:
-        gather_or_fill(bits, source, where, fill, end - begin, to)
+        moves.gather_or_fill(bits, source, where, fill, end - begin, to)

@@ -97,8 +97,7 @@ def masks_on_host(
     mask_fill: int,
     num_threads: int | None,
 ) -> list[OutputMasks]:
-    """``sizes``: int[R, 2, 2] of the rows' images and of their results. ``outputs``: what each is joined from, its own
-    image first."""
+    """Masks of outputs. ``sizes``: int[R, 2, 2] of rows' images and results. ``outputs``: parts, own image first."""
     work, sides = _Work(mask_fill), sizes.tolist()
     made = []
     for joined in outputs:
@@ -219,8 +218,7 @@ def checked_fill(mask_fill: int, dtype: np.dtype[Any]) -> int:
 
 
 def order_of(joined: Sequence[Joined]) -> list[int]:
-    """In which their masks are pasted: where images are blended, that of the greatest weight comes last. Own ones last
-    among equals, so that they lie on top."""
+    """The order of pasting: greater weights last, own ones last among equals, so that they lie on top."""
     return sorted(range(len(joined)), key=lambda n: (joined[n].part.weight, -n))
 
 

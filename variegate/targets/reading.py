@@ -60,10 +60,8 @@ class GivenBoxes(NamedTuple):
 
 
 def read_boxes(given: Sequence[GivenBoxes], options: Targets) -> list[Floats]:
-    """Of each image the corners of its boxes, float64[M, 4, 2]: x and y in pixels, in turn.
-
-    Raises TypeError or ValueError for the first box that is wrong, by its name.
-    """
+    """Corners of each image's boxes, float64[M, 4, 2], in pixels. Raises TypeError or ValueError for the first wrong
+    box."""
     each = [_numbers(of_one, options) for of_one in given]
     counts = [len(boxes) for boxes in each]
     ends = np.cumsum(counts)
@@ -147,10 +145,7 @@ def wrapped_as(tensor: Any, like: Any, **metadata: Any) -> Any:
 
 
 def wrap_results(result: dict[str, Any], kinds: dict[str, Any], size: tuple[int, int]) -> None:
-    """Give the entries of ``result`` that came as tv_tensors their types, and the height and width of the new image.
-
-    ``kinds``: what came, by key.
-    """
+    """Give entries of ``result`` the types of the tv_tensors that came (``kinds``), with the new image's size."""
     for key, like in kinds.items():
         if key in result:
             sized = {"canvas_size": size} if hasattr(like, "canvas_size") else {}

@@ -1,11 +1,8 @@
 """Boxes through rows of a program: the smallest box around all that is left of each.
 
-A box is a convex polygon and a frame that cuts it off. Maps that keep sides along the axes move both. What turns or
-bends cuts the polygon by the frame, maps its corners, and begins with the frame of the new image. So a single operation
-gives torchvision's boxes, and of a chain the box is as tight as what of it has stayed in the image.
-
-Where a nearest scale takes pixels whole, and they grow, a box becomes that of the pixels that show something of it.
-"""
+A box is a convex polygon and a frame that cuts it off. Aligned maps move both; what turns or bends cuts the polygon,
+maps its corners and begins a new frame. Where a nearest scale grows whole pixels, a box becomes that of pixels that
+show it."""
 
 from __future__ import annotations
 
@@ -28,11 +25,8 @@ _EDGE = 1e-6
 def move_points(
     stages: Stages, row: npt.NDArray[np.int64], points: npt.NDArray[np.floating]
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint8]]:
-    """Points [P, 2] (x, y in the frame of ``stages``) of images of ``row`` [P] -> float32[P, 2] where the rows' results
-    show them, and uint8[P]: LEFT_IMAGE, ERASED or SEEN.
-
-    Points that left the image go on as maps lead them; NaN where a map leads nowhere.
-    """
+    """Points [P, 2] of images of ``row`` [P] -> places in the results, float32[P, 2] (NaN where a map leads nowhere),
+    and uint8[P]: LEFT_IMAGE, ERASED or SEEN."""
     moved = np.array(points, np.float64, order="C")
     state = np.full(len(moved), SEEN, np.uint8)
     _move_points(stages, np.ascontiguousarray(row, np.int64), moved, state)
@@ -42,10 +36,8 @@ def move_points(
 def where_mirrored(
     stages: Stages, row: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], order: tuple[int, ...]
 ) -> npt.NDArray[np.int64]:
-    """Which point comes to be in the place of each, where images are mirrored: int64[P].
-
-    ``counts``: of lists of ``len(order)`` points one after another, all of the image of ``row``.
-    """
+    """Which point takes the place of each where images are mirrored, int64[P]; lists of ``len(order)`` points,
+    ``counts``."""
     matrices = stages.back.reshape(-1, 3, 3)
     turns = np.linalg.det(matrices) * np.sign(matrices[:, 2, 2]) < 0
     before = np.concatenate([[0], np.cumsum(turns)])
@@ -93,11 +85,9 @@ _ON_EDGE = 1e-6
 def move_boxes(
     stages: Stages, row: npt.NDArray[np.int64], corners: npt.NDArray[np.floating], size: npt.NDArray[np.integer]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Boxes [B, 4, 2], corners in turn, of images of ``row`` [B] with ``size`` (height, width) [B, 2].
-
-    -> float64[B, 5, 4]: left, top, right, bottom of what is seen of each (inverted or empty where nothing is), and
-    before the last frame cut it off; float64[B]: the share of it that earlier frames have left.
-    """
+    """Boxes [B, 4, 2] of images of ``row`` [B], ``size`` [B, 2] -> edges seen of each and before the last frame cut
+    them, float64[B, 2, 4] (inverted or empty where nothing is), and the share that earlier frames have left,
+    float64[B]."""
     polygons = np.ascontiguousarray(corners, np.float64)
     seen = np.empty((len(polygons), 2, 4))
     share = np.ones(len(polygons))
@@ -162,8 +152,7 @@ def _whole(size: Any, frame: Any) -> None:
 
 @inner_kernel()
 def _grows_in_blocks(stages: Any, first: Any, s: Any, end: Any, is_upright: Any) -> bool:
-    """Whether pixels that a nearest scale takes whole grow, from the image of an earlier step or after this one, and a
-    box can follow: it is upright, or nothing turns or bends it from here on, so that its edges alone count."""
+    """Whether pixels taken whole by a nearest scale grow, here or later, and a box can follow them."""
     while first < s and stages.kind[first] == ERASE:
         first += 1
     growth = 1.0
@@ -184,8 +173,7 @@ def _grows_in_blocks(stages: Any, first: Any, s: Any, end: Any, is_upright: Any)
 
 @inner_kernel()
 def _scale(stages: Any, s: Any, polygon: Any, count: Any, frame: Any, reach: Any, is_upright: Any) -> int:
-    """A box, and the frame that cuts it off, as the pixels that a nearest scale reads in them. Of what it reads
-    nothing of, the box goes where the scale leads."""
+    """A box and its frame as the pixels that a nearest scale reads in them; without any, as the scale leads."""
     bounds(polygon, count, reach)
     m, left, top, is_shown, is_framed = stages.ahead[s], reach[0], reach[1], True, True
     for axis in range(2):
@@ -208,8 +196,7 @@ def _scale(stages: Any, s: Any, polygon: Any, count: Any, frame: Any, reach: Any
 
 @inner_kernel()
 def _read_between(stages: Any, s: Any, box: Any, axis: Any, has_first: Any, has_last: Any) -> bool:
-    """Edges along an axis become those of the pixels that read one whose centre is between them, or on them where they
-    are had. False, and no change, where there are none."""
+    """Edges along an axis become those of the pixels whose centres lie between; False, and no change, without any."""
     begin = stages.numbers[s, FIRST] + (stages.after[s, 1] if axis == 1 else 0)
     least = box[axis] + (-_ON_EDGE if has_first else _ON_EDGE)
     most = box[axis + 2] + (_ON_EDGE if has_last else -_ON_EDGE)
@@ -240,8 +227,7 @@ def _mapped(m: Any, polygon: Any, count: Any) -> None:
 
 @inner_kernel()
 def _project(m: Any, after: Any, polygon: Any, count: Any, room: Any, frames: Any) -> int:
-    """A polygon by a projective map. One that reaches behind the viewer is seen in two parts, as the image is: it
-    becomes the box around what of them is within the new image."""
+    """A polygon by a projective map; one that reaches behind the viewer becomes the box around its visible parts."""
     if not np.isfinite(m[8]):
         return 0
     low, high = np.inf, -np.inf

@@ -29,8 +29,7 @@ from variegate.targets.settings import KEYS, Targets
 
 
 def unlike_most(images: Sequence[OfImage]) -> dict[int, str]:
-    """Which are written unlike most others, and an error for each. Where there are no key points they become
-    none of the form that others have, in place."""
+    """Errors of images written unlike most others; lists without key points take the form of others, in place."""
     errors = {}
     points = Counter(_of_points(of) for of in images if of.points is not None and of.points.size).most_common(1)
     masks = Counter(_of_masks(of) for of in images).most_common(1)
@@ -97,10 +96,7 @@ class OfImage:
 
 
 def check_batch(samples: Any, options: Any, names: str = NAMES) -> None:
-    """Raises TypeError or ValueError for a sample that is no dict, or has other keys than it may, or than the first.
-
-    ``names``: what errors call a sample, with its place in braces.
-    """
+    """Raises TypeError or ValueError for a sample that is no dict, or has other keys than it may, or than the first."""
     if not isinstance(options, Targets):
         raise TypeError(f"targets: got {shown(options)}; accepted: vg.Targets(...), or None")
     if not isinstance(samples, (list, tuple)):

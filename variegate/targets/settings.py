@@ -51,8 +51,7 @@ def from_edges(edges: Floats, box_format: str) -> Floats:
 
 
 def from_corners(corners: Floats) -> Floats:
-    """The rectangle [M, 5] that lies along the side which was the box's width, and holds all corners [M, 4, 2]; of what
-    is a rectangle still, that."""
+    """The rectangle [M, 5] along the side that was the box's width, around all corners [M, 4, 2]."""
     side = corners[:, 1] - corners[:, 0] + corners[:, 2] - corners[:, 3]
     angle = np.arctan2(-side[:, 1], side[:, 0])
     along = np.stack([np.cos(angle), -np.sin(angle)], axis=1)

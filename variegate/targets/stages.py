@@ -1,7 +1,6 @@
 """The geometry of a sampled Program as a table: a line for every step that moves pixels or erases them.
 
-Places are real numbers; a pixel with index i covers [i, i + 1), so that its centre is at i + 0.5. ``back`` leads from a
-place of the step's output to the one that it reads, as an image's executor goes, ``ahead`` the other way.
+Pixel i covers [i, i + 1). ``back`` leads from a place of a step's output to the one that it reads, ``ahead`` forwards.
 """
 
 from __future__ import annotations
@@ -62,10 +61,7 @@ _IDENTITY = np.eye(3).ravel()
 
 
 def stages_of(program: Program, resized_by_corners: bool = False) -> Stages:
-    """The steps of every row of a program as it was sampled.
-
-    ``resized_by_corners``: every resize takes the pixel up and left of a place, as torchvision's does of its ``Mask``.
-    """
+    """The steps of every row of a sampled program. ``resized_by_corners``: resizes as torchvision's of its ``Mask``."""
     slots = np.arange(program.opcode.shape[1])
     used = slots < program.length[:, None]
     kept = used & _FOLLOWED[program.opcode]
@@ -103,8 +99,8 @@ def stages_of(program: Program, resized_by_corners: bool = False) -> Stages:
 
 
 def _tables(steps: Stages, by_corners: npt.NDArray[np.bool_]) -> Floats:
-    """Pillow adds a scale up from pixel to pixel; a product would round otherwise, and read another line at a tie. So
-    would one of more digits than torch's."""
+    """Places of scales, added up pixel by pixel as Pillow does, or in float32 as torch: a product would break ties
+    otherwise."""
     tables = [np.empty(0)]
     begin = 0
     for s in np.flatnonzero(steps.kind == SCALE).tolist():

@@ -24,9 +24,8 @@ def unit_of(numbers: Any) -> float:
 
 @inner_kernel()
 def node_of(place: Any, step: Any, count: Any) -> float:
-    """Where along an axis of ``count`` nodes a place is, counted in nodes; beyond them, at the outermost.
-
-    Node 0 lies at the centre of the first pixel."""
+    """The node, with a fraction, at a place of an axis of ``count`` nodes; node 0 lies at the centre of the first
+    pixel."""
     return min(max((place - 0.5) * (step * NODES_PER_STEP), 0.0), count - 1.0)
 
 
@@ -60,12 +59,8 @@ def farthest(numbers: Any, grids: Any) -> float:
 
 @inner_kernel()
 def undisplaced(numbers: Any, grids: Any, after: Any, x: Any, y: Any) -> Any:
-    """Where a grid shows the place (x, y) of its source -> x, y, and how far from it that reads, in pixels.
-
-    Fixed-point iteration, which converges wherever a field does not fold. Where it leads out of the image or nowhere,
-    Newton's steps from the best place of the image, on a lattice of half pixels: a place within is taken before one
-    outside. Of a fold's several solutions it is the one that iteration reaches from (x, y), and of what a field shows
-    nowhere the place that reads closest to it.
+    """Where a grid shows the place (x, y) of its source -> x, y, and how far from it that reads, in pixels. By
+    fixed-point iteration; where that leaves the image, Newton's steps from the best place of a lattice of half pixels.
     """
     p, q, error = _iterated(numbers, grids, x, y)
     if error < _CLOSE and _is_within(p, q, after):
@@ -193,9 +188,7 @@ def bounds(polygon: Any, count: Any, out: Any) -> None:
 
 @inner_kernel()
 def meets(sides: Any, count: Any, x: Any, y: Any, next_x: Any, next_y: Any) -> bool:
-    """Whether a straight line from (x, y) to the next place has anything within a convex polygon, its border included.
-
-    ``sides``: for each a, b, c with ``a x + b y + c >= 0`` within."""
+    """Whether a line between places meets a convex polygon. ``sides``: a, b, c with ``a x + b y + c >= 0`` within."""
     begin, end = 0.0, 1.0
     for n in range(count):
         here = sides[n, 0] * x + sides[n, 1] * y + sides[n, 2]

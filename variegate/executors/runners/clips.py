@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
 from variegate.executors.runners.images import as_tensor
+from variegate.program.program import Blend, Grouping, Program
 
 _ACCEPTED = (
     "clips: one array [N, T, H, W, C] or tensor (or [N, T, C, H, W]), or a list of clips, each [T, H, W, C] or a list "
@@ -16,10 +18,7 @@ _ACCEPTED = (
 
 
 def frames_of(clips: Any) -> tuple[Any, list[int]]:
-    """-> (all frames of all clips, as a batch of images is given; how many each clip has). Nothing is copied.
-
-    Raises TypeError or ValueError naming the clip and what is accepted.
-    """
+    """All frames of all clips as a batch, not copied, and how many each clip has. Raises errors naming the clip."""
     if not isinstance(clips, (list, tuple)):
         whole = clips if isinstance(clips, np.ndarray) else as_tensor(clips)
         if whole is None:
@@ -64,3 +63,27 @@ def shapes_of_clips(shapes: Any, counts: list[int]) -> Any:
             f"{of_clips[clip].tolist()}; accepted: frames of one size"
         )
     return of_clips
+
+
+def over_frames(program: Program, frames: Sequence[int]) -> Program:
+    """The program of one image of each clip, for all frames, clip after clip; frames share noise and other chance."""
+    number = np.asarray(frames, np.int64)
+    first = np.cumsum(number) - number
+    of_row = number[program.source]
+    again = np.repeat(np.arange(program.num_rows), of_row)
+    frame = np.arange(len(again)) - np.repeat(np.cumsum(of_row) - of_row, of_row)
+    names = ("opcode", "args", "flags", "fill", "out_size", "label", "length", "in_shape", "ids", "key")
+    repeated = {name: getattr(program, name)[again] for name in names}
+    blend = program.blend
+    if blend is not None:
+        # The first rows are those that give their place to the outputs.
+        of_output = of_row[: program.num_outputs]
+        begins = np.cumsum(of_output) - of_output
+        blend = Blend((begins[blend.target][again] + frame).astype(np.int32), blend.weight[again])
+    grouping = program.grouping or Grouping(is_split=False)
+    return program.replace(
+        **repeated,
+        source=(first[program.source][again] + frame).astype(np.int32),
+        blend=blend,
+        grouping=grouping._replace(frames=tuple(number.tolist())),
+    )

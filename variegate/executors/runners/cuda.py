@@ -1,8 +1,4 @@
-"""Batches on a CUDA device: images already there are read where they lie, others are sent over once.
-
-JPEGs are decoded there where that is wanted, the rest by the host's cores. A batch that is augmented again and again
-can be captured (``Augmenter.capture``), which leaves next to no work for the host.
-"""
+"""Batches on a CUDA device: images already there are read where they lie, others are sent over once."""
 
 from __future__ import annotations
 
@@ -157,10 +153,7 @@ class CudaRunner:
 def _place_encoded(
     fused: Program, batch: EncodedBatch, executor: CudaExecutor, num_threads: int | None, decoder: JpegDecoder | None
 ) -> tuple[Program, DeviceImages]:
-    """-> (the program, reading what was decoded; the pictures). No more is decoded than the crops need.
-
-    ``decoder``: None decodes everything on the host. Raises DecodeError naming the image, unless the batch notes it.
-    """
+    """The program, reading what was decoded, and the pictures, as far as crops need. ``decoder``: None for the host."""
     sources = np.empty(fused.num_rows, np.int32)
     tensors, rest = _decode_on_gpu(fused, batch, decoder, sources)
     images, places = _decode_on_host(fused, batch, rest, num_threads)

@@ -1,8 +1,4 @@
-"""Which part of its picture every row of a batch has decoded: worked out for all rows at once, before the first is.
-
-Only for what nearly all rows are, an upright JPEG whose head was plain, read whole or by one resized crop. The rest is
-decided row by row as it is decoded, in ``encoded_batch``, and so is what turns out to be otherwise than its head said.
-"""
+"""Parts of pictures to decode, worked out for all upright JPEGs of a batch at once; others row by row."""
 
 from __future__ import annotations
 
@@ -43,8 +39,7 @@ def shift_crop(fused: Program, row: int, top: int, left: int, height: int, width
 
 
 def crop_support(fused: Program, row: int) -> float | None:
-    """How far the filter reaches of the resized crop that the row begins with; None where it begins otherwise, or where
-    the filter sees nothing beyond the crop (``lowering/merge.py``)."""
+    """The filter's reach of the resized crop that the row begins with; None without one that sees beyond itself."""
     if fused.length[row] == 0 or fused.opcode[row, 0] != _RESIZED_CROP or fused.args[row, 0, 0] < 0.0:
         return None
     return _SUPPORT.get(int(fused.flags[row, 0]))
@@ -135,12 +130,9 @@ def plan_rows(
     scales: Sequence[int] = (),
     is_indexed: bool = False,
 ) -> list[DecodePlan | None]:
-    """A plan for each row; None where there is more to it. ``heads``: of the images, as ``scan_headers`` gives them.
-
-    ``shared``: where rows read one file, its number, by row. Those at full scale are decoded together, as far down as
-    any of them reads, which changes no pixel. Views are always at full scale, to be of one decode. ``scales``: those of
-    ``SCALES`` that large crops may be decoded at. ``is_indexed``: files may be known by an entropy index.
-    """
+    """A plan for each row; None where there is more to it. ``shared``: the number of its file, where rows read one:
+    decoded together at full scale. ``scales``: of ``SCALES``, for large crops. ``is_indexed``: files may have an
+    entropy index."""
     source = fused.source.astype(np.int64)
     head = heads[source]
     # What several rows read is decoded once, for the first of them.

@@ -207,10 +207,8 @@ class EncodedBatch:
         return None if box == (0, 0, height, width) else box
 
     def loader(self, fused: Program) -> Callable[[int, int], Image]:
-        """(row, place) -> the image that the row reads; rewrites the row's first resize to the part that was decoded.
-
-        The image may be overwritten by the thread's next load into the same place.
-        """
+        """(row, place) -> its image, until the thread's next load there; the row's first resize is set to what was
+        decoded."""
         is_decoded = np.zeros(len(self.files), bool)
         is_decoded[list(self.decoded)] = True
         forked, shared = is_shared(fused), self._shared_by(fused)

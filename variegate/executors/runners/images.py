@@ -1,8 +1,4 @@
-"""Images that go in, and tensors that leave.
-
-Checks of what users hand over, images and sizes: each error names the image, what it was and what is accepted. Results
-with the channels that are wanted.
-"""
+"""Images that go in, checked, and tensors that leave, with the channels that are wanted."""
 
 from __future__ import annotations
 
@@ -29,10 +25,7 @@ _ACCEPTED_TENSORS = "uint8 [H, W, C], [C, H, W] or [H, W] with C = 1 or 3"
 
 
 def check_images(images: Any, names: str = NAMES) -> list[Image] | Image:
-    """A batch as contiguous uint8 [H, W, C] arrays: a list, or one [N, H, W, C]. Contiguous ones are not copied.
-
-    ``names``: what errors call an image, with its place in braces.
-    """
+    """A batch, list or [N, H, W, C], as contiguous uint8 [H, W, C] arrays. ``names``: what errors call an image."""
     if isinstance(images, np.ndarray):
         return _check_batch(images)
     if not isinstance(images, (list, tuple)):
@@ -65,10 +58,7 @@ def _check_batch(whole: npt.NDArray[Any]) -> Image:
 
 
 def check_image(image: Any, place: int | str) -> Image:
-    """An image as a contiguous uint8 [H, W, C] array, not copied if it is one.
-
-    ``place``: its number, or its name.
-    """
+    """An image as a contiguous uint8 [H, W, C] array. ``place``: its number, or its name."""
     where = place if isinstance(place, str) else NAMES.format(place)
     if isinstance(image, np.ndarray):
         return _check_array(image, where)
@@ -187,8 +177,7 @@ def first_channel(image: torch.Tensor, layout: str) -> torch.Tensor:
 
 
 def with_wanted_channels(results: Any, output: Output, is_batch: bool = True) -> Tensors:
-    """An executor's results, of as many channels as are wanted, after the steps that are done to finished tensors; one
-    tensor, where that makes the shapes agree."""
+    """Results of the channels wanted, after the steps done to finished tensors; one tensor where the shapes agree."""
     if isinstance(results, tuple):
         return tuple(with_wanted_channels(group, output, is_batch) for group in results)
     if wants_one_channel(output):

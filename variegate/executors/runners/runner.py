@@ -38,11 +38,7 @@ class Runner(Protocol):
         ...
 
     def take(self, images: Any, names: str = NAMES) -> Any:
-        """Check a batch as a user gives it, and bring it where it is needed: what ``run`` takes, with its ``shapes``.
-        A batch that was taken stays as it is. ``names``: what errors call an image, with its place in braces.
-
-        Raises TypeError or ValueError naming the image and what is accepted.
-        """
+        """Check a batch and bring it where ``run`` needs it. ``names``: what errors call an image."""
         ...
 
     def shapes(self, images: Any) -> npt.NDArray[np.int32]:
@@ -79,8 +75,7 @@ def make_runner(
 
 
 class ForkedRunner:
-    """Takes the place of a GPU's runner in a forked child, whose context stayed with the parent: plans programs, and
-    refuses to run any."""
+    """Stands for a GPU's runner in a forked child: plans programs, and refuses to run any."""
 
     mask_executor = None
 

@@ -36,14 +36,10 @@ def length_of_runs(files: npt.NDArray[np.intp]) -> int:
 
 
 def one_decode_for_all(
-    batch: Files,
-    fused: Program,
-    plans: list[DecodePlan | None],
-    shared: list[int],
-    alone: Callable[[int, int], Image],
+    batch: Files, fused: Program, plans: list[DecodePlan | None], shared: list[int], alone: Callable[[int, int], Image]
 ) -> Callable[[int, int], Image]:
-    """A loader as ``EncodedBatch.loader`` gives: of rows that read one file one after another, a thread decodes it for
-    the first. ``shared``: the file of each row; ``alone`` loads rows at a reduced scale."""
+    """A loader that decodes once for rows of one file after another. ``shared``: each row's file; ``alone``: reduced
+    rows."""
     latest, are_views = threading.local(), fused.grouping is not None
 
     def load(row: int, place: int) -> Image:

@@ -1,6 +1,4 @@
-"""What a traced function becomes: values that are drawn or given for each sample, and a tree of transforms that read
-them.
-"""
+"""Traced functions as transforms: values of each sample, and a tree of transforms that read them."""
 
 from variegate.ops.traced.function import Function
 from variegate.ops.traced.pipeline import Measure, TracedPipeline

@@ -1,9 +1,4 @@
-"""How functions of ``variegate.transforms.functional`` are said as transforms, with a number for every row of a batch.
-
-A form is found by the function's name: an operation of one number, which goes through ``emit_magnitude`` as the
-magnitudes of policies do; or a transform without chance. Others are written as instructions (``written.py``), and what
-is not is asked row by row (``by_row.py``).
-"""
+"""Transforms that ``variegate.transforms.functional`` stands for: at one number per row, or without chance."""
 
 from __future__ import annotations
 
@@ -81,10 +76,7 @@ PLAIN: dict[str, Callable[..., Transform]] = {
 def number_form(
     function: str, arguments: Arguments, given: frozenset[str], changing: frozenset[str]
 ) -> tuple[MagnitudeOp, str] | None:
-    """The operation of ``function`` at some number, and the name of the argument which that number is.
-
-    ``given``: the arguments that are not at their default; ``changing``: those that differ from row to row.
-    """
+    """The operation of ``function`` and the argument that is its number; ``changing``: arguments that differ by row."""
     only_at = _ONLY_AT.get(function, {})
     if function not in AT_NUMBER or any(arguments[name] != value for name, value in only_at.items()):
         return None

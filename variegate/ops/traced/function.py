@@ -1,6 +1,4 @@
-"""A function of ``variegate.transforms.functional`` as a transform: exactly one operation, whose arguments may be
-values of the pipeline around it.
-"""
+"""A function of ``variegate.transforms.functional`` as a transform; arguments may be values of its pipeline."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The operators of values: what ``["+", "$uniform1", 2]`` means for a batch, in NumPy.
-
-Operands are numbers, texts, or arrays with one value for each sample. Values mean what they mean in Python: truth
-values count as 0 and 1, and small integers do not wrap around.
-"""
+"""Operators of values for a batch, in NumPy, with Python's meaning: truth values are 0 and 1, integers do not wrap."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The values of a pipeline: defined one after another, and worked out for a batch when a transform asks for one.
+"""Values of a pipeline, ``(name, operator, operand, ...)``, worked out for a batch when a transform asks for one.
 
-A definition is a name, an operator and its operands: ``("$turn", "*", "$uniform1", 30)``. Names begin with a dollar
-sign, so that no operand that is a text can be taken for one. ``("$label", "given", "label")`` comes with the batch.
-"""
+Names begin with "$", so that no text is taken for one: ``("$turn", "*", "$uniform1", 30)``, ``("$label", "given",
+"label")``."""
 
 from __future__ import annotations
 
@@ -144,10 +143,7 @@ class Recipes:
 
 
 class PipelineValues(dict[str, Any]):
-    """In the place of what was given with a batch: that, and the values of a pipeline, each worked out when asked for.
-
-    All are arrays with one entry for each sample of the batch, whichever rows ask for them.
-    """
+    """The values given with a batch, and those of a pipeline, worked out when asked for: one entry for each sample."""
 
     def __init__(self, owner: object, recipes: Recipes, sampling: Sampling, slot: int) -> None:
         super().__init__({name: sampling.given[name] for name in list(sampling.given) if not is_name(name)})

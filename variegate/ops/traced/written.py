@@ -1,8 +1,4 @@
-"""Functions of several numbers as instructions, written for all rows of a batch at once.
-
-Each gets the owner for its errors, and the arguments, of which any number may be an array with an entry for each of
-``rows``. It returns False where it says only a part of what the function does and these arguments are not in it.
-"""
+"""Functions of several numbers as instructions of all rows; False where the arguments are not covered here."""
 
 from __future__ import annotations
 
@@ -191,10 +187,7 @@ _WRITTEN: dict[str, tuple[Written, set[str]]] = {
     "erase": (_erase, {"i", "j", "h", "w", "v"}),
     "crop": (_crop, {"top", "left", "height", "width"}),
     "rotate": (_rotate, {"angle", "interpolation", "expand", "center", "fill"}),
-    "resized_crop": (
-        _resized_crop,
-        {"top", "left", "height", "width", "size", "interpolation", "antialias"},
-    ),
+    "resized_crop": (_resized_crop, {"top", "left", "height", "width", "size", "interpolation", "antialias"}),
     "perspective": (_perspective, {"startpoints", "endpoints", "interpolation", "fill", "coefficients"}),
     "pad": (_pad, {"padding", "fill", "padding_mode"}),
     "resize": (_resize, {"size", "interpolation", "max_size", "antialias"}),

@@ -1,7 +1,4 @@
-"""Lowering: a sampled Program becomes fused passes, by the named rewrites of ``rewrites``.
-
-With ``VARIEGATE_DEBUG=1`` in the environment the program is validated before the first of them and after each.
-"""
+"""Lowering: a sampled Program becomes fused passes by ``rewrites``; ``VARIEGATE_DEBUG=1`` validates after each."""
 
 from __future__ import annotations
 
@@ -53,11 +50,8 @@ def rewrites(geometry: str = "composed", measured_once: bool = False) -> tuple[R
 
 
 def lower(program: Program, geometry: str = "composed", measured_once: bool = False) -> Program:
-    """Run every rewrite. ``geometry="composed"`` joins interpolating maps into one gather, ``"exact"`` does not.
-
-    ``measured_once``: see ``assign_passes``. Where ``DEBUG`` is set they run one by one, with the validator between
-    them; else in one compiled call. A program with detours is cut at them, and each part lowered.
-    """
+    """Run every rewrite, one by one where ``DEBUG`` is set, else in one compiled call. ``measured_once``: see
+    ``fuse.assign``. ``geometry="composed"`` joins interpolating maps into one gather, ``"exact"`` does not."""
     steps = rewrites(geometry, measured_once)
     if has_detours(program):
         before, after, place, quality = cut(verified(program))

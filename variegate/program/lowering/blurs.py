@@ -96,10 +96,7 @@ def _sparse(size: int, line: Floats) -> tuple[npt.NDArray[np.int16], Floats]:
 
 
 def _dense(weights: npt.NDArray[np.float32], sizes: Floats) -> tuple[npt.NDArray[np.int16], Floats]:
-    """int16[kernels, 3, apart], as ``_separable``, of one FILTER's kernels, and its arguments for all that have it.
-
-    A weight that 16 bits do not hold is that of several cells in one place.
-    """
+    """``_separable`` of the kernels of one FILTER; a weight beyond 16 bits is that of several cells in one place."""
     size_x, size_y, count = (int(size) for size in sizes[0])
     lists = []
     for kernel in whole_weights(weights[: size_x * size_y * count].reshape(count, -1)):
@@ -120,8 +117,7 @@ def _dense(weights: npt.NDArray[np.float32], sizes: Floats) -> tuple[npt.NDArray
 
 
 def whole_weights(weights: npt.NDArray[np.float32]) -> Ints:
-    """int64[M, cells] of M kernels' weights, in units of 2**-14: the sum of a cell and all before it is the nearest
-    integer to that of the weights, so that a kernel of sum 1 leaves a constant image as it is."""
+    """Weights of M kernels in units of 2**-14, int64[M, cells]; running sums are rounded, so that sum 1 stays sum 1."""
     whole = np.floor(weights.astype(np.float64).cumsum(axis=1) * _ONE + 0.5).astype(np.int64)
     return np.diff(whole, axis=1, prepend=0)
 
@@ -132,12 +128,8 @@ def whole_amount(amount: Any) -> Any:
 
 
 def half_weights(size: int, sigma: Floats) -> Ints:
-    """int64[N, size // 2 + 1]: of torchvision's weights ``exp(-0.5 (i / sigma)**2) / total``, the centre's half, then
-    those of one side; in units of 2**-15, so that they sum to 2**14.
-
-    Rounded from the outside inwards so that every sum of outer weights is the nearest integer: a constant image stays
-    as it is, and small weights are not lost, however many there are.
-    """
+    """Gaussian weights in units of 2**-15, the centre's half and those of one side: int64[N, size // 2 + 1], sum 2**14.
+    Sums from the outside inwards are rounded, so that constant images stay and small weights are not lost."""
     away = np.arange(size // 2, 0, -1) / sigma[:, None]
     outer = np.zeros((len(sigma), size // 2 + 1))
     np.cumsum(np.exp(-0.5 * away * away), axis=1, out=outer[:, 1:])
@@ -148,13 +140,9 @@ def half_weights(size: int, sigma: Floats) -> Ints:
 
 
 def motion_kernel(size: int, angle: Floats, direction: Floats) -> Ints:
-    """int64[N, size, size]: lines through the centre at ``angle`` degrees (counter-clockwise), each of sum 2**14.
-
-    ``direction`` in [-1, 1] shifts the weight to one end of the line, as Kornia's motion blur does: weights run
-    linearly from ``(1 + direction) / 2`` to ``(1 - direction) / 2``. Each point of the line is shared bilinearly among
-    the four cells around it, so that every angle gives a smooth kernel. Rounded so that the sum of a cell and all
-    before it, row by row, is the nearest integer.
-    """
+    """Lines through the centre at ``angle`` degrees, counter-clockwise: int64[N, size, size], each of sum 2**14.
+    Weights run linearly from (1 + direction) / 2 to (1 - direction) / 2, shared bilinearly among cells; running sums
+    rounded."""
     number, half = len(angle), size // 2
     step, angle = np.arange(size) - half, np.deg2rad(angle)[:, None]
     along = np.arange(size) / (size - 1) if size > 1 else np.array([0.5])

@@ -33,10 +33,7 @@ from variegate.program.program import Program, ProgramArrays
 
 
 def describe_passes(program: ProgramArrays, breaks: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """int32[R, P, PASS_FIELDS] of ``pass_of`` and ``num_passes``; zeros for passes that a row does not have.
-
-    ``breaks[R, K]``: for the first instruction of a pass, why it is that, and the slot that it could not join.
-    """
+    """The pass table; ``breaks[R, K]``: why a pass begins with an instruction, and the slot that it could not join."""
     table = np.zeros((len(program.opcode), int(program.num_passes.max(initial=1)), P.PASS_FIELDS), np.int32)
     describe(program, breaks, table)
     return table
@@ -127,12 +124,8 @@ class _Source(IntEnum):
 
 
 def assign_passes(program: Program, composed: bool = True, measured_once: bool = False) -> Program:
-    """Set ``pass_of``, ``num_passes`` and ``passes``; a row without instructions still has the one pass that writes it.
-
-    ``measured_once``: all statistics of a pass are measured at once, before any of its tables is known. So they must
-    see the same image, and a CONTRAST must be the first of them: levels counted can be sent through a table later, a
-    sum of lumas cannot.
-    """
+    """Set ``pass_of``, ``num_passes`` and ``passes``; rows without instructions have one pass. ``measured_once``:
+    statistics of a pass are measured together, of one image, a CONTRAST first: its sum knows no table."""
     fused = program.replace(
         pass_of=np.empty(program.opcode.shape, np.int16), num_passes=np.empty(program.num_rows, np.int32)
     )

@@ -1,8 +1,4 @@
-"""All rewrites of lowering in one compiled call: what they cost beyond their work is paid once, not seven times.
-
-``lower`` takes this way, for batches and for single images (``variegate/executors/cpu/single.py``); the rewrites one by
-one, with the validator between them, are ``rewrites()``. Both run the same kernels.
-"""
+"""All rewrites of lowering in one compiled call, for batches and single images; the same kernels as ``rewrites()``."""
 
 from __future__ import annotations
 
@@ -22,7 +18,7 @@ from variegate.program.lowering.merge import merge_rows
 from variegate.program.lowering.tables import build, compose, unknown_table
 from variegate.program.ops import IS_BLUR, IS_TABLE, NUM_ARGS, Op
 from variegate.program.passes import PASS_FIELDS
-from variegate.program.program import INSTRUCTION_ARRAYS, Program, ProgramArrays
+from variegate.program.program import INSTRUCTION_ARRAYS, Program, ProgramArrays, empty_instructions
 
 # Of an instruction that is written as one record: its opcode, flags, height, width, label and fill colour, then its
 # arguments; and of the record before the first instruction, the image.
@@ -48,8 +44,8 @@ REPORT = 5
 
 
 def new_work(rows: int, slots: int, luts: int, records: int = 0, program: ProgramArrays | None = None) -> Work:
-    """Room for programs of ``rows`` times ``slots`` instructions, of which ``luts`` become tables. ``program``: the
-    arrays of one; those that lowering sets are made here."""
+    """Room for ``rows`` programs of ``slots`` instructions and ``luts`` tables. ``program``: arrays that are there
+    already."""
     made = {
         "window": np.zeros((rows, slots, 4), np.int32),
         "pass_of": np.empty((rows, slots), np.int16),
@@ -58,12 +54,7 @@ def new_work(rows: int, slots: int, luts: int, records: int = 0, program: Progra
     }
     if program is None:
         program = ProgramArrays(
-            opcode=np.zeros((rows, slots), np.int16),
-            args=np.zeros((rows, slots, NUM_ARGS), np.float64),
-            flags=np.zeros((rows, slots), np.int16),
-            fill=np.zeros((rows, slots, 3), np.uint8),
-            out_size=np.zeros((rows, slots, 2), np.int32),
-            label=np.zeros((rows, slots), np.int16),
+            **empty_instructions(rows, slots),
             length=np.zeros(rows, np.int32),
             in_shape=np.zeros((rows, 3), np.int32),
             ids=np.zeros(rows, np.uint64),
@@ -104,8 +95,8 @@ def held_work(work: Work) -> npt.NDArray[np.int64]:
 
 @pixel_kernel
 def rewrite_all(address: Any, composed: Any, measured_once: Any) -> int:
-    """Every rewrite, on the work that is kept at ``address`` -> 0, or 1 where ``report`` has something to say: detours,
-    with which nothing is rewritten, an operation without a table, or blurs."""
+    """Every rewrite of the work at ``address`` -> 1 where ``report`` is to be read: detours (nothing is done), MISSING,
+    blurs."""
     work = _kept(address)
     program, report = work.program, work.report
     if len(work.records):
@@ -135,8 +126,7 @@ def rewrite_all(address: Any, composed: Any, measured_once: Any) -> int:
 
 @inner_kernel()
 def _unpack(program: Any, records: Any, numbers: Any) -> None:
-    """One row from records: the image's height, width, channels, id, key (two words) and number of instructions; then
-    the instructions."""
+    """One row from records: height, width, channels, id, key (two words), length; then the instructions."""
     for i in range(3):
         program.in_shape[0, i] = records[0, i]
     program.ids[0] = np.uint64(records[0, 3])

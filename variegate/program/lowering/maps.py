@@ -1,12 +1,8 @@
-"""Geometry becomes coordinate maps: where does an output pixel read its input?
+"""Geometry becomes maps from output pixels to places of the input.
 
-A nearest map is ``MAP_FIXED``: six 16.16 integers, source = ``(a x + b y + c) >> 16, (d x + e y + f) >> 16`` for
-integer output coordinates, exactly as Pillow steps them; flips, quarter turns, crops, pads and whole-pixel
-translations are such maps too, with steps of +-1. ``window`` is the part of the source that counts as inside.
-Interpolating maps (``MAP_FLOAT``, ``MAP_PERSPECTIVE``) have real coefficients on a fine grid, from which executors make
-their integers (``program/places.py``); ``MAP_GRID`` has its displacements in a side table. Maps that are separable
-tables of source columns and rows are ``MAP_SCALE`` and ``MAP_PAD``.
-"""
+MAP_FIXED: six 16.16 integers, source = ``(a x + b y + c) >> 16, (d x + e y + f) >> 16``, as Pillow steps them.
+MAP_FLOAT, MAP_PERSPECTIVE: real coefficients (``program/places.py``). MAP_GRID: displacements. MAP_SCALE, MAP_PAD:
+tables by axis."""
 
 from __future__ import annotations
 

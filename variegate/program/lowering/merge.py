@@ -1,16 +1,8 @@
 """Join coordinate maps that can be joined exactly into one.
 
-A map commutes with value operations on the pixels it keeps inside; on pixels that fall outside only the operations
-after it act. So two maps with only value operations between them join (a) where the later one never falls outside (a
-flip, an inner crop): at the place of the earlier; (b) where the earlier one never falls outside: at the place of the
-later; (c) where the earlier one moves whole pixels, nothing stands between, and both fill alike. A crop must not jump
-over an operation that needs statistics of the whole image; a flip may.
-
-A grid of displacements takes in the whole-pixel map before it: it notes how the source is turned, and its window. One
-that comes after an interpolating grid becomes a real map, with which it is gathered at once.
-
-A crop goes into the resize of all of it right after it, whose filter then does not see beyond the crop.
-"""
+Two maps with value operations between them join (a) where the later one never falls outside, (b) where the earlier one
+never does, (c) where the earlier one moves whole pixels, nothing stands between and both fill alike. A crop must not
+jump over statistics; a flip may. A grid takes in the whole-pixel map before it, a resize of a whole crop that crop."""
 
 from __future__ import annotations
 
@@ -69,10 +61,8 @@ def _join_backwards(program: Any, r: Any, j: Any) -> int:
 
 @inner_kernel()
 def _join(program: Any, r: Any, i: Any, j: Any, between: Any, statistic: Any) -> int:
-    """Try to join maps at slots i < j -> the slot to remove, or -1. The survivor is updated.
-
-    ``between``, ``statistic``: value operations or statistics, statistics stand between the two.
-    """
+    """Join maps at slots i < j, the survivor in place -> the slot to remove, or -1. ``between``: operations stand
+    there."""
     args, flags, fill = program.args[r], program.flags[r], program.fill[r]
     out_size, window = program.out_size[r], program.window[r]
     in_size = out_size[i - 1] if i > 0 else program.in_shape[r, :2]
@@ -121,8 +111,7 @@ def _join(program: Any, r: Any, i: Any, j: Any, between: Any, statistic: Any) ->
 
 @inner_kernel()
 def _join_crop(program: Any, r: Any, j: Any) -> int:
-    """Take the crop before the resize at slot j into its box -> the crop's slot, or -1. The box's corner is written as
-    -1 - top, -1 - left, which no box has otherwise."""
+    """Take the crop before the resize at slot j into its box, as -1 - top, -1 - left -> the crop's slot, or -1."""
     i = j - 1
     a, box, size = program.args[r, i], program.args[r, j], program.out_size[r, i]
     is_crop = program.opcode[r, i] == Op.MAP_FIXED and a[0] == ONE and a[4] == ONE and moves_whole_pixels(a)
@@ -142,8 +131,8 @@ def _is_mirror(op: Any, a: Any, size: Any) -> bool:
 
 @inner_kernel()
 def _takes_flip(then: Any, flag: Any, first: Any, a: Any, size: Any) -> bool:
-    """Whether a real map of coefficients ``a`` can take in the whole-pixel map before it. Where that mirrors, the
-    border must be minded; where axes change places, that sums are rounded along x first."""
+    """Whether a real map can take in the whole-pixel map before it: mirrors change borders, turns the order of
+    rounding."""
     if then == Op.MAP_GRID:
         return bool(flag == Interpolation.NEAREST or first[1] == 0.0)
     if then != Op.MAP_FLOAT and then != Op.MAP_PERSPECTIVE:
@@ -180,9 +169,7 @@ def _window_through(first: Any, window: Any) -> None:
 
 @inner_kernel()
 def _substitute(first: Any, then: Any, centre: Any) -> None:
-    """``then`` := first(then(x, y)), where ``then`` gives whole pixels; ``centre``: 0.5 where ``first`` takes points,
-    and the centre of a pixel lies half a step from its corner.
-    """
+    """``then`` := first(then(x, y)), ``then`` giving whole pixels; ``centre``: 0.5 where ``first`` takes points."""
     xx, xy, x0 = then[0] / ONE, then[1] / ONE, then[2] / ONE
     yx, yy, y0 = then[3] / ONE, then[4] / ONE, then[5] / ONE
     x0, y0 = x0 + centre - centre * (xx + xy), y0 + centre - centre * (yx + yy)
