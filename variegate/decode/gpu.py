@@ -66,11 +66,7 @@ def decoder_of(device: str, num_threads: int) -> GpuJpegDecoder | None:
 
 
 class GpuJpegDecoder:
-    """One device. Any thread may call it, on any stream.
-
-    ``device``: a CUDA device. A CPU device decodes by the package's libjpeg-turbo into the host's memory: for tests.
-    ``num_threads``: threads that read Huffman code on the host.
-    """
+    """A CUDA device's decoder, for any thread on any stream; a CPU device decodes by libjpeg-turbo, for tests."""
 
     def __init__(self, device: torch.device, num_threads: int) -> None:
         self._codec = importlib.import_module("nvidia.nvimgcodec")
@@ -81,12 +77,11 @@ class GpuJpegDecoder:
         self._idle: list[Any] = []
 
     def decode(self, pieces: Sequence[tuple[bytes, Box]]) -> list[torch.Tensor | None]:
-        """As ``JpegDecoder``; EXIF orientation is not applied.
+        """Returns when the host's part is done; the rest is queued on the current stream. EXIF orientation is not
+        applied.
 
-        Returns when the host's part is done; the rest is queued on the current stream. The tensors' memory is given
-        back on that stream in its order, so that whatever is queued there while they are alive reads it unharmed.
-
-        Raises DeviceMemoryError where the device has no room for the pictures.
+        The tensors' memory is given back on that stream in its order, so that whatever is queued there while they are
+        alive reads it unharmed. Raises DeviceMemoryError where the device has no room for the pictures.
         """
         if not pieces:
             return []

@@ -1,7 +1,4 @@
-"""The head of a JPEG file: its size, how it is stored and where its height stands, read without decoding anything.
-
-And EXIF orientation as array views and a copy, equal to Pillow's ``ImageOps.exif_transpose``.
-"""
+"""The head of a JPEG file, read without decoding anything; EXIF orientation as views, equal to ``exif_transpose``."""
 
 from __future__ import annotations
 
@@ -122,10 +119,7 @@ def pillow_orientation(image: Image.Image) -> int:
 
 
 def _has_more(data: bytes, start: int) -> bool:
-    """Another scan, or a table, from ``start`` on, which is decoded or refused with the whole; a part may not show it.
-
-    Every picture is asked, and NumPy finds the few bytes of ff in a sixth of the time of ``bytes.find``.
-    """
+    """Another scan, or a table, from ``start`` on. (NumPy finds ff in a sixth of the time of ``bytes.find``.)"""
     rest = np.frombuffer(data, np.uint8, offset=start)
     markers = rest[1:][np.flatnonzero(rest[:-1] == 0xFF)]
     return bool(((markers == _SOS) | (markers == _TABLES)).any())
@@ -222,11 +216,8 @@ def _transposed(box: Box) -> Box:
 def stored_rows_needed(
     orientation: int, stored_height: int, top: int, left: int, height: int, width: int
 ) -> tuple[int, bool, bool]:
-    """The upper rows of the stored picture that hold a box of the shown one.
-
-    Returns (rows, along_columns, from_far_end): the number of stored rows, whether stored rows are columns of the
-    shown picture, and whether stored row 0 is shown last.
-    """
+    """-> (upper rows of the stored picture that hold a box of the shown one, whether these are columns of the shown
+    picture, whether stored row 0 is shown last)."""
     along_columns = orientation >= 5
     from_far_end = orientation in (3, 4, 6, 7)
     first, count = (left, width) if along_columns else (top, height)

@@ -163,10 +163,7 @@ _ORIENTATION, _BITS, _ROWS_PER_STRIP, _TILE_WIDTH, _TILE_LENGTH = 274, 258, 278,
 
 
 class Budget:
-    """``total`` bytes; whoever asks for more than is left waits, first come, first served.
-
-    What is more than all of it is let through alone. A thread must not ask for more while it holds some.
-    """
+    """``total`` bytes, first come, first served; more than all is let through alone. A thread must not ask twice."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -210,11 +207,8 @@ room_for = _budget.room_for
 
 
 def bytes_needed(image: Image.Image, file_bytes: int, decoder_bytes: int = 0) -> int:
-    """The peak of ``PillowFile.decode``, about, its result included and the file's own bytes not.
-
-    ``decoder_bytes``: what a decoder holds while it works, where the caller knows. Files that are damaged in the fields
-    it looks at may raise whatever Pillow's plug-ins raise.
-    """
+    """The peak of ``PillowFile.decode``, about, with its result, without the file; ``decoder_bytes``: held by the
+    decoder. Damaged files may raise whatever Pillow's plug-ins raise."""
     pixels = image.height * image.width
     kept = _KEPT.get(image.mode, 4) * pixels
     while_decoding, after = decoder_bytes, 0

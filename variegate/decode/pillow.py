@@ -55,13 +55,10 @@ class _DecodeErrors:
 
 
 class PillowFile:
-    """A picture whose header was read; a context manager that lets go of it.
+    """A picture whose header was read; a context manager that closes it. Raises DecodeError, ValueError for limits.
 
-    ``needed``: about how many bytes ``decode`` takes at its peak, the result among them. ``is_large``: the result is so
-    large that a batch of such had better be decoded one after the other.
-
-    Raises DecodeError(path, reason) for whatever Pillow raises, and for pictures beyond the limits; ValueError for
-    limits that are no positive integers.
+    ``needed``: about how many bytes ``decode`` takes at its peak, the result among them. ``is_large``: a batch of such
+    had better be decoded one after the other.
     """
 
     def __init__(
@@ -117,8 +114,7 @@ class PillowFile:
         return self._image.height, self._image.width
 
     def orientation(self) -> int:
-        """EXIF, 1 to 8, before anything is decoded; PNGs whose metadata come last are decoded for it. Raises
-        DecodeError."""
+        """EXIF, 1 to 8, before anything is decoded; PNGs whose metadata come last are decoded for it."""
         if self._image.format != "TIFF" and not any(sign in self._data for sign in _SIGNS_OF_ORIENTATION):
             return 1
         with self._errors:

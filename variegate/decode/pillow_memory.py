@@ -30,10 +30,7 @@ _address_in = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char
 
 
 def rgb_of(image: Image.Image) -> npt.NDArray[np.uint8] | None:
-    """uint8[H, W, 3] of an image in mode RGB; None where Pillow cannot tell, or does not own, where its pixels are.
-
-    Raises whatever Pillow raises for an image that was opened and cannot be decoded.
-    """
+    """uint8[H, W, 3] of an image in mode RGB; None where Pillow's memory is not known, or not its own."""
     export = getattr(image, "__arrow_c_array__", None)
     if export is None or image.mode != "RGB":
         return None

@@ -29,11 +29,7 @@ _PIECE = 512
 def scan_headers(
     files: Sequence[bytes], max_pixels: int = MAX_PIXELS, max_decode_bytes: int = MAX_DECODE_BYTES
 ) -> npt.NDArray[np.int64]:
-    """int64[N, 7], a row for each file; all zeros for one that ``checked_header`` is to look at.
-
-    Others are what nearly all files are: gray or YCbCr, 8 bits, Huffman code, no word of an orientation, nothing that
-    libjpeg warns of before the picture begins, within the limits.
-    """
+    """int64[N, 7], a row for each file; zeros for those that ``checked_header`` is to look at."""
     found = np.zeros((len(files), _COLUMNS), np.int64)
     views = [np.frombuffer(data, np.uint8) if data else _NOTHING for data in files]  # kept until all are read
     places = np.array([(view.__array_interface__["data"][0], view.size) for view in views], np.int64).reshape(-1, 2)

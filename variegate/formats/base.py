@@ -190,10 +190,7 @@ class PixelSource(Protocol):
 
 
 class StreamItem(NamedTuple):
-    """A sample of a stream; ``item`` is an error where it could not be read.
-
-    ``is_end``: the shard ends here before its time: what came after in it, if anything did, was not read.
-    """
+    """A sample of a stream; ``item`` is an error where it could not be read. ``is_end``: nothing after it was read."""
 
     id: int
     name: SampleName
@@ -217,10 +214,7 @@ class StreamSource(Protocol):
     def num_shards(self) -> int: ...
 
     def read_shard(self, shard: int) -> Iterator[StreamItem]:
-        """The samples of a shard, in its order.
-
-        Where a shard is damaged, the last thing it gives is a StreamItem with the error and ``is_end``.
-        """
+        """The samples of a shard; of a damaged one the last has the error and ``is_end``."""
         ...
 
     def notes(self) -> list[str]: ...

@@ -27,8 +27,7 @@ _MOST_BYTES = 4 << 30
 
 @dataclass(frozen=True, eq=False)
 class PlaceWithout(os.PathLike[str]):
-    """A place of samples, and the list of those to leave out: what functions take that pass on what they are given to
-    ``open_source``. To all else it is the place."""
+    """A place of samples, and the list of those to leave out, for functions that hand on to ``open_source``."""
 
     place: str
     exclude: str | os.PathLike[str]
@@ -46,11 +45,8 @@ def place_without(place: str, exclude: str | os.PathLike[str] | None) -> Any:
 
 
 def without(source: Source | StreamSource, exclude: Any) -> Source | StreamSource:
-    """The source without the samples that ``exclude`` names; itself, where that names none at all.
-
-    Raises SourceError for a list that cannot be read, and where it names samples and none of the source's (of a stream,
-    nobody knows before it is read); TypeError for what is no list.
-    """
+    """The source without the samples that ``exclude`` names; itself, where that names none at all. Raises
+    SourceError for a list that cannot be read, or names none of the source's; TypeError for what is no list."""
     names, place = read_names(exclude)
     if not names:
         return source

@@ -32,8 +32,7 @@ from variegate.threads import computed_once
 
 
 def sample_key(source: Any, index: int) -> str:
-    """Of a Source's sample. Samples may share one: a tar may hold a member twice, and shards of one name may lie in
-    different folders."""
+    """Of a Source's sample. A tar may hold a member twice, and shards of one name may lie in different folders."""
     path = getattr(source, "relative_path", None)  # a FileSource's
     return stream_key(source.name(index)) if path is None else as_line(path(index))
 
@@ -78,8 +77,7 @@ class _WithTargetsOfWhole:
 
 
 class KeptSource(_WithTargetsOfWhole):
-    """Some samples of a source, in its order. ``kept``: their indices there, ascending; ``exclude``: where the list of
-    the others is, "" for none."""
+    """Samples of a source by ascending indices ``kept``; ``exclude``: the place of the others' list, or ""."""
 
     is_remote = _of_whole("is_remote")
 
@@ -216,8 +214,7 @@ def whole_of(source: Source | StreamSource) -> Source | StreamSource:
 
 
 def excluded_from(source: Source | StreamSource) -> dict[str, Any]:
-    """Entries that a run writes down of a source to open it again: ``exclude``, where the list of what is left out is,
-    and ``left_out``, how many samples that are; nothing of a source that is whole."""
+    """Entries to open a source again: ``exclude``, the place of its list, and ``left_out``, the number of samples."""
     if not isinstance(source, KeptSource):
         return {}
     return {"exclude": source.exclude, "left_out": len(source.whole) - len(source)}

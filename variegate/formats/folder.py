@@ -111,8 +111,7 @@ class ImageFile:
 
 @dataclass(frozen=True, repr=False)
 class FolderListing(IndexedSource):
-    """The images of a folder. A sample's id is its index in ``samples``: sorted by class, folder and name as
-    ImageFolder does."""
+    """The images of a folder; ids are places in ``samples``, sorted by class, folder and name as ImageFolder does."""
 
     folder: Location
     classes: tuple[str, ...]
@@ -251,8 +250,7 @@ def open_folder(root: str | os.PathLike[str]) -> FolderSource:
 
 
 def open_remote_folder(location: Location) -> RemoteFolderSource:
-    """List a folder of images, or of class folders, at an address: the same samples in the same order as
-    ``open_folder`` gives for it on a disk. Raises SourceError as that does."""
+    """As ``open_folder``, at an address: the same samples in the same order."""
     return RemoteFolderSource.of(location, walk_remote(location))
 
 

@@ -1,4 +1,4 @@
-"""Bytes of local files and of whatever fsspec reaches, behind the same few functions, with failures in plain words.
+"""Bytes of local files and of whatever fsspec reaches, with failures in plain words.
 
 fsspec is asked for the file system anew at every call: it keeps one per process and thread, which makes these functions
 safe to call from any thread and after a fork.
@@ -193,11 +193,8 @@ def read_file(location: Location, most: int = MOST_BYTES) -> bytes:
 
 
 def read_range(location: Location, start: int, size: int, whole: int, name: str) -> bytes:
-    """``size`` bytes from ``start`` of a file that had ``whole`` bytes when it was listed. DecodeError names ``name``.
-
-    Local files are opened anew each time, some microseconds, rather than kept open: a data set may have more shards
-    than a process may have open files.
-    """
+    """``size`` bytes from ``start`` of a file that had ``whole`` bytes when it was listed. DecodeError names
+    ``name``. Local files are opened anew: a data set may have more shards than a process may have open files."""
     with _decode_errors(location, name):
         if location.is_url:
             fs, inner = filesystem(location)

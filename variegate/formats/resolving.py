@@ -42,8 +42,7 @@ def are_places(spec: Any) -> bool:
 
 
 def resolve(spec: Any, is_annotated: bool = False) -> Resolved:
-    """From a place or a list of places, with patterns, to the format and the files. ``is_annotated``: annotations are
-    given. Nothing is opened. Raises SourceError for what is not there, or is of no kind that is read."""
+    """From a place or places, with patterns, to format and files; nothing is opened. Raises SourceError."""
     places = [spec] if is_place(spec) else spec
     files = [file for place in places for file in expand(Location.parse(place))]
     return _of_files(files, is_annotated) if len(files) > 1 else _of_place(files[0], is_annotated)
@@ -91,8 +90,7 @@ def _of_files(files: list[Location], is_annotated: bool) -> Resolved:
 
 
 def layout_of(names: Sequence[str]) -> str | None:
-    """The layout of annotations that a folder with these entries (folders with a slash at the end) has, where it can be
-    no other; else None."""
+    """The layout of annotations of a folder with these entries (folders end in a slash), if it is sure."""
     if "Annotations/" in names and "JPEGImages/" in names:
         return "voc"
     return "yolo" if {"images/", "labels/", "data.yaml"}.issubset(names) else None
@@ -105,11 +103,7 @@ def names_in(folder: Location) -> list[str]:
 
 
 def files_of_folder(folder: Location, names: Sequence[str]) -> list[Location]:
-    """The shards or Parquet files of a folder that holds such files and neither images nor folders; else none.
-
-    ``names`` are its entries, folders with a slash at the end. Files of other kinds (a README, indexes) do not count,
-    nor does the manifest that ``variegate augment`` puts beside shards.
-    """
+    """The shards or Parquet files of a folder with these entries, of which none is an image or a folder; else none."""
     names = sorted(name for name in names if not name.startswith("."))
     if any(name.endswith("/") or is_image_name(name) for name in names):
         return []
@@ -128,10 +122,7 @@ def files_of_folder(folder: Location, names: Sequence[str]) -> list[Location]:
 
 
 def _names_at(location: Location) -> list[str]:
-    """The files right in a remote folder, and its sub-folders with a slash at their ends; sorted.
-
-    Raises SourceError where it cannot be listed, or is a file.
-    """
+    """The entries of a remote folder, sub-folders with a slash at their ends; sorted. Raises SourceError."""
     fs, root = listable_filesystem(location)
     with named_errors(location):
         if not fs.isdir(root):
@@ -175,19 +166,15 @@ def expand(location: Location) -> list[Location]:
 
 
 def check_there(spec: str) -> None:
-    """Raises SourceError where a path, or all that a pattern stands for, is not on this machine; addresses are not
-    asked."""
+    """Raises SourceError where a path, or a pattern's files, are not on this machine; addresses are not asked."""
     location = Location.parse(spec)
     if not location.is_url and not os.path.lexists(first := expand(location)[0].address()):
         raise missing(first)
 
 
 def expand_braces(location: Location) -> list[Location]:
-    """WebDataset's notation: ``x-{000..002}`` -> x-000, x-001, x-002; ``{a,b}.tar`` -> a.tar, b.tar. Braces nest.
-
-    A range keeps the zeros that either of its ends is padded with, and takes a step (``{0..8..4}``). Braces that hold
-    neither a range nor a comma stand for themselves.
-    """
+    """WebDataset's notation: ``x-{000..002}`` -> x-000, x-001, x-002; ``{a,b}.tar`` -> a.tar, b.tar. Braces nest, a
+    range keeps padding zeros and takes a step (``{0..8..4}``); braces without range or comma stand for themselves."""
     names = _expand(location.address(), location)
     if len(names) > _MOST_NAMES:
         raise SourceError(f"{location}: {len(names):,} names; at most {_MOST_NAMES:,} are accepted")
@@ -224,8 +211,7 @@ def _expand(text: str, pattern: Location) -> list[str]:
 
 
 def _split_at_commas(text: str, begin: int) -> tuple[int, list[str]]:
-    """The place at which the brace that opens at ``begin`` closes, and the parts between its commas; none where it
-    stays open."""
+    """The end of the brace that opens at ``begin``, and the parts between its commas; none where it stays open."""
     depth, parts, start = 0, [], begin + 1
     for at in range(begin, len(text)):
         depth += {"{": 1, "}": -1}.get(text[at], 0)

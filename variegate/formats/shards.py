@@ -1,7 +1,4 @@
-"""Labels of a run's outputs and the layouts that can hold them; and the common part of all kinds of shards.
-
-One process writes a shard, its records in their order; the same records make the same bytes.
-"""
+"""Shards that a run writes: labels, records, and the common part. Equal records make equal bytes."""
 
 from __future__ import annotations
 
@@ -47,10 +44,7 @@ class Labels(NamedTuple):
 
 
 def describe_labels(format: str, label: Any, classes: tuple[str, ...] = ()) -> Labels:
-    """From the label of the run's first sample, which the others must be like.
-
-    Raises SourceError where outputs of this format cannot hold such labels, or the classes' names, saying which can.
-    """
+    """From the label of the run's first sample. Raises SourceError where this format cannot hold such."""
     if format not in PACKED:
         one_of("format", format, LAYOUTS)
     kind, width = _kind_of(label)
@@ -111,8 +105,7 @@ class Record:
 
 
 class Shard(AbstractContextManager["Shard"]):
-    """A shard in the making. Nothing of it is to be seen before ``commit``; as a context manager it is discarded at the
-    end, unless it was committed."""
+    """A shard in the making: nothing of it is seen before ``commit``; without that, its context manager discards it."""
 
     def __init__(self, storage: Storage, name: str, labels: Labels) -> None:
         self.storage, self.labels = storage, labels
@@ -123,17 +116,14 @@ class Shard(AbstractContextManager["Shard"]):
         self._is_open = True
 
     def add(self, record: Record) -> str:
-        """-> the record's name within the shard.
-
-        Raises ValueError for a label that is not as ``labels`` says, WriteError, DiskFullError.
-        """
+        """-> the record's name within the shard. Raises ValueError for another kind of label, WriteError."""
         self._add(record, self.labels.check(record.label, record.source))
         self.count += 1
         return record.member
 
     def commit(self) -> None:
-        """A shard without a record is not written, and one of that name is removed. Raises WriteError; nothing is left
-        then but what was there before. To outlast a power failure, it needs ``storage.sync`` as other files do."""
+        """A shard without a record is not written, and one of that name is removed. Raises WriteError; then nothing
+        changed. To outlast a power failure, it needs ``storage.sync`` as other files do."""
         if self.count:
             self._finish()
             self._writer.commit()
@@ -176,8 +166,7 @@ _SHARDS = {
 def open_shard(
     storage: Storage, format: str, number: int, labels: Labels, about: Mapping[str, Any] | None = None
 ) -> Shard:
-    """``number`` 7 makes ``shard-000007``; ``labels``: of ``describe_labels``; ``about``: of a source with boxes, masks
-    or key points in such shards."""
+    """``number`` 7 makes ``shard-000007``; ``about``: of a source with boxes, masks or key points in such shards."""
     if format not in _SHARDS:
         raise ValueError(f"format: got {format!r}; accepted: {', '.join(_SHARDS)}")
     module, plain, annotated, extension = _SHARDS[format]

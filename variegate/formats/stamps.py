@@ -56,10 +56,7 @@ class Stamp(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class Stamps:
     """Of every file of a source, in its order. ``starts``: the first sample in each file. ``places``: where they are
-    now, for messages; None where that is not known.
-
-    ``names`` that are not UTF-8 have their bytes as ``\\udcff``.
-    """
+    now, for messages; None where that is not known. ``names`` that are not UTF-8 have their bytes as ``\\udcff``."""
 
     names: Sequence[str]
     sizes: npt.NDArray[np.int64]
@@ -96,10 +93,7 @@ class Stamps:
 
 
 def stamps_of(source: Source) -> Stamps | None:
-    """Ask every file of a source. None for sources that are no files: arrays, data sets of others.
-
-    Raises SourceError where a remote folder cannot be listed.
-    """
+    """Asks every file of a source; None for sources that are no files. Raises SourceError."""
     if isinstance(source, FileSource):
         paths = [source.relative_path(index) for index in range(len(source))]
         return _of_folder(source, source.folder, paths)
@@ -109,11 +103,8 @@ def stamps_of(source: Source) -> Stamps | None:
 
 
 def differences(was: Stamps, now: Stamps) -> npt.NDArray[np.int64]:
-    """The files of ``now`` that are not those of ``was``; both have the same names.
-
-    Times are equal that are so in what a copy may keep of them: the one is the other, cut to whole seconds, or to what
-    a file system keeps.
-    """
+    """The files of ``now`` that are not those of ``was``, of the same names. Times are equal that are so in what a
+    copy may keep of them: cut to whole seconds, or to what a file system keeps."""
     is_other = was.sizes != now.sizes
     is_other |= ~_same_times(was.times, now.times)
     if was.marks and now.marks:

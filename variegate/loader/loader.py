@@ -221,11 +221,8 @@ class Loader(CopiedByState):
         )
 
     def observe(self, *observers: Observer) -> None:
-        """Tell these, and no others, of every piece of work that is done from now on.
-
-        Each has ``stage_done(stage, seconds, samples, nbytes)``, called by the threads that do the work, and
-        ``is_exact``. A copy of the loader has none.
-        """
+        """Tell these, and no others, of every piece of work done from now on, by ``stage_done(stage, seconds,
+        samples, nbytes)`` in the threads that do it, and ``is_exact``. A copy of the loader has none."""
         self._pipeline.observers[:] = observers
 
     def set_epoch(self, epoch: int) -> None:

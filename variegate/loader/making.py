@@ -242,8 +242,7 @@ class _OneBatch:
     def _follow(
         self, rows: Rows, failures: dict[int, DecodeError], images: Any, *, given: Any, labels: Any = None, **key: Any
     ) -> tuple[Any, list[tuple[dict[str, Any], Any]]]:
-        """As a call of the Augmenter; in the place of the labels, for each row what belongs to its image and its label.
-        Raises RowsRefused, for files without a size as well, which the targets would be checked against."""
+        """As a call of the Augmenter; for labels, what belongs to each image and its label. Raises RowsRefused."""
         targets = self._maker.targets
         assert targets is not None
 

@@ -50,8 +50,7 @@ _ADVICE_ON_PICKS = {
 
 
 class EpochOrder:
-    """The orders of all epochs. ``facts``: what they depend on, fit for JSON. ``is_known``: an epoch's order can be had
-    before it begins, and again, and is always the same."""
+    """The orders of all epochs. ``facts``: what they depend on, for JSON. ``is_known``: always the same."""
 
     is_known = True
 
@@ -200,8 +199,8 @@ class IndexedOrder(EpochOrder):
         return wait
 
     def _partners(self, order: Order, epoch: int, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Places in the epoch's order of those that each sample is mixed with, [N, K]: by the sample's own place in a
-        shuffled order, so that they depend on nothing but the seed, the epoch, the sample and its copy."""
+        """Places in the epoch's order that each sample is mixed with, [N, K]: by its own place in a shuffled order,
+        so that they depend on nothing but the seed, the epoch, the sample and its copy."""
         if self._shuffle:
             return partner_positions(positions, order.length, self._num_partners)
         once, times = (order.once, order.times) if isinstance(order, RepeatedOrder) else (order, 1)

@@ -33,8 +33,7 @@ _ACCEPTED = (
 
 
 class ListedOrder:
-    """The order of an epoch. ``indices``: None for every sample once (``is_every``). One that comes k times is copies
-    0..k-1, by their place in the list."""
+    """The order of an epoch. ``indices``: None for every sample once (``is_every``); copies count by place."""
 
     def __init__(self, indices: Indices | None, length: int) -> None:
         self.length, self.is_every, self._indices = length, indices is None, indices
@@ -93,8 +92,7 @@ def _count(indices: Indices) -> Copies | None:
 
 @dataclass(frozen=True)
 class Picks:
-    """The orders of all epochs. ``expected_length``: of any epoch; gives None where its order alone says so.
-    ``facts``: by which these orders differ from others, fit for JSON. ``is_known``: as ``EpochOrder``."""
+    """The orders of all epochs; ``expected_length``: of any, None if not known; the rest as ``EpochOrder``."""
 
     order_of: Callable[[int], ListedOrder | DrawnOrder]
     expected_length: Callable[[], int | None]
@@ -132,8 +130,7 @@ def check_picking(source: Source | StreamSource, options: LoaderOptions) -> bool
 
 
 def picks_of(source: Source, options: LoaderOptions, shuffle: bool) -> Picks:
-    """For options that ``check_picking`` took. Raises ValueError for a source without samples, and for what
-    ``sampler`` or ``weights`` must not be."""
+    """For options that ``check_picking`` took. Raises ValueError for no samples, a wrong sampler or weights."""
     samples, seed, sampler, number = len(source), options.seed, options.sampler, options.num_samples
     if not samples:
         raise ValueError("source: has no samples")

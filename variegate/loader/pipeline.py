@@ -42,10 +42,7 @@ _SEEN_AT_LEAST = 1000
 
 
 class Pipeline:
-    """``arguments``: as a user gave them; ``options``: the same, checked. ``observers``: told of all work that is done.
-
-    Raises what ``Loader`` does.
-    """
+    """Stages and threads of a loader, by checked ``options``. Raises what ``Loader`` does."""
 
     def __init__(self, arguments: LoaderArguments) -> None:
         if isinstance(arguments.transform, (str, os.PathLike)):

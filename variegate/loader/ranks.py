@@ -25,11 +25,7 @@ T = TypeVar("T")
 
 
 def find_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
-    """(rank, world size): as given, else of torch.distributed, else of the environment (torchrun's), else (0, 1).
-
-    Raises ValueError for one without the other, for a rank outside of the world, and for an environment that does not
-    hold numbers.
-    """
+    """(rank, world size): as given, else of torch.distributed, else of the environment (torchrun's), else (0, 1)."""
     if (rank is None) != (world_size is None):
         raise ValueError(f"rank, world_size: got {rank!r}, {world_size!r}; accepted: both, or neither")
     if rank is None or world_size is None:
@@ -45,11 +41,7 @@ def find_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
 
 
 def check_alike(facts: str, device: str) -> None:
-    """Compare what the ranks of torch.distributed see of a data set. Collective: every rank calls it, or none.
-
-    Raises ValueError on all of them where one differs: they would yield different numbers of batches, and wait for each
-    other for ever.
-    """
+    """Collective. Raises ValueError where a rank sees another data set: they would wait for ever."""
     is_cuda = device.startswith("cuda")
     if torch.distributed.get_backend() == "nccl" and not is_cuda:
         return  # nothing of the CPU can be exchanged
@@ -102,10 +94,7 @@ class Share:
         return min(self.length, self.start + (step + 1) * self.taken_at_once)
 
     def positions(self, step: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        """(positions in the epoch's order, which of them are padding), int64[n] and bool[n].
-
-        In the last step all ranks get the same number, by which one row of some ranks repeats a sample of another.
-        """
+        """Positions in the epoch's order and which are padding, int64[n] and bool[n], n alike on all ranks."""
         first = self.start + step * self.taken_at_once
         positions = first + self.rank + self.world_size * np.arange(self._rows(self.length - first), dtype=np.int64)
         padding = positions >= self.length
@@ -115,10 +104,7 @@ class Share:
         return min(self.batch_size, -(-left // self.world_size))
 
     def steps_of(self, stream: Iterable[T]) -> Iterator[tuple[list[T], npt.NDArray[np.bool_], int]]:
-        """The same for a stream whose length nobody knows: (rows of this rank, padding, samples done) of each step.
-
-        ``stream`` begins with the sample at ``start``.
-        """
+        """The same of a stream that begins at ``start``: (rows of this rank, padding, samples done) of each step."""
         left, done = iter(stream), self.start
         while together := list(islice(left, self.taken_at_once)):
             if self.drop_last and len(together) < self.taken_at_once:

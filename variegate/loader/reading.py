@@ -182,11 +182,8 @@ def decode_picture(
     max_pixels: int | None = None,
     max_decode_bytes: int | None = None,
 ) -> Picture:
-    """A file's bytes, or pixels -> uint8[H, W, C]; with ``side``, the shorter side is reduced to that many pixels.
-
-    A JPEG is decoded at the smallest DCT scale that still covers that, then resized as any picture is, by Pillow with
-    antialiasing. Raises DecodeError with ``name``.
-    """
+    """A file's bytes, or pixels -> uint8[H, W, C], the shorter side reduced to ``side`` pixels: JPEGs at the
+    smallest DCT scale that covers that, then by Pillow with antialiasing. Raises DecodeError with ``name``."""
     limits = max_pixels, max_decode_bytes
     if isinstance(data, np.ndarray):
         image = data

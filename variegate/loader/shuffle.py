@@ -1,8 +1,4 @@
-"""The order of an epoch, as a function of (seed, epoch) alone: a permutation evaluated where it is asked for.
-
-A list of a billion shuffled integers takes 8 GB and minutes. A keyed permutation takes neither, and any process can
-start anywhere in it.
-"""
+"""The order of an epoch by (seed, epoch) alone: a keyed permutation, without a list's memory and time."""
 
 from __future__ import annotations
 
@@ -69,12 +65,11 @@ MOST_PARTNERS = 3
 
 
 def partner_positions(positions: npt.NDArray[np.int64], length: int, number: int) -> npt.NDArray[np.int64]:
-    """With whom a sample is mixed, by its place in a shuffled order of ``length`` samples: places int64[N, number], no
-    sample's own where there is another one.
+    """Places int64[N, number] of those that samples at ``positions`` of a shuffled order are mixed with, never
+    themselves where there is another one.
 
-    Samples are in pairs (of ``number`` 3: in fours), so that who is read is mostly in the same batch as well. Those at
-    the end of the order, for whom no pair is left, take the sample that stands a quarter of the order on (half of it,
-    three quarters).
+    Samples are in pairs (of ``number`` 3: in fours), mostly of one batch. Those at the end of the order, for whom no
+    pair is left, take the sample that stands a quarter of the order on (half of it, three quarters).
     """
     turn = np.arange(1, number + 1)
     last_of_them = positions | _APART * (1 if number == 1 else MOST_PARTNERS)

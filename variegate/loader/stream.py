@@ -141,11 +141,11 @@ def _size_of(item: StreamItem) -> int:
 def shuffled(
     stream: Iterable[T], size_of: Callable[[T], int], *, seed: int, epoch: int, max_items: int, max_bytes: int
 ) -> Iterator[T]:
-    """The stream in another order, which is a function of (seed, epoch), the limits and the sizes.
+    """The stream in another order, a function of (seed, epoch), the limits and the sizes.
 
-    The buffer fills up to ``max_items``, or until ``size_of`` its items passes ``max_bytes`` (one item may stand over
-    the limit); from there on one drawn from it goes out before the next comes in. An item comes at most
-    ``max_items - 1`` places earlier than it stands in the stream; later it may come by any number.
+    The buffer fills up to ``max_items``, or until ``size_of`` its items passes ``max_bytes``; from there on one drawn
+    from it goes out before the next comes in. An item comes at most ``max_items - 1`` places earlier than it stands in
+    the stream.
     """
     held: list[T] = []
     held_bytes = 0

@@ -1,8 +1,4 @@
-"""Entry points of a JPEG's Huffman code: found in one pass, packed into a few bytes, and read again.
-
-An entry is noted at the beginning of each row of what is coded together (MCUs), and again every so many columns: the
-bit of the file's code, and what the DC coefficients of each component are counted from there.
-"""
+"""Entry points of a JPEG's Huffman code: found in one pass, packed into a few bytes, and read again."""
 
 from __future__ import annotations
 
@@ -21,9 +17,9 @@ _SHARE, _ENTRY_BYTES = 0.0185, 4.0
 
 @pixel_kernel
 def find_entries(data: Any, size: Any, layout: Any, tables: Any, code: Any, bits: Any, dc: Any) -> Any:
-    """-> (``FITS`` or why not, columns from entry to entry, how many). ``code``: room for the file's bytes and
-    ``SLACK``; ``bits`` int64[M], counted from the code's beginning in the file, and ``dc`` int64[M, 3] take the
-    entries."""
+    """-> (``FITS`` or why not, columns from entry to entry, how many), at the beginning of each row of MCUs and
+    every so many columns. ``code``: room for the file's bytes and ``SLACK``; ``bits`` int64[M] in the file's code,
+    ``dc`` int64[M, 3]."""
     found = read_layout(data, size, layout, tables)
     if found != FITS:
         return found, np.int64(0), np.int64(0)

@@ -39,10 +39,7 @@ def index_path(fingerprint: str) -> Path:
 
 
 class EntropyIndex:
-    """Of files that were added, and of those in the file at ``path``, if there is one. Any thread may call any method.
-
-    Raises DamagedIndexError, OSError.
-    """
+    """Entry points of files that were added, and of those in the file at ``path``. Any thread may call any method."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -61,9 +58,9 @@ class EntropyIndex:
         return len(self._kept.keys) + len(self._added)
 
     def cut_out(self, data: bytes, box: tuple[int, int, int, int], divisor: int = 1) -> Cut | None:
-        """A smaller file that holds at least ``box`` (top, left, bottom, right) of a JPEG's picture, with the same
-        pixels as the whole, also where both are decoded at a scale of 1 by ``divisor``; None where there is none, or
-        the file is not known. It lies in memory of the thread."""
+        """A smaller file with at least ``box`` (top, left, bottom, right) of a JPEG's picture, with the same pixels
+        at a scale of 1 by ``divisor``; None where there is none, or the file is not known. It lies in memory of the
+        thread."""
         found: Cut | Literal["unknown"] | None = "unknown"
         for known in (self._kept, self._fresh):
             if found == "unknown" and len(known.keys):
@@ -76,8 +73,7 @@ class EntropyIndex:
     def decode_part(
         self, data: bytes, box: tuple[int, int, int, int], divisor: int = 1, buffer: Image_HWC | None = None
     ) -> tuple[Image_HWC, int, int] | None:
-        """The pixels of a box, and more around it -> (that part of the decoded picture, its top, its left there); None
-        where that does not come of it. ``box``: in pixels of the whole scale, not turned."""
+        """The pixels of a box of the stored picture, and more around it -> (part as decoded, top, left)."""
         cut = self.cut_out(data, box, divisor)
         if cut is None or (divisor > 1 and min(cut.height, cut.width) <= _BLOCK):
             return None  # a few pixels are as many at another scale
@@ -88,8 +84,7 @@ class EntropyIndex:
     def decode_box(
         self, data: bytes, header: JpegHeader, box: tuple[int, int, int, int], divisor: int = 1
     ) -> tuple[Image_HWC, int, int] | None:
-        """As ``decode_jpeg_box`` -> (part of the picture as it is shown, its top, its left); None where that does not
-        come of it, or would save little. ``box``: of the picture as it is shown and decoded."""
+        """As ``decode_jpeg_box``: of the picture as it is shown and decoded; None where it would save little."""
         height, width = -(-header.height // divisor), -(-header.width // divisor)
         if (box[2] - box[0]) * (box[3] - box[1]) > WORTH_CUTTING * height * width:
             return None

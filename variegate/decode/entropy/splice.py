@@ -1,5 +1,4 @@
-"""A crop of a JPEG as a JPEG of its own, cut out of the coded file: nothing is decoded, and nothing coded anew but the
-first DC coefficients of each row, which are told apart from those before them."""
+"""A crop of a JPEG cut out of the coded file: only the first DC coefficients of rows are coded anew."""
 
 from __future__ import annotations
 
@@ -200,8 +199,7 @@ def _write_end(to: Any, acc: Any, pending: Any) -> Any:
 
 @pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _write_head(data: Any, layout: Any, tables: Any, cut: Any, to: Any, end: Any) -> Any:
-    """Write what stands before the code, with the size of the cut -> the address behind it; 0 where there is no
-    room."""
+    """Write all before the code, with the size of the cut -> the address behind it; 0 where there is no room."""
     height, width = (cut[BOTTOM] - cut[TOP]) * layout[MCU_HEIGHT], (cut[RIGHT] - cut[LEFT]) * layout[MCU_WIDTH]
     height = min(height, layout[HEIGHT] - cut[TOP] * layout[MCU_HEIGHT])
     width = min(width, layout[WIDTH] - cut[LEFT] * layout[MCU_WIDTH])

@@ -1,8 +1,4 @@
-"""The columns of Parquet files that hold images and labels, by Hugging Face's metadata or by name; all labels, read
-whole.
-
-Labels are ints, floats or rows of numbers; strings become ints by their class.
-"""
+"""The columns of Parquet files that hold images and labels, by Hugging Face's metadata or by name; all labels."""
 
 from __future__ import annotations
 
@@ -66,8 +62,7 @@ def find_columns(file: ParquetFile, image: str | None = None, label: str | None 
 
 
 def check_alike(first: ParquetFile, columns: Columns, file: ParquetFile, has_labels: bool = True) -> None:
-    """Raises SourceError naming both files where a further one does not hold what the first does; columns that are
-    neither images nor labels may differ."""
+    """Raises SourceError naming both files where a further one has not the images and labels that the first has."""
 
     def error(what: str) -> SourceError:
         return SourceError(f"{file.location}: {what}; accepted: files with the same columns")
@@ -181,10 +176,7 @@ def schema_in_words(schema: pa.Schema) -> str:
 def read_labels(
     files: Sequence[ParquetFile], column: str, classes: tuple[str, ...]
 ) -> tuple[Labels, tuple[str, ...], list[str]]:
-    """The labels of all rows, the classes (of strings: ``classes``, else the sorted values) and notes.
-
-    Raises SourceError naming the file and the row of a label that is none of the classes.
-    """
+    """The labels of all rows, the classes (``classes``, else sorted values) and notes. Raises SourceError."""
     with ThreadPoolExecutor(min(16, len(files))) as pool:
         columns = list(pool.map(lambda file: file.read([column], f"column {column!r}").column(column), files))
     kind = _label_kind(files[0].schema.field(column).type) or ""

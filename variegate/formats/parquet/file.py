@@ -34,16 +34,12 @@ class ParquetFile:
 
     @property
     def name(self) -> str:
-        """The last part of the path, without what an address has behind it (tokens that expire, for one); of a chained
-        address, that of the file which holds this one."""
+        """The last part of the path, without a query; of a chained address, that of the outer file."""
         return str(self.location).rstrip("/").replace("\\", "/").rsplit("/", 1)[-1]
 
     @contextmanager
     def opened(self, is_checked: bool = False) -> Iterator[pq.ParquetFile]:
-        """Each use opens the file anew, so threads share nothing. Raises OSError where it was replaced meanwhile.
-
-        ``is_checked``: reading compares the checksums of pages, where the file has any.
-        """
+        """The file, opened anew for each use; ``is_checked``: compares checksums of pages. Raises OSError."""
         with _handle(self.location) as (handle, size, stamp):
             if (size, stamp) != (self.size, self.stamp):
                 raise OSError("the file has changed since it was opened")
@@ -81,8 +77,7 @@ def open_file(path: LocationLike, accepted: str = _ACCEPTED) -> ParquetFile:
 
 
 def reason_for(error: Exception, location: Location | None = None) -> str:
-    """The reason of an error, in words for the file's owner where Arrow's are for its author; without the secrets of
-    the address that was read."""
+    """The reason of an error, in words for the file's owner, without the secrets of the address."""
     is_systems = isinstance(error, OSError) and error.errno is not None
     location = location or Location.of("")
     if not isinstance(error, pa.ArrowException) and (location.is_url or is_systems):
@@ -125,8 +120,7 @@ def check_root(image_root: str | os.PathLike[str]) -> str:
 
 
 def read_named_file(path: str, table: Location, root: str | None, name: str) -> bytes:
-    """The file that row ``name`` of a table names by ``path``: one below ``root``, the folder that the user says, or
-    below that of the table, where it is on this machine. Raises DecodeError."""
+    """The file that a row names by ``path``, below ``root`` or the table's folder. Raises DecodeError."""
     quoted = repr(path if len(path) <= _LONGEST_NAME else path[: _LONGEST_NAME - 3] + "...")
     if root is None and not table.is_url:
         root = os.path.dirname(table.address()) or "."

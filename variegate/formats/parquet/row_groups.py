@@ -120,10 +120,7 @@ Rows = ResidentRows | UnpackedRows
 
 @dataclass
 class GroupReader:
-    """Makes the row groups of one file readable; ``folder`` is where they are unpacked, None to hold them in memory.
-
-    ``failure``: why unpacking was given up, once it was.
-    """
+    """Reads the row groups of a file; ``folder``: to unpack them to. ``failure``: of unpacking."""
 
     file: ParquetFile
     column: str

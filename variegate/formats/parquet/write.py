@@ -1,7 +1,4 @@
-"""Parquet files in Hugging Face's layout, with the names of the classes in their metadata.
-
-There may be boxes, key points and masks in columns beside the images.
-"""
+"""Parquet files in Hugging Face's layout: images, labels, boxes, key points and masks, classes in their metadata."""
 
 from __future__ import annotations
 
@@ -33,10 +30,7 @@ OTHERS = {"id": pa.uint64(), "copy": pa.int32(), "source": pa.string()}
 
 
 class ParquetShard(Shard):
-    """Columns image (bytes, path), label, id, copy and source; a row group has 256 rows, or fewer of large images.
-
-    Images are gathered in the memory that Arrow writes from. Their column is not compressed: they are already.
-    """
+    """Columns image (bytes, path), label, id, copy and source; a row group has 256 rows, or fewer of large images."""
 
     def __init__(self, storage: Storage, name: str, labels: Labels) -> None:
         super().__init__(storage, name, labels)
@@ -103,8 +97,7 @@ class ParquetShard(Shard):
 
 
 class AnnotatedParquetShard(ParquetShard):
-    """Columns of images, of objects and of masks under the names of the source's, then id, copy and source; classes are
-    numbers, with their names in Hugging Face's metadata."""
+    """Columns of images, objects and masks under the names of the source's, then id, copy and source."""
 
     def __init__(self, storage: Storage, name: str, labels: Labels, about: Mapping[str, Any]) -> None:
         self._about, self._form = about, RecordForm(**about["record"])

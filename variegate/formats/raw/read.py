@@ -136,8 +136,7 @@ class RawSource(FilesSource):
 
 
 def open_raw(files: Sequence[Location]) -> RawSource:
-    """Raises SourceError naming the file: none of raw pixels, cut off, damaged, of other classes or labels than the
-    first."""
+    """Raises SourceError naming the file: no raw pixels, damaged, of other classes or labels than the first."""
     with ThreadPoolExecutor(min(_OPENED_AT_ONCE, len(files))) as pool:
         opened = list(pool.map(_open, files))
     first = opened[0].index

@@ -84,10 +84,7 @@ def empty_index(version: FileVersion, failure: ShardFailure) -> ShardIndex:
 
 
 def index_shard(shard: Location, version: FileVersion) -> ShardIndex:
-    """Walk over a shard: locally its headers and labels are read, of a remote one everything, once, as a stream.
-
-    Raises SourceError where nothing of it can be read.
-    """
+    """Walk over a shard, locally by headers and labels, remotely as a stream. Raises SourceError."""
     if shard.is_url:
         with open_stream(shard) as stream:
             return _collect(StreamReader(stream), version)
@@ -170,8 +167,7 @@ def _pack(index: ShardIndex) -> bytes:
 
 
 def _parse(data: bytes, shard: FileVersion) -> ShardIndex:
-    """Raises ValueError, KeyError, TypeError or zlib.error for anything but a whole index of this version, of a shard
-    that may be that one."""
+    """Raises ValueError, KeyError, TypeError or zlib.error for all but a whole index that may be this shard's."""
     if not data.startswith(_FIRST_LINE):
         raise ValueError("not an index of this version")
     unpacking = zlib.decompressobj()

@@ -31,8 +31,7 @@ class LabelKind(IntEnum):
 
 
 class Label(NamedTuple):
-    """As found, before class names are looked up: ``text`` is the name of a class, or what is wrong; ``extension`` is
-    that of the member it stood in."""
+    """A label before class names are looked up: ``text`` is a class, or what is wrong; ``extension`` its member's."""
 
     kind: LabelKind
     number: int = -1
@@ -72,10 +71,7 @@ def parse_json(content: bytes, extension: str) -> Label:
 
 
 def resolve_label(label: Label, key: str, numbers: Mapping[str, int], is_labelled: bool) -> tuple[int, str]:
-    """The class and "", or -1 and what is wrong with the label of the sample ``key``.
-
-    ``numbers``: of the data set's classes, by name. ``is_labelled``: its first sample has a label, so each needs one.
-    """
+    """-> (class, "") or (-1, what is wrong); ``is_labelled``: each sample needs a label, as the first has one."""
     if label.kind == LabelKind.NUMBER:
         if not numbers or -1 <= label.number < len(numbers):
             return label.number, ""
@@ -120,11 +116,9 @@ def class_names_bytes(classes: Sequence[str]) -> bytes:
 
 
 def class_names_beside(shards: Sequence[Location]) -> tuple[str, ...] | None:
-    """The classes that the folder of the shards names; None where it names none, or the shards lie in several.
-
-    Web servers are not asked: most of their folders hold no such file, and each has its own way to say so. Raises
-    SourceError for a file that is there and cannot be read.
-    """
+    """The classes that the folder of the shards names; None where it names none, or the shards lie in several. Web
+    servers are not asked: each has its own way to say that there is none. Raises SourceError for a file that cannot
+    be read."""
     files = {_beside(shard) for shard in shards}
     if len(files) != 1 or shards[0].is_web or len(shards[0].protocols) > 1:
         return None

@@ -21,10 +21,7 @@ _GZIP = b"\x1f\x8b"
 
 
 class FileReader:
-    """A local file. Skipping reads nothing, and small reads share a block: a header, a label and the next header.
-
-    ``at`` is how many bytes were passed; ``read`` and ``skip`` pass fewer than ``size`` only at the end.
-    """
+    """A local file. Skipping reads nothing, and small reads share a block. ``at``: bytes passed."""
 
     def __init__(self, file: FileIO, size: int, name: str) -> None:
         self.at, self._size, self._name = 0, size, name

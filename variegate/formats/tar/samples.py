@@ -1,8 +1,4 @@
-"""The samples of a shard: members in a row that share a key, as WebDataset groups them.
-
-One walk serves both ways of reading, so that indexing a shard and streaming it find the same samples at the same
-positions.
-"""
+"""The samples of a shard, by the one walk of indexes and streams: members in a row that share a key."""
 
 from __future__ import annotations
 
@@ -22,11 +18,8 @@ SEVERAL_IMAGES = "samples have several images"
 
 
 class TarSample(NamedTuple):
-    """``data`` is None where only the place was asked for, and for members that are too large to be read.
-
-    ``begin``, ``end``: where the members of the sample are in the archive, with their headers. ``beside``: the contents
-    of those that are wanted beside the image, by extension. ``picture``: the image, if it is none of these.
-    """
+    """``data``: None where only the place was asked for, or too large. ``begin``, ``end``: of all members, with
+    headers. ``beside``: wanted contents by extension; ``picture``: the image, if it is none of these."""
 
     image: Member
     data: bytes | None
@@ -43,8 +36,7 @@ def too_large(size: int) -> str:
 
 
 class ShardFailure(NamedTuple):
-    """The end of a shard before its time: the sample that it broke off in (``member``, None where it is not known),
-    after which nothing was read; or that there is none at all."""
+    """The end of a shard before its time, in the sample ``member`` (None: not known); or that there is none at all."""
 
     member: str | None
     reason: str
