@@ -15,8 +15,7 @@ import pytest
 from tests.formats.contract import folder, pictures, shards
 from variegate.apps.preview.choosing import choose_images
 from variegate.formats.base import FileSource, PixelSource, Source, SourceError, StreamSource
-from variegate.formats.exclusion import PlaceWithout
-from variegate.formats.filtered import sample_keys
+from variegate.formats.filtered import PlaceWithout, sample_keys
 from variegate.formats.indexing import index_source
 from variegate.formats.opening import open_source
 from variegate.formats.stamps import stamps_of

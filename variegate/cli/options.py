@@ -62,7 +62,7 @@ class ExcludeOptions:
 
     @property
     def place(self) -> Any:
-        from variegate.formats.exclusion import place_without
+        from variegate.formats.filtered import place_without
 
         return place_without(self.src, self.exclude)  # type: ignore[attr-defined]
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from variegate.checks import spelt
 from variegate.formats.base import Source, SourceError, StreamSource, check_on_error
-from variegate.formats.exclusion import PlaceWithout, without
+from variegate.formats.filtered import PlaceWithout, without
 from variegate.formats.folder import open_folder, open_image, open_remote_folder
 from variegate.formats.kinds import ACCEPTED, file_kind, kinds_with
 from variegate.formats.resolving import Resolved, are_places, is_place, resolve
@@ -45,7 +45,7 @@ def open_source(
     ``cache_dir``: where indexes of shards are kept; None: beside them, or where that cannot be written to, in the
     folder that VARIEGATE_CACHE names, or the user's. ``image_root``: for ``.parquet`` files whose rows name image files
     instead of holding their bytes, the folder of those; None: the Parquet file's own. Files outside of it are not read.
-    ``exclude``: the names of samples to leave out: a text file with one a line, or a sequence (``exclusion.py`` says
+    ``exclude``: the names of samples to leave out: a text file with one a line, or a sequence (``filtered.py`` says
     what they are). What is left has the labels, classes and ids that it would have otherwise.
     ``annotations``: boxes, masks or key points for a folder of images, of this machine or at an address, which
     ``read`` then gives as ``targets``: a COCO .json file, "voc", "yolo", "masks", or a dict with options; of .parquet

@@ -13,13 +13,13 @@ import torch
 from variegate.augmenter.augmenter import Augmenter
 from variegate.augmenter.per_image import num_partners
 from variegate.formats.base import PixelSource, Source, StreamSource
+from variegate.formats.indexing import open_entropy_index
 from variegate.formats.opening import open_source
 from variegate.formats.packed import checked_statistics
 from variegate.io.addresses import shown, speakable
 from variegate.loader.batch import FailureLog
 from variegate.loader.cache import open_cache
 from variegate.loader.epochs import EpochRun
-from variegate.loader.indexing import open_entropy_index
 from variegate.loader.making import AnyBatch, BatchMaker, BatchResult
 from variegate.loader.observer import Observer, StageTimes
 from variegate.loader.options import LoaderArguments, LoaderOptions, OnError

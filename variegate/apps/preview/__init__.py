@@ -23,7 +23,7 @@ from variegate.apps.preview.sheet import (
 )
 from variegate.apps.preview.sweep import sweep_of, sweep_rows, sweepable
 from variegate.errors import DecodeError
-from variegate.formats.exclusion import PlaceWithout
+from variegate.formats.filtered import PlaceWithout
 from variegate.io.addresses import check_is_local
 from variegate.io.durable import write_atomically
 from variegate.jobs.arguments import build_transform, parse_size

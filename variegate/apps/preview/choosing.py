@@ -17,7 +17,7 @@ from variegate.apps.preview.sheet import Image_HWC
 from variegate.decode import read_image
 from variegate.errors import DecodeError
 from variegate.formats.base import SampleName, Source, SourceError
-from variegate.formats.exclusion import PlaceWithout, without
+from variegate.formats.filtered import PlaceWithout, without
 from variegate.formats.folder import open_folder
 from variegate.formats.kinds import file_kind
 from variegate.formats.opening import open_source

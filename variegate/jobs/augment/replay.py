@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from variegate.errors import DecodeError
 from variegate.formats.base import SourceError
-from variegate.formats.exclusion import place_without
+from variegate.formats.filtered import place_without
 from variegate.io.addresses import shown
 from variegate.jobs.arguments import open_by_index
 from variegate.jobs.augment.annotated_job import AnnotatedJob

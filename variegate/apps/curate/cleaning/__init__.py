@@ -21,8 +21,7 @@ from variegate.apps.curate.cleaning.shards import ShardCopies
 from variegate.apps.curate.findings import FINDING_KINDS
 from variegate.checks import spelt
 from variegate.formats.base import FileSource, Source, SourceError
-from variegate.formats.exclusion import HEADER, read_names
-from variegate.formats.filtered import KeptSource, sample_key, sample_keys
+from variegate.formats.filtered import HEADER, KeptSource, read_names, sample_key, sample_keys
 from variegate.formats.kinds import KIND_NAMES
 from variegate.formats.opening import open_source
 from variegate.formats.stamps import UNKNOWN, stamps_of
