@@ -10,14 +10,14 @@ import pytest
 import variegate as vg
 from tests.ops.test_erase import holes
 from variegate import transforms as T
-from variegate.ops.growth import grow
+from variegate.ops.erase import grow
 from variegate.program.rng import philox4x32
 
 SIZES = [(1, 1), (1, 7), (3, 2), (17, 31), (64, 16), (65, 63), (223, 225)]
 
 
 def grown(key: np.ndarray, height: int, width: int, side: int, seeds: int, pixels: int) -> np.ndarray:
-    """The plain twin of ``ops/growth.py`` -> which pixels are covered."""
+    """The plain twin of ``ops/erase.py`` -> which pixels are covered."""
     counters = np.zeros((20_000, 4), np.uint64)
     counters[:, 0] = np.arange(len(counters))
     words = philox4x32(counters, key).reshape(-1).tolist()

@@ -323,9 +323,9 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         name="posterize-to-seven-bits-is-dropped",
-        anchor="SPECS",
-        search="neutral=8.0",
-        replace="neutral=7.0",
+        anchor="Posterize",
+        search="neutral=8,",
+        replace="neutral=7,",
         tests=(
             "tests/program/test_lowering.py",
             "tests/executors/test_reference_values.py",

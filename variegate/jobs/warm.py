@@ -24,9 +24,10 @@ from variegate.decode.scan import scan_headers
 from variegate.formats.annotated.outlines import fill_rings
 from variegate.loader.shuffle import Permutation, permute_within
 from variegate.program import compiled
+from variegate.program.lowering.tables import FILLS, compile_fill
 
-# The kernels that Python calls, or that are called by address, each for one signature; all others are part of their
-# code.
+# The kernels that Python calls, or that are called by address, each for one signature, besides those of tables that
+# operations declare; all others are part of their code.
 ENTRIES = (
     "program.rng._fill_keys",
     "program.rng._fill_words",
@@ -36,7 +37,7 @@ ENTRIES = (
     "ops.fields._find_farthest",
     "ops.fields.add_up",
     "ops.fields._round",
-    "ops.growth._grow",
+    "ops.erase._grow",
     "ops.resize._draw",
     "executors.cpu.batch.keep_batch",
     "executors.cpu.batch.keep_scratch",
@@ -164,7 +165,8 @@ def _are_there(names: tuple[str, ...]) -> bool:
 
 def _entries(names: tuple[str, ...] = ENTRIES) -> list[Any]:
     parted = [entry.rpartition(".") for entry in names]
-    return [getattr(import_module(f"variegate.{module}"), name) for module, _, name in parted]
+    entries = [getattr(import_module(f"variegate.{module}"), name) for module, _, name in parted]
+    return [*entries, *FILLS.values()] if names is ENTRIES else entries
 
 
 def _folder() -> str | None:
@@ -215,6 +217,8 @@ def _run_everything() -> None:
     places, lengths = np.arange(len(images)), np.full(len(images), len(images))
     Permutation(len(images), seed=0, epoch=0)(places)
     permute_within(places, lengths, places, seed=0, epoch=0)
+    for op in FILLS:
+        compile_fill(op)
     scan_headers([b""])
     unpack_nothing()
     Augmenter(t, num_threads=1)(images, ids=range(len(images)))

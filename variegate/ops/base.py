@@ -69,6 +69,10 @@ class Transform:
     """
 
     registry: ClassVar[dict[str, type[Transform]]] = {}
+    # Of a function of ``variegate.transforms.functional``, the class whose operation it is.
+    functions: ClassVar[dict[str, type[Transform]]] = {}
+    # What those functions call the class's arguments, where it is another name.
+    _called: ClassVar[Mapping[str, str]] = {}
     num_slots: int = 0
     # Of the tree that this is the root of: how many transforms, and how many within one another.
     _tree_size: int = 1
@@ -87,13 +91,19 @@ class Transform:
     _forks: bool = False
     # Those of this tree that mix an image with others.
     _mixers: tuple[Any, ...] = ()
+    # It makes of a pixel that a policy has emptied what it makes of its colour, where others leave it empty.
+    _is_opaque: ClassVar[bool] = False
     # Arguments that descriptions hold even at their default, because that default was another one once.
     _always_described: ClassVar[tuple[str, ...]] = ()
     # What arguments may be: a subclass states those of its own, beside those of its base.
     _checks: ClassVar[Mapping[str, Check]] = {}
 
-    def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
+    def __init_subclass__(
+        cls, abstract: bool = False, function: str = "", called: Mapping[str, str] | None = None, **kwargs: Any
+    ) -> None:
         super().__init_subclass__(**kwargs)
+        Transform.functions |= dict.fromkeys(function.split(), cls)
+        cls._called = called or {}
         cls._checks = {k: v for base in reversed(cls.__mro__) for k, v in base.__dict__.get("_checks", {}).items()}
         # A class defines one of each pair, and the other follows.
         for of_rows, of_images in (("sample", "draw"), ("emit_magnitude", "emit_at")):

@@ -28,11 +28,14 @@ from variegate.program.one_image import Images, Selection
 from variegate.program.ops import Op, PadMode
 from variegate.program.sampling import Rows, Sampling
 
+__all__ = ["D4", "AlternatingHorizontalFlip", "CenterCrop", "Pad", "RandomCrop", "RandomHorizontalFlip"]
+__all__ += ["RandomRotate90", "RandomVerticalFlip", "Transpose"]
+
 Sizes = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
-class CenterCrop(Transform):
+class CenterCrop(Transform, function="center_crop", called={"size": "output_size"}):
     """The central ``size`` pixels; smaller images are padded with black."""
 
     size: int | Sequence[int]
@@ -94,7 +97,7 @@ class RandomCrop(Transform):
 
 
 @dataclass(frozen=True)
-class Pad(Transform):
+class Pad(Transform, function="pad"):
     """Add a border: ``padding`` pixels on all sides, (left and right, top and bottom), or (left, top, right, bottom).
     Negative ones cut that much off.
 

@@ -19,6 +19,8 @@ from variegate.program.ops import Interpolation, Op
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.program.table_builder import PointFunction
 
+__all__ = ["CustomOp", "Magnitude"]
+
 FORMS = ("lut", "affine", "color_matrix", "point")
 
 

@@ -22,16 +22,19 @@ from variegate.program.one_image import Images
 from variegate.program.ops import MEDIAN_SIZES, Op
 from variegate.program.sampling import Floats, Rows, Sampling
 
+__all__ = ["JPEG", "Convolve", "Edges", "Emboss", "GaussianBlur", "GaussianNoise", "MedianBlur", "MotionBlur"]
+__all__ += ["PixelDropout", "SaltAndPepper", "Sharpness", "ShotNoise", "UnsharpMask"]
+
 
 @dataclass(frozen=True)
-class Sharpness(MagnitudeOp):
+class Sharpness(MagnitudeOp, function="adjust_sharpness", called={"factor": "sharpness_factor"}):
     """Blend with Pillow's SMOOTH filter: ``factor`` 0 is smooth, 1 the image, 2 sharper.
 
     The outermost pixels stay as they are (``PIL.ImageEnhance.Sharpness``).
     """
 
     factor: Number
-    _op, _number, _bounds = Op.SHARPNESS, "factor", (-math.inf, math.inf)
+    _op, _number = Op.SHARPNESS, "factor"
 
 
 def kernel_sizes(name: str, value: Any, *, error: Refusal = refused) -> tuple[int, int]:
@@ -52,7 +55,7 @@ def line_lengths(name: str, value: Any, *, error: Refusal = refused) -> int | tu
 
 
 @dataclass(frozen=True)
-class GaussianBlur(MagnitudeOp):
+class GaussianBlur(MagnitudeOp, function="gaussian_blur"):
     """Gaussian blur; ``kernel_size`` odd pixels, or a pair (x, y) of them; ``sigma`` in pixels, a number or a range.
 
     Means torchvision's: weights cut off at the kernel's end and normalised, reflected edges.
@@ -92,7 +95,7 @@ class MotionBlur(Transform):
 
 
 @dataclass(frozen=True)
-class JPEG(MagnitudeOp):
+class JPEG(MagnitudeOp, function="jpeg"):
     """Write the image as a JPEG and read it again: what a file of ``quality`` (1 to 100; a whole number, or a range of
     them, all equally likely) keeps. Colour is stored at half resolution (4:2:0), gray as gray.
 
@@ -138,7 +141,7 @@ def clipped(name: str, value: object, *, error: Refusal = refused) -> bool:
 
 
 @dataclass(frozen=True)
-class GaussianNoise(MagnitudeOp):
+class GaussianNoise(MagnitudeOp, function="gaussian_noise"):
     """Add normal noise of ``mean`` and ``sigma`` (on the 0..1 scale; sigma a number or a range), clipped to 0..255."""
 
     mean: float = 0.0

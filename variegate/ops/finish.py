@@ -19,6 +19,8 @@ from variegate.ops.base import Transform
 from variegate.program.program import Output
 from variegate.program.sampling import Rows, Sampling
 
+__all__ = ["FiveCrop", "Lambda", "TenCrop"]
+
 if TYPE_CHECKING:
     import torch
 

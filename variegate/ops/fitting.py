@@ -28,6 +28,8 @@ from variegate.ops.magnitude import MagnitudeOp
 from variegate.ops.resize import emit_resized_crop
 from variegate.program.sampling import Floats, Rows, Sampling
 
+__all__ = ["Downscale", "LetterBox", "LongestMaxSize", "SmallestMaxSize"]
+
 Sizes = npt.NDArray[np.int32]
 
 MAX_LENGTHS = 256

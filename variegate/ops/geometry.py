@@ -38,6 +38,9 @@ from variegate.program.one_image import Images, Selection
 from variegate.program.ops import Op
 from variegate.program.sampling import Rows, Sampling
 
+__all__ = ["RandomAffine", "RandomPerspective", "RandomRotation", "Rotate", "ShearX", "ShearY", "Stretch"]
+__all__ += ["TranslateX", "TranslateY"]
+
 
 class _Map(MagnitudeOp, Resampled):
     """A coordinate map with one number."""
@@ -47,34 +50,34 @@ class _Map(MagnitudeOp, Resampled):
 
 
 @dataclass(frozen=True)
-class Rotate(_Map):
+class Rotate(_Map, function="rotate", called={"degrees": "angle"}):
     """Rotate counter-clockwise about the centre by ``degrees`` (a number, or a range to draw from), size kept."""
 
     degrees: Number
     interpolation: InterpolationName = "nearest"
     fill: Fill = BLACK
-    _op, _number, _bounds = Op.ROTATE, "degrees", (-math.inf, math.inf)
+    _op, _number = Op.ROTATE, "degrees"
     _constants = (math.nan, math.nan, 0.0)
 
 
 @dataclass(frozen=True)
-class ShearX(_Map):
+class ShearX(_Map, function="shear_x"):
     """Shift every row left by ``shear`` times its distance from the top edge (AutoAugment's ShearX)."""
 
     shear: Number
     interpolation: InterpolationName = "nearest"
     fill: Fill = BLACK
-    _op, _number, _bounds = Op.SHEAR_X, "shear", (-math.inf, math.inf)
+    _op, _number = Op.SHEAR_X, "shear"
 
 
 @dataclass(frozen=True)
-class ShearY(_Map):
+class ShearY(_Map, function="shear_y"):
     """Shift every column up by ``shear`` times its distance from the left edge (AutoAugment's ShearY)."""
 
     shear: Number
     interpolation: InterpolationName = "nearest"
     fill: Fill = BLACK
-    _op, _number, _bounds = Op.SHEAR_Y, "shear", (-math.inf, math.inf)
+    _op, _number = Op.SHEAR_Y, "shear"
 
 
 def _shares(name: str, value: object, *, error: Refusal = refused) -> bool:
@@ -95,25 +98,25 @@ class _Translate(_Map):
 
 
 @dataclass(frozen=True)
-class TranslateX(_Translate):
+class TranslateX(_Translate, function="translate_x", called={"translate": "pixels"}):
     """Move the content right by ``translate`` pixels, or with ``relative`` by that share of the width."""
 
     translate: Number
     relative: bool = False
     interpolation: InterpolationName = "nearest"
     fill: Fill = BLACK
-    _op, _number, _bounds, _axis = Op.TRANSLATE_X, "translate", (-math.inf, math.inf), 1
+    _op, _number, _axis = Op.TRANSLATE_X, "translate", 1
 
 
 @dataclass(frozen=True)
-class TranslateY(_Translate):
+class TranslateY(_Translate, function="translate_y", called={"translate": "pixels"}):
     """Move the content down by ``translate`` pixels, or with ``relative`` by that share of the height."""
 
     translate: Number
     relative: bool = False
     interpolation: InterpolationName = "nearest"
     fill: Fill = BLACK
-    _op, _number, _bounds, _axis = Op.TRANSLATE_Y, "translate", (-math.inf, math.inf), 0
+    _op, _number, _axis = Op.TRANSLATE_Y, "translate", 0
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,8 +22,9 @@ from variegate.ops.arguments import (
     checks,
 )
 from variegate.ops.base import Transform
+from variegate.program.lowering.tables import declare_table
 from variegate.program.one_image import Images
-from variegate.program.ops import Interpolation, Op
+from variegate.program.ops import Interpolation, Kind, Op, OpSpec
 from variegate.program.sampling import Floats, Rows, Sampling
 
 INTERPOLATION_FLAGS = {name: int(Interpolation[name.upper()]) for name in FILTERS}
@@ -60,8 +63,9 @@ class MagnitudeOp(Transform, abstract=True):
     """
 
     _number: ClassVar[str]
-    _bounds: ClassVar[Pair]
+    _bounds: ClassVar[Pair] = (-math.inf, math.inf)
     _integral: ClassVar[bool] = False
+    _takes_fractions: ClassVar[bool] = False  # where the number is whole only if it is drawn
     _op: ClassVar[Op]
     _constants: ClassVar[tuple[float | str, ...]] = ()
     num_slots = 1
@@ -105,6 +109,10 @@ class PlainOp(Transform, abstract=True):
 
     _op: ClassVar[Op]
 
+    @classmethod
+    def constants(cls) -> tuple[float, ...]:
+        return ()
+
     def draw(self, images: Images, slot: int) -> None:
         images.add(self._op)
 
@@ -112,20 +120,58 @@ class PlainOp(Transform, abstract=True):
         self.sample(sampling, rows, slot)
 
 
+class TableOp(Transform, abstract=True):
+    """An operation that replaces each of 256 levels by another: declared here once, for whatever runs or draws it.
+
+    A subclass states ``level(x, *arguments)``, one scalar function of a level from 0 to 255 and of the class's
+    arguments, in their order, compiled by Numba and called from Python: a number, of which what comes out is the whole
+    part, cut off to 0..255. The class's options:
+
+    Args:
+        opcode: the number of its instruction in programs.
+        neutral: the value of the first argument at which no pixel changes, or the first and the last of them.
+        per_channel: red, green and blue have an argument each, in this order.
+    """
+
+    _op: ClassVar[Op]
+    level: ClassVar[Any] = None
+
+    def __init_subclass__(
+        cls,
+        opcode: int | None = None,
+        neutral: float | tuple[float, float] | None = None,
+        per_channel: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        if opcode is not None:
+            args = tuple(inspect.get_annotations(cls))
+            spec = OpSpec(cls.__name__, Kind.VALUE, args, Op.LUT, neutral, level=cls.level, per_channel=per_channel)
+            cls._op = declare_table(opcode, spec)
+            if issubclass(cls, MagnitudeOp):
+                cls._number, cls._constants = args[0], args[1:]
+                any_number = partial(number, low=-LARGEST, high=LARGEST)
+                cls._checks = dict.fromkeys(args[1:], any_number) | dict(cls.__dict__.get("_checks", {}))
+        super().__init_subclass__(**kwargs)
+
+
 class WithProbability(Transform, abstract=True):
-    """The instruction ``_op`` with probability ``p``, or ``_of`` at the number in the argument ``_at``."""
+    """The instruction ``_op`` with probability ``p``, or that of the class ``of``, at the number in the first
+    argument."""
 
     p: float
     _op: ClassVar[Op]
-    _of: ClassVar[type[MagnitudeOp]]
     _at: ClassVar[str | None] = None
+    _constants: ClassVar[tuple[float, ...]] = ()
     num_slots = 1
     _checks = checks(p=PROBABILITY)
 
-    def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
-        if "_of" in cls.__dict__ and cls._at is not None:
-            cls._op, cls._checks = cls._of._op, {cls._at: cls._of.check_number}
-        super().__init_subclass__(abstract=abstract, **kwargs)
+    def __init_subclass__(cls, of: type[MagnitudeOp | PlainOp] | None = None, **kwargs: Any) -> None:
+        if of is not None:
+            cls._op, cls._constants = of._op, of.constants()
+            if issubclass(of, MagnitudeOp):
+                cls._at = next(iter(inspect.get_annotations(cls)))
+                cls._checks = {cls._at: of.check_number}
+        super().__init_subclass__(**kwargs)
 
     def draw(self, images: Images, slot: int) -> None:
         if chosen := images.where(images.unit(slot) < self.p):
@@ -133,7 +179,7 @@ class WithProbability(Transform, abstract=True):
 
     def _apply(self, images: Images, slot: int) -> None:
         numbers = () if self._at is None else (getattr(self, self._at),)
-        images.add(self._op, *numbers)
+        images.add(self._op, *numbers, *self._constants)
 
 
 class Resampled(Transform, abstract=True):

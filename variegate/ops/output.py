@@ -20,6 +20,9 @@ from variegate.program.ops import Op
 from variegate.program.program import Output
 from variegate.program.sampling import Floats, Rows, Sampling
 
+__all__ = ["ConvertImageDtype", "Grayscale", "Identity", "Normalize", "PILToTensor", "ToDtype", "ToImage"]
+__all__ += ["ToPureTensor", "ToTensor"]
+
 if TYPE_CHECKING:
     import torch
 
@@ -53,7 +56,7 @@ def _dtype(name: str, value: object, *, error: Refusal = refused) -> DtypeName |
 
 
 @dataclass(frozen=True)
-class Normalize(Transform):
+class Normalize(Transform, function="normalize"):
     """Float output ``(x / 255 - mean) / std``; three numbers each, or one for all channels, on the 0..1 scale.
 
     ``Normalize("dataset")`` takes those that ``variegate pack`` stored with a data set: a ``Loader`` puts the numbers
@@ -155,7 +158,7 @@ def one_or_three(name: str, value: Any, *, error: Refusal = refused) -> int:
 
 
 @dataclass(frozen=True)
-class Grayscale(PlainOp):
+class Grayscale(PlainOp, function="grayscale rgb_to_grayscale to_grayscale"):
     """Grey levels (Pillow's mode "L") in one channel, or with ``num_output_channels=3`` in three equal ones.
 
     One channel is for all images of a batch, so that it cannot be part of a choice; ``RandomGrayscale`` and policies

@@ -34,6 +34,8 @@ from variegate.program.one_image import Images, Selection
 from variegate.program.ops import Op
 from variegate.program.sampling import Rows, Sampling
 
+__all__ = ["RandomResizedCrop", "Resize"]
+
 TRIES = 10  # of a box; one slot each: area, aspect, top, left
 
 Sizes = npt.NDArray[np.int32]
@@ -72,7 +74,7 @@ def side_or_size(name: str, value: Any, *, error: Refusal = refused) -> int | tu
 
 
 @dataclass(frozen=True)
-class Resize(Transform):
+class Resize(Transform, function="resize"):
     """Resize the whole image, antialiased.
 
     ``size`` a number: its short side becomes that, aspect kept; a (height, width) pair: exactly that; None: the long

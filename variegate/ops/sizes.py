@@ -34,6 +34,8 @@ from variegate.ops.resize import ANTIALIAS, emit_resize, resized_size
 from variegate.program.ops import Op
 from variegate.program.sampling import Floats, Rows, Sampling
 
+__all__ = ["RandomResize", "RandomShortestSize", "RandomZoomOut", "ScaleJitter"]
+
 _LENGTH = partial(integer, low=1, high=MAX_LENGTH)
 
 

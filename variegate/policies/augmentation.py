@@ -35,8 +35,6 @@ MAPPINGS: dict[Mapping, Callable[[Any], Any]] = {
     "truncate": np.trunc,
     "round": np.rint,
 }
-# Operations whose argument has to be a whole number.
-_WHOLE = {"JPEG", "Posterize"}
 # What a class requires besides its number, where the catalogue decides it (the kernel follows sigma there).
 _DECIDED: dict[str, dict[str, Any]] = {"GaussianBlur": {"kernel_size": 1}}
 DEFAULT_BINS = 31
@@ -101,6 +99,12 @@ class Augmentation(Policy):
             set_field(self, "magnitude", held if isinstance(held, tuple) else (held, held))
             if getattr(getattr(op, "_domain", None), "signed", False):
                 set_field(self, "signed", True)
+
+    @computed_once
+    def _takes_whole(self) -> bool:
+        """Whether the operation's argument has to be a whole number."""
+        cls: Any = Transform.registry.get(self.op) if isinstance(self.op, str) else None
+        return hasattr(cls, "_op") and getattr(cls, "_integral", False) and not cls._takes_fractions
 
     @computed_once
     def emission(self) -> Emission:
@@ -169,7 +173,7 @@ class _Declared:
             argument = MAPPINGS[chosen](magnitude)
         else:
             argument = np.array([chosen(float(m)) for m in np.ravel(magnitude)]).reshape(np.shape(magnitude))
-        return np.asarray(np.rint(argument) if self.augmentation.op in _WHOLE else argument, np.float64)
+        return np.asarray(np.rint(argument) if self.augmentation._takes_whole else argument, np.float64)
 
 
 def declared_entry(augmentation: Augmentation, full: float) -> Entry:

@@ -2,7 +2,7 @@
 
 Its images are RGBA. What a geometric operation or a cutout empties is transparent, and whatever is transparent in the
 end becomes the data set's mean. Until then such pixels are black (those of a cutout have the mean's colour): the mean
-that Contrast takes and Sharpness's neighbourhoods see that, and Invert, Equalize, AutoContrast, Posterize and Solarize
+that Contrast takes and Sharpness's neighbourhoods see that, and operations that are opaque (Invert, Equalize)
 drop the transparency, so that inverted black stays in the picture. Here images have no fourth channel; a pair of
 operations is emitted so that the same pixels come out.
 """
@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.ops.erase import emit_rectangles
-from variegate.policies.table import Index, OperationTable
+from variegate.policies.table import Entry, Index, OperationTable
 from variegate.program import rng
 from variegate.program.lowering.maps import geometry_to_maps
-from variegate.program.ops import Op
+from variegate.program.ops import SPECS, Kind, Op
 from variegate.program.places import ONE
 from variegate.program.program import Output
 from variegate.program.sampling import Floats, Rows, Sampling
@@ -37,13 +37,20 @@ class Emptiness(IntEnum):
     SEES = 5  # what is empty stays so, but has a part in the others
 
 
-KINDS = {
-    **dict.fromkeys(("Rotate", "ShearX", "ShearY", "TranslateX", "TranslateY"), Emptiness.MOVES),
-    "Cutout": Emptiness.CUTS,
-    **dict.fromkeys(("Invert", "Equalize", "AutoContrast", "Posterize", "Solarize"), Emptiness.OPAQUE),
-    **dict.fromkeys(("Brightness", "Color"), Emptiness.EACH),
-    **dict.fromkeys(("Contrast", "Sharpness"), Emptiness.SEES),
+_BY_KIND = {
+    Kind.GEOMETRY: Emptiness.MOVES,
+    Kind.VALUE: Emptiness.EACH,
+    Kind.STATISTIC: Emptiness.SEES,
+    Kind.NEIGHBOURHOOD: Emptiness.SEES,
 }
+
+
+def emptiness_of(entry: Entry) -> Emptiness:
+    """Of an operation of PBA."""
+    if entry.emission.is_opaque:
+        return Emptiness.OPAQUE
+    # A cutout is the one that emits rectangles of its own.
+    return Emptiness.CUTS if entry.emission.emitter else _BY_KIND[SPECS[entry.emission.opcode].kind]
 
 
 class PairStep(NamedTuple):
@@ -63,7 +70,7 @@ class ReferencePairs:
 
     def emit(self, sampling: Sampling, rows: Rows, first: PairStep, second: PairStep) -> None:
         """Append both operations to each of ``rows``; there is no second where there is no first."""
-        kinds = np.array([*(KINDS[entry.name] for entry in self.table.entries), Emptiness.NONE])
+        kinds = np.array([*map(emptiness_of, self.table.entries), Emptiness.NONE])
         one, two = kinds[first.entry], kinds[second.entry]
         is_emptied = (one == Emptiness.MOVES) | (one == Emptiness.CUTS)
         # Filled with the mean after an operation on every pixel by itself, which then does not meet it.

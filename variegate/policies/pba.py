@@ -14,7 +14,7 @@ from variegate.errors import PolicyError
 from variegate.ops.arguments import BLACK, ArgumentError, Fill, InterpolationName, checks
 from variegate.ops.base import set_field
 from variegate.policies.augmentation import entries_of
-from variegate.policies.emptied import KINDS, PairStep, ReferencePairs
+from variegate.policies.emptied import PairStep, ReferencePairs
 from variegate.policies.schedule import PUBLISHED_SCHEDULES, Schedule, published_schedule, schedule_from_dict
 from variegate.policies.spaces import SPACES, space
 from variegate.policies.table import Index, OperationTable, Policy
@@ -73,7 +73,7 @@ class PBA(Policy):
             names = ", ".join(map(repr, PUBLISHED_SCHEDULES))
             raise ArgumentError(self, "schedule", schedule, f"{names}, or a schedule's dict")
         if self.emptied == "reference":
-            others = [entry.name for entry in self._table.entries if entry.name not in KINDS]
+            others = [entry.name for entry in self._table.entries if entry.name not in space("pba").default]
             if others or self.interpolation != "nearest":
                 why = f"with {others[0]} in the schedule" if others else f"with interpolation={self.interpolation!r}"
                 raise ArgumentError(self, "emptied", "reference", f"'filled' {why}")

@@ -9,25 +9,10 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from variegate.ops import colour, filters, geometry, output, tone
 from variegate.ops.arguments import Colour, Fill, InterpolationName, check_colour, check_interpolation, checks, optional
 from variegate.ops.base import Transform
-from variegate.ops.color import (
-    AutoContrast,
-    Brightness,
-    Color,
-    Contrast,
-    Equalize,
-    Gamma,
-    Hue,
-    Invert,
-    Posterize,
-    Solarize,
-    SolarizeAdd,
-)
-from variegate.ops.filters import JPEG, Sharpness
-from variegate.ops.geometry import Rotate, ShearX, ShearY, TranslateX, TranslateY
-from variegate.ops.magnitude import MagnitudeOp
-from variegate.ops.output import Grayscale
+from variegate.ops.magnitude import MagnitudeOp, PlainOp
 from variegate.policies.spaces import Rule, elements, one_element
 from variegate.program.one_image import ROW, Images, Selection
 from variegate.program.ops import SPECS, Interpolation, Kind, Op
@@ -41,12 +26,14 @@ Emitter = Callable[[Sampling, Rows, Floats, int, Colour], None]
 class Emission:
     """How a name is emitted: ``opcode`` with the parameter and then ``tail`` as arguments, all rows at once; or, for
     what does not fit that form, ``emitter`` for the operation's own rows, drawing from ``num_slots`` slots.
+    ``is_opaque``: of a pixel that was emptied it makes what it makes of its colour.
     """
 
     opcode: Op
     tail: tuple[float, ...] = ()
     emitter: Emitter | None = None
     num_slots: int = 0
+    is_opaque: bool = False
 
     @property
     def is_geometry(self) -> bool:
@@ -93,18 +80,15 @@ def _random_blur(sampling: Sampling, rows: Rows, widest: Floats, slot: int, fill
     emit_blur(sampling, rows, 0.1 + (widest - 0.1) * sampling.uniform(rows, slot)[:, 0])
 
 
-# Policies mean what these transforms declare: SolarizeAdd's threshold is 128 and Gamma's gain 1 wherever they are
-# published, and T.Rotate turns about the image's centre.
-_ONE_NUMBER: tuple[type[MagnitudeOp], ...] = (
-    *(Rotate, ShearX, ShearY, TranslateX, TranslateY),
-    *(Brightness, Color, Contrast, Hue, Gamma, Posterize, Solarize, SolarizeAdd, Sharpness, JPEG),
-)
+# Policies mean what the classes declare: SolarizeAdd's threshold is 128 and Gamma's gain 1 wherever they are published,
+# and T.Rotate turns about the image's centre.
+_CLASSES = [vars(family)[name] for family in (colour, filters, geometry, output, tone) for name in family.__all__]
+_PLAIN: list[Any] = [cls for cls in _CLASSES if issubclass(cls, MagnitudeOp | PlainOp) and hasattr(cls, "_op")]
 EMISSIONS: dict[str, Emission] = {
     "Identity": Emission(Op.NOP),
     "Cutout": Emission(Op.NOP, emitter=_cutout, num_slots=1),
     "GaussianBlur": Emission(Op.NOP, emitter=_blur),
-    **{cls.__name__: Emission(cls._op, cls.constants()) for cls in _ONE_NUMBER},
-    **{cls.__name__: Emission(cls._op) for cls in (AutoContrast, Equalize, Grayscale, Invert)},
+    **{cls.__name__: Emission(cls._op, cls.constants(), is_opaque=cls._is_opaque) for cls in _PLAIN},
     **{SPECS[op].name: Emission(op) for op in (Op.HFLIP, Op.VFLIP)},
 }
 # What only a magnitude space may name.

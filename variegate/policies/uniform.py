@@ -12,9 +12,9 @@ import numpy as np
 from variegate.checks import integer, one_of
 from variegate.ops.arguments import MAX_BINS, MAX_STEPS, ArgumentError, Fill, InterpolationName, checks, optional
 from variegate.ops.base import Transform, set_field
-from variegate.ops.color import Solarize
 from variegate.ops.container import Said
 from variegate.ops.magnitude import between, limits, span
+from variegate.ops.tone import Solarize
 from variegate.policies.augmentation import check_operations, entries_of
 from variegate.policies.spaces import space
 from variegate.policies.table import Index, OperationTable, Policy, emit_blur
@@ -157,7 +157,7 @@ class ThreeAugment(Transform):
         choice = (draw[:, 0] * 3).astype(np.intp)
         blurred = np.flatnonzero(choice == 2)
         sampling.emit(rows[choice == 0], Op.GRAYSCALE)
-        sampling.emit(rows[choice == 1], Op.SOLARIZE, self.threshold)
+        sampling.emit(rows[choice == 1], Solarize._op, self.threshold)
         emit_blur(sampling, rows[blurred], between(self.sigma, draw[blurred, 1]))
 
 

@@ -12,13 +12,14 @@ import numpy.typing as npt
 from variegate.checks import as_integer, as_numbers
 from variegate.ops.arguments import ArgumentError
 from variegate.ops.base import Transform, set_field
+from variegate.ops.colour import ColorJitter, RandomGrayscale
 from variegate.ops.compose import Compose, RandomApply
 from variegate.ops.container import Said, adopt
 from variegate.ops.crop import RandomHorizontalFlip
 from variegate.ops.filters import GaussianBlur
-from variegate.ops.jitter import ColorJitter, RandomGrayscale, RandomSolarize
 from variegate.ops.output import Normalize, ToDtype
 from variegate.ops.resize import RandomResizedCrop
+from variegate.ops.tone import RandomSolarize
 from variegate.program.one_image import OneImage
 from variegate.program.program import Output
 from variegate.program.sampling import Rows, Sampling

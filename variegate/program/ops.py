@@ -7,8 +7,11 @@ touching pixels.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import EnumMeta, IntEnum
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,7 +28,16 @@ class Kind(IntEnum):
     DETOUR = 6  # done to the whole image, outside of the fused passes: see ``detours``
 
 
-class Op(IntEnum):
+class _Opcodes(EnumMeta):
+    if TYPE_CHECKING:
+
+        def __getattr__(cls, name: str) -> Op:
+            """Members that operations declare (``declare``)."""
+
+
+class Op(IntEnum, metaclass=_Opcodes):
+    """The instructions that kernels, maps or passes know by name; those of tables are declared by their operations."""
+
     NOP = 0
     # geometry
     HFLIP = 1
@@ -43,17 +55,10 @@ class Op(IntEnum):
     PERSPECTIVE = 13
     DISPLACE = 14
     # values
-    BRIGHTNESS = 20
     SATURATION = 21
     HUE = 22
-    GAMMA = 23
-    POSTERIZE = 24
-    SOLARIZE = 25
-    SOLARIZE_ADD = 26
-    INVERT = 27
     GRAYSCALE = 28
     PERMUTE = 29
-    RGB_SHIFT = 30
     LUT = 31
     COLOR_MATRIX = 32
     POINT = 33
@@ -114,22 +119,26 @@ class OpSpec:
         args: names of its arguments, in order; those that say nothing outside of the program (slots of noise, indices
             into side tables) begin with an underscore.
         becomes: what lowering rewrites it to; a map of any kind is given as MAP_FIXED. None where executors run it.
-        neutral: the value of the first argument at which no pixel changes.
+        neutral: the value of the first argument, or the first and the last of many, at which no pixel changes.
         colour_only: it mixes channels, and so changes no pixel of an image of one channel.
         uses_fill: the instruction's fill colour appears in its output.
         commutes_with_blend: it may follow a weighted sum of rows, since it may as well be done to each of them.
         labelled_args: names of the arguments where users declared the operation (the instruction has a label).
+        level: of a table, the new level, before it is cut off to 0..255, of a level x from 0 to 255 and the arguments.
+        per_channel: the table is another one for each channel, whose first argument is that of its number.
     """
 
     name: str
     kind: Kind
     args: tuple[str, ...] = ()
     becomes: Op | None = None
-    neutral: float | None = None
+    neutral: float | tuple[float, float] | None = None
     colour_only: bool = False
     uses_fill: bool = False
     commutes_with_blend: bool = False
     labelled_args: tuple[str, ...] | None = None
+    level: Callable[..., float] | None = None
+    per_channel: bool = False
 
 
 _MAP = Op.MAP_FIXED
@@ -179,17 +188,10 @@ SPECS: dict[Op, OpSpec] = {
         becomes=_MAP,
         uses_fill=True,
     ),
-    Op.BRIGHTNESS: OpSpec("Brightness", Kind.VALUE, ("factor",), becomes=Op.LUT, neutral=1.0),
     Op.SATURATION: OpSpec("Color", Kind.VALUE, ("factor",), becomes=Op.MIX, neutral=1.0, colour_only=True),
     Op.HUE: OpSpec("Hue", Kind.VALUE, ("factor",), colour_only=True),
-    Op.GAMMA: OpSpec("Gamma", Kind.VALUE, ("gamma", "gain"), becomes=Op.LUT),
-    Op.POSTERIZE: OpSpec("Posterize", Kind.VALUE, ("bits",), becomes=Op.LUT, neutral=8.0),
-    Op.SOLARIZE: OpSpec("Solarize", Kind.VALUE, ("threshold",), becomes=Op.LUT),
-    Op.SOLARIZE_ADD: OpSpec("SolarizeAdd", Kind.VALUE, ("addition", "threshold"), becomes=Op.LUT),
-    Op.INVERT: OpSpec("Invert", Kind.VALUE, becomes=Op.LUT),
     Op.GRAYSCALE: OpSpec("Grayscale", Kind.VALUE, becomes=Op.MIX, colour_only=True),
     Op.PERMUTE: OpSpec("ChannelPermutation", Kind.VALUE, ("first", "second", "third"), colour_only=True),
-    Op.RGB_SHIFT: OpSpec("RGBShift", Kind.VALUE, ("red", "green", "blue"), becomes=Op.LUT),
     Op.LUT: OpSpec("LUT", Kind.VALUE, ("_table",), labelled_args=("_table", "magnitude")),
     Op.COLOR_MATRIX: OpSpec("ColorMatrix", Kind.VALUE, ("_table",), labelled_args=("_table", "magnitude")),
     Op.POINT: OpSpec("Point", Kind.VALUE, ("_function", "magnitude")),
@@ -256,18 +258,45 @@ MAX_OPCODE = 128
 LUMA_RED, LUMA_GREEN, LUMA_BLUE = 19595, 38470, 7471
 LUMA_HALF, LUMA_SHIFT = 1 << 15, 16
 
-# The same for kernels, by opcode. -1 stands for no instruction, NaN for none neutral: it equals nothing.
+# The same for kernels, by opcode. -1 stands for no instruction.
 KIND_OF = np.full(MAX_OPCODE, -1, np.int8)
-NEUTRAL_OF = np.full(MAX_OPCODE, np.nan)
 IS_COLOUR_ONLY = np.zeros(MAX_OPCODE, np.bool_)
 IS_TABLE = np.zeros(MAX_OPCODE, np.bool_)
 IS_BLUR = np.zeros(MAX_OPCODE, np.bool_)
+# Of the first argument, the first and last value at which no pixel changes; NaN, which equals nothing, for none. Handed
+# to kernels, which may be compiled before all operations are declared.
+NEUTRAL_OF = np.full((MAX_OPCODE, 2), np.nan)
 # Maps of real places, whose records program/places.py writes.
 IS_REAL_MAP = np.zeros(MAX_OPCODE, np.bool_)
 IS_REAL_MAP[[Op.MAP_FLOAT, Op.MAP_PERSPECTIVE, Op.MAP_GRID]] = True
+
+
+def _enter(op: Op, spec: OpSpec) -> None:
+    SPECS[op] = spec
+    KIND_OF[op] = spec.kind
+    NEUTRAL_OF[op] = np.nan if spec.neutral is None else spec.neutral
+    IS_COLOUR_ONLY[op] = spec.colour_only
+    IS_TABLE[op] = op is Op.LUT or spec.becomes is Op.LUT
+    IS_BLUR[op] = spec.becomes is Op.CONVOLVE
+
+
 for _op, _spec in SPECS.items():
-    KIND_OF[_op] = _spec.kind
-    NEUTRAL_OF[_op] = np.nan if _spec.neutral is None else _spec.neutral
-    IS_COLOUR_ONLY[_op] = _spec.colour_only
-    IS_TABLE[_op] = _op is Op.LUT or _spec.becomes is Op.LUT
-    IS_BLUR[_op] = _spec.becomes is Op.CONVOLVE
+    _enter(_op, _spec)
+
+
+def declare(number: int, spec: OpSpec) -> Op:
+    """Make ``number`` an instruction, a member of ``Op`` named after ``spec.name``: SolarizeAdd is Op.SOLARIZE_ADD.
+
+    Raises ValueError for a number, or a name, that another instruction has.
+    """
+    name = re.sub("(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", spec.name).upper()
+    if not 0 < number < MAX_OPCODE or number in Op._value2member_map_ or name in Op._member_map_:
+        taken = ", ".join(f"{op.value} {op.name}" for op in Op)
+        raise ValueError(f"{spec.name}: got opcode {number}; accepted: a number and a name other than {taken}")
+    op = int.__new__(Op, number)
+    op._name_, op._value_ = name, number
+    type.__setattr__(Op, name, op)
+    Op._member_map_[name] = Op._value2member_map_[number] = op
+    Op._member_names_.append(name)
+    _enter(op, spec)
+    return op

@@ -28,15 +28,6 @@ def _require(condition: bool, message: str) -> None:
         raise InvalidProgram(message)
 
 
-def _by_opcode(ops: list[Op]) -> Flags:
-    flags = np.zeros(MAX_OPCODE, np.bool_)
-    flags[ops] = True
-    return flags
-
-
-_KNOWN = _by_opcode(list(SPECS))
-_TO_MAPS = _by_opcode([op for op, spec in SPECS.items() if spec.becomes is Op.MAP_FIXED])
-_TO_TABLES = _by_opcode([op for op, spec in SPECS.items() if spec.becomes not in (None, Op.MAP_FIXED)])
 _KEEPS_SIZE = ~np.isin(KIND_OF, (Kind.GEOMETRY, Kind.RESAMPLE))
 
 
@@ -79,7 +70,7 @@ def _check_instructions(program: Program, used: Flags) -> None:
             raise InvalidProgram(f"row {r} instruction {k} ({name}): {message.format(first=first[r, k])}")
 
     sizes = np.concatenate([program.in_shape[:, None, :2], program.out_size], axis=1)
-    refuse(~_KNOWN.take(opcode, mode="clip"), "not an instruction")
+    refuse(KIND_OF.take(opcode, mode="clip") < 0, "not an instruction")
     empty, resized = (program.out_size <= 0).any(axis=2), (sizes[:, 1:] != sizes[:, :-1]).any(axis=2)
     refuse(np.asarray(empty), "empty output")
     refuse(~np.isfinite(args).all(axis=2) & (opcode != Op.ROTATE), "arguments not finite")
@@ -88,10 +79,12 @@ def _check_instructions(program: Program, used: Flags) -> None:
         refuse(_PRIMITIVE[opcode], "a primitive in a sampled program")
     else:
         refuse(KIND_OF[opcode] == Kind.DETOUR, "should have been cut out by now")
+    maps = [op for op, spec in SPECS.items() if spec.becomes is Op.MAP_FIXED]
     if at >= STAGES.index("mapped"):
-        refuse(_TO_MAPS[opcode], "should be a map by now")
+        refuse(np.isin(opcode, maps), "should be a map by now")
     if at >= STAGES.index("tabled"):
-        refuse(_TO_TABLES[opcode], "should be a table by now")
+        others = [op for op, spec in SPECS.items() if spec.becomes and op not in maps]
+        refuse(np.isin(opcode, others), "should be a table by now")
     tables = program.tables
     for op, name, table in (
         (Op.LUT, "LUT", tables.luts),

@@ -26,7 +26,7 @@ from variegate.jobs.augment import Expansion, Plan, Report, check_apart, commit
 from variegate.jobs.engine import Engine
 from variegate.jobs.jobs import EngineError
 from variegate.jobs.output.journal import Journal
-from variegate.ops.color import Invert
+from variegate.ops.tone import Invert
 from variegate.transforms import from_dict
 
 

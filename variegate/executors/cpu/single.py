@@ -24,7 +24,7 @@ from variegate.executors.cpu.passes import run_rows
 from variegate.program import lowering
 from variegate.program.compiled import TURN
 from variegate.program.lowering.blurs import blurs_to_kernels
-from variegate.program.lowering.joint import DETOURS, RECORD, check_tables, held_work, new_work, rewrite_all
+from variegate.program.lowering.joint import DETOURS, RECORD, held_work, new_work, rewrite
 from variegate.program.one_image import OneImage
 from variegate.program.ops import Op
 from variegate.program.program import Output, Program
@@ -112,10 +112,9 @@ def run_one(image: OneImage, pixels: npt.NDArray[np.uint8], output: Output, comp
         at += 8 * RECORD
     if image.num_rectangles:
         desk.rectangles[: image.num_rectangles] = image.rectangles()
-    if rewrite_all(desk.work_at, composed, False):
+    if rewrite(desk.work, desk.work_at, composed, False):
         if desk.work.report[DETOURS]:
             return _run_with_detours(image, pixels, output, composed)
-        check_tables(desk.work)
         desk.hold_blurs()
     if not measure(desk.batch_at):
         desk.grow()

@@ -12,7 +12,7 @@ from variegate.executors.images import check_fits, shapes_of
 from variegate.executors.reference import geometry, neighbourhood, position, resample, statistics, tiles, values
 from variegate.executors.reference.compression import through_jpeg
 from variegate.executors.reference.instruction import Image, Instruction, Operation, to_uint8
-from variegate.program.ops import Op
+from variegate.program.ops import SPECS, Op
 from variegate.program.program import Output, Program, Tables
 
 OPERATIONS: dict[Op, Operation] = {
@@ -31,17 +31,10 @@ OPERATIONS: dict[Op, Operation] = {
     Op.AFFINE: geometry.affine,
     Op.PERSPECTIVE: geometry.perspective,
     Op.DISPLACE: geometry.displace,
-    Op.BRIGHTNESS: values.brightness,
     Op.SATURATION: values.saturation,
     Op.HUE: values.hue,
-    Op.GAMMA: values.gamma,
-    Op.POSTERIZE: values.posterize,
-    Op.SOLARIZE: values.solarize,
-    Op.SOLARIZE_ADD: values.solarize_add,
-    Op.INVERT: values.invert,
     Op.GRAYSCALE: values.grayscale,
     Op.PERMUTE: values.permute,
-    Op.RGB_SHIFT: values.rgb_shift,
     Op.LUT: values.lut,
     Op.COLOR_MATRIX: values.color_matrix,
     Op.POINT: values.point,
@@ -61,6 +54,9 @@ OPERATIONS: dict[Op, Operation] = {
     Op.ERASE: position.erase,
     Op.JPEG: lambda img_HWC, ins: through_jpeg(img_HWC, int(ins.args[0])),
 }
+
+if _missing := [op.name for op, spec in SPECS.items() if op < Op.MAP_FIXED and not (op in OPERATIONS or spec.level)]:
+    raise NotImplementedError(f"reference executor: no function for {', '.join(_missing)}")
 
 Array = npt.NDArray[Any]
 
@@ -83,7 +79,7 @@ def apply(
     Raises:
         ValueError: for an operation that is not semantic, or a result of another size than the program says.
     """
-    operation = OPERATIONS.get(op)
+    operation = OPERATIONS.get(op) or (values.tabled(SPECS[op]) if op in SPECS and SPECS[op].level else None)
     if operation is None:
         raise ValueError(f"reference executor: operation {op!r}; accepted: semantic operations, codes below 100")
     padded = np.zeros(8)

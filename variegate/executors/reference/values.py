@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.reference.instruction import Image, Instruction, to_uint8
-from variegate.program.ops import LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT
+from variegate.executors.reference.instruction import Image, Instruction, Operation, to_uint8
+from variegate.program.ops import LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT, OpSpec
 
 Doubles = npt.NDArray[np.float64]
 
@@ -76,10 +76,6 @@ def blend(degenerate: npt.ArrayLike, img_HWC: Image, factor: float) -> Image:
     return to_uint8(d + f * (x - d))
 
 
-def brightness(img_HWC: Image, ins: Instruction) -> Image:
-    return blend(0, img_HWC, ins.args[0])
-
-
 def saturation(img_HWC: Image, ins: Instruction) -> Image:
     return blend(luma(img_HWC), img_HWC, ins.args[0])
 
@@ -94,31 +90,6 @@ def hue(img_HWC: Image, ins: Instruction) -> Image:
     return hsv_to_rgb(hsv_HWC)
 
 
-def gamma(img_HWC: Image, ins: Instruction) -> Image:
-    power, gain = float(ins.args[0]), float(ins.args[1])
-    # Python's scalar power, as torchvision has it: NumPy's vectorised one may differ in the last bit.
-    table = [(255 + 1 - 1e-3) * gain * (i / 255.0) ** power for i in range(256)]
-    return to_uint8(np.array(table))[img_HWC]
-
-
-def posterize(img_HWC: Image, ins: Instruction) -> Image:
-    dropped = 8 - int(ins.args[0])
-    return img_HWC & np.uint8(0xFF & ~((1 << dropped) - 1))
-
-
-def solarize(img_HWC: Image, ins: Instruction) -> Image:
-    return np.where(img_HWC < float(ins.args[0]), img_HWC, 255 - img_HWC)
-
-
-def solarize_add(img_HWC: Image, ins: Instruction) -> Image:
-    addition, threshold = float(ins.args[0]), float(ins.args[1])
-    return np.where(img_HWC < threshold, to_uint8(img_HWC + addition), img_HWC)
-
-
-def invert(img_HWC: Image, _: Instruction) -> Image:
-    return 255 - img_HWC
-
-
 def grayscale(img_HWC: Image, _: Instruction) -> Image:
     return np.repeat(luma(img_HWC), img_HWC.shape[2], axis=2)
 
@@ -127,9 +98,18 @@ def permute(img_HWC: Image, ins: Instruction) -> Image:
     return img_HWC if img_HWC.shape[2] == 1 else img_HWC[..., ins.integers(3)]
 
 
-def rgb_shift(img_HWC: Image, ins: Instruction) -> Image:
-    shift = np.array(ins.integers(3)[: img_HWC.shape[2]], np.int64)
-    return to_uint8(img_HWC + shift)
+def tabled(spec: OpSpec) -> Operation:
+    """What a table operation declares of one level, done to every level of an image."""
+    assert spec.level is not None
+    level, count, step = spec.level, 1 if spec.per_channel else len(spec.args), int(spec.per_channel)
+
+    def look_up(img_HWC: Image, ins: Instruction) -> Image:
+        # Python's scalars, as torchvision has it: NumPy's vectorised power may differ in the last bit.
+        args = ins.args.tolist()
+        tables = [[level(x, *args[step * c :][:count]) for x in range(256)] for c in range(img_HWC.shape[2])]
+        return np.stack([to_uint8(np.array(table))[img_HWC[..., c]] for c, table in enumerate(tables)], axis=-1)
+
+    return look_up
 
 
 def lut(img_HWC: Image, ins: Instruction) -> Image:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from variegate.integrations.converters.albumentations_arguments import Arguments
 from variegate.integrations.converters.drawing import Drawing
 from variegate.ops.base import Transform
-from variegate.ops.color import Gamma
 from variegate.ops.compose import Compose, OneOf
 from variegate.ops.filters import (
     JPEG,
@@ -20,6 +19,7 @@ from variegate.ops.filters import (
     ShotNoise,
     UnsharpMask,
 )
+from variegate.ops.tone import Gamma
 
 
 def gaussian_blur(given: Arguments) -> Transform:

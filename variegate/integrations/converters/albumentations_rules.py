@@ -7,27 +7,26 @@ from typing import Any
 from variegate.integrations.converters.albumentations_arguments import Arguments
 from variegate.integrations.converters.drawing import Drawing
 from variegate.ops.base import Transform
-from variegate.ops.color import (
+from variegate.ops.colour import (
     CLAHE,
     WHITE_KELVIN,
     AutoContrast,
-    Brightness,
     ChannelPermutation,
     Color,
+    ColorJitter,
     ColorTemperature,
     Contrast,
     Equalize,
-    Gamma,
     Hue,
-    RGBShift,
-    Solarize,
-    SolarizeAdd,
+    RandomChannelPermutation,
+    RandomGrayscale,
+    RandomPhotometricDistort,
 )
 from variegate.ops.compose import Compose, OneOf
 from variegate.ops.crop import RandomHorizontalFlip, RandomRotate90
 from variegate.ops.erase import CoarseDropout, GridMask, RandomErasing
-from variegate.ops.jitter import ColorJitter, RandomChannelPermutation, RandomGrayscale, RandomPhotometricDistort
 from variegate.ops.mix import Mosaic
+from variegate.ops.tone import Brightness, Gamma, RGBShift, Solarize, SolarizeAdd
 
 Range = tuple[float, float]
 

@@ -16,9 +16,9 @@ from variegate.integrations.converters import albumentations_geometry as geometr
 from variegate.integrations.converters import albumentations_rules as rules
 from variegate.integrations.converters.albumentations_arguments import Arguments
 from variegate.ops.base import Transform
-from variegate.ops.color import ChannelDropout, ChannelPermutation, Posterize
+from variegate.ops.colour import ChannelDropout, ChannelPermutation
 from variegate.ops.crop import RandomHorizontalFlip, RandomVerticalFlip, Transpose
-from variegate.ops.jitter import RandomInvert
+from variegate.ops.tone import Posterize, RandomInvert
 
 Rule = Callable[[Arguments], Transform | None]
 

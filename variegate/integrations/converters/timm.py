@@ -12,11 +12,11 @@ from variegate.errors import PolicyError
 from variegate.integrations.converters.drawing import Drawing, Value
 from variegate.integrations.converters.report import ConversionError, Made, Notes, Place, argument_names, plain
 from variegate.ops.base import Transform
+from variegate.ops.colour import ColorJitter, RandomGrayscale
 from variegate.ops.compose import Compose, RandomApply, RandomChoice
 from variegate.ops.crop import CenterCrop, Pad, RandomHorizontalFlip, RandomVerticalFlip
 from variegate.ops.erase import RandomErasing
 from variegate.ops.filters import GaussianBlur
-from variegate.ops.jitter import ColorJitter, RandomGrayscale
 from variegate.ops.output import Normalize
 from variegate.ops.resize import RandomResizedCrop, Resize
 from variegate.policies.timm_strings import parse_timm

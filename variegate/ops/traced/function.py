@@ -1,10 +1,14 @@
-"""A function of ``variegate.transforms.functional`` as a transform; arguments may be values of its pipeline."""
+"""A function of ``variegate.transforms.functional`` as a transform; arguments may be values of its pipeline.
+
+An operation of one number goes through ``emit_magnitude``, as the magnitudes of policies do; a transform without chance
+is that transform. Others are written as instructions (``written.py``), and what is not is asked row by row.
+"""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -13,15 +17,14 @@ import numpy as np
 
 from variegate.checks import as_number, meant
 from variegate.errors import shown
-from variegate.ops.arguments import ArgumentError
+from variegate.ops.arguments import LARGEST, ArgumentError
 from variegate.ops.base import StandIn, Transform, set_field
 from variegate.ops.magnitude import MagnitudeOp
-from variegate.ops.traced.forms import PLAIN, check_numbers, number_form
 from variegate.ops.traced.values import is_name
 from variegate.ops.traced.written import write
 from variegate.program.one_image import OneImage
 from variegate.program.ops import Op
-from variegate.program.sampling import Rows, Sampling
+from variegate.program.sampling import Floats, Rows, Sampling
 
 _HEADER = 8  # of a record: opcode, flags, height, width, label, red, green, blue
 
@@ -106,7 +109,7 @@ _LONGEST = 64
 def signature_of(function: str) -> inspect.Signature:
     """Of a function of the functional interface, by its name. Raises KeyError where there is none."""
     module = import_module(_FUNCTIONS)
-    if function not in module.__all__:
+    if function not in module.__all__ and function not in Transform.functions:
         raise KeyError(function)
     return inspect.signature(getattr(module, function))
 
@@ -170,23 +173,33 @@ class Function(Transform):
     def _form(self, known: dict[str, Any], changing: frozenset[str]) -> Transform | None:
         """The transform that it is, with a number to be set or at none; None where it is asked row by row."""
         set_field(self, "_number", "")
-        function = getattr(import_module(_FUNCTIONS), self.function)
-        given = frozenset(self.arguments or ())
-        found = number_form(self.function, known, given, changing)
-        if found is not None:
-            operation, argument = found
-            set_field(self, "_number", argument)
-            if not changing:
-                ask(self, function, StandIn((256, 256, 3)), known)
-            return operation
-        if not changing and self.function in PLAIN:
+        cls = Transform.functions.get(self.function)
+        operation = None
+        if cls is not None and issubclass(cls, MagnitudeOp):
+            operation = self._at_number(cls, known, changing)
+        elif cls is not None and not changing:
+            names = {argument: name for name, argument in cls._called.items()}
             try:
-                return PLAIN[self.function](**{name: known[name] for name in given})
+                return cls(**{names.get(name, name): known[name] for name in self.arguments or ()})
             except ArgumentError as error:
                 raise self._refused(error.argument, error.got, error.accepted) from error
         if not changing:
-            ask(self, function, StandIn((256, 256, 3)), known)
-        return None
+            ask(self, getattr(import_module(_FUNCTIONS), self.function), StandIn((256, 256, 3)), known)
+        return operation
+
+    def _at_number(self, cls: type[MagnitudeOp], known: dict[str, Any], changing: frozenset[str]) -> MagnitudeOp | None:
+        """The operation at some number; None where it says only a part of what the function does."""
+        names = {cls._called.get(field.name, field.name): field.name for field in fields(cls)}  # type: ignore[arg-type]
+        number = cls._called.get(cls._number, cls._number)
+        parameters = signature_of(self.function).parameters
+        has_more = any(known[name] != parameters[name].default for name in known.keys() - names.keys())
+        if has_more or changing - {number} or not (number in changing or isinstance(known[number], (int, float))):
+            return None
+        low, high = cls._bounds
+        at: float = min(max(low, 1), high)
+        set_field(self, "_number", number)
+        same = {names[name]: known[name] for name in known.keys() & names.keys() - {number}}
+        return cls(**{cls._number: at}, **same)
 
     def _refused(self, name: str, got: object, accepted: str) -> ArgumentError:
         return ArgumentError(self, f"arguments[{name!r}]", got, accepted)
@@ -232,6 +245,22 @@ class Function(Transform):
             got = values[sampling.source[rows[:1]]].tolist()[0]
             raise ArgumentError(self, argument, got, "a number, as it differs from sample to sample")
         return values[sampling.source[rows]]
+
+
+def check_numbers(operation: type[MagnitudeOp], argument: str, values: Floats, owner: object) -> None:
+    """Raises ArgumentError for the first that the operation does not take."""
+    low, high = max(operation._bounds[0], -LARGEST), min(operation._bounds[1], LARGEST)
+    fits = (values >= low) & (values <= high)
+    if operation._integral:
+        fits &= values == np.floor(values)
+    if not fits.all():
+        wrong = values[~fits][0].item()
+
+        def refused(name: str, got: object, accepted: str) -> Exception:
+            return ArgumentError(owner, name, got, accepted)
+
+        operation.check_number(argument, wrong, error=refused)
+        raise refused(argument, wrong, f"numbers from {low:g} to {high:g}")  # what only whole numbers are refused for
 
 
 def _plain(owner: Transform, name: str, value: Any, level: int = 0) -> Any:

@@ -14,7 +14,7 @@ from variegate.program.program import INSTRUCTION_ARRAYS, Program
 def drop_identities(program: Program) -> Program:
     """Remove neutral instructions and close the gaps, keeping order."""
     copied = program.replace(**{name: getattr(program, name).copy() for name in (*INSTRUCTION_ARRAYS, "length")})
-    compact(copied.arrays())
+    compact(copied.arrays(), NEUTRAL_OF)
     longest = max(1, int(copied.length.max(initial=0)))
     if longest == copied.opcode.shape[1]:
         return copied
@@ -23,12 +23,13 @@ def drop_identities(program: Program) -> Program:
 
 
 @pixel_kernel
-def compact(program: Any) -> None:
+def compact(program: Any, neutral: Any) -> None:
+    """``neutral``: float64[MAX_OPCODE, 2], NEUTRAL_OF."""
     for r in range(program.opcode.shape[0]):
         h, w, channels = program.in_shape[r, 0], program.in_shape[r, 1], program.in_shape[r, 2]
         for k in range(program.length[r]):
             op, size = program.opcode[r, k], program.out_size[r, k]
-            if (channels == 1 and IS_COLOUR_ONLY[op]) or _is_neutral(op, program.args[r, k], size, h, w):
+            if (channels == 1 and IS_COLOUR_ONLY[op]) or _is_neutral(op, program.args[r, k], neutral[op], size, h, w):
                 program.opcode[r, k] = Op.NOP
             else:
                 h, w = size[0], size[1]
@@ -63,14 +64,12 @@ def _move(values: Any, k: Any, n: Any) -> None:
 
 
 @inner_kernel()
-def _is_neutral(op: Any, a: Any, out_size: Any, h: Any, w: Any) -> bool:
-    if a[0] == NEUTRAL_OF[op]:
+def _is_neutral(op: Any, a: Any, neutral: Any, out_size: Any, h: Any, w: Any) -> bool:
+    if neutral[0] <= a[0] <= neutral[1]:
         return True
-    # What one value of one argument does not say.
+    # What a range of one argument does not say.
     if op == Op.ROTATE:
         return bool(a[0] % 360.0 == 0.0 and np.isnan(a[1]))
-    if op == Op.SOLARIZE:
-        return bool(a[0] > 255.0)
     same = out_size[0] == h and out_size[1] == w
     if op == Op.PAD:
         return bool(same)

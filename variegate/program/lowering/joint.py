@@ -15,8 +15,8 @@ from variegate.program.lowering.fuse import assign, describe
 from variegate.program.lowering.identities import compact
 from variegate.program.lowering.maps import rewrite_maps
 from variegate.program.lowering.merge import merge_rows
-from variegate.program.lowering.tables import build, compose, unknown_table
-from variegate.program.ops import IS_BLUR, IS_TABLE, NUM_ARGS, Op
+from variegate.program.lowering.tables import ADDRESSES, NOT_COMPILED, build, compile_fill, compose
+from variegate.program.ops import IS_BLUR, IS_TABLE, NEUTRAL_OF, NUM_ARGS, Op
 from variegate.program.passes import PASS_FIELDS
 from variegate.program.program import INSTRUCTION_ARRAYS, Program, ProgramArrays, empty_instructions
 
@@ -31,15 +31,18 @@ class Work(NamedTuple):
     program: ProgramArrays
     emitted: Any  # uint8[E, 3, 256]: the tables of LUTs as they were emitted
     luts: Any  # uint8[T, 3, 256]: room for the tables of all that become LUTs
+    fills: Any  # int64[MAX_OPCODE]: ADDRESSES
+    neutral: Any  # float64[MAX_OPCODE, 2]: NEUTRAL_OF
     breaks: Any  # int32[R, K, 2]
     records: Any  # int64[K + 1, RECORD]: where there is one row and it comes as records, else empty
     numbers: Any  # float64[K + 1, RECORD]: the same memory
     report: Any  # int64[REPORT]: see below
 
 
-# What a call says of its work: an operation without a table, or NOP; the instructions of the longest row before maps
-# and tables were merged; blurs that still have no weights; tables in use; detours, for which programs are cut before.
-MISSING, LONGEST, BLURS, TABLES, DETOURS = range(5)
+# What a call says of its work: the instructions of the longest row before maps and tables were merged; blurs that still
+# have no weights; tables in use; detours, for which programs are cut before; an operation, or NOP, of which the kernel
+# that fills its table is not compiled yet.
+LONGEST, BLURS, TABLES, DETOURS, UNFILLED = range(5)
 REPORT = 5
 
 
@@ -68,6 +71,8 @@ def new_work(rows: int, slots: int, luts: int, records: int = 0, program: Progra
         program=program,
         emitted=np.empty((0, 3, 256), np.uint8),
         luts=np.empty((luts, 3, 256), np.uint8),
+        fills=ADDRESSES,
+        neutral=NEUTRAL_OF,
         breaks=np.empty((rows, slots, 2), np.int32),
         records=written,
         numbers=written.view(np.float64),
@@ -95,28 +100,29 @@ def held_work(work: Work) -> npt.NDArray[np.int64]:
 
 @pixel_kernel
 def rewrite_all(address: Any, composed: Any, measured_once: Any) -> int:
-    """Every rewrite of the work at ``address`` -> 1 where ``report`` is to be read: detours (nothing is done), MISSING,
-    blurs."""
+    """Every rewrite of the work at ``address`` -> 1 where ``report`` is to be read: detours or a kernel to be compiled
+    (nothing is done), blurs."""
     work = _kept(address)
     program, report = work.program, work.report
     if len(work.records):
         _unpack(program, work.records, work.numbers)
-    compact(program)
-    longest, tables, blurs, detours = 1, 0, 0, 0
+    compact(program, work.neutral)
+    longest, tables, blurs, detours, unfilled = 1, 0, 0, 0, 0
     for r in range(program.opcode.shape[0]):
         longest = max(longest, program.length[r])
         for k in range(program.length[r]):
-            tables += IS_TABLE[program.opcode[r, k]]
-            blurs += IS_BLUR[program.opcode[r, k]]
-            detours += program.opcode[r, k] == Op.JPEG
+            op = program.opcode[r, k]
+            tables += op == Op.LUT or work.fills[op] != 0
+            blurs += IS_BLUR[op]
+            detours += op == Op.JPEG
+            if work.fills[op] == NOT_COMPILED:
+                unfilled = op
     report[LONGEST], report[TABLES], report[BLURS] = longest, tables, blurs
-    report[DETOURS] = detours
-    if detours > 0:
+    report[DETOURS], report[UNFILLED] = detours, unfilled
+    if detours > 0 or unfilled > 0:
         return 1
     rewrite_maps(program)
-    report[MISSING] = build(program, work.emitted, work.luts)
-    if report[MISSING] != Op.NOP:
-        return 1
+    build(program, work.emitted, work.luts, work.fills)
     merge_rows(program)
     compose(program, work.luts)
     assign(program, composed != 0, measured_once != 0, work.breaks)
@@ -148,6 +154,13 @@ def _unpack(program: Any, records: Any, numbers: Any) -> None:
             program.window[0, k, i] = 0
 
 
+def rewrite(work: Work, address: int, composed: bool, measured_once: bool) -> int:
+    """``rewrite_all`` the work that is kept at ``address``, and compile what it needs."""
+    while (has_news := rewrite_all(address, composed, measured_once)) and (op := work.report[UNFILLED]):
+        compile_fill(op)
+    return has_news
+
+
 def rewrite_program(program: Program, composed: bool, measured_once: bool) -> Program:
     """What all rewrites make of a sampled program, which stays as it is."""
     own = {name: plain(getattr(program, name)).copy() for name in (*INSTRUCTION_ARRAYS, "length")}
@@ -157,8 +170,7 @@ def rewrite_program(program: Program, composed: bool, measured_once: bool) -> Pr
     work = new_work(rows, slots, luts, program=program.arrays()._replace(**own, **given))
     work = work._replace(emitted=plain(program.tables.luts))
     memory = held_work(work)
-    has_news = rewrite_all(memory.ctypes.data, composed, measured_once)
-    check_tables(work)
+    has_news = rewrite(work, memory.ctypes.data, composed, measured_once)
     report = work.report.tolist()
     longest, passes = report[LONGEST], int(work.program.num_passes.max(initial=1))
     arrays = {name: _cut(getattr(work.program, name), longest) for name in (*INSTRUCTION_ARRAYS, "window", "pass_of")}
@@ -174,13 +186,6 @@ def rewrite_program(program: Program, composed: bool, measured_once: bool) -> Pr
     if has_news:
         tables.kernels = blurs_to_kernels(fused)
     return fused
-
-
-def check_tables(work: Work) -> None:
-    """Raises NotImplementedError for an operation of which nobody has said what its table is."""
-    missing = int(work.report[MISSING])
-    if missing != Op.NOP:
-        raise unknown_table(missing)
 
 
 def _cut(array: npt.NDArray[Any], slots: int) -> npt.NDArray[Any]:

@@ -8,7 +8,10 @@ come last where they could be first as well, as in [3, H, 3]); or PIL images, of
 In a function that is traced (``vg.pipeline``) an image without pixels may be given, and comes back with one step more.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from variegate.checks import spelt
+from variegate.ops.base import Transform
 from variegate.transforms.functional.crops import (
     center_crop,
     crop,
@@ -55,6 +58,7 @@ from variegate.transforms.functional.pixels import (
     solarize_add,
     to_grayscale,
 )
+from variegate.transforms.functional.single import function_of
 from variegate.transforms.functional.traced import traceable
 
 hflip, vflip = horizontal_flip, vertical_flip
@@ -70,3 +74,11 @@ __all__ += ["erase", "gaussian_blur", "gaussian_noise", "jpeg", "median_blur", "
 
 for _name in __all__:
     globals()[_name] = traceable(_name, spelt()(globals()[_name]))
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Functions of operations that are declared elsewhere."""
+        if name not in Transform.functions:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return globals().setdefault(name, traceable(name, spelt()(function_of(name))))

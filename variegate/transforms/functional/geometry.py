@@ -19,7 +19,7 @@ from variegate import transforms as T
 from variegate.checks import as_number, as_numbers, number, pair
 from variegate.ops.arguments import CENTER, LARGEST, Fill, InterpolationName
 from variegate.ops.base import StandIn
-from variegate.ops.flow import flow_of
+from variegate.ops.deform import flow_of
 from variegate.ops.magnitude import MagnitudeOp
 from variegate.ops.matrices import inverse_affine_of, perspective_coefficients_one, rotated_size
 from variegate.program.ops import Op

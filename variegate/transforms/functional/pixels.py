@@ -21,72 +21,67 @@ from variegate.ops.filters import clipped, kernel_sizes, line_lengths
 from variegate.ops.output import one_or_three
 from variegate.program.ops import MEDIAN_SIZES, Op
 from variegate.program.program import Output
-from variegate.transforms.functional.single import Img, Single, like, refused, run, run_at, shape_of
+from variegate.transforms.functional.single import Img, Single, like, refused, run, run_declared, shape_of
 
 
 def adjust_brightness(img: Img, brightness_factor: float, device: str = "cpu") -> Img:
     """From black (0) over the image (1) to brighter. Pillow's ImageEnhance.Brightness."""
-    return run_at(img, device, T.Brightness, "brightness_factor", brightness_factor)
+    return run_declared(img, device, "adjust_brightness", brightness_factor)
 
 
 def adjust_contrast(img: Img, contrast_factor: float, device: str = "cpu") -> Img:
     """From the mean gray (0) over the image (1) to more contrast; below 0 inverted. Pillow's ImageEnhance.Contrast."""
-    return run_at(img, device, T.Contrast, "contrast_factor", contrast_factor)
+    return run_declared(img, device, "adjust_contrast", contrast_factor)
 
 
 def adjust_saturation(img: Img, saturation_factor: float, device: str = "cpu") -> Img:
     """From gray (0) over the image (1) to more colour; below 0 in opposite colours. Pillow's ImageEnhance.Color."""
-    return run_at(img, device, T.Color, "saturation_factor", saturation_factor)
+    return run_declared(img, device, "adjust_saturation", saturation_factor)
 
 
 def adjust_hue(img: Img, hue_factor: float, device: str = "cpu") -> Img:
     """Turn the hue by ``hue_factor`` of a circle, -0.5..0.5, through Pillow's HSV bytes. Gray images stay."""
-    return run_at(img, device, T.Hue, "hue_factor", hue_factor)
+    return run_declared(img, device, "adjust_hue", hue_factor)
 
 
 def adjust_gamma(img: Img, gamma: float, gain: float = 1.0, device: str = "cpu") -> Img:
     """``255.999 * gain * (x / 255) ** gamma``, truncated and clipped; ``gamma`` 0 or more."""
-    number = T.Gamma.check_number("gamma", gamma, error=refused)
-    factor = T.Gamma._checks["gain"]("gain", gain, error=refused)
-    return Single(img).emit(Op.GAMMA, number, factor).run(device)
+    return run_declared(img, device, "adjust_gamma", gamma, gain)
 
 
 def adjust_sharpness(img: Img, sharpness_factor: float, device: str = "cpu") -> Img:
     """From smoothed (0) over the image (1) to sharper; below 0 smoother. Pillow's ImageEnhance.Sharpness."""
-    return run_at(img, device, T.Sharpness, "sharpness_factor", sharpness_factor)
+    return run_declared(img, device, "adjust_sharpness", sharpness_factor)
 
 
 def posterize(img: Img, bits: int, device: str = "cpu") -> Img:
     """Keep the highest ``bits`` (0..8) bits of every value; 0 gives a black image, which Pillow 13 refuses."""
-    return run_at(img, device, T.Posterize, "bits", bits)
+    return run_declared(img, device, "posterize", bits)
 
 
 def solarize(img: Img, threshold: float, device: str = "cpu") -> Img:
     """Invert values of ``threshold`` and above."""
-    return run_at(img, device, T.Solarize, "threshold", threshold)
+    return run_declared(img, device, "solarize", threshold)
 
 
 def solarize_add(img: Img, addition: float, threshold: float = 128, device: str = "cpu") -> Img:
-    """Add ``addition`` (-255..255) to values below ``threshold``, clipped."""
-    value = number("addition", addition, *T.SolarizeAdd._bounds, error=refused)
-    single = Single(img)
-    limit = T.Solarize.check_number("threshold", threshold, error=refused)
-    return single.emit(Op.SOLARIZE_ADD, value, limit).run(device)  # fractions as well
+    """Add ``addition`` (-255..255, fractions as well) to values below ``threshold``, clipped."""
+    return run_declared(img, device, "solarize_add", addition, threshold)
 
 
 def invert(img: Img, device: str = "cpu") -> Img:
     """255 less every value."""
-    return run(img, device, T.Invert)
+    return run_declared(img, device, "invert")
 
 
 def autocontrast(img: Img, device: str = "cpu") -> Img:
     """Stretch every channel to 0..255. Pillow's ImageOps.autocontrast."""
-    return run(img, device, T.AutoContrast)
+    return run_declared(img, device, "autocontrast")
 
 
 def equalize(img: Img, device: str = "cpu") -> Img:
     """Flatten every channel's histogram. Pillow's ImageOps.equalize."""
-    return run(img, device, T.Equalize)
+    return run_declared(img, device, "equalize")
 
 
 def rgb_to_grayscale(img: Img, num_output_channels: Literal[1, 3] = 1, device: str = "cpu") -> Img:
@@ -142,7 +137,7 @@ def motion_blur(img: Img, kernel_size: int, angle: float, direction: float = 0.0
 
 def jpeg(img: Img, quality: int, device: str = "cpu") -> Img:
     """Write a JPEG of ``quality`` (1..100) and read it again: torchvision's and Pillow's pixels, colour in 4:2:0."""
-    return run_at(img, device, T.JPEG, "quality", quality)
+    return run_declared(img, device, "jpeg", quality)
 
 
 def median_blur(img: Img, kernel_size: int, device: str = "cpu") -> Img:

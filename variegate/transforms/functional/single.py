@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Generic, TypeVar, cast
@@ -10,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
+from variegate.checks import number
 from variegate.executors.runners.devices import compiled_for_one, get_executor
 from variegate.ops.arguments import (
     ArgumentError,
@@ -156,11 +159,44 @@ def run(img: Img, device: str, declare: Callable[[], Transform], **names: str) -
     return single.run(device)
 
 
-def run_at(img: Img, device: str, operation: type[MagnitudeOp], name: str, value: object) -> Img:
-    """``img`` through an operation of one instruction at exactly one number, ``value``, which is called ``name``
-    here."""
-    number = operation.check_number(name, value, error=refused)
-    return Single(img).emit(operation._op, number, *operation.constants()).run(device)
+def run_declared(img: Img, device: str, function: str, value: object = None, *constants: object) -> Img:
+    """``img`` through the operation that declares ``function``: one instruction, at exactly one number, ``value``, and
+    with the arguments that follow it, if it has any."""
+    operation: Any = Transform.functions[function]
+    args: list[float] = []
+    if issubclass(operation, MagnitudeOp):
+        name = operation._called.get(operation._number, operation._number)
+        check = partial(number, low=operation._bounds[0], high=operation._bounds[1])
+        args.append((check if operation._takes_fractions else operation.check_number)(name, value, error=refused))
+        named = zip(operation._constants, constants, strict=False)
+        args += [operation._checks[each](each, given, error=refused) for each, given in named]
+        args += operation.constants()[len(constants) :]
+    return Single(img).emit(operation._op, *args).run(device)
+
+
+def function_of(name: str) -> Callable[..., Any]:
+    """The function that an operation declares under ``name``: an image, the operation's arguments, a device."""
+    cls = Transform.functions[name]
+    order = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    arguments = [
+        inspect.Parameter(cls._called.get(field.name, field.name), order, default=_default_of(field))
+        for field in dataclasses.fields(cls)  # type: ignore[arg-type]
+    ]
+    device = inspect.Parameter("device", order, default="cpu")
+    signature = inspect.Signature([inspect.Parameter("img", order), *arguments, device])
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        img, *values, device = bound.arguments.values()
+        return run_declared(img, device, name, *values)
+
+    function.__name__, function.__doc__, function.__signature__ = name, cls.__doc__, signature  # type: ignore[attr-defined]
+    return function
+
+
+def _default_of(field: dataclasses.Field[Any]) -> Any:
+    return inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
 
 
 def run_map(

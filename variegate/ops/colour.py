@@ -1,4 +1,4 @@
-"""Colours: one class per operation, with exactly the value given or one drawn from a range (meaning: Pillow)."""
+"""Operations on colours: saturation, hue, channels, and levels by what an image holds; several of them at once."""
 
 from __future__ import annotations
 
@@ -12,42 +12,40 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from variegate.checks import Refusal, as_integer, as_numbers, number, refused
-from variegate.ops.arguments import BLACK, LARGEST, Fill, Number, check_colour, checks
+from variegate.checks import Refusal, as_integer, as_number, as_numbers, refused
+from variegate.ops.arguments import BLACK, PROBABILITY, Fill, Number, Pair, check_colour, checks, optional
 from variegate.ops.base import Transform
-from variegate.ops.magnitude import MagnitudeOp, PlainOp, WithProbability, integers_between, span
+from variegate.ops.filters import Sharpness
+from variegate.ops.magnitude import MagnitudeOp, PlainOp, WithProbability, between, span
+from variegate.ops.tone import Brightness
 from variegate.program.one_image import Images
 from variegate.program.ops import MAX_TILES, Op
-from variegate.program.sampling import Floats, Rows, Sampling
+from variegate.program.sampling import CHOICE, Floats, Rows, Sampling
+
+__all__ = ["CLAHE", "AutoContrast", "ChannelDropout", "ChannelPermutation", "Color", "ColorTemperature", "Contrast"]
+__all__ += ["ColorJitter", "Equalize", "Hue", "RandomAdjustSharpness", "RandomAutocontrast", "RandomChannelPermutation"]
+__all__ += ["RandomEqualize", "RandomGrayscale", "RandomPhotometricDistort"]
 
 
 @dataclass(frozen=True)
-class Brightness(MagnitudeOp):
-    """Blend with black: ``factor`` 0 is black, 1 the image, 2 twice as bright (``PIL.ImageEnhance.Brightness``)."""
-
-    factor: Number
-    _op, _number, _bounds = Op.BRIGHTNESS, "factor", (-math.inf, math.inf)
-
-
-@dataclass(frozen=True)
-class Contrast(MagnitudeOp):
+class Contrast(MagnitudeOp, function="adjust_contrast", called={"factor": "contrast_factor"}):
     """Blend with the mean grey level: ``factor`` 0 is flat grey, 1 the image, -1 its negative about that level
     (``PIL.ImageEnhance.Contrast``)."""
 
     factor: Number
-    _op, _number, _bounds = Op.CONTRAST, "factor", (-math.inf, math.inf)
+    _op, _number = Op.CONTRAST, "factor"
 
 
 @dataclass(frozen=True)
-class Color(MagnitudeOp):
+class Color(MagnitudeOp, function="adjust_saturation", called={"factor": "saturation_factor"}):
     """Saturation, a blend with the grey image: ``factor`` 0 is grey, 1 the image (``PIL.ImageEnhance.Color``)."""
 
     factor: Number
-    _op, _number, _bounds = Op.SATURATION, "factor", (-math.inf, math.inf)
+    _op, _number = Op.SATURATION, "factor"
 
 
 @dataclass(frozen=True)
-class Hue(MagnitudeOp):
+class Hue(MagnitudeOp, function="adjust_hue", called={"factor": "hue_factor"}):
     """Turn the hue by ``factor`` of a full circle, -0.5 to 0.5, through Pillow's 8-bit HSV."""
 
     factor: Number
@@ -55,53 +53,10 @@ class Hue(MagnitudeOp):
 
 
 @dataclass(frozen=True)
-class Gamma(MagnitudeOp):
-    """``255 * gain * (x / 255) ** gamma``: above 1 darkens, below 1 brightens (torchvision ``adjust_gamma``)."""
-
-    gamma: Number
-    gain: float = 1.0
-    _op, _number, _bounds, _constants = Op.GAMMA, "gamma", (0.0, math.inf), ("gain",)
-    _checks = checks(gain=partial(number, low=-LARGEST, high=LARGEST))
-
-
-@dataclass(frozen=True)
-class Posterize(MagnitudeOp):
-    """Keep the highest ``bits`` bits of every value, 0 to 8 whole bits; 0 gives an all-zero image."""
-
-    bits: int | Sequence[int]
-    _op, _number, _bounds, _integral = Op.POSTERIZE, "bits", (0, 8), True
-
-
-@dataclass(frozen=True)
-class Solarize(MagnitudeOp):
-    """Invert the values at and above ``threshold``: all of them at 0 and below, none at 256 and above."""
-
-    threshold: Number
-    _op, _number, _bounds = Op.SOLARIZE, "threshold", (-math.inf, math.inf)
-
-
-@dataclass(frozen=True)
-class SolarizeAdd(MagnitudeOp):
-    """Add ``addition`` (whole levels, -255 to 255) to the values below ``threshold``, clipped to 0..255."""
-
-    addition: int | Sequence[int]
-    threshold: float = 128
-    _op, _number, _bounds, _integral, _constants = Op.SOLARIZE_ADD, "addition", (-255, 255), True, ("threshold",)
-    _checks = checks(threshold=partial(number, low=-LARGEST, high=LARGEST))
-
-
-@dataclass(frozen=True)
-class Invert(PlainOp):
-    """``255 - x``."""
-
-    _op = Op.INVERT
-
-
-@dataclass(frozen=True)
-class AutoContrast(PlainOp):
+class AutoContrast(PlainOp, function="autocontrast"):
     """Stretch every channel so that its darkest value is 0 and its lightest 255 (``PIL.ImageOps.autocontrast``)."""
 
-    _op = Op.AUTOCONTRAST
+    _op, _is_opaque = Op.AUTOCONTRAST, True
 
 
 def tile_counts(name: str, value: Any, *, error: Refusal = refused) -> tuple[int, int]:
@@ -134,10 +89,10 @@ class CLAHE(MagnitudeOp):
 
 
 @dataclass(frozen=True)
-class Equalize(PlainOp):
+class Equalize(PlainOp, function="equalize"):
     """Make every channel's histogram flat (``PIL.ImageOps.equalize``)."""
 
-    _op = Op.EQUALIZE
+    _op, _is_opaque = Op.EQUALIZE, True
 
 
 def channel_order(name: str, value: Any, *, error: Refusal = refused) -> tuple[int, int, int]:
@@ -148,7 +103,7 @@ def channel_order(name: str, value: Any, *, error: Refusal = refused) -> tuple[i
 
 
 @dataclass(frozen=True)
-class ChannelPermutation(Transform):
+class ChannelPermutation(Transform, function="permute_channels", called={"order": "permutation"}):
     """Output channel i is input channel ``order[i]``; (2, 1, 0) swaps red and blue. Grey images stay as they are."""
 
     order: Sequence[int] = (2, 1, 0)
@@ -156,22 +111,6 @@ class ChannelPermutation(Transform):
 
     def draw(self, images: Images, slot: int) -> None:
         images.add(Op.PERMUTE, *self.order)
-
-
-@dataclass(frozen=True)
-class RGBShift(Transform):
-    """Add whole levels to each channel, clipped: each a number or a range, -255 to 255, drawn independently."""
-
-    red: int | Sequence[int] = (-20, 20)
-    green: int | Sequence[int] = (-20, 20)
-    blue: int | Sequence[int] = (-20, 20)
-    num_slots = 1
-    _checks = dict.fromkeys(("red", "green", "blue"), span(-255, 255, whole=True))
-
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        unit = sampling.uniform(rows, slot)
-        shifts = [integers_between(r, unit[:, i]) for i, r in enumerate((self.red, self.green, self.blue))]
-        sampling.emit(rows, Op.RGB_SHIFT, *shifts)
 
 
 WHITE_KELVIN = 6500.0
@@ -275,3 +214,132 @@ class ChannelDropout(WithProbability):
         for channel in dropped:
             table[channel] = self.fill[channel]  # type: ignore[index, assignment]
         return table
+
+
+Jitter = float | Pair | None
+
+_COMPONENTS = {"brightness": Brightness._op, "contrast": Op.CONTRAST, "saturation": Op.SATURATION, "hue": Op.HUE}
+
+
+def _jitter(
+    name: str, value: Any, *, low: float, high: float = math.inf, centre: float, error: Refusal = refused
+) -> Pair | None:
+    """A range, of which a number x is the one from ``centre`` - x to ``centre`` + x; None for one without a change."""
+    around = as_number(value)
+    if around is not None:
+        if around < 0:
+            raise error(name, value, "a number >= 0, or a pair (low, high)")
+        value = (centre - around if low < 0 else max(centre - around, low), centre + around)
+    jitter: Pair = span(low, high)(name, value, error=error)
+    return None if jitter == (centre, centre) else jitter
+
+
+@dataclass(frozen=True)
+class ColorJitter(Transform):
+    """Change brightness, contrast, saturation and hue, in an order drawn for every image.
+
+    A number x draws the factor from [max(0, 1 - x), 1 + x] (hue: the turn from [-x, x], x up to 0.5); a pair is the
+    range itself; None or 0 leaves the component alone.
+    """
+
+    brightness: Jitter = None
+    contrast: Jitter = None
+    saturation: Jitter = None
+    hue: Jitter = None
+    num_slots = 2
+    _checks = checks(
+        **dict.fromkeys(("brightness", "contrast", "saturation"), optional(partial(_jitter, low=0.0, centre=1.0))),
+        hue=optional(partial(_jitter, low=-0.5, high=0.5, centre=0.0)),
+    )
+
+    def draw(self, images: Images, slot: int) -> None:
+        ops, factors = [], []
+        for i, (name, op) in enumerate(_COMPONENTS.items()):
+            if (limits := getattr(self, name)) is not None:
+                ops.append(op)
+                factors.append(between(limits, images.unit(slot, i)))
+        for k in images.order(slot + 1, len(ops)):
+            images.add(images.choose(k, ops), images.choose(k, factors), title=CHOICE)
+
+
+@dataclass(frozen=True)
+class RandomPhotometricDistort(Transform):
+    """Brightness, contrast, saturation, hue and channel order, each with probability ``p`` (Liu et al. 2016, SSD,
+    arXiv:1512.02325). Contrast comes before saturation and hue, or after them, equally often.
+    """
+
+    brightness: Pair = (0.875, 1.125)
+    contrast: Pair = (0.5, 1.5)
+    saturation: Pair = (0.5, 1.5)
+    hue: Pair = (-0.05, 0.05)
+    p: float = 0.5
+    num_slots = 4
+    _checks = checks(
+        **dict.fromkeys(("brightness", "contrast", "saturation"), span(0.0, math.inf)),
+        hue=span(-0.5, 0.5),
+        p=PROBABILITY,
+    )
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        is_drawn = sampling.uniform(rows, slot) < self.p
+        unit = sampling.uniform(rows, slot + 1)
+        factors = {name: between(getattr(self, name), unit[:, i]) for i, name in enumerate(_COMPONENTS)}
+        drawn = {name: is_drawn[:, i] for i, name in enumerate(_COMPONENTS)}
+        last = sampling.uniform(rows, slot + 2)
+        early = last[:, 0] < 0.5
+
+        def emit(name: str, chosen: npt.NDArray[np.bool_]) -> None:
+            sampling.emit(rows[chosen], _COMPONENTS[name], factors[name][chosen])
+
+        emit("brightness", drawn["brightness"])
+        emit("contrast", drawn["contrast"] & early)
+        emit("saturation", drawn["saturation"])
+        emit("hue", drawn["hue"])
+        emit("contrast", drawn["contrast"] & ~early)
+        _emit_permutation(sampling, rows[last[:, 1] < self.p], slot + 3)
+
+
+@dataclass(frozen=True)
+class RandomChannelPermutation(Transform):
+    """The three channels in random order, all six orders equally likely. Grey images stay as they are."""
+
+    num_slots = 1
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        _emit_permutation(sampling, rows, slot)
+
+
+def _emit_permutation(sampling: Sampling, rows: Rows, slot: int) -> None:
+    order = np.argsort(sampling.words(rows, slot)[:, 0, :3], axis=1, kind="stable")
+    changed = (order != np.arange(3)).any(axis=1) & (sampling.channels[rows] == 3)
+    sampling.emit(rows[changed], Op.PERMUTE, *order[changed].T)
+
+
+@dataclass(frozen=True)
+class RandomAutocontrast(WithProbability, of=AutoContrast):
+    """``AutoContrast`` with probability ``p``."""
+
+    p: float = 0.5
+
+
+@dataclass(frozen=True)
+class RandomEqualize(WithProbability, of=Equalize):
+    """``Equalize`` with probability ``p``."""
+
+    p: float = 0.5
+
+
+@dataclass(frozen=True)
+class RandomGrayscale(WithProbability):
+    """Grey levels in all channels with probability ``p``."""
+
+    p: float = 0.1
+    _op = Op.GRAYSCALE
+
+
+@dataclass(frozen=True)
+class RandomAdjustSharpness(WithProbability, of=Sharpness):
+    """Sharpen (``sharpness_factor`` above 1) or smooth (below 1) with probability ``p``; 0 is Pillow's SMOOTH."""
+
+    sharpness_factor: float
+    p: float = 0.5

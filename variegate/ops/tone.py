@@ -1,0 +1,135 @@
+"""Operations that are a table of 256 levels, each declared once; ``TableOp`` says how."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from variegate.ops.arguments import Number
+from variegate.ops.magnitude import MagnitudeOp, PlainOp, TableOp, WithProbability, integers_between, span
+from variegate.program.sampling import Rows, Sampling
+
+__all__ = ["Brightness", "Gamma", "Invert", "Posterize", "RGBShift", "RandomInvert", "RandomPosterize"]
+__all__ += ["RandomSolarize", "Solarize", "SolarizeAdd"]
+
+_BRIGHTNESS = {"factor": "brightness_factor"}
+
+
+@dataclass(frozen=True)
+class Brightness(TableOp, MagnitudeOp, opcode=20, neutral=1, function="adjust_brightness", called=_BRIGHTNESS):
+    """Blend with black: ``factor`` 0 is black, 1 the image, 2 twice as bright (``PIL.ImageEnhance.Brightness``)."""
+
+    factor: Number
+
+    @staticmethod
+    def level(x: int, factor: float) -> np.float32:
+        return np.float32(factor) * np.float32(x)
+
+
+@dataclass(frozen=True)
+class Gamma(TableOp, MagnitudeOp, opcode=23, function="adjust_gamma"):
+    """``255 * gain * (x / 255) ** gamma``: above 1 darkens, below 1 brightens (torchvision ``adjust_gamma``)."""
+
+    gamma: Number
+    gain: float = 1.0
+    _bounds = (0.0, math.inf)
+
+    @staticmethod
+    def level(x: int, gamma: float, gain: float) -> float:
+        return (255.0 + 1.0 - 1e-3) * gain * (x / 255.0) ** gamma
+
+
+@dataclass(frozen=True)
+class Posterize(TableOp, MagnitudeOp, opcode=24, neutral=8, function="posterize"):
+    """Keep the highest ``bits`` bits of every value, 0 to 8 whole bits; 0 gives an all-zero image."""
+
+    bits: int | Sequence[int]
+    _bounds, _integral, _is_opaque = (0, 8), True, True
+
+    @staticmethod
+    def level(x: int, bits: float) -> int:
+        return x & ~((1 << (8 - int(bits))) - 1)
+
+
+@dataclass(frozen=True)
+class RandomPosterize(WithProbability, of=Posterize):
+    """Keep the highest ``bits`` bits (0 to 8) of every value with probability ``p``."""
+
+    bits: int
+    p: float = 0.5
+
+
+@dataclass(frozen=True)
+class Solarize(
+    TableOp, MagnitudeOp, opcode=25, neutral=(math.nextafter(255.0, math.inf), math.inf), function="solarize"
+):
+    """Invert the values at and above ``threshold``: all of them at 0 and below, none at 256 and above."""
+
+    threshold: Number
+    _is_opaque = True
+
+    @staticmethod
+    def level(x: int, threshold: float) -> int:
+        return x if x < threshold else 255 - x
+
+
+@dataclass(frozen=True)
+class RandomSolarize(WithProbability, of=Solarize):
+    """Invert the values at and above ``threshold`` with probability ``p``."""
+
+    threshold: float
+    p: float = 0.5
+
+
+@dataclass(frozen=True)
+class SolarizeAdd(TableOp, MagnitudeOp, opcode=26, function="solarize_add"):
+    """Add ``addition`` (whole levels, -255 to 255) to the values below ``threshold``, clipped to 0..255."""
+
+    addition: int | Sequence[int]
+    threshold: float = 128
+    _bounds, _integral, _takes_fractions = (-255, 255), True, True
+
+    @staticmethod
+    def level(x: int, addition: float, threshold: float) -> float:
+        return x + addition if x < threshold else x
+
+
+@dataclass(frozen=True)
+class Invert(TableOp, PlainOp, opcode=27, function="invert"):
+    """``255 - x``."""
+
+    _is_opaque = True
+
+    @staticmethod
+    def level(x: int) -> int:
+        return 255 - x
+
+
+@dataclass(frozen=True)
+class RandomInvert(WithProbability, of=Invert):
+    """``255 - x`` with probability ``p``."""
+
+    p: float = 0.5
+
+
+@dataclass(frozen=True)
+class RGBShift(TableOp, opcode=30, per_channel=True):
+    """Add whole levels to each channel, clipped: each a number or a range, -255 to 255, drawn independently."""
+
+    red: int | Sequence[int] = (-20, 20)
+    green: int | Sequence[int] = (-20, 20)
+    blue: int | Sequence[int] = (-20, 20)
+    num_slots = 1
+    _checks = dict.fromkeys(("red", "green", "blue"), span(-255, 255, whole=True))
+
+    @staticmethod
+    def level(x: int, shift: float) -> int:
+        return x + int(shift)
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        unit = sampling.uniform(rows, slot)
+        shifts = [integers_between(r, unit[:, i]) for i, r in enumerate((self.red, self.green, self.blue))]
+        sampling.emit(rows, self._op, *shifts)
