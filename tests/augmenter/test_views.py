@@ -15,7 +15,7 @@ from tests.decode.jpegs import jpeg
 from tests.images import photo
 from variegate import transforms as T
 from variegate.decode import decode_plain, read_image
-from variegate.executors.runners import shared_files
+from variegate.executors.runners import encoded_batch
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.program.describe import operations_of
 from variegate.transforms import ArgumentError
@@ -119,7 +119,7 @@ def test_a_blend_may_be_a_view() -> None:
 def test_a_file_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     files = [jpeg(150 + 11 * i, 200) for i in range(5)]
     calls: list[int] = []
-    monkeypatch.setattr(shared_files, "decode_plain", counted(calls))
+    monkeypatch.setattr(encoded_batch, "decode_plain", counted(calls))
     for threads in (1, 3):
         calls.clear()
         aug = vg.Augmenter(VIEWS, num_threads=threads)
@@ -133,7 +133,7 @@ def test_the_same_bytes_are_decoded_once_for_all_copies(monkeypatch: pytest.Monk
     one, other = jpeg(150, 200), jpeg(160, 190)
     crop = T.RandomResizedCrop(70, (0.1, 0.5))  # never so large that a reduced scale would do
     calls: list[int] = []
-    monkeypatch.setattr(shared_files, "decode_plain", counted(calls))
+    monkeypatch.setattr(encoded_batch, "decode_plain", counted(calls))
     aug, ids, copies = vg.Augmenter(crop, num_threads=1), [4, 4, 4, 8, 8, 8], [0, 1, 2] * 2
     made = aug.decode_and_run([one] * 3 + [other] * 3, ids=ids, copy=copies)
     assert len(calls) == 2

@@ -11,6 +11,7 @@ import types
 from functools import lru_cache
 from typing import Any
 
+from variegate.pipelines.jumps import define, parameters
 from variegate.pipelines.rewrite import rewrite
 
 _Defined = ast.FunctionDef | ast.Lambda
@@ -32,10 +33,7 @@ def definition_of(function: types.FunctionType) -> ast.FunctionDef | None:
         return None if any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(node)) else node
     assert isinstance(node, ast.Lambda)
     body = ast.copy_location(ast.Return(value=node.body), node.body)
-    made = ast.FunctionDef(name="_vg_lambda", args=node.args, body=[body], decorator_list=[], returns=None)
-    if "type_params" in ast.FunctionDef._fields:
-        made.type_params = []  # type: ignore[attr-defined,unused-ignore]
-    return ast.fix_missing_locations(ast.copy_location(made, node))
+    return ast.fix_missing_locations(ast.copy_location(define("_vg_lambda", node.args, [body]), node))
 
 
 @lru_cache(maxsize=64)
@@ -117,12 +115,8 @@ def _compiled(function: types.FunctionType) -> types.CodeType | None:
     rewritten = rewrite(definition)
     rewritten.name = _INNER  # its own name is one of the module's, or of the function around it
     names = ["_vg", *function.__code__.co_freevars]
-    arguments = [ast.arg(arg=name) for name in names]
-    every = ast.arguments(posonlyargs=[], args=arguments, kwonlyargs=[], kw_defaults=[], defaults=[])
     result = ast.Return(value=ast.Name(id=rewritten.name, ctx=ast.Load()))
-    factory = ast.FunctionDef(name=_FACTORY, args=every, body=[rewritten, result], decorator_list=[], returns=None)
-    if "type_params" in ast.FunctionDef._fields:
-        factory.type_params = []  # type: ignore[attr-defined,unused-ignore]
+    factory = define(_FACTORY, parameters(*names), [rewritten, result])
     module = ast.Module(body=[ast.copy_location(factory, rewritten)], type_ignores=[])
     code = compile(ast.fix_missing_locations(module), function.__code__.co_filename, "exec", dont_inherit=True)
     namespace: dict[str, Any] = {}

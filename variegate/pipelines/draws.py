@@ -32,23 +32,6 @@ def entry_of(entries: Any, index: Any) -> Any:
     return _merged(index, listed)
 
 
-def select_one(index: Any, options: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if isinstance(options, Scalar) and isinstance(index, (list, tuple)):
-        index, options = options, index  # as DALI has them
-    listed = _listed(options)
-    are_called = bool(args or kwargs)
-    if not isinstance(index, Scalar):
-        if isinstance(index, bool) or not isinstance(index, (int, np.integer)):
-            refuse(f"vg.select: index={index!r}", _INDEX)
-        chosen = listed[int(index)]
-        return call(chosen, *args, **kwargs) if are_called else chosen
-    _check_index(index, len(listed))
-    if not are_called:
-        return entry_of(listed, index)
-    branches = Branches(index.graph, (*listed, *args, *kwargs.values()))
-    return _merged(index, [branches.run(partial(call, option, *args, **kwargs)) for option in listed])
-
-
 def _merged(index: Scalar, values: list[Any]) -> Any:
     _check_index(index, len(values))
     result = values[-1]
@@ -134,7 +117,20 @@ def select(index: Any, options: Sequence[Any], *args: Any, **kwargs: Any) -> Any
     ``options``: functions, transforms and pipelines; without further arguments also plain values. An index that is
     computed and lies beyond the end takes the last.
     """
-    return select_one(index, options, args, kwargs)
+    if isinstance(options, Scalar) and isinstance(index, (list, tuple)):
+        index, options = options, index  # as DALI has them
+    listed = _listed(options)
+    are_called = bool(args or kwargs)
+    if not isinstance(index, Scalar):
+        if isinstance(index, bool) or not isinstance(index, (int, np.integer)):
+            refuse(f"vg.select: index={index!r}", _INDEX)
+        chosen = listed[int(index)]
+        return call(chosen, *args, **kwargs) if are_called else chosen
+    _check_index(index, len(listed))
+    if not are_called:
+        return entry_of(listed, index)
+    branches = Branches(index.graph, (*listed, *args, *kwargs.values()))
+    return _merged(index, [branches.run(partial(call, option, *args, **kwargs)) for option in listed])
 
 
 def _drawn(what: str, *operands: Any) -> Any:

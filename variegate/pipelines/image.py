@@ -118,20 +118,8 @@ def _pixels(what: str) -> Any:
     return refused
 
 
-_UNARY = (
-    "bool",
-    "float",
-    "int",
-    "index",
-    "len",
-    "iter",
-    "neg",
-    "abs",
-    "invert",
-    "array",
-    "array_ufunc",
-    "array_function",
-)
-_BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "matmul")
+_UNARY = ["bool", "float", "int", "index", "len", "iter", "neg", "abs", "invert"]
+_UNARY += ["array", "array_ufunc", "array_function"]
+_BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "matmul"]
 for _name in (*_UNARY, *_BINARY, *(f"r{_each}" for _each in _BINARY), "lt", "le", "gt", "ge", "eq", "ne", "getitem"):
     setattr(TracedImage, f"__{_name}__", _pixels({"getitem": "image[...]", "bool": "bool(image)"}.get(_name, "this")))

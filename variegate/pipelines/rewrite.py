@@ -12,7 +12,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from variegate.pipelines.jumps import PLAIN, Jumps, assigned, at, name, runtime, unset_call, within
+from variegate.pipelines.jumps import (
+    PLAIN,
+    Jumps,
+    assigned,
+    at,
+    define,
+    name,
+    parameters,
+    runtime,
+    unset_call,
+    within,
+)
 from variegate.pipelines.symbols import COMPARISONS
 
 # Called by these names alone, they look at the frame they are called from.
@@ -120,15 +131,15 @@ class _Scope(ast.NodeTransformer):
         made: list[ast.stmt] = [
             self._branch(then, names, bodies[0]),
             self._branch(otherwise, names, bodies[1]),
-            _function(get, (), [ast.Return(value=current)]),
-            _function(put, ("_vg_values",), [*self._declared(names), restored if names else ast.Pass()]),
+            define(get, parameters(), [ast.Return(value=current)]),
+            define(put, parameters("_vg_values"), [*self._declared(names), restored if names else ast.Pass()]),
             ast.Expr(value=call),
         ]
         return [at(statement, node) for statement in made]
 
     def _branch(self, called: str, names: list[str], body: list[ast.stmt]) -> ast.stmt:
         body = [statement for statement in body if not isinstance(statement, (ast.Global, ast.Nonlocal))]
-        return _function(called, (), [*self._declared(names), *(body or [ast.Pass()])])
+        return define(called, parameters(), [*self._declared(names), *(body or [ast.Pass()])])
 
     def _declared(self, names: list[str]) -> list[ast.stmt]:
         of_module = [n for n in names if n in self._of_others[ast.Global]]
@@ -205,14 +216,4 @@ def _binds(node: ast.AST) -> bool:
 
 
 def _lambda(body: ast.expr) -> ast.Lambda:
-    arguments = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
-    return ast.Lambda(args=arguments, body=body)
-
-
-def _function(called: str, arguments: tuple[str, ...], body: list[ast.stmt]) -> ast.FunctionDef:
-    taken = [ast.arg(arg=argument) for argument in arguments]
-    every = ast.arguments(posonlyargs=[], args=taken, kwonlyargs=[], kw_defaults=[], defaults=[])
-    made = ast.FunctionDef(name=called, args=every, body=body, decorator_list=[], returns=None)
-    if "type_params" in ast.FunctionDef._fields:
-        made.type_params = []  # type: ignore[attr-defined,unused-ignore]
-    return made
+    return ast.Lambda(args=parameters(), body=body)

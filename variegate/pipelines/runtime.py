@@ -19,6 +19,7 @@ from variegate.pipelines.merging import Missing, merge, unset
 from variegate.pipelines.reach import Branches
 from variegate.pipelines.rewrite import GLOBAL
 from variegate.pipelines.scalar import Scalar, are_opposites, is_plain, make, refuse_text, truth
+from variegate.pipelines.symbols import FOLDED
 
 __all__ = ["and_", "assert_test", "call", "check_raise", "compare", "if_expression", "if_statement", "is_true", "item"]
 __all__ += ["load", "loop_test", "not_", "or_", "unset"]
@@ -77,28 +78,23 @@ def if_expression(test: Any, then: Thunk, otherwise: Thunk) -> Any:
     return load(merge(condition, yes, no, "the value"))
 
 
-def and_(first: Any, *rest: Thunk) -> Any:
-    value = first
-    for thunk in rest:
-        if not isinstance(value, Scalar):
-            if not value:
-                return value
-            value = thunk()
+def _joined(what: str, value: Any, thunks: tuple[Thunk, ...]) -> Any:
+    for thunk in thunks:
+        if isinstance(value, Scalar):
+            value = make(what, truth(value), _truth(Branches(value.graph, (thunk,)).run(thunk)))
+        elif bool(value) == (what == "or"):
+            return value
         else:
-            value = make("and", truth(value), _truth(Branches(value.graph, (thunk,)).run(thunk)))
+            value = thunk()
     return value
+
+
+def and_(first: Any, *rest: Thunk) -> Any:
+    return _joined("and", first, rest)
 
 
 def or_(first: Any, *rest: Thunk) -> Any:
-    value = first
-    for thunk in rest:
-        if not isinstance(value, Scalar):
-            if value:
-                return value
-            value = thunk()
-        else:
-            value = make("or", truth(value), _truth(Branches(value.graph, (thunk,)).run(thunk)))
-    return value
+    return _joined("or", first, rest)
 
 
 def _truth(value: Any) -> Any:
@@ -107,32 +103,6 @@ def _truth(value: Any) -> Any:
 
 def not_(value: Any) -> Any:
     return make("not", truth(value)) if isinstance(value, Scalar) else not value
-
-
-_LISTED: tuple[type, ...] = (
-    list,
-    tuple,
-    set,
-    frozenset,
-    dict,
-    range,
-    type({}.keys()),
-    type({}.values()),
-    deque,
-    np.ndarray,
-)
-_COMPARED: dict[str, Callable[[Any, Any], Any]] = {
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "is": lambda a, b: _is(a, b),
-    "is not": lambda a, b: not_(_is(a, b)),
-    "in": lambda a, b: _is_in(a, b),
-    "not in": lambda a, b: not_(_is_in(a, b)),
-}
 
 
 def compare(symbols: tuple[str, ...], *values: Any) -> Any:
@@ -178,6 +148,15 @@ def _is_in(value: Any, container: Any) -> Any:
             result = is_it if result is False else make("or", _truth(result), _truth(is_it))
         return result
     return value in container
+
+
+_LISTED: tuple[type, ...] = (list, tuple, set, frozenset, dict, range, deque, np.ndarray)
+_LISTED += (type({}.keys()), type({}.values()))
+_COMPARED: dict[str, Callable[[Any, Any], Any]] = {
+    **{symbol: FOLDED[symbol] for symbol in ("<", "<=", ">", ">=", "==", "!=")},
+    **{"is": _is, "is not": lambda a, b: not_(_is(a, b))},
+    **{"in": _is_in, "not in": lambda a, b: not_(_is_in(a, b))},
+}
 
 
 def loop_test(test: Any) -> Any:

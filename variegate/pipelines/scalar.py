@@ -48,24 +48,6 @@ class Scalar:
             )
         self._refused("Python has to decide here by")
 
-    def __hash__(self) -> NoReturn:  # of a dict's keys, a set's entries, the arguments of what is cached
-        self._refused("Python would tell it from others by a hash of")
-
-    def __index__(self) -> NoReturn:
-        self._refused("a plain integer is needed here, and not")
-
-    def __int__(self) -> NoReturn:
-        self._refused("a plain integer is needed here, and not")
-
-    def __float__(self) -> NoReturn:
-        self._refused("a plain number is needed here, and not")
-
-    def __iter__(self) -> NoReturn:
-        self._refused("there is nothing to iterate over in")
-
-    def __len__(self) -> NoReturn:
-        self._refused("there is no length of")
-
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
@@ -84,40 +66,24 @@ class Scalar:
             return make("round", self)
         return make("/", make("round", make("*", self, 10**digits)), 10**digits)
 
-    def __floor__(self) -> Any:
-        return make("floor", self)
-
-    def __ceil__(self) -> Any:
-        return make("ceil", self)
-
-    def __trunc__(self) -> Any:
-        return make("int", self)
-
-    def __neg__(self) -> Any:
-        return make("neg", self)
-
-    def __pos__(self) -> Any:
-        return self
-
-    def __abs__(self) -> Any:
-        return make("abs", self)
-
     def __invert__(self) -> Any:
         return make("not", self) if self.is_bool else make("-", -1, self)
 
 
-def _binary(what: str) -> Any:
-    def forwards(self: Scalar, other: Any) -> Any:
-        return make(what, self, other) if is_plain(other) else NotImplemented
+def _refusing(what: str) -> Any:
+    def refused(self: Scalar) -> NoReturn:
+        self._refused(what)
 
-    return forwards
+    return refused
 
 
-def _reflected(what: str) -> Any:
-    def backwards(self: Scalar, other: Any) -> Any:
-        return make(what, other, self) if is_plain(other) else NotImplemented
+def _made(what: str, is_reflected: bool = False) -> Any:
+    def made(self: Scalar, *others: Any) -> Any:
+        if not all(map(is_plain, others)):
+            return NotImplemented
+        return make(what, *others, self) if is_reflected else make(what, self, *others)
 
-    return backwards
+    return made
 
 
 def _equality(what: str) -> Any:
@@ -129,16 +95,22 @@ def _equality(what: str) -> Any:
     return compared
 
 
-for _name, _what in (
-    *(("add", "+"), ("sub", "-"), ("mul", "*"), ("truediv", "/"), ("floordiv", "//"), ("mod", "%"), ("pow", "**")),
-    *(("and", "&"), ("or", "|"), ("xor", "^")),
-):
-    setattr(Scalar, f"__{_name}__", _binary(_what))
-    setattr(Scalar, f"__r{_name}__", _reflected(_what))
-for _name, _what in (("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">=")):
-    setattr(Scalar, f"__{_name}__", _binary(_what))
-for _name, _what in (("eq", "=="), ("ne", "!=")):
-    setattr(Scalar, f"__{_name}__", _equality(_what))
+_ARITHMETIC = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**"}
+_ARITHMETIC |= {"and": "&", "or": "|", "xor": "^"}
+_METHODS: dict[str, Any] = {
+    "hash": _refusing("Python would tell it from others by a hash of"),  # of a dict's keys, of what is cached
+    **dict.fromkeys(("index", "int"), _refusing("a plain integer is needed here, and not")),
+    "float": _refusing("a plain number is needed here, and not"),
+    "iter": _refusing("there is nothing to iterate over in"),
+    "len": _refusing("there is no length of"),
+    **{name: _made(what) for name, what in _ARITHMETIC.items()},
+    **{f"r{name}": _made(what, is_reflected=True) for name, what in _ARITHMETIC.items()},
+    **{name: _made(what) for name, what in (("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">="))},
+    **{name: _made(name) for name in ("floor", "ceil", "neg", "abs")},
+    **{"trunc": _made("int"), "pos": lambda self: self, "eq": _equality("=="), "ne": _equality("!=")},
+}
+for _name, _method in _METHODS.items():
+    setattr(Scalar, f"__{_name}__", _method)
 
 
 def refuse_text(what: str, *values: Any) -> None:
@@ -227,13 +199,9 @@ def simplified(what: str, *values: Any) -> Any:
         if same(yes, no):
             return yes
         if isinstance(yes, bool):
-            return (
-                make("or", condition, no)
-                if yes and _is_truth(no)
-                else _and_not(condition, no)
-                if _is_truth(no)
-                else None
-            )
+            if not _is_truth(no):
+                return None
+            return make("or", condition, no) if yes else make("and", make("not", condition), no)
         if isinstance(no, bool) and _is_truth(yes):
             return make("or", make("not", condition), yes) if no else make("and", condition, yes)
         return None
@@ -248,10 +216,6 @@ def simplified(what: str, *values: Any) -> Any:
 
 def _is_truth(value: Any) -> bool:
     return isinstance(value, bool) or (isinstance(value, Scalar) and value.is_bool)
-
-
-def _and_not(condition: Any, value: Any) -> Any:
-    return make("and", make("not", condition), value)
 
 
 def truth(value: Any) -> Any:

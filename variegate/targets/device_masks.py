@@ -16,7 +16,7 @@ from variegate.executors.cuda.launch import Launch
 from variegate.executors.threads import share_out
 from variegate.targets import stages as S
 from variegate.targets.pasting import Joined, OutputMasks, checked_fill, order_of
-from variegate.targets.samples import Mask, OfImage
+from variegate.targets.samples import MASK_TYPES, Mask, OfImage
 from variegate.targets.stages import Stages
 from variegate.targets.walk import NODES_PER_STEP
 
@@ -63,14 +63,8 @@ _SHARED_BYTES = 1 << 20
 # A mask without others.
 _WHOLE = np.zeros(1, np.intp)
 _KINDS = {1: M.BYTE, 2: M.SHORT, 4: M.INT, 8: M.LONG}
-_TORCH: dict[np.dtype[Any], torch.dtype] = {
-    np.dtype(np.uint8): torch.uint8,
-    np.dtype(np.int16): torch.int16,
-    np.dtype(np.int32): torch.int32,
-    np.dtype(np.int64): torch.int64,
-    np.dtype(np.bool_): torch.bool,
-}
-_NUMPY = {ours: theirs for theirs, ours in _TORCH.items()}
+_NUMPY = {theirs: np.dtype(ours) for theirs, ours in MASK_TYPES.items()}
+_TORCH = {ours: theirs for theirs, ours in _NUMPY.items()}
 # As the images' launches; products and sums are rounded one by one.
 _OPTIONS = {"num_warps": 4, "enable_fp_fusion": False}
 

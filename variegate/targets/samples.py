@@ -64,7 +64,7 @@ _CALLED = {
 }
 # On the host, or where it is on a GPU.
 Mask = npt.NDArray[Any] | torch.Tensor
-_MASKS = {
+MASK_TYPES = {
     torch.uint8: np.uint8,
     torch.int16: np.int16,
     torch.int32: np.int32,
@@ -214,11 +214,11 @@ def _mask(name: str, value: Any, size: tuple[int, int], ndim: int) -> Mask:
     accepted = f"{'[M, H, W]' if ndim == 3 else '[H, W]'} of the image's size, {size[0]}x{size[1]}, of uint8 or int32"
     if isinstance(value, torch.Tensor) and value.is_cuda:
         mask: Mask = value.detach().as_subclass(torch.Tensor)
-        dtype: Any = _MASKS.get(value.dtype, value.dtype)
+        dtype: Any = MASK_TYPES.get(value.dtype, value.dtype)
     else:
         mask = as_array(name, value, accepted)
         dtype = mask.dtype
-    if dtype not in _MASKS.values():
+    if dtype not in MASK_TYPES.values():
         raise TypeError(f"{name}: got {dtype}{list(mask.shape)}; accepted: {accepted} (int16, int64, bool, too)")
     mask = mask.reshape(0, *size) if ndim == 3 and mask.shape[:1] == (0,) else mask
     if mask.ndim != ndim or mask.shape[-2:] != size:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
+from itertools import groupby
 from typing import Any, cast
 
 import numpy as np
@@ -22,6 +24,7 @@ from variegate.decode import (
     checked_header,
     decode_jpeg_box,
     decode_jpeg_scaled,
+    decode_plain,
     is_complete,
     is_jpeg,
     read_image,
@@ -31,6 +34,7 @@ from variegate.decode.scan import HEIGHT, WIDTH, header_of, scan_headers
 from variegate.errors import DecodeError
 from variegate.executors.runners.decode_plan import (
     Box,
+    DecodePlan,
     buffer_for,
     crop_reach,
     crop_support,
@@ -40,10 +44,11 @@ from variegate.executors.runners.decode_plan import (
     shift_crop,
 )
 from variegate.executors.runners.images import as_tensor, check_image
-from variegate.executors.runners.shared_files import length_of_runs, one_decode_for_all
 from variegate.program.program import Program
 
 Image = npt.NDArray[np.uint8]
+# (row, place of the buffer) -> the image that the row reads.
+Load = Callable[[int, int], Image]
 
 
 class EncodedBatch:
@@ -206,7 +211,7 @@ class EncodedBatch:
         box = crop_reach(fused.args[row, 0], support, height, width, margin)
         return None if box == (0, 0, height, width) else box
 
-    def loader(self, fused: Program) -> Callable[[int, int], Image]:
+    def loader(self, fused: Program) -> Load:
         """(row, place) -> its image, until the thread's next load there; the row's first resize is set to what was
         decoded."""
         is_decoded = np.zeros(len(self.files), bool)
@@ -223,7 +228,7 @@ class EncodedBatch:
             self.decode_seconds.append(time.perf_counter() - begin)
             return image
 
-        return alone if shared is None else one_decode_for_all(self, fused, plans, shared.tolist(), alone)
+        return alone if shared is None else _one_decode_for_all(self, fused, plans, shared.tolist(), alone)
 
     def first_of(self, fused: Program) -> npt.NDArray[np.intp]:
         """For each row its file, by the number of the first that holds the same bytes."""
@@ -237,7 +242,8 @@ class EncodedBatch:
     def together(self, fused: Program) -> int:
         """How many rows in a row read one file, if that is the same for all files; else 1."""
         shared = self._shared_by(fused)
-        return 1 if shared is None else length_of_runs(shared)
+        lengths = [1] if shared is None else [len(list(run)) for _, run in groupby(shared.tolist())]
+        return lengths[0] if len(set(lengths)) == 1 else 1
 
     def _load(self, fused: Program, row: int, place: int, is_forked: bool) -> Image:
         source = int(fused.source[row])
@@ -295,3 +301,48 @@ class EncodedBatch:
         if self.index is None or not (header.is_sequential and header.is_ordinary):
             return None
         return self.index.decode_box(data, header, box, divisor)
+
+
+def _one_decode_for_all(
+    batch: EncodedBatch, fused: Program, plans: list[DecodePlan | None], shared: list[int], alone: Load
+) -> Load:
+    """A loader that decodes once for rows of one file after another. ``shared``: each row's file; ``alone``: reduced
+    rows."""
+    latest, are_views = threading.local(), fused.grouping is not None
+
+    def load(row: int, place: int) -> Image:
+        plan, number = plans[row], shared[row]
+        if not are_views and (plan is None or plan.divisor > 1):
+            return alone(row, place)
+        if getattr(latest, "number", None) != number:
+            begin = time.perf_counter()
+            latest.part = None  # its memory may serve for the next
+            latest.part, latest.number = _decode_shared(batch, plan, number), number
+            batch.decode_seconds.append(time.perf_counter() - begin)
+        image, top, left = latest.part
+        if top or left:
+            shift_crop(fused, row, top, left, *image.shape[:2])
+        else:
+            fused.in_shape[row, :2] = image.shape[:2]
+        return image
+
+    return load
+
+
+def _decode_shared(batch: EncodedBatch, plan: DecodePlan | None, number: int) -> tuple[Image, int, int]:
+    """-> (part of the picture, its top, its left), in memory of its own: how long rows read it is not known."""
+    # Imported on demand: Numba takes a while.
+    from variegate.executors.cpu.memory import RESULTS
+
+    if plan is not None:
+        data: Any = batch.files[number]
+        file = RESULTS.take(len(data)) if plan.height_offset else None
+        room = RESULTS.take(plan.room)
+        if plan.box is not None and batch.index is not None:
+            part = batch.index.decode_part(data, plan.box, buffer=room)
+            if part is not None:
+                return part
+        image = decode_plain(data, plan.height, plan.width, 1, plan.height_offset, room, file)
+        if image is not None:
+            return image, 0, 0
+    return batch.whole(number), 0, 0

@@ -59,26 +59,21 @@ def emit_by_row(
         known = {name: array[row].item() for name, array in values.items()}
         height, width = sampling.size[rows[row]].tolist()
         stand_in = StandIn((height, width, int(sampling.channels[rows[row]])))
-        told = ask(owner, function, stand_in, with_values(dict_to_pairs(arguments), known))
+        told = ask(owner, function, stand_in, {name: with_values(value, known) for name, value in arguments.items()})
         _emit(sampling, rows[group == number], told)
 
 
-def dict_to_pairs(arguments: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    return tuple(arguments.items())
-
-
-def ask(owner: object, function: Callable[..., Any], stand_in: StandIn, arguments: Any) -> OneImage:
+def ask(owner: object, function: Callable[..., Any], stand_in: StandIn, arguments: Mapping[str, Any]) -> OneImage:
     """The instructions of ``function``. Raises ArgumentError for what it does not take, or cannot do here."""
-    named = dict(arguments)
     try:
-        function(stand_in, **named)
+        function(stand_in, **arguments)
         if stand_in.told is None:
             raise TypeError("it is more than instructions on one uint8 image")
     except ArgumentError as error:
         raise ArgumentError(owner, error.argument, error.got, error.accepted) from error
     except (TypeError, AttributeError, ValueError) as error:
         accepted = f"a function that can be part of a pipeline, at such arguments ({shown(str(error))})"
-        raise ArgumentError(owner, "arguments", named, accepted) from error
+        raise ArgumentError(owner, "arguments", dict(arguments), accepted) from error
     return stand_in.told
 
 
