@@ -117,9 +117,10 @@ def select(index: Any, options: Sequence[Any], *args: Any, **kwargs: Any) -> Any
     ``options``: functions, transforms and pipelines; without further arguments also plain values. An index that is
     computed and lies beyond the end takes the last.
     """
-    if isinstance(options, Scalar) and isinstance(index, (list, tuple)):
-        index, options = options, index  # as DALI has them
-    listed = _listed(options)
+    entries: Any = options
+    if isinstance(entries, Scalar) and isinstance(index, (list, tuple)):
+        index, entries = entries, index  # as DALI has them
+    listed = _listed(entries)
     are_called = bool(args or kwargs)
     if not isinstance(index, Scalar):
         if isinstance(index, bool) or not isinstance(index, (int, np.integer)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,37 +39,37 @@ def shift_crop(fused: Program, row: int, top: int, left: int, height: int, width
 
 
 def crop_support(fused: Program, row: int) -> float | None:
-    """The filter's reach of the resized crop that the row begins with; None without one that sees beyond itself."""
-    if fused.length[row] == 0 or fused.opcode[row, 0] != _RESIZED_CROP or fused.args[row, 0, 0] < 0.0:
-        return None
-    return _SUPPORT.get(int(fused.flags[row, 0]))
+    """``crop_supports`` of one row, None for NaN."""
+    support = float(crop_supports(fused, slice(row, row + 1))[0])
+    return None if math.isnan(support) else support
 
 
-def crop_supports(fused: Program) -> npt.NDArray[np.float64]:
-    """``crop_support`` of every row, NaN for None."""
-    supports = np.full(fused.num_rows, np.nan)
+def crop_supports(fused: Program, rows: slice = slice(None)) -> npt.NDArray[np.float64]:
+    """Reach of the filter of resized crops that rows begin with; NaN without one that sees beyond itself."""
+    supports = np.full(len(fused.length[rows]), np.nan)
     if not fused.opcode.shape[1]:
         return supports
-    is_crop = (fused.length > 0) & (fused.opcode[:, 0] == _RESIZED_CROP) & (fused.args[:, 0, 0] >= 0.0)
+    opcode, flags = fused.opcode[rows, 0], fused.flags[rows, 0]
+    is_crop = (fused.length[rows] > 0) & (opcode == _RESIZED_CROP) & (fused.args[rows, 0, 0] >= 0.0)
     for interpolation, support in _SUPPORT.items():
-        supports[is_crop & (fused.flags[:, 0] == interpolation)] = support
+        supports[is_crop & (flags == interpolation)] = support
     return supports
 
 
-def crop_boxes(
-    args: npt.NDArray[np.float64],
-    supports: npt.NDArray[np.float64],
-    in_heights: npt.NDArray[np.int64],
-    in_widths: npt.NDArray[np.int64],
-) -> npt.NDArray[np.int64]:
-    """int64[N, 4]: ``crop_reach`` of many resized crops."""
+def crop_boxes(args: Any, supports: Any, in_heights: Any, in_widths: Any, margin: int = 0) -> npt.NDArray[np.int64]:
+    """What resized crops read, int64[N, 4]: filters reach past the box, further the more it shrinks."""
     out = np.empty((len(args), 4), np.int64)
     for axis, most in enumerate((in_heights, in_widths)):
         first, length, out_length = args[:, axis], args[:, 2 + axis], args[:, 4 + axis]
-        reach = np.ceil(supports * np.maximum(length / out_length, 1.0)) + 1
+        reach = np.ceil(supports * np.maximum(length / out_length, 1.0)) + (1 + margin)
         out[:, axis] = np.maximum(0, np.floor(first) - reach)
         out[:, 2 + axis] = np.minimum(most, np.ceil(first + length) + reach)
     return out
+
+
+def crop_reach(args: npt.NDArray[np.float64], support: float, in_height: int, in_width: int, margin: int = 0) -> Box:
+    top, left, bottom, right = crop_boxes(args[None], support, in_height, in_width, margin)[0].tolist()
+    return top, left, bottom, right
 
 
 def join_boxes(boxes: Sequence[Box | None]) -> Box | None:
@@ -78,19 +78,6 @@ def join_boxes(boxes: Sequence[Box | None]) -> Box | None:
         return None
     tops, lefts, bottoms, rights = zip(*boxes, strict=True)
     return min(tops), min(lefts), max(bottoms), max(rights)
-
-
-def crop_reach(args: npt.NDArray[np.float64], support: float, in_height: int, in_width: int, margin: int = 0) -> Box:
-    """What a resized crop reads: the filter reaches past the box, further the more it shrinks."""
-    top, left, height, width, out_height, out_width = (float(v) for v in args[:6])
-    reach_y = math.ceil(support * max(height / out_height, 1.0)) + 1 + margin
-    reach_x = math.ceil(support * max(width / out_width, 1.0)) + 1 + margin
-    return (
-        max(0, math.floor(top) - reach_y),
-        max(0, math.floor(left) - reach_x),
-        min(in_height, math.ceil(top + height) + reach_y),
-        min(in_width, math.ceil(left + width) + reach_x),
-    )
 
 
 Image = npt.NDArray[np.uint8]

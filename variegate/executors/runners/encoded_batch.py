@@ -247,7 +247,8 @@ class EncodedBatch:
 
     def _load(self, fused: Program, row: int, place: int, is_forked: bool) -> Image:
         source = int(fused.source[row])
-        header, support = self.header(source), crop_support(fused, row)
+        header = self.header(source)
+        support = None if header is None else crop_support(fused, row)
         # Views read other parts of one picture each.
         if header is None or support is None or fused.grouping is not None:
             image = self.whole(source)
