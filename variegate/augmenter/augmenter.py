@@ -12,16 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.augmenter.per_image import (
-    Conditions,
-    Copies,
-    Ids,
-    RunningCount,
-    labels_of,
-    num_partners,
-    of_one_sample,
-    with_labels,
-)
+from variegate.augmenter import per_image
+from variegate.augmenter.per_image import Conditions, Copies, Ids, labels_of, with_labels
 from variegate.augmenter.pickling import CopiedByState, check_copied
 from variegate.augmenter.planner import Planner, Request
 from variegate.augmenter.samples import augment_samples
@@ -121,7 +113,7 @@ class Augmenter(CopiedByState):
             )
         self._output = Output(dtype=kind, layout=self.layout)
         self._wanted_device = device
-        self._count = RunningCount()
+        self._count = per_image.RunningCount()
         self._start()
 
     def _start(self) -> None:
@@ -441,11 +433,11 @@ class Augmenter(CopiedByState):
         """
         if not looks_like_sizes([size]):
             raise ValueError(f"size: got {size!r}; accepted: (height, width) or (height, width, channels)")
-        needed = num_partners(self.transform)
+        needed = per_image.num_partners(self.transform)
         if partners is not None and len(partners) != needed:
             raise ValueError(f"partners: got {shown(partners)}; accepted: {needed} ids")
         ids = [id, *(() if partners is None else partners)]
-        values = of_one_sample(conditions, len(ids))
+        values = per_image.of_one_sample(conditions, len(ids))
         places = None if partners is None else [range(1, len(ids))]
         known = None if boxes is None else [boxes] * len(ids)
         sampled = self.program([size] * len(ids), ids, epoch, copy, values, partners=places, boxes=known)

@@ -83,8 +83,8 @@ class Graph:
         self.branches = 0
         # Sizes of images that somebody asked for, and where.
         self.measured: dict[str, str] = {}
-        # Texts that values were told by.
-        self.told: set[str] = set()
+        # Texts that values were shown by.
+        self.texts: set[str] = set()
         self._known: dict[Any, str] = {}
         self._counts: dict[str, int] = {}
 

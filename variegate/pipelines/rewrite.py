@@ -193,8 +193,8 @@ class _Scope(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
         symbols = [COMPARISONS[type(op)] for op in node.ops]
-        told = ast.Tuple(elts=[ast.Constant(symbol) for symbol in symbols], ctx=ast.Load())
-        return at(runtime("compare", told, node.left, *node.comparators), node)
+        operators = ast.Tuple(elts=[ast.Constant(symbol) for symbol in symbols], ctx=ast.Load())
+        return at(runtime("compare", operators, node.left, *node.comparators), node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         self.generic_visit(node)

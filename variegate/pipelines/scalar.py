@@ -8,7 +8,7 @@ import numpy as np
 
 from variegate.checks import as_number
 from variegate.ops.traced.operators import OPERATORS
-from variegate.ops.traced.values import is_name, told
+from variegate.ops.traced.values import expression, is_name
 from variegate.pipelines.convert import is_converted
 from variegate.pipelines.graph import Graph, current, graph_for, refuse, users_frame
 from variegate.pipelines.symbols import FOLDED, OF_BITS, UFUNCS
@@ -26,8 +26,8 @@ class Scalar:
         self.count = count  # of a whole number: below it, and 0 or more, if that is known
 
     def __repr__(self) -> str:
-        text = f"<{told(self.graph.definitions, self.name)}>"
-        self.graph.told.add(text)
+        text = f"<{expression(self.graph.definitions, self.name)}>"
+        self.graph.texts.add(text)
         return text
 
     def __format__(self, spec: str) -> str:
@@ -117,7 +117,7 @@ def refuse_text(what: str, *values: Any) -> None:
     """Raises PipelineError where a value of each sample is told in one of ``values``, as by an f-string."""
     texts = [value for value in values if isinstance(value, str)]
     graph = current() if texts else None
-    if graph is not None and any(each in text for text in texts for each in graph.told):
+    if graph is not None and any(each in text for text in texts for each in graph.texts):
         refuse(
             f"{what} a text that tells a value of each sample", "the value itself, or the text for print and logging"
         )

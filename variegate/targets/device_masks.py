@@ -32,8 +32,8 @@ def step_records(stages: Stages, nodes_at: int, places_at: int) -> tuple[Words, 
     kind, numbers, back = stages.kind[kept], stages.numbers[kept], stages.back[kept]
     records = np.zeros((len(kind), M.STEP), np.int64)
     reals = records.view(np.float64)
-    for own, told in _STEP_KINDS.items():
-        records[kind == own, M.STEP_KIND] = told
+    for own, theirs in _STEP_KINDS.items():
+        records[kind == own, M.STEP_KIND] = theirs
     records[:, M.ROUNDS] = stages.rounds[kept]
     reals[:, [M.BEFORE_HEIGHT, M.BEFORE_WIDTH]] = stages.before[kept]
     maps, grids, pads, scales = (np.flatnonzero(kind == each) for each in (S.MAP, S.GRID, S.REPEAT, S.SCALE))

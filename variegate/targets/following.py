@@ -113,17 +113,17 @@ class Follower:
         keep = (area > 0.0) & (area >= least_area - 1e-9)
         keep &= (left[:, 2:] - left[:, :2]).min(axis=1) >= side - 1e-9
         keep &= visible >= self._options.min_visibility - 1e-9
-        told = self._as_told(row, corners, left)
-        keep &= np.isfinite(told).all(axis=1)
+        written = self._as_written(row, corners, left)
+        keep &= np.isfinite(written).all(axis=1)
         if self._dropped is not None and len(corners):
             keep &= ~self._dropped[row, np.concatenate([np.arange(count) for count in counts])]
         begins = np.cumsum([0, *counts]).tolist()
         each_kept = [np.flatnonzero(keep[begin:end]) for begin, end in pairwise(begins)]
-        told = told[keep]
+        written = written[keep]
         ends = np.cumsum([0, *map(len, each_kept)]).tolist()
-        return [told[begin:end] for begin, end in pairwise(ends)], each_kept
+        return [written[begin:end] for begin, end in pairwise(ends)], each_kept
 
-    def _as_told(self, row: Array, corners: Array, left: Array) -> Array:
+    def _as_written(self, row: Array, corners: Array, left: Array) -> Array:
         """Boxes as results write them, float32. ``left``: the edges of what is left of them."""
         options = self._options
         if options.box_format == "cxcywhr":
@@ -166,15 +166,15 @@ class Follower:
             place = where_mirrored(self._stages, rows, np.array(list(map(len, flat)), np.int64), tuple(order))
             moved, state = moved[place], state[place]
         return [
-            None if points is None else self._told(part, points, moved[begin:end], state[begin:end], at)
+            None if points is None else self._points_of(part, points, moved[begin:end], state[begin:end], at)
             for part, points, at, (begin, end) in zip(parts, given, kept, pairwise(ends), strict=True)
         ]
 
-    def _told(self, part: Part, points: Array, moved: Array, state: Array, kept: Array) -> Array:
+    def _points_of(self, part: Part, points: Array, moved: Array, state: Array, kept: Array) -> Array:
         if points.ndim == 3:
-            told = moved.reshape(points.shape)
+            written = moved.reshape(points.shape)
             has_boxes = self._images[part.source].corners is not None
-            return told[kept] if has_boxes and len(kept) < len(told) else told
+            return written[kept] if has_boxes and len(kept) < len(written) else written
         return moved[state != LEFT_IMAGE] if points.shape[1] == 2 and not part.is_whole else moved
 
     # -- one output --------------------------------------------------------------------------------------------

@@ -59,8 +59,8 @@ def emit_by_row(
         known = {name: array[row].item() for name, array in values.items()}
         height, width = sampling.size[rows[row]].tolist()
         stand_in = StandIn((height, width, int(sampling.channels[rows[row]])))
-        told = ask(owner, function, stand_in, {name: with_values(value, known) for name, value in arguments.items()})
-        _emit(sampling, rows[group == number], told)
+        plain = {name: with_values(value, known) for name, value in arguments.items()}
+        _emit(sampling, rows[group == number], ask(owner, function, stand_in, plain))
 
 
 def ask(owner: object, function: Callable[..., Any], stand_in: StandIn, arguments: Mapping[str, Any]) -> OneImage:
@@ -77,15 +77,15 @@ def ask(owner: object, function: Callable[..., Any], stand_in: StandIn, argument
     return stand_in.told
 
 
-def _emit(sampling: Sampling, rows: Rows, told: OneImage) -> None:
-    rectangles = sampling.add_rectangles(told.rectangles()) if told.num_rectangles else 0
-    for opcode, flags, height, width, label, *rest in told.records:
+def _emit(sampling: Sampling, rows: Rows, recorded: OneImage) -> None:
+    rectangles = sampling.add_rectangles(recorded.rectangles()) if recorded.num_rectangles else 0
+    for opcode, flags, height, width, label, *rest in recorded.records:
         op, fill, args = Op(opcode), tuple(rest[:3]), list(rest[3:])
         if op is Op.ERASE:
             args[0] += rectangles
         size = np.array([height, width], np.int32)
         changed = size if (sampling.size[rows] != size).any() else None
-        name = told._names[label] if label >= 0 else None
+        name = recorded._names[label] if label >= 0 else None
         sampling.emit(rows, op, *args, flags=flags, fill=fill, size=changed, name=name)
 
 

@@ -22,12 +22,12 @@ _DEEPEST, _LONGEST = 6, 80
 _DRAWS = {"coin": "vg.coin", "uniform": "vg.uniform", "randint": "vg.randint", "normal": "vg.normal"}
 
 
-def told(definitions: Mapping[str, tuple[Any, ...]], name: str) -> str:
-    text = _told(definitions, name, 0)
+def expression(definitions: Mapping[str, tuple[Any, ...]], name: str) -> str:
+    text = _expression(definitions, name, 0)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ..."
 
 
-def _told(definitions: Mapping[str, tuple[Any, ...]], value: Any, depth: int) -> str:
+def _expression(definitions: Mapping[str, tuple[Any, ...]], value: Any, depth: int) -> str:
     if not (isinstance(value, str) and value.startswith("$")):
         return shown(value)
     if value not in definitions:
@@ -37,7 +37,7 @@ def _told(definitions: Mapping[str, tuple[Any, ...]], value: Any, depth: int) ->
         return str(operands[0])
     if depth == _DEEPEST:
         return "..."
-    parts = [_told(definitions, each, depth + 1) for each in operands]
+    parts = [_expression(definitions, each, depth + 1) for each in operands]
     if what == "pick":
         return f"vg.choice(..., p=[{', '.join(parts)}])"
     if what == "take":
@@ -199,8 +199,8 @@ class PipelineValues(dict[str, Any]):
             result = OPERATORS[what].function(*numbers)
         except (TypeError, ValueError) as error:  # of texts, also of those that are no numbers
             definitions = {known: (kind, *rest) for known, (kind, rest, _) in self._recipes.by_name.items()}
-            said = Said(f"`{told(definitions, name)}`")
-            raise ArgumentError(self._owner, "values", said, f"numbers there ({error})") from error
+            shown_value = Said(f"`{expression(definitions, name)}`")
+            raise ArgumentError(self._owner, "values", shown_value, f"numbers there ({error})") from error
         is_whole = isinstance(result, np.ndarray) and result.shape == self._rows.shape
         return result if is_whole else np.asarray(np.broadcast_to(result, self.number))
 
