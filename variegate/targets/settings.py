@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -124,14 +125,12 @@ class Targets:
             raise refused("box_format", self.box_format, meant)
         one_of("box_format", self.box_format, BOX_FORMATS)
         one_of("point_origin", self.point_origin, ("corner", "centre"))
-        one_of("normalized", self.normalized, (True, False))
-        one_of("clip", self.clip, (True, False))
-        one_of("padded", self.padded, (True, False))
+        for name in ("normalized", "clip", "padded"):
+            one_of(name, getattr(self, name), (True, False))
         integer("mask_fill", self.mask_fill, -(2**31), 2**31 - 1)
         object.__setattr__(self, "mirrored_points", _order("mirrored_points", self.mirrored_points))
-        number("min_area", self.min_area, 0.0)
-        number("min_size", self.min_size, 0.0)
-        number("min_visibility", self.min_visibility, 0.0, 1.0)
+        for name, most in (("min_area", math.inf), ("min_size", math.inf), ("min_visibility", 1.0)):
+            number(name, getattr(self, name), 0.0, most)
         if self.normalized and self.box_format == "cxcywhr":
             raise refused("normalized", True, "False with box_format='cxcywhr', whose angle is that of pixels")
         taken: dict[str, str] = dict.fromkeys(KEYS, "the samples' own keys")
@@ -153,14 +152,10 @@ class Targets:
 
     def with_format(self, box_format: Any) -> Targets:
         """The same for boxes that name their own format."""
-        from dataclasses import replace
-
         return self if box_format == self.box_format else replace(self, box_format=box_format)
 
     def of_edges(self) -> Targets:
         """The same for samples whose boxes are edges, and whose points count from the corner, in pixels."""
-        from dataclasses import replace
-
         return replace(self, box_format="xyxy", normalized=False, point_origin="corner")
 
 
