@@ -33,7 +33,7 @@ _ENVIRONMENT = dict(os.environ)
 # The start of names of variables that the server has read for good.
 _READ_AT_IMPORT = ("VARIEGATE_DEBUG", "NUMBA_", "OMP_", "MKL_", "OPENBLAS_", "TRITON_", "MALLOC_", "PYTHON")
 _IMPORTED = """
-    torch.utils.data numba pyarrow.parquet fsspec pytest rich.progress variegate.cli.commands variegate.cli.study
+    torch.utils.data numba pyarrow.parquet fsspec pytest rich.progress variegate.cli.commands variegate.cli.train
     variegate.augmenter.augmenter variegate.loader variegate.executors.cpu variegate.executors.reference
     variegate.jobs.engine variegate.jobs.workers.process variegate.jobs.augment
     variegate.jobs.pack variegate.jobs.tiles variegate.policies variegate.apps.search.local variegate.apps.train

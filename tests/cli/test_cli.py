@@ -25,7 +25,6 @@ import variegate
 from tests.children import run_command, start_command
 from variegate.cli import console, main
 from variegate.cli.commands import app
-from variegate.cli.help import parameters_of
 from variegate.decode import read_image
 
 COMMANDS = ("demo", "augment", "replay", "verify", "preview", "bench", "doctor", "simulate", "warm")
@@ -72,32 +71,28 @@ def registered() -> dict[str, typer.core.TyperCommand]:
 def test_help_explains_every_option(command: str, columns: int) -> None:
     result = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": str(columns)})
     assert result.exit_code == 0
-    shown = " ".join(line.strip("│ ") for line in result.output.splitlines())
+    lines = result.output.splitlines()
     for param in registered()[command].params:
-        if param.name != "help" and any(flag.startswith("--") for flag in param.opts):
-            assert f"{param.opts[0]} " in shown
+        if any(flag.startswith("--") for flag in param.opts):
+            assert any(re.search(rf"{flag} .*\w", line) for flag in param.opts for line in lines), param.opts
     assert ("--seed" in result.output) == (command in SEEDED) or command not in COMMANDS
-    # Every line fits, no type is called by Typer's own name, and no word of a flag is broken.
-    assert max(len(line) for line in result.output.splitlines()) <= min(columns, 110)
-    assert not re.search(r"<\w+( range)?>|INTEGER|TEXT\b.*TEXT\b|BOOLEAN|pydantic", result.output)
-    assert "[required]" not in result.output
+    assert max(map(len, lines)) <= columns
+    assert "RANGE" not in result.output
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_options_are_grouped(command: str) -> None:
     result = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "80"})
     panels = re.findall(r"╭─ ([\w ]+?) ─", result.output)
-    assert len(panels) >= 2 or command == "warm"  # which has one option
+    assert len(panels) >= 2
     assert len(set(panels)) == len(panels)
     assert panels[-1] == "Output"
-    assert "Options" not in panels
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_is_in_whole_sentences(command: str) -> None:
-    context = typer.main.get_command(app).make_context("variegate", [command, "--help"], resilient_parsing=True)
-    for parameter in parameters_of(registered()[command], context):
-        assert re.match(r"[A-Z].*[.]$", parameter.help), parameter
+    for parameter in registered()[command].params:
+        assert re.match(r"[A-Z].*[.]$", parameter.help), parameter  # type: ignore[attr-defined]
 
 
 def test_help_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:

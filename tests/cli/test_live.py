@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from variegate.cli import live
-from variegate.cli.live import ExpansionView
+from variegate.cli import augment as live
+from variegate.cli.augment import ExpansionView
 from variegate.jobs.augment import Report
 from variegate.jobs.messages import DeviceSnapshot, Snapshot
 

@@ -16,10 +16,9 @@ from variegate.cli.options import CommandOptions, from_options
 from variegate.jobs.augment.run import Expansion
 from variegate.jobs.engine import Engine
 from variegate.options import check_options, option, option_of, part_of, same_option
-from variegate.options.measurement import MeasurementOptions
-from variegate.options.packing import PackingOptions
+from variegate.options.datasets import PackingOptions
+from variegate.options.measurement import MeasurementOptions, Scenario
 from variegate.options.search import EvaluationOptions, Hyperparameters, SearchOptions
-from variegate.options.simulation import Scenario
 
 
 @dataclass(frozen=True, kw_only=True)

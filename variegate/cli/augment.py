@@ -1,36 +1,48 @@
-"""``variegate augment SRC DST``."""
+"""``variegate augment SRC DST``, and the progress of every command that expands a data set."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from variegate.cli.console import (
-    FAILED,
     INTERRUPTED,
+    CommandError,
+    CountingBar,
     emit_json,
-    fail,
-    interrupt_sets,
     note,
     print_facts,
+    say,
     stderr,
-    warnings_as_notes,
+    table_of,
+    working,
 )
-from variegate.cli.live import ExpansionView
-from variegate.cli.options import MOST_EPOCH, ExcludeOptions, PolicyOptions, device_list
-from variegate.cli.tiles import augment_tiles
-from variegate.formats.kinds import IMAGES_HELP
+from variegate.cli.options import MOST_EPOCH, PolicyOptions, SourceOptions, device_list
 from variegate.options import option
-from variegate.options.expansion import DeviceOptions, GoingOnOptions, TargetOptions
+from variegate.options.datasets import DeviceOptions, ResumeOptions, TargetOptions
 
 if TYPE_CHECKING:
-    from variegate.jobs.augment import Expansion
+    from variegate.jobs.augment import Expansion, Report
+    from variegate.jobs.messages import DeviceSnapshot
+    from variegate.jobs.tiles.folder import FolderRun
     from variegate.targets.settings import Targets
+
+_SHOW_EVERY, _JSON_EVERY = 0.25, 1.0
+_MOST_DEVICES = 16
+# Options about files of ordinary images, which --tile has no use for.
+_IDLE_WITH_TILES = (
+    *("layout", "shard_size", "format", "quality", "address", "index", "ordered", "changed", "exclude"),
+    *("annotations", "min_area", "min_visibility", "mask_fill"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class AugmentOptions(GoingOnOptions, DeviceOptions, TargetOptions, ExcludeOptions, PolicyOptions):
-    src: str = option(..., IMAGES_HELP, "Arguments", metavar="SRC")
+class AugmentOptions(ResumeOptions, DeviceOptions, TargetOptions, SourceOptions, PolicyOptions):
     dst: str = option(
         ..., "The folder to write to, or a URL. It is made if missing; not inside SRC.", "Arguments", metavar="DST"
     )
@@ -87,7 +99,6 @@ def augment(options: AugmentOptions) -> None:
     from variegate.io.addresses import shown
     from variegate.jobs.arguments import absolute_place, build_transform, idle_note, open_by_index, parse_size
 
-    as_json = options.as_json
     transform = build_transform(options.policy, parse_size(options.size))
     source = open_by_index(options.place, options.on_error, options.annotations)
     # Only now what takes longest.
@@ -96,64 +107,53 @@ def augment(options: AugmentOptions) -> None:
 
     check_apart(options.src, options.dst)
     plan = plan_for(
-        source,
-        transform,
-        options.copies,
-        options.seed,
-        options.epoch,
-        layout=options.layout,
-        format=options.format,
-        quality=options.quality,
-        shard_size=options.shard_size,
+        *(source, transform, options.copies, options.seed, options.epoch),
+        **{name: getattr(options, name) for name in ("layout", "format", "quality", "shard_size", "annotations")},
         place=absolute_place(options.src),
-        annotations=options.annotations,
         targets=targets_of(options),
     )
     engine = Engine(
-        device_list(options.devices),
-        options.workers,
-        options.allocation,
-        options.steal,
-        options.ordered,
+        *(device_list(options.devices), options.workers, options.allocation, options.steal, options.ordered),
         num_threads=options.threads,
         address=options.address,
     )
     index = None if options.index.lower() == "none" else options.index
     expansion = Expansion(plan, options.dst, engine, options.on_error, options.resume, options.changed, index=index)
-    if as_json:
-        counts = {"files": len(source), "classes": len(source.classes), "total": expansion.report.total}
-        emit_json("start", **counts, devices=list(engine.devices))
-    else:
+    if not options.as_json:
         note(*source.notes(), idle_note(options.policy, options.epoch))
-    run_expansion(expansion, as_json)
+    run_expansion(expansion, options.as_json, is_announced=True)
     if expansion.report.written + expansion.report.resumed == 0:
-        none = f"{shown(options.src)}: none of its {len(source):,} images could be read; nothing was written"
-        raise fail(none, FAILED, as_json)
+        raise CommandError(
+            f"{shown(options.src)}: none of its {len(source):,} images could be read; nothing was written"
+        )
 
 
 def targets_of(options: TargetOptions) -> Targets | None:
-    """None where nothing is said of them."""
+    """Settings of targets; None where all are defaults."""
     from variegate.targets.settings import Targets
 
     found = Targets(min_area=options.min_area, min_visibility=options.min_visibility, mask_fill=options.mask_fill)
     return None if found == Targets() else found
 
 
-def run_expansion(expansion: Expansion, as_json: bool, summary: bool = True) -> None:
-    """Run with progress and print the summary; ends the command with exit code 1 or 130 where it did not finish."""
+def run_expansion(expansion: Expansion, as_json: bool, summary: bool = True, is_announced: bool = False) -> None:
+    """Run with progress and print the summary. Raises CommandError where it did not finish."""
     from variegate.errors import DecodeError
     from variegate.jobs.jobs import EngineError
 
     report = expansion.report
-    console = stderr()
+    if as_json and is_announced:
+        source = expansion.plan.source
+        counts = {"files": len(source), "classes": len(source.classes), "total": report.total}
+        emit_json("start", **counts, devices=list(expansion.engine.devices))
     error: DecodeError | EngineError | OSError | None = None
-    with ExpansionView(expansion, as_json, console) as view:
+    view = ExpansionView(expansion, as_json, stderr())
+    with working(view, expansion.stop):
         expansion.on_progress = view
-        with interrupt_sets(expansion.stop), warnings_as_notes(console):
-            try:
-                expansion.run()
-            except (DecodeError, EngineError, OSError) as caught:
-                error = caught
+        try:
+            expansion.run()
+        except (DecodeError, EngineError, OSError) as caught:
+            error = caught
     done = report.written + report.resumed
     if (summary and error is None) or done or report.is_interrupted:
         _print_summary(expansion, as_json)
@@ -161,10 +161,14 @@ def run_expansion(expansion: Expansion, as_json: bool, summary: bool = True) -> 
         kept = f"; the {report.written:,} images written are kept" if report.written else ""
         hint = " (--on-error skip passes over such files)" if isinstance(error, DecodeError) else ""
         again = " (the same command goes on from there)" if kept and not hint else ""
-        raise fail(f"{error}{kept}{hint}{again}", FAILED, as_json) from error
+        raise CommandError(f"{error}{kept}{hint}{again}") from error
     if report.is_interrupted:
-        rest = f"interrupted: {done:,} of {report.total:,} images are written and kept; the same command goes on"
-        raise fail(rest, INTERRUPTED, as_json)
+        raise _interruption(done, report.total)
+
+
+def _interruption(done: int, total: int) -> CommandError:
+    rest = f"interrupted: {done:,} of {total:,} images are written and kept; the same command goes on"
+    return CommandError(rest, INTERRUPTED)
 
 
 def _print_summary(expansion: Expansion, as_json: bool) -> None:
@@ -175,21 +179,193 @@ def _print_summary(expansion: Expansion, as_json: bool) -> None:
         emit_json(
             "interrupted" if report.is_interrupted else "done",
             **{name: getattr(report, name) for name in ("files", "written", "resumed", "repaired", "remade")},
-            skipped=len(report.skipped),
-            seconds=round(report.seconds, 3),
-            images_per_second=round(report.rate, 1),
-            destination=where,
+            **{"skipped": len(report.skipped), "seconds": round(report.seconds, 3)},
+            **{"images_per_second": round(report.rate, 1), "destination": where},
         )
         return
-    facts = [("files in", f"{report.files:,}"), ("written", f"{report.written:,}")]
-    if report.resumed:
-        facts.append(("before", f"{report.resumed:,} (by an earlier run)"))
-    if report.repaired:
-        facts.append(("repaired", f"{report.repaired:,} (were missing, or of another size)"))
-    if report.remade:
-        facts.append(("remade", f"{report.remade:,} (of files that have changed)"))
     before = f" (and {report.missing:,} by an earlier run)" if report.missing and not report.skipped else ""
-    facts.append(("skipped", f"{len(report.skipped):,}{before}"))
-    if report.written:
-        facts.append(("images/s", f"{report.rate:,.1f} ({report.seconds:.1f} s)"))
-    print_facts([*facts, ("where", where)])
+    print_facts(
+        [
+            ("files in", f"{report.files:,}"),
+            ("written", f"{report.written:,}"),
+            *earlier_facts(report),
+            ("skipped", f"{len(report.skipped):,}{before}"),
+            *rate_fact(report),
+            ("where", where),
+        ]
+    )
+
+
+def earlier_facts(report: Report) -> Iterable[tuple[str, str]]:
+    """Counts of outputs that an earlier run wrote, and of those that were made again."""
+    if report.resumed:
+        yield "before", f"{report.resumed:,} (by an earlier run)"
+    if report.repaired:
+        yield "repaired", f"{report.repaired:,} (were missing, or of another size)"
+    if report.remade:
+        yield "remade", f"{report.remade:,} (of files that have changed)"
+
+
+def rate_fact(report: Report) -> Iterable[tuple[str, str]]:
+    if report.written and report.seconds:
+        yield "images/s", f"{report.rate:,.1f} ({report.seconds:.1f} s)"
+
+
+class ExpansionView(Progress):
+    """Progress of an expansion: a bar and a table of devices on a terminal, or lines of JSON.
+
+    Call it with the report whenever something was done; use as a context around the run.
+    """
+
+    def __init__(self, expansion: Expansion, as_json: bool, console: Console) -> None:
+        self._per_item = expansion.plan.num_outputs / expansion.plan.num_items
+        self._as_json, self._verb = as_json, expansion.verb
+        self._devices: list[DeviceSnapshot] = []
+        self._skipped_shown = 0
+        self._shown = time.monotonic()
+        super().__init__(
+            *(TextColumn("{task.description}"), BarColumn(bar_width=None), MofNCompleteColumn()),
+            *(TextColumn("{task.fields[rate]}"), TextColumn("ETA"), TimeRemainingColumn()),
+            TextColumn("{task.fields[quarantined]}"),
+            console=console,
+            disable=as_json or not console.is_terminal,
+            refresh_per_second=4,
+            transient=True,
+        )
+        self._task = self.add_task("starting", total=expansion.report.total, rate="", quarantined="")
+
+    def __call__(self, report: Report) -> None:
+        for name, reason in report.skipped[self._skipped_shown :]:
+            if self._as_json:
+                emit_json("skipped", source=name, reason=reason)
+            else:
+                say(f"skipped {name}: {reason}", self.console)
+        self._skipped_shown = len(report.skipped)
+        now = time.monotonic()
+        if now - self._shown < (_JSON_EVERY if self._as_json else _SHOW_EVERY):
+            return
+        self._shown = now
+        if self._as_json:
+            emit_json("progress", **self._facts(report))
+        elif not self.disable:
+            if report.snapshot is not None:
+                self._devices = report.snapshot.devices
+            self.update(
+                self._task,
+                description=self._verb if report.written else "starting",
+                completed=report.written + report.resumed + report.missing,
+                rate=f"{report.rate:,.0f} images/s" if report.written else "",
+                quarantined=f"{len(report.skipped):,} quarantined" if report.skipped else "",
+            )
+
+    def _facts(self, report: Report) -> dict[str, Any]:
+        left = report.total - report.written - report.resumed - report.missing
+        return {
+            **{"written": report.written, "resumed": report.resumed, "total": report.total},
+            "images_per_second": round(report.rate, 1),
+            "eta_seconds": round(left / report.rate, 1) if report.rate > 0 else None,
+            "quarantined": len(report.skipped),
+            "devices": [
+                device._asdict()
+                | {"rate": round(device.rate * self._per_item, 1), "done": round(device.done * self._per_item)}
+                for device in (report.snapshot.devices if report.snapshot is not None else ())
+            ],
+        }
+
+    def get_renderables(self) -> Iterator[RenderableType]:
+        yield from super().get_renderables()
+        if not self._devices:
+            return
+        table = table_of(("device", "images/s", "queue", "in flight", "images", "stolen", "lost"))
+        for device in self._devices[:_MOST_DEVICES]:
+            name = device.name if device.state == "ready" else f"{device.name} ({device.state})"
+            rate = f"{device.rate * self._per_item:,.0f}" if device.rate else ""
+            done = round(device.done * self._per_item)
+            counts = (device.queued, device.in_flight, done, device.steals, device.losses)
+            table.add_row(name, rate, *(f"{count:,}" for count in counts))
+        if len(self._devices) > _MOST_DEVICES:
+            table.add_row(f"and {len(self._devices) - _MOST_DEVICES:,} more")
+        yield table
+
+
+def augment_tiles(options: AugmentOptions) -> None:
+    """Run ``augment --tile``: images that may be larger than memory. Raises ValueError for options without effect."""
+    from variegate.jobs.arguments import build_transform, idle_note, parse_size
+    from variegate.jobs.engine import Engine
+    from variegate.jobs.jobs import EngineError
+    from variegate.jobs.tiles.folder import FolderRun
+
+    assert options.tile is not None
+    for name in _IDLE_WITH_TILES:
+        if (value := getattr(options, name)) != getattr(type(options), name):
+            flag = f"--{name.replace('_', '-')}"
+            raise ValueError(f"{flag}: got {value!r} with --tile, where it does nothing; leave it out")
+    if options.workers == "ray":
+        raise ValueError("--workers: got 'ray' with --tile; accepted: process or thread")
+    transform = build_transform(options.policy, parse_size(options.size))
+    devices, threads = device_list(options.devices), options.threads
+    engine = Engine(devices, options.workers, options.allocation, options.steal, num_threads=threads)
+    run = FolderRun(
+        *(options.src, options.dst, transform, engine, options.tile, options.copies, options.seed, options.epoch),
+        *(options.on_error, options.resume),
+    )
+    if options.as_json:
+        emit_json("start", files=len(run.names), total=run.total, devices=list(engine.devices))
+    else:
+        note(idle_note(options.policy, options.epoch))
+    error: Exception | None = None
+    bar = CountingBar(options.as_json, "tiles")
+    with working(bar, run.stop):
+        run.on_progress = _TilesView(bar, options.as_json)
+        try:
+            run.run()
+        except (EngineError, OSError) as caught:
+            error = caught
+    for name, reason in () if options.as_json else run.skipped:
+        say(f"skipped {name}: {reason}", stderr())
+    if error is not None:
+        raise CommandError(error) from error
+    _print_tiles_summary(run, options.as_json)
+    if run.is_interrupted:
+        raise _interruption(run.done, run.total)
+    if run.done == 0:
+        raise CommandError(f"{options.src}: none of its {len(run.names):,} images could be read")
+
+
+class _TilesView:
+    """Progress of images in tiles, on a bar or in lines of JSON."""
+
+    def __init__(self, bar: CountingBar, as_json: bool) -> None:
+        self._bar, self._as_json, self._shown, self._skipped = bar, as_json, time.monotonic(), 0
+
+    def __call__(self, run: FolderRun) -> None:
+        for name, reason in run.skipped[self._skipped :] if self._as_json else ():
+            emit_json("skipped", source=name, reason=reason)
+        self._skipped = len(run.skipped)
+        image, now = run.image, time.monotonic()
+        if image is None or now - self._shown < (_JSON_EVERY if self._as_json else 0.1):
+            return
+        self._shown = now
+        if self._as_json:
+            counts = {"written": run.done - run.resumed, "resumed": run.resumed, "total": run.total}
+            emit_json("progress", **counts, tiles=image.done, tiles_total=image.total)
+        else:
+            what = f"image {min(run.done + 1, run.total):,} of {run.total:,}, tiles"
+            self._bar.show(image.done, image.total, description=what)
+
+
+def _print_tiles_summary(run: FolderRun, as_json: bool) -> None:
+    written = run.done - run.resumed
+    rate = run.pixels / run.seconds / 1e6 if run.seconds else 0.0
+    if as_json:
+        counts = {"files": len(run.names), "written": written, "resumed": run.resumed, "skipped": len(run.skipped)}
+        speed = {"seconds": round(run.seconds, 3), "megapixels_per_second": round(rate, 1)}
+        emit_json("interrupted" if run.is_interrupted else "done", **counts, **speed, destination=run.destination)
+        return
+    facts = [("files in", f"{len(run.names):,}"), ("written", f"{written:,}")]
+    if run.resumed:
+        facts.append(("before", f"{run.resumed:,} (by an earlier run)"))
+    facts.append(("skipped", f"{len(run.skipped):,}"))
+    if written:
+        facts.append(("megapixels/s", f"{rate:,.1f} ({run.seconds:.1f} s)"))
+    print_facts([*facts, ("where", run.destination)])

@@ -1,4 +1,4 @@
-"""All commands, and what becomes of what they raise."""
+"""All commands, and the exit code of what they raise."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ from typing import Annotated
 import typer
 
 import variegate
-from variegate.cli import augment, check, clean, evaluate, index, manifest, measure, pack, preview, search, train
+from variegate.cli import augment, curate, manifest, measure, pack, preview, search, train
 from variegate.cli.console import BAD_INPUT, INTERRUPTED, fail, say
-from variegate.cli.help import CommandWithHelp, GroupWithHelp, UsageError, usage_message
-from variegate.cli.options import from_options
+from variegate.cli.options import UsageError, from_options, usage_message
 
 app = typer.Typer(
     name="variegate",
-    cls=GroupWithHelp,
     help="Fused random image augmentation. The commands expand data sets on disk, show what a policy does, learn one "
     "for your images, and find out what slows a training down.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -40,12 +39,19 @@ def _options(
     pass
 
 
-for _run in (
-    *(preview.demo, check.check, clean.clean, index.index, pack.pack, augment.augment, manifest.replay),
-    *(manifest.verify, preview.preview, search.search, evaluate.evaluate, train.train, measure.bench),
-    *(measure.doctor, measure.simulate, preview.warm),
-):
-    app.command(cls=CommandWithHelp)(from_options(_run))
+_PANELS = {
+    "Try it": (preview.demo, preview.preview, preview.warm),
+    "Data sets on disk": (
+        *(curate.check, curate.clean, manifest.index, pack.pack),
+        *(augment.augment, manifest.replay, manifest.verify),
+    ),
+    "Find a policy": (search.search, search.evaluate),
+    "Train a model": (train.train,),
+    "Find the bottleneck": (measure.bench, measure.doctor, measure.simulate),
+}
+for _panel, _commands in _PANELS.items():
+    for _run in _commands:
+        app.command(rich_help_panel=_panel)(from_options(_run))
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -56,5 +62,5 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return int(fail("interrupted", INTERRUPTED).exit_code)
     except UsageError as error:
-        return int(fail(usage_message(error, list(arguments)), BAD_INPUT, "--json" in arguments).exit_code)
+        return int(fail(usage_message(error, arguments), BAD_INPUT, "--json" in arguments).exit_code)
     return result if isinstance(result, int) else 0

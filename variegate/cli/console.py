@@ -1,4 +1,4 @@
-"""What the commands share: one-line errors with exit codes, progress, JSON, and a Ctrl-C that ends cleanly."""
+"""Output of all commands: one-line errors with exit codes, progress, JSON, and a Ctrl-C that ends cleanly."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.status import Status
 from rich.table import Table
 from rich.text import Text
@@ -26,12 +26,20 @@ from variegate.io.addresses import speakable, without_secrets
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 
 
+class CommandError(Exception):
+    """Ends a command with one line and an exit code."""
+
+    def __init__(self, error: BaseException | str, code: int = FAILED) -> None:
+        super().__init__(str(error))
+        self.error, self.code = error, code
+
+
 _starting: list[Status] = []
 
 
 @contextmanager
 def starting(as_json: bool) -> Iterator[None]:
-    """Something moves on a terminal until a command has something to say, as its imports may take seconds."""
+    """Show a spinner on a terminal until the first output of a command, as its imports may take seconds."""
     console = stderr()
     if not as_json and console.is_terminal:
         _starting.append(console.status("starting"))
@@ -48,35 +56,35 @@ def _end_start() -> None:
 
 
 def stdout() -> Console:
-    """Results go here. Made on use, so that tests and redirections see what is current."""
+    """The console of results, made on use: tests and redirections replace ``sys.stdout``."""
     _end_start()
     return Console(highlight=False)
 
 
 def stderr() -> Console:
-    """Progress, notes and errors go here, so that results can be piped."""
+    """The console of progress, notes and errors."""
     _end_start()
     return Console(stderr=True, highlight=False)
 
 
 def say(text: str, to: Console | None = None) -> None:
-    """A line as it is: no markup, no emoji for ":x:", no wrapping; without secrets, whatever a file's name holds."""
+    """Print a line without markup, emoji or wrapping, and without secrets, whatever a file's name holds."""
     (to or stdout()).print(speakable(text), markup=False, emoji=False, soft_wrap=True)
 
 
 def note(*texts: str | None, to: Console | None = None) -> None:
-    """A line on standard error for each that there is."""
+    """Print each text that is not empty as a line on standard error."""
     for text in filter(None, texts):
         say(f"note: {text}", to or stderr())
 
 
 def cell(text: str) -> Text:
-    """The same for a table."""
+    """A table's cell, without markup and secrets."""
     return Text(speakable(text))
 
 
 def print_facts(facts: Iterable[tuple[str, str]]) -> None:
-    """A name and a value on each line."""
+    """Print a name and a value a line."""
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="dim")
     table.add_column(overflow="fold")
@@ -86,7 +94,7 @@ def print_facts(facts: Iterable[tuple[str, str]]) -> None:
 
 
 def table_of(headings: Sequence[str], **options: Any) -> Table:
-    """Empty, with numbers flush right under all headings but the first."""
+    """An empty table, with numbers flush right under all headings but the first."""
     table = Table(box=None, pad_edge=False, header_style="dim", **options)
     for place, heading in enumerate(headings):
         table.add_column(heading, justify="right" if place else "left", overflow="fold")
@@ -94,13 +102,12 @@ def table_of(headings: Sequence[str], **options: Any) -> Table:
 
 
 def emit_json(event: str, **fields: Any) -> None:
-    """A line of JSON on standard output, in ASCII. Names are as they are, addresses without secrets; numbers that JSON
-    does not have are null."""
+    """Print a line of JSON in ASCII: addresses without secrets, null for numbers that JSON does not have."""
     print_json({"event": event, **fields})
 
 
 def print_json(fields: dict[str, Any]) -> None:
-    """The same for an object that is no event."""
+    """Print an object as ``emit_json`` does, without an event."""
     line = json.dumps(_for_json(fields), allow_nan=False)
     print(line.replace("\x7f", "\\u007f"), flush=True)  # the one control character that JSON does not escape
 
@@ -116,7 +123,7 @@ def _for_json(value: Any) -> Any:
 
 
 def plot_or_note(draw: Callable[[], object], out: Path) -> str | None:
-    """Draw the plot -> its file; None, with a note, without matplotlib."""
+    """Draw a plot -> its file; None, with a note, where matplotlib is missing."""
     from variegate.apps.plotting import PlotError
 
     try:
@@ -128,8 +135,7 @@ def plot_or_note(draw: Callable[[], object], out: Path) -> str | None:
 
 
 def fail(error: BaseException | str, code: int, as_json: bool = False) -> typer.Exit:
-    """Report in one line on standard error; raise what this returns. As JSON too, where that is asked for; under
-    torchrun by rank 0 alone, so that there is one object."""
+    """Print an error in one line, as JSON too if wanted (of rank 0 alone under torchrun) -> the exception to raise."""
     message = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, FileNotFoundError) and error.filename is not None:
         message = f"{error.filename}: no such file or folder"
@@ -149,6 +155,8 @@ def one_line_errors(as_json: bool, names: Sequence[str] = ()) -> Iterator[None]:
     """
     try:
         yield
+    except CommandError as error:
+        raise fail(error.error, error.code, as_json) from error
     except ValueError as error:  # all of bad input are
         name, colon, rest = str(error).partition(":")
         is_other = name in names and "_" in name
@@ -185,7 +193,7 @@ def interrupt_sets(stop: threading.Event, is_patient: bool = False) -> Iterator[
 
 @contextmanager
 def warnings_as_notes(to: Console) -> Iterator[None]:
-    """Warnings appear as plain lines among the progress, without source code."""
+    """Print warnings as plain lines among the progress, without source code."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         note(str(message), to=to)
@@ -196,30 +204,39 @@ def warnings_as_notes(to: Console) -> Iterator[None]:
         yield
 
 
-class StageProgress(Progress):
-    """Call it with what is being done, and how much of how much is done (0: not known yet); use as a context.
-
-    A bar for people, lines of JSON for machines, which call it ``event``.
-    """
-
-    def __init__(self, as_json: bool, event: str = "measuring") -> None:
-        columns = (BarColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-        super().__init__(*columns, **_bar_options(as_json))
-        self._as_json, self._event = as_json, event
-        self._task = self.add_task("opening", total=None)
-
-    def __call__(self, what: str, done: int, total: int) -> None:
-        if self._as_json:
-            emit_json(self._event, what=what, done=done, total=total)
-        self.update(self._task, description=what, completed=done, total=total or None)
+@contextmanager
+def working(bar: Progress, stop: threading.Event, is_patient: bool = False) -> Iterator[None]:
+    """Show a bar while work goes on that Ctrl-C stops by ``stop``, and its warnings as notes."""
+    with bar, interrupt_sets(stop, is_patient), warnings_as_notes(bar.console):
+        yield
 
 
 class CountingBar(Progress):
-    """On a terminal: what is done, how many of how many, the time left, and ``more``."""
+    """A bar on a terminal: the work, a count of a total, the time left, and ``more``: templates of its fields."""
 
-    def __init__(self, as_json: bool, *more: ProgressColumn) -> None:
+    def __init__(self, as_json: bool, what: str, *more: str, total: float | None = None, **fields: Any) -> None:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("ETA"))
-        super().__init__(*columns, TimeRemainingColumn(), *more, **_bar_options(as_json))
+        super().__init__(*columns, TimeRemainingColumn(), *map(TextColumn, more), **_bar_options(as_json))
+        self._task = self.add_task(what, total=total, **fields)
+
+    def show(self, done: float, total: float | None = None, **fields: Any) -> None:
+        """``total``: 0 or None where it is not known, or stays."""
+        self.update(self._task, completed=done, total=total or None, **fields)
+
+
+class StageProgress(Progress):
+    """A bar of stages, called with the stage, a count and a total (0: not known); lines of JSON called ``event``."""
+
+    def __init__(self, as_json: bool, event: str | None = "measuring") -> None:
+        columns = (BarColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+        super().__init__(*columns, **_bar_options(as_json))
+        self._event = event if as_json else None
+        self._task = self.add_task("opening", total=None)
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        if self._event is not None:
+            emit_json(self._event, what=what, done=done, total=total)
+        self.update(self._task, description=what, completed=done, total=total or None)
 
 
 def _bar_options(as_json: bool) -> dict[str, Any]:

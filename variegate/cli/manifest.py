@@ -1,19 +1,28 @@
-"""``variegate verify DST`` and ``variegate replay MANIFEST ROW``: outputs, and what the manifest says of them."""
+"""Files that describe data: ``variegate verify DST``, ``variegate replay MANIFEST ROW``, ``variegate index SRC``."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
-from variegate.cli.console import FAILED, CountingBar, emit_json, fail, print_facts, say
-from variegate.cli.options import CommandOptions
+from variegate.cli.console import (
+    FAILED,
+    INTERRUPTED,
+    CommandError,
+    CountingBar,
+    emit_json,
+    note,
+    print_facts,
+    say,
+    working,
+)
+from variegate.cli.options import CommandOptions, SourceOptions
 from variegate.options import option, same_option
-
-if TYPE_CHECKING:
-    from variegate.jobs.output.verify_outputs import Verified
+from variegate.options.datasets import IndexingOptions
 
 _SHOWN = 20
 
@@ -40,9 +49,8 @@ def verify(options: VerifyOptions) -> None:
     from variegate.jobs.output.verify import delete_damaged as delete
     from variegate.jobs.output.verify import verify as compare
 
-    with CountingBar(options.as_json) as bar:
-        task = bar.add_task("verifying", total=None)
-        found = compare(options.dst, options.threads, lambda done, total: bar.update(task, completed=done, total=total))
+    with CountingBar(options.as_json, "verifying") as bar:
+        found = compare(options.dst, options.threads, bar.show)
     deleted = delete(options.dst, found) if options.delete_damaged else []
     counts = {"outputs": found.outputs, "good": found.good}
     counts |= {kind: found.count(kind) for kind in ("missing", "damaged", "unreadable", "extra")}
@@ -61,18 +69,15 @@ def verify(options: VerifyOptions) -> None:
     if len(found.problems) > _SHOWN:
         say(f"and {len(found.problems) - _SHOWN:,} more, which --json lists")
     print_facts((name, f"{count:,}") for name, count in counts.items() if count or name in ("outputs", "good"))
-    if found.problems:
-        raise fail(_verdict(found, bool(deleted)), FAILED)
-
-
-def _verdict(found: Verified, is_deleted: bool) -> str:
+    if not found.problems:
+        return
     number = len(found.problems)
     parts = [f"{number:,} problem{'s' if number > 1 else ''}"]
-    if found.count("missing") or is_deleted:
+    if found.count("missing") or deleted:
         parts.append("the command that wrote this makes again what is missing")
-    if found.count("damaged") and not is_deleted:
+    if found.count("damaged") and not deleted:
         parts.append("--delete-damaged removes what is damaged, and that command then makes it again")
-    return "; ".join(parts)
+    raise CommandError("; ".join(parts))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,9 +119,39 @@ def replay(options: ReplayOptions) -> None:
         verdict = "the same" if made.is_same else "not the same"
         say(f"{path}: copy {made.row['copy']} of {made.row['source']}, {verdict}")
     if not made.is_same:
-        raise fail(
+        raise CommandError(
             f"row {options.row:,}: {made.row['file']} was another file: its source or this version of variegate "
-            "differs, or it was made on a GPU, and here there is none, or another: pixels may be a level off",
-            FAILED,
-            options.as_json,
+            "differs, or it was made on a GPU, and here there is none, or another: pixels may be a level off"
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexOptions(IndexingOptions, SourceOptions, CommandOptions):
+    pass
+
+
+def index(options: IndexOptions) -> None:
+    """Note where the Huffman code of JPEGs can be entered, so that crops are read without what surrounds them.
+
+    Files stay as they are; pixels are the same to the bit. The index takes about 2 % of the files' bytes, and knows
+    files by their content: whatever is renamed, moved or joined stays known. Loader(index="auto") uses it.
+    """
+    from variegate.formats.indexing import index_source
+
+    stop, started, bar = threading.Event(), time.perf_counter(), CountingBar(options.as_json, "indexing")
+    with working(bar, stop):
+        found = index_source(options.place, options.out, options.threads, on_progress=bar.show, stop=stop)
+    if not found.is_done:
+        raise CommandError(f"interrupted: {found.indexed:,} images are indexed; the same command goes on", INTERRUPTED)
+    if found.broken:
+        kept = f"the {found.indexed:,} images before are indexed; the same command goes on"
+        more = f" (and {len(found.broken) - 1:,} more shards)" if len(found.broken) > 1 else ""
+        raise CommandError(f"{found.broken[0]}{more}; {kept}")
+    seconds = round(time.perf_counter() - started, 1)
+    if options.as_json:
+        emit_json("done", **asdict(found), seconds=seconds)
+        return
+    for reason, number in found.left_out.items():
+        note(f"{number:,} images have no index ({reason}) and are decoded as ever")
+    share = f", {found.index_bytes / found.image_bytes:.1%} of their bytes" if found.image_bytes else ""
+    say(f"{found.path}: {found.indexed:,} of {found.images:,} images{share}, {seconds:,.1f} s")

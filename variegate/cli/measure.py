@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from variegate.cli.console import (
-    FAILED,
+    CommandError,
     StageProgress,
     emit_json,
-    fail,
     note,
     plot_or_note,
     say,
@@ -20,11 +19,9 @@ from variegate.cli.console import (
     table_of,
     warnings_as_notes,
 )
-from variegate.cli.options import CommandOptions, ExcludeOptions, PolicyOptions
-from variegate.formats.kinds import IMAGES_HELP
+from variegate.cli.options import CommandOptions, PolicyOptions, SourceOptions
 from variegate.options import option, part_of, same_option
-from variegate.options.measurement import MeasurementOptions
-from variegate.options.simulation import Scenario
+from variegate.options.measurement import MeasurementOptions, Scenario
 
 if TYPE_CHECKING:
     from variegate.apps.diagnose import Measurements
@@ -32,8 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeasuringOptions(MeasurementOptions, ExcludeOptions, PolicyOptions):
-    src: str = option(..., IMAGES_HELP, "Arguments", metavar="SRC")
+class MeasuringOptions(MeasurementOptions, SourceOptions, PolicyOptions):
     size: str = same_option(PolicyOptions, "size", default="224")
 
     def __post_init__(self) -> None:
@@ -114,7 +110,7 @@ def run_measurements(options: MeasuringOptions, alternatives: bool = False) -> M
 
 
 def print_rates(measured: Measurements, bottleneck: str) -> None:
-    """Two lines about the data, then a row for every rate, the bottleneck's marked."""
+    """Print two lines about the data, then a table of rates with the bottleneck marked."""
     from variegate.apps.diagnose.report import data_lines, rate_rows
 
     for line in data_lines(measured):
@@ -160,7 +156,7 @@ def simulate(options: SimulateOptions) -> None:
             try:
                 outcomes.append(play(scenario, strategy, chance, partial(progress, strategy.name)))
             except EngineError as error:
-                raise fail(f"{strategy.name}: {error}", FAILED, as_json) from error
+                raise CommandError(f"{strategy.name}: {error}") from error
             if as_json:
                 emit_json("strategy", **outcomes[-1].to_dict(), ratio=outcomes[-1].makespan / ideal)
     lines = describe(scenario, chance.speeds, ideal)

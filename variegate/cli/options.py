@@ -1,9 +1,10 @@
-"""Commands made from dataclasses of options, and the options that several commands share."""
+"""Commands made from dataclasses of options, the options that several commands share, and refusals of what is typed."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from enum import Enum
 from pathlib import Path
@@ -11,16 +12,24 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
+from variegate import options
+from variegate.checks import meant
 from variegate.cli.console import one_line_errors, starting
-from variegate.options import Option, choices_of, option, option_of
+from variegate.formats.kinds import IMAGES_HELP
+from variegate.options import option, option_of
 
 # The manifest holds an epoch in 64 bits, with a sign.
 MOST_EPOCH = 2**63 - 1
+_METAVARS: dict[type, str | None] = {int: "N", float: "X", Path: "PATH", str: "TEXT", bool: None}
+_KINDS: dict[type, str] = {int: "a whole number", float: "a number", Path: "a path", str: "text"}
+
+# The exception of click for a bad option or argument; newer versions of Typer bring click along.
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
 @dataclass(frozen=True, kw_only=True)
 class CommandOptions:
-    """What every command takes."""
+    """Options of every command."""
 
     as_json: bool = option(
         False, "Print JSON alone, an object a line, for other programs to read.", "Output", flag="--json"
@@ -29,7 +38,7 @@ class CommandOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyOptions(CommandOptions):
-    """What every command takes that augments images."""
+    """Options of every command that augments images."""
 
     policy: str = option(
         "randaugment",
@@ -49,9 +58,10 @@ class PolicyOptions(CommandOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExcludeOptions:
-    """What every command takes that opens a SRC; ``place`` is to be opened in its stead."""
+class SourceOptions:
+    """Options of every command that opens a SRC; ``place`` is to be opened in its stead."""
 
+    src: str = option(..., IMAGES_HELP, "Arguments", metavar="SRC")
     exclude: Path | None = option(
         None,
         "Leave out the images of SRC that this file names, one a line, as variegate clean --exclude-list writes it. "
@@ -64,7 +74,7 @@ class ExcludeOptions:
     def place(self) -> Any:
         from variegate.formats.filtered import place_without
 
-        return place_without(self.src, self.exclude)  # type: ignore[attr-defined]
+        return place_without(self.src, self.exclude)
 
 
 def from_options(run: Callable[[Any], None]) -> Callable[..., None]:
@@ -74,20 +84,23 @@ def from_options(run: Callable[[Any], None]) -> Callable[..., None]:
     """
     owner = next(hint for name, hint in get_type_hints(run).items() if name != "return")
     hints = get_type_hints(owner)
-    declared = sorted(fields(owner), key=lambda one: one.name == "as_json")  # which is always there, last
+    # By panels, as --help shows them; --json, which every command has, last.
+    declared = sorted(
+        fields(owner), key=lambda one: (options.PANELS.index(option_of(one).panel), one.name == "as_json")
+    )
 
     def command(context: typer.Context | None = None, **typed: Any) -> None:
         with one_line_errors(typed["as_json"], [one.name for one in declared]):
             # What was not typed is left to the dataclass, whose default may depend on what was.
             given = [one for one in declared if _is_typed(context, one.name)]
-            options = owner(**{one.name: _value(option_of(one), typed[one.name]) for one in given})
+            values = owner(**{one.name: _value(one, typed[one.name]) for one in given})
             with starting(typed["as_json"]):
-                if getattr(options, "src", None):
+                if getattr(values, "src", None):
                     # Before the command imports what takes seconds.
                     from variegate.formats.resolving import check_there
 
-                    check_there(options.src)
-                run(options)
+                    check_there(values.src)
+                run(values)
 
     # Typer gives the context to the first.
     parameters = [inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)]
@@ -104,39 +117,68 @@ def device_list(devices: str) -> str | list[str]:
     return devices if devices == "auto" else [name.strip() for name in devices.split(",")]
 
 
-def type_of(hint: Any) -> type:
-    """What is typed for a field of this type: bool, int, float, Path or str, the last of several and of others."""
-    known = [one for one in get_args(hint) or (hint,) if one in (bool, int, float, Path)]
-    return known[0] if len(known) == 1 else str
+def usage_message(error: Any, arguments: Sequence[str]) -> str:
+    """The refused option or argument, its value, and what would be accepted, in one line."""
+    context, param = getattr(error, "ctx", None), getattr(error, "param", None)
+    hint = f" (see {context.command_path} --help)" if context is not None else ""
+    flag = getattr(error, "option_name", None)
+    if flag is not None and re.fullmatch(r"-\d+(\.\d*)?", flag):
+        return f"{flag}: no argument of this command may be negative{hint}"
+    if context is None or param is None or type(error).__name__ == "MissingParameter":
+        return error.format_message().strip().rstrip(".") + hint
+    # Typer's words for types differ from version to version, and its messages quote the library that checks them.
+    owner = inspect.unwrap(context.command.callback).options
+    declared, wanted = next(one for one in fields(owner) if one.name == param.name), get_type_hints(owner)[param.name]
+    described, choices = option_of(declared), options.choices_of(wanted)
+    accepted = f"{', '.join(choices[:-1])} or {choices[-1]}" if choices else _KINDS[_type_of(described, wanted)]
+    low, high = (
+        f"{bound:,}" if isinstance(bound, int) else f"{bound or 0:,g}" for bound in (described.low, described.high)
+    )
+    if described.high is not None:
+        accepted += f" from {low} to {high}"
+    elif described.low is not None:
+        accepted += f" of at least {low}"
+    name = described.metavar if described.panel == "Arguments" else max(param.opts, key=len)
+    # The error does not hold the value: the line is parsed once more.
+    own = list(arguments)
+    if context.parent is not None and context.info_name in own:
+        own = own[own.index(context.info_name) + 1 :]
+    value = context.command.make_parser(context).parse_args(own)[0].get(param.name)
+    if not isinstance(value, str):
+        return f"{name}: accepted: {accepted}{hint}"
+    got = value if re.fullmatch(r"-\d+(\.\d*)?|\d+", value) else repr(value)
+    return f"{name}: got {got}; accepted: {accepted}{meant(value, choices)}{hint}"
 
 
-def default_of(declared: Field[Any]) -> Any:
-    """As it would be typed where a command parses what is; ``...`` without any."""
-    default = declared.default
-    if option_of(declared).parse is None:
-        return ... if default is MISSING else default
-    return ",".join(f"{one:g}" for one in (default if isinstance(default, tuple) else (default,)))
+def _type_of(described: options.Option, hint: Any) -> type:
+    """bool, int, float, Path or str as typed for a field: str for several types and for others."""
+    known = [one for one in get_args(hint) or (hint,) if one in _METAVARS and one is not str]
+    return known[0] if len(known) == 1 and described.parse is None else str
 
 
 def _parameter(declared: Field[Any], hint: Any) -> inspect.Parameter:
-    described, default, choices = option_of(declared), default_of(declared), choices_of(hint)
-    typed: Any = str if described.parse is not None else type_of(hint)
+    described, default, choices = option_of(declared), declared.default, options.choices_of(hint)
+    typed: Any = _type_of(described, hint)
+    metavar = described.metavar or (None if choices else _METAVARS[typed])
     if choices:  # older versions of Typer know no Literal
         typed = _enum_of(choices)
         default = typed(default)
-    elif type(None) in get_args(hint) and described.parse is None:
+    elif described.parse is not None:
+        default = ",".join(f"{one:g}" for one in (default if isinstance(default, tuple) else (default,)))
+    elif type(None) in get_args(hint):
         typed = typed | None
-    bounds: Any = {"min": described.low, "max": described.high, "help": described.help, "metavar": described.metavar}
-    bounds["rich_help_panel"] = described.panel
-    if described.panel == "Arguments":
-        info = typer.Argument(**bounds)
-    else:
-        flag = described.flag or f"--{declared.name.replace('_', '-')}"
-        info = typer.Option(f"{flag}/--no-{flag[2:]}" if default is True else flag, **bounds)
-    empty = inspect.Parameter.empty if default is ... else default
-    return inspect.Parameter(
-        declared.name, inspect.Parameter.KEYWORD_ONLY, default=empty, annotation=Annotated[typed, info]
-    )
+    info: Any = {"min": described.low, "max": described.high, "help": described.help, "metavar": metavar}
+    info["rich_help_panel"] = described.panel
+    flag = described.flag or f"--{declared.name.replace('_', '-')}"
+    flags = f"{flag}/--no-{flag[2:]}" if default is True else flag
+    made = typer.Argument(**info) if described.panel == "Arguments" else typer.Option(flags, **info)
+    empty = inspect.Parameter.empty if default is MISSING else default
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(declared.name, kind, default=empty, annotation=Annotated[typed, made])
+
+
+def _enum_of(choices: tuple[str, ...]) -> Any:
+    return Enum("Choice", {choice: choice for choice in choices}, type=str)
 
 
 def _is_typed(context: typer.Context | None, name: str) -> bool:
@@ -146,11 +188,7 @@ def _is_typed(context: typer.Context | None, name: str) -> bool:
     return source is not None and source.name != "DEFAULT"
 
 
-def _enum_of(choices: tuple[str, ...]) -> Any:
-    return Enum("Choice", {choice: choice for choice in choices}, type=str)
-
-
-def _value(described: Option, typed: Any) -> Any:
-    if described.parse is not None:
-        return described.parse(typed)
+def _value(declared: Field[Any], typed: Any) -> Any:
+    if (parse := option_of(declared).parse) is not None:
+        return parse(typed)
     return typed.value if isinstance(typed, Enum) else typed

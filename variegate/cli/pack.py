@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from variegate.cli.augment import run_expansion
-from variegate.cli.console import FAILED, emit_json, fail, note, print_facts
-from variegate.cli.options import CommandOptions, ExcludeOptions
-from variegate.formats.kinds import IMAGES_HELP
+from variegate.cli.augment import earlier_facts, rate_fact, run_expansion
+from variegate.cli.console import CommandError, emit_json, note, print_facts
+from variegate.cli.options import CommandOptions, SourceOptions
 from variegate.options import option
-from variegate.options.packing import PackingOptions
+from variegate.options.datasets import PackingOptions
 
 if TYPE_CHECKING:
     from variegate.jobs.pack import Packing
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PackOptions(PackingOptions, ExcludeOptions, CommandOptions):
-    src: str = option(..., IMAGES_HELP, "Arguments", metavar="SRC")
+class PackOptions(PackingOptions, SourceOptions, CommandOptions):
     dst: str = option(
         ..., "The folder to write to, or a URL. It is made if missing; not inside SRC.", "Arguments", metavar="DST"
     )
@@ -35,21 +33,16 @@ def pack(options: PackOptions) -> None:
     from variegate.io.addresses import shown
     from variegate.jobs.pack import packing_of, speedup_of
 
-    as_json = options.as_json
     packing = packing_of(options.place, options.dst, options)
-    if as_json:
-        source = packing.plan.source
-        counts = {"files": len(source), "classes": len(source.classes), "total": packing.report.total}
-        emit_json("start", **counts, devices=list(packing.engine.devices))
-    else:
+    if not options.as_json:
         note(*packing.plan.source.notes())
-    run_expansion(packing, as_json, summary=False)
+    run_expansion(packing, options.as_json, summary=False, is_announced=True)
     if not packing.packed.images:
-        none = f"{shown(options.src)}: none of its {packing.report.files:,} images could be read; nothing was written"
-        raise fail(none, FAILED, as_json)
-    if options.measure and not as_json:
+        none = f"none of its {packing.report.files:,} images could be read; nothing was written"
+        raise CommandError(f"{shown(options.src)}: {none}")
+    if options.measure and not options.as_json:
         note("comparing how fast a loader reads SRC and DST: up to half a minute, which --no-measure leaves out")
-    _print_packed(packing, speedup_of(packing, options.threads) if options.measure else None, as_json)
+    _print_packed(packing, speedup_of(packing, options.threads) if options.measure else None, options.as_json)
 
 
 def _print_packed(packing: Packing, speedup: Speedup | None, as_json: bool) -> None:
@@ -60,31 +53,19 @@ def _print_packed(packing: Packing, speedup: Speedup | None, as_json: bool) -> N
     assert found is not None
     if as_json:
         measured: dict[str, Any] = {} if speedup is None else speedup._asdict() | {"ratio": speedup.ratio}
+        numbers = ("kept", "shards", "bytes_before", "bytes_after", "index_bytes")
         emit_json(
             "done",
-            files=report.files,
-            images=packed.images,
-            skipped=len(packed.skipped),
-            resumed=report.resumed,
-            repaired=report.repaired,
-            kept=packed.kept,
-            shards=packed.shards,
-            bytes_before=packed.bytes_before,
-            bytes_after=packed.bytes_after,
-            index_bytes=packed.index_bytes,
-            saved=round(packed.saved, 4),
-            mean=found.mean,
-            std=found.std,
-            seconds=round(report.seconds, 3),
+            **{"files": report.files, "images": packed.images, "skipped": len(packed.skipped)},
+            **{"resumed": report.resumed, "repaired": report.repaired},
+            **{name: getattr(packed, name) for name in numbers},
+            **{"saved": round(packed.saved, 4), "mean": found.mean, "std": found.std},
+            **{"seconds": round(report.seconds, 3), "destination": where},
             speedup={name: round(value, 2) for name, value in measured.items()} or None,
-            destination=where,
         )
         return
     facts = [("images", f"{packed.images:,} in {packed.shards:,} shard{'s' * (packed.shards > 1)}")]
-    if report.resumed:
-        facts.append(("before", f"{report.resumed:,} (by an earlier run)"))
-    if report.repaired:
-        facts.append(("repaired", f"{report.repaired:,} (were missing, or of another size)"))
+    facts += earlier_facts(report)
     if packed.skipped:
         facts.append(("skipped", f"{len(packed.skipped):,}"))
     if packed.kept:
@@ -95,8 +76,7 @@ def _print_packed(packing: Packing, speedup: Speedup | None, as_json: bool) -> N
     if packed.index_bytes:
         facts.append(("index", f"{_bytes(packed.index_bytes)} ({packed.index_bytes / packed.bytes_after:.1%} of that)"))
     facts += [(name, ", ".join(f"{one:.4f}" for one in getattr(found, name))) for name in ("mean", "std")]
-    if report.written and report.seconds:
-        facts.append(("images/s", f"{report.rate:,.1f} ({report.seconds:.1f} s)"))
+    facts += rate_fact(report)
     if speedup is not None:
         threads = f"{speedup.threads} thread{'s' * (speedup.threads > 1)}"
         rates = f"{speedup.before:,.0f} -> {speedup.after:,.0f} images/s: {speedup.ratio:.1f}x as fast"

@@ -1,4 +1,4 @@
-"""``variegate demo``, ``variegate preview SRC`` and ``variegate warm``: what is tried first."""
+"""Commands to try first: ``variegate demo``, ``variegate preview SRC`` and ``variegate warm``."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 from variegate.cli.augment import run_expansion, targets_of
 from variegate.cli.console import StageProgress, emit_json, note, print_facts, say, stderr, warnings_as_notes
-from variegate.cli.options import MOST_EPOCH, CommandOptions, ExcludeOptions, PolicyOptions
-from variegate.options import option
-from variegate.options.expansion import TargetOptions
+from variegate.cli.options import MOST_EPOCH, CommandOptions, PolicyOptions, SourceOptions
+from variegate.options import option, same_option
+from variegate.options.datasets import TargetOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,36 +39,30 @@ def demo(options: DemoOptions) -> None:
     if as_json:
         emit_json(
             "done",
-            photos=str(done.photos),
-            augmented=str(done.augmented),
-            sheet=str(done.sheet),
-            written=done.report.written,
-            seconds=round(done.report.seconds, 3),
-            images_per_second=round(done.report.rate, 1),
-            prepare_seconds=round(done.prepare_seconds, 3),
+            **{name: str(getattr(done, name)) for name in ("photos", "augmented", "sheet")},
+            **{"written": done.report.written, "seconds": round(done.report.seconds, 3)},
+            **{"images_per_second": round(done.report.rate, 1), "prepare_seconds": round(done.prepare_seconds, 3)},
         )
         return
-    print_facts(
-        [
-            ("photos", f"{done.photos}  ({done.num_photos} in class folders)"),
-            ("augmented", f"{done.augmented}  ({done.report.written:,} images, and manifest.parquet)"),
-            ("contact sheet", str(done.sheet)),
-            ("images/s", f"{done.report.rate:,.0f}  (read, decoded, augmented, encoded and written)"),
-            ("kernels ready", f"in {done.prepare_seconds:.1f} s, not part of the rate"),
-        ]
-    )
-    say("")
-    say("Next:")
-    say(f"  variegate preview {done.photos} --sweep Rotate --out rotate.png")
-    say(f"  variegate preview {done.photos} --policy imagenet --out imagenet.png")
-    say("  variegate augment YOUR_FOLDER OUT --policy randaugment --copies 4 --size 224")
+    facts = {
+        "photos": f"{done.photos}  ({done.num_photos} in class folders)",
+        "augmented": f"{done.augmented}  ({done.report.written:,} images, and manifest.parquet)",
+        "contact sheet": str(done.sheet),
+        "images/s": f"{done.report.rate:,.0f}  (read, decoded, augmented, encoded and written)",
+        "kernels ready": f"in {done.prepare_seconds:.1f} s, not part of the rate",
+    }
+    print_facts(facts.items())
+    for line in (
+        *("", "Next:", f"  variegate preview {done.photos} --sweep Rotate --out rotate.png"),
+        f"  variegate preview {done.photos} --policy imagenet --out imagenet.png",
+        "  variegate augment YOUR_FOLDER OUT --policy randaugment --copies 4 --size 224",
+    ):
+        say(line)
 
 
 @dataclass(frozen=True, kw_only=True)
-class PreviewOptions(TargetOptions, ExcludeOptions, PolicyOptions):
-    src: str = option(
-        ..., "A folder of images, with classes or without, or a single image.", "Arguments", metavar="SRC"
-    )
+class PreviewOptions(TargetOptions, SourceOptions, PolicyOptions):
+    src: str = same_option(SourceOptions, "src", help="A folder of images, with classes or without, or a single image.")
     sweep: str | None = option(
         None, "Show one operation over its range, such as Rotate, not a policy.", "Augmentation", metavar="OPERATION"
     )
@@ -124,9 +118,8 @@ def preview(options: PreviewOptions) -> None:
         note(*(f"passed over {error}" for error in sheet.bad))
         sheet.save(options.out)
     if options.as_json:
-        emit_json(
-            "done", sheet=str(options.out), images=sheet.num_images, passed_over=[error.path for error in sheet.bad]
-        )
+        bad = [error.path for error in sheet.bad]
+        emit_json("done", sheet=str(options.out), images=sheet.num_images, passed_over=bad)
         return
     number = "1 image" if sheet.num_images == 1 else f"{sheet.num_images} images"
     say(f"{options.out}: {sheet.picture.width} x {sheet.picture.height} pixels, {number}")
@@ -134,7 +127,7 @@ def preview(options: PreviewOptions) -> None:
         note(*sheet.notes())
 
 
-# Between lines where nobody watches a bar.
+# Seconds between lines of a log.
 _SAY_EVERY = 10.0
 
 
@@ -160,14 +153,8 @@ def warm(options: CommandOptions) -> None:
 
         done = compile_ahead(show, COMMANDS)
     if options.as_json:
-        emit_json(
-            "done",
-            was_ready=done.was_ready,
-            compiled=done.compiled,
-            seconds=round(done.seconds, 3),
-            folder=done.folder,
-            bytes=done.num_bytes,
-        )
+        facts = {name: getattr(done, name) for name in ("was_ready", "compiled", "folder")}
+        emit_json("done", **facts, seconds=round(done.seconds, 3), bytes=done.num_bytes)
         return
     where = f"{done.folder} ({done.num_bytes / 1e6:.1f} MB)"
     if done.was_ready:

@@ -1,4 +1,4 @@
-"""``variegate search SRC``."""
+"""``variegate search SRC`` and ``variegate evaluate SRC``."""
 
 from __future__ import annotations
 
@@ -9,26 +9,28 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.progress import TextColumn
-
-from variegate.cli.console import FAILED, INTERRUPTED, CountingBar, emit_json, fail, interrupt_sets, note, say, stderr
-from variegate.cli.options import CommandOptions, ExcludeOptions, device_list
+from variegate.cli import console
+from variegate.cli.console import INTERRUPTED, CommandError, CountingBar, cell, emit_json, note, say, stderr
+from variegate.cli.options import CommandOptions, SourceOptions, device_list
 from variegate.formats.kinds import LABELLED_IMAGES_HELP
 from variegate.io.addresses import shown_host
-from variegate.options import option
-from variegate.options.search import SearchOptions
+from variegate.options import same_option
+from variegate.options.search import EvaluationOptions, SearchOptions
 
 if TYPE_CHECKING:
+    from variegate.apps.search.compare import Comparison, Trial
     from variegate.apps.search.driver import PopulationSearch
     from variegate.apps.search.driver import Progress as SearchProgress
+    from variegate.apps.search.evaluate import Evaluation
     from variegate.apps.search.history import History
+    from variegate.apps.search.prepare import Sizes
     from variegate.apps.train.images import LabelledImages
     from variegate.policies.schedule import Schedule
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassesOptions(ExcludeOptions, CommandOptions):
-    src: str = option(..., LABELLED_IMAGES_HELP, "Arguments", metavar="SRC")
+class ClassesOptions(SourceOptions, CommandOptions):
+    src: str = same_option(SourceOptions, "src", help=LABELLED_IMAGES_HELP)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,11 +49,11 @@ def search(options: SearchCommandOptions) -> None:
     from variegate.apps.search.prepare import prepare_search
     from variegate.apps.search.run import check_folder
 
-    check_backend(options)
+    _check_backend(options)
     is_local = options.backend == "local"
     devices = search_devices(device_list(options.devices), options.population) if is_local else ["cpu"]
     check_folder(options.out)
-    images, place, fingerprint = load(options.place, options.size, devices[0])
+    images, place, fingerprint = _load(options.place, options.size, devices[0])
     run, sizes = prepare_search(images, options, place, fingerprint)
     searching: PopulationSearch
     if is_local:
@@ -62,17 +64,20 @@ def search(options: SearchCommandOptions) -> None:
         from variegate.apps.search.tune import TuneSearch
 
         searching = TuneSearch(run, options.out, options.address, options.gpus_per_member, capture=options.capture)
+    _announce(sizes, images, options.as_json, members=options.population, devices=devices if is_local else ["ray"])
+    _run_search(searching, options.as_json)
+
+
+def _announce(sizes: Sizes, images: LabelledImages, as_json: bool, **more: Any) -> None:
     height, width = images.pixels.shape[1:3]
-    members = options.population
-    if options.as_json:
-        where = devices if is_local else ["ray"]
-        emit_json("start", **asdict(sizes), size=[height, width], members=members, devices=where)
+    if as_json:
+        emit_json("start", **asdict(sizes), size=[int(height), int(width)], **more)
     else:
-        say(f"sizes: {sizes}, {members} members, {height}x{width}", stderr())
-    _run(searching, options.as_json)
+        members = f", {more['members']} members" if "members" in more else ""
+        say(f"sizes: {sizes}{members}, {height}x{width}", stderr())
 
 
-def load(src: Any, size: str | tuple[int, int], device: str) -> tuple[LabelledImages, str, str]:
+def _load(src: Any, size: str | tuple[int, int], device: str) -> tuple[LabelledImages, str, str]:
     """-> images, where they are from, and their fingerprint. Notes what is left out. Raises SourceError.
 
     ``size``: as typed, or the sides of other images that these belong to.
@@ -97,7 +102,7 @@ def load(src: Any, size: str | tuple[int, int], device: str) -> tuple[LabelledIm
     return images, absolute_place(src), source.fingerprint
 
 
-def check_backend(options: SearchOptions) -> None:
+def _check_backend(options: SearchOptions) -> None:
     """Raises ValueError for options of the other back end."""
     if options.backend == "ray":
         if options.devices != "auto":
@@ -112,43 +117,37 @@ def check_backend(options: SearchOptions) -> None:
             raise ValueError(f"{name}: got {got!r}, with --backend local; accepted: with --backend ray")
 
 
-def _run(search: PopulationSearch, as_json: bool) -> None:
+def _run_search(search: PopulationSearch, as_json: bool) -> None:
     from variegate.apps.search import LostPopulationError, read_log
     from variegate.apps.search.run import LOG_NAME
     from variegate.formats.storage import WriteError
 
-    started = time.perf_counter()
-    stop = threading.Event()
-    with SearchView(search, as_json) as view, interrupt_sets(stop):
+    started, stop = time.perf_counter(), threading.Event()
+    with SearchView(search, as_json) as view, console.interrupt_sets(stop):
         try:
             schedule = search.run(view, stop)
         except LostPopulationError as error:
-            hint = "a lower --lr may help, with another folder as --out"
-            raise fail(f"{error}; {hint}", FAILED, as_json) from error
+            raise CommandError(f"{error}; a lower --lr may help, with another folder as --out") from error
         except WriteError as error:
-            raise fail(f"{error}; the same command goes on from its last step", FAILED, as_json) from error
+            raise CommandError(f"{error}; the same command goes on from its last step") from error
     if schedule is None:
-        raise fail("interrupted: the steps that are over are kept; the same command goes on", INTERRUPTED, as_json)
+        raise CommandError("interrupted: the steps that are over are kept; the same command goes on", INTERRUPTED)
     history = read_log(search.folder / LOG_NAME)
     best = history.steps[-1][history.best]
-    pictures = draw(search.folder, schedule, history)
-    done: dict[str, Any] = {
-        "schedule": str(search.folder / "schedule.json"),
-        "accuracy": round(best.score, 4),
-        "member": best.member,
-        "seconds": round(time.perf_counter() - started, 1),
-    }
+    pictures = _draw(search.folder, schedule, history)
+    written, seconds = str(search.folder / "schedule.json"), round(time.perf_counter() - started, 1)
     if as_json:
-        emit_json("done", **done, pictures=[str(path) for path in pictures])
+        facts = {"schedule": written, "accuracy": round(best.score, 4), "member": best.member, "seconds": seconds}
+        emit_json("done", **facts, pictures=pictures)
         return
-    say(f"{done['schedule']}: {schedule.epochs} epochs, of member {best.member}, accuracy {best.score:.2%}")
+    say(f"{written}: {schedule.epochs} epochs, of member {best.member}, accuracy {best.score:.2%}")
     for path in pictures:
-        say(f"{path}")
-    say(f"try it: variegate evaluate SRC --test UNSEEN --policies none,flip-crop,randaugment,{done['schedule']}")
+        say(path)
+    say(f"try it: variegate evaluate SRC --test UNSEEN --policies none,flip-crop,randaugment,{written}")
 
 
-def draw(folder: Path, schedule: Schedule, history: History) -> list[Path]:
-    """The pictures of a search; none without matplotlib, or where there is no room for them."""
+def _draw(folder: Path, schedule: Schedule, history: History) -> list[str]:
+    """Draw the pictures of a search -> their files; none without matplotlib, or where there is no room for them."""
     from variegate.apps.plotting import PlotError
     from variegate.apps.search.plots import plot_population, plot_schedule
     from variegate.formats.storage import WriteError
@@ -160,38 +159,30 @@ def draw(folder: Path, schedule: Schedule, history: History) -> list[Path]:
     except (PlotError, WriteError) as error:
         note(str(error))
         return []
-    return paths
+    return [str(path) for path in paths]
 
 
 class SearchView(CountingBar):
-    """Call it with the search's progress; use as a context."""
+    """Progress of a search; use as a context."""
 
     def __init__(self, search: PopulationSearch, as_json: bool) -> None:
-        super().__init__(as_json, TextColumn("{task.fields[best]}"))
         self._as_json, self._started = as_json, time.perf_counter()
-        self._size = search.run_settings.settings.size
-        self._task = self.add_task("searching", total=search.run_settings.settings.steps * self._size, best="")
+        settings = search.run_settings.settings
+        self._size = settings.size
+        super().__init__(as_json, "searching", "{task.fields[best]}", total=settings.steps * settings.size, best="")
 
     def __call__(self, progress: SearchProgress) -> None:
         best = "" if math.isnan(progress.best) else f"best {progress.best:.2%}"
         done = progress.step * self._size + (0 if progress.rows else progress.members_done)
-        self.update(self._task, completed=done, description=f"step {progress.step + 1}/{progress.steps}", best=best)
+        self.show(done, description=f"step {progress.step + 1}/{progress.steps}", best=best)
         if not progress.rows:
             return
         epoch = progress.rows[0].epoch
         lost = [row.member for row in progress.rows if math.isnan(row.score)]
         copies = [(row.member, row.copied_from) for row in progress.rows if row.copied_from is not None]
         if self._as_json:
-            emit_json(
-                "step",
-                step=progress.step,
-                steps=progress.steps,
-                epoch=epoch,
-                best=round(progress.best, 4),
-                copies=copies,
-                lost=lost,
-                is_flat=progress.is_flat,
-            )
+            counts = {"step": progress.step, "steps": progress.steps, "epoch": epoch, "best": round(progress.best, 4)}
+            emit_json("step", **counts, copies=copies, lost=lost, is_flat=progress.is_flat)
             return
         if not self.console.is_terminal:
             seconds = time.perf_counter() - self._started
@@ -199,7 +190,128 @@ class SearchView(CountingBar):
             say(f"{line}, {seconds:,.0f} s", self.console)
         for member, donor in copies:
             if member in lost:
-                text = f"member {member} diverged (its loss is not finite); it goes on as member {donor}"
-                note(text, to=self.console)
+                note(
+                    f"member {member} diverged (its loss is not finite); it goes on as member {donor}", to=self.console
+                )
         if progress.is_flat:
             note(f"after epoch {epoch} all members score the same; nobody was ranked", to=self.console)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateCommandOptions(EvaluationOptions, ClassesOptions):
+    pass
+
+
+def evaluate(options: EvaluateCommandOptions) -> None:
+    """Train the same model with one policy after another, and compare: is a search worth it on your images?
+
+    All policies of a repeat train on the same images, from the same weights, in the same order; repeats differ in all
+    of these. Policies are compared by their differences within repeats, with 95 % intervals and a verdict in words.
+    """
+    from variegate.apps.plotting import check_path
+    from variegate.apps.search.compare import compare
+    from variegate.apps.search.driver import search_devices
+    from variegate.apps.search.prepare import policy_names, prepare_evaluation
+
+    as_json = options.as_json
+    check_path(options.out)
+    trainings = len(policy_names(options.policies)) * options.repeats
+    devices = search_devices(device_list(options.devices), max(1, trainings))
+    images, _, _ = _load(options.place, options.size, devices[0])
+    test = None if options.test is None else _load_test(options.test, options, images, devices[0])
+    evaluation, sizes = prepare_evaluation(images, test, options, devices)
+    _announce(sizes, images, as_json, repeats=evaluation.repeats, policies=list(evaluation.policies))
+    _note_bias(evaluation)
+    trials = _run_trainings(evaluation, as_json)
+    if not trials:
+        raise CommandError("interrupted before the first training was over", INTERRUPTED)
+    for name in evaluation.policies:
+        lost = [trial for trial in trials if trial.policy == name and math.isnan(trial.accuracy)]
+        if lost:
+            said = f"{name}: {len(lost)} of its trainings diverged (the loss is not finite) and count as 0"
+            note(f"{said}; a lower --lr may help")
+    _show(compare(trials, evaluation.policies, evaluation.subsets.scored), evaluation, options.out, as_json)
+    if len(trials) < trainings:
+        done = f"{len(trials)} of {trainings} trainings"
+        raise CommandError(f"interrupted after {done}; the table is of the whole repeats among them", INTERRUPTED)
+
+
+def _load_test(src: str, options: EvaluateCommandOptions, images: LabelledImages, device: str) -> LabelledImages:
+    """Raises SourceError for other classes than ``images`` have, or another size."""
+    from variegate.formats.base import SourceError
+    from variegate.io.addresses import shown
+
+    height, width = images.pixels.shape[1:3]
+    test, _, _ = _load(src, "none" if options.size == "none" else (height, width), device)
+    classes = images.classes[: test.num_classes]  # the last may have no image there
+    if test.classes != classes or test.pixels.shape[1:] != images.pixels.shape[1:]:
+        raise SourceError(f"{shown(src)}: other classes, or images of another size, than {shown(options.src)}")
+    return test
+
+
+def _run_trainings(evaluation: Evaluation, as_json: bool) -> list[Trial]:
+    stop, done = threading.Event(), 0
+    bar = CountingBar(as_json, "training", total=len(evaluation.policies) * evaluation.repeats)
+
+    def report(trial: Trial) -> None:
+        nonlocal done
+        done += 1
+        bar.show(done)
+        if as_json:
+            emit_json("trial", **trial._asdict())
+
+    with bar, console.interrupt_sets(stop):
+        return evaluation.run(report, stop)
+
+
+def _note_bias(evaluation: Evaluation) -> None:
+    """Note what a policy has over others: a schedule that has seen images, fewer images to train."""
+    from variegate.apps.search.compare import is_own
+    from variegate.apps.search.evaluate import GAP
+
+    if evaluation.subsets.test is None and any(is_own(name) for name in evaluation.policies):
+        seen = "a schedule that was learnt on SRC has seen the images that score here"
+        note(f"{seen}, and is favoured; give others as --test")
+    if GAP in evaluation.policies:
+        note(f"{GAP} trains on nine tenths of its images, and measures the gap on the others")
+
+
+def _show(comparison: Comparison, evaluation: Evaluation, out: Path, as_json: bool) -> None:
+    """Print the table and the verdicts, and draw the plot; raises CommandError at the end if it cannot be written."""
+    from variegate.apps.search.verdict import cells, plot_evaluation, verdicts
+    from variegate.formats.storage import WriteError
+
+    plot, unwritten, subsets, sentences = None, None, evaluation.subsets, verdicts(comparison)
+    counts = f"{subsets.train:,} images train, {subsets.scored:,} score"
+    remark = f"{evaluation.model}, {counts}, {evaluation.recipe.epochs} epochs"
+    try:
+        plot = console.plot_or_note(lambda: plot_evaluation(comparison, out, remark), out)
+    except WriteError as error:  # reported after the table, which took the time
+        unwritten = error
+    reference, differences = comparison.reference, comparison.differences
+    if as_json:
+        policies = [
+            {
+                **one._asdict(),
+                "needs_search": one.policy in comparison.own,
+                "difference": None if found is None else {**found._asdict(), "shown": found.shown},
+            }
+            for one in comparison.summaries
+            for found in (differences.get(one.policy),)
+        ]
+        facts = {"reference": reference, "repeats": comparison.repeats, "verdicts": sentences, "scope": subsets.scope}
+        emit_json("done", policies=policies, **facts, plot=plot)
+    else:
+        # The accuracy of each training is in the plot and in --json: a line has 80 characters.
+        to = [] if reference is None else [f"to {reference}" + (" (95 %)" if comparison.repeats > 1 else "")]
+        table = console.table_of(("policy", "accuracy", "spread", *to, "s a training"))
+        for one in comparison.summaries:
+            mean, spread, difference = cells(one, comparison)
+            middle = [] if reference is None else [difference]
+            table.add_row(cell(one.policy), mean, spread, *middle, f"{one.seconds:.1f}")
+        console.stdout().print(table)
+        scope = [subsets.scope] if comparison.repeats > 1 and differences else []
+        for sentence in (*sentences, *scope, *([] if plot is None else [f"plot: {plot}"])):
+            say(sentence)
+    if unwritten is not None:
+        raise CommandError(unwritten)

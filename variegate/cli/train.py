@@ -2,41 +2,42 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
+import importlib
+import json
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from variegate.cli.console import (
-    FAILED,
-    INTERRUPTED,
-    CountingBar,
-    emit_json,
-    fail,
-    interrupt_sets,
-    note,
-    say,
-    warnings_as_notes,
-)
-from variegate.cli.options import CommandOptions, ExcludeOptions
+from variegate.cli import console
+from variegate.cli.console import INTERRUPTED, CommandError, CountingBar, StageProgress, emit_json, note, say, working
+from variegate.cli.options import CommandOptions, SourceOptions
 from variegate.formats.kinds import LABELLED_IMAGES_HELP
 from variegate.io.openmp import wait_briefly
-from variegate.options import option
-from variegate.options.study import StudyOptions
-from variegate.options.training import TrainOptions
+from variegate.options import part_of, same_option
+from variegate.options.training import StudyOptions, TrainOptions
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from variegate.apps.train.study.report import Study
+
+STUDY_NAME = "study.json"
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainCommandOptions(TrainOptions, StudyOptions, ExcludeOptions, CommandOptions):
-    src: str = option(..., LABELLED_IMAGES_HELP, "Arguments", metavar="SRC")
-    as_json: bool = option(
-        False, "Print one object of JSON at the end: the last step, and the last scores.", "Output", flag="--json"
+class TrainCommandOptions(TrainOptions, StudyOptions, SourceOptions, CommandOptions):
+    src: str = same_option(SourceOptions, "src", help=LABELLED_IMAGES_HELP)
+    as_json: bool = same_option(
+        CommandOptions, "as_json", help="Print one object of JSON at the end: the last step, and the last scores."
     )
 
     def __post_init__(self) -> None:
@@ -58,31 +59,28 @@ def train(options: TrainCommandOptions) -> None:
     from variegate.apps.train.trainer import train as run
     from variegate.io.durable import WriteError
     from variegate.loader import TooManyErrors
-    from variegate.options import part_of
 
     as_json, chosen = options.as_json, part_of(TrainOptions, options)
     if options.study:
-        from variegate.cli.study import study_training
-
-        return study_training(options.place, chosen, part_of(StudyOptions, options), as_json)
+        return _study(options.place, chosen, part_of(StudyOptions, options), as_json)
     is_first, is_alone = os.environ.get("RANK", "0") == "0", "RANK" not in os.environ
     note(*(notes_on(chosen) if is_first else []))
     stop, started = threading.Event(), time.perf_counter()
+    view = TrainingView(chosen.epochs, as_json or not is_first)
     try:
-        view = TrainingView(chosen.epochs, as_json or not is_first)
-        with view, interrupt_sets(stop, not is_alone), warnings_as_notes(view.console):
+        with working(view, stop, not is_alone):
             last = run(options.place, chosen, tell=view, stop=stop)
     except (DivergedError, RanksError, TooManyErrors) as error:
-        raise fail(error, FAILED, as_json) from error
+        raise CommandError(error) from error
     except WriteError as error:
         kept = "; the same command goes on from its last checkpoint" if (chosen.out / "train.json").exists() else ""
-        raise fail(f"{error}{kept}", FAILED, as_json) from error
+        raise CommandError(f"{error}{kept}") from error
     is_done, unread = last.pop("is_done"), last.pop("unread")
     if unread:
         several = f"{len(unread):,} images could not be read and were left out, {unread[0]} among them"
         note(several if len(unread) > 1 else f"an image could not be read and was left out: {unread[0]}")
     if not is_done and is_first:
-        raise fail("interrupted: the steps so far are kept; the same command goes on", INTERRUPTED, as_json)
+        raise CommandError("interrupted: the steps so far are kept; the same command goes on", INTERRUPTED)
     if not is_done:
         raise typer.Exit(INTERRUPTED)
     if not is_first:
@@ -92,8 +90,8 @@ def train(options: TrainCommandOptions) -> None:
         emit_json("done", **last, seconds=seconds, out=out)
         return
     # Without images that score the model, the last step's loss is what there is.
-    told = ("top1", "top5") if "top1" in last else ("loss",)
-    scores = _scores({name: last[name] for name in told if name in last})
+    names = ("top1", "top5") if "top1" in last else ("loss",)
+    scores = _scores({name: last[name] for name in names if name in last})
     say(f"{out}: {last['epoch'] + 1} epochs, {last['step']:,} steps, {scores}{seconds:,.1f} s")
 
 
@@ -103,7 +101,8 @@ def _scores(line: dict[str, Any]) -> str:
 
 
 class TrainingView(CountingBar):
-    """Call it with the lines of the log; a bar of epochs and a line of facts on a terminal, else a line an epoch."""
+    """Progress of a training by its log's lines: a bar of epochs and a line of facts on a terminal, else a line an
+    epoch."""
 
     def __init__(self, epochs: int, is_silent: bool) -> None:
         self._is_silent = is_silent
@@ -112,33 +111,25 @@ class TrainingView(CountingBar):
         # The step at which the epoch began, and how many an epoch has; None until one was seen from end to end.
         self._first: int | None = None
         self._steps: int | None = None
-        super().__init__(is_silent)
-        self._task = self.add_task("training", total=epochs)
+        super().__init__(is_silent, "training", total=epochs)
 
     def __call__(self, line: dict[str, Any]) -> None:
+        step, share = line.get("step"), 0.0
         if line["epoch"] != self._epoch.get("epoch", line["epoch"]):
-            self._end_epoch(line)
+            if step is not None and self._first is not None:
+                self._steps = step - self._first
+            self._first = step
+            self._say_epoch()
         self._epoch |= line
         if "loss" in line:
             self._losses.append(line["loss"])
-            if line["step"] == 1:
+            if step == 1:
                 self._first = 1
-        self.update(self._task, completed=line["epoch"] + self._part(line))
-
-    def _part(self, line: dict[str, Any]) -> float:
-        """Of its epoch that is done: all where it is scored, none where nobody knows yet how many steps there are."""
-        if "step" not in line:
-            return 1.0
-        if self._first is None or not self._steps:
-            return 0.0
-        return min(1.0, (line["step"] - self._first + 1) / self._steps)
-
-    def _end_epoch(self, following: dict[str, Any]) -> None:
-        begins = following.get("step")
-        if begins is not None and self._first is not None:
-            self._steps = begins - self._first
-        self._first = begins
-        self._say_epoch()
+        if step is None:  # an epoch is scored when it is over
+            share = 1.0
+        elif self._first is not None and self._steps:
+            share = min(1.0, (step - self._first + 1) / self._steps)
+        self.show(line["epoch"] + share)
 
     def get_renderables(self) -> Iterator[RenderableType]:
         yield from super().get_renderables()
@@ -151,9 +142,91 @@ class TrainingView(CountingBar):
         self._say_epoch()
 
     def _say_epoch(self) -> None:
-        told, losses, self._losses = self._epoch, self._losses, []
-        # What scored last stays in sight while the next epoch trains.
-        self._epoch = {name: told[name] for name in ("top1", "top5") if name in told}
+        epoch, losses, self._losses = self._epoch, self._losses, []
+        # The last scores stay in sight while the next epoch trains.
+        self._epoch = {name: epoch[name] for name in ("top1", "top5") if name in epoch}
         if losses and not self._is_silent and not self.console.is_terminal:
-            mean = {**told, "loss": sum(losses) / len(losses)}
-            say(f"epoch {told['epoch'] + 1}: {_scores(mean)}{told['images_per_second']:,.0f} images/s", self.console)
+            mean = {**epoch, "loss": sum(losses) / len(losses)}
+            say(f"epoch {epoch['epoch'] + 1}: {_scores(mean)}{epoch['images_per_second']:,.0f} images/s", self.console)
+
+
+def _study(src: Any, options: TrainOptions, how: StudyOptions, as_json: bool) -> None:
+    """Time the step with each feed; print, draw and write the rates."""
+    from variegate.apps.train.checkpoints import STUDY_FOLDER, check_out
+    from variegate.apps.train.study import report
+    from variegate.io.addresses import check_is_local
+    from variegate.io.durable import write_atomically
+    from variegate.loader import TooManyErrors
+
+    check_is_local("out", options.out)
+    check_out(options.out)
+    study = _study_of(how)
+    stop, folder, bar = threading.Event(), options.out / STUDY_FOLDER, StageProgress(as_json, None)
+
+    def show(feed: str, done: int, total: int) -> None:
+        bar(f"timing with {feed}", done, total)
+
+    try:
+        with working(bar, stop):
+            found = study(src, options, how.study_seconds, on_progress=show, stop=stop)
+    except TooManyErrors as error:
+        raise CommandError(error) from error
+    folder.mkdir(parents=True, exist_ok=True)
+    written: dict[str, Any] = found.to_dict()
+    write_atomically(folder / STUDY_NAME, (json.dumps(written, indent=2) + "\n").encode())
+    throughput, waiting = folder / report.THROUGHPUT_NAME, folder / report.WAITING_NAME
+    draw = console.plot_or_note
+    plots = {"throughput": draw(lambda: report.draw_throughput(found, throughput), throughput)}
+    # Without matplotlib there is neither, which is said once.
+    plots["waiting"] = plots["throughput"] and console.plot_or_note(
+        lambda: report.draw_waiting(found, waiting), waiting
+    )
+    if as_json:
+        emit_json("done", **written, plots=plots, out=str(folder))
+        return
+    for line in report.fact_lines(found):
+        say(line)
+    console.stdout().print(_study_table(found), crop=False)
+    for name, why in found.missing.items():
+        say(f"{name}: not timed, {why}")
+    note(*found.notes)
+    say(report.summary(found))
+    say(f"written: {folder}")
+
+
+def _study_table(found: Study) -> Table:
+    """The table of rates, whose headings may be folded, but no number, however narrow the terminal is."""
+    from variegate.apps.train.study.report import headings, rows
+
+    table = console.table_of(headings(found))
+    for cells in rows(found):
+        table.add_row(*cells)
+        for column, text in zip(table.columns, cells, strict=True):
+            column.min_width = max(column.min_width or 0, len(text))
+    return table
+
+
+def _study_of(how: StudyOptions) -> Callable[..., Any]:
+    """The study of a training, or of Keras' ``fit``. Raises ValueError, ImportError."""
+    if how.keras is None:
+        from variegate.apps.train.study import study
+
+        return study
+    # Before Keras and TensorFlow are loaded, which say much on standard error.
+    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    try:
+        from variegate.apps.train.keras_study import study as study_fit
+    except ImportError as error:
+        advice = "pip install 'variegate[keras]' tensorflow"
+        raise ImportError(f"--keras needs Keras and TensorFlow ({error}): {advice}") from error
+    # As it ends, Python looks through all objects again and again: with TensorFlow's, for 4 to 17 s.
+    atexit.register(gc.freeze)
+    module, _, name = how.keras.partition(":")
+    accepted = "package.module:factory, which is called with (height, width, channels) and the number of classes"
+    try:
+        make_model = getattr(importlib.import_module(module), name)
+    except Exception as error:  # a module is anybody's code
+        said = f"{type(error).__name__}: {error}"
+        raise ValueError(f"keras: got {how.keras!r} ({said}); accepted: {accepted}") from error
+    return lambda src, options, seconds, **more: study_fit(src, make_model, options, seconds, **more)

@@ -1,4 +1,4 @@
-"""What a check of a data set can be told."""
+"""Options of a check: the thresholds of findings, and what else it looks for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,51 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from variegate.options import check_options, option
-from variegate.options.thresholds import ThresholdOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThresholdOptions:
+    """What is None follows from the data set. Raises ValueError naming the argument."""
+
+    dark: float | None = option(
+        None, "Dark: 95 % of the pixels are below this luminance, 0 to 1.", "Thresholds", low=0, high=1
+    )
+    bright: float | None = option(
+        None, "Bright: 95 % of the pixels are above this luminance, 0 to 1.", "Thresholds", low=0, high=1
+    )
+    low_contrast: float | None = option(
+        None,
+        "Low contrast: the standard deviation of luminance is below this, 0 to 0.5.",
+        "Thresholds",
+        low=0,
+        high=0.5,
+    )
+    blurred: float | None = option(
+        None,
+        "Blurred: sharpness is below this; 1 is that of edges blurred by a Gaussian of one pixel.",
+        "Thresholds",
+        low=0,
+    )
+    tiny: float | None = option(
+        None, "Tiny: fewer pixels than a square of this side.", "Thresholds", low=0, metavar="SIDE"
+    )
+    huge: float | None = option(
+        None, "Huge: more pixels than a square of this side.", "Thresholds", low=1, metavar="SIDE"
+    )
+    aspect: float | None = option(
+        None, "Extreme aspect: the longer side is more than so many times the shorter.", "Thresholds", low=1
+    )
+    imbalance: float | None = option(
+        None,
+        "Imbalance: the largest class has more than so many times the images of the smallest.",
+        "Thresholds",
+        low=1,
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        if self.tiny is not None and self.huge is not None and self.tiny >= self.huge:
+            raise ValueError(f"tiny: got {self.tiny!r} with huge {self.huge!r}; accepted: less than that")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,9 +84,5 @@ class CheckingOptions(ThresholdOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_options(self, "seed", "near_distance", "threads")
         if self.seed is not None and not self.labels:
             raise ValueError("seed: got it without labels, for which alone anything is trained; accepted: with labels")
-        # Not found out when all images are measured.
-        if self.near_distance is not None and self.near_distance > 15:
-            raise ValueError(f"near_distance: got {self.near_distance}; accepted: an integer from 0 to 15")

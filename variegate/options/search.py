@@ -1,4 +1,4 @@
-"""What trainings, a search and an evaluation of what it found can be told; the rest follows from the images."""
+"""Options of trainings, of a search and of an evaluation of its result; the rest follows from the images."""
 
 from __future__ import annotations
 
@@ -27,19 +27,16 @@ class Hyperparameters:
     epochs: int = option(..., "How many epochs each training takes.", "Training", low=1)
     batch_size: int = option(128, "Images per training step.", "Training", low=1)
     lr: float = option(0.1, "The learning rate at the beginning.", "Training")
-    lr_schedule: LrSchedule = option("cosine", "How the learning rate falls.", "Training", metavar="cosine|step")
+    lr_schedule: LrSchedule = option("cosine", "How the learning rate falls.", "Training")
     weight_decay: float = option(5e-4, "The L2 penalty, of all parameters.", "Training", low=0.0)
     momentum: float = option(0.9, "Nesterov's momentum, of the gradient descent.", "Training", low=0.0)
     clip: float = option(5.0, "The norm that gradients are cut to; 0 leaves them as they are.", "Training", low=0.0)
     precision: Precision = option(
-        "float32",
-        "The numbers that products and convolutions are computed in; weights stay float32.",
-        "Training",
-        metavar="float32|bfloat16",
+        "float32", "The numbers that products and convolutions are computed in; weights stay float32.", "Training"
     )
 
     def __post_init__(self) -> None:
-        check_options(self, "lr_schedule", "precision", "epochs", "batch_size", "weight_decay", "momentum", "clip")
+        check_options(self)
         if not 0 < self.lr < math.inf:
             raise ValueError(f"lr: got {self.lr!r}; accepted: more than 0, and finite")
 
@@ -63,10 +60,7 @@ Backend = Literal["local", "ray"]
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions:
-    """What both have: images, a model and how it is trained, what is done to images besides a policy, and devices.
-
-    None: what fits the images.
-    """
+    """Options of both: images, a model and its training, crop, flip and cutout, and devices. None: fits the images."""
 
     size: str = option(
         "auto",
@@ -125,7 +119,7 @@ class TrainingOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOptions(TrainingOptions):
-    """Of a search: its population, its images and its policies."""
+    """Options of a search: its population, its images and its policies."""
 
     train: int | None = option(
         None, "So many images train the members. By default half of them, at most 4,000.", "Images", low=1
@@ -166,7 +160,7 @@ class SearchOptions(TrainingOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationOptions(TrainingOptions):
-    """Of trainings that are compared: their policies, how often, and on what."""
+    """Options of trainings that are compared: their policies, repeats and images."""
 
     policies: str = option(
         "none,flip-crop,randaugment,trivialaugment",

@@ -1,4 +1,4 @@
-"""What a training can be told. Nothing that is not given depends on the machine."""
+"""Options of a training, and of a study of its feeds. No default depends on the machine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FREE_ON_OTHER_RANKS = {"batch_size", "accumulate"}
 
 @dataclass(frozen=True, kw_only=True)
 class TrainOptions(metaclass=WithRecipe):
-    """Of ``train``. None: what fits the images. With a ``recipe``, arguments that are not given have its values;
+    """Options of ``train``. None: what fits the images. A ``recipe`` has values for arguments that are not given;
     ``dataclasses.replace`` keeps all that is there.
 
     Raises ValueError naming the argument.
@@ -71,7 +71,6 @@ class TrainOptions(metaclass=WithRecipe):
         "it by the loss of validation images beside that of images that train, entropy gives each image its own by the "
         "model's confidence.",
         "Augmentation",
-        metavar="none|gap|entropy",
     )
     adapt_target: float | None = option(
         None,
@@ -165,13 +164,10 @@ class TrainOptions(metaclass=WithRecipe):
         "Training",
     )
     optimizer: OptimizerName = option(
-        "sgd",
-        "sgd by Nesterov's momentum, adamw, or timm's lamb, for large batches.",
-        "Training",
-        metavar="sgd|adamw|lamb",
+        "sgd", "sgd by Nesterov's momentum, adamw, or timm's lamb, for large batches.", "Training"
     )
     lr: float = same_option(Hyperparameters, "lr")
-    lr_schedule: TrainSchedule = same_option(Hyperparameters, "lr_schedule", metavar="cosine|step|linear")
+    lr_schedule: TrainSchedule = same_option(Hyperparameters, "lr_schedule")
     warmup: float = option(0.0, "So many epochs at first in which the learning rate rises.", "Training", low=0.0)
     weight_decay: float = same_option(Hyperparameters, "weight_decay")
     decay_norms: bool = option(True, "Weight decay is for biases and the weights of norms, too.", "Training")
@@ -183,7 +179,6 @@ class TrainOptions(metaclass=WithRecipe):
         "cross-entropy",
         "bce asks of each class by itself whether it is there; of mixed images, those with more than a fifth are.",
         "Training",
-        metavar="cross-entropy|bce",
     )
     label_smoothing: float = option(
         0.0, "This share of each label goes to all classes alike.", "Training", low=0.0, high=1.0
@@ -213,11 +208,8 @@ class TrainOptions(metaclass=WithRecipe):
         "none",
         "Score by the mean over several views of each image: with its mirror image, and moved by a pixel.",
         "Training",
-        metavar="none|flip|flip-shift",
     )
-    precision: TrainPrecision = same_option(
-        Hyperparameters, "precision", default="float32", metavar="float32|bfloat16|float16"
-    )
+    precision: TrainPrecision = same_option(Hyperparameters, "precision", default="float32")
     seed: int = option(0, "It decides weights, orders and augmentations.", "Training", low=0)
     device: str = option(
         "auto", "cpu, cuda, cuda:N, or auto: a GPU for each rank if there are any.", "Machine", metavar="DEVICE"
@@ -233,20 +225,13 @@ class TrainOptions(metaclass=WithRecipe):
     out: Path = option(Path("train"), "The folder for the log, the checkpoints and the model.", "Output")
 
     def __post_init__(self) -> None:
-        names = ("epochs", "batch_size", "accumulate", "padding", "cutout", "threads", "keep", "checkpoint_every")
-        check_options(self, *names, "lr_schedule", "precision", "weight_decay", "momentum", "clip", "warmup", "timeout")
-        check_options(
-            self, "optimizer", "loss", "tta", "padding_mode", "progressive", "mixup", "cutmix", "copies", "score_every"
-        )
-        check_options(self, "entropy_loss")
+        self._check_adapt()
         for name in ("label_smoothing", "ema", "drop_path"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name}: got {getattr(self, name)!r}; accepted: from 0 to below 1")
-        if not 0 <= self.random_erasing <= 1:
-            raise ValueError(f"random_erasing: got {self.random_erasing!r}; accepted: a probability, from 0 to 1")
+        check_options(self)
         if self.optimizer != "sgd" and not self.momentum < 1:
             raise ValueError(f"momentum: got {self.momentum!r} with {self.optimizer}; accepted: from 0 to below 1")
-        self._check_adapt()
         if not self.warmup < self.epochs:
             raise ValueError(f"warmup: got {self.warmup!r}; accepted: fewer than the {self.epochs} epochs")
         object.__setattr__(self, "out", Path(self.out))
@@ -260,8 +245,7 @@ class TrainOptions(metaclass=WithRecipe):
                 raise ValueError("precision: got 'float16' with shard; accepted: 'float32', 'bfloat16'")
 
     def _check_adapt(self) -> None:
-        """Raises ValueError, also for what would do nothing."""
-        check_options(self, "adapt")
+        """Raises ValueError, also for options without an effect."""
         for name, low in (("adapt_target", "0"), ("adapt_step", "more than 0")):
             if (value := getattr(self, name)) is None:
                 continue
@@ -296,3 +280,30 @@ class TrainOptions(metaclass=WithRecipe):
         if self.lr_schedule == "linear":
             return Hyperparameters(epochs=epochs, lr=self.lr)
         return Hyperparameters(epochs=epochs, lr=self.lr, lr_schedule=self.lr_schedule)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyOptions:
+    """Options of ``train --study`` besides those of the training. Raises ValueError naming the argument."""
+
+    study: bool = option(
+        False,
+        "Train nothing: time the training's step, fed by one batch repeated, by Variegate, and by DataLoader with "
+        "torchvision and DALI where they are installed. Writes OUT/study.",
+        "Measurement",
+    )
+    study_seconds: float = option(10.0, "How long the step is timed with each feed.", "Measurement", low=0.01)
+    keras: str | None = option(
+        None,
+        "With --study: a model of Keras on TensorFlow instead, made by factory(shape, classes). Its fit is timed under "
+        "MirroredStrategy, fed by one batch repeated, by Variegate, and by tf.data with Keras' layers.",
+        "Measurement",
+        metavar="package.module:factory",
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        if self.study_seconds > 3600:
+            raise ValueError(f"study_seconds: got {self.study_seconds!r}; accepted: 3600 or less")
+        if self.keras is not None and not self.study:
+            raise ValueError(f"keras: got {self.keras!r} without --study; accepted: together with it")

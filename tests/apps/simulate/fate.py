@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Sequence
 
 from variegate.apps.simulate.scenario import TICKS, RandomInputs
-from variegate.options.simulation import Scenario
+from variegate.options.measurement import Scenario
 
 
 class Fate(RandomInputs):

@@ -9,7 +9,7 @@ import pytest
 
 from tests.apps.simulate.fate import Fate
 from variegate.apps.simulate.scenario import STRATEGIES, TICKS, RandomInputs, ideal_seconds, parse_strategies
-from variegate.options.simulation import Scenario
+from variegate.options.measurement import Scenario
 
 
 def test_nothing_is_left_to_chance_where_nothing_varies() -> None:

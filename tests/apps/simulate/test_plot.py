@@ -10,7 +10,7 @@ from PIL import Image
 
 from variegate.apps.simulate.run import BINS, BusyTimes, Outcome, simulate
 from variegate.apps.simulate.scenario import STRATEGIES, RandomInputs, describe, ideal_seconds, seconds
-from variegate.options.simulation import Scenario
+from variegate.options.measurement import Scenario
 
 
 def test_who_was_at_work_when() -> None:

@@ -13,7 +13,7 @@ from tests.apps.simulate.fate import Fate
 from variegate.apps.simulate.run import Outcome, simulate
 from variegate.apps.simulate.scenario import STRATEGIES, RandomInputs, Strategy, ideal_seconds
 from variegate.jobs.jobs import EngineError
-from variegate.options.simulation import Scenario
+from variegate.options.measurement import Scenario
 
 ROUND_ROBIN, WITH_STEALING = Strategy("round_robin", False), Strategy("round_robin", True)
 every_strategy = pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.name)

@@ -44,8 +44,8 @@ from variegate.apps.train.study.timing import (
     settle,
     time_feeds,
 )
-from variegate.cli.study import _table
-from variegate.options.study import StudyOptions
+from variegate.cli.train import _study_table
+from variegate.options.training import StudyOptions
 
 OPTIONS = TrainOptions(model="wrn-10-1", policy="none", padding=1, batch_size=32, device="cpu", threads=1)
 FACTS = {"source": "here", "model": "wrn-10-1", "size": [8, 8], "batch_size": 2, "accumulate": 1, "policy": "none"}
@@ -186,7 +186,7 @@ def test_numbers_of_the_table_are_never_folded(width: int) -> None:
     spans = {name: [Span(12_345_678, 1.0, 1.0, [1.0], [12.3456])] * 2 for name in (CEILING, OURS)}
     found = study_of(FACTS, spans, dict.fromkeys(spans, ("", ())), {}, {})
     shown = io.StringIO()
-    Console(file=shown, width=width).print(_table(found), crop=False)
+    Console(file=shown, width=width).print(_study_table(found), crop=False)
     (told,) = [line.split() for line in shown.getvalue().splitlines() if line.startswith(OURS)]
     assert told == list(rows(found)[1])
 

@@ -19,7 +19,7 @@ from variegate.apps.simulate.scenario import TICKS, RandomInputs, Strategy, seco
 from variegate.jobs import messages
 from variegate.jobs.dispatcher import Dispatcher
 from variegate.jobs.messages import Release, Send, StartWorker, Task, TaskDone, WorkerReady
-from variegate.options.simulation import Scenario
+from variegate.options.measurement import Scenario
 
 # Parts of the time from the beginning to the end for which it is said how many devices were at work.
 BINS = 240

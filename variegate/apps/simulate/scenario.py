@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from variegate.checks import meant, refused
 from variegate.jobs.options import ALLOCATIONS, Allocation, Rules
-from variegate.options.simulation import Scenario
+from variegate.options.measurement import Scenario
 from variegate.program.rng import philox4x32, to_normal, to_unit
 
 TICKS = 1 << 20  # of a second

@@ -27,7 +27,7 @@ from variegate.jobs.pack.commit import PackCommit, spans_of, write_index
 from variegate.jobs.pack.job import PackJob
 from variegate.jobs.pack.measure import Speedup, measure_speedup
 from variegate.jobs.pack.plan import PackPlan, pack_plan
-from variegate.options.packing import PackingOptions
+from variegate.options.datasets import PackingOptions
 
 _SHARD = re.compile(r"shard-\d{6,}\.(tar|parquet|vgraw)")
 

@@ -31,7 +31,7 @@ from variegate.io.files import check_regular
 from variegate.io.location import Location
 from variegate.jobs.arguments import absolute_place, open_by_index
 from variegate.jobs.augment.run import check_apart
-from variegate.options.cleaning import CleaningOptions
+from variegate.options.datasets import CleaningOptions
 
 _LIST_BEGINS = f"{HEADER}left out of ".encode()
 

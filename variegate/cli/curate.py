@@ -1,0 +1,197 @@
+"""``variegate check SRC`` and ``variegate clean SRC DST``."""
+
+from __future__ import annotations
+
+import shlex
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from variegate.cli import console
+from variegate.cli.console import CommandError, CountingBar, cell, print_facts, say, working
+from variegate.cli.options import CommandOptions, SourceOptions
+from variegate.options import option, same_option
+from variegate.options.checking import CheckingOptions
+from variegate.options.datasets import CleaningOptions
+
+if TYPE_CHECKING:
+    from variegate.apps.curate.cleaning import Cleaned
+    from variegate.apps.curate.result import CheckResult
+
+_EXAMPLES = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions(CheckingOptions, SourceOptions, CommandOptions):
+    test: str | None = option(
+        None, "Images that a model will be tested with; those of SRC among them are leaks.", "Images", metavar="SRC2"
+    )
+    out: Path | None = same_option(CheckingOptions, "out", default=Path("findings.parquet"))
+
+
+def check(options: CheckOptions) -> None:
+    """Find what would hurt a training: images that do not decode, are blank, blurred, of an odd size, or there twice;
+    classes that are out of balance; test images among those of the training.
+
+    Every image is read and decoded once, on all cores. The exit code is 1 where something serious is found. After an
+    interruption of any kind the same command goes on. `variegate clean` leaves out what you choose.
+    """
+    from variegate.apps.curate.checking import Checking
+
+    stop, done = threading.Event(), [0, 0]
+    checking, bar = Checking(options.place, options.test, options), CountingBar(options.as_json, "checking")
+    with working(bar, stop):
+
+        def show(what: str, count: int, total: int) -> None:
+            if what == "checking":
+                done[:] = count, total
+            bar.show(count, total, description=what)
+
+        try:
+            result = checking.run(show, stop)
+        except KeyboardInterrupt:
+            of = f" of {done[1]:,}" if done[1] else ""
+            message = f"interrupted: {done[0]:,}{of} images are checked; the same command goes on"
+            raise CommandError(message, console.INTERRUPTED) from None
+    if options.as_json:
+        console.print_json(_described(result))
+    else:
+        console.note(*result.notes)
+        _print_checked(result, options.src)
+    if result.is_serious:
+        raise typer.Exit(console.FAILED)
+
+
+def _described(result: CheckResult) -> dict[str, Any]:
+    rate, shown = result.images_per_second, ("file", "finding", "measure", "group", "why", "split")
+    return {
+        **{"images": result.images, "splits": result.splits},
+        # Without indices: names are what lists and other programs know images by.
+        "findings": [{name: getattr(one, name) for name in shown} for one in result.findings],
+        **{name: getattr(result, name) for name in ("counts", "classes", "mean", "std")},
+        **{"thresholds": asdict(result.thresholds), "notes": result.notes, "resumed": result.resumed},
+        **{"seconds": round(result.seconds, 3), "images_per_second": None if rate is None else round(rate, 1)},
+        **{"out": result.out, "report": result.report},
+    }
+
+
+def _print_checked(result: CheckResult, src: str) -> None:
+    from variegate.apps.curate.findings import FINDING_KINDS
+
+    if result.findings:
+        table = console.table_of(("finding", "number", "", "for example"))
+        table.columns[2].justify = table.columns[3].justify = "left"
+        for name, count in result.counts.items():
+            found = [one for one in result.findings if one.finding == name]
+            examples = [
+                one.why if one.file is None else one.file if one.split == "train" else f"{one.file} ({one.split})"
+                for one in found[:_EXAMPLES]
+            ]
+            serious = "serious" if FINDING_KINDS[name].is_serious else ""
+            text = "; ".join([*examples, *["..."] * (len(found) > _EXAMPLES)])
+            table.add_row(name, f"{count:,}", serious, cell(text))
+        console.stdout().print(table)
+    else:
+        say("nothing was found")
+    print_facts(_facts(result))
+    found_here = {one.finding for one in result.findings if one.file is not None and one.split == "train"}
+    # Few data sets want these; dark or tiny images may be what a model is to learn from. Serious ones first.
+    kinds = [kind for kind in FINDING_KINDS.values() if kind.is_serious or kind.name == "duplicates"]
+    dropped = [kind.name for kind in sorted(kinds, key=lambda kind: not kind.is_serious) if kind.name in found_here]
+    if dropped and result.out is not None:
+        table_file = shlex.quote(result.out)
+        say(f"next: variegate clean {shlex.quote(src)} DST --from {table_file} --drop {','.join(dropped)}")
+
+
+def _facts(result: CheckResult) -> Iterator[tuple[str, str]]:
+    from variegate.apps.curate.findings import BESIDE
+
+    each = [f"{count:,} ({BESIDE.get(split, split)})" for split, count in result.splits.items()]
+    yield "images", ", ".join(each) if len(each) > 1 else f"{result.images:,}"
+    sizes = result.class_sizes
+    if len(sizes) > 1:
+        most, fewest = max(sizes, key=sizes.__getitem__), min(sizes, key=sizes.__getitem__)
+        of = f"{sizes[fewest]:,} ({fewest}) to {sizes[most]:,} images ({most})"
+        yield (
+            "classes",
+            f"{len(sizes):,}, of " + (of if sizes[most] > sizes[fewest] else f"{sizes[most]:,} images each"),
+        )
+    if result.mean is not None and result.std is not None:
+        yield "mean", ", ".join(f"{one:.4f}" for one in result.mean)
+        yield "std", ", ".join(f"{one:.4f}" for one in result.std)
+    if result.resumed:
+        yield "before", f"{result.resumed:,} (by an earlier run)"
+    if (rate := result.images_per_second) is not None:
+        yield "images/s", f"{rate:,.1f} ({result.pass_seconds:.1f} s)"
+    yield from ((name, path) for name, path in (("where", result.out), ("report", result.report)) if path is not None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CleanOptions(CleaningOptions, SourceOptions, CommandOptions):
+    dst: str | None = option(
+        None, "The folder to write the copy to, or a URL; not inside SRC. Not with --exclude-list.", "Arguments",
+        metavar="[DST]",
+    )  # fmt: skip
+
+
+def clean(options: CleanOptions) -> None:
+    """Copy a data set without what `variegate check` found in it, or list what to leave out of it.
+
+    SRC stays as it is. The copy has the same layout: files under their names, shards with all that belongs to the
+    images that stay. Of a group of duplicates one stays: the one with the most pixels, of equals that of the most
+    bytes, then the first. left_out.jsonl in DST names what is not there, and why. After an interruption of any kind
+    the same command goes on, and ends with the same files; `variegate verify DST` compares them with their checksums.
+    """
+    if options.findings is None:
+        raise ValueError("--from: is missing; accepted: the findings.parquet that variegate check wrote")
+    from variegate.apps.curate.cleaning import open_checked, run_cleaning
+    from variegate.apps.curate.cleaning.found import parse_drop
+    from variegate.io.durable import WriteError
+
+    kinds = parse_drop(options.drop) if options.drop.strip() else ()
+    found, opened = open_checked(options.place, options.findings, options.split)
+    if not kinds:
+        named = ", ".join(f"{name} ({count:,})" for name, count in found.counts().items())
+        choices = f"{found.place} has: {named}; accepted: such names with commas between them, or all"
+        nothing = f"and {found.place} has nothing that could be left out"
+        raise CommandError(f"--drop: is missing; {choices if named else nothing}", console.BAD_INPUT)
+    if options.dst is None and options.exclude_list is None:
+        raise ValueError("DST: is missing; accepted: a folder to write the copy to, or --exclude-list FILE")
+    stop, started, bar = threading.Event(), time.perf_counter(), CountingBar(options.as_json, "copying")
+    try:
+        with working(bar, stop):
+            made = run_cleaning(options.place, opened, found, kinds, options.dst, options, bar.show, stop)
+    except WriteError as error:
+        raise CommandError(f"{error}; what was copied is kept, and the same command goes on") from error
+    if made.is_interrupted:
+        rest = f"interrupted: {made.files + made.resumed:,} files are copied and kept; the same command goes on"
+        raise CommandError(rest, console.INTERRUPTED)
+    _print_cleaned(made, options, time.perf_counter() - started)
+
+
+def _print_cleaned(made: Cleaned, options: CleanOptions, seconds: float) -> None:
+    kept = made.images - len(made.left_out)
+    if options.as_json:
+        facts: dict[str, Any] = {"images": made.images, "kept": kept, "left_out": len(made.left_out)}
+        facts |= {"counts": made.counts, "files": made.files, "resumed": made.resumed, "bytes": made.bytes}
+        console.emit_json("done", **facts, seconds=round(seconds, 3), destination=made.place)
+        return
+    console.note(*made.notes)
+    for kind, count in made.counts.items():
+        some = [one for one in made.left_out if kind in one.findings]
+        first = [
+            f"{one.file}{f' ({one.kept} stays)' if one.kept and kind != 'leaks' else ''}" for one in some[:_EXAMPLES]
+        ]
+        more = f" and {len(some) - _EXAMPLES:,} more" if len(some) > _EXAMPLES else ""
+        say(f"{kind}: {count:,} left out, {', '.join(first)}{more}")
+    facts_shown = [("images", f"{made.images:,}"), ("left out", f"{len(made.left_out):,}"), ("kept", f"{kept:,}")]
+    if options.dst is not None:
+        facts_shown.append(("files", f"{made.files:,} ({made.bytes / 1e6:,.1f} MB)"))
+    if made.resumed:
+        facts_shown.append(("before", f"{made.resumed:,} files (by an earlier run)"))
+    print_facts([*facts_shown, ("where", made.place)])
