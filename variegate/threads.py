@@ -1,8 +1,4 @@
-"""Threads and locks in a process that may be forked, or be at its end.
-
-A fork copies the thread that calls it and the whole memory, and no other thread: locks that others held stay locked for
-ever, and pools wait for threads that are gone. What has either is known here by ``at_fork`` and begins anew in a child.
-"""
+"""Threads and locks in a process that may be forked, or at its end; ``at_fork`` gives owners new ones in a child."""
 
 from __future__ import annotations
 
@@ -114,10 +110,7 @@ class Threads(Executor):
 
 
 class Lookahead(Generic[T]):
-    """Work begun ahead of its use, taken in the order in which it was begun.
-
-    ``begin_each``: every ``next`` begins one more piece and gives what its result comes from, such as a future.
-    """
+    """Work begun ahead of its use, taken in that order; every ``next`` of ``begin_each`` begins one more piece."""
 
     def __init__(self, begin_each: Iterator[T]) -> None:
         self._begin_each = begin_each
@@ -154,8 +147,7 @@ def by_openmp(work: Callable[[], T]) -> T:
 
 
 class _Once:
-    """Work that is done once: an executor that cannot start a thread has put it into its queue all the same, where one
-    of its other threads may find it."""
+    """Work that is done once, although an executor without a free thread has it in its queue too."""
 
     def __init__(self, work: Callable[[], Any]) -> None:
         self._work = [work]

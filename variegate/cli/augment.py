@@ -212,10 +212,7 @@ def rate_fact(report: Report) -> Iterable[tuple[str, str]]:
 
 
 class ExpansionView(Progress):
-    """Progress of an expansion: a bar and a table of devices on a terminal, or lines of JSON.
-
-    Call it with the report whenever something was done; use as a context around the run.
-    """
+    """Progress of an expansion, called with its report: a bar and a table of devices, or lines of JSON."""
 
     def __init__(self, expansion: Expansion, as_json: bool, console: Console) -> None:
         self._per_item = expansion.plan.num_outputs / expansion.plan.num_items

@@ -78,10 +78,8 @@ def _announce(sizes: Sizes, images: LabelledImages, as_json: bool, **more: Any) 
 
 
 def _load(src: Any, size: str | tuple[int, int], device: str) -> tuple[LabelledImages, str, str]:
-    """-> images, where they are from, and their fingerprint. Notes what is left out. Raises SourceError.
-
-    ``size``: as typed, or the sides of other images that these belong to.
-    """
+    """Images, their place and their fingerprint; notes about what is left out. ``size``: as typed, or sides. Raises
+    SourceError."""
     from variegate.apps.train.images import fitting_size, load_images
     from variegate.formats.base import SourceError
     from variegate.io.addresses import shown

@@ -101,8 +101,7 @@ def _scores(line: dict[str, Any]) -> str:
 
 
 class TrainingView(CountingBar):
-    """Progress of a training by its log's lines: a bar of epochs and a line of facts on a terminal, else a line an
-    epoch."""
+    """Progress by the log's lines: a bar of epochs and a line of facts on a terminal, else a line an epoch."""
 
     def __init__(self, epochs: int, is_silent: bool) -> None:
         self._is_silent = is_silent

@@ -229,6 +229,8 @@ class TrainOptions(metaclass=WithRecipe):
         for name in ("label_smoothing", "ema", "drop_path"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name}: got {getattr(self, name)!r}; accepted: from 0 to below 1")
+        if not 0 <= self.random_erasing <= 1:
+            raise ValueError(f"random_erasing: got {self.random_erasing!r}; accepted: a probability, from 0 to 1")
         check_options(self)
         if self.optimizer != "sgd" and not self.momentum < 1:
             raise ValueError(f"momentum: got {self.momentum!r} with {self.optimizer}; accepted: from 0 to below 1")

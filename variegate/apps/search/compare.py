@@ -47,11 +47,10 @@ class Summary(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """Of a policy's accuracy to that of the best of ``rivals``, as shares: 0.01 is a percentage point.
+    """Difference of a policy's accuracy to that of the best of ``rivals``, as shares: 0.01 is a percentage point.
 
-    ``to``: the rival with the highest mean in these trainings; ``each``: the differences to it, by repeat; ``mean``:
-    theirs. ``low``, ``high``: the interval of the difference to the best rival, whichever that truly is; NaN of a
-    single repeat.
+    ``to``: the rival with the highest mean; ``each``: the differences to it by repeat; ``low``, ``high``: the interval
+    of the difference to the truly best rival; NaN of a single repeat.
     """
 
     to: str
@@ -70,12 +69,10 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison:
-    """``summaries`` are of the repeats that every policy has trained in (of all trainings, where there is none).
+    """Summaries of the repeats in which every policy has trained, and differences to ``reference``.
 
-    ``free``: policies that need no search; ``own``: files. ``reference``: what the ``differences`` are to, the free
-    policy with the highest mean; where all are files, or none is, the highest of all. ``differences``: of every policy
-    that has a rival, for the reference to the next below it; none of a single policy, or without a whole repeat.
-    ``judged``: whose differences answer the question that is asked; their intervals hold together.
+    ``free``: policies that need no search; ``own``: files. ``reference``: the free policy with the highest mean, or the
+    highest of all. ``judged``: policies whose intervals hold together.
     """
 
     summaries: list[Summary]
@@ -119,8 +116,8 @@ def compare(trials: Sequence[Trial], policies: Sequence[str], scored: int) -> Co
 
 
 def lead(accuracies: Accuracies, policy: str, rivals: Sequence[str], error: float, grain: float) -> Difference:
-    """The difference of a policy to the best of its rivals, with an interval that is wrong no more often than
-    ``error``. ``grain``: the step in which accuracies are measured."""
+    """Difference of a policy to the best of its rivals, by an interval that is wrong with probability ``error`` at
+    most."""
     pairs = [[a - b for a, b in zip(accuracies[policy], accuracies[rival], strict=True)] for rival in rivals]
     low = min(_end(each, error / 2, grain, -1) for each in pairs)
     high = min(_end(each, error / 2 / len(rivals), grain, 1) for each in pairs)
@@ -130,11 +127,7 @@ def lead(accuracies: Accuracies, policy: str, rivals: Sequence[str], error: floa
 
 
 def spread_of(each: Sequence[float], grain: float) -> float:
-    """The standard deviation of differences, two or more.
-
-    Where all are equal it would be 0, and an interval without a width; then it is that of repeats of which one came
-    out differently by one image, the least that can be seen.
-    """
+    """Standard deviation of differences; where all are equal, of repeats of which one differs by one image."""
     is_flat = max(each) - min(each) < grain / 2
     return grain / math.sqrt(len(each)) if is_flat else statistics.stdev(each)
 
@@ -154,9 +147,8 @@ def is_own(policy: str) -> bool:
 
 
 def summarize(trials: Sequence[Trial]) -> list[Summary]:
-    """In the order of the policies; those that diverged count as 0, which is what they are worth. Files are called by
-    their names, without folders where those suffice to tell them apart.
-    """
+    """Summaries in the order of the policies. Diverged trainings count as 0; files go by their names if these are
+    unique."""
     names = list(dict.fromkeys(trial.policy for trial in trials))
     short = [short_name(name) for name in names]
     unique = [one if short.count(one) == 1 else name for name, one in zip(names, short, strict=True)]
@@ -177,10 +169,7 @@ def short_name(name: str) -> str:
 
 
 def cumulative(t: float, freedom: int) -> float:
-    """The probability of a value up to ``t``. ``freedom``: 1 or more.
-
-    The finite sums of Abramowitz and Stegun (1972), 26.7.3 and 26.7.4.
-    """
+    """The distribution of Student's t (Abramowitz and Stegun 1972, 26.7.3 and 26.7.4). ``freedom``: 1 or more."""
     return _at(math.atan(t / math.sqrt(freedom)), freedom)
 
 

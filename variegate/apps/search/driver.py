@@ -1,8 +1,6 @@
-"""A search on its way, whatever trains its members: the log tells what was decided, a checkpoint of the back end holds
-the weights at the end of a step.
+"""Driver of a search, whatever trains its members: the log has the decisions, a back end's checkpoint the weights.
 
-The log is written first, so that it may be a step ahead of the checkpoint, and is then cut back to it; it is never
-behind. Once the log is whole, the search is over, and the weights no longer matter.
+The log is written first: a step ahead of the checkpoint it is cut back, behind it never is.
 """
 
 from __future__ import annotations
@@ -51,11 +49,9 @@ Tell: TypeAlias = Callable[[Progress], None]
 
 
 class SearchDriver:
-    """Takes the members' scores and decides; every step is on the disk before the next begins. Goes on from the last
-    whole step that ``folder`` has. To be closed.
+    """Decisions from the members' scores; every step is on the disk before the next begins. To be closed.
 
-    ``path``: the checkpoint. ``load`` reads it -> of which step it is, 0 where there is none. ``save`` makes the copies
-    of a step that is over, and writes it.
+    ``load`` reads the checkpoint -> its step, 0 without one; ``save`` makes a step's copies and writes it.
     """
 
     def __init__(
@@ -134,11 +130,7 @@ class PopulationSearch(ABC):
 
 
 def resume(run: SearchRun, folder: Path, path: Path, load: Load) -> tuple[Population, float]:
-    """-> the population after the last step that can be gone on from, and the best accuracy of that (NaN before the
-    first).
-
-    Raises CheckpointError and LogError for files that are damaged, or of another search; OSError.
-    """
+    """The population after the last whole step, and its best accuracy. Raises CheckpointError, LogError, OSError."""
     log = folder / LOG_NAME
     try:
         # A run that was killed while it wrote the first line has logged nothing.
@@ -172,10 +164,7 @@ def _replay(history: History, steps: int, path: Path) -> Population:
 
 
 def search_devices(devices: str | Sequence[str] = "auto", members: int = 1) -> list[str]:
-    """Full names, no more than ``members``: of "auto" all GPUs, without one a CPU for each core.
-
-    Raises ValueError for a list that is not accepted.
-    """
+    """Full names of at most ``members`` devices; "auto": all GPUs, else a CPU for each core. Raises ValueError."""
     if devices != "auto":
         names = choose_devices(devices)
         if kind_of(names[0]) not in ("cpu", "cuda"):
@@ -218,8 +207,7 @@ def new_member(run: SearchRun, member: int, device: str, **options: Any) -> Clas
 def train_member(
     run: SearchRun, classifier: Classifier, data: TrainingImages, policy: Numbers, step: int, stop: Event | None = None
 ) -> float | None:
-    """A member's epochs of a step (from 1) -> its accuracy at the end; NaN where it diverged, None where ``stop`` was
-    set between two epochs."""
+    """Train a member's epochs of a step (from 1) -> accuracy; NaN where it diverged, None where ``stop`` was set."""
     transform = run.baseline.with_policy(run.settings.space.transform(policy))
     losses = []
     for epoch in range(run.settings.end_of(step - 1), run.settings.end_of(step)):

@@ -34,8 +34,7 @@ NO_AUGMENTATION, FLIP_CROP = "none", "flip-crop"
 
 @dataclass(frozen=True)
 class Subsets:
-    """In every repeat another random part of ``train`` images trains, with the classes in their shares; all policies
-    of a repeat get the same. ``test`` scores, or without it what does not train.
+    """A random part of ``train`` images for each repeat, the same for all policies; ``test``, or the rest, scores.
 
     Raises SourceError for too few images, in all or of a class.
     """
@@ -79,11 +78,10 @@ class Subsets:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Trainings that differ in their policy alone; repeats, in the images that train, in weights, order and chance.
+    """Trainings that differ in their policy alone; repeats differ in images, weights, order and chance.
 
-    ``baseline``: of the images that train in a repeat, such as ``functools.partial(BaselineAugmentation.of,
-    padding=4, flip=True, cutout=16)``. ``policies``: names in whatever case, files, and ``ADAPTIVE``. Nothing is
-    drawn as it was for a member of a search, whatever its seed.
+    ``baseline``: made of the images that train in a repeat. ``policies``: names in whatever case, files, and
+    ``ADAPTIVE``.
     """
 
     subsets: Subsets
@@ -118,8 +116,7 @@ class Evaluation:
     def run(self, on_trial: Callable[[Trial], None] | None = None, stop: Event | None = None) -> list[Trial]:
         """All trainings, as many at a time as there are devices; once ``stop`` is set, those that are over.
 
-        Each repeat has every policy, so that what is stopped early has compared them all. A training that fails stops
-        the others. ``on_trial`` is called from the threads that train, one at a time.
+        A training that fails stops the others. ``on_trial`` is called from the threads that train, one at a time.
         """
         names = [resolve(name) for name in self.devices]
         images = _RepeatImages(self)

@@ -34,10 +34,9 @@ from variegate.io.durable import write_atomically
 
 
 class LocalSearch(PopulationSearch):
-    """Deterministic on CPUs: the same run gives the same schedule, in one go or after any number of interruptions.
+    """A search on one machine: on CPUs the same run gives the same schedule, whatever the interruptions.
 
-    ``devices``: names as an ``Augmenter`` takes them; the members are dealt out to them in turn. Several CPUs ("cpu:0",
-    "cpu:1", ...) are as many members at a time. ``capture``: on GPUs, record training steps as CUDA graphs.
+    ``devices``: dealt out to the members in turn. ``capture``: on GPUs, record training steps as CUDA graphs.
     """
 
     backend = "local"

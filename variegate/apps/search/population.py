@@ -1,8 +1,7 @@
-"""A synchronous search as a state machine: scores in, copies and policies out. It trains nothing and reads no clock.
+"""Population of a search: scores in, copies and policies out; it trains nothing and reads no clock.
 
-How a population evolves: who takes whose place (truncation selection, as in Population Based Training,
-arXiv 1711.09846), and what becomes of a policy (algorithm 2 of Population Based Augmentation, arXiv 1905.05393). The
-chance in it is a function of (seed, step, stream, member) alone.
+Truncation selection as in Population Based Training (arXiv 1711.09846), perturbation by algorithm 2 of Population Based
+Augmentation (arXiv 1905.05393). Chance is a function of (seed, step, stream, member) alone.
 """
 
 from __future__ import annotations
@@ -98,10 +97,7 @@ def draw(stream: SearchStream, seed: int, step: int, member: int, number: int) -
 
 
 def repeat_seed(seed: int, repeat: int, stream: SearchStream = SearchStream.REPEAT) -> int:
-    """The seed of the trainings of a repeat (or its ``SUBSET`` of the images); 64 bits with the highest set.
-
-    That of a member's never is: no training that compares policies begins as one did that has found a policy.
-    """
+    """Seed of a repeat's trainings (or its ``SUBSET``): 64 bits with the highest set, which a member's never has."""
     words = draw(stream, seed, 0, repeat, 1)[0]
     return 1 << 63 | int(words[0]) << 31 | int(words[1]) >> 1
 

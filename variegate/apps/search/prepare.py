@@ -1,9 +1,4 @@
-"""A search, or an evaluation, made of options and of the images that it is to work on.
-
-Where an option leaves something open, the images decide: how much is trained on, in which batches and for how long.
-That is a function of the data alone, so that the same command means the same on every machine, and goes on with what it
-has begun.
-"""
+"""A search or an evaluation from options and images; what options leave open is a function of the images alone."""
 
 from __future__ import annotations
 
@@ -115,11 +110,8 @@ class Sizes:
 
 
 def search_sizes(images: LabelledImages, options: SearchOptions) -> Sizes:
-    """For a search: half of the images train the members, at most 4,000, and the others score them, at most 46,000.
-
-    Raises SourceError for data that cannot be searched on, and ValueError naming an argument that does not fit the
-    images, with what does.
-    """
+    """Sizes of a search: half of the images train, at most 4,000; others score, at most 46,000. Raises SourceError,
+    ValueError."""
     train, validation, total, classes = options.train, options.validation, len(images), images.num_classes
     _check_classes(images)
     if train is None and validation is None and total < _LEAST_TO_SEARCH:
@@ -138,11 +130,7 @@ def search_sizes(images: LabelledImages, options: SearchOptions) -> Sizes:
 
 
 def evaluation_sizes(images: LabelledImages, tested: int | None, options: EvaluationOptions) -> Sizes:
-    """For trainings that are compared: four fifths of the images train. ``tested``: the number of images beside these
-    that score them; None: what does not train scores.
-
-    Raises as ``search_sizes`` does.
-    """
+    """Sizes of an evaluation: four fifths train. ``tested``: images beside these that score; None: the rest does."""
     train, total, classes = options.train, len(images), images.num_classes
     _check_classes(images, 2 if tested is None else 1)
     most = total - classes if tested is None else total

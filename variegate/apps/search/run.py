@@ -106,10 +106,9 @@ _DAMAGED = "restore the settings of the search, or choose another folder"
 
 @dataclass(frozen=True)
 class SearchRun:
-    """A population of ``model``s, trained by ``recipe`` on ``train`` and scored by their accuracy on ``validation``.
+    """A population of ``model``s, trained by ``recipe`` on ``train``, scored by accuracy on ``validation``.
 
-    ``place`` and ``fingerprint`` tell whose images these are. Where the search space names no ``fill``, policies fill
-    with the mean of ``train``, as the rest of the training does.
+    ``place`` and ``fingerprint``: of the images. Without a ``fill``, policies fill with the mean of ``train``.
     """
 
     settings: Settings
@@ -160,11 +159,7 @@ class SearchRun:
 
     @contextmanager
     def claimed(self, folder: Path, backend: str = "local") -> Iterator[None]:
-        """``claim`` the folder, and keep other runs out of it until the end, or this process's death. (Not on Windows,
-        nor on network disks without locks: there, two runs at once are the user's to avoid.)
-
-        Raises what ``claim`` does, and SourceError where another run is writing there now.
-        """
+        """``claim`` the folder, and lock it until the end. Raises SourceError where another run is writing there."""
         self._is_begun(folder, backend)  # what is refused is left as it is
         with write_errors_name(str(folder)):
             make_folder(folder)
@@ -173,9 +168,7 @@ class SearchRun:
             yield
 
     def claim(self, folder: Path, backend: str = "local") -> None:
-        """Make the folder this run's. Raises SourceError where it is another's, or another back end's; WriteError where
-        it cannot be made.
-        """
+        """Make the folder this run's. Raises SourceError where it is another's or another back end's, WriteError."""
         if not self._is_begun(folder, backend):
             write_atomically(folder / SETTINGS_NAME, (json.dumps(self.describe(), indent=2) + "\n").encode(), True)
         if not (folder / originals.ORIGINALS_NAME).exists():  # nor where a run was killed between the two

@@ -1,7 +1,6 @@
-"""Control of a policy's magnitude while a model trains, by the gap between its losses, or its confidence in each image.
+"""Control of a policy's magnitude while a model trains, by the gap between its losses, or by its confidence.
 
-The magnitudes of an epoch are known before it begins and hold until it is over. So an image is a function of (seed,
-epoch, id, magnitude), whatever is made ahead of its use, and the same magnitudes make the same images again.
+Magnitudes hold for an epoch, so that an image is a function of (seed, epoch, id, magnitude).
 """
 
 from __future__ import annotations
@@ -42,11 +41,10 @@ _PREFIX = "adaptation/"
 
 
 class Adaptation:
-    """Gives no magnitudes and learns nothing: the base of what does.
+    """No magnitudes and no learning: the base of the others.
 
-    In an epoch: ``of_epoch`` gives its magnitudes; ``noting`` (None: no need) gets the scores of each batch, and then
-    ``trained`` its ids; ``end_step`` tells what a step used; ``settle``, then ``end_epoch``. ``tensors`` hold all
-    between two steps that were settled.
+    In an epoch: ``of_epoch``; ``noting`` (None: no need) with the scores of each batch, then ``trained`` with its ids;
+    ``end_step``; ``settle``, then ``end_epoch``. ``tensors`` are complete between two steps that were settled.
     """
 
     gives = needs_losses = False
@@ -105,9 +103,8 @@ class Adaptation:
 class GapAdaptation(Adaptation):
     """One magnitude for all images: an integral controller.
 
-    After each epoch it rises by ``step`` where the gap, 1 - loss of images that train / loss of validation images, is
-    above ``target``, and falls by as much elsewhere, within [0, 1]. Both losses are the mean cross-entropy of images
-    without augmentation, by the model that is scored: of augmented images it would be higher for that alone.
+    It moves by ``step`` an epoch, up while 1 - loss of images that train / loss of validation images is above
+    ``target``. Both are mean cross-entropies without augmentation, by the model that is scored.
     """
 
     gives = needs_losses = True
@@ -136,12 +133,9 @@ class GapAdaptation(Adaptation):
 
 
 class EntropyAdaptation(Adaptation):
-    """A magnitude for each image, by the confidence of the model (Yang et al. 2024, EntAugment, arXiv 2409.06290).
+    """A magnitude for each image by the model's confidence (Yang et al. 2024, EntAugment, arXiv 2409.06290).
 
-    It is 1 - H(p) / log(classes), where p are the probabilities that the model gave the image when it trained with it
-    last, in the epoch before: what it is sure of is changed the most. An image that has not trained yet has 0, as of a
-    model that knows nothing; the authors begin with ten epochs of another policy. It is a byte from the beginning,
-    so that what is used is what is kept. ``ids``: uint64[N], of all samples.
+    1 - H(p) / log(classes), of the probabilities p in the epoch before, as a byte; 0 before an image has trained.
     """
 
     gives = True
@@ -228,11 +222,7 @@ _MOST_COMPARED = 10_000
 def adapted(
     policy: Transform | None, source: Source | StreamSource, validation: Any, options: TrainOptions
 ) -> tuple[Transform | None, Adaptation, str | None]:
-    """-> the policy that is given magnitudes, what gives them, and what identifies those of another training.
-
-    Raises ValueError naming the option for a policy without a magnitude, for one that is given none, for a stream, and
-    for ``gap`` without other images.
-    """
+    """The policy, what gives its magnitudes, and the identity of recorded ones. Raises ValueError naming the option."""
     name = "adapt" if options.adapt_from is None else "adapt_from"
     got = getattr(options, name)
     if got == "none":

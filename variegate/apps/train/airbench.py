@@ -19,13 +19,10 @@ _LEAST_VARIANCE = 5e-4
 
 
 class Airbench(nn.Module):
-    """From images [N, ``in_channels``, H, W], sides of 9 pixels or more, to scores [N, ``num_classes``].
+    """Scores [N, ``num_classes``] of images [N, ``in_channels``, H, W] with sides of 9 pixels or more.
 
-    A convolution over patches of 2x2 pixels whose weights are not learnt: ``initialise`` makes them whiten the patches
-    of the images. Then three blocks, each of two convolutions with a maximum over 2x2 in between, whose scales of batch
-    norm are not learnt and which begin by handing their input on. ``width``: of the paper's channels, so much.
-
-    Raises ValueError for a width that leaves a block without channels.
+    A convolution whose weights ``initialise`` makes whiten patches, then three blocks that begin as the identity,
+    without learnt scales of batch norm. ``width``: share of the paper's channels. Raises ValueError.
     """
 
     def __init__(self, width: float, num_classes: int, in_channels: int = 3) -> None:
@@ -87,11 +84,8 @@ def _convolution(narrow: int, wide: int) -> nn.Conv2d:
 
 @torch.no_grad()
 def whitening_filters(images: torch.Tensor, side: int) -> torch.Tensor:
-    """Filters [C * ``side``^2, C, ``side``, ``side``] whose responses over all patches of images [N, C, H, W] are
-    uncorrelated, with a variance of 1: the eigenvectors of the patches' covariance, scaled, the strongest first.
-
-    Of patches that hardly vary in some direction, such as those of one colour, the response stays small there.
-    """
+    """Filters [C * ``side``^2, C, ``side``, ``side``] that whiten patches of images [N, C, H, W], the strongest
+    first."""
     channels = images.shape[1]
     patches = images.double().unfold(2, side, 1).unfold(3, side, 1).permute(0, 2, 3, 1, 4, 5)
     rows = patches.reshape(-1, channels * side * side)

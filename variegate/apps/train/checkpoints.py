@@ -146,11 +146,8 @@ class ResumeError(ValueError):
 
 
 class Checkpoints:
-    """Those of a run in ``folder``, of which the latest ``keep`` stay.
-
-    Every rank calls ``save`` and ``load`` in the same steps. Numbers and strings are JSON, the rest are tensors, loaded
-    with ``weights_only``.
-    """
+    """Checkpoints of a run in ``folder``, of which the latest ``keep`` stay; every rank saves and loads in the same
+    steps."""
 
     def __init__(self, folder: Path, keep: int, ranks: Ranks) -> None:
         self.folder, self._keep, self._ranks = folder, keep, ranks
@@ -163,8 +160,8 @@ class Checkpoints:
         return self._saving is not None and not self._saving.done()
 
     def save(self, step: int, tensors: Tensors, facts: dict[str, Any], is_alike: bool) -> None:
-        """Copy what there is, and write it while the training goes on. ``is_alike``: all ranks have the same, of which
-        each writes a part. Raises WriteError where the save before has failed."""
+        """Copy the tensors, and write them in the background. ``is_alike``: ranks are equal. Raises WriteError of the
+        last."""
         self.wait()
         owner = _ALL if is_alike else f"rank{self._ranks.rank}"
         # torch's own async_save plans and copies before it returns, which took 4 to 10 times as long as to copy.
@@ -222,8 +219,7 @@ class Checkpoints:
         return sorted(self.folder.glob(f"{_PREFIX}*"))
 
     def load(self, room_for: RoomFor, take: Callable[[dict[str, Any], Tensors], T]) -> T | None:
-        """-> what ``take`` makes of what the latest was told, and of this rank's tensors, on the CPU; None without any.
-        Raises ResumeError, for what ``take`` cannot take as well."""
+        """``take`` of the latest's facts and tensors on the CPU; None without any. Raises ResumeError."""
         if not (found := self._list()):
             return None
         path = found[-1]

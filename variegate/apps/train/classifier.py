@@ -28,14 +28,10 @@ _AHEAD_IMAGES, _AHEAD_BYTES = 4096, 64 << 20
 
 
 class Classifier:
-    """A model on a device, trained by a recipe.
+    """A model on a device, trained by a recipe; all chance in it follows from ``seed``, and on a CPU every bit.
 
-    Everything random about it follows from ``seed``: initial weights, the order of the images, what layers such as
-    dropout draw, and with the images' ids what the transform does. On a CPU two trainings with the same seed and
-    number of threads are equal to the bit. Several may train at once, in a thread each.
-
-    ``capture``: on a GPU, record the training step as a CUDA graph, in ``graph_memory`` (``CapturedStep``).
-    ``num_threads``: that augment, on a CPU; None for all cores.
+    ``capture``: on a GPU, record the step as a CUDA graph, in ``graph_memory``. ``num_threads``: that augment on a CPU;
+    None for all cores. Several may train at once, in a thread each.
     """
 
     def __init__(
@@ -70,11 +66,9 @@ class Classifier:
         self._run_step = CapturedStep(step, self.device, self._memory) if self._is_captured else step
 
     def train(self, images: LabelledImages, transform: Transform, epoch: int) -> torch.Tensor:
-        """One epoch -> the mean loss, a scalar; not finite where the training has come to nothing.
+        """One epoch -> the mean loss, a scalar, whose reading waits for the GPU. ``transform`` ends in ``Normalize``.
 
-        On a GPU the epoch is queued, and reading the loss waits for its end. ``transform`` ends in ``Normalize``.
-        Raises ValueError for fewer images than a batch has, ModelError for a model that is not for such images or
-        classes, CaptureError.
+        Raises ValueError for fewer images than a batch has, ModelError, CaptureError.
         """
         size, steps = self.recipe.batch_size, self.recipe.steps_in(len(images))
         augmenter = Augmenter(transform, self.device, self.seed, layout="NHWC", num_threads=self._num_threads)
@@ -101,9 +95,7 @@ class Classifier:
 
     @torch.no_grad()
     def accuracy(self, images: torch.Tensor, labels: torch.Tensor) -> float:
-        """The share of images [N, C, H, W], normalised as for training, that are given their class. NaN where scores
-        are NaN, as of weights that the last step of an epoch ruined, when its loss was still finite.
-        """
+        """The share of right answers on normalised images [N, C, H, W]; NaN where scores are NaN."""
         self.model.eval()
         right, lost = torch.zeros(2, dtype=torch.int64, device=self.device)
         with precision_of(self.device, self.recipe.precision):
@@ -175,12 +167,10 @@ class GraphMemory:
 
 
 class CapturedStep:
-    """Calls ``step(images, labels)``, from the fourth call on by a graph.
+    """``step(images, labels)``, from the fourth call on by a CUDA graph.
 
-    The memory of all that the step reads (weights, momenta, learning rate) must stay where it is: write into it, do
-    not replace it. Batches have one shape. The result is written over by the next call.
-
-    ``memory``: None for its own. Steps of several devices may run at once, in a thread each.
+    Weights, momenta and learning rate must stay at their place in memory; batches have one shape; the next call writes
+    over the result. ``memory``: None for its own.
     """
 
     def __init__(self, step: Step, device: str, memory: GraphMemory | None = None) -> None:

@@ -57,11 +57,8 @@ _LOOKED_AT = 100
 
 
 class Feed:
-    """``train`` and ``scored`` (None without): loaders of this rank's share, images as ``in_channels_last`` takes them.
-    ``compared``: some of those that train, as those that score, where ``adaptation`` needs their loss; else None.
-
-    Raises SourceError for images that cannot be trained on, PolicyError, and ValueError naming an option.
-    """
+    """Loaders of this rank's share: ``train``, ``scored`` (None without), and ``compared``, where ``adaptation`` needs
+    losses of images that train. Raises SourceError, PolicyError, ValueError naming an option."""
 
     def __init__(self, source: Any, validation: Any, options: TrainOptions, ranks: Ranks) -> None:
         self.source, self.place = _open(source)
@@ -165,8 +162,8 @@ class Feed:
         return next(size for begin, size in reversed(self.sizes) if begin <= epoch)
 
     def plain_images(self) -> torch.Tensor:
-        """float32 [N, C, H, W] on the device: some thousand images of the training, drawn by its seed, as they are when
-        they score. Of large images fewer, for the memory. Raises SourceError."""
+        """float32 [N, C, H, W] on the device: up to some thousand images as they score, drawn by the seed. Raises
+        SourceError."""
         number = max(_LEAST_PLAIN, min(_MOST_PLAIN, _PLAIN_VALUES // (self.size[0] * self.size[1] * self.channels)))
         number = number if self.length is None else min(number, self.length)
         more: dict[str, Any] = {"seed": self.options.seed, "num_threads": self.options.threads, "layout": "NHWC"}

@@ -59,10 +59,7 @@ class LabelledImages:
 
 
 class TrainingImages:
-    """Images of a training, on its device. ``train``: the images to train on. ``scored``: float32 [N, C, H, W], as
-    ``plain`` makes them, and ``labels``: int64 [N], those of the images that score it; kept so because they are read
-    very often, though it takes four times the memory.
-    """
+    """Images of a training on its device: ``train``, and ``scored``, float32 [N, C, H, W], with their ``labels``."""
 
     def __init__(self, train: LabelledImages, scored: LabelledImages, plain: Transform, device: str) -> None:
         self.device, self.train = device, train.to(device)
@@ -73,10 +70,9 @@ class TrainingImages:
 
 
 def load_images(source: Any, size: tuple[int, int] | None = None, device: str = "auto") -> LabelledImages:
-    """Decode all images of a source (whatever ``vg.open_source`` takes) that can be read, in its order.
+    """Decode all readable images of a source, in its order, resized to ``size`` (height, width) if given.
 
-    ``size``: (height, width) that all are resized to; None where they have one size already. Images that cannot be
-    read are left out. Raises SourceError where sizes differ, and where labels are not classes.
+    Raises SourceError where sizes differ, and where labels are not classes.
     """
     transform: Transform = Identity() if size is None else Compose([Resize(size)])
     options: dict[str, Any] = {"shuffle": False, "on_error": "skip", "layout": "NHWC", "prefetch": 1, "targets": False}
@@ -99,11 +95,7 @@ def load_images(source: Any, size: tuple[int, int] | None = None, device: str = 
 
 
 def fitting_size(source: Source) -> tuple[int, int] | None:
-    """The size that images are resized to; None where all have one size of up to 64 pixels a side, as those of
-    data sets for small networks; else 32x32, for which the models and magnitudes of a search were made.
-
-    It looks at up to 32 images, spread over the source.
-    """
+    """The size to resize images to; None where up to 32 of them have one size of at most 64 pixels a side."""
     found: set[tuple[int, ...]] = set()
     for index in np.linspace(0, len(source) - 1, min(len(source), _LOOKED_AT)).astype(np.int64).tolist():
         try:
@@ -129,9 +121,9 @@ def _names(source: Source | StreamSource, ids: npt.NDArray[np.uint64]) -> tuple[
 def split(
     images: LabelledImages, train: int, validation: int | None, seed: int
 ) -> tuple[LabelledImages, LabelledImages]:
-    """Two parts without an image in common, each with the classes in their shares; drawn by ``seed`` alone.
+    """Two disjoint parts with the classes in their shares, drawn by ``seed``. ``validation``: None takes all the rest.
 
-    ``validation``: None takes all the rest, 0 nothing. Raises SourceError for too few images, in all or of a class.
+    Raises SourceError for too few images, in all or of a class.
     """
     total = len(images)
     rest = total - train if validation is None else validation
@@ -169,8 +161,7 @@ def split(
 def _apportion(
     exact: npt.NDArray[np.float64], least: npt.NDArray[np.int64], most: npt.NDArray[np.int64], size: int
 ) -> npt.NDArray[np.int64]:
-    """int64[classes], within the bounds and of this sum: as near to ``exact`` as whole numbers are, the largest
-    remainders first. The bounds' own sums lie on either side of ``size``."""
+    """int64[classes] of sum ``size``, within bounds, nearest to ``exact``: the largest remainders first."""
     parts = np.clip(np.floor(exact).astype(np.int64), least, most)
     while (missing := size - int(parts.sum())) != 0:
         step = 1 if missing > 0 else -1
@@ -182,10 +173,9 @@ def _apportion(
 
 @dataclass(frozen=True)
 class BaselineAugmentation:
-    """After the policy: a random crop of the image with a black border of ``padding`` pixels, a flip, a ``cutout`` of
-    so many pixels a side filled with the mean, and the normalisation. 0 and False leave a step out.
+    """Crop with a black border, flip, cutout filled with the mean, and normalisation, after a policy.
 
-    What Population Based Augmentation trains CIFAR with, in its order: padding 4, flip, cutout 16.
+    As Population Based Augmentation trains CIFAR; 0 and False leave a step out.
     """
 
     size: tuple[int, int]
@@ -234,9 +224,7 @@ class BaselineAugmentation:
 
 
 def _mean_and_std(pixels: torch.Tensor) -> tuple[float, float]:
-    """Of uint8 pixels as shares of 255, from how often each value occurs: counts are the same on every device, where
-    sums of so many floats are not, and a search only goes on with the very numbers that it began with.
-    """
+    """Mean and deviation as shares of 255 from counts of values, which are the same on every device."""
     counts = torch.bincount(pixels.flatten(), minlength=256).tolist()
     total = sum(counts)
     first = sum(count * value for value, count in enumerate(counts))

@@ -99,8 +99,8 @@ def images_of(batch: Batch, device: str) -> torch.Tensor:
 
 
 class Learner:
-    """``name``: of the model, for ``num_classes`` and so many ``channels``. ``warmup``: steps in which ranks that go
-    ways of their own do not do so yet. ``on_scores``: as ``TrainingStep`` has it. Raises ModelError."""
+    """A rank's model by ``name``. ``warmup``: steps before ranks may differ. ``on_scores``: of ``TrainingStep``. Raises
+    ModelError."""
 
     def __init__(
         self,
@@ -159,8 +159,7 @@ class Learner:
         return self.replicas.room_for(name.partition("/")[2], size, dtype)
 
     def begin_step(self, steps: int) -> None:
-        """``steps``: done before it. What layers draw in it is a function of the seed, the step and the rank: nothing
-        that a checkpoint could forget."""
+        """Seed what layers draw by the seed, the ``steps`` done and the rank, which no checkpoint needs to know."""
         seed = layer_seed(self._seed, steps, self.ranks.rank)
         torch.default_generator.manual_seed(seed)
         if self.ranks.device.startswith("cuda"):
@@ -193,9 +192,7 @@ class Learner:
         self.replicas.rehearse(add_gradients)
 
     def initialise(self, read: Callable[[], torch.Tensor]) -> None:
-        """Of a model with a method of this name, which is called before the first step of all, with some thousand
-        images [N, C, H, W] as ``read`` gives them. Rank 0 reads them, and all have what it made of them. Raises
-        ModelError."""
+        """Let a model with ``initialise`` begin by images [N, C, H, W] that rank 0 reads. Raises ModelError."""
         follows_from_images = getattr(self.module, "initialise", None)
         if follows_from_images is None:
             return
@@ -243,8 +240,7 @@ class Learner:
 
 
 class MovingAverage:
-    """A model whose weights follow another's slowly: ``decay`` of themselves is left after a step, and less after the
-    first ones, (1 + n) / (10 + n) after n, so that a short training ends without what it began with."""
+    """A moving average of weights: after n steps min(``decay``, (1 + n) / (10 + n)) of it stays."""
 
     def __init__(self, module: torch.nn.Module, decay: float) -> None:
         self.module, self._decay = copy.deepcopy(module).eval(), decay

@@ -20,11 +20,7 @@ FOLDER, IDS_NAME, LOG_NAME = "magnitudes", "ids.npy", "log.jsonl"
 
 
 class MagnitudeTable:
-    """Of each sample a byte: 0 to 255 stand for magnitudes from 0 to 1.
-
-    ``ids``: uint64[N], ``codes``: uint8[N]. Codes are replaced, and never changed, so that whoever was given some has
-    them as they were.
-    """
+    """A byte for each sample, 0 to 255 for magnitudes from 0 to 1. ``codes``: replaced, never changed in place."""
 
     def __init__(self, ids: Ids, codes: npt.NDArray[np.uint8] | None = None) -> None:
         self.ids = ids
@@ -52,11 +48,8 @@ class MagnitudeTable:
 
 
 class RecordedMagnitudes:
-    """Magnitudes that a training used, by its folder or its log, as ``vg.Loader`` takes ``conditions``.
-
-    Of ``--adapt entropy`` it is read from the tables beside the log, of ``--adapt gap`` from the lines of the steps.
-    Raises ValueError for a log without magnitudes, and for an epoch that it does not have.
-    """
+    """Magnitudes of another training, by its folder or log, as ``vg.Loader`` takes ``conditions``. Raises
+    ValueError."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)

@@ -54,10 +54,7 @@ def build_model(name: str, num_classes: int, in_channels: int = 3, **of_timm: An
 
 
 def model_to_train(name: str, num_classes: int, in_channels: int, device: str, seed: int, **of_timm: Any) -> nn.Module:
-    """``build_model`` with weights that follow from ``seed``, on the device, in the layout of ``in_channels_last``.
-
-    Raises ModelError, also for a model that has nothing to train.
-    """
+    """``build_model`` with weights of ``seed``, on the device, in channels-last layout. Raises ModelError."""
     with seeded_weights(seed):
         model = build_model(name, num_classes, in_channels, **of_timm).to(device)
     if not any(weight.requires_grad for weight in model.parameters()):
@@ -226,10 +223,7 @@ def layer_seed(seed: int, time: int, rank: int = 0) -> int:
 
 
 class LayerDraws:
-    """Makes what a model draws while it trains a function of its seed and the epoch.
-
-    Of the CPU's generator, a model that draws nothing is known after its first epoch, and trains beside others then.
-    """
+    """Seeds what layers draw by epoch. A model that draws nothing on the CPU may train beside others afterwards."""
 
     def __init__(self, device: str, seed: int) -> None:
         self._device, self._seed = torch.device(device), seed

@@ -145,8 +145,7 @@ class PendingSteps:
 
 
 class StepLines:
-    """``lr``: as it was given, for who has to hear that it is too high. ``log``: of rank 0, set when it is open;
-    ``tell`` gets every line of it."""
+    """Lines of steps, logged when their losses are read. ``log``: of rank 0, set when open; ``tell`` gets each line."""
 
     log: TrainingLog | None = None
 
@@ -169,8 +168,8 @@ class StepLines:
         return len(self._pending.lines) >= self._every
 
     def flush(self, stop: Event, is_saving: bool) -> tuple[bool, bool]:
-        """Look at the losses since the last time, of all ranks, and log them -> whether any rank is to stop, and
-        whether any is still writing a checkpoint. Raises DivergedError."""
+        """Log the losses of all ranks so far -> whether any rank is to stop, and any is saving. Raises
+        DivergedError."""
         pending, steps = self._pending, len(self._pending.lines)
         local = torch.stack(pending.losses).double().cpu().tolist() if steps else []
         seconds = time.perf_counter() - pending.since
@@ -212,10 +211,9 @@ def finite_part(lines: list[Line]) -> list[Line]:
 
 
 class TrainingLog:
-    """``end``: bytes of it that a checkpoint knows of; what was written later is cut off, and comes again.
+    """The log on disk, cut off at ``end`` bytes. ``last``: the latest lines of a step and of an evaluation, as one.
 
-    ``last`` has the latest line of a step and that of an evaluation, as one. Raises WriteError, SourceError for a file
-    that is damaged.
+    Raises WriteError, SourceError for a file that is damaged.
     """
 
     def __init__(self, path: Path, end: int) -> None:

@@ -31,8 +31,7 @@ class RanksError(RuntimeError):
 
 @dataclass(frozen=True)
 class Ranks:
-    """The rank of this process. ``talking`` and ``saving``: groups over CPUs, of which the second is for checkpoints,
-    that are agreed on while steps go on."""
+    """This process's rank. ``talking``, ``saving``: groups over CPUs; checkpoints are agreed on while steps go on."""
 
     rank: int = 0
     ranks: int = 1
@@ -69,11 +68,7 @@ class Ranks:
 
 @contextmanager
 def joined(device: str, seconds: float) -> Iterator[Ranks]:
-    """Meet the other processes that ``torchrun`` started; alone, there is nobody to meet.
-
-    Raises RanksError where they do not come, and where one of them is lost meanwhile; ValueError for an environment
-    that torchrun does not make.
-    """
+    """Meet the other processes of ``torchrun``, if any. Raises RanksError, ValueError for a wrong environment."""
     size, limit, has_met = _told_by("WORLD_SIZE", 1, default="1"), timedelta(seconds=seconds), False
     is_ours = size > 1 and not dist.is_initialized()
     if is_ours:
@@ -114,8 +109,7 @@ def joined(device: str, seconds: float) -> Iterator[Ranks]:
 
 
 def _find_store(seconds: float, size: int) -> None:
-    """Wait until the place where ranks meet can be reached, unless it is made here: torch waits for it several times as
-    long as it is told. Raises RanksError."""
+    """Wait for the meeting place, if another process makes it: torch would wait longer. Raises RanksError."""
     if os.environ["RANK"] == "0" and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
         return
     place, end = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])), time.monotonic() + seconds

@@ -62,8 +62,7 @@ def last_steps(options: TrainOptions) -> list[Transform]:
 
 
 def sizes_of(options: TrainOptions, size: Size) -> list[tuple[int, Size]]:
-    """From which epoch on images have which (height, width), the last of which is ``size``: a function of the options
-    alone, so that a run that goes on is at the size where it was. Raises ValueError naming the option."""
+    """(epoch, (height, width)) from that epoch on, by the options alone; the last is ``size``. Raises ValueError."""
     start, longest = options.progressive, max(size)
     if start is None:
         return [(0, size)]

@@ -18,10 +18,7 @@ from variegate.apps.train.ranks import Ranks
 
 
 class Replicas:
-    """Alone, or the base of what several do. ``model``: to be called; ``module``: what it is about.
-
-    ``is_alike``: all ranks have the same weights after every step.
-    """
+    """One rank, and the base of several. ``model``: to be called; ``is_alike``: ranks are equal after each step."""
 
     is_alike = True
 
@@ -101,11 +98,10 @@ class GradientAveraging(Replicas):
 
 
 class PeriodicAveraging(GradientAveraging):
-    """Each rank goes its own way, and all weights are averaged in every ``period``-th step: post-local SGD (Lin et al.
-    2018, arXiv 1808.07217). Until step ``start`` gradients are averaged, as while the learning rate rises.
+    """Averages of weights every ``period`` steps from ``start`` on: post-local SGD (arXiv 1808.07217).
 
-    torch's PeriodicModelAverager does not average them: it leaves weights behind in another layout than momenta have,
-    and the fused optimiser takes both for the same.
+    torch's PeriodicModelAverager leaves weights in another layout than momenta, which the fused optimiser takes for
+    one.
     """
 
     is_alike = False
@@ -134,8 +130,7 @@ class PeriodicAveraging(GradientAveraging):
 
 
 class BackgroundAveraging(Replicas):
-    """The weights after a step are averaged while the next step is computed; what that one changed is put on top of
-    their mean. No rank waits unless the network takes longer than a step (DaSGD, arXiv 2006.00441)."""
+    """Averages of weights while the next step is computed, whose change is added (DaSGD, arXiv 2006.00441)."""
 
     is_alike = False
 
@@ -212,11 +207,9 @@ _OLDEST = "2.6"
 
 
 class ShardedModel(Replicas):
-    """The ranks' batches give the gradients that replicas would average; every rank keeps its part of them alone, and
-    moves its part of the weights (Zhao et al. 2023, arXiv 2304.11277).
+    """FSDP2 (arXiv 2304.11277): every rank has its part of the weights, as DTensors that the optimiser is made of.
 
-    ``module`` is changed: its weights become DTensors, which the optimiser is made of afterwards. Raises ModelError for
-    weights that cannot be split, ValueError for a torch without ``fully_shard``.
+    Raises ModelError for weights that cannot be split, ValueError for a torch without ``fully_shard``.
     """
 
     def __init__(self, module: nn.Module, ranks: Ranks, name: str) -> None:
@@ -275,8 +268,7 @@ class ShardedModel(Replicas):
 
 
 def blocks_of(module: nn.Module) -> list[nn.Module]:
-    """From the inside out: items of every ``Sequential`` and ``ModuleList`` that have weights and are made of parts,
-    but for those that are such lists themselves."""
+    """Items with weights and parts of every ``Sequential`` and ``ModuleList``, from the inside out."""
     lists = (nn.Sequential, nn.ModuleList)
     found: dict[nn.Module, None] = {}
     for one in module.modules():

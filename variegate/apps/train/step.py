@@ -22,15 +22,11 @@ _IS_THERE = 0.2
 
 @dataclass(frozen=True)
 class TrainingStep:
-    """A step on a batch.
+    """A step on a batch. It does not know its owner, so that memory and CUDA graph are free at once.
 
-    It does not know its owner: of one that is given up, memory and CUDA graph are free at once, not when Python next
-    looks for cycles, which may be within the recording of another.
-
-    ``model``: as it is called, which may be a replica of several. ``precision``: a key of ``DTYPES``, or "float32".
-    ``clip``: the norm that gradients are cut to; 0 for none. ``scaler``: of float16. ``loss``: "cross-entropy", "bce".
-    ``on_scores``: gets the scores of each batch, on its device. ``entropy_loss``: the weight of the probabilities'
-    entropy, as a share of log(classes), in the loss (EntLoss, arXiv 2409.06290).
+    ``precision``: a key of ``DTYPES``, or "float32". ``clip``: largest norm of gradients; 0 for none. ``scaler``: of
+    float16. ``loss``: "cross-entropy", "bce". ``on_scores``: gets scores of each batch. ``entropy_loss``: weight of the
+    probabilities' entropy, as a share of log(classes) (EntLoss, arXiv 2409.06290).
     """
 
     name: str
@@ -55,11 +51,8 @@ class TrainingStep:
     def add_gradients(
         self, batch: torch.Tensor, labels: Any, images: int, weights: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """Add the gradients of a part of a step -> the sum of its losses.
-
-        ``images``: of the whole step, so that its parts add up to what one large batch would give. ``weights``: float32
-        [N], 0 for rows that do not count. Raises ModelError for a model that is not for such images or classes.
-        """
+        """Add the gradients of a part of a step of ``images`` -> its sum of losses. ``weights``: float32 [N]. Raises
+        ModelError."""
         with precision_of(batch.device.type, self.precision):
             scores = self._scores(batch)
             losses = self._losses(scores, labels)
@@ -105,16 +98,13 @@ class TrainingStep:
 
 
 def entropy_share(scores: torch.Tensor) -> torch.Tensor:
-    """float32 [N]: the entropy of the probabilities that scores [N, classes] mean, from 0 to 1, which is log(classes).
-
-    Of a single class it is 0."""
+    """float32 [N]: entropy of the softmax of scores [N, classes], over log(classes); 0 of a single class."""
     logarithms = scores.float().log_softmax(1)
     return -(logarithms.exp() * logarithms).sum(1) / max(math.log(scores.shape[1]), 1e-9)
 
 
 def descent(model: torch.nn.Module, lr: torch.Tensor, options: Any, groups: Any = None) -> torch.optim.SGD:
-    """Stochastic gradient descent by Nesterov's momentum. ``lr``: a tensor, so that a captured or compiled step reads
-    what it is at the time. ``groups``: of weights, where not all are treated alike."""
+    """Nesterov SGD. ``lr``: a tensor, which captured steps read; ``groups``: of weights treated differently."""
     return torch.optim.SGD(
         model.parameters() if groups is None else groups,
         lr=lr,
@@ -126,8 +116,7 @@ def descent(model: torch.nn.Module, lr: torch.Tensor, options: Any, groups: Any 
 
 
 def binary_losses(scores: torch.Tensor, labels: torch.Tensor, smoothing: float) -> torch.Tensor:
-    """float32 [N], the mean over classes: of each class by itself, whether it is there, as in ResNet Strikes Back
-    (Wightman et al. 2021, arXiv 2110.00476). ``labels``: int64 [N], or shares [N, C], of which those above 0.2 are."""
+    """float32 [N]: mean binary loss over classes (arXiv 2110.00476). ``labels``: int64 [N], or shares [N, C]."""
     if labels.dim() == 1:
         labels = nnf.one_hot(labels, scores.shape[1])
     there = (labels > _IS_THERE).to(torch.float32)
@@ -151,8 +140,7 @@ def precision_of(device: str, precision: str) -> torch.autocast:
 
 
 def in_channels_last(images: torch.Tensor) -> torch.Tensor:
-    """[N, C, H, W] of what a transform made as [N, H, W, C]: a view, in the layout that convolutions are fastest in, on
-    CPUs as on GPUs."""
+    """[N, H, W, C] as a view [N, C, H, W], the layout that convolutions are fastest in."""
     return images.permute(0, 3, 1, 2)
 
 
@@ -197,8 +185,7 @@ def groups_by_decay(model: torch.nn.Module, weight_decay: float) -> list[dict[st
 
 
 def state_of(optimizer: torch.optim.Optimizer, model: torch.nn.Module) -> Tensors:
-    """All that its next step depends on besides weights, gradients and options: of each weight, such as momenta, and
-    the steps that some count for a group of weights."""
+    """The optimiser's tensors for each weight, such as momenta, and the steps counted by group."""
     found: Tensors = {}
     for name, weight in model.named_parameters():
         kept = optimizer.state.get(weight, {})

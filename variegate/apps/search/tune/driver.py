@@ -1,5 +1,4 @@
-"""State of the driver of a search over a cluster. It knows nothing of Ray: scores and places of checkpoints come in,
-decisions go out."""
+"""Driver of a search over a cluster, without Ray: scores and checkpoints' places in, decisions out."""
 
 from __future__ import annotations
 
@@ -69,10 +68,8 @@ class TuneDriver(SearchDriver):
             )
 
     def advance(self, checkpoints: Sequence[Path] = ()) -> Step:
-        """All are scored, and each has its checkpoint (folders; none are needed after the last step) -> what follows.
-
-        Raises LostPopulationError.
-        """
+        """Decide once all are scored. ``checkpoints``: folders, none after the last step. Raises
+        LostPopulationError."""
         self._checkpoints, self._losses = checkpoints, {}
         return self.end_step()
 

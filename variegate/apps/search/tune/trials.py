@@ -1,9 +1,7 @@
-"""A member as a trial of Ray Tune, one training iteration for each step of the population; and Tune's Population Based
-Training with Variegate's decisions: who copies whom, and what a policy becomes.
+"""Members as trials of Ray Tune, whose Population Based Training takes Variegate's decisions.
 
-Tune's own synchronous mode decides when the last trial reports, while checkpoints of others are still being written.
-Here all trials are paused first, which they are not before their checkpoint is there. The rest is Tune's: that a trial
-takes over another's checkpoint, and its config by way of ``custom_explore_fn``.
+Tune's own synchronous mode decides while checkpoints of others are still being written; here all trials are paused
+first.
 """
 
 from __future__ import annotations
@@ -39,11 +37,10 @@ MISSING = (
 
 
 class MemberTrial(tune.Trainable):
-    """Its config: ``number``, ``policy`` and ``start`` (a checkpoint's folder, or null) under the name "member".
+    """A member. Its config "member": ``number``, ``policy`` and ``start`` (a checkpoint's folder, or null).
 
-    Tune says first who a process is (``setup``, or ``reset_config`` where it was another), then may load a checkpoint;
-    the policy is read from the config only when a step begins, so that no checkpoint can bring back an older one.
-    Nothing is made before that step: what is raised there is an error of the task, and not a process that died.
+    The policy is read when a step begins, so that no checkpoint brings back an older one; nothing is made before that
+    step, so that its errors are errors of the task, and not a process that died.
     """
 
     def setup(self, config: dict[str, Any], run: SearchRun | None = None, capture: bool = True) -> None:

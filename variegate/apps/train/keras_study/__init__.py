@@ -1,4 +1,4 @@
-"""Is ``model.fit`` limited by its data? The same fit of Keras on TensorFlow, with one feed after another."""
+"""Study of whether data limit Keras' ``fit`` on TensorFlow, timed with one feed after another."""
 
 from __future__ import annotations
 

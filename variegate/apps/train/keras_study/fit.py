@@ -1,7 +1,4 @@
-"""``model.fit`` with one feed: a batch that devices hold, our ``PyDataset``, or tf.data with Keras' layers.
-
-A span is Keras' own loop and step, in which the graph itself times its waits for data.
-"""
+"""``model.fit`` with one feed, timed in Keras' own loop; the graph itself times its waits for data."""
 
 from __future__ import annotations
 
@@ -9,8 +6,8 @@ import gc
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from threading import Event
@@ -32,9 +29,8 @@ _ENDLESS = 10**9  # epochs; a span ends long before
 
 @dataclass
 class KerasFeed:
-    """``data``: what ``fit`` is given. ``warm_up``: steps of a span before those that count. ``is_held``: devices keep
-    the first batch, and every step takes that. ``left_out``: what of the training's augmentation it does not do.
-    ``how``: how it was set up."""
+    """``data``: the argument of ``fit``. ``warm_up``: uncounted steps of a span. ``is_held``: devices keep the first
+    batch, which every step takes. ``left_out``, ``how``: as ``StudiedFeed`` has them."""
 
     name: str
     data: Any
@@ -46,90 +42,84 @@ class KerasFeed:
 
 
 class FitBench:
-    """Times ``model.fit``. ``watching``: a context around what is timed of a feed."""
+    """Timing of ``model.fit``. ``watching``: a context around each timed span, made of the feed's name."""
 
     def __init__(
-        self,
-        model: Any,
-        watching: Callable[[str], AbstractContextManager[None]] = lambda name: nullcontext(),
-        stop: Event | None = None,
+        self, model: Any, watching: Callable[[str], AbstractContextManager[None]], stop: Event | None = None
     ) -> None:
         self._model, self._watching, self._stop = model, watching, stop
         self._stepped, self._fetch_and_step = _functions(model)
 
     def span(self, feed: KerasFeed, seconds: float) -> Span:
-        """Steps of one ``fit``, at least three, after those that use up what is made before the first is asked for."""
+        """Time three steps or more of one ``fit``, after those that use up what is made in advance."""
         settle()
         step = self._held(feed) if feed.is_held else self._fetch_and_step
-        timer = _Timer(step, seconds, feed.warm_up, self._stop)
         with ExitStack() as stack:
-            timer.begins = lambda: stack.enter_context(self._watching(feed.name))
-            timer.ends = stack.close
+            timer = _Timer(step, seconds, feed.warm_up, self._stop)
+            timer.watch = lambda: stack.enter_context(self._watching(feed.name))
+            timer.unwatch = stack.close
             # ``fit`` takes the function that is there, and else makes one of the same parts.
             self._model.train_function = timer.step
-            callbacks = [*feed.callbacks, keras.callbacks.LambdaCallback(on_epoch_end=timer.on_epoch_end)]
-            callbacks.append(_Stop(timer))
-            self._model.fit(feed.data, epochs=_ENDLESS, shuffle=False, callbacks=callbacks, verbose=0)
+            self._model.fit(feed.data, epochs=_ENDLESS, shuffle=False, callbacks=[*feed.callbacks, timer], verbose=0)
         gc.collect(1)  # of the feed's iterator, which else makes batches while others are timed
         return timer.span()
 
     def _held(self, feed: KerasFeed) -> Callable[[Any], tuple[Any, Any, Any]]:
         data = next(iter(feed.data))
         images = sum(len(part) for part in self._model.distribute_strategy.experimental_local_results(data[1]))
-
-        def step(iterator: Any) -> tuple[Any, Any, Any]:
-            return self._stepped(data), 0.0, images
-
-        return step
+        return lambda iterator: (self._stepped(data), 0.0, images)
 
 
-@dataclass
-class _Timer:
-    """Stands in for the model's ``train_function``; ``warm_up`` steps at first count nothing.
+class _Timer(keras.callbacks.Callback):
+    """A stand-in for the model's ``train_function``, and the callback that ends ``fit``; reopening data counts as
+    waiting."""
 
-    The time between epochs, in which Keras opens the data anew, is time that the first step of an epoch waits.
-    """
+    watch: Callable[[], object]
+    unwatch: Callable[[], object]
 
-    fetch_and_step: Callable[[Any], tuple[Any, Any, Any]]
-    seconds: float
-    warm_up: int
-    stop: Event | None = None
-    begins: Callable[[], object] = lambda: None
-    ends: Callable[[], object] = lambda: None
-    is_over: bool = False
-    _steps: list[tuple[float, Any, Any, float]] = field(default_factory=list)
-    _seen: int = 0
-    _begun: float = 0.0
-    _last: float = 0.0
-    _epoch_ended: float | None = None
-    _span: Span = field(default_factory=Span)
+    def __init__(
+        self, fetch_and_step: Callable[[Any], tuple[Any, Any, Any]], seconds: float, warm_up: int, stop: Event | None
+    ) -> None:
+        super().__init__()
+        self._fetch_and_step, self._seconds, self._left, self._stop = fetch_and_step, seconds, warm_up, stop
+        self._span, self._is_over = Span(), False
+        self._begun = self._last = 0.0
+        self._epoch_ended: float | None = None
+        # Seconds, waiting and images of each step; numbers that devices hold are read at the end.
+        self._steps: list[tuple[float, Any, Any, float]] = []
 
     def step(self, iterator: Any) -> Any:
         now = time.perf_counter()
         between, self._epoch_ended = (now - self._epoch_ended if self._epoch_ended is not None else 0.0), None
-        logs, waited, images = self.fetch_and_step(iterator)
-        self._seen += 1
-        if self._seen < self.warm_up:
-            return logs
-        if self._seen == self.warm_up:
+        logs, waited, images = self._fetch_and_step(iterator)
+        self._left -= 1
+        if self._left == 0:
             _wait_for(logs)
-            self.begins()
+            self.watch()
             self._span.processor = processor_seconds()
             self._begun = self._last = time.perf_counter()
+        if self._left >= 0:
             return logs
         ended = time.perf_counter()
         self._steps.append((ended - self._last, waited, images, between))
         self._last = ended
-        if len(self._steps) >= LEAST_STEPS and ended - self._begun >= self.seconds:
+        if len(self._steps) >= LEAST_STEPS and ended - self._begun >= self._seconds:
             _wait_for(logs)
             self._span.seconds = time.perf_counter() - self._begun
             self._span.processor = processor_seconds() - self._span.processor
-            self.ends()
-            self.is_over = True
+            self.unwatch()
+            self._is_over = True
         return logs
 
-    def on_epoch_end(self, epoch: int, logs: Any) -> None:
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         self._epoch_ended = time.perf_counter()
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        if self._stop is not None and self._stop.is_set():
+            self.model.stop_training = True
+            raise KeyboardInterrupt
+        if self._is_over:
+            self.model.stop_training = True
 
     def span(self) -> Span:
         for seconds, waited, images, between in self._steps:
@@ -139,23 +129,9 @@ class _Timer:
         return self._span
 
 
-class _Stop(keras.callbacks.Callback):
-    def __init__(self, timer: _Timer) -> None:
-        super().__init__()
-        self._timer = timer
-
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        is_interrupted = self._timer.stop is not None and self._timer.stop.is_set()
-        if self._timer.is_over or is_interrupted:
-            self.model.stop_training = True
-        if is_interrupted:
-            raise KeyboardInterrupt
-
-
 def _functions(model: Any) -> tuple[Any, Callable[[Any], tuple[Any, Any, Any]]]:
-    """Make Keras' own training function of the same public parts: a step with a batch -> logs; and one
-    with the iterator's next, with the clock read in the graph before and after that -> logs, seconds that were waited,
-    images of all replicas."""
+    """Keras' training function from public parts: of a batch -> logs; of an iterator -> logs, seconds waited,
+    images."""
     strategy = model.distribute_strategy
 
     @tf.autograph.experimental.do_not_convert
@@ -183,7 +159,7 @@ def _functions(model: Any) -> tuple[Any, Callable[[Any], tuple[Any, Any, Any]]]:
 
 
 def _wait_for(logs: Any) -> None:
-    """Until devices have come so far: only then are their numbers there."""
+    """Wait for the devices' numbers."""
     for value in tf.nest.flatten(logs):
         value.numpy()
 
@@ -195,7 +171,7 @@ _WARM_UP = 2
 
 
 def synthetic(feed: Feed, strategy: Any, labels_of: Any) -> KerasFeed:
-    """Each replica has its part of one batch, again and again: nothing is made, cut or copied."""
+    """Each replica's part of one batch, again and again: nothing is made, cut or copied."""
     rng = np.random.default_rng(feed.options.seed)
 
     def repeated(context: Any) -> Any:
@@ -209,7 +185,7 @@ def synthetic(feed: Feed, strategy: Any, labels_of: Any) -> KerasFeed:
 
 
 def ours(feed: Feed, one_hot: bool | int) -> KerasFeed:
-    """As docs/keras.md feeds ``fit``."""
+    """``PyDataset``, as docs/keras.md feeds ``fit``."""
     loader, epochs = feed.train, feed.options.epochs
     dataset = PyDataset(loader, one_hot=one_hot, workers=_WORKERS, max_queue_size=_QUEUE)
     follow = keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, logs=None: loader.set_epoch(epoch % epochs))
@@ -242,11 +218,9 @@ def open_tf_data(feed: Feed, labels_of: Any) -> KerasFeed:
 
 
 def spelled(layers: Any, feed: Feed) -> tuple[list[Any], tuple[str, ...], tuple[int, int]]:
-    """-> the training's augmentation in Keras' layers, the names of what they do not have, and the size that images are
-    brought to before. Keras crops at one size, where RandomResizedCrop draws one."""
-    found: list[Any] = []
-    left_out: list[str] = []
-    size = feed.size
+    """-> the training's augmentation in Keras' layers, names of steps that they lack, and the size of images before:
+    Keras crops at one size, where RandomResizedCrop draws one."""
+    found, left_out, size = list[Any](), list[str](), feed.size
     for step in steps_of(feed.transform):
         if type(step) is T.RandomResizedCrop:
             size = math.ceil(feed.size[0] / _KEPT_SHARE), math.ceil(feed.size[1] / _KEPT_SHARE)
@@ -268,26 +242,19 @@ def spelled(layers: Any, feed: Feed) -> tuple[list[Any], tuple[str, ...], tuple[
 
 
 def _folder(feed: Feed, source: Source, size: tuple[int, int]) -> Any:
-    """None where it is no folder of this machine with a folder for each class."""
+    """The data set of a local folder with a folder for each class; None of other sources."""
     if not isinstance(source, FileSource) or source.is_remote:
         return None
     folder = Path(source.folder.address())
     if not all((folder / name).is_dir() for name in feed.classes):
         return None
-    return keras.utils.image_dataset_from_directory(
-        folder,
-        class_names=list(feed.classes),
-        color_mode="grayscale" if feed.channels == 1 else "rgb",
-        batch_size=feed.batch_size,
-        image_size=size,
-        seed=feed.options.seed,
-        follow_links=True,
-        verbose=False,
-    )
+    how: dict[str, Any] = {"class_names": list(feed.classes), "batch_size": feed.batch_size, "image_size": size}
+    how |= {"color_mode": "grayscale" if feed.channels == 1 else "rgb", "seed": feed.options.seed}
+    return keras.utils.image_dataset_from_directory(folder, **how, follow_links=True, verbose=False)
 
 
 def _any_source(feed: Feed, source: Source, size: tuple[int, int]) -> Any:
-    """Bytes or pixels, one by one, from Python; TensorFlow decodes and resizes in parallel."""
+    """A data set that Python reads one by one, and TensorFlow decodes and resizes in parallel."""
     encoded = isinstance(source.read(0).data, bytes)
     spec = tf.TensorSpec((), tf.string) if encoded else tf.TensorSpec((None, None, feed.channels), tf.uint8)
     signature = (spec, tf.TensorSpec((), tf.int64))

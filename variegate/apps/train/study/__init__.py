@@ -1,4 +1,4 @@
-"""Is a training limited by its data? The same step, timed with one feed after another."""
+"""Study of whether data limit a training: its step, timed with one feed after another."""
 
 from __future__ import annotations
 
@@ -19,19 +19,10 @@ from variegate.apps.train.learner import Learner, images_of
 from variegate.apps.train.models import seeded_weights
 from variegate.apps.train.ranks import joined
 from variegate.apps.train.step import in_channels_last
+from variegate.apps.train.study import timing
 from variegate.apps.train.study.peers import PEERS
 from variegate.apps.train.study.report import Study, study_of
-from variegate.apps.train.study.timing import (
-    CEILING,
-    OURS,
-    Bench,
-    Fed,
-    OnProgress,
-    StudiedFeed,
-    Utilisation,
-    opened,
-    time_feeds,
-)
+from variegate.apps.train.study.timing import Fed, StudiedFeed
 from variegate.io.addresses import shown
 from variegate.options.training import TrainOptions
 from variegate.threads import default_threads
@@ -44,11 +35,11 @@ def study(
     options: TrainOptions | None = None,
     seconds: float = 10.0,
     *,
-    on_progress: OnProgress | None = None,
+    on_progress: timing.OnProgress | None = None,
     stop: Event | None = None,
 ) -> Study:
-    """Time the step of ``train(source, options)`` with each feed for so many seconds. Nothing is learnt, and nothing
-    written: weights stay what they were drawn as, at a learning rate of 0, so that all feeds meet the same.
+    """Time the step of ``train(source, options)`` with each feed for so many seconds, at a learning rate of 0; nothing
+    is written.
 
     ``on_progress``: called before every span with the feed that is timed, spans done, and of how many. ``stop``: ends
     it with KeyboardInterrupt. Raises SourceError, ModelError, PolicyError, ValueError naming an option.
@@ -64,8 +55,8 @@ def study(
         ranks = stack.enter_context(joined(options.device, options.timeout))
         feed, device = Feed(source, None, options, ranks), ranks.device
         # First of all that starts threads: their workers are forked.
-        peers, missing = opened({name: partial(opener, feed, device) for name, opener in PEERS.items()})
-        feeds: list[Any] = [synthetic(feed, device), ours(feed, device), *peers]
+        peers, missing = timing.opened({name: partial(opener, feed, device) for name, opener in PEERS.items()})
+        feeds = [synthetic(feed, device), ours(feed, device), *peers]
         for one in feeds:
             stack.callback(one.batches.close)
         stack.enter_context(seeded_weights(options.seed))
@@ -81,9 +72,9 @@ def study(
                     learner.step.add_gradients(part.images, part.labels, images, part.weights)
             learner.end_step(1, 0.0)
 
-        busy, wait = Utilisation(device), torch.cuda.synchronize if device.startswith("cuda") else lambda: None
-        bench = Bench(step, options.accumulate, wait, watching=busy.watching)
-        spans, failed = time_feeds(bench, feeds, seconds, on_progress, stop)
+        busy, wait = timing.Utilisation(device), torch.cuda.synchronize if device.startswith("cuda") else lambda: None
+        bench = timing.Bench(step, options.accumulate, wait, watching=busy.watching)
+        spans, failed = timing.time_feeds(bench, feeds, seconds, on_progress, stop)
     described = {one.name: (one.how, one.left_out) for one in feeds}
     found = study_of(facts_of(source, feed, device, seconds), spans, described, missing | failed, busy.samples)
     return replace(found, notes=(*found.notes, *([busy.note] if busy.note else [])))
@@ -99,11 +90,11 @@ def synthetic(feed: Feed, device: str) -> StudiedFeed:
         while True:
             yield fed
 
-    return StudiedFeed(CEILING, batches(), how="one batch of random numbers, again and again")
+    return StudiedFeed(timing.CEILING, batches(), how="one batch of random numbers, again and again")
 
 
 def ours(feed: Feed, device: str) -> StudiedFeed:
-    """As ``train`` feeds its steps."""
+    """Variegate's loader, as ``train`` feeds its steps."""
     loader = feed.train
 
     def batches() -> Iterator[Fed]:
@@ -118,9 +109,8 @@ def ours(feed: Feed, device: str) -> StudiedFeed:
                 yield Fed(images_of(batch, device), labels_to(batch.labels, device), number, weights)
             epoch += 1
 
-    return StudiedFeed(
-        OURS, batches(), loader.prefetch + 1, f"{loader.num_threads} threads, {loader.prefetch} batches ahead"
-    )
+    how = f"{loader.num_threads} threads, {loader.prefetch} batches ahead"
+    return StudiedFeed(timing.OURS, batches(), loader.prefetch + 1, how)
 
 
 def facts_of(source: Any, feed: Feed, device: str, seconds: float) -> dict[str, Any]:
@@ -131,20 +121,11 @@ def facts_of(source: Any, feed: Feed, device: str, seconds: float) -> dict[str, 
     elif (known := Path("/proc/cpuinfo")).exists():
         lines = known.read_text(encoding="utf-8", errors="replace").splitlines()
         processor = next((one.partition(":")[2].strip() for one in lines if one.startswith("model name")), processor)
+    place = feed.place if feed.place != "source" else shown(type(source).__name__)
     return {
-        "source": feed.place if feed.place != "source" else shown(type(source).__name__),
-        "model": feed.model,
-        "size": list(feed.size),
-        "channels": feed.channels,
-        "classes": len(feed.classes),
-        "batch_size": feed.batch_size,
-        "accumulate": options.accumulate,
-        "policy": options.policy,
-        "precision": options.precision,
-        "device": device,
-        "processor": processor,
-        "cores": default_threads(),
-        "torch_threads": torch.get_num_threads(),
-        "torch": torch.__version__,
-        "seconds": seconds,
+        **{"source": place, "model": feed.model, "size": list(feed.size), "channels": feed.channels},
+        **{"classes": len(feed.classes), "batch_size": feed.batch_size},
+        **{name: getattr(options, name) for name in ("accumulate", "policy", "precision")},
+        **{"device": device, "processor": processor, "cores": default_threads()},
+        **{"torch_threads": torch.get_num_threads(), "torch": torch.__version__, "seconds": seconds},
     }

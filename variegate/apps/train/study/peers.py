@@ -57,7 +57,7 @@ def open_torchvision(feed: Feed, device: str) -> StudiedFeed:
 
 
 def spelled(v2: Any, feed: Feed) -> tuple[list[Any], tuple[str, ...]]:
-    """-> the training's augmentation in ``v2``, and the names of what it does not have."""
+    """-> the training's augmentation in ``v2``, and the names of steps that it lacks."""
     asked = [(type(step).__name__, _in_torchvision(v2, step)) for step in steps_of(feed.transform)]
     mean, std = normalisation_of(feed.transform)
     last = [v2.PILToTensor(), v2.ToDtype(torch.float32, scale=True), v2.Normalize(mean, std, inplace=True)]
@@ -65,29 +65,31 @@ def spelled(v2: Any, feed: Feed) -> tuple[list[Any], tuple[str, ...]]:
     return [*steps, *last], tuple(name for name, step in asked if step is None)
 
 
+# Arguments of torchvision's transforms of the same names.
+_IN_TORCHVISION: dict[type, tuple[str, ...]] = {
+    T.RandomResizedCrop: ("size", "scale", "ratio"),
+    T.RandomCrop: ("size", "padding", "pad_if_needed"),
+    T.RandomHorizontalFlip: ("p",),
+    T.RandAugment: ("num_ops", "magnitude", "num_magnitude_bins"),
+    T.TrivialAugmentWide: ("num_magnitude_bins",),
+    T.AugMix: ("severity", "mixture_width", "chain_depth", "alpha", "all_ops"),
+}
+
+
 def _in_torchvision(v2: Any, step: Any) -> Any:
-    """None where torchvision does not have the step."""
+    """The step in torchvision; None where it is missing there."""
     if getattr(step, "operations", None) is not None or getattr(step, "space", "torchvision") != "torchvision":
         return None
-    if type(step) is T.RandomResizedCrop:
-        return v2.RandomResizedCrop(step.size, step.scale, step.ratio)
-    if type(step) is T.RandomCrop:
-        return v2.RandomCrop(step.size, step.padding, step.pad_if_needed, padding_mode=step.padding_mode)
-    if type(step) is T.RandomHorizontalFlip:
-        return v2.RandomHorizontalFlip(step.p)
-    if type(step) is T.RandAugment:
-        return v2.RandAugment(step.num_ops, step.magnitude, step.num_magnitude_bins)
-    if type(step) is T.TrivialAugmentWide:
-        return v2.TrivialAugmentWide(step.num_magnitude_bins)
     if type(step) is T.AutoAugment and isinstance(step.policy, str) and not step.magnitude_std:
         return v2.AutoAugment(v2.AutoAugmentPolicy(step.policy))
-    if type(step) is T.AugMix:
-        return v2.AugMix(step.severity, step.mixture_width, step.chain_depth, step.alpha, step.all_ops)
-    return None
+    if (names := _IN_TORCHVISION.get(type(step))) is None:
+        return None
+    named = {"padding_mode": step.padding_mode} if type(step) is T.RandomCrop else {}
+    return getattr(v2, type(step).__name__)(*(getattr(step, name) for name in names), **named)
 
 
 class _Images:
-    """A data set of torch's, over any source."""
+    """A source as a data set of torch's."""
 
     def __init__(self, source: Source, channels: int, each: Any) -> None:
         self._source, self._mode, self._each = source, "L" if channels == 1 else "RGB", each
@@ -107,8 +109,7 @@ class _Images:
 
 
 def open_dali(feed: Feed, device: str) -> StudiedFeed:
-    """With its own reader, threads and iterator: on the GPU that trains, else its CPU pipeline. Raises
-    MissingPeerError."""
+    """DALI with its own reader, threads and iterator, on the GPU that trains or on the CPU. Raises MissingPeerError."""
     try:
         from nvidia.dali.plugin.base_iterator import LastBatchPolicy
         from nvidia.dali.plugin.pytorch import DALIGenericIterator
@@ -157,10 +158,8 @@ def _dali_pipeline(feed: Feed, source: Source, files: tuple[list[str], Any] | No
     def made() -> Any:
         if files is not None:
             names, known = files[0], files[1].tolist()
-            fill = min(_SHUFFLED, len(source))
-            images, labels = fn.readers.file(
-                files=names, labels=known, random_shuffle=True, initial_fill=fill, name="files"
-            )
+            how = {"random_shuffle": True, "initial_fill": min(_SHUFFLED, len(source)), "name": "files"}
+            images, labels = fn.readers.file(files=names, labels=known, **how)
         else:
             batches = _Batches(source, feed.batch_size, feed.options.seed)
             images, labels = fn.external_source(batches, num_outputs=2, layout=["" if is_encoded else "HWC", ""])
@@ -174,10 +173,8 @@ def _dali_pipeline(feed: Feed, source: Source, files: tuple[list[str], Any] | No
         for step in steps:
             images = _in_dali(fn, types, images, step)
         mirror = fn.random.coin_flip(probability=flips[0]) if flips else 0
-        images = fn.crop_mirror_normalize(
-            images, dtype=types.FLOAT, output_layout="HWC", mirror=mirror, mean=mean, std=std
-        )
-        return images, labels
+        layout = {"dtype": types.FLOAT, "output_layout": "HWC"}
+        return fn.crop_mirror_normalize(images, mirror=mirror, mean=mean, std=std, **layout), labels
 
     return made
 
@@ -189,7 +186,7 @@ def _is_in_dali(step: Any) -> bool:
 
 
 def _in_dali(fn: Any, types: Any, images: Any, step: Any) -> Any:
-    """The images after the step, by DALI's operators; as they are after one that DALI does not have."""
+    """The images after the step, by DALI's operators; unchanged after one that DALI lacks."""
     from nvidia.dali.auto_aug import auto_augment, rand_augment, trivial_augment
 
     kind = type(step) if _is_in_dali(step) else None
@@ -198,9 +195,8 @@ def _in_dali(fn: Any, types: Any, images: Any, step: Any) -> Any:
     if kind is T.RandomCrop:
         border = int(step.padding or 0)
         start = fn.cast(fn.random.uniform(range=[-border, border + 0.999], shape=[2]), dtype=types.INT32)
-        return fn.slice(
-            images, start=start, shape=list(step.size), axes=[0, 1], out_of_bounds_policy="pad", fill_values=0
-        )
+        border_is = {"out_of_bounds_policy": "pad", "fill_values": 0}
+        return fn.slice(images, start=start, shape=list(step.size), axes=[0, 1], **border_is)
     if kind is T.RandAugment:
         return rand_augment.rand_augment(images, n=step.num_ops, m=step.magnitude, fill_value=0)
     if kind is T.TrivialAugmentWide:
@@ -241,7 +237,7 @@ def shuffled(source: Source, seed: int, epoch: int) -> Iterator[Item]:
 
 
 def steps_of(transform: T.Transform) -> Iterator[Any]:
-    """All that is done to an image, one after another, without the normalisation."""
+    """All steps of a transform in order, without the normalisation."""
     if isinstance(transform, T.Compose):
         for one in transform.transforms:
             yield from steps_of(one)

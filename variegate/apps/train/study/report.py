@@ -21,13 +21,10 @@ _BINS_A_DECADE = 4
 class FedStep:
     """The step with one feed. Times in ms, shares from 0 to 1.
 
-    ``images_per_second``: the median of ``spans``. ``ceiling_share``: the median of the shares that a span has of the
-    ceiling's span beside it. ``data_share``: what that leaves, which is how much of a step data costs, whether the step
-    waits for them in ``next()`` or they compute on its cores. ``processor_ms``: what cores compute for an image, the
-    median; ``processor_share``: how much of that is more than with the ceiling. ``next_share``: of all time, that in
-    ``next()``.
-    ``waiting``: how many steps waited so long in ``next()``, by the study's ``edges``. ``utilisation``: of the GPU, how
-    many samples of NVML in each tenth from 0 to 100 %, and their mean.
+    ``images_per_second``: the median of ``spans``. ``ceiling_share``: the median share of the ceiling's span of that
+    round; ``data_share``: the rest, the cost of data. ``processor_ms``: time of cores for an image, the median;
+    ``processor_share``: its part beyond the ceiling's. ``waiting``: steps by their time in ``next()``, in the bins of
+    the study's ``edges``. ``utilisation``: NVML's samples in each tenth from 0 to 100 %.
     """
 
     name: str
@@ -56,8 +53,8 @@ class FedStep:
 
 @dataclass(frozen=True)
 class Study:
-    """``feeds``: the ceiling first. ``missing``: of feeds that were not timed, why. ``edges``: of ``waiting``, in ms,
-    one more than bins. ``facts``: what was trained, and on what."""
+    """Feeds, the ceiling first; ``missing``: why a feed was not timed; ``edges``: of ``waiting``, in ms; ``facts``: the
+    training."""
 
     facts: dict[str, Any]
     feeds: tuple[FedStep, ...]
@@ -80,8 +77,7 @@ def study_of(
     missing: dict[str, str],
     busy: Mapping[str, Sequence[int]],
 ) -> Study:
-    """``spans``: of each feed, the ceiling among them. ``described``: how it was set up, and what it leaves out.
-    ``busy``: samples of the GPU's utilisation."""
+    """Sum up ``spans`` of all feeds. ``described``: ``how`` and ``left_out`` of each; ``busy``: the GPU's samples."""
     edges = _edges([wait for found in spans.values() for span in found for wait in span.waits])
     feeds = tuple(
         _fed_step(name, *described[name], found, spans[CEILING], edges, busy.get(name)) for name, found in spans.items()
@@ -104,12 +100,7 @@ def _fed_step(
     computed, least = (statistics.median(span.processor / span.images for span in found) for found in (spans, ceiling))
     tenths = None if not busy else tuple(_counts(busy, [*range(0, 100, 10), 100]))
     return FedStep(
-        name=name,
-        how=how,
-        left_out=left_out,
-        images_per_second=statistics.median(rates),
-        spans=tuple(rates),
-        ceiling_share=share,
+        *(name, how, left_out, statistics.median(rates), tuple(rates), share),
         data_share=max(0.0, 1 - share),
         processor_ms=1e3 * computed,
         processor_share=max(0.0, 1 - least / computed) if computed else 0.0,
@@ -206,8 +197,7 @@ THROUGHPUT_NAME, WAITING_NAME = "throughput.png", "waiting.png"
 
 
 def draw_throughput(found: Study, path: Path) -> None:
-    """Write a PNG: a bar for each feed, as long as the share that is beside it. Raises PlotError without matplotlib,
-    OSError."""
+    """Write a PNG with a bar for each feed, as long as its share of the ceiling. Raises PlotError, OSError."""
     feeds = found.feeds
     # A span's share is of the ceiling's span beside it, so that what else runs on the machine slows both.
     shares = [[rate / most for rate, most in zip(one.spans, feeds[0].spans, strict=True)] for one in feeds]
@@ -231,8 +221,8 @@ def draw_throughput(found: Study, path: Path) -> None:
 
 
 def draw_waiting(found: Study, path: Path) -> None:
-    """Write a PNG: histograms of the time in ``next()``, and of the GPU's utilisation where it was sampled. Raises
-    PlotError without matplotlib, OSError."""
+    """Write a PNG of histograms: time in ``next()``, and the GPU's utilisation if sampled. Raises PlotError,
+    OSError."""
     feeds = found.feeds
     is_sampled = any(one.utilisation for one in feeds)
     rows, width = 1 + is_sampled, 3.1 * len(feeds)
@@ -240,34 +230,27 @@ def draw_waiting(found: Study, path: Path) -> None:
     with drawn_figure(path, max(7.5, width), 2.7 * rows, title, fact_lines(found)) as figure:
         every = figure.subplots(rows, len(feeds), squeeze=False, sharey="row", sharex="row")
         for place, one in enumerate(feeds):
-            _histogram(every[0][place], one, found.edges)
+            axes = every[0][place]
+            _histogram(axes, one, found.edges, one.waiting)
+            axes.set_xscale("log")
+            axes.axvline(one.step_ms, color=RED, lw=1, ls="--")
+            axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+            axes.set_title(
+                f"{one.name}\nmean {ms_text(one.next_mean_ms)} ms, {one.next_share:.1%} of a step", color=INK
+            )
+            axes.set_xlabel("ms in next(); dashed: a step")
             if is_sampled:
-                _busy(every[1][place], one)
-        every[0][0].set_ylabel("share of steps")
-        if is_sampled:
-            every[1][0].set_ylabel("share of samples")
+                axes = every[1][place]
+                _histogram(axes, one, range(0, 101, 10), one.utilisation or (0,) * 10)
+                axes.set_title(f"GPU busy {one.utilisation_mean or 0:.0%}", color=INK)
+                axes.set_xlabel("utilisation, %")
+        for row, of in zip(every, ("steps", "samples"), strict=False):
+            row[0].set_ylabel(f"share of {of}")
 
 
-def _histogram(axes: Any, one: FedStep, edges: tuple[float, ...]) -> None:
-    widths = [high - low for low, high in pairwise(edges)]
-    shares = [count / one.steps for count in one.waiting]
+def _histogram(axes: Any, one: FedStep, edges: Sequence[float], counts: Sequence[int]) -> None:
+    shares, widths = [count / (sum(counts) or 1) for count in counts], [high - low for low, high in pairwise(edges)]
     axes.bar(edges[:-1], shares, widths, align="edge", color=_colour(one), edgecolor="white", lw=0.5)
-    axes.set_xscale("log")
-    axes.axvline(one.step_ms, color=RED, lw=1, ls="--")
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
-    axes.set_title(f"{one.name}\nmean {ms_text(one.next_mean_ms)} ms, {one.next_share:.1%} of a step", color=INK)
-    axes.set_xlabel("ms in next(); dashed: a step")
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-    axes.grid(axis="y")
-
-
-def _busy(axes: Any, one: FedStep) -> None:
-    samples = one.utilisation or (0,) * 10
-    total = sum(samples) or 1
-    shares = [count / total for count in samples]
-    axes.bar(range(0, 100, 10), shares, 10, align="edge", color=_colour(one), edgecolor="white", lw=0.5)
-    axes.set_title(f"GPU busy {one.utilisation_mean or 0:.0%}", color=INK)
-    axes.set_xlabel("utilisation, %")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     axes.grid(axis="y")
 

@@ -27,12 +27,11 @@ OnProgress = Callable[[str, int, int], object]
 
 
 class MissingPeerError(RuntimeError):
-    """A feed that there is not here; the line says why."""
+    """A feed that is not available here, and why."""
 
 
 class Fed(NamedTuple):
-    """On the device, the images in channels-last layout. ``weights``: 0 for rows that only fill the batch up; None
-    where all count, ``number`` of them."""
+    """A batch on the device, in channels-last layout. ``weights``: 0 for padding; None where all ``number`` count."""
 
     images: torch.Tensor
     labels: Any
@@ -42,11 +41,11 @@ class Fed(NamedTuple):
 
 @dataclass
 class StudiedFeed:
-    """``ahead``: batches that it makes before they are asked for. ``left_out``: steps of the training's augmentation
-    that it does not do. ``how``: how it was set up."""
+    """``batches``: of ``Fed``, or what Keras' ``fit`` takes. ``ahead``: batches that it makes in advance. ``left_out``:
+    steps of the training's augmentation that it lacks. ``how``: how it was set up."""
 
     name: str
-    batches: Iterator[Fed]
+    batches: Any
     ahead: int = 0
     how: str = ""
     left_out: tuple[str, ...] = ()
@@ -54,8 +53,8 @@ class StudiedFeed:
 
 @dataclass
 class Span:
-    """Steps one after another: ``images`` in ``seconds``, for which processors work ``processor`` seconds; of each
-    step, the seconds that it took and those in ``next()``."""
+    """Steps in turn: ``processor``: seconds of all cores; ``steps``, ``waits``: seconds of each, and of its
+    ``next()``."""
 
     images: int = 0
     seconds: float = 0.0
@@ -65,7 +64,7 @@ class Span:
 
 
 def processor_seconds() -> float:
-    """The time that this process and its workers have computed; theirs where the system tells it (Linux)."""
+    """Processor time of this process, and of its workers on Linux."""
     total = time.process_time()
     for worker in multiprocessing.active_children():
         try:
@@ -77,8 +76,7 @@ def processor_seconds() -> float:
 
 
 def settle() -> None:
-    """Return when this process rests. Feeds that were timed before go on to make what they make ahead, which would slow
-    down whatever is timed next."""
+    """Wait until this process is idle: feeds timed before still make batches ahead, which would slow down the next."""
     begun, computed = time.perf_counter(), processor_seconds()
     while time.perf_counter() - begun < _LONGEST_REST:
         time.sleep(_LOOK)
@@ -89,11 +87,7 @@ def settle() -> None:
 
 @dataclass(frozen=True)
 class Bench:
-    """Times ``step``, which is called with the ``accumulate`` batches of one step.
-
-    ``synchronise``: waits for the device, at the ends of spans alone: within one the host runs ahead, as it does in a
-    training.
-    """
+    """Timing of ``step``, called with the ``accumulate`` batches of a step; ``synchronise`` waits for the device."""
 
     step: Callable[[Sequence[Fed]], object]
     accumulate: int = 1
@@ -104,7 +98,7 @@ class Bench:
     settle: Callable[[], object] = settle
 
     def span(self, feed: StudiedFeed, seconds: float) -> Span:
-        """At least three steps. Before them other feeds come to rest, and what this one has made ahead is used up."""
+        """Time three steps or more, after other feeds have come to rest and what this one made ahead is used up."""
         self.settle()
         computed, before = self.processor(), Span()
         for _ in range(-(-feed.ahead // self.accumulate) + 1):
@@ -116,7 +110,7 @@ class Bench:
                 self._step(feed, span)
             self.synchronise()
         span.seconds = self.clock() - begun
-        # From rest to rest as many batches are made as are used, which within the span alone they need not be.
+        # Only from rest to rest as many batches are made as are used.
         self.settle()
         span.processor = (self.processor() - computed) * span.images / (span.images + before.images)
         return span
@@ -134,17 +128,11 @@ class Bench:
 
 
 def time_feeds(
-    bench: Any,
-    feeds: Sequence[Any],
-    seconds: float,
-    on_progress: OnProgress | None = None,
-    stop: Event | None = None,
+    bench: Any, feeds: Sequence[Any], seconds: float, on_progress: OnProgress | None = None, stop: Event | None = None
 ) -> tuple[dict[str, list[Span]], dict[str, str]]:
-    """-> five spans of each feed, by its name, and why a peer has none: one that fails is left out from then on. A
-    shorter span of each, before them, counts nothing. Every other round goes backwards, so that a machine that becomes
-    slower or faster all the while favours none.
+    """Time all feeds by ``bench.span`` -> five spans of each, by its name, and the errors of peers that fail.
 
-    ``bench``: a ``Bench``, or another with its method ``span`` for feeds of its own kind, which have a ``name``.
+    A shorter round before counts nothing, and every other goes backwards: a machine that becomes slower favours none.
     Raises KeyboardInterrupt when ``stop`` is set, and what the ceiling or Variegate's own feed raises.
     """
     spans: dict[str, list[Span]] = {feed.name: [] for feed in feeds}
@@ -191,29 +179,26 @@ def reason(error: BaseException) -> str:
 
 
 class Utilisation:
-    """Asks NVML how busy the GPU is while a feed is timed. ``samples``: percent, by the feed's name. ``note``: why
-    there are none on a GPU."""
+    """Samples of the GPU's utilisation by NVML, in percent by the feed's name. ``note``: why there are none."""
 
     def __init__(self, device: str) -> None:
         self.samples: dict[str, list[int]] = {}
         self.note: str | None = None
-        self._ask: Any = None
-        if device.startswith("cuda"):
-            try:
-                self._ask = _nvml_of(device)
-            except Exception as error:  # no pynvml, or whatever its library raises
-                self.note = f"the GPU's utilisation is not known: {reason(error)}"
+        try:
+            self._ask = _nvml_of(device) if device.startswith("cuda") else None
+        except Exception as error:  # no pynvml, or whatever its library raises
+            self._ask, self.note = None, f"the GPU's utilisation is not known: {reason(error)}"
 
     @contextmanager
     def watching(self, name: str) -> Iterator[None]:
         if self._ask is None:
             yield
             return
-        found, is_over = self.samples.setdefault(name, []), Event()
+        ask, found, is_over = self._ask, self.samples.setdefault(name, []), Event()
 
         def sample() -> None:
             while not is_over.wait(_EVERY):
-                found.append(self._ask())
+                found.append(ask())
 
         thread = threading.Thread(target=sample, name="variegate-nvml", daemon=True)
         thread.start()
@@ -224,7 +209,7 @@ class Utilisation:
             thread.join()
 
 
-def _nvml_of(device: str) -> Any:
+def _nvml_of(device: str) -> Callable[[], int]:
     import pynvml  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
     pynvml.nvmlInit()
