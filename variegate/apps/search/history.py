@@ -231,10 +231,8 @@ class LineageSpan:
 
 
 def lineage(history: History, member: int | None = None) -> list[LineageSpan]:
-    """From epoch 0 to the weights that ``member`` (None: the best) has after the last step, without gaps.
-
-    Raises ValueError for a history of no steps, and for no such member.
-    """
+    """From epoch 0 to the last weights of ``member`` (None: the best), without gaps. Raises ValueError for no such
+    member."""
     path = members_of(history, member)
     spans: list[LineageSpan] = []
     for rows, current in zip(history.steps, path, strict=True):

@@ -57,10 +57,7 @@ def write(folder: Path, images: Mapping[str, str]) -> None:
 
 
 def check_same(folder: Path, images: Mapping[str, str], expected: str) -> None:
-    """Raises SourceError naming images that have changed since they were written; also for a file that is damaged.
-
-    ``expected``: the ``digest_of`` what was written.
-    """
+    """Raises SourceError naming images that changed since. ``expected``: the ``digest_of`` what was written."""
     before = _read(folder, expected)
     changed = [name for name, digest in images.items() if before.get(name, digest) != digest]
     if changed:

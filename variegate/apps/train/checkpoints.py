@@ -88,8 +88,7 @@ def check_same(folder: Path, theirs: dict[str, Any], mine: dict[str, Any]) -> No
 
 
 def check_ranks(every: list[dict[str, Any]]) -> None:
-    """Raises SourceError naming the first option, or the source, that is another on another rank: they would wait for
-    each other for ever."""
+    """Raises SourceError naming an option or a source that differs between ranks, which would wait for each other."""
     for rank, theirs in enumerate(every):
         for name, value in every[0].items():
             if theirs.get(name) != value:

@@ -40,8 +40,7 @@ class Scores(NamedTuple):
 def top_accuracies(
     model: torch.nn.Module, loader: Loader, precision: str, ranks: Ranks, views: str = "none"
 ) -> Scores | None:
-    """None where no image could be read. Each rank goes through its share; rows that only fill it up do not count.
-    ``views``: of ``mean_scores``."""
+    """Scores over all ranks; None where no image could be read. ``views``: of ``mean_scores``."""
     model.eval()
     counts = torch.zeros(4, dtype=torch.float64, device=ranks.device)
     for batch in loader:
@@ -57,8 +56,7 @@ def top_accuracies(
 
 
 def evaluated(feed: Feed, model: torch.nn.Module, epoch: int, ranks: Ranks) -> dict[str, Any]:
-    """Entries for the line of an epoch that is over: accuracies, if it is one that is scored, and what the adaptation
-    makes of the losses."""
+    """Entries for the line of an epoch that is over: accuracies if due, and those of the adaptation."""
     options = feed.options
     is_due = (epoch + 1) % options.score_every == 0 or epoch + 1 == options.epochs or feed.compared is not None
     loaders = (feed.scored, feed.compared) if is_due else (None, None)
@@ -71,9 +69,7 @@ def evaluated(feed: Feed, model: torch.nn.Module, epoch: int, ranks: Ranks) -> d
 
 
 def mean_scores(model: torch.nn.Module, images: torch.Tensor, views: str) -> torch.Tensor:
-    """[N, C], the mean over views of images [N, C, H, W], in evaluation: "none" is the image alone, "flip" it and its
-    mirror image; "flip-shift" gives half of the weight to these, and half to both of the image moved by a pixel up and
-    left, and down and right (Jordan 2024, arXiv 2404.00498)."""
+    """[N, C]: mean over views of images [N, C, H, W]; "flip-shift" moves by a pixel (arXiv 2404.00498)."""
 
     def mirrored(one: torch.Tensor) -> torch.Tensor:
         both: torch.Tensor = (model(one) + model(one.flip(3))) / 2

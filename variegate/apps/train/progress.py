@@ -40,12 +40,10 @@ def check_events() -> None:
 
 
 class TrainingEvents:
-    """Events in ``folder``, of the lines that ``log`` holds already and of those that this is called with.
+    """Events in ``folder`` of the lines in ``log``, written anew with their old times, and of those it is called with.
 
-    What an earlier run has written there is written again, with its times, as far as the log goes: events of steps that
-    came after the checkpoint that a run goes on from are gone, as their lines are, and none comes twice. A TensorBoard
-    that is open drops what it has read of them. Numbers of a step are train/NAME, those of a scoring validation/NAME
-    at the step before it.
+    Events after the checkpoint that a run goes on from disappear, and none comes twice. Names: train/NAME,
+    validation/NAME.
     """
 
     def __init__(self, folder: Path, log: Path) -> None:
