@@ -276,7 +276,7 @@ def _note_bias(evaluation: Evaluation) -> None:
 
 def _show(comparison: Comparison, evaluation: Evaluation, out: Path, as_json: bool) -> None:
     """Print the table and the verdicts, and draw the plot; raises CommandError at the end if it cannot be written."""
-    from variegate.apps.search.verdict import cells, plot_evaluation, verdicts
+    from variegate.apps.search.compare import cells, plot_evaluation, verdicts
     from variegate.formats.storage import WriteError
 
     plot, unwritten, subsets, sentences = None, None, evaluation.subsets, verdicts(comparison)

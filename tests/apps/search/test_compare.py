@@ -11,8 +11,19 @@ import numpy as np
 import pytest
 
 from benchmarks.w6_pba import markdown
-from variegate.apps.search.compare import Comparison, Trial, compare, cumulative, lead, quantile, spread_of, summarize
-from variegate.apps.search.verdict import repeats_needed, verdicts, visible_difference
+from variegate.apps.search.compare import (
+    Comparison,
+    Trial,
+    compare,
+    cumulative,
+    lead,
+    quantile,
+    repeats_needed,
+    spread_of,
+    summarize,
+    verdicts,
+    visible_difference,
+)
 
 FINE = 1e-6
 

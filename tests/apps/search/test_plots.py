@@ -11,9 +11,8 @@ from PIL import Image
 
 from tests.apps.search.searches import SMALL, drawn, run
 from variegate.apps.search import History, PlotError, SearchSpace, Settings, plot_population, plot_schedule, schedule_of
-from variegate.apps.search.compare import Trial, compare
+from variegate.apps.search.compare import Trial, compare, plot_evaluation
 from variegate.apps.search.plots import tables_of
-from variegate.apps.search.verdict import plot_evaluation
 from variegate.policies import Schedule, Segment
 from variegate.policies.schedule import published_schedule
 

@@ -22,8 +22,7 @@ from variegate.apps.search import LostPopulationError
 from variegate.apps.search.driver import CheckpointError, Progress
 from variegate.apps.search.local import LocalSearch
 from variegate.apps.search.run import SearchRun
-from variegate.apps.search.tune import TuneSearch
-from variegate.apps.search.tune.driver import RETRIES, STATE_NAME, TuneDriver
+from variegate.apps.search.tune import RETRIES, STATE_NAME, TuneDriver, TuneSearch
 from variegate.formats.base import SourceError
 
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("ray")]

@@ -11,9 +11,8 @@ import torch
 
 from tests.apps.train.digits import losses, options
 from variegate.apps.train import train
-from variegate.apps.train.airbench import Airbench, whitening_filters
 from variegate.apps.train.learner import mean_scores
-from variegate.apps.train.models import ModelError, build_model
+from variegate.apps.train.models import Airbench, ModelError, build_model, whitening_filters
 
 
 def correlated(number: int = 200) -> torch.Tensor:

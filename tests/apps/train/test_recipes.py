@@ -17,10 +17,9 @@ from tests.needed import needs
 from variegate import Augmenter
 from variegate import transforms as T
 from variegate.apps.train import TrainOptions, train
-from variegate.apps.train.feed import Feed
+from variegate.apps.train.feed import Feed, kept_size_steps, sizes_of
 from variegate.apps.train.models import ModelError, build_model
 from variegate.apps.train.ranks import Ranks
-from variegate.apps.train.recipe_transforms import kept_size_steps, sizes_of
 from variegate.apps.train.trainer import notes_on
 from variegate.cli import main
 from variegate.cli.train import TrainCommandOptions

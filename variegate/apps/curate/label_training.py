@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.apps.train.airbench import Airbench
 from variegate.apps.train.classifier import Classifier
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages, fitting_batch
+from variegate.apps.train.models import Airbench
 from variegate.apps.train.step import in_channels_last
 from variegate.augmenter.augmenter import Augmenter
 from variegate.decode import read_image

@@ -22,7 +22,7 @@ from ray.tune.search import BasicVariantGenerator
 from variegate.apps.search.driver import images_of, new_member, one_thread_each, train_member
 from variegate.apps.search.population import Copy
 from variegate.apps.search.run import SearchRun
-from variegate.apps.search.tune.driver import TuneDriver
+from variegate.apps.search.tune import TuneDriver
 from variegate.apps.train.classifier import Classifier
 from variegate.apps.train.images import TrainingImages
 from variegate.executors.runners.devices import resolve
