@@ -72,38 +72,33 @@ RECIPES: dict[str, dict[str, Any]] = {
 }
 
 
-def set_by(recipe: str | None, epochs: int | None = None) -> Mapping[str, Any]:
-    """What it sets; nothing where there is none. In another number of ``epochs`` the rate rises for the same share of
-    them. Raises ValueError listing the names."""
+def recipe_values(recipe: str | None, epochs: int | None = None) -> Mapping[str, Any]:
+    """Values of a recipe, none without; of other ``epochs``, warmup is the same share. Raises ValueError."""
     if recipe is None:
         return {}
-    sets = RECIPES[one_of("recipe", recipe, [*RECIPES])]
-    if epochs is None or "warmup" not in sets:
-        return sets
-    return {**sets, "warmup": round(sets["warmup"] * epochs / sets["epochs"], 6)}
+    values = RECIPES[one_of("recipe", recipe, [*RECIPES])]
+    if epochs is None or "warmup" not in values:
+        return values
+    return {**values, "warmup": round(values["warmup"] * epochs / values["epochs"], 6)}
 
 
 class WithRecipe(type):
-    """Of dataclasses with a field ``recipe``: where one is given, arguments that are not have its values."""
+    """Metaclass of dataclasses with a field ``recipe``, whose values stand in for arguments that are not given."""
 
     def __call__(cls, *args: Any, **given: Any) -> Any:
+        values = recipe_values(given.get("recipe"), given.get("epochs"))
         known = {one.name for one in fields(cls)}  # type: ignore[arg-type]
-        preset = {
-            name: value for name, value in set_by(given.get("recipe"), given.get("epochs")).items() if name in known
-        }
-        return super().__call__(*args, **{**preset, **given})
+        return super().__call__(*args, **{name: value for name, value in values.items() if name in known} | given)
 
 
-def told_of(options: Any) -> str | None:
-    """What its recipe has set, in a line; None without a recipe."""
+def describe_recipe(options: Any) -> str | None:
+    """Options that the recipe has set, in a line; None without a recipe."""
     if options.recipe is None:
         return None
-    found = {
-        name: value for name, value in set_by(options.recipe, options.epochs).items() if getattr(options, name) == value
-    }
+    values = recipe_values(options.recipe, options.epochs).items()
     defaults = {one.name: one.default for one in fields(options) if one.default is not MISSING}
-    flags = [_as_typed(name, value) for name, value in found.items() if defaults.get(name) != value]
-    return f"recipe {options.recipe}: {' '.join(flags)}" if flags else f"recipe {options.recipe}: sets nothing here"
+    found = {name: value for name, value in values if getattr(options, name) == value != defaults.get(name)}
+    return f"recipe {options.recipe}: {' '.join(_as_typed(*one) for one in found.items()) or 'sets nothing here'}"
 
 
 def _as_typed(name: str, value: Any) -> str:

@@ -24,7 +24,7 @@ from variegate.apps.train.trainer import notes_on
 from variegate.cli import main
 from variegate.cli.train import TrainCommandOptions
 from variegate.formats.opening import open_source
-from variegate.options.recipes import RECIPES, told_of
+from variegate.options.recipes import RECIPES, describe_recipe
 
 pytestmark = needs("sklearn")
 
@@ -43,7 +43,7 @@ def test_what_is_given_wins_over_a_recipe(name: str) -> None:
     assert replace(made, epochs=9).lr == made.lr
     halved = TrainOptions(recipe=name, epochs=made.epochs // 2)
     assert halved.warmup == pytest.approx(made.warmup / 2)
-    assert f"--warmup {halved.warmup:g}" in str(told_of(halved))
+    assert f"--warmup {halved.warmup:g}" in str(describe_recipe(halved))
 
 
 def test_names_that_are_no_recipe() -> None:
@@ -56,9 +56,9 @@ def test_what_a_recipe_set_is_told() -> None:
     said = "recipe cifar10-fast: --policy none --padding 2 --padding-mode reflect --alternate-flip --batch-size 512 "
     said += "--lr-schedule linear --momentum 0.85 --weight-decay 0.00133 --clip 0 --label-smoothing 0.2 "
     said += "--tta flip-shift --score-every 5"
-    assert told_of(options) == said
+    assert describe_recipe(options) == said
     assert said in notes_on(options)
-    assert told_of(TrainOptions()) is None
+    assert describe_recipe(TrainOptions()) is None
     assert "--no-flip" in notes_on(TrainOptions(alternate_flip=True, flip=False))[0]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from threading import Lock
 from typing import Any
@@ -93,30 +93,29 @@ class Classifier:
                     self._adaptation.trained(ids[part : part + size])
         return losses.mean()
 
-    @torch.no_grad()
     def accuracy(self, images: torch.Tensor, labels: torch.Tensor) -> float:
         """The share of right answers on normalised images [N, C, H, W]; NaN where scores are NaN."""
-        self.model.eval()
         right, lost = torch.zeros(2, dtype=torch.int64, device=self.device)
-        with precision_of(self.device, self.recipe.precision):
-            for first in range(0, len(images), _EVALUATION_BATCH):
-                part = slice(first, first + _EVALUATION_BATCH)
-                scores = self.model(images[part])
-                right += (scores.argmax(1) == labels[part]).sum()
-                lost += scores.isnan().sum()
+        for scores, wanted in self._evaluated(images, labels):
+            right += (scores.argmax(1) == wanted).sum()
+            lost += scores.isnan().sum()
         return math.nan if int(lost) else int(right) / len(images)
 
-    @torch.no_grad()
     def mean_loss(self, images: torch.Tensor, labels: torch.Tensor) -> float:
         """The mean cross-entropy of images as ``accuracy`` has them."""
-        self.model.eval()
         total = torch.zeros((), dtype=torch.float64, device=self.device)
+        for scores, wanted in self._evaluated(images, labels):
+            total += nnf.cross_entropy(scores.float(), wanted, reduction="sum").double()
+        return total.item() / len(images)
+
+    def _evaluated(self, images: torch.Tensor, labels: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """Scores and labels, a batch at a time."""
+        self.model.eval()
         for first in range(0, len(images), _EVALUATION_BATCH):
             part = slice(first, first + _EVALUATION_BATCH)
-            with precision_of(self.device, self.recipe.precision):
+            with torch.no_grad(), precision_of(self.device, self.recipe.precision):
                 scores = self.model(images[part])
-            total += nnf.cross_entropy(scores.float(), labels[part], reduction="sum").double()
-        return total.item() / len(images)
+            yield scores, labels[part]
 
     def state_dict(self) -> dict[str, Any]:
         """Weights and the optimiser's momenta, as they are; not copies."""

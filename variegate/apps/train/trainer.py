@@ -33,7 +33,7 @@ from variegate.apps.train.ranks import Ranks, joined
 from variegate.checks import integer
 from variegate.jobs.output.lock import locked
 from variegate.loader import Batch
-from variegate.options.recipes import told_of
+from variegate.options.recipes import describe_recipe
 from variegate.options.training import TrainOptions
 
 
@@ -229,21 +229,22 @@ class Trainer:
 
 
 def notes_on(options: TrainOptions) -> list[str]:
-    """A line each."""
-    notes = [said] if (said := told_of(options)) is not None else []
-    if options.alternate_flip and not options.flip:
-        notes.append("--alternate-flip does nothing with --no-flip")
-    if options.validation is None:
-        unused = [("--tta", options.tta != "none"), ("--score-every", options.score_every != 1)]
-        notes += [f"{name} does nothing without --validation" for name, is_given in unused if is_given]
-    on_cpu = options.device.startswith("cpu") or not torch.cuda.is_available()
-    if on_cpu and options.precision != "float32" and not _has_half(options.precision):
-        notes.append(f"this processor has no arithmetic in {options.precision}: --precision float32 is faster here")
-    if options.shard and os.environ.get("WORLD_SIZE", "1") == "1":
-        notes.append("--shard: one process has nothing to split; torchrun starts several")
-    if options.averaging != "sync" and os.environ.get("WORLD_SIZE", "1") == "1":
-        notes.append("--averaging: one process has nothing to average; torchrun starts several")
-    return notes
+    """Notes about the recipe, and about options without an effect; a line each."""
+    is_alone, is_scored = os.environ.get("WORLD_SIZE", "1") == "1", options.validation is not None
+    on_cpu, precision = options.device.startswith("cpu") or not torch.cuda.is_available(), options.precision
+    is_slow = on_cpu and precision != "float32" and not _has_half(precision)
+    notes = {
+        describe_recipe(options): True,
+        "--alternate-flip does nothing with --no-flip": options.alternate_flip and not options.flip,
+        "--tta does nothing without --validation": not is_scored and options.tta != "none",
+        "--score-every does nothing without --validation": not is_scored and options.score_every != 1,
+        f"this processor has no arithmetic in {precision}: --precision float32 is faster here": is_slow,
+        "--shard: one process has nothing to split; torchrun starts several": is_alone and options.shard,
+        "--averaging: one process has nothing to average; torchrun starts several": (
+            is_alone and options.averaging != "sync"
+        ),
+    }
+    return [note for note, is_true in notes.items() if note is not None and is_true]
 
 
 def _has_half(precision: str) -> bool:
