@@ -31,12 +31,12 @@ class RanksError(RuntimeError):
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process's rank. ``talking``, ``saving``: groups over CPUs; checkpoints are agreed on while steps go on."""
+    """This process's rank. ``messages``, ``saving``: groups over CPUs; checkpoints are agreed on while steps go on."""
 
     rank: int = 0
     ranks: int = 1
     device: str = "cpu"
-    talking: Any = None
+    messages: Any = None
     saving: Any = None
 
     @property
@@ -48,38 +48,38 @@ class Ranks:
         if self.ranks == 1:
             return sums, most
         added, highest = torch.tensor(sums, dtype=torch.float64), torch.tensor(most, dtype=torch.float64)
-        dist.all_reduce(added, group=self.talking)
-        dist.all_reduce(highest, dist.ReduceOp.MAX, group=self.talking)
+        dist.all_reduce(added, group=self.messages)
+        dist.all_reduce(highest, dist.ReduceOp.MAX, group=self.messages)
         return added.tolist(), highest.tolist()
 
     def highest(self, values: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
         """Of each place, over all ranks; every rank calls it."""
         if self.ranks > 1:
-            dist.all_reduce(torch.from_numpy(values), dist.ReduceOp.MAX, group=self.talking)
+            dist.all_reduce(torch.from_numpy(values), dist.ReduceOp.MAX, group=self.messages)
         return values
 
     def gather(self, value: Any) -> list[Any]:
         """The values of all ranks, by rank; every rank calls it."""
         found = [value] * self.ranks
         if self.ranks > 1:
-            dist.all_gather_object(found, value, group=self.talking)
+            dist.all_gather_object(found, value, group=self.messages)
         return found
 
 
 @contextmanager
 def joined(device: str, seconds: float) -> Iterator[Ranks]:
     """Meet the other processes of ``torchrun``, if any. Raises RanksError, ValueError for a wrong environment."""
-    size, limit, has_met = _told_by("WORLD_SIZE", 1, default="1"), timedelta(seconds=seconds), False
+    size, limit, has_met = _from_environment("WORLD_SIZE", 1, default="1"), timedelta(seconds=seconds), False
     is_ours = size > 1 and not dist.is_initialized()
     if is_ours:
-        _told_by("RANK", 0, size - 1)
-        _told_by("MASTER_PORT", 0, 65535)
+        _from_environment("RANK", 0, size - 1)
+        _from_environment("MASTER_PORT", 0, 65535)
         if not os.environ.get("MASTER_ADDR"):
             raise ValueError(
                 f"MASTER_ADDR: is not set, with WORLD_SIZE {size}; accepted: rank 0's machine ({_TORCHRUN})"
             )
     if device == "auto" and "LOCAL_RANK" in os.environ and torch.cuda.is_available():
-        device = f"cuda:{_told_by('LOCAL_RANK', 0) % torch.cuda.device_count()}"
+        device = f"cuda:{_from_environment('LOCAL_RANK', 0) % torch.cuda.device_count()}"
     device = resolve(device)
     is_cuda = device.startswith("cuda")
     if is_cuda:
@@ -133,7 +133,7 @@ def _meeting() -> str:
     return f"{os.environ.get('MASTER_ADDR', '?')}:{os.environ.get('MASTER_PORT', '?')}"
 
 
-def _told_by(name: str, low: int, high: int | None = None, default: str | None = None) -> int:
+def _from_environment(name: str, low: int, high: int | None = None, default: str | None = None) -> int:
     """The integer in a variable of the environment. Raises ValueError."""
     found = os.environ.get(name, default)
     if found is not None and found.isdecimal() and low <= int(found) <= (int(found) if high is None else high):
