@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ray
 import torch
@@ -22,12 +22,14 @@ from ray.tune.search import BasicVariantGenerator
 from variegate.apps.search.driver import images_of, new_member, one_thread_each, train_member
 from variegate.apps.search.population import Copy
 from variegate.apps.search.run import SearchRun
-from variegate.apps.search.tune import TuneDriver
 from variegate.apps.train.classifier import Classifier
 from variegate.apps.train.images import TrainingImages
 from variegate.executors.runners.devices import resolve
 from variegate.formats.base import SourceError
 from variegate.jobs.workers.ray import how_it_died
+
+if TYPE_CHECKING:
+    from variegate.apps.search.tune import TuneDriver
 
 CHECKPOINT = "member.pt"
 MISSING = (
