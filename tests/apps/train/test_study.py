@@ -194,10 +194,10 @@ def test_numbers_of_the_table_are_never_folded(width: int) -> None:
 def missing_peers(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = builtins.__import__
 
-    def importing(name: str, *more: Any) -> Any:
+    def importing(name: str, *more: Any, **named: Any) -> Any:
         if name.startswith(("torchvision", "nvidia")):
             raise ImportError(f"No module named {name!r}")
-        return plain(name, *more)
+        return plain(name, *more, **named)
 
     monkeypatch.setattr(builtins, "__import__", importing)
 
