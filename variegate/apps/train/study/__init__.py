@@ -115,12 +115,13 @@ def ours(feed: Feed, device: str) -> StudiedFeed:
 
 def facts_of(source: Any, feed: Feed, device: str, seconds: float) -> dict[str, Any]:
     """The training that is studied, and the machine."""
-    options, processor = feed.options, platform.processor() or platform.machine()
+    options, processor, known = feed.options, "", Path("/proc/cpuinfo")
     if device.startswith("cuda"):
         processor = torch.cuda.get_device_name(torch.device(device))
-    elif (known := Path("/proc/cpuinfo")).exists():
+    elif known.exists():
         lines = known.read_text(encoding="utf-8", errors="replace").splitlines()
-        processor = next((one.partition(":")[2].strip() for one in lines if one.startswith("model name")), processor)
+        processor = next((one.partition(":")[2].strip() for one in lines if one.startswith("model name")), "")
+    processor = processor or platform.processor() or platform.machine()
     place = feed.place if feed.place != "source" else shown(type(source).__name__)
     return {
         **{"source": place, "model": feed.model, "size": list(feed.size), "channels": feed.channels},
