@@ -14,7 +14,7 @@ from PIL import Image, ImageEnhance, ImageOps
 import variegate as vg
 from tests.images import photo
 from variegate.policies import PBA, Schedule, Segment
-from variegate.policies.emptied import PairStep
+from variegate.policies.pba import PairStep
 from variegate.policies.spaces import space
 from variegate.program.ops import Op
 from variegate.transforms import ArgumentError, Transform

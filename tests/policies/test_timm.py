@@ -9,7 +9,7 @@ import pytest
 
 from variegate.errors import PolicyError
 from variegate.policies import TimmRandAugment
-from variegate.policies.timm_strings import parse_timm
+from variegate.policies.timm import parse_timm
 from variegate.program.ops import Interpolation, Op
 from variegate.transforms import ArgumentError
 

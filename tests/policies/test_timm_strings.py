@@ -8,7 +8,7 @@ import pytest
 from variegate import transforms as T
 from variegate.errors import PolicyError
 from variegate.policies import AutoAugment, ThreeAugment, TimmAugMix
-from variegate.policies.timm_strings import is_timm, parse_timm
+from variegate.policies.timm import is_timm, parse_timm
 from variegate.program.ops import Interpolation, Op
 
 

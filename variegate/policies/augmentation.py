@@ -23,7 +23,6 @@ from variegate.policies.table import (
     Policy,
     emission_of,
     kernel_for,
-    takes_magnitude,
 )
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once
@@ -73,7 +72,7 @@ class Augmentation(Policy):
         if isinstance(self.op, type):
             set_field(self, "op", _instance(self, self.op))
         is_known = isinstance(self.op, str) and (self.op in EMISSIONS or self.op in _driven_names())
-        if not (takes_magnitude(self.op) or is_known):
+        if not (is_known or (isinstance(self.op, Transform) and callable(getattr(self.op, "emit_magnitude", None)))):
             names = ", ".join(sorted({*EMISSIONS, *_driven_names()}))
             raise ArgumentError(self, "op", self.op, f"a transform with emit_magnitude(), or one of {names}")
         if self.magnitude is None and not isinstance(self.op, str):

@@ -1,9 +1,8 @@
-"""AugMix as torchvision has it (Hendrycks et al. 2020, arXiv 1912.02781). timm's is in ``timm_augmix``."""
+"""AugMix (Hendrycks et al. 2020, arXiv 1912.02781): the mixture, which timm's shares, and torchvision's policy."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -13,15 +12,8 @@ from variegate.checks import integer, number
 from variegate.ops.arguments import FLAG, MAX_STEPS, ArgumentError, Fill, InterpolationName, checks
 from variegate.ops.base import set_field
 from variegate.policies.augmentation import entries_of
-from variegate.policies.spaces import Rule, space
+from variegate.policies.spaces import space
 from variegate.policies.table import OperationTable, Policy
-from variegate.policies.timm import (
-    AnyInterpolation,
-    check_any_interpolation,
-    check_deviation,
-    drawn_interpolation,
-    noisy,
-)
 from variegate.program import rng
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once
@@ -40,6 +32,11 @@ class ChainMixture(Policy, abstract=True):
     alpha: float
     _step_slots = 1
     _forks = True
+    _checks = checks(
+        mixture_width=partial(integer, low=1, high=WIDEST),
+        chain_depth=partial(integer, low=-1, high=MAX_STEPS),
+        alpha=partial(number, low=0.05, high=1e6),
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -75,7 +72,7 @@ class ChainMixture(Policy, abstract=True):
         sampling.blend(forks.ravel(), chains.T.ravel())
 
     def _weights(self, sampling: Sampling, rows: Rows, slot: int) -> tuple[Floats, Floats]:
-        """float64[R] of the images and [R, width] of their chains: Dirichlet weights are normalised gamma numbers."""
+        """float64[R] of the images and [R, width] of their chains: normalised gamma numbers are Dirichlet's."""
         words = sampling.words(rows, slot, self._weight_slots)
         if self.alpha == 1.0:
             # Gamma(1) is the exponential distribution: one number each, and no rejections.
@@ -87,7 +84,7 @@ class ChainMixture(Policy, abstract=True):
         return 1.0 - mixed, shares * mixed[:, None]
 
     def _run_chains(self, sampling: Sampling, forks: npt.NDArray[np.intp], slot: int) -> None:
-        """All chains of all images side by side, step by step; a chain's own slots make it differ from the others."""
+        """All chains of all images side by side, step by step, each by slots of its own."""
         first = [slot + chain * self._chain_slots for chain in range(self.mixture_width)]
         depth = np.full(forks.shape, self._deepest)
         if self.chain_depth < 0:
@@ -127,13 +124,7 @@ class AugMix(ChainMixture):
     all_ops: bool = True
     interpolation: InterpolationName = "bilinear"
     fill: Fill = None
-    _checks = checks(
-        severity=partial(integer, low=1, high=space("torchvision-augmix").bins),
-        mixture_width=partial(integer, low=1, high=WIDEST),
-        chain_depth=partial(integer, low=-1, high=MAX_STEPS),
-        alpha=partial(number, low=0.05, high=1e6),
-        all_ops=FLAG,
-    )
+    _checks = checks(severity=partial(integer, low=1, high=space("torchvision-augmix").bins), all_ops=FLAG)
 
     @computed_once
     def _table(self) -> OperationTable:
@@ -150,69 +141,3 @@ class AugMix(ChainMixture):
         variant = (draw[:, 0] * len(self._grid)).astype(np.intp)
         level = (draw[:, 1] * self.severity).astype(np.intp)
         self._table.emit(sampling, rows, variant >> 1, self._grid[variant, level], slot)
-
-
-# timm's thirteen: those of the paper and the enhancements, in the set that grows stronger with the magnitude.
-_NAMES = (
-    *("AutoContrast", "Color", "Contrast", "Brightness", "Sharpness", "Equalize", "Rotate", "Posterize", "Solarize"),
-    *("ShearX", "ShearY", "TranslateX", "TranslateY"),
-)
-
-
-@dataclass(frozen=True)
-class TimmAugMix(ChainMixture):
-    """The image mixed with ``mixture_width`` chains of operations, all over the same image, on timm's scale of 0 to 10.
-
-    Every chain has ``chain_depth`` operations (-1: one to three, uniform), each drawn uniformly of thirteen, at a
-    magnitude that is uniform from 0 to ``magnitude``; with a finite ``magnitude_std`` it is ``magnitude`` with Gaussian
-    noise of that deviation, within 0 to 10. The mixture's weight is Beta(``alpha``, ``alpha``), the chains share it by
-    Dirichlet(``alpha``, ...). ``translate_pct``: the translation at level 10 as a fraction of the size.
-    ``interpolation``: "random" (bilinear or bicubic per operation) or a fixed one. ``fill``: timm passes the mean of
-    the data set, here 128 unless given. The sum is truncated to uint8 once, where timm truncates the mixture as well:
-    up to one level lower. Afterwards only flips, crops, pads, erasing and Normalize may follow.
-
-    Raises ArgumentError for arguments out of range. Source: huggingface/pytorch-image-models timm/data/auto_augment.py.
-    """
-
-    magnitude: float = 3
-    mixture_width: int = 3
-    chain_depth: int = -1
-    alpha: float = 1.0
-    magnitude_std: float = math.inf
-    translate_pct: float = 0.3
-    interpolation: AnyInterpolation = "random"
-    fill: Fill = None
-    # The operation, its sign and its interpolation; its level.
-    _step_slots = 2
-    _checks = checks(
-        magnitude=partial(number, low=0, high=10),
-        mixture_width=partial(integer, low=1, high=WIDEST),
-        chain_depth=partial(integer, low=-1, high=MAX_STEPS),
-        alpha=partial(number, low=0.05, high=1e6),
-        magnitude_std=check_deviation,
-        translate_pct=partial(number, low=0, high=10),
-        interpolation=check_any_interpolation,
-    )
-
-    @computed_once
-    def _table(self) -> OperationTable:
-        source = space("timm-increasing")
-        scaled = [
-            replace(entry, parameters=replace(entry.parameters, high=self.translate_pct))  # type: ignore[type-var]
-            if entry.name.startswith("Translate")
-            else entry
-            for entry in entries_of(self, "operations", _NAMES, source)
-        ]
-        return self._table_of(scaled, source.fill)
-
-    @computed_once
-    def _rules(self) -> Rule:
-        return Rule.stack([entry.parameters for entry in self._table.entries])  # type: ignore[misc]
-
-    def emit_step(self, sampling: Sampling, rows: Rows, words: npt.NDArray[np.uint32], slot: int) -> None:
-        draw = rng.to_unit(words[:, 0])
-        index = (draw[:, 0] * len(_NAMES)).astype(np.intp)
-        level = noisy(self.magnitude, self.magnitude_std, words[:, 1], 10.0)
-        parameter = self._rules.take(index).parameters(level, draw[:, 1] < 0.5)
-        interpolation = drawn_interpolation(draw[:, 2]) if self.interpolation == "random" else None
-        self._table.emit(sampling, rows, index, parameter, slot, interpolation)

@@ -10,21 +10,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from variegate.checks import integer, meant, number, one_of
 from variegate.ops.arguments import MAX_ENTRIES, MAX_STEPS, ArgumentError, Fill, checks
 from variegate.ops.base import set_field
 from variegate.policies.augmentation import Augmentation, entry_of
-from variegate.policies.spaces import DATA, Space, space
-from variegate.policies.table import Entry, Index, OperationTable, Policy
-from variegate.policies.timm import (
-    AnyInterpolation,
-    check_any_interpolation,
-    check_deviation,
-    drawn_interpolation,
-    noisy,
-)
+from variegate.policies.spaces import DATA, Space, check_deviation, noisy, space
+from variegate.policies.table import AnyInterpolation, Entry, Index, OperationTable, Policy, check_any_interpolation
 from variegate.program.one_image import Images, Selection
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once
@@ -138,9 +130,7 @@ class AutoAugment(Policy):
                     accepted = f"a bin from 0 to {last} of the space {self.space!r}, or None"
                     integer(f"{where}[2]", level, 0, last, accepted=accepted, error=partial(ArgumentError, self))
                 index[i, k], probability[i, k] = len(entries), p
-                parameter[i, k] = [
-                    float(entry.parameters.parameters(np.array(level or 0), negative)) for negative in (False, True)
-                ]
+                parameter[i, k] = [float(entry.rule.parameters(level or 0, negative)) for negative in (False, True)]
                 entries.append(entry)
         return self._table_of(entries, self._space.fill), index, probability, parameter
 
@@ -167,26 +157,17 @@ class AutoAugment(Policy):
             fired, negative = chosen[fires], (draw[fires, 1] * 2).astype(np.intp)
             if self.magnitude_std > 0:
                 step += 1
-                words = sampling.words(rows[fires], step)[:, 0]
-                arguments = self._noisy(index[fired, k], negative, words)
+                words, entry = sampling.words(rows[fires], step)[:, 0], index[fired, k]
+                level = noisy(self._levels[entry], self.magnitude_std, words, float(self._space.full))
+                arguments = table.arguments(entry, level, negative)
             else:
                 arguments = parameter[fired, k, negative]
-            interpolation = drawn_interpolation(draw[fires, 2]) if self.interpolation == "random" else None
-            table.emit(sampling, rows[fires], index[fired, k], arguments, step + 1, interpolation)
+            table.emit(sampling, rows[fires], index[fired, k], arguments, step + 1, self._drawn(draw[fires, 2]))
 
     @computed_once
     def _levels(self) -> Floats:
         """float64[entries of the table]: the bin of every step."""
         return np.array([level or 0 for sub_policy in self._sub_policies for _, _, level in sub_policy], np.float64)
-
-    def _noisy(self, index: Index, negative: Index, words: npt.NDArray[np.uint32]) -> Floats:
-        """The arguments of the table's entries ``index[R]`` at their bins with noise."""
-        level = noisy(self._levels[index], self.magnitude_std, words, float(self._space.full))
-        argument = np.empty(len(index), np.float64)
-        for entry in np.unique(index).tolist():
-            own = index == entry
-            argument[own] = self._table.entries[entry].parameters.parameters(level[own], negative[own])
-        return argument
 
     def draw(self, image: Images, slot: int) -> None:
         if isinstance(image, Selection) or self.magnitude_std > 0 or self.interpolation == "random":

@@ -24,7 +24,7 @@ from variegate.policies.augmix import AugMix
 from variegate.policies.autoaugment import PUBLISHED, AutoAugment
 from variegate.policies.pba import PBA
 from variegate.policies.schedule import FORMAT, PUBLISHED_SCHEDULES, Schedule, schedule_from_dict
-from variegate.policies.timm_strings import EXAMPLES, is_timm, parse_timm
+from variegate.policies.timm import EXAMPLES, is_timm, parse_timm
 from variegate.policies.uniform import RandAugment, ThreeAugment, TrivialAugmentWide
 from variegate.policies.views import PRESETS
 

@@ -1,10 +1,8 @@
-"""Magnitude spaces: what "Rotate at level 9" means. The numbers are data (``data/magnitude_spaces.json``).
+"""Magnitude spaces: the argument that "Rotate at level 9" stands for; their numbers are data/magnitude_spaces.json.
 
-The same published policy means different strengths in torchvision, timm, TensorFlow and PBA, so a policy always names
-its space. A rule turns a *level* (a bin number, or a real number where a policy adds noise) into the argument of an
-operation: ``magnitude = low + (high - low) * level / full``, rounded, negated by chance if signed, and then
+A rule turns a *level* (a bin, or a real number where a policy adds noise) into the argument of an operation:
+``magnitude = low + (high - low) * level / full``, rounded, negated by chance if signed, and then
 ``argument = base + factor * magnitude``, clipped, and multiplied by the image's size where it is a fraction of that.
-Torchvision's magnitudes are elements of ``torch.linspace``: see ``linspace``.
 """
 
 from __future__ import annotations
@@ -19,15 +17,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate.checks import Refusal, number, refused
+from variegate.program import rng
 from variegate.program.sampling import Floats
 
 
 def linspace(low: Any, high: Any, full: Any, level: Any) -> Floats:
-    """``torch.linspace(low, high, full + 1)[level]``: float32 numbers, as float64. Any of the four may be arrays.
-
-    Torch steps from the nearer end and rounds every element once, since multiplication and addition are one
-    instruction: so it is on every x86-64 processor with AVX2. Products and sums of such numbers are exact in float64.
-    """
+    """``torch.linspace(low, high, full + 1)[level]``: float32 numbers, as float64. Any of the four may be arrays."""
+    # Torch steps from the nearer end and rounds once (FMA, as on every x86-64 with AVX2); float64 holds such exactly.
     first, last = np.asarray(low, np.float32), np.asarray(high, np.float32)
     step = ((last - first) / np.asarray(full, np.float32)).astype(np.float64)
     is_below = np.asarray(level) < (np.asarray(full) + 1) // 2
@@ -36,7 +33,7 @@ def linspace(low: Any, high: Any, full: Any, level: Any) -> Floats:
 
 
 def elements(end: Any, full: Any, fraction: Any, side: Any) -> Floats:
-    """Of a linspace from 0 to ``end * side`` pixels the element at ``fraction`` of ``side``; signs are kept."""
+    """Element of a linspace from 0 to ``end * side`` pixels at ``fraction`` of ``side``, with the fraction's sign."""
     level = np.round(np.abs(fraction) * (full / end), 6)
     return np.asarray(np.copysign(linspace(0.0, end * side, full, level), fraction))
 
@@ -54,7 +51,7 @@ SIZES = {None: -1, "height": 0, "width": 1, "shorter": 2}
 
 @dataclass(frozen=True)
 class Rule:
-    """One operation of a space. Every number may also be an array, one element per row (see ``stack``)."""
+    """Levels to arguments of one operation. Every number may also be an array, one element per row (``stack``)."""
 
     low: Any = 0.0
     high: Any = 0.0
@@ -88,7 +85,7 @@ class Rule:
         return Rule(**{name: np.array([getattr(rule, name) for rule in rules]) for name in names})
 
     def take(self, index: npt.NDArray[np.intp]) -> Rule:
-        """Of a stacked rule, the rules at ``index``."""
+        """Rules at ``index`` of a stacked one."""
         return Rule(**{name: getattr(self, name)[index] for name in Rule.__dataclass_fields__})
 
 
@@ -106,52 +103,64 @@ class Space:
     default: tuple[str, ...] = field(repr=False)
 
 
+_DESCRIBED: dict[str, Any] = json.loads((DATA / "magnitude_spaces.json").read_text(encoding="utf-8"))
+SPACES = tuple(_DESCRIBED)
+
+
 @functools.cache
 def space(name: str) -> Space:
     """The magnitude space ``name``, one of ``SPACES``."""
-    described = _all_spaces()[name]
-    spacing = described.get("linspace", False)
-    ops: dict[str, str] = {}
-    rules: dict[str, Rule] = {}
-    for operation, entry in _operations(name).items():
-        low, high = (float(Fraction(end)) if isinstance(end, str) else float(end) for end in entry.get("range", (0, 0)))
-        floor, ceiling = entry.get("limit", (None, None))
-        ops[operation] = entry.get("op", operation)
-        rules[operation] = Rule(
-            low=low,
-            high=high,
-            full=float(described["full"]),
-            signed=entry.get("signed", False),
-            rounding=ROUNDINGS[entry.get("rounding")],
-            base=float(entry.get("base", 0)),
-            factor=-1.0 if entry.get("subtract") else float(entry.get("times", 1)),
-            floor=-np.inf if floor is None else float(floor),
-            ceiling=np.inf if ceiling is None else float(ceiling),
-            size=SIZES[entry.get("of")],
-            linspace=entry.get("linspace", spacing),
-        )
-    fill = described["fill"]
+    described = _DESCRIBED[name]
+    operations, fill = _operations(name), described["fill"]
+    rules = {operation: _rule(entry, described) for operation, entry in operations.items()}
     return Space(
         name=name,
         source=described["source"],
         bins=described["bins"],
         full=described["full"],
         fill=tuple(fill) if isinstance(fill, list) else (fill, fill, fill),
-        ops=ops,
+        ops={operation: entry.get("op", operation) for operation, entry in operations.items()},
         rules=rules,
         default=tuple(described.get("default", rules)),
     )
 
 
-@functools.cache
-def _all_spaces() -> dict[str, Any]:
-    return dict(json.loads((DATA / "magnitude_spaces.json").read_text(encoding="utf-8")))
-
-
 def _operations(name: str) -> dict[str, Any]:
-    described = _all_spaces()[name]
+    described = _DESCRIBED[name]
     inherited = _operations(described["extends"]) if "extends" in described else {}
     return {**inherited, **described["operations"]}
 
 
-SPACES = tuple(_all_spaces())
+def _rule(entry: Any, described: Any) -> Rule:
+    low, high = (float(Fraction(end)) for end in entry.get("range", (0, 0)))
+    floor, ceiling = entry.get("limit", (-np.inf, np.inf))
+    return Rule(
+        low=low,
+        high=high,
+        full=float(described["full"]),
+        signed=entry.get("signed", False),
+        rounding=ROUNDINGS[entry.get("rounding")],
+        base=float(entry.get("base", 0)),
+        factor=-1.0 if entry.get("subtract") else float(entry.get("times", 1)),
+        floor=float(floor),
+        ceiling=np.inf if ceiling is None else float(ceiling),
+        size=SIZES[entry.get("of")],
+        linspace=entry.get("linspace", described.get("linspace", False)),
+    )
+
+
+def check_deviation(name: str, value: Any, *, error: Refusal = refused) -> float:
+    """A standard deviation, or infinity for "uniform", as timm writes it."""
+    if isinstance(value, float) and value == np.inf:
+        return value
+    return number(name, value, low=0, high=1e6, error=error)
+
+
+def noisy(level: npt.ArrayLike, deviation: float, words: npt.NDArray[np.uint32], most: float) -> Floats:
+    """``level`` with Gaussian noise by ``words[R, 4]``, within 0 .. ``most``; infinite: uniform from 0 to ``level``."""
+    level = np.asarray(level, np.float64)
+    if np.isinf(deviation):
+        level = level * rng.to_unit(words)[:, 0]
+    elif deviation > 0:
+        level = level + deviation * rng.to_normal(words)[:, 0]
+    return np.asarray(np.clip(np.broadcast_to(level, len(words)), 0.0, most))

@@ -1,16 +1,28 @@
-"""The operations that policies draw from as tables: a step is emitted for a whole batch in one go."""
+"""Tables of the operations that policies draw: a step is emitted for a whole batch at once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from itertools import zip_longest
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from variegate.checks import Refusal, one_of, refused
 from variegate.ops import colour, filters, geometry, output, tone
-from variegate.ops.arguments import Colour, Fill, InterpolationName, check_colour, check_interpolation, checks, optional
+from variegate.ops.arguments import (
+    BLACK,
+    INTERPOLATIONS,
+    Colour,
+    Fill,
+    InterpolationName,
+    check_colour,
+    check_interpolation,
+    checks,
+    optional,
+)
 from variegate.ops.base import Transform
 from variegate.ops.magnitude import MagnitudeOp, PlainOp
 from variegate.policies.spaces import Rule, elements, one_element
@@ -24,8 +36,8 @@ Emitter = Callable[[Sampling, Rows, Floats, int, Colour], None]
 
 @dataclass(frozen=True)
 class Emission:
-    """How a name is emitted: ``opcode`` with the parameter and then ``tail`` as arguments, all rows at once; or, for
-    what does not fit that form, ``emitter`` for the operation's own rows, drawing from ``num_slots`` slots.
+    """Instruction ``opcode`` with the parameter and then ``tail`` as arguments; or ``emitter``, with ``num_slots``.
+
     ``is_opaque``: of a pixel that was emptied it makes what it makes of its colour.
     """
 
@@ -41,11 +53,7 @@ class Emission:
 
 
 def _cutout(sampling: Sampling, rows: Rows, sides: Floats, slot: int, fill: Colour) -> None:
-    """A square about a centre that is uniform over the pixels, clipped at the borders, as PBA and TF do it.
-
-    Its side is ``sides`` rounded down to an even number, since they add half of it to both sides of the centre; under
-    2 there is none. The transform ``T.Cutout`` allows odd sides and takes exactly what it is told.
-    """
+    """A square about a uniform centre, clipped at the borders; PBA and TF round its side down to an even number."""
     half = sides.astype(np.int32) // 2
     rows, half = rows[half > 0], half[half > 0]
     if len(rows) == 0:
@@ -58,7 +66,7 @@ def _cutout(sampling: Sampling, rows: Rows, sides: Floats, slot: int, fill: Colo
     sampling.emit(rows, Op.ERASE, first + np.arange(len(rows)), 1, fill=fill, name="Cutout")
 
 
-def emit_blur(sampling: Sampling, rows: Rows, sigmas: npt.ArrayLike) -> None:
+def emit_blur(sampling: Sampling, rows: Rows, sigmas: npt.ArrayLike, slot: int = 0, fill: Colour = BLACK) -> None:
     """A Gaussian blur of ``sigmas`` pixels with a kernel that reaches three of them to each side."""
     sigma = np.asarray(sigmas, dtype=np.float64)
     kernel = kernel_for(sigma)
@@ -71,12 +79,8 @@ def kernel_for(sigma: Any) -> Any:
     return kernel if np.ndim(kernel) else int(kernel)
 
 
-def _blur(sampling: Sampling, rows: Rows, sigmas: Floats, slot: int, fill: Colour) -> None:
-    emit_blur(sampling, rows, sigmas)
-
-
 def _random_blur(sampling: Sampling, rows: Rows, widest: Floats, slot: int, fill: Colour) -> None:
-    """A Gaussian blur of 0.1 to ``widest`` pixels, uniform, as timm's set of three draws it."""
+    """A Gaussian blur of 0.1 to ``widest`` pixels, uniform."""
     emit_blur(sampling, rows, 0.1 + (widest - 0.1) * sampling.uniform(rows, slot)[:, 0])
 
 
@@ -87,22 +91,17 @@ _PLAIN: list[Any] = [cls for cls in _CLASSES if issubclass(cls, MagnitudeOp | Pl
 EMISSIONS: dict[str, Emission] = {
     "Identity": Emission(Op.NOP),
     "Cutout": Emission(Op.NOP, emitter=_cutout, num_slots=1),
-    "GaussianBlur": Emission(Op.NOP, emitter=_blur),
+    "GaussianBlur": Emission(Op.NOP, emitter=emit_blur),
     **{cls.__name__: Emission(cls._op, cls.constants(), is_opaque=cls._is_opaque) for cls in _PLAIN},
     **{SPECS[op].name: Emission(op) for op in (Op.HFLIP, Op.VFLIP)},
 }
-# What only a magnitude space may name.
+# Names of magnitude spaces alone.
 _WITHIN_SPACES = {"GaussianBlurRand": Emission(Op.NOP, emitter=_random_blur, num_slots=1)}
-
-
-def takes_magnitude(transform: object) -> bool:
-    """Can a policy drive this transform: does it have ``emit_magnitude(sampling, rows, values, slot)``?"""
-    return isinstance(transform, Transform) and callable(getattr(transform, "emit_magnitude", None))
 
 
 @dataclass(frozen=True)
 class _Driven:
-    """The emitter of a transform that takes a magnitude; a class, so that policies can be pickled."""
+    """Emitter of a transform with ``emit_magnitude``; a class, so that policies can be pickled."""
 
     transform: Any
 
@@ -111,7 +110,7 @@ class _Driven:
 
 
 def emission_of(op: str | Transform) -> Emission:
-    """The emission of a catalogue name or of a transform with ``emit_magnitude``."""
+    """Emission of a name or of a transform with ``emit_magnitude``."""
     if isinstance(op, str):
         return EMISSIONS[op] if op in EMISSIONS else _WITHIN_SPACES[op]
     return Emission(Op.NOP, emitter=_Driven(op), num_slots=op.num_slots)
@@ -120,19 +119,13 @@ def emission_of(op: str | Transform) -> Emission:
 Index = npt.NDArray[np.intp]
 
 
-class Parameters(Protocol):
-    """Levels to arguments: a rule of a space, or what a user declared."""
-
-    def parameters(self, level: npt.ArrayLike, negative: npt.ArrayLike = False) -> Floats: ...
-
-
 @dataclass(frozen=True)
 class Entry:
-    """One operation of a policy: its name, how it is emitted, and what its levels mean."""
+    """One operation of a policy; ``rule.parameters`` makes arguments of levels (a Rule, or an Augmentation's)."""
 
     name: str
     emission: Emission
-    parameters: Parameters
+    rule: Any
 
 
 class OperationTable:
@@ -140,36 +133,37 @@ class OperationTable:
 
     def __init__(self, entries: Sequence[Entry], interpolation: str, fill: Colour) -> None:
         emissions = [entry.emission for entry in entries]
-        rules = [entry.parameters if isinstance(entry.parameters, Rule) else Rule() for entry in entries]
-        geometric = np.array([emission.is_geometry for emission in emissions])
-        longest = max(len(emission.tail) for emission in emissions)
         self.entries = tuple(entries)
         self.fill = fill
         self.num_slots = max(emission.num_slots for emission in emissions)
         self._opcode = np.array([int(emission.opcode) for emission in emissions], np.int16)
         self._has_nop = bool((self._opcode == Op.NOP).any())
-        self._tails = [
-            np.array([emission.tail[i] if i < len(emission.tail) else 0.0 for emission in emissions])
-            for i in range(longest)
-        ]
-        self._geometric = geometric
+        self._tails = [np.array(tail) for tail in zip_longest(*(e.tail for e in emissions), fillvalue=0.0)]
+        self._geometric = np.array([emission.is_geometry for emission in emissions])
         # Where all rows would get the same zeros, the scalar saves a lookup per step.
         flag = int(Interpolation[interpolation.upper()])
-        self._flag = np.where(geometric, flag, 0).astype(np.int16) if flag else None
-        self._fill = np.where(geometric[:, None], fill, 0).astype(np.uint8) if any(fill) else None
+        self._flag = np.where(self._geometric, flag, 0).astype(np.int16) if flag else None
+        self._fill = np.where(self._geometric[:, None], fill, 0).astype(np.uint8) if any(fill) else None
         self._emitters = [(i, e.emitter) for i, e in enumerate(emissions) if e.emitter is not None]
-        self._size = np.array([rule.size for rule in rules])
-        self._is_sized = self._size >= 0
-        self._truncated = np.array([rule.rounding == 1 for rule in rules])
-        self._end = np.array([rule.high for rule in rules], np.float64)
-        self._full = np.array([rule.full for rule in rules], np.float64)
+        self._declared = [(i, entry.rule) for i, entry in enumerate(entries) if not isinstance(entry.rule, Rule)]
+        self._rules = Rule.stack([entry.rule if isinstance(entry.rule, Rule) else Rule() for entry in entries])
+        self._is_sized = self._rules.size >= 0
+        self._truncated = self._rules.rounding == 1
         # Of these, a fraction of the size only says which element of a linspace in pixels is meant.
-        self._is_spaced = np.array([bool(rule.linspace) and rule.size >= 0 for rule in rules])
+        self._is_spaced = self._rules.linspace & self._is_sized
 
     def grid(self, levels: Sequence[int] | npt.NDArray[np.int64]) -> Floats:
         """float64[2M, levels]: the arguments of the operations at ``levels``; odd rows hold the negative sign."""
-        rows = [entry.parameters.parameters(levels, negative) for entry in self.entries for negative in (False, True)]
+        rows = [entry.rule.parameters(levels, negative) for entry in self.entries for negative in (False, True)]
         return np.array([np.broadcast_to(row, len(levels)) for row in rows], np.float64)
+
+    def arguments(self, index: Index, level: Floats, negative: npt.NDArray[Any]) -> Floats:
+        """float64[R]: those of operations ``index[R]`` at ``level[R]``."""
+        found = self._rules.take(index).parameters(level, negative)
+        for i, rule in self._declared:
+            own = index == i
+            found[own] = rule.parameters(level[own], negative[own])
+        return found
 
     def emit(
         self,
@@ -218,7 +212,7 @@ class OperationTable:
         if size >= 0:
             side = (image.height, image.width, min(image.height, image.width))[size]
             if self._is_spaced[index]:
-                parameter = one_element(self._end.item(index), self._full.item(index), parameter, side)
+                parameter = one_element(self._rules.high.item(index), self._rules.full.item(index), parameter, side)
             else:
                 parameter *= side
             if is_truncated:
@@ -231,7 +225,7 @@ class OperationTable:
 
     @computed_once
     def _plain(self) -> list[tuple[Any, ...]]:
-        """Per operation, what ``emit`` looks up of it."""
+        """Arrays of ``emit``, by operation."""
         count = len(self.entries)
         return list(
             zip(
@@ -240,7 +234,7 @@ class OperationTable:
                 [0] * count if self._flag is None else self._flag.tolist(),
                 [None] * count if self._fill is None else map(tuple, self._fill.tolist()),
                 (entry.emission.emitter for entry in self.entries),
-                self._size.tolist(),
+                self._rules.size.tolist(),
                 self._truncated.tolist(),
                 strict=True,
             )
@@ -249,22 +243,35 @@ class OperationTable:
     def _pixels(self, sampling: Sampling, rows: Rows, index: Index, fraction: Floats) -> Floats:
         """Fractions of the image's size as pixels."""
         height, width = sampling.size[rows].T
-        side = np.choose(self._size[index], (height, width, np.minimum(height, width)))
+        side = np.choose(self._rules.size[index], (height, width, np.minimum(height, width)))
         pixels = fraction * side
         if (spaced := self._is_spaced[index]).any():
-            end, full = self._end[index[spaced]], self._full[index[spaced]]
-            pixels[spaced] = elements(end, full, fraction[spaced], side[spaced])
+            rules = self._rules.take(index[spaced])
+            pixels[spaced] = elements(rules.high, rules.full, fraction[spaced], side[spaced])
         return np.asarray(np.where(self._truncated[index], np.trunc(pixels), pixels))
+
+
+AnyInterpolation = InterpolationName | Literal["random"]
+
+
+def check_any_interpolation(name: str, value: Any, *, error: Refusal = refused) -> str:
+    """An interpolation's name, or "random": bilinear or bicubic, drawn for every operation."""
+    return one_of(name, getattr(value, "value", value), ("random", *INTERPOLATIONS), error=error)
 
 
 class Policy(Transform, abstract=True):
     """Draws operations of a table. ``fill`` None is the magnitude space's own."""
 
-    interpolation: InterpolationName | Literal["random"]
+    interpolation: AnyInterpolation
     fill: Fill
     _checks = checks(interpolation=check_interpolation, fill=optional(check_colour))
 
     def _table_of(self, entries: Sequence[Entry], fill: Colour) -> OperationTable:
-        # "random", which timm has, is drawn for every operation.
         fixed = "bilinear" if self.interpolation == "random" else self.interpolation
         return OperationTable(entries, fixed, fill if self.fill is None else self.fill)  # type: ignore[arg-type]
+
+    def _drawn(self, unit: Floats) -> npt.NDArray[np.int16] | None:
+        """Interpolations by ``unit[R]``, bicubic below a half and else bilinear, where they are "random"."""
+        if self.interpolation != "random":
+            return None
+        return np.where(unit < 0.5, Interpolation.BICUBIC, Interpolation.BILINEAR).astype(np.int16)

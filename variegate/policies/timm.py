@@ -1,69 +1,32 @@
-"""RandAugment as timm defines it."""
+"""RandAugment and AugMix as timm defines them, and the strings that name timm's policies."""
 
 from __future__ import annotations
 
 import functools
 import json
+import math
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.checks import Refusal, integer, number, one_of, refused
-from variegate.ops.arguments import (
-    FLAG,
-    INTERPOLATIONS,
-    MAX_STEPS,
-    PROBABILITY,
-    ArgumentError,
-    Fill,
-    InterpolationName,
-    checks,
-)
-from variegate.ops.base import set_field
+from variegate.checks import integer, number, one_of
+from variegate.errors import PolicyError
+from variegate.ops.arguments import FLAG, MAX_STEPS, PROBABILITY, ArgumentError, Fill, checks
+from variegate.ops.base import Transform, set_field
 from variegate.policies.augmentation import entries_of
-from variegate.policies.spaces import DATA, Rule, space
-from variegate.policies.table import Index, OperationTable, Policy
+from variegate.policies.augmix import ChainMixture
+from variegate.policies.autoaugment import AutoAugment
+from variegate.policies.spaces import DATA, check_deviation, noisy, space
+from variegate.policies.table import AnyInterpolation, Index, OperationTable, Policy, check_any_interpolation
+from variegate.policies.uniform import ThreeAugment
 from variegate.program import rng
-from variegate.program.ops import Interpolation
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once
-
-AnyInterpolation = InterpolationName | Literal["random"]
-
-
-def check_deviation(name: str, value: Any, *, error: Refusal = refused) -> float:
-    """A standard deviation, or infinity for "uniform", as timm writes it."""
-    return float(value) if isinstance(value, float) and value == np.inf else _finite(name, value, error=error)
-
-
-_finite = partial(number, low=0, high=1e6)
-
-
-def check_any_interpolation(name: str, value: Any, *, error: Refusal = refused) -> str:
-    """An interpolation's name, or "random": bilinear or bicubic, drawn for every operation."""
-    return one_of(name, getattr(value, "value", value), ("random", *INTERPOLATIONS), error=error)
-
-
-def noisy(level: npt.ArrayLike, deviation: float, words: npt.NDArray[np.uint32], most: float) -> Floats:
-    """``level`` with Gaussian noise of ``deviation``, within 0 .. ``most``; infinity: uniform from 0 to ``level``.
-
-    Draws from ``words[R, 4]``.
-    """
-    level = np.asarray(level, np.float64)
-    if np.isinf(deviation):
-        level = level * rng.to_unit(words)[:, 0]
-    elif deviation > 0:
-        level = level + deviation * rng.to_normal(words)[:, 0]
-    return np.asarray(np.clip(np.broadcast_to(level, len(words)), 0.0, most))
-
-
-def drawn_interpolation(unit: Floats) -> npt.NDArray[np.int16]:
-    """Bicubic where ``unit[R]`` is below a half, else bilinear."""
-    return np.where(unit < 0.5, Interpolation.BICUBIC, Interpolation.BILINEAR).astype(np.int16)
-
 
 # timm's own boundary: a standard deviation above it means "uniform from 0 to the magnitude".
 UNIFORM_ABOVE = 100.0
@@ -141,22 +104,11 @@ class TimmRandAugment(Policy):
     @computed_once
     def _table(self) -> OperationTable:
         default = "timm-increasing" if self.increasing else "timm"
-        source = space(operation_sets()[self.operations].get("space", default))
-        entries = entries_of(self, "operations", self._names, source)
-        scaled = [
-            replace(entry, parameters=replace(entry.parameters, high=self.translate_pct))  # type: ignore[type-var]
-            if entry.name.startswith("Translate")
-            else entry
-            for entry in entries
-        ]
-        return self._table_of(scaled, source.fill)
-
-    @computed_once
-    def _rules(self) -> Rule:
-        return Rule.stack([entry.parameters for entry in self._table.entries])  # type: ignore[misc]
+        return _scaled_table(self, self._names, operation_sets()[self.operations].get("space", default))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         ordered = self._ordered(sampling, rows, slot) if self._weights is not None else None
+        deviation = np.inf if self.magnitude_std > UNIFORM_ABOVE else self.magnitude_std
         for step in range(self.num_ops):
             first = slot + self._choice_slots + step * self._step_slots
             draw = sampling.uniform(rows, first)
@@ -165,14 +117,10 @@ class TimmRandAugment(Policy):
             else:
                 index = ordered[:, step]
             fires = np.flatnonzero(draw[:, 1] < self.p)
-            level = self._levels(sampling, rows[fires], first + 1)
-            parameter = self._rules.take(index[fires]).parameters(level, draw[fires, 2] < 0.5)
-            interpolation = drawn_interpolation(draw[fires, 3]) if self.interpolation == "random" else None
-            self._table.emit(sampling, rows[fires], index[fires], parameter, first + 2, interpolation)
-
-    def _levels(self, sampling: Sampling, rows: Rows, slot: int) -> Floats:
-        deviation = np.inf if self.magnitude_std > UNIFORM_ABOVE else self.magnitude_std
-        return noisy(self.magnitude, deviation, sampling.words(rows, slot)[:, 0], self.magnitude_max)
+            words = sampling.words(rows[fires], first + 1)[:, 0]
+            level = noisy(self.magnitude, deviation, words, self.magnitude_max)
+            parameter = self._table.arguments(index[fires], level, draw[fires, 2] < 0.5)
+            self._table.emit(sampling, rows[fires], index[fires], parameter, first + 2, self._drawn(draw[fires, 3]))
 
     def _ordered(self, sampling: Sampling, rows: Rows, slot: int) -> Index:
         """A weighted draw without replacement: the operations in the order of exponential clocks of their rates."""
@@ -180,3 +128,188 @@ class TimmRandAugment(Policy):
         with np.errstate(divide="ignore"):
             clocks = -np.log(rng.to_unit(words) + 2.0**-33) / self._weights
         return np.argsort(clocks, axis=1, kind="stable")[:, : self.num_ops]
+
+
+def _scaled_table(policy: Any, names: Sequence[str], space_name: str) -> OperationTable:
+    """Table of timm's operations ``names``, with translations that end at the policy's ``translate_pct``."""
+    source = space(space_name)
+    table: OperationTable = policy._table_of(
+        [
+            replace(entry, rule=replace(entry.rule, high=policy.translate_pct))
+            if entry.name.startswith("Translate")
+            else entry
+            for entry in entries_of(policy, "operations", names, source)
+        ],
+        source.fill,
+    )
+    return table
+
+
+# timm's thirteen: those of the paper and the enhancements, in the set that grows stronger with the magnitude.
+_NAMES = (
+    *("AutoContrast", "Color", "Contrast", "Brightness", "Sharpness", "Equalize", "Rotate", "Posterize", "Solarize"),
+    *("ShearX", "ShearY", "TranslateX", "TranslateY"),
+)
+
+
+@dataclass(frozen=True)
+class TimmAugMix(ChainMixture):
+    """The image mixed with ``mixture_width`` chains of operations, all over the same image, on timm's scale of 0 to 10.
+
+    Every chain has ``chain_depth`` operations (-1: one to three, uniform), each drawn uniformly of thirteen, at a
+    magnitude that is uniform from 0 to ``magnitude``; with a finite ``magnitude_std`` it is ``magnitude`` with Gaussian
+    noise of that deviation, within 0 to 10. The mixture's weight is Beta(``alpha``, ``alpha``), the chains share it by
+    Dirichlet(``alpha``, ...). ``translate_pct``: the translation at level 10 as a fraction of the size.
+    ``interpolation``: "random" (bilinear or bicubic per operation) or a fixed one. ``fill``: timm passes the mean of
+    the data set, here 128 unless given. The sum is truncated to uint8 once, where timm truncates the mixture as well:
+    up to one level lower. Afterwards only flips, crops, pads, erasing and Normalize may follow.
+
+    Raises ArgumentError for arguments out of range. Source: huggingface/pytorch-image-models timm/data/auto_augment.py.
+    """
+
+    magnitude: float = 3
+    mixture_width: int = 3
+    chain_depth: int = -1
+    alpha: float = 1.0
+    magnitude_std: float = math.inf
+    translate_pct: float = 0.3
+    interpolation: AnyInterpolation = "random"
+    fill: Fill = None
+    # The operation, its sign and its interpolation; its level.
+    _step_slots = 2
+    _checks = checks(
+        magnitude=partial(number, low=0, high=10),
+        magnitude_std=check_deviation,
+        translate_pct=partial(number, low=0, high=10),
+        interpolation=check_any_interpolation,
+    )
+
+    @computed_once
+    def _table(self) -> OperationTable:
+        return _scaled_table(self, _NAMES, "timm-increasing")
+
+    def emit_step(self, sampling: Sampling, rows: Rows, words: npt.NDArray[np.uint32], slot: int) -> None:
+        draw = rng.to_unit(words[:, 0])
+        index = (draw[:, 0] * len(_NAMES)).astype(np.intp)
+        level = noisy(self.magnitude, self.magnitude_std, words[:, 1], 10.0)
+        parameter = self._table.arguments(index, level, draw[:, 1] < 0.5)
+        self._table.emit(sampling, rows, index, parameter, slot, self._drawn(draw[:, 2]))
+
+
+_Keys = dict[str, tuple[str, type]]
+# timm's AutoAugment policies: the published table and the space that make them. "v0" alone is TensorFlow's.
+_TABLES: dict[str, tuple[Any, str]] = {
+    "original": ("imagenet", "timm-original"),
+    "originalr": ("imagenet", "timm-research"),
+    "v0": ("v0", "timm"),
+    "v0r": ("v0", "timm-research"),
+    "3a": ([[["Solarize", 1, 5]], [["Desaturate", 1, 10]], [["GaussianBlurRand", 1, 10]]], "timm"),
+}
+_COMMON: _Keys = {"m": ("magnitude", float), "mstd": ("magnitude_std", float)}
+_RAND: _Keys = {**_COMMON, "n": ("num_ops", int), "p": ("p", float), "mmax": ("magnitude_max", float)}
+_AUGMIX: _Keys = {**_COMMON, "w": ("mixture_width", int), "d": ("chain_depth", int), "a": ("alpha", float)}
+_TABLE: _Keys = {"mstd": ("magnitude_std", float)}
+_ACCEPTED = {
+    "rand": "rand followed by -m<magnitude>, -n<operations>, -p<probability>, -mstd<deviation>, -mmax<magnitude>, "
+    "-inc1, -t<set or translate fraction>, -w0; for example rand-m9-mstd0.5-inc1",
+    "augmix": "augmix followed by -m<magnitude>, -w<width>, -d<depth>, -a<alpha>, -b<0 or 1>, -mstd<deviation>; "
+    "for example augmix-m5-w4-d2",
+    "table": f"{', '.join(_TABLES)} followed by -mstd<deviation> or nothing; for example original-mstd0.5",
+}
+EXAMPLES = "rand-m9-mstd0.5-inc1, augmix-m5-w4-d2 or original-mstd0.5"
+
+
+def is_timm(text: str) -> bool:
+    """Whether ``text`` begins as one of timm's strings."""
+    return text.split("-")[0] in ("rand", "augmix", *_TABLES)
+
+
+def parse_timm(text: str, where: str | None = None, **arguments: Any) -> Transform:
+    """timm's policy of that name; what the string leaves out has timm's default.
+
+    - ``rand-m9-n2-p0.5-mstd0.5-mmax10-inc1-tweights``: TimmRandAugment. ``-t`` names a set of operations ("weights",
+      "3a", "3aw") or, as a number, gives ``translate_pct``; ``-w0`` is the older weighted set.
+    - ``augmix-m3-w3-d2-a1-mstd0.5``: TimmAugMix. ``-b1`` blends chain by chain in timm, with the same weights, and
+      truncates as often: up to a level for each chain.
+    - ``original``, ``originalr``, ``v0``, ``v0r``, with ``-mstd0.5`` or not: AutoAugment in timm's magnitudes, with
+      timm's interpolation. ``3a``: ThreeAugment, and with ``-mstd`` AutoAugment.
+
+    ``arguments`` (``fill``, ``interpolation``, ...) are passed on. Raises PolicyError for anything else, with the
+    section of the string; ``inc0`` too, which older versions of timm read as ``inc1``.
+    """
+    where = where or f"{text!r}"
+    first, *sections = text.split("-")
+    read = {"rand": _rand_section, "augmix": _augmix_section}.get(first, _table_section)
+    if first not in ("rand", "augmix", *_TABLES):
+        raise PolicyError(where, first, _ACCEPTED["rand"])
+    for section in sections:
+        if first == "augmix" and section in ("b0", "b1"):
+            continue
+        key, value = read(section, where)
+        if key in arguments:
+            accepted = _ACCEPTED.get(first, _ACCEPTED["table"])
+            raise PolicyError(where, section, f"{key} once; it was set before. {accepted}")
+        arguments[key] = value
+    try:
+        return _KINDS.get(first, _auto_augment(first))(**arguments)
+    except ValueError as error:
+        raise PolicyError(where, text, str(error)) from error
+
+
+def _auto_augment(name: str) -> Callable[..., Transform]:
+    def made(**arguments: Any) -> Transform:
+        if name == "3a" and not arguments:
+            return ThreeAugment()
+        policy, space = _TABLES[name]
+        return AutoAugment(policy, **{"interpolation": "random", "space": space, **arguments})
+
+    return made
+
+
+_KINDS: dict[str, Callable[..., Transform]] = {"rand": TimmRandAugment, "augmix": TimmAugMix}
+
+
+def _rand_section(section: str, where: str) -> tuple[str, Any]:
+    if section in ("inc1", "inc"):
+        return "increasing", True
+    if section == "inc0":
+        raise PolicyError(where, section, "inc1, or nothing: older versions of timm read inc0 as inc1")
+    if section == "w0":
+        return "operations", "w0"
+    if section.startswith("t"):
+        name = section[1:]
+        if name in operation_sets():
+            return "operations", name
+        if re.fullmatch(r"[\d.]+", name):
+            return "translate_pct", _number(section, name, float, where, _ACCEPTED["rand"])
+        raise PolicyError(where, section, f"t followed by {', '.join(operation_sets())}, or by a fraction of the size")
+    return _keyed(section, where, _RAND, _ACCEPTED["rand"])
+
+
+def _augmix_section(section: str, where: str) -> tuple[str, Any]:
+    if section in ("d", "d0"):
+        raise PolicyError(where, section, "d followed by 1 or more, or no d: one to three at random")
+    return _keyed(section, where, _AUGMIX, _ACCEPTED["augmix"])
+
+
+def _table_section(section: str, where: str) -> tuple[str, Any]:
+    return _keyed(section, where, _TABLE, _ACCEPTED["table"])
+
+
+def _keyed(section: str, where: str, keys: _Keys, accepted: str) -> tuple[str, Any]:
+    match = re.fullmatch(r"([a-z]+)([\d.einf+]+)", section)
+    if match is None or match[1] not in keys:
+        raise PolicyError(where, section, accepted)
+    argument, kind = keys[match[1]]
+    return argument, _number(section, match[2], kind, where, accepted)
+
+
+def _number(section: str, text: str, kind: type, where: str, accepted: str) -> Any:
+    try:
+        number = kind(text)
+    except ValueError as error:
+        letter = section[: len(section) - len(text)]
+        whole = f"a whole number after {letter}; {accepted}"
+        raise PolicyError(where, section, whole if kind is int else accepted) from error
+    # 9.0 is written 9, so that the description reads like the string.
+    return int(number) if number == int(min(number, 1e9)) else number

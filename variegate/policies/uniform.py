@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -23,14 +23,54 @@ from variegate.program.ops import Op
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once
 
-# Of both policies. In "dali" translations end at so many pixels, in "dali-relative" at a share of the image's size.
-SPACES = ("torchvision", "dali", "dali-relative")
-SPACE = partial(one_of, choices=SPACES)
+# In "dali" translations end at so many pixels, in "dali-relative" at a share of the image's size.
 SpaceName = Literal["torchvision", "dali", "dali-relative"]
 
 
+class UniformPolicy(Policy, abstract=True):
+    """``num_ops`` operations, drawn uniformly with their signs, of a list or a magnitude space's own."""
+
+    num_ops: int
+    num_magnitude_bins: int
+    operations: Sequence[str | Transform | type[Transform]] | None
+    space: SpaceName
+    _ranges = "randaugment"
+    _checks = checks(
+        num_magnitude_bins=partial(integer, low=2, high=MAX_BINS),
+        operations=optional(check_operations),
+        space=partial(one_of, choices=get_args(SpaceName)),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_field(self, "num_slots", self.num_ops * (1 + self._table.num_slots))
+
+    @computed_once
+    def _table(self) -> OperationTable:
+        """The policy's last bin is the end of every range."""
+        library, _, relative = self.space.partition("-")
+        source = space(f"{library}-{self._ranges}" + (f"-{relative}" if relative else ""))
+        names = source.default if self.operations is None else self.operations
+        return self._table_of(entries_of(self, "operations", names, source, self.num_magnitude_bins - 1), source.fill)
+
+    @computed_once
+    def _grid(self) -> Floats:
+        return self._table.grid(range(self.num_magnitude_bins))
+
+    def _column(self, images: Images, slot: int) -> Any:
+        """Columns of ``_grid`` for the images."""
+        raise NotImplementedError(f"{type(self).__name__} does not define _column()")
+
+    def draw(self, images: Images, slot: int) -> None:
+        table, grid, column = self._table, self._grid, self._column(images, slot)
+        for step in range(slot, slot + self.num_slots, 1 + table.num_slots):
+            # One number chooses both operation and sign.
+            variant = images.whole(images.unit(step) * len(grid))
+            table.add(images, variant >> 1, grid[variant, column], step + 1)
+
+
 @dataclass(frozen=True)
-class RandAugment(Policy):
+class RandAugment(UniformPolicy):
     """``num_ops`` operations one after another, drawn uniformly with replacement, all at one magnitude.
 
     ``magnitude`` is a bin, 0 to ``num_magnitude_bins`` - 1; the last bin is the end of every operation's range (rotate
@@ -50,38 +90,23 @@ class RandAugment(Policy):
     fill: Fill = None
     operations: Sequence[str | Transform | type[Transform]] | None = None
     space: SpaceName = "torchvision"
-    _checks = checks(
-        num_ops=partial(integer, low=0, high=MAX_STEPS),
-        num_magnitude_bins=partial(integer, low=2, high=MAX_BINS),
-        operations=optional(check_operations),
-        space=SPACE,
-    )
+    _checks = checks(num_ops=partial(integer, low=0, high=MAX_STEPS))
 
     def __post_init__(self) -> None:
         super().__post_init__()
         last, error = self.num_magnitude_bins - 1, partial(ArgumentError, self)
         set_field(self, "magnitude", integer("magnitude", self.magnitude, 0, last, error=error))
-        set_field(self, "num_slots", self.num_ops * (1 + self._table.num_slots))
 
     @computed_once
-    def _table(self) -> OperationTable:
-        return table_of_space(self, "randaugment")
+    def _grid(self) -> Floats:
+        return self._table.grid([self.magnitude])
 
-    @computed_once
-    def _parameter(self) -> Floats:
-        """float64[2M]: of every operation with either sign, the argument at this magnitude."""
-        return self._table.grid([self.magnitude])[:, 0].copy()
-
-    def draw(self, images: Images, slot: int) -> None:
-        table, parameter = self._table, self._parameter
-        for step in range(slot, slot + self.num_slots, 1 + table.num_slots):
-            # One draw chooses both operation and sign.
-            variant = images.whole(images.unit(step) * len(parameter))
-            table.add(images, variant >> 1, parameter[variant], step + 1)
+    def _column(self, images: Images, slot: int) -> int:
+        return 0
 
 
 @dataclass(frozen=True)
-class TrivialAugmentWide(Policy):
+class TrivialAugmentWide(UniformPolicy):
     """Exactly one operation, drawn uniformly, at a uniformly drawn magnitude (Müller and Hutter 2021).
 
     The wide ranges of torchvision: rotate to 135 degrees, shear to 0.99, translate to 32 pixels, enhance 1 +- 0.99,
@@ -98,38 +123,11 @@ class TrivialAugmentWide(Policy):
     fill: Fill = None
     operations: Sequence[str | Transform | type[Transform]] | None = None
     space: SpaceName = "torchvision"
-    _checks = checks(
-        num_magnitude_bins=partial(integer, low=2, high=MAX_BINS), operations=optional(check_operations), space=SPACE
-    )
+    num_ops = 1
+    _ranges = "trivialaugment"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        set_field(self, "num_slots", 1 + self._table.num_slots)
-
-    @computed_once
-    def _table(self) -> OperationTable:
-        return table_of_space(self, "trivialaugment")
-
-    @computed_once
-    def _grid(self) -> Floats:
-        return self._table.grid(range(self.num_magnitude_bins))
-
-    def draw(self, images: Images, slot: int) -> None:
-        # One number chooses both operation and sign.
-        variant = images.whole(images.unit(slot) * len(self._grid))
-        level = images.whole(images.unit(slot, 1) * self.num_magnitude_bins)
-        self._table.add(images, variant >> 1, self._grid[variant, level], slot + 1)
-
-
-def table_of_space(policy: Any, name: str) -> OperationTable:
-    """Of the operations of a policy such as these, or of all that the magnitude space has; its ranges end at the
-    policy's last bin."""
-    library, _, relative = policy.space.partition("-")
-    source = space(f"{library}-{name}" + (f"-{relative}" if relative else ""))
-    names = source.default if policy.operations is None else policy.operations
-    entries = entries_of(policy, "operations", names, source, policy.num_magnitude_bins - 1)
-    found: OperationTable = policy._table_of(entries, source.fill)
-    return found
+    def _column(self, images: Images, slot: int) -> Any:
+        return images.whole(images.unit(slot, 1) * self.num_magnitude_bins)
 
 
 @dataclass(frozen=True)
@@ -161,12 +159,11 @@ class ThreeAugment(Transform):
         emit_blur(sampling, rows[blurred], between(self.sigma, draw[blurred, 1]))
 
 
-# Of the values that are given with a batch.
 MAGNITUDE = "magnitude"
 
 
 @dataclass(frozen=True)
-class AdaptiveRandAugment(Policy):
+class AdaptiveRandAugment(UniformPolicy):
     """``RandAugment`` at a magnitude that is given with each image: ``conditions={"magnitude": magnitudes}``, numbers
     from 0 to 1 of every operation's range, rounded to the nearest of ``num_magnitude_bins``.
 
@@ -184,35 +181,12 @@ class AdaptiveRandAugment(Policy):
     fill: Fill = None
     operations: Sequence[str | Transform | type[Transform]] | None = None
     space: SpaceName = "torchvision"
-    _checks = checks(
-        num_ops=partial(integer, low=0, high=MAX_STEPS),
-        num_magnitude_bins=partial(integer, low=2, high=MAX_BINS),
-        operations=optional(check_operations),
-        space=SPACE,
-    )
+    _checks = checks(num_ops=partial(integer, low=0, high=MAX_STEPS))
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        set_field(self, "num_slots", self.num_ops * (1 + self._table.num_slots))
+    def _column(self, images: Images, slot: int) -> Any:
+        return images.numbers(self._bins(images.sampling, images.rows)[:, None])[0]
 
-    @computed_once
-    def _table(self) -> OperationTable:
-        return table_of_space(self, "randaugment")
-
-    @computed_once
-    def _grid(self) -> Floats:
-        return self._table.grid(range(self.num_magnitude_bins))
-
-    def draw(self, images: Images, slot: int) -> None:
-        table, grid = self._table, self._grid
-        (level,) = images.numbers(self._levels(images.sampling, images.rows)[:, None])
-        for step in range(slot, slot + self.num_slots, 1 + table.num_slots):
-            # One draw chooses both operation and sign.
-            variant = images.whole(images.unit(step) * len(grid))
-            table.add(images, variant >> 1, grid[variant, level], step + 1)
-
-    def _levels(self, sampling: Sampling, rows: Rows) -> Index:
-        """The bin of each row."""
+    def _bins(self, sampling: Sampling, rows: Rows) -> Index:
         accepted = 'conditions={"magnitude": magnitudes}, one number from 0 to 1 per image'
         if MAGNITUDE not in sampling.given:
             raise ArgumentError(self, MAGNITUDE, Said("none given with this batch"), accepted)

@@ -43,11 +43,11 @@ from variegate.ops.sizes import *
 from variegate.ops.tone import *
 from variegate.ops.traced import Function, Measure, TracedPipeline
 from variegate.policies.augmentation import Augmentation
-from variegate.policies.augmix import AugMix, TimmAugMix
+from variegate.policies.augmix import AugMix
 from variegate.policies.autoaugment import AutoAugment
 from variegate.policies.pba import PBA
 from variegate.policies.schedule import Schedule
-from variegate.policies.timm import TimmRandAugment
+from variegate.policies.timm import TimmAugMix, TimmRandAugment
 from variegate.policies.uniform import AdaptiveRandAugment, RandAugment, ThreeAugment, TrivialAugmentWide
 from variegate.policies.views import MultiView
 

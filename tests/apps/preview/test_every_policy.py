@@ -24,7 +24,7 @@ from variegate.formats.folder import open_folder
 from variegate.jobs.augment import Expansion, Plan
 from variegate.jobs.engine import Engine
 from variegate.policies.load import POLICY_NAMES
-from variegate.policies.timm_strings import EXAMPLES
+from variegate.policies.timm import EXAMPLES
 
 END = T.Normalize(0.5, 0.25)
 CROP = T.RandomResizedCrop(16)

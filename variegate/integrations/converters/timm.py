@@ -19,7 +19,7 @@ from variegate.ops.erase import RandomErasing
 from variegate.ops.filters import GaussianBlur
 from variegate.ops.output import Normalize
 from variegate.ops.resize import RandomResizedCrop, Resize
-from variegate.policies.timm_strings import parse_timm
+from variegate.policies.timm import parse_timm
 
 _MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
