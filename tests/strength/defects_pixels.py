@@ -108,7 +108,7 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         name="trivialaugment-one-draw-for-operation-and-level",
-        anchor="TrivialAugmentWide.draw",
+        anchor="TrivialAugmentWide._column",
         search="images.unit(slot, 1)",
         replace="images.unit(slot)",
         tests=(
