@@ -32,12 +32,11 @@ from variegate.targets.settings import Targets
 
 _ROWS = ("Compose", "ReplayCompose", "Sequential")
 _COMPOSITIONS = (*_ROWS, "OneOf", "OneOrOther", "SomeOf", "RandomOrder")
-# What makes tensors, which all outputs are here.
-_TO_TENSOR = ("ToTensorV2", "ToTensor", "ToRGB")
+_TO_TENSOR = ("ToTensorV2", "ToTensor", "ToRGB")  # all outputs are tensors here
 _FORMATS = ("Normalize", "ToFloat")
 _MOST_BYTES = 16 << 20
-# The probability of a transform whose description has none.
-_P = {"Normalize": 1.0, "ToFloat": 1.0, "Compose": 1.0, "ReplayCompose": 1.0, "SomeOf": 1.0, "RandomOrder": 1.0}
+# Probabilities where a description has none; of others 0.5.
+_P = dict.fromkeys(("Normalize", "ToFloat", "Compose", "ReplayCompose", "SomeOf", "RandomOrder"), 1.0)
 
 
 @overload
@@ -107,26 +106,22 @@ def _described(compose: Any) -> Mapping[str, Any]:
     if isinstance(compose, Mapping):
         return compose
     if isinstance(compose, (str, os.PathLike)):
-        return _from_file(Path(compose))
+        where, written = str(Path(compose)), "as albumentations.save(compose, path) writes it"
+        try:
+            described = json.loads(read_regular(Path(compose), _MOST_BYTES))
+        except (ValueError, RecursionError, TooLargeError) as error:
+            raise ConversionError(where, str(error), f"JSON, {written}") from error
+        if not isinstance(described, Mapping):
+            raise ConversionError(where, described, f"an object, {written}")
+        return described
     to_dict = getattr(compose, "to_dict", None)
     if to_dict is None or isinstance(compose, Transform):
         accepted = "an albumentations.Compose, its to_dict(), or the path of a JSON file with that"
         raise ConversionError("compose", compose, accepted)
     try:
-        described: Mapping[str, Any] = to_dict()
+        return to_dict()
     except Exception as error:  # whatever a transform of the user's own says
         raise ConversionError("compose", compose, f"what describes itself by to_dict(), which said: {error}") from error
-    return described
-
-
-def _from_file(path: Path) -> Mapping[str, Any]:
-    try:
-        described = json.loads(read_regular(path, _MOST_BYTES))
-    except (ValueError, RecursionError, TooLargeError) as error:
-        raise ConversionError(str(path), str(error), "JSON, as albumentations.save(compose, path) writes it") from error
-    if not isinstance(described, Mapping):
-        raise ConversionError(str(path), described, "an object, as albumentations.save(compose, path) writes it")
-    return described
 
 
 def _append(described: Mapping[str, Any], path: str, notes: Notes, steps: list[Transform]) -> None:
@@ -150,8 +145,7 @@ def _append(described: Mapping[str, Any], path: str, notes: Notes, steps: list[T
 
 
 def _converted(described: Mapping[str, Any], path: str, notes: Notes, forced: bool = False) -> Transform | None:
-    """One transform with its probability, or None for what does nothing or was refused. ``forced``: chosen by a
-    OneOf."""
+    """One transform, or None for what does nothing or was refused. ``forced``: certain, as a OneOf has chosen it."""
     place, name = _place(described, path, notes)
     try:
         p = 1.0 if forced else _probability(place, name, described)
@@ -172,12 +166,12 @@ def _by_rule(place: Place, name: str, described: Mapping[str, Any]) -> Transform
     if rule is None:
         known = "one of " + ", ".join(sorted([*RULES, *_COMPOSITIONS, *_FORMATS, *_TO_TENSOR]))
         place.refuse("", name, REFUSED.get(name, known))
-    given = Arguments(place, described)
+    arguments = Arguments(place, described)
     try:
-        converted = rule(given)
+        converted = rule(arguments)
     except (TypeError, AttributeError, LookupError) as error:  # of values that are of no kind the library writes
         raise ConversionError(place.path, described, f"arguments as to_dict() gives them ({error})") from error
-    given.check_all_taken()
+    arguments.check_all_taken()
     return converted
 
 
@@ -192,7 +186,6 @@ def _with_probability(converted: Transform, p: float) -> Transform:
 def _composition(place: Place, name: str, described: Mapping[str, Any], path: str, p: float) -> Transform:
     _check_targets(place, described)
     children = _children(place, described, path)
-    # A OneOf chooses by its children's probabilities, and then does the chosen one for certain.
     is_choice = name in ("OneOf", "OneOrOther")
     inner = [_converted(child, where, place.report, forced=is_choice) or Identity() for child, where in children]
     if not inner:
@@ -204,17 +197,16 @@ def _composition(place: Place, name: str, described: Mapping[str, Any], path: st
     if name == "OneOf":
         weights = tuple(_probability(*_place(child, where, place.report), child) for child, where in children)
         return place.build(OneOf, {"transforms": inner, "p": p, "weights": weights})
-    n = described.get("n", 1)
     if described.get("replace", False):
         place.refuse("replace", True, "False: different ones of the transforms")
+    n = described.get("n", 1)
     if name == "SomeOf":
         n = tuple(n) if isinstance(n, (list, tuple)) else min(n, len(inner))
-        return _with_probability(place.build(SomeOf, {"transforms": inner, "n": n}), p)
-    if n == 1:
-        return _with_probability(place.build(SomeOf, {"transforms": inner, "n": 1}), p)
-    if n < len(inner):
-        place.refuse("n", n, f"1, or {len(inner)}: all of the transforms in random order")
-    return _with_probability(place.build(RandomOrder, {"transforms": inner}), p)
+    elif n != 1:
+        if n < len(inner):
+            place.refuse("n", n, f"1, or {len(inner)}: all of the transforms in random order")
+        return _with_probability(place.build(RandomOrder, {"transforms": inner}), p)
+    return _with_probability(place.build(SomeOf, {"transforms": inner, "n": n}), p)
 
 
 def _format(given: Arguments, name: str) -> Transform:
@@ -226,16 +218,12 @@ def _format(given: Arguments, name: str) -> Transform:
     given.require("normalization", "standard", why="the others measure each image")
     given.require("clip_range", None)
     white = given.take("max_pixel_value", 255.0) / 255.0
-    values = {name: given.take(name, default) for name, default in (("mean", _MEAN), ("std", _STD))}
+    mean, std = (
+        tuple(each * white for each in value) if isinstance(value, tuple) else value * white
+        for value in (given.take("mean", (0.485, 0.456, 0.406)), given.take("std", (0.229, 0.224, 0.225)))
+    )
     given.check_all_taken()
-    scaled = {
-        name: tuple(each * white for each in value) if isinstance(value, tuple) else value * white
-        for name, value in values.items()
-    }
-    return given.place.build(Normalize, scaled)
-
-
-_MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+    return given.build(Normalize, mean=mean, std=std)
 
 
 # -- reading descriptions ----------------------------------------------------------------------------------------
@@ -272,9 +260,8 @@ def _children(place: Place, described: Mapping[str, Any], path: str) -> list[tup
 
 
 def _check_targets(place: Place, described: Mapping[str, Any]) -> None:
-    """Boxes, key points and masks go along by what samples hold; how they are read is said elsewhere."""
-    options = targets_of(place, described)
-    if options is not None:
-        how = "how samples are read is no part of a transform: give targets="
-        told = f"{how}{options!r}, which vg.targets_from_albumentations makes"
-        place.differs("", None, f"{told}; boxes are under 'boxes' here, not 'bboxes'")
+    """Boxes, key points and masks go along by what samples hold; ``vg.Targets`` says how they are read."""
+    if (options := targets_of(place, described)) is not None:
+        how = f"how samples are read is no part of a transform: give targets={options!r}, which "
+        how += "vg.targets_from_albumentations makes; boxes are under 'boxes' here, not 'bboxes'"
+        place.differs("", None, how)

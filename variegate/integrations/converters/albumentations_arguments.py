@@ -1,11 +1,12 @@
-"""The arguments of one Albumentations transform, taken one by one: whatever nobody took is refused."""
+"""Arguments of one Albumentations transform, each of which a rule has to take; and rules that only take arguments."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, NoReturn
 
-from variegate.integrations.converters.report import Place, plain
+from variegate.integrations.converters.report import ConversionError, Made, Place, plain
+from variegate.ops.base import Transform
 
 # Of masks, boxes and the way in which the library works, which images do not see.
 _NOT_OF_IMAGES = {
@@ -16,40 +17,58 @@ _NOT_OF_IMAGES = {
 _INTERPOLATIONS = {0: "nearest", 1: "bilinear", 2: "bicubic", 3: "area", 4: "lanczos", 5: "bilinear", 6: "nearest"}
 _BORDERS = {0: "constant", 1: "edge", 2: "symmetric", 4: "reflect"}
 
+Range = tuple[float, float]
+
 
 class Arguments:
-    """What a description holds beside its class and its probability."""
+    """Entries of a description besides its class and its probability; or those of ``entry``, such as "bbox_params"."""
 
-    def __init__(self, place: Place, given: Mapping[str, Any]) -> None:
-        self.place = place
-        self._given = {name: plain(value) for name, value in given.items() if name not in _NOT_OF_IMAGES}
+    def __init__(self, place: Place, described: Mapping[str, Any], entry: str = "") -> None:
+        self.place, self._prefix = place, f"{entry}." if entry else ""
+        self._left = {
+            name: plain(value)
+            for name, value in described.items()
+            if (value is not None if entry else name not in _NOT_OF_IMAGES)
+        }
 
     def __contains__(self, name: str) -> bool:
-        return name in self._given
+        return name in self._left
 
     def take(self, names: str, default: Any = None) -> Any:
         """The value of the first of ``names`` (separated by blanks, today's first) that is there, else ``default``."""
-        values = [self._given.pop(name) for name in names.split() if name in self._given]
+        values = [self._left.pop(name) for name in names.split() if name in self._left]
         return values[0] if values else default
 
-    def take_range(self, names: str, default: tuple[float, float], centre: float = 0.0) -> tuple[float, float]:
-        """A range, of which older versions also write a number for what is around ``centre``."""
+    def take_range(self, names: str, default: Range, centre: float = 0.0) -> Range:
+        """A range, for which older versions also write a number: its ends' distance from ``centre``."""
         value = self.take(names, default)
         return value if isinstance(value, tuple) else (centre - value, centre + value)
 
-    def require(self, name: str, *accepted: Any, why: str = "") -> None:
-        """``name``, where it is there, must be one of ``accepted``; it says nothing more."""
-        value = self.take(name, accepted[0])
-        if value not in accepted:
-            self.place.refuse(name, value, " or ".join(map(repr, accepted)) + (f": {why}" if why else ""))
+    def require(self, names: str, *accepted: Any, why: str = "") -> None:
+        """Each of ``names`` that is there must be one of ``accepted``."""
+        for name in names.split():
+            if (value := self.take(name, accepted[0])) not in accepted:
+                self.refuse(name, value, " or ".join(map(repr, accepted)) + (f": {why}" if why else ""))
 
-    def interpolation(self) -> str:
-        return self.kind("interpolation", self.take("interpolation", 1))
+    def refuse(self, name: str, got: object, accepted: str) -> NoReturn:
+        raise self.error(name, got, accepted)
 
-    def kind(self, name: str, code: Any) -> str:
-        """cv2's interpolation of that code."""
+    def error(self, name: str, got: object, accepted: str) -> ConversionError:
+        return ConversionError(self.place.argument(self._prefix + name), got, accepted)
+
+    def differs(self, how: str, name: str = "", got: object = None) -> None:
+        """The argument ``name``, or the transform as a whole, becomes something close."""
+        self.place.differs(self._prefix + name, got, how)
+
+    def build(self, cls: type[Made], names: Mapping[str, str] | None = None, **arguments: Any) -> Made:
+        """``cls`` of ``arguments``. ``names``: those in Albumentations that differ, for errors."""
+        return self.place.build(cls, arguments, names)
+
+    def interpolation(self, name: str = "interpolation", code: Any = None) -> str:
+        """cv2's of ``code``, or of the argument."""
+        code = self.take(name, 1) if code is None else code
         if code not in _INTERPOLATIONS:
-            self.place.refuse(name, code, "a code of cv2 from 0 to 6")
+            self.refuse(name, code, "a code of cv2 from 0 to 6")
         return _INTERPOLATIONS[code]
 
     def warped(self) -> dict[str, Any]:
@@ -58,22 +77,111 @@ class Arguments:
         if kind == "area":
             kind = "bilinear"  # of cv2's warps
         if kind == "bicubic":
-            self.place.differs("interpolation", 2, "cubic weights with a = -1 here (Pillow), -0.75 there (cv2)")
+            self.differs("cubic weights with a = -1 here (Pillow), -0.75 there (cv2)", "interpolation", 2)
         self.require("border_mode", 0, why="a colour, as geometric operations here show no other border")
-        return {"interpolation": kind, "fill": self.colour()}
+        return {"interpolation": kind, **self.filled()}
 
-    def colour(self) -> Any:
+    def resampled(self) -> dict[str, Any]:
+        """The filter that comes nearest to cv2's, with what differs."""
+        return {"interpolation": self.filter_for("interpolation", self.interpolation())}
+
+    def filter_for(self, argument: str, kind: str) -> str:
+        how = (
+            "images that shrink are antialiased here, as Pillow does, and not by cv2: 5 of 255 levels on average "
+            "where a photo shrinks to a third"
+        )
+        if kind == "area":
+            how = "a triangle of twice the reduction here, the mean of its pixels there: 2 levels on average"
+        elif kind == "nearest":
+            how = "Pillow's nearest pixel here, which is up to half of the reduction away from cv2's"
+        self.differs(how, argument, kind)
+        return "bilinear" if kind == "area" else kind
+
+    def filled(self) -> dict[str, Any]:
         """A fill, whole levels."""
         value = self.take("fill value fill_value", 0)
-        return tuple(map(round, value)) if isinstance(value, tuple) else round(value) if value else 0
+        return {"fill": tuple(map(round, value)) if isinstance(value, tuple) else round(value) if value else 0}
 
-    def border(self) -> str:
+    def bordered(self) -> dict[str, Any]:
         mode = self.take("border_mode", 0)
         if mode not in _BORDERS:
-            self.place.refuse("border_mode", mode, ", ".join(f"{code} ({name})" for code, name in _BORDERS.items()))
-        return _BORDERS[mode]
+            self.refuse("border_mode", mode, ", ".join(f"{code} ({name})" for code, name in _BORDERS.items()))
+        return {"padding_mode": _BORDERS[mode], **self.filled()}
 
     def check_all_taken(self) -> None:
-        for name, value in self._given.items():
+        for name, value in self._left.items():
             if value is not None:
-                self.place.refuse(name, value, "a description without it: nothing here means the same")
+                self.refuse(name, value, "a description without it: nothing here means the same")
+
+
+Rule = Callable[[Arguments], Transform | None]
+
+
+class Argument(NamedTuple):
+    """An argument's ``names`` there, older ones last, and what becomes of its value; of two "a, b" their pair.
+
+    One without a ``default`` that is not there is left out; one with ``centre`` is a range (``take_range``).
+    """
+
+    names: str
+    default: Any = None
+    centre: float | None = None
+    to: Callable[[Any], Any] | None = None
+
+    @property
+    def called(self) -> str:
+        return self.names if "," in self.names else self.names.split()[0]
+
+    def value(self, arguments: Arguments) -> Any:
+        if "," in self.names:
+            return tuple(arguments.take(name) for name in self.names.split(", "))
+        if self.centre is not None:
+            value: Any = arguments.take_range(self.names, self.default, self.centre)
+        else:
+            value = arguments.take(self.names, self.default)
+        return value if self.to is None or value is None else self.to(value)
+
+
+def ranged(names: str, default: Range, centre: float = 0.0, to: Callable[[Any], Any] | None = None) -> Any:
+    return Argument(names, default, centre, to)
+
+
+def odd(sizes: Range) -> tuple[int, int]:
+    """Sides of kernels, the next odd ones."""
+    return int(sizes[0]) | 1, int(sizes[1]) | 1
+
+
+def of(
+    cls: type[Transform],
+    constants: Mapping[str, Any] | None = None,
+    *,
+    require: Mapping[str, tuple[Any, ...]] | None = None,
+    why: str = "",
+    ignore: str = "",
+    differs: str = "",
+    at: str = "",
+    also: tuple[Callable[[Arguments], dict[str, Any]], ...] = (),
+    **arguments: str | Argument,
+) -> Rule:
+    """A rule: ``cls`` of ``constants``, of the ``arguments`` by their names there, and of what ``also`` takes.
+
+    ``require``: values that others must have, and ``why``; ``ignore``: arguments without a meaning here; ``differs``:
+    what is close, of the argument ``at`` or of the whole.
+    """
+    taken = {name: Argument(one) if isinstance(one, str) else one for name, one in arguments.items()}
+    called = {name: one.called for name, one in taken.items()}
+
+    def rule(given: Arguments) -> Transform:
+        for name, accepted in (require or {}).items():
+            given.require(name, *accepted, why=why)
+        values = {name: one.value(given) for name, one in taken.items()}
+        there = {name: value for name, value in values.items() if value is not None}
+        for name in ignore.split():
+            given.take(name)
+        if differs:
+            given.differs(differs, at, there.get(at))
+        for take in also:
+            there |= take(given)
+        return given.build(cls, called, **{**(constants or {}), **there})
+
+    return rule

@@ -1,175 +1,219 @@
-"""Albumentations' transforms, and what becomes of them.
-
-A class with arguments that mean the same is one line here, ``of(Class, argument="its name there")``; names that older
-versions used follow today's. Others have a function in ``albumentations_rules.py``.
-"""
+"""Albumentations' transforms, and the rule of each: ``of`` where arguments are taken as they are, else a function."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
-from variegate.integrations.converters import albumentations_boxes as boxes
-from variegate.integrations.converters import albumentations_crops as crops
-from variegate.integrations.converters import albumentations_filters as filters
-from variegate.integrations.converters import albumentations_geometry as geometry
-from variegate.integrations.converters import albumentations_rules as rules
-from variegate.integrations.converters.albumentations_arguments import Arguments
-from variegate.ops.base import Transform
-from variegate.ops.colour import ChannelDropout, ChannelPermutation
-from variegate.ops.crop import RandomHorizontalFlip, RandomVerticalFlip, Transpose
-from variegate.ops.tone import Posterize, RandomInvert
+from variegate.integrations.converters import albumentations_places as places
+from variegate.integrations.converters import albumentations_values as values
+from variegate.integrations.converters.albumentations_arguments import Argument, Arguments, Rule, odd, of, ranged
+from variegate.ops import box_crops, colour, crop, deform, filters, fitting, geometry, tone
+from variegate.ops.resize import Resize
 
-Rule = Callable[[Arguments], Transform | None]
-
-
-def of(cls: type[Transform], constants: Mapping[str, Any] | None = None, **names: str) -> Rule:
-    """A rule: ``cls`` with ``constants``, and the arguments that are called ``names`` there, where they are given."""
-
-    def rule(given: Arguments) -> Transform:
-        taken = {argument: given.take(name) for argument, name in names.items()}
-        there = {argument: value for argument, value in taken.items() if value is not None}
-        called = {argument: name.split()[0] for argument, name in names.items()}
-        return given.place.build(cls, {**(constants or {}), **there}, called)
-
-    return rule
-
-
-def nothing(given: Arguments) -> None:
-    return None
-
-
-ALWAYS = {"p": 1.0}  # the probability is put in afterwards
+_ALWAYS = {"p": 1.0}  # the probability is put in afterwards
+_SIZE = Argument("height, width")
+_RESAMPLED, _WARPED, _FILLED = (Arguments.resampled,), (Arguments.warped,), (Arguments.filled, Arguments.resampled)
+_BOX_KEPT = "there a single box is not eroded, as it is here, and the crop's last row and column may be a pixel less"
 
 RULES: Mapping[str, Rule] = {
     # Exact.
-    "HorizontalFlip": of(RandomHorizontalFlip, ALWAYS),
-    "VerticalFlip": of(RandomVerticalFlip, ALWAYS),
-    "Transpose": of(Transpose, ALWAYS),
-    "InvertImg": of(RandomInvert, ALWAYS),
-    "ChannelDropout": of(ChannelDropout, ALWAYS, channel_drop_range="channel_drop_range", fill="fill fill_value"),
-    "Posterize": of(Posterize, {"bits": 4}, bits="num_bits"),
-    "ChannelSwap": of(ChannelPermutation, order="channel_order"),
-    "NoOp": nothing,
-    "ChannelShuffle": rules.channel_shuffle,
-    "MedianBlur": filters.median_blur,
-    "PixelDropout": filters.pixel_dropout,
-    "RandomRotate90": rules.rotate90,
-    "D4": rules.square_symmetry,
-    "SquareSymmetry": rules.square_symmetry,
-    "Solarize": rules.solarize,
-    "RandomBrightnessContrast": rules.brightness_contrast,
-    "RandomCrop": crops.random_crop,
-    "BBoxSafeRandomCrop": boxes.safe_crop,
-    "RandomSizedBBoxSafeCrop": boxes.resized_safe_crop,
-    "AtLeastOneBBoxRandomCrop": boxes.crop_with_one,
-    "Pad": crops.pad,
-    "PadIfNeeded": crops.pad_if_needed,
-    "RandomCropFromBorders": crops.crop_from_borders,
-    "CoarseDropout": rules.coarse_dropout,
-    "MultiplicativeNoise": rules.multiplied,
-    "TimeReverse": of(RandomHorizontalFlip, ALWAYS),
+    "HorizontalFlip": of(crop.RandomHorizontalFlip, _ALWAYS),
+    "VerticalFlip": of(crop.RandomVerticalFlip, _ALWAYS),
+    "Transpose": of(crop.Transpose, _ALWAYS),
+    "TimeReverse": of(crop.RandomHorizontalFlip, _ALWAYS),
+    "InvertImg": of(tone.RandomInvert, _ALWAYS),
+    "ChannelDropout": of(
+        colour.ChannelDropout, _ALWAYS, channel_drop_range="channel_drop_range", fill="fill fill_value"
+    ),
+    "Posterize": of(tone.Posterize, {"bits": 4}, bits="num_bits"),
+    "ChannelSwap": of(colour.ChannelPermutation, order="channel_order"),
+    "NoOp": lambda given: None,
+    "ChannelShuffle": values.channel_shuffle,
+    "MedianBlur": of(filters.MedianBlur, kernel_size=ranged("blur_range blur_limit", (3, 7), to=odd)),
+    "PixelDropout": of(
+        filters.PixelDropout,
+        require={"per_channel": (False,), "mask_drop_value": (None,)},
+        dropout_prob=Argument("dropout_prob", 0.01),
+        drop_value=Argument(
+            "drop_value", 0, to=lambda level: int(level) if isinstance(level, float) and level.is_integer() else level
+        ),
+    ),
+    "RandomRotate90": values.rotate90,
+    "D4": values.square_symmetry,
+    "SquareSymmetry": values.square_symmetry,
+    "Solarize": values.solarize,
+    "RandomBrightnessContrast": values.brightness_contrast,
+    "RandomCrop": of(
+        crop.RandomCrop, require=places.CROPPED, why=places.CROPPED_WHY, ignore=places.OF_BORDERS, size=_SIZE
+    ),
+    "BBoxSafeRandomCrop": of(
+        box_crops.RandomBoxSafeCrop, differs=_BOX_KEPT, erosion_rate=Argument("erosion_rate", 0.0)
+    ),
+    "RandomSizedBBoxSafeCrop": of(
+        box_crops.RandomResizedBoxSafeCrop,
+        differs=_BOX_KEPT,
+        also=_RESAMPLED,
+        size=_SIZE,
+        erosion_rate=Argument("erosion_rate", 0.0),
+    ),
+    "AtLeastOneBBoxRandomCrop": of(
+        box_crops.RandomAtLeastOneBoxCrop,
+        differs="drawn among the places that hold enough of the box, in whole pixels",
+        size=_SIZE,
+        erosion_factor=Argument("erosion_factor", 0.0),
+    ),
+    "Pad": of(crop.Pad, also=(Arguments.bordered,), padding=Argument("padding", 0)),
+    "PadIfNeeded": places.pad_if_needed,
+    "RandomCropFromBorders": places.crop_from_borders,
+    "CoarseDropout": values.coarse_dropout,
+    "MultiplicativeNoise": of(
+        tone.Brightness,
+        require={"per_channel": (False,), "elementwise": (False,)},
+        why="one factor for the image",
+        factor=ranged("multiplier", (0.9, 1.1)),
+    ),
     # Close, each with a warning that says how.
-    "Crop": crops.crop,
-    "CropAndPad": crops.crop_and_pad,
-    "CenterCrop": crops.center_crop,
-    "Resize": crops.resize,
-    "SmallestMaxSize": crops.smallest_side,
-    "LongestMaxSize": crops.longest_side,
-    "LetterBox": crops.letter_box,
-    "Downscale": crops.downscale,
-    "RandomResizedCrop": crops.resized_crop,
-    "RandomScale": crops.random_scale,
-    "RandomSizedCrop": crops.sized_crop,
-    "Rotate": geometry.rotate,
-    "SafeRotate": geometry.safe_rotate,
-    "Perspective": geometry.perspective,
-    "ElasticTransform": geometry.elastic,
-    "ShiftScaleRotate": geometry.shift_scale_rotate,
-    "Affine": geometry.affine,
-    "GridDistortion": geometry.grid_distortion,
-    "OpticalDistortion": geometry.optical_distortion,
-    "ThinPlateSpline": geometry.thin_plate_spline,
-    "ColorJitter": rules.color_jitter,
-    "HueSaturationValue": rules.hue,
-    "PhotoMetricDistort": rules.photometric_distort,
-    "PlanckianJitter": rules.planckian_jitter,
-    "RandomGamma": rules.gamma,
-    "ToGray": rules.to_gray,
-    "RGBShift": rules.rgb_shift,
-    "Equalize": rules.equalize,
-    "AutoContrast": rules.autocontrast,
-    "Blur": filters.box_blur,
-    "Sharpen": filters.sharpen,
-    "GaussianBlur": filters.gaussian_blur,
-    "MotionBlur": filters.motion_blur,
-    "CLAHE": rules.clahe,
-    "Emboss": filters.emboss,
-    "UnsharpMask": filters.unsharp_mask,
-    "GaussNoise": filters.gauss_noise,
-    "ShotNoise": filters.shot_noise,
-    "SaltAndPepper": filters.salt_and_pepper,
-    "Erasing": rules.erasing,
-    "GridDropout": rules.grid_dropout,
-    "Mosaic": rules.mosaic,
-    "ImageCompression": filters.image_compression,
+    "Crop": places.crop,
+    "CropAndPad": places.crop_and_pad,
+    "CenterCrop": of(
+        crop.CenterCrop,
+        require=places.CROPPED,
+        why=places.CROPPED_WHY,
+        ignore=places.OF_BORDERS,
+        differs="where an odd number of pixels is left over, the place may be one pixel off",
+        size=_SIZE,
+    ),
+    "Resize": of(Resize, also=_RESAMPLED, size=_SIZE),
+    "SmallestMaxSize": of(
+        fitting.SmallestMaxSize, require={"max_size_hw": (None,)}, also=_RESAMPLED, max_size="max_size"
+    ),
+    "LongestMaxSize": of(
+        fitting.LongestMaxSize, require={"max_size_hw": (None,)}, also=_RESAMPLED, max_size="max_size"
+    ),
+    "LetterBox": of(fitting.LetterBox, require={"position": ("center",)}, also=_FILLED, size="size"),
+    "Downscale": places.downscale,
+    "RandomResizedCrop": places.resized_crop,
+    "RandomScale": places.random_scale,
+    "RandomSizedCrop": places.sized_crop,
+    "Rotate": of(
+        geometry.Rotate, require={"crop_border": (False,)}, also=_WARPED, degrees=ranged("angle_range limit", (-90, 90))
+    ),
+    "SafeRotate": places.safe_rotate,
+    "Perspective": places.perspective,
+    "ElasticTransform": places.elastic,
+    "ShiftScaleRotate": places.shift_scale_rotate,
+    "Affine": places.affine,
+    "GridDistortion": of(
+        deform.GridDistortion,
+        require=places.EXACT_MAP,
+        why=places.EXACT_MAP_WHY,
+        differs="strips follow one another evenly here; there two pixels along their borders show the same place",
+        also=_WARPED,
+        num_steps=Argument("num_steps", 5),
+        distort_limit=ranged("distort_range distort_limit", (-0.3, 0.3)),
+        normalized=Argument("normalized", True),
+    ),
+    "OpticalDistortion": places.optical_distortion,
+    "ThinPlateSpline": of(
+        deform.ThinPlateSpline,
+        require=places.EXACT_MAP,
+        why=places.EXACT_MAP_WHY,
+        also=_WARPED,
+        scale_range=Argument("scale_range", (0.2, 0.4)),
+        num_control_points=Argument("num_control_points", 4),
+    ),
+    "ColorJitter": values.color_jitter,
+    "HueSaturationValue": values.hue,
+    "PhotoMetricDistort": values.photometric_distort,
+    "PlanckianJitter": values.planckian_jitter,
+    "RandomGamma": of(
+        tone.Gamma, gamma=ranged("gamma_range gamma_limit", (80, 120), 100, lambda ends: tuple(e / 100 for e in ends))
+    ),
+    "ToGray": of(
+        colour.RandomGrayscale, _ALWAYS, require={"num_output_channels": (3,), "method": ("weighted_average",)}
+    ),
+    "RGBShift": values.rgb_shift,
+    "Equalize": values.equalize,
+    "AutoContrast": values.autocontrast,
+    "Blur": values.box_blur,
+    "Sharpen": values.sharpen,
+    "GaussianBlur": values.gaussian_blur,
+    "MotionBlur": values.motion_blur,
+    "CLAHE": of(
+        colour.CLAHE,
+        differs="of colours the luma is equalised here, the lightness of LAB there: 5 levels on average, 41 at most; "
+        "gray is the same",
+        clip_limit=ranged("clip_range clip_limit", (1.0, 4.0), 1.0),
+        tile_grid_size=Argument("tile_grid_size", (8, 8)),
+    ),
+    "Emboss": of(
+        filters.Emboss,
+        differs=values.MIRRORED,
+        alpha=ranged("alpha_range alpha", (0.2, 0.5)),
+        strength=ranged("strength_range strength", (0.2, 0.7)),
+    ),
+    "UnsharpMask": of(
+        filters.UnsharpMask,
+        differs="what the threshold keeps out stays as it is here; there the outline of the rest is blurred: 5 levels "
+        "at most, 20 in version 2.0",
+        at="threshold",
+        blur_limit=ranged("blur_range blur_limit", (3, 7), to=odd),
+        sigma_limit=ranged("sigma_range sigma_limit", (0.0, 0.0)),
+        alpha=ranged("alpha_range alpha", (0.2, 0.5)),
+        threshold=Argument("threshold", 10),
+    ),
+    "GaussNoise": values.gauss_noise,
+    "ShotNoise": values.shot_noise,
+    "SaltAndPepper": values.salt_and_pepper,
+    "Erasing": values.erasing,
+    "GridDropout": values.grid_dropout,
+    "Mosaic": values.mosaic,
+    "ImageCompression": values.image_compression,
 }
 
-# What has no counterpart, and what comes nearest to it.
-_OF_VOLUMES = "transforms of images: there are no volumes here"
-_OF_SPECTROGRAMS = "CoarseDropout, which erases rectangles"
-_BLURS = "GaussianBlur, MotionBlur or MedianBlur"
-_LIGHT = "RandomBrightnessContrast or RandomGamma, of the whole image"
-_WEATHER = "RandomBrightnessContrast, GaussianBlur and CoarseDropout: nothing is drawn into images here"
-_REFERENCES = "ColorJitter: there are no reference images here"
-_HOLES = "CoarseDropout or Erasing, which know nothing of masks and boxes"
-_NOISE = "GaussNoise or ShotNoise"
-_PASTED = "Mosaic, or vg.transforms.CutMix behind the pipeline"
-_BENDS = "GridDistortion, OpticalDistortion or ThinPlateSpline"
-_PRINTED = "Posterize or Downscale"
-
-REFUSED: Mapping[str, str] = {
-    **dict.fromkeys(
-        (
-            *("Affine3D", "Anisotropy3D", "BiasField", "CenterCrop3D", "CoarseDropout3D", "CubicSymmetry"),
-            *("ElasticTransform3D", "Flip3D", "GhostingArtifact", "GibbsRinging", "GridShuffle3D", "KSpaceSpikeNoise"),
-            *("MotionArtifact", "Pad3D", "PadIfNeeded3D", "RandomCrop3D", "RandomResizedCrop3D", "RandomRotate90_3D"),
-            *("Resize3D", "StochasticConvolution", "ToTensor3D", "UniformTemporalSubsample"),
-        ),
-        _OF_VOLUMES,
+# What comes nearest to those without a counterpart.
+_NEAREST = {
+    "transforms of images: there are no volumes here": (
+        *("Affine3D", "Anisotropy3D", "BiasField", "CenterCrop3D", "CoarseDropout3D", "CubicSymmetry"),
+        *("ElasticTransform3D", "Flip3D", "GhostingArtifact", "GibbsRinging", "GridShuffle3D", "KSpaceSpikeNoise"),
+        *("MotionArtifact", "Pad3D", "PadIfNeeded3D", "RandomCrop3D", "RandomResizedCrop3D", "RandomRotate90_3D"),
+        *("Resize3D", "StochasticConvolution", "ToTensor3D", "UniformTemporalSubsample"),
     ),
-    **dict.fromkeys(("FrequencyMasking", "TimeMasking", "XYMasking"), _OF_SPECTROGRAMS),
-    **dict.fromkeys(("AdvancedBlur", "Defocus", "GlassBlur", "ZoomBlur", "ModeFilter", "RingingOvershoot"), _BLURS),
-    **dict.fromkeys(
-        (
-            *("Illumination", "PlasmaBrightnessContrast", "PlasmaShadow", "RandomToneCurve", "Vignetting"),
-            *("ExposureMatching", "RandomShadow"),
-        ),
-        _LIGHT,
+    "CoarseDropout, which erases rectangles": ("FrequencyMasking", "TimeMasking", "XYMasking"),
+    "GaussianBlur, MotionBlur or MedianBlur": (
+        *("AdvancedBlur", "Defocus", "GlassBlur", "ZoomBlur", "ModeFilter", "RingingOvershoot"),
     ),
-    **dict.fromkeys(
-        (
-            *("AtmosphericFog", "LensFlare", "RandomFog", "RandomGravel", "RandomRain", "RandomSnow", "RandomSunFlare"),
-            *("Spatter", "AnnotationArtifacts", "TextImage", "OverlayElements"),
-        ),
-        _WEATHER,
+    "RandomBrightnessContrast or RandomGamma, of the whole image": (
+        *("Illumination", "PlasmaBrightnessContrast", "PlasmaShadow", "RandomToneCurve", "Vignetting"),
+        *("ExposureMatching", "RandomShadow"),
     ),
-    **dict.fromkeys(("FDA", "HistogramMatching", "PixelDistributionAdaptation", "TemplateTransform"), _REFERENCES),
-    **dict.fromkeys(("ConstrainedCoarseDropout", "GuidedCoarseDropout", "MaskDropout"), _HOLES),
-    **dict.fromkeys(("AdditiveNoise", "FilmGrain", "ISONoise", "RicianNoise"), _NOISE),
-    **dict.fromkeys(("CopyAndPaste",), _PASTED),
-    **dict.fromkeys(("GridElasticDeform", "PiecewiseAffine", "PixelSpread", "WaterRefraction"), _BENDS),
-    **dict.fromkeys(("Dithering", "Halftone", "Superpixels"), _PRINTED),
-    **dict.fromkeys(("ChromaticAberration", "FancyPCA", "HEStain"), "ColorJitter or RGBShift"),
-    **dict.fromkeys(("Colorize", "ToSepia"), "a CustomOp with color_matrix, docs/custom.md"),
-    "BBoxSubsetSafeRandomCrop": "BBoxSafeRandomCrop",
-    "CropNonEmptyMaskIfExists": "RandomCrop, or AtLeastOneBBoxRandomCrop for samples with boxes",
-    "Enhance": "Sharpen or UnsharpMask",
-    "FromFloat": "nothing in its place: images are bytes here until they are normalised",
-    "GridMask": "GridDropout, which erases squares: lines are erased there",
-    "Lambda": "a CustomOp, docs/custom.md, or a call behind the pipeline",
-    "Morphological": "MedianBlur: there is no erosion and no dilation here",
-    "RandomCropNearBBox": "AtLeastOneBBoxRandomCrop or BBoxSafeRandomCrop",
-    "RandomGridShuffle": "GridDropout or vg.transforms.CutMix",
-    "SelectiveChannelTransform": "its transforms without it: all channels are transformed here",
+    "RandomBrightnessContrast, GaussianBlur and CoarseDropout: nothing is drawn into images here": (
+        *("AtmosphericFog", "LensFlare", "RandomFog", "RandomGravel", "RandomRain", "RandomSnow", "RandomSunFlare"),
+        *("Spatter", "AnnotationArtifacts", "TextImage", "OverlayElements"),
+    ),
+    "ColorJitter: there are no reference images here": (
+        *("FDA", "HistogramMatching", "PixelDistributionAdaptation", "TemplateTransform"),
+    ),
+    "CoarseDropout or Erasing, which know nothing of masks and boxes": (
+        *("ConstrainedCoarseDropout", "GuidedCoarseDropout", "MaskDropout"),
+    ),
+    "GaussNoise or ShotNoise": ("AdditiveNoise", "FilmGrain", "ISONoise", "RicianNoise"),
+    "Mosaic, or vg.transforms.CutMix behind the pipeline": ("CopyAndPaste",),
+    "GridDistortion, OpticalDistortion or ThinPlateSpline": (
+        *("GridElasticDeform", "PiecewiseAffine", "PixelSpread", "WaterRefraction"),
+    ),
+    "Posterize or Downscale": ("Dithering", "Halftone", "Superpixels"),
+    "ColorJitter or RGBShift": ("ChromaticAberration", "FancyPCA", "HEStain"),
+    "a CustomOp with color_matrix, docs/custom.md": ("Colorize", "ToSepia"),
+    "BBoxSafeRandomCrop": ("BBoxSubsetSafeRandomCrop",),
+    "RandomCrop, or AtLeastOneBBoxRandomCrop for samples with boxes": ("CropNonEmptyMaskIfExists",),
+    "Sharpen or UnsharpMask": ("Enhance",),
+    "nothing in its place: images are bytes here until they are normalised": ("FromFloat",),
+    "GridDropout, which erases squares: lines are erased there": ("GridMask",),
+    "a CustomOp, docs/custom.md, or a call behind the pipeline": ("Lambda",),
+    "MedianBlur: there is no erosion and no dilation here": ("Morphological",),
+    "AtLeastOneBBoxRandomCrop or BBoxSafeRandomCrop": ("RandomCropNearBBox",),
+    "GridDropout or vg.transforms.CutMix": ("RandomGridShuffle",),
+    "its transforms without it: all channels are transformed here": ("SelectiveChannelTransform",),
 }
+REFUSED = {name: nearest for nearest, names in _NEAREST.items() for name in names}
