@@ -24,8 +24,8 @@ if TYPE_CHECKING:
         from_torchvision,
         targets_from_albumentations,
     )
+    from variegate.integrations.items import WithIds
     from variegate.integrations.torch_data import Collate, as_transform
-    from variegate.integrations.with_ids import WithIds
     from variegate.jobs.engine import Engine
     from variegate.jobs.jobs import EngineError
     from variegate.jobs.pack import pack
@@ -71,7 +71,7 @@ _HOMES = {
     "RaggedBatch": "variegate.executors.runners.ragged_batch",
     "Targets": "variegate.targets.settings",
     "TooManyErrors": "variegate.loader",
-    "WithIds": "variegate.integrations.with_ids",
+    "WithIds": "variegate.integrations.items",
     "as_transform": "variegate.integrations.torch_data",
     "check": "variegate.apps.curate.checking",
     "choice": "variegate.pipelines",

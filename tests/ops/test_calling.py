@@ -21,7 +21,7 @@ from tests.images import gray, photo
 from tests.ops.examples import EXAMPLES, POLICIES
 from variegate import transforms as T
 from variegate.integrations import items
-from variegate.integrations.items import RunningIds
+from variegate.integrations.one_sample import RunningIds
 
 EVERY = [
     *(pytest.param(example, id=f"{name}-{i}") for name, all_ in EXAMPLES.items() for i, example in enumerate(all_)),

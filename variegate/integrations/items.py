@@ -1,105 +1,88 @@
-"""Samples as torch's data sets give them: an image, its label, and its id, or the count that stands for one.
-
-Objects with a count or an epoch are copied into the worker processes of a ``DataLoader``.
-"""
+"""Items of torch's data sets, with their ids: taken apart, stacked, made a batch."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from numbers import Integral, Real
+from operator import index
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch.utils.data import default_collate, get_worker_info
+from torch.utils.data import Dataset, IterableDataset, default_collate
 
 from variegate.augmenter.augmenter import Augmenter
-from variegate.checks import as_integer, integer
+from variegate.augmenter.samples import follow
+from variegate.checks import as_integer
 from variegate.errors import shown
+from variegate.formats.objects.samples import label_beside, split_sample, targets_beside
 from variegate.formats.objects.targets import check_beside, check_entries
-from variegate.integrations.one_sample import augment_inputs, is_image, is_sample, to_array
-from variegate.program import rng
+from variegate.integrations.one_sample import form_of, to_array
 from variegate.targets.settings import Targets
-from variegate.transforms import Transform
 
-_MASK64 = (1 << 64) - 1
 _ACCEPTED = (
     '(image, label), (image, label, id), or a dict with "image", "label" and, if there is one, "id"; '
     "targets=vg.Targets() for boxes and masks"
 )
-_ATTRIBUTE = "_alone"  # which a transform leaves out of what it tells of itself
+Ids = npt.NDArray[np.uint64]
 
 
-class SharedEpoch:
-    """The epoch, in memory that an object and its copies in worker processes look at together.
+class WithIds(Dataset[Any]):
+    """A map-style data set whose items also carry their index, which ``vg.Collate`` takes as the sample's id.
 
-    Workers that live for several epochs (``persistent_workers=True``) hold the copy they were started with, and
-    nothing that is set in the main process later would reach them otherwise. Copies made by torch's multiprocessing
-    share the memory, whether workers are forked or spawned; a plain ``pickle`` gives a separate one.
+    Items (image, label) become (image, label, index); dicts get an "id". Other attributes (``classes``) are those of
+    ``dataset``. Wrap before ``Subset`` or ``random_split``, so that a sample keeps its id whatever part it falls into.
+
+    Raises TypeError for data sets that cannot be indexed, and when an item has another form.
     """
 
-    def __init__(self, epoch: int = 0) -> None:
-        self._cell = torch.zeros(1, dtype=torch.int64).share_memory_()
-        self.set(epoch)
+    def __init__(self, dataset: Any) -> None:
+        is_indexed = hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")
+        if isinstance(dataset, IterableDataset) or not is_indexed:
+            accepted = "a map-style data set, with __getitem__ and __len__"
+            raise TypeError(f"dataset: got {type(dataset).__name__}; accepted: {accepted}")
+        self.dataset = dataset
 
-    def get(self) -> int:
-        return int(self._cell.item())
+    def __len__(self) -> int:
+        return len(self.dataset)
 
-    def set(self, epoch: int) -> None:
-        """Raises ValueError for anything but an integer from 0 to 2**63 - 1."""
-        self._cell.fill_(integer("epoch", epoch, 0, 2**63 - 1))
+    def __getitem__(self, i: int) -> Any:
+        place = self._place(i)
+        return self._with_id(self.dataset[place], place)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self._cell = state["_cell"]
-        if not self._cell.is_shared():  # copied by value
-            self._cell = self._cell.clone().share_memory_()
+    def __getitems__(self, indices: Sequence[int]) -> list[Any]:
+        """What the DataLoader calls for a batch; data sets that have it fetch a batch at once."""
+        places = [self._place(i) for i in indices]
+        fetch = getattr(self.dataset, "__getitems__", None)
+        items = fetch(places) if callable(fetch) else [self.dataset[place] for place in places]
+        return [self._with_id(item, place) for item, place in zip(items, places, strict=True)]
 
+    def _place(self, i: int) -> int:
+        place, length = index(i), len(self)
+        if not -length <= place < length:
+            raise IndexError(f"index: got {place}; accepted: {-length} to {length - 1}")
+        return place % length
 
-class RunningIds:
-    """Ids for samples that have none: a count, which in a worker begins at a place of that worker's own.
+    def _with_id(self, item: Any, place: int) -> Any:
+        if isinstance(item, Mapping):
+            return {**item, "id": place}
+        if isinstance(item, (tuple, list)) and len(item) == 2:
+            return (*item, place)
+        raise TypeError(f"dataset[{place}]: got {form_of(item)}; accepted: (image, label), or a dict")
 
-    The place is a 64-bit hash of the worker's seed. The DataLoader makes that of a number drawn from torch's generator
-    whenever it starts workers, and of the worker's place: so workers do not repeat one another, nor what they did in an
-    earlier epoch, and ``torch.manual_seed`` makes a run repeat. Persistent workers keep their seed and count on.
-
-    The seed goes into the ids and not into the epoch, whose value schedules and ``Cond(by="epoch")`` read.
-    """
-
-    def __init__(self) -> None:
-        # One count per worker's seed (None: no worker), should several live in one process.
-        self._counts: dict[int | None, Iterator[int]] = {}
-
-    def take(self, number: int) -> npt.NDArray[np.uint64]:
-        """The next ``number`` ids."""
-        # Taken one by one: of several threads none gets what another got.
-        return np.array([self.take_one() for _ in range(number)], np.uint64)
-
-    def take_one(self) -> int:
-        """The next id."""
-        worker = get_worker_info()
-        seed = None if worker is None else int(worker.seed)
-        count = self._counts.get(seed)
-        if count is None:
-            low, high = (0, 0) if seed is None else rng.stream_key(seed & _MASK64, 0)
-            count = self._counts.setdefault(seed, itertools.count(int(low) | int(high) << 32))
-        return next(count) & _MASK64
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return RunningIds, ()  # a copy is for a worker, and begins anew there
-
-
-# One count for all transforms of a process: two that are called one after another, each with a count of its own, would
-# draw the same numbers for every image.
-_ids = RunningIds()
+    def __getattr__(self, name: str) -> Any:
+        # Names with underscores are asked for by copying and pickling, before there is a data set to ask.
+        if name == "dataset" or name.startswith("__"):
+            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+        return getattr(self.dataset, name)
 
 
 def take_apart(items: Sequence[Any]) -> tuple[list[npt.NDArray[np.uint8]], list[Any], list[int] | None]:
-    """-> images as arrays [H, W, C], labels, and ids unless no item has one.
+    """Images as arrays [H, W, C], labels, and ids unless no item has one.
 
-    Raises TypeError or ValueError naming the item: also for masks, boxes and the like, which augmenting the image alone
-    would leave behind.
+    Raises TypeError or ValueError naming the item, for masks and boxes too, which would no longer fit the image.
     """
     if len(items) == 0:
         raise ValueError("items: got none; accepted: at least one")
@@ -129,11 +112,6 @@ def _parts(item: Any, where: str) -> tuple[Any, ...]:
     if isinstance(item, (tuple, list)) and len(item) in (2, 3):
         return tuple(item)
     raise TypeError(f"{where}: got {form_of(item)}; accepted: {_ACCEPTED}")
-
-
-def form_of(item: Any) -> str:
-    """``"a dict"``, ``"a tuple of 4"``."""
-    return f"a {type(item).__name__}" + (f" of {len(item)}" if isinstance(item, (tuple, list)) else "")
 
 
 def check_item_id(value: Any, where: str) -> int:
@@ -170,27 +148,55 @@ def stack_labels(labels: Sequence[Any]) -> Any:
     return default_collate(list(labels)) if isinstance(first, (Mapping, tuple, list)) else list(labels)
 
 
-def augment_one(transform: Transform, image: Any, others: tuple[Any, ...] = (), targets: Targets | None = None) -> Any:
-    """``image`` as for ``as_transform``, at the next place of the running count and epoch 0; a tensor [C, H, W]. Of a
-    dict, or with ``others`` beside it, what ``augment_inputs`` gives; and of a list or a tuple of all that, another."""
-    if isinstance(image, (list, tuple)) and image and not others and not any(map(is_image, image[1:])):
-        first = augment_one(transform, image[0], tuple(image[1:]), targets)
-        parts = first if len(image) > 1 else (first,)
-        return type(image)(*parts) if hasattr(image, "_fields") else type(image)(parts)
-    if others or targets is not None or is_sample(image):
-        return augment_inputs(_augmenter_of(transform), (image, *others), targets, ids=_ids.take_one())
-    accepted = "one image; vg.Augmenter(t)(images) takes a list or a batch"
-    if isinstance(image, (list, tuple)):
-        raise TypeError(f"image: got {form_of(image)}; accepted: {accepted}")
-    if len(shape := getattr(image, "shape", ())) == 4:
-        raise ValueError(f"image: got shape {tuple(shape)}; accepted: {accepted}")
-    return _augmenter_of(transform).of_one(to_array(image, "image"), [_ids.take_one()])
+def collate_samples(
+    augmenter: Augmenter, items: Sequence[Any], options: Targets, epoch: int, count: Callable[[int], Ids]
+) -> Any:
+    """A batch of dicts with an image and its targets, of (image, dict) or (image, dict, id); ``count`` makes ids.
+
+    Raises TypeError or ValueError naming the item and what is accepted.
+    """
+    from variegate.loader.targets import BatchTargets, TargetBatch  # most batches have no targets
+
+    if len(items) == 0:
+        raise ValueError("items: got none; accepted: at least one")
+    names = [f"items[{i}]" for i in range(len(items))]
+    parted = [_without_id(item, name, options) for item, name in zip(items, names, strict=True)]
+    samples, given = [sample for sample, _ in parted], [id for _, id in parted]
+    images = [
+        to_array(split_sample(sample, name)[0], f"the image of {name}")
+        for sample, name in zip(samples, names, strict=True)
+    ]
+    targets = [
+        targets_beside(sample, (image.shape[0], image.shape[1]), name, (), options.box_format, options.normalized)
+        for sample, image, name in zip(samples, images, names, strict=True)
+    ]
+    found = [label_beside(sample) for sample in samples]
+    labels = stack_labels(_all_or_none(found, "label")) if _has_any(found) else None
+    ids = np.array(_all_or_none(given, "id"), np.uint64) if _has_any(given) else count(len(items))
+    joined = BatchTargets(options, labels is not None)
+    check = partial(joined.check, targets, names=names)
+    request = {"ids": ids, "epoch": epoch, "partners": "batch" if augmenter.transform._mixers else None}
+    made, mixed, belonging, _ = follow(augmenter, images, check, options, labels, **request)
+    kept = [{key: of_image[key] for key in targets[0]} for of_image in belonging]
+    return TargetBatch(joined.join(made, kept, labels if mixed is None else mixed), ids)
 
 
-def _augmenter_of(transform: Transform) -> Augmenter:
-    augmenter: Augmenter | None = transform.__dict__.get(_ATTRIBUTE)
-    if augmenter is None:
-        augmenter = Augmenter(transform, num_threads=1)
-        # Beside the fields, so that equality, hash and descriptions know nothing of it.
-        object.__setattr__(transform, _ATTRIBUTE, augmenter)
-    return augmenter
+def _without_id(item: Any, name: str, options: Targets) -> tuple[Any, int | None]:
+    if isinstance(item, Mapping):
+        if "id" not in item or "id" in options.passed:
+            return item, None
+        return {key: value for key, value in item.items() if key != "id"}, check_item_id(item["id"], name)
+    if isinstance(item, (tuple, list)) and len(item) == 3:
+        return (item[0], item[1]), check_item_id(item[2], name)
+    return item, None
+
+
+def _has_any(values: list[Any]) -> bool:
+    return any(value is not None for value in values)
+
+
+def _all_or_none(values: list[Any], what: str) -> list[Any]:
+    place = next((i for i, value in enumerate(values) if value is None), None)
+    if place is not None:
+        raise ValueError(f"items[{place}]: got no {what} where others have one; accepted: all or none")
+    return values

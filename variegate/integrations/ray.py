@@ -19,8 +19,17 @@ from variegate.checks import integer, one_of, spelt
 from variegate.errors import DecodeError
 from variegate.executors.runners.runner import Dtype, Geometry, Layout
 from variegate.formats.objects.targets import check_entries
-from variegate.integrations.image_rows import ACCEPTED_IDS, ImageRows, Pixels, id_of, ids_of
-from variegate.integrations.ray_batches import ArrayBatch, ImageFiles, TableBatch, open_batch
+from variegate.integrations.ray_batches import (
+    ACCEPTED_IDS,
+    ArrayBatch,
+    ImageFiles,
+    ImageRows,
+    Pixels,
+    TableBatch,
+    id_of,
+    ids_of,
+    open_batch,
+)
 from variegate.ops.base import refuse_views
 from variegate.ops.compose import KNOWN, Cond
 from variegate.transforms import Transform

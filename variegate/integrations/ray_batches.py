@@ -1,20 +1,30 @@
-"""A batch as Ray Data hands it over, a dict of NumPy arrays or an Arrow table, taken apart and put together again."""
+"""Batches of Ray Data, dicts of NumPy arrays or Arrow tables: their columns, their ids, and their rows augmented."""
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import torch
 
-from variegate.checks import one_of
-from variegate.integrations.image_rows import Pixels
+from variegate.augmenter.augmenter import Augmenter
+from variegate.checks import as_integer, one_of
+from variegate.errors import DecodeError, each_alone, not_taken
+from variegate.executors.runners.encoded_batch import EncodedBatch
+from variegate.executors.runners.images import Tensors
+from variegate.formats.objects.samples import image_of
 from variegate.jobs.output.encode import FORMATS, check_format, encode_image
 from variegate.jobs.output.naming import output_path
+
+# One array, or a list where shapes differ.
+Pixels = npt.NDArray[Any] | list[npt.NDArray[Any]]
+
 
 # Hugging Face's struct for the file of an image.
 _FILES = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
@@ -162,3 +172,132 @@ def _objects(values: Sequence[Any]) -> npt.NDArray[Any]:
     for row, value in enumerate(values):
         objects[row] = value
     return objects
+
+
+class ImageRows:
+    """
+    Args:
+        images: one array [N, H, W, C], or per row whatever ``image_of`` takes; None is a bad image.
+        ids: uint64[N].
+        given: values for ``Cond``, one per row.
+        name_of: what errors call a row.
+
+    ``bad`` holds the rows that can be seen to be bad before anything is drawn. Raises TypeError for what is no image at
+    all, such as a string, and for pixels other than uint8.
+    """
+
+    def __init__(
+        self,
+        images: Any,
+        ids: npt.NDArray[np.uint64],
+        given: Mapping[str, npt.NDArray[Any]],
+        name_of: Callable[[int], str],
+    ) -> None:
+        self.bad: dict[int, DecodeError] = {}
+        self._ids, self._given, self._name_of = ids, given, name_of
+        # A whole that can be handed to an Augmenter without looking at each row.
+        is_array = isinstance(images, np.ndarray) and images.dtype == np.uint8 and images.ndim == 4
+        if is_array and images.shape[3] in (1, 3) and 0 not in images.shape:
+            self._data: Any = images
+            self._shapes = [images.shape[1:]] * len(images)
+            return
+        self._data, self._shapes = [None] * len(images), [(1, 1, 3)] * len(images)
+        for row, image in enumerate(images):
+            try:
+                self._data[row], self._shapes[row] = _opened(image, name_of(row))
+            except DecodeError as error:
+                self.bad[row] = error
+
+    def augment(self, augmenter: Augmenter, epoch: int, copy: int) -> tuple[list[int], Pixels, dict[int, DecodeError]]:
+        """-> the rows that were made, their outputs, and the rows that turned out to be bad beyond those in ``bad``.
+
+        Which rows these are depends on each row alone: its image, its id, epoch and copy.
+        """
+        rows = [row for row in range(len(self._ids)) if row not in self.bad]
+        bad: dict[int, DecodeError] = {}
+        try:
+            outputs = self._run(augmenter, rows, epoch, copy, bad)
+        except ValueError:
+            alone = each_alone(rows, lambda row: self._plan(augmenter, row, epoch, copy))
+            refused = {
+                row: not_taken(self._name_of(row), error) for row, error in alone if isinstance(error, Exception)
+            }
+            if not refused:
+                raise  # a matter of the batch
+            bad.update(refused)
+            rows = [row for row in rows if row not in bad]
+            outputs = self._run(augmenter, rows, epoch, copy, bad)
+        if bad:
+            outputs = [output for row, output in zip(rows, outputs, strict=True) if row not in bad]
+            rows = [row for row in rows if row not in bad]
+        return rows, outputs, bad
+
+    def _run(
+        self, augmenter: Augmenter, rows: Sequence[int], epoch: int, copy: int, bad: dict[int, DecodeError]
+    ) -> Pixels:
+        """Pixels by the place in ``rows``; anything for those that are added to ``bad``."""
+        if not rows:
+            return []
+        data = self._data if len(rows) == len(self._ids) else [self._data[row] for row in rows]
+        conditions = {name: values[rows] for name, values in self._given.items()}
+        if isinstance(data, np.ndarray) or all(isinstance(piece, np.ndarray) for piece in data):
+            return _as_arrays(augmenter(data, self._ids[rows], epoch, copy, conditions))
+        failures: dict[int, DecodeError] = {}
+        encoded = EncodedBatch(data, lambda place: self._name_of(rows[place]), failures)
+        outputs = _as_arrays(augmenter.decode_and_run(encoded, self._ids[rows], epoch, copy, conditions))
+        bad.update({rows[place]: error for place, error in failures.items()})
+        return outputs
+
+    def _plan(self, augmenter: Augmenter, row: int, epoch: int, copy: int) -> None:
+        """Raises ValueError for a row that the transform does not take."""
+        given = {name: values[row : row + 1] for name, values in self._given.items()}
+        augmenter.program([self._shapes[row]], ids=self._ids[row : row + 1], epoch=epoch, copy=copy, conditions=given)
+
+
+def _opened(image: Any, name: str) -> tuple[Any, tuple[int, ...]]:
+    if image is None:
+        raise DecodeError(name, "no image: null")
+    data = image_of(image, name, reads_files=False)
+    # Formats other than JPEG are decoded here; of a JPEG only the header is read.
+    encoded = EncodedBatch([data], lambda _: name)
+    return encoded.decoded.get(0, data), tuple(encoded.shapes[0].tolist())
+
+
+def _as_arrays(outputs: Tensors) -> Pixels:
+    if isinstance(outputs, torch.Tensor):
+        return outputs.cpu().numpy()
+    return [output.cpu().numpy() for output in outputs]
+
+
+ACCEPTED_IDS = "integers from 0 to 2**64 - 1, or strings"
+
+
+def id_of(text: str) -> int:
+    """The id that a string stands for: 64 bits of its BLAKE2b hash, on every machine and in every version the same.
+
+    Of a million different strings two meet with a chance of one in forty million; they would share random numbers.
+    """
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=8).digest(), "little")
+
+
+def ids_of(values: npt.NDArray[Any], column: str) -> npt.NDArray[np.uint64]:
+    """Integers as they are, strings by ``id_of``. Raises ValueError naming the column, the row and its value."""
+    if values.ndim != 1:
+        raise ValueError(f"id: column {column!r} holds arrays {list(values.shape[1:])}; accepted: {ACCEPTED_IDS}")
+    if values.dtype.kind in "iu":
+        if not (values < 0).any():
+            return values.astype(np.uint64)
+        values = values.astype(object)
+    if values.dtype.kind == "f":
+        why = ", as integers become where some are missing (null)" if np.isnan(values).any() else ""
+        raise ValueError(f"id: column {column!r} holds {values.dtype}{why}; accepted: {ACCEPTED_IDS}")
+    return np.array([_number(value, column, row) for row, value in enumerate(values)], np.uint64)
+
+
+def _number(value: Any, column: str, row: int) -> int:
+    if isinstance(value, str):
+        return id_of(value)
+    number = as_integer(value)
+    if number is None or not 0 <= number < 1 << 64:
+        raise ValueError(f"id: column {column!r} holds {value!r} in row {row} of the batch; accepted: {ACCEPTED_IDS}")
+    return number

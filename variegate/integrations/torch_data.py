@@ -11,15 +11,35 @@ import torch
 from torch.utils.data import get_worker_info
 
 from variegate.augmenter.augmenter import Augmenter
-from variegate.checks import renamed, spelt
+from variegate.checks import integer, renamed, spelt
 from variegate.errors import shown
 from variegate.executors.runners.runner import Dtype, Geometry, Layout
-from variegate.integrations.items import RunningIds, SharedEpoch, stack_labels, take_apart
-from variegate.integrations.one_sample import augment_inputs, is_beside, is_sample, to_array
+from variegate.integrations.items import collate_samples, stack_labels, take_apart
+from variegate.integrations.one_sample import RunningIds, augment_inputs, is_beside, is_sample, to_array
 from variegate.jobs.warm import make_ready
 from variegate.ops.base import refuse_views
 from variegate.targets.settings import Targets
 from variegate.transforms import Transform
+
+
+class SharedEpoch:
+    """The epoch, in memory that copies made by torch's multiprocessing share, so that persistent workers see it."""
+
+    def __init__(self, epoch: int = 0) -> None:
+        self._cell = torch.zeros(1, dtype=torch.int64).share_memory_()
+        self.set(epoch)
+
+    def get(self) -> int:
+        return int(self._cell.item())
+
+    def set(self, epoch: int) -> None:
+        """Raises ValueError for anything but an integer from 0 to 2**63 - 1."""
+        self._cell.fill_(integer("epoch", epoch, 0, 2**63 - 1))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._cell = state["_cell"]
+        if not self._cell.is_shared():  # copied by value
+            self._cell = self._cell.clone().share_memory_()
 
 
 class _InWorkers:
@@ -196,8 +216,6 @@ class Collate(_InWorkers):
         Raises TypeError or ValueError naming the item and what is accepted.
         """
         if self._targets is not None:
-            from variegate.integrations.collate_samples import collate_samples  # most batches have no targets
-
             count = self._running_ids.take
             return collate_samples(self._get_augmenter(), items, self._targets, self.epoch, count)
         arrays, labels, ids = take_apart(items)

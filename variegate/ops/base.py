@@ -18,7 +18,7 @@ from variegate.program.sampling import Rows, Sampling
 
 # What runs a transform that is called stands far above what describes one, and brings torch along, so that it is looked
 # up by its name when somebody calls one.
-_CALLED_BY = "variegate.integrations.items"
+_CALLED_BY = "variegate.integrations.one_sample"
 
 
 def _of_rows(cls: type[Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from variegate.integrations.converters.albumentations_arguments import Arguments, Range
-from variegate.integrations.converters.drawing import Drawing, Value
+from variegate.integrations.converters.report import Drawing, Value
 from variegate.ops.base import Transform
 from variegate.ops.deform import ElasticTransform, OpticalDistortion
 from variegate.ops.fitting import Downscale

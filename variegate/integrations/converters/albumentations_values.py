@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from variegate.integrations.converters.albumentations_arguments import Arguments, Range, odd
-from variegate.integrations.converters.drawing import Drawing
+from variegate.integrations.converters.report import Drawing
 from variegate.ops import colour, filters, tone
 from variegate.ops.base import Transform
 from variegate.ops.compose import Compose, OneOf
@@ -124,11 +124,11 @@ def rgb_shift(given: Arguments) -> Transform:
     for name in ("approximation", "noise_params", "noise_type", "spatial_mode"):
         given.take(name)  # of the AdditiveNoise that it is there
     shifts = {}
-    for colour in ("red", "green", "blue"):
-        limits = given.take_range(f"{colour[0]}_shift_range {colour[0]}_shift_limit", (-20, 20))
+    for name in ("red", "green", "blue"):
+        limits = given.take_range(f"{name[0]}_shift_range {name[0]}_shift_limit", (-20, 20))
         white = 255 if all(abs(end) <= 1 for end in limits) else 1  # shares of it, as version 2.0 takes them
-        shifts[colour] = tuple(round(white * end) for end in limits)
-    return given.build(tone.RGBShift, {colour: f"{colour[0]}_shift_range" for colour in shifts}, **shifts)
+        shifts[name] = tuple(round(white * end) for end in limits)
+    return given.build(tone.RGBShift, {name: f"{name[0]}_shift_range" for name in shifts}, **shifts)
 
 
 _EQUALIZED = "Pillow's Equalize here: 6 levels on average over eight photos, 50 at most"

@@ -9,8 +9,16 @@ from typing import Any
 
 from variegate.checks import as_integer, as_numbers, meant, spelt
 from variegate.errors import PolicyError
-from variegate.integrations.converters.drawing import Drawing, Value
-from variegate.integrations.converters.report import ConversionError, Made, Notes, Place, argument_names, plain
+from variegate.integrations.converters.report import (
+    ConversionError,
+    Drawing,
+    Made,
+    Notes,
+    Place,
+    Value,
+    argument_names,
+    plain,
+)
 from variegate.ops.base import Transform
 from variegate.ops.colour import ColorJitter, RandomGrayscale
 from variegate.ops.compose import Compose, RandomApply, RandomChoice
