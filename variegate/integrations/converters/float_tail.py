@@ -24,7 +24,7 @@ _MAY_FOLLOW = {
 
 
 class FloatTail:
-    """Takes what changes the format of the output, and says which format the pipeline is in."""
+    """Conversions, normalisations and erasings of a pipeline, and the format that it is in."""
 
     CLASSES = ("ToTensor", "ToDtype", "ConvertImageDtype", "ToPILImage", "Normalize", "RandomErasing")
 
@@ -42,7 +42,7 @@ class FloatTail:
 
     @property
     def is_closed(self) -> bool:
-        """Has something been taken that must not change places with what follows?"""
+        """Whether something was taken that must not change places with what follows."""
         return bool(self._normals or self._erasings)
 
     def changes_format(self, name: str) -> bool:
@@ -54,10 +54,9 @@ class FloatTail:
         return tuple(each * factor for each in value) if isinstance(value, tuple) else value * factor
 
     def take(self, place: Place, name: str, source: Any) -> bool:
-        """Is it one of these, and taken?"""
-        if isinstance(source, Transform) or name not in self.CLASSES:
-            return False
-        if not type(source).__module__.startswith("torchvision.") or not self.changes_format(name):
+        """Take ``source`` if it is one of these -> whether it is."""
+        is_theirs = type(source).__module__.startswith("torchvision.")
+        if isinstance(source, Transform) or not is_theirs or not self.changes_format(name):
             return False
         if name == "Normalize":
             self._take_normalize(place, source)
@@ -105,7 +104,7 @@ class FloatTail:
         self._erasings.append((place, erasing, len(self._normals)))
 
     def check_may_follow(self, place: Place, name: str, step: Transform) -> None:
-        """What may be done in front of Normalize and RandomErasing instead of behind them."""
+        """Raise ConversionError for what may not be done in front of Normalize and RandomErasing instead."""
         moves = name in _MAY_FOLLOW and not isinstance(step, RandomCrop)
         if isinstance(step, RandomCrop):
             moves = not (self._erasings or step.padding or step.pad_if_needed)
@@ -116,13 +115,10 @@ class FloatTail:
 
     def finished(self) -> list[Transform]:
         """The steps at the end of the converted pipeline."""
-        steps: list[Transform] = []
-        default = ToDtype("float32", scale=True)
-        if self._dtype is not None and (not self._normals or self._dtype != default):
-            steps.append(self._dtype)
-        steps += self._normals
-        steps += [self._behind(place, erasing, self._normals[before:]) for place, erasing, before in self._erasings]
-        return steps
+        is_said = self._dtype is not None and (not self._normals or self._dtype != ToDtype("float32", scale=True))
+        steps: list[Any] = [self._dtype] if is_said else []
+        erasings = [self._behind(place, erasing, self._normals[before:]) for place, erasing, before in self._erasings]
+        return steps + self._normals + erasings
 
     def _behind(self, place: Place, erasing: RandomErasing, normals: list[Normalize]) -> RandomErasing:
         if not normals:

@@ -16,7 +16,6 @@ from variegate.integrations.converters.report import (
     Notes,
     Place,
     Value,
-    argument_names,
     plain,
 )
 from variegate.ops.base import Transform
@@ -71,7 +70,6 @@ class TimmArguments:
     patchify: bool = False
 
 
-_RANDOM = ("bilinear", "bicubic")
 _ERASED_AREA, _ERASED_RATIO = (0.02, 1 / 3), (0.3, 1 / 0.3)
 _ERASED = {"const": 0, "": 0, "pixel": "random", "rand": "colour"}
 _CROP_PCT = 0.875
@@ -101,6 +99,11 @@ def from_timm(input_size: Any = 224, is_training: bool = False, **arguments: Any
     converted = _Timm(given, place).converted()
     report.warn()
     return converted
+
+
+def _one_of(transforms: list[Any]) -> Transform:
+    only: Transform = transforms[0]
+    return only if len(transforms) == 1 else RandomChoice(transforms)
 
 
 def _sides(size: int | tuple[int, ...]) -> tuple[int, ...]:
@@ -151,40 +154,38 @@ class _Timm:
         given = self._given
         steps = self._crop()
         if given.hflip > 0:
-            steps.append(self._build(RandomHorizontalFlip, {"p": "hflip"}, p=given.hflip))
+            steps.append(self._by_chance("hflip", RandomHorizontalFlip))
         if given.vflip > 0:
-            steps.append(self._build(RandomVerticalFlip, {"p": "vflip"}, p=given.vflip))
+            steps.append(self._by_chance("vflip", RandomVerticalFlip))
         if given.auto_augment:
             steps.append(self._policy(given.auto_augment))
         # A policy of operations stands for the jitter, but for timm's 3-Augment.
         if given.color_jitter is not None and (not given.auto_augment or "3a" in given.auto_augment):
             steps.append(self._jitter(given.color_jitter))
         if given.grayscale_prob:
-            steps.append(self._build(RandomGrayscale, {"p": "grayscale_prob"}, p=given.grayscale_prob))
+            steps.append(self._by_chance("grayscale_prob", RandomGrayscale))
         if given.gaussian_blur_prob:
-            blur = [GaussianBlur(_BLUR)]
-            steps.append(
-                self._build(RandomApply, {"p": "gaussian_blur_prob"}, transforms=blur, p=given.gaussian_blur_prob)
-            )
+            steps.append(self._by_chance("gaussian_blur_prob", RandomApply, transforms=[GaussianBlur(_BLUR)]))
         return steps
+
+    def _by_chance(self, argument: str, cls: type[Made], **arguments: Any) -> Made:
+        """``cls`` with timm's ``argument`` as its probability."""
+        return self._build(cls, {"p": argument}, p=getattr(self._given, argument), **arguments)
 
     def _crop(self) -> list[Transform]:
         given = self._given
-        kinds = _RANDOM if given.interpolation == "random" else (given.interpolation,)
+        kinds = ("bilinear", "bicubic") if given.interpolation == "random" else (given.interpolation,)
         mode = given.train_crop_mode or "rrc"
         if mode not in ("rrc", "rkrc", "rkrr"):
             self._place.refuse("train_crop_mode", mode, "None, 'rrc', 'rkrc' or 'rkrr'")
         if mode != "rrc":
             factors = given.scale or (0.8, 1.0), given.ratio or (0.9, 1 / 0.9)
             resizes = [self._keep_ratio(_sides(self._size), kind, *factors) for kind in kinds]
-            fitted = self._cut_or_padded(mode == "rkrr", padding_mode="reflect")
-            return [resizes[0] if len(resizes) == 1 else RandomChoice(resizes), fitted]
+            return [_one_of(resizes), self._cut_or_padded(mode == "rkrr", padding_mode="reflect")]
         arguments = {"size": self._size, "scale": given.scale or (0.08, 1.0), "ratio": given.ratio or (3 / 4, 4 / 3)}
-        if "edges" in argument_names(RandomResizedCrop):
-            arguments["edges"] = "crop"  # timm crops, then resizes
+        arguments["edges"] = "crop"  # timm crops, then resizes
         names = {"size": "input_size"}
-        crops = [self._build(RandomResizedCrop, names, interpolation=kind, **arguments) for kind in kinds]
-        return [crops[0] if len(crops) == 1 else RandomChoice(crops)]
+        return [_one_of([self._build(RandomResizedCrop, names, interpolation=kind, **arguments) for kind in kinds])]
 
     def _keep_ratio(
         self, frame: Any, kind: str, scale: Any = None, aspect: Any = None, inside: bool = False
@@ -243,15 +244,14 @@ class _Timm:
     def _jitter(self, given: Any) -> Transform:
         factors = given if isinstance(given, tuple) else (given,) * 3
         if len(factors) not in (3, 4):
-            self._place.refuse(
-                "color_jitter", given, "a number, or three or four (brightness, contrast, saturation, hue)"
-            )
+            accepted = "a number, or three or four (brightness, contrast, saturation, hue)"
+            self._place.refuse("color_jitter", given, accepted)
         names = ("brightness", "contrast", "saturation", "hue")
-        jitter = self._build(
-            ColorJitter, dict.fromkeys(names, "color_jitter"), **dict(zip(names, factors, strict=False))
-        )
-        p = self._given.color_jitter_prob
-        return jitter if p is None else self._build(RandomApply, {"p": "color_jitter_prob"}, transforms=[jitter], p=p)
+        called = dict.fromkeys(names, "color_jitter")
+        jitter = self._build(ColorJitter, called, **dict(zip(names, factors, strict=False)))
+        if self._given.color_jitter_prob is None:
+            return jitter
+        return self._by_chance("color_jitter_prob", RandomApply, transforms=[jitter])
 
     def _erasing(self) -> list[Transform]:
         given = self._given
@@ -277,7 +277,7 @@ class _Timm:
         if count == 1:
             return rectangles(1)
         choice = RandomChoice([Compose(rectangles(number)) for number in range(1, count + 1)])
-        return [self._build(RandomApply, {"p": "re_prob"}, transforms=[choice], p=given.re_prob)]
+        return [self._by_chance("re_prob", RandomApply, transforms=[choice])]
 
     # -- evaluation ----------------------------------------------------------------------------------------------
 

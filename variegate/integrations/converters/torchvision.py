@@ -1,7 +1,6 @@
-"""``from_torchvision``: a pipeline of torchvision's transforms, v2 or v1, as it stands in the user's program.
+"""``from_torchvision``: a pipeline of torchvision's transforms, v2 or v1, as objects.
 
-Images are uint8 here until the last step. Of a pipeline that turns to floats early, the same operations come in front
-of that step; ``FloatTail`` keeps what has to come at the end.
+Images are uint8 here until the last step: ``FloatTail`` holds what a pipeline does to floats, and it comes last.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from variegate.ops.base import Transform
 from variegate.ops.compose import Compose, RandomApply, RandomChoice, RandomOrder
 from variegate.ops.output import Identity
 
-# Classes of the same name, arguments and meaning here. One that this version does not have is refused.
+# Classes of the same name, arguments and meaning here.
 SAME = {
     *("Resize", "RandomResizedCrop", "CenterCrop", "RandomCrop", "Pad", "RandomHorizontalFlip", "RandomVerticalFlip"),
     *("RandomRotation", "RandomAffine", "RandomPerspective", "ElasticTransform", "RandomZoomOut", "ScaleJitter"),
@@ -35,7 +34,7 @@ RENAMED: Mapping[str, Mapping[str, str]] = {"RandomIoUCrop": {"options": "sample
 _MIXED = "every image has a share and a partner of its own, on whole levels; one draw serves a batch in torchvision"
 DIFFERS: Mapping[str, str] = {"MixUp": _MIXED, "CutMix": _MIXED}
 # Arguments of Variegate's classes under which they mean torchvision's to the bit.
-EXTRA: Mapping[str, Mapping[str, Any]] = {"RandomResizedCrop": {"edges": "crop"}}
+EXTRA = {"RandomResizedCrop": {"edges": "crop"}}
 # Classes that do nothing to an image here, with what is to be said of that.
 NOTHING = {
     "Identity": "",
@@ -57,23 +56,11 @@ REFUSED = {
     "UniformTemporalSubsample": "transforms of images; choose the frames before",
 }
 
-# -- on tensors, whose kernels in torchvision are not those of PIL images --------------------------------------------
-
+# On tensors torchvision's kernels are not those for PIL images: by more than a level or two.
 _MAPS = ("RandomRotation", "RandomAffine", "RandomPerspective", "ElasticTransform")
+_BLENDED = "pixels at the border are blended with the fill there, on tensors; here they are as on PIL images"
 _HUES = ("ColorJitter", "RandomPhotometricDistort")
-
-
-def differs_on_tensors(name: str, arguments: Mapping[str, Any]) -> str | None:
-    """What torchvision does to a tensor in another way than to a PIL image, beyond a level or two."""
-    if name in _MAPS and arguments.get("interpolation") != "nearest":
-        return "pixels at the border are blended with the fill there, on tensors; here they are as on PIL images"
-    if name in _HUES and arguments.get("hue") not in (None, (0.0, 0.0)):
-        return "hues have 8 bits here, as on PIL images; on tensors 0.4 levels differ on average, 6 at most in a photo"
-    return None
-
-
-# -- on floats ---------------------------------------------------------------------------------------------------
-
+_HUES_DIFFER = "hues have 8 bits here, as on PIL images; on tensors 0.4 levels differ on average, 6 at most in a photo"
 # Operations that only move pixels, or invert them: the same on floats as on levels. Interpolating ones are not.
 EXACT_ON_FLOATS = {
     *("RandomHorizontalFlip", "RandomVerticalFlip", "RandomCrop", "CenterCrop", "Pad", "RandomInvert"),
@@ -82,16 +69,14 @@ EXACT_ON_FLOATS = {
 # Arguments that are values of pixels: on floats from 0 to 1 where the pixels are.
 ON_LEVELS = {"fill", "threshold"}
 
-# -- values of arguments -----------------------------------------------------------------------------------------
-
 # Pillow's codes, which torchvision takes for names.
 _INTERPOLATIONS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
-
-
-def interpolation_name(value: Any) -> Any:
-    return _INTERPOLATIONS.get(value, value) if type(value) is int else value
-
-
+_ROWS = ("Compose", "Sequential", "ModuleList", "list", "tuple")
+_CONTAINERS: dict[str, type[Transform]] = {
+    "RandomApply": RandomApply,
+    "RandomChoice": RandomChoice,
+    "RandomOrder": RandomOrder,
+}
 _HOMES = ("torchvision.transforms", "torch.nn.modules", "torchvision.prototype.transforms")
 # What torch.nn.Module keeps of its own.
 _MODULE = ("training", "call_super_init", "dump_patches", "transforms")
@@ -128,19 +113,17 @@ class _Converter:
 
     def take(self, source: Any, path: str) -> None:
         """Append ``source`` to the pipeline; compositions in the main line are unrolled."""
-        children = _children(source)
-        if children is not None and not isinstance(source, Transform) and _kind(source) in _ROWS:
+        name, children = type(source).__name__, _children(source)
+        if children is not None and not isinstance(source, Transform) and name in _ROWS:
             for i, child in enumerate(children):
-                self.take(child, f"{path}transforms[{i}]." if path else f"transforms[{i}].")
+                self.take(child, f"{path}transforms[{i}].")
             return
-        place = Place(f"{path.removesuffix('.')} {_kind(source)}".strip(), self._report)
-        if self._tail.take(place, _kind(source), source):
-            self._is_tensor = _kind(source) != "ToPILImage"
-            return
-        step = self._convert(place, source, path)
-        if step is not None:
+        place = Place(f"{path.removesuffix('.')} {name}".strip(), self._report)
+        if self._tail.take(place, name, source):
+            self._is_tensor = name != "ToPILImage"
+        elif (step := self._convert(place, source, path)) is not None:
             if self._tail.is_closed:
-                self._tail.check_may_follow(place, _kind(source), step)
+                self._tail.check_may_follow(place, name, step)
             self._steps.append(step)
 
     def finished(self) -> Transform:
@@ -153,13 +136,10 @@ class _Converter:
         """One transform, or None for what does nothing to an image."""
         if isinstance(source, Transform):
             return source
-        name = _kind(source)
+        name = type(source).__name__
         if not type(source).__module__.startswith(_HOMES):
-            place.refuse(
-                "",
-                source,
-                "transforms of torchvision and Variegate; see vg.from_timm for timm's, and CustomOp for yours",
-            )
+            accepted = "transforms of torchvision and Variegate; see vg.from_timm for timm's, and CustomOp for yours"
+            place.refuse("", source, accepted)
         if name in REFUSED:
             place.refuse("", source, REFUSED[name])
         if name in NOTHING:
@@ -171,27 +151,27 @@ class _Converter:
             return self._container(place, source, path)
         if self._tail.changes_format(name):
             place.refuse("", source, "it in the main line of the pipeline, where it applies to every image")
-        if name not in SAME or name not in Transform.registry:
+        if name not in SAME:
             place.refuse("", source, "one of " + ", ".join(sorted(known())))
-        return self._same(place, source, Transform.registry[name])
+        return self._same(place, name, source)
 
     def _container(self, place: Place, source: Any, path: str) -> Transform:
-        inner = f"{path}transforms"
         steps = []
         for i, child in enumerate(_children(source) or ()):
-            where = Place(f"{inner}[{i}] {_kind(child)}", self._report)
-            steps.append(self._convert(where, child, f"{inner}[{i}].") or Identity())
-        if _kind(source) in _ROWS:
+            where = f"{path}transforms[{i}]"
+            inner = Place(f"{where} {type(child).__name__}", self._report)
+            steps.append(self._convert(inner, child, f"{where}.") or Identity())
+        cls = _CONTAINERS.get(type(source).__name__)
+        if cls is None:
             return place.build(Compose, {"transforms": steps}) if steps else Identity()
-        cls = _CONTAINERS[_kind(source)]
         rest = {"p": plain(source.p)} if "p" in argument_names(cls) else {}
         return place.build(cls, {"transforms": steps, **rest})
 
-    def _same(self, place: Place, source: Any, cls: type[Transform]) -> Transform:
-        """A class that is there under the same name, with arguments of the same names and meaning."""
-        name = _kind(source)
+    def _same(self, place: Place, name: str, source: Any) -> Transform:
+        """The class of the same name, of arguments of the same names and meaning."""
+        cls = Transform.registry[name]
         names = argument_names(cls)
-        arguments = {key: value for key, value in EXTRA.get(name, {}).items() if key in names}
+        arguments: dict[str, Any] = {**EXTRA.get(name, {})}
         for key, value in vars(source).items():
             if key.startswith("_") or key in _MODULE or key in IGNORED.get(name, ()):
                 continue
@@ -201,63 +181,43 @@ class _Converter:
             arguments[key] = self._argument(place, key, value)
         if name in DIFFERS:
             place.differs("", None, DIFFERS[name])
-        if self._is_tensor and (how := differs_on_tensors(name, arguments)):
-            place.differs("", None, how)
-        if self._tail.is_float and name not in EXACT_ON_FLOATS and arguments.get("interpolation") != "nearest":
+        is_blended = arguments.get("interpolation") != "nearest"
+        if self._is_tensor and name in _MAPS and is_blended:
+            place.differs("", None, _BLENDED)
+        if self._is_tensor and name in _HUES and arguments.get("hue") not in (None, (0.0, 0.0)):
+            place.differs("", None, _HUES_DIFFER)
+        if self._tail.is_float and name not in EXACT_ON_FLOATS and is_blended:
             how = "works on floats there, on levels 0..255 here, rounded after each operation: one or two levels differ"
             place.differs("", None, how)
         return place.build(cls, arguments)
 
     def _argument(self, place: Place, key: str, value: Any) -> Any:
-        if key == "interpolation":
-            return interpolation_name(plain(value))
         if key == "antialias":
-            return self._antialias(place, value)
-        if key in ("fill", "dtype"):
-            value = for_images(value)
-        value = plain(value)
-        if key == "value":
-            return self._erased_with(place, value)
+            if value is False and not self._is_tensor:
+                how = "makes no difference to PIL images, which are antialiased there and here"
+                place.differs(key, value, f"{how}; tensors would not be there")
+                return True
+            return None if value == "warn" else value  # as torchvision 0.15 wrote None
+        value = plain(for_images(value) if key in ("fill", "dtype") else value)
+        if key == "interpolation":
+            return _INTERPOLATIONS.get(value, value) if type(value) is int else value
+        if key == "value" and value in (None, "random"):
+            how = "noise is uniform over 0..255 here; torchvision casts normal noise to uint8, levels near 0 and 255"
+            place.differs("value", "random", how)
+            return "random"  # for which v2 keeps None
         if key in ON_LEVELS and self._tail.is_float and value is not None:
             return self._tail.as_levels(value)
         return value
 
-    def _antialias(self, place: Place, value: Any) -> bool | None:
-        if value is False and not self._is_tensor:
-            how = "makes no difference to PIL images, which are antialiased there and here; tensors would not be there"
-            place.differs("antialias", value, how)
-            return True
-        return None if value == "warn" else value  # as torchvision 0.15 wrote None
-
-    def _erased_with(self, place: Place, value: Any) -> Any:
-        if value is not None and value != "random":
-            return value
-        how = "noise is uniform over 0..255 here; torchvision casts normal noise to uint8, levels near 0 and 255"
-        place.differs("value", "random", how)
-        return "random"  # for which v2 keeps None
-
-
-_ROWS = ("Compose", "Sequential", "ModuleList", "list", "tuple")
-_CONTAINERS: dict[str, type[Transform]] = {
-    "RandomApply": RandomApply,
-    "RandomChoice": RandomChoice,
-    "RandomOrder": RandomOrder,
-}
-
 
 def known() -> set[str]:
     """Names of torchvision's classes that are converted."""
-    there = {name for name in SAME if name in Transform.registry}
-    return there | set(NOTHING) | set(_CONTAINERS) | {"Compose"} | set(FloatTail.CLASSES)
-
-
-def _kind(source: Any) -> str:
-    return type(source).__name__
+    return SAME | set(NOTHING) | set(_CONTAINERS) | {"Compose"} | set(FloatTail.CLASSES)
 
 
 def _children(source: Any) -> list[Any] | None:
-    """What a composition holds: an attribute of its own, or the modules of torch.nn's."""
+    """Parts of a composition: those of an attribute, or the modules of torch.nn's."""
     held = source if isinstance(source, (list, tuple)) else getattr(source, "transforms", None)
-    if held is None and _kind(source) in _ROWS:
+    if held is None and type(source).__name__ in _ROWS:
         held = source
     return list(held) if isinstance(held, Iterable) else None
