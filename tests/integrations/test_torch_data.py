@@ -230,16 +230,16 @@ def test_manual_seed_makes_a_run_repeat() -> None:
 
 @pytest.mark.parametrize("seed", [0, 1, -1, 2**63 - 1, -(2**63)])
 def test_any_seed_of_a_worker_is_a_place(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    from variegate.integrations import items
+    from variegate.integrations import one_sample
 
     class Worker:
         pass
 
     worker = Worker()
     worker.seed = seed  # type: ignore[attr-defined]
-    ids = items.RunningIds()
+    ids = one_sample.RunningIds()
     main = ids.take(2).tolist()
-    monkeypatch.setattr(items, "get_worker_info", lambda: worker)
+    monkeypatch.setattr(one_sample, "get_worker_info", lambda: worker)
     taken = ids.take(3)
     assert main == [0, 1]
     assert taken.dtype == np.uint64

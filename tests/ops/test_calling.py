@@ -20,7 +20,7 @@ import variegate as vg
 from tests.images import gray, photo
 from tests.ops.examples import EXAMPLES, POLICIES
 from variegate import transforms as T
-from variegate.integrations import items
+from variegate.integrations import one_sample
 from variegate.integrations.one_sample import RunningIds
 
 EVERY = [
@@ -41,7 +41,7 @@ FORMS: dict[str, tuple[Any, Any]] = {
 
 @pytest.fixture(autouse=True)
 def _count_from_zero(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(items, "_ids", RunningIds())
+    monkeypatch.setattr(one_sample, "_ids", RunningIds())
 
 
 @pytest.mark.parametrize("transform", EVERY)
