@@ -5,9 +5,8 @@ Importing this does not need Ray; pixels in Arrow tables do.
 
 from __future__ import annotations
 
-import dataclasses
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +31,7 @@ from variegate.integrations.ray_batches import (
 )
 from variegate.ops.base import refuse_views
 from variegate.ops.compose import KNOWN, Cond
+from variegate.ops.dataset import walk
 from variegate.transforms import Transform
 
 __all__ = ["MapBatches", "id_of"]
@@ -112,7 +112,8 @@ class MapBatches:
         if self._files is not None:
             self._arguments["layout"] = "NHWC"
         self._augmenter: Augmenter | None = None
-        self._given = sorted(set(_names_given(transform)))
+        conditions = [part.by for part in walk(transform) if isinstance(part, Cond)]
+        self._given = sorted({name for name in conditions if name not in KNOWN})
 
     def __call__(self, batch: Any) -> Any:
         """Augment a batch.
@@ -198,20 +199,6 @@ class MapBatches:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_augmenter": None}
-
-
-def _names_given(part: Any) -> Iterator[str]:
-    """The values by which a transform, or what it is made of, chooses and which have to be given to it."""
-    if isinstance(part, Transform):
-        if isinstance(part, Cond) and part.by not in KNOWN:
-            yield part.by
-        parts: Sequence[Any] = [getattr(part, field.name) for field in dataclasses.fields(part)]  # type: ignore[arg-type]
-    elif isinstance(part, Mapping):
-        parts = list(part.values())
-    else:
-        parts = part if isinstance(part, (list, tuple)) else []
-    for each in parts:
-        yield from _names_given(each)
 
 
 def _one_per_row(values: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:

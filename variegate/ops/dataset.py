@@ -1,52 +1,59 @@
-"""``Normalize("dataset")`` and its numbers: they are put in its place where a data set is at hand, before anything is
-sampled, so that programs and executors see numbers alone.
-"""
+"""Walks through a transform's parts; the numbers of ``Normalize("dataset")``, set before anything is sampled."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 from variegate.ops.base import Transform
 from variegate.ops.output import Normalize
 
 
+def walk(value: Any) -> Iterator[Any]:
+    """A transform, its arguments and all that is within them."""
+    yield value
+    if isinstance(value, Transform):
+        parts = list(_arguments(value).values())
+    elif isinstance(value, Mapping):
+        parts = list(value.values())
+    else:
+        parts = list(value) if isinstance(value, (list, tuple)) else []
+    for part in parts:
+        yield from walk(part)
+
+
+def substituted(value: Any, change: Callable[[Any], Any]) -> Any:
+    """``value`` with ``change(part)`` for each part within it where that is not None; else the same object."""
+    if (made := change(value)) is not None:
+        return made
+    if isinstance(value, (Transform, Mapping)):
+        parts = _arguments(value) if isinstance(value, Transform) else value
+        new = {name: made for name, part in parts.items() if (made := substituted(part, change)) is not part}
+        if not new:
+            return value
+        return {**value, **new} if isinstance(value, Mapping) else dataclasses.replace(value, **new)  # type: ignore[type-var]
+    if isinstance(value, (list, tuple)):
+        items = [substituted(part, change) for part in value]
+        return value if all(map(lambda a, b: a is b, items, value)) else type(value)(items)
+    return value
+
+
+def _arguments(transform: Transform) -> dict[str, Any]:
+    fields: tuple[Any, ...] = dataclasses.fields(transform) if dataclasses.is_dataclass(transform) else ()
+    return {field.name: getattr(transform, field.name) for field in fields if field.init}
+
+
 def wants_statistics(transform: Transform) -> bool:
     """Whether there is a ``Normalize("dataset")`` in it."""
-    return _wants(transform)
+    return any(isinstance(part, Normalize) and part.is_of_dataset for part in walk(transform))
 
 
 def with_statistics(transform: Transform, mean: tuple[float, ...], std: tuple[float, ...]) -> Transform:
     """The same transform with these numbers; parts that want none are the same objects."""
-    return cast(Transform, _replaced(transform, mean, std))
 
+    def change(part: Any) -> Any:
+        is_asked = isinstance(part, Normalize) and part.is_of_dataset
+        return Normalize(mean, std, part.inplace) if is_asked else None
 
-def _wants(value: Any) -> bool:
-    if isinstance(value, Normalize):
-        return value.is_of_dataset
-    return any(map(_wants, _parts(value)))
-
-
-def _parts(value: Any) -> list[Any]:
-    if isinstance(value, Transform):
-        fields = dataclasses.fields(value) if hasattr(value, "__dataclass_fields__") else ()  # type: ignore[arg-type]
-        return [getattr(value, field.name) for field in fields if field.init]
-    if isinstance(value, Mapping):
-        return list(value.values())
-    return list(value) if isinstance(value, (list, tuple)) else []
-
-
-def _replaced(value: Any, mean: tuple[float, ...], std: tuple[float, ...]) -> Any:
-    if not _wants(value):
-        return value
-    if isinstance(value, Normalize):
-        return Normalize(mean, std, value.inplace)
-    if isinstance(value, Transform):
-        fields = [field.name for field in dataclasses.fields(value) if field.init]  # type: ignore[arg-type]
-        changed = {name: getattr(value, name) for name in fields if _wants(getattr(value, name))}
-        made = {name: _replaced(part, mean, std) for name, part in changed.items()}
-        return dataclasses.replace(value, **made)  # type: ignore[type-var]
-    if isinstance(value, Mapping):
-        return {name: _replaced(part, mean, std) for name, part in value.items()}
-    return type(value)(_replaced(part, mean, std) for part in value)
+    return cast(Transform, substituted(transform, change))

@@ -1,4 +1,4 @@
-"""Operations that a user declares for a policy, and how every entry of a policy's list is looked up."""
+"""Operations that a user declares for a policy, and the entries of a policy's list."""
 
 from __future__ import annotations
 
@@ -12,7 +12,17 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.checks import Refusal, integer, meant, pair, refused
-from variegate.ops.arguments import BLACK, FLAG, MAX_BINS, MAX_ENTRIES, ArgumentError, Fill, InterpolationName, checks
+from variegate.ops.arguments import (
+    BLACK,
+    FLAG,
+    MAX_BINS,
+    MAX_ENTRIES,
+    ArgumentError,
+    Fill,
+    InterpolationName,
+    checks,
+    optional,
+)
 from variegate.ops.base import Transform, set_field
 from variegate.policies.spaces import Space, space
 from variegate.policies.table import (
@@ -65,7 +75,14 @@ class Augmentation(Policy):
     mag_to_param: Mapping | Callable[[float], float] = "identity"
     interpolation: InterpolationName = "nearest"
     fill: Fill = None
-    _checks = checks(signed=FLAG)
+    _checks = checks(
+        signed=FLAG,
+        bins=optional(
+            partial(
+                integer, low=2, high=MAX_BINS, accepted=f"an integer from 2 to {MAX_BINS}, or None for the policy's"
+            )
+        ),
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -81,18 +98,14 @@ class Augmentation(Policy):
         if self.magnitude is not None:
             ends = "a pair (low, high) of numbers, in either order, or None"
             set_field(self, "magnitude", pair("magnitude", self.magnitude, accepted=ends, error=error))
-        if self.bins is not None:
-            steps = f"an integer from 2 to {MAX_BINS}, or None for the policy's"
-            set_field(self, "bins", integer("bins", self.bins, 2, MAX_BINS, accepted=steps, error=error))
-        is_mapping = isinstance(self.mag_to_param, str) and self.mag_to_param in MAPPINGS
         is_function = callable(self.mag_to_param) and not isinstance(self.mag_to_param, Transform)
-        if not is_function and not is_mapping:
+        if not is_function and not (isinstance(self.mag_to_param, str) and self.mag_to_param in MAPPINGS):
             accepted = f"a function, or one of {', '.join(MAPPINGS)}{meant(self.mag_to_param, MAPPINGS)}"
             raise ArgumentError(self, "mag_to_param", self.mag_to_param, accepted)
         set_field(self, "num_slots", 1 + self._table.num_slots)
 
     def _take_domain(self, op: Transform) -> None:
-        """The range that a transform was given is the domain, where nothing else is said."""
+        """Take the transform's own range."""
         held = getattr(op, getattr(op, "_number", "magnitude"), None)
         if held is not None:
             set_field(self, "magnitude", held if isinstance(held, tuple) else (held, held))
@@ -129,8 +142,8 @@ class Augmentation(Policy):
 
     @computed_once
     def _table(self) -> OperationTable:
-        entry = declared_entry(self, (self.bins or DEFAULT_BINS) - 1)
-        return self._table_of([entry], BLACK)
+        rule = _Declared(self, (self.bins or DEFAULT_BINS) - 1)
+        return self._table_of([Entry(self.name, self.emission, rule)], BLACK)
 
     @computed_once
     def _grid(self) -> Floats:
@@ -145,16 +158,14 @@ class Augmentation(Policy):
     def to_dict(self) -> dict[str, Any]:
         """As every transform's. Raises ValueError where ``mag_to_param`` is a function."""
         if callable(self.mag_to_param):
-            raise ValueError(
-                f"Augmentation {self.name!r}: mag_to_param is a function, which a file cannot hold; name one of "
-                + ", ".join(MAPPINGS)
-            )
+            got = f"Augmentation {self.name!r}: mag_to_param is a function, which a file cannot hold"
+            raise ValueError(f"{got}; name one of {', '.join(MAPPINGS)}")
         return super().to_dict()
 
 
 @dataclass(frozen=True)
 class _Declared:
-    """The levels 0 .. full of a policy as arguments of an Augmentation."""
+    """An Augmentation's rule: levels 0 .. ``full`` of a policy to arguments."""
 
     augmentation: Augmentation
     full: float
@@ -175,11 +186,6 @@ class _Declared:
         return np.asarray(np.rint(argument) if self.augmentation._takes_whole else argument, np.float64)
 
 
-def declared_entry(augmentation: Augmentation, full: float) -> Entry:
-    """An Augmentation as a table's entry, in a policy whose highest level is ``full``."""
-    return Entry(augmentation.name, augmentation.emission, _Declared(augmentation, full))
-
-
 def entry_of(owner: object, where: str, operation: Any, source: Space, full: float | None = None) -> Entry:
     """The entry of a name of the space ``source`` or of an Augmentation; ``full``: the highest level, if not its own.
 
@@ -187,7 +193,7 @@ def entry_of(owner: object, where: str, operation: Any, source: Space, full: flo
     """
     top = float(source.full if full is None else max(full, 1.0))
     if isinstance(operation, Augmentation):
-        return declared_entry(operation, top)
+        return Entry(operation.name, operation.emission, _Declared(operation, top))
     if not isinstance(operation, str) or operation not in source.rules:
         accepted = f"an Augmentation, or one of {', '.join(source.rules)}{meant(operation, source.rules)}"
         raise ArgumentError(owner, where, operation, accepted)
@@ -212,17 +218,14 @@ def check_operations(name: str, operations: Any, *, error: Refusal = refused) ->
     """A list of names and Augmentations; bare transforms become such."""
     if not isinstance(operations, (list, tuple)) or not 0 < len(operations) <= MAX_ENTRIES:
         raise error(name, operations, f"None, or a list of 1 to {MAX_ENTRIES:,} operation names and Augmentations")
-    return tuple(
-        op if isinstance(op, (str, Augmentation)) else _wrapped(f"{name}[{i}]", op, error)
-        for i, op in enumerate(operations)
-    )
-
-
-def _wrapped(where: str, op: Any, error: Refusal) -> Augmentation:
-    try:
-        return Augmentation(op.__name__ if isinstance(op, type) else type(op).__name__, op)
-    except ArgumentError as refusal:
-        raise error(where, op, refusal.accepted) from refusal
+    found = []
+    for i, op in enumerate(operations):
+        try:
+            is_ready = isinstance(op, (str, Augmentation))
+            found.append(op if is_ready else Augmentation(getattr(op, "__name__", type(op).__name__), op))
+        except ArgumentError as refusal:
+            raise error(f"{name}[{i}]", op, refusal.accepted) from refusal
+    return tuple(found)
 
 
 def _driven_names() -> list[str]:
@@ -232,9 +235,8 @@ def _driven_names() -> list[str]:
 
 def _instance(owner: object, cls: type) -> Any:
     if not hasattr(cls, "emit_magnitude"):
-        raise ArgumentError(
-            owner, "op", cls.__name__, "a transform that takes a magnitude: a class with emit_magnitude()"
-        )
+        accepted = "a transform that takes a magnitude: a class with emit_magnitude()"
+        raise ArgumentError(owner, "op", cls.__name__, accepted)
     try:
         return cls()
     except TypeError as error:

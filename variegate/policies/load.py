@@ -1,4 +1,4 @@
-"""Policies by name, from files and to files. Whatever file is handed over ends in a policy or one PolicyError, soon."""
+"""Policies by name, from files and to files. Any file at all ends in a policy or one PolicyError, soon."""
 
 from __future__ import annotations
 
@@ -80,7 +80,9 @@ def load_policy(source: str | os.PathLike[str] | Mapping[str, Any]) -> Transform
         if not _looks_like_file(source):
             if is_timm(name):
                 return parse_timm(name, where=f"{shown(source)}")
-            raise PolicyError("policy", source, _ACCEPTED + _suggestion(name))
+            # Classes are written with words that names do without: TrivialAugmentWide, rand_augment.
+            plain = name.replace("_", "").replace(" ", "").removesuffix("wide")
+            raise PolicyError("policy", source, _ACCEPTED + meant(plain, POLICY_NAMES, 0.7))
     elif not isinstance(source, os.PathLike):
         raise PolicyError("policy", source, "a name, a path or a dict")
     path = Path(source)
@@ -112,46 +114,30 @@ def _looks_like_file(source: str) -> bool:
         return False
 
 
-def _suggestion(name: str) -> str:
-    """A question about the name that is meant, where one is near: "; did you mean 'augmix'?"."""
-    # Classes are written with words that names do without: TrivialAugmentWide, rand_augment.
-    plain = name.replace("_", "").replace(" ", "").removesuffix("wide")
-    return meant(plain, POLICY_NAMES, 0.7)
-
-
 def _from_mapping(described: Any, path: str) -> Transform:
     """A described transform; errors get the file in front of the path to the key."""
     try:
         check_tree(described, "")
-        if isinstance(described, Mapping) and "format" in described:
-            check_keys(described, "")
-            return _from_format(described)
-        return from_dict(described, "")
+        if not isinstance(described, Mapping) or "format" not in described:
+            return from_dict(described, "")
+        check_keys(described, "")
+        if described["format"] == FORMAT:
+            return PBA(schedule_from_dict(described, ""))
+        if described["format"] != POLICY_FORMAT:
+            raise PolicyError("format", described["format"], f"{FORMAT!r} or {POLICY_FORMAT!r}")
+        if unknown := set(described) - {"format", "source", "policy", "space"}:
+            raise PolicyError(min(unknown), described[min(unknown)], "format, source, policy, space")
+        try:
+            return AutoAugment(described.get("policy", ()), space=described.get("space"))
+        except ArgumentError as error:
+            raise PolicyError(error.argument, error.got, error.accepted) from error
     except PolicyError as error:
-        key = error.where.lstrip(".")
-        where = ": ".join(part for part in (path, key) if part) or "policy"
+        where = ": ".join(part for part in (path, error.where.lstrip(".")) if part) or "policy"
         raise PolicyError(where, error.got, error.accepted) from error
 
 
-def _from_format(described: Mapping[str, Any]) -> Transform:
-    if described["format"] == FORMAT:
-        return PBA(schedule_from_dict(described, ""))
-    if described["format"] != POLICY_FORMAT:
-        raise PolicyError("format", described["format"], f"{FORMAT!r} or {POLICY_FORMAT!r}")
-    unknown = set(described) - {"format", "source", "policy", "space"}
-    if unknown:
-        raise PolicyError(min(unknown), described[min(unknown)], "format, source, policy, space")
-    try:
-        return AutoAugment(described.get("policy", ()), space=described.get("space"))
-    except ArgumentError as error:
-        raise PolicyError(error.argument, error.got, error.accepted) from error
-
-
 def _read_file(path: Path) -> Any:
-    """Raises FileNotFoundError where there is none; else PolicyError naming the file, and the line where one is known:
-    for other suffixes, for what is no regular file, is too large, is no UTF-8, does not parse, names a key twice, or
-    is nested too deeply.
-    """
+    """Raises FileNotFoundError where there is none; else PolicyError naming the file, and the line where one is known."""
     if not path.exists():
         raise FileNotFoundError(speakable(f"{path}: no such policy file"))
     if path.suffix not in SUFFIXES:
@@ -162,8 +148,9 @@ def _read_file(path: Path) -> Any:
     except PolicyError:
         raise
     except json.JSONDecodeError as error:
-        place = f"{path}: line {error.lineno} column {error.colno}"
-        raise PolicyError(place, _line(error), f"JSON: {error.msg}") from error
+        place, lines = f"{path}: line {error.lineno} column {error.colno}", error.doc.splitlines()
+        got = lines[error.lineno - 1].strip()[:60] if error.lineno <= len(lines) else "the end of the file"
+        raise PolicyError(place, got, f"JSON: {error.msg}") from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{path}: line {mark.line + 1} column {mark.column + 1}" if mark else str(path)
@@ -194,11 +181,11 @@ def _text(path: Path) -> str:
 
 def _from_json(text: str, path: Path) -> Any:
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            names = [name for name, _ in pairs]
-            twice = next(name for name in names if names.count(name) > 1)
-            raise PolicyError(str(path), f"the key {twice!r} twice in one object", "every key once")
+        found: dict[str, Any] = {}
+        for name, value in pairs:
+            if name in found:
+                raise PolicyError(str(path), f"the key {name!r} twice in one object", "every key once")
+            found[name] = value
         return found
 
     def constant(name: str) -> float:
@@ -207,11 +194,6 @@ def _from_json(text: str, path: Path) -> Any:
         return float(name)
 
     return json.loads(text, object_pairs_hook=once, parse_constant=constant)
-
-
-def _line(error: json.JSONDecodeError) -> str:
-    lines = error.doc.splitlines()
-    return lines[error.lineno - 1].strip()[:60] if error.lineno <= len(lines) else "the end of the file"
 
 
 def scaled_policy(source: str, epochs: int) -> Transform:

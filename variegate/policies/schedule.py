@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import bisect
 import functools
 import itertools
 import json
@@ -51,12 +52,8 @@ class Schedule:
 
     def segment_at(self, epoch: int) -> int:
         """The index of the segment of ``epoch`` (from 0); past the end, the last."""
-        end = 0
-        for i, segment in enumerate(self.segments):
-            end += segment.epochs
-            if epoch < end:
-                return i
-        return len(self.segments) - 1
+        ends = list(itertools.accumulate(segment.epochs for segment in self.segments))
+        return min(bisect.bisect_right(ends, epoch), len(ends) - 1)
 
     def is_idle_at(self, epoch: int) -> bool:
         """Whether the policy of ``epoch`` never does anything, as that of a search's first epochs."""
@@ -104,10 +101,8 @@ def schedule_from_dict(described: Mapping[str, Any], where: str = "schedule") ->
     """The inverse of ``Schedule.to_dict``. Raises PolicyError with the path to the first bad key."""
     if described.get("format") != FORMAT:
         raise PolicyError(f"{where}.format", described.get("format"), repr(FORMAT))
-    unknown = set(described) - set(KEYS)
-    if unknown:
-        key = min(unknown)
-        raise PolicyError(f"{where}.{key}", described[key], ", ".join(KEYS))
+    if unknown := set(described) - set(KEYS):
+        raise PolicyError(f"{where}.{min(unknown)}", described[min(unknown)], ", ".join(KEYS))
     name = described.get("space", "pba")
     if not isinstance(name, str) or name not in SPACES:
         raise PolicyError(f"{where}.space", name, f"one of {', '.join(SPACES)}{meant(name, SPACES)}")
@@ -183,10 +178,8 @@ def parse_pba_log(text: str, epochs: int, source: str = "", operations: Sequence
     PolicyError with the line's number.
     """
     lines = [_log_line(line, i + 1, operations) for i, line in enumerate(text.splitlines()) if line.strip()]
-    for i in range(len(lines) - 1, 0, -1):
-        if lines[i - 1][0] != lines[i][1]:
-            lines = lines[i:]
-            break
+    breaks = [i for i in range(1, len(lines)) if lines[i - 1][0] != lines[i][1]]
+    lines = lines[max(breaks, default=0) :]
     if not lines:
         raise PolicyError("line 1", text, "at least one line of a PBT policy log")
     policies = [lines[0][4], *(line[5] for line in lines)]
@@ -208,7 +201,5 @@ def _log_line(line: str, number: int, operations: Sequence[str] | None) -> list[
         return [str(target), str(clone), int(target_epoch), int(clone_epoch), *policies]
     except (ValueError, SyntaxError, TypeError, KeyError) as error:
         count = 60 if operations is None else 2 * len(operations)
-        accepted = (
-            f"[target, clone, target epoch, clone epoch, old policy, new policy] with {count} integers per policy"
-        )
-        raise PolicyError(f"line {number}", line[:80], accepted) from error
+        accepted = "[target, clone, target epoch, clone epoch, old policy, new policy]"
+        raise PolicyError(f"line {number}", line[:80], f"{accepted} with {count} integers per policy") from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Literal, get_args
@@ -13,6 +13,7 @@ from variegate.checks import integer, one_of
 from variegate.ops.arguments import MAX_BINS, MAX_STEPS, ArgumentError, Fill, InterpolationName, checks, optional
 from variegate.ops.base import Transform, set_field
 from variegate.ops.container import Said
+from variegate.ops.dataset import substituted, walk
 from variegate.ops.magnitude import between, limits, span
 from variegate.ops.tone import Solarize
 from variegate.policies.augmentation import check_operations, entries_of
@@ -201,42 +202,22 @@ class AdaptiveRandAugment(UniformPolicy):
 
 
 def at_given_magnitude(policy: Transform) -> tuple[Transform, float | None]:
-    """The policy with every ``RandAugment`` of it at given magnitudes -> that, and the magnitude of the first that is
-    replaced; None where there is none. What holds an ``AdaptiveRandAugment`` already stays as it is."""
+    """The policy with ``AdaptiveRandAugment`` for every ``RandAugment``, and the first one's magnitude, if any."""
     starts: list[float] = []
-    changed: Transform = _replaced(policy, starts)
+
+    def change(part: Any) -> Any:
+        if type(part) is not RandAugment:
+            return None
+        starts.append(part.magnitude / (part.num_magnitude_bins - 1))
+        return AdaptiveRandAugment(**{one.name: getattr(part, one.name) for one in fields(AdaptiveRandAugment)})
+
+    changed: Transform = substituted(policy, change)
     return changed, starts[0] if starts else None
-
-
-def _replaced(value: Any, starts: list[float]) -> Any:
-    """A transform, or what an argument of one is. Magnitudes that were there are appended to ``starts``."""
-    if type(value) is RandAugment:
-        starts.append(value.magnitude / (value.num_magnitude_bins - 1))
-        return AdaptiveRandAugment(**{one.name: getattr(value, one.name) for one in fields(AdaptiveRandAugment)})
-    before, made = len(starts), value
-    if isinstance(value, Mapping):
-        made = {key: _replaced(one, starts) for key, one in value.items()}
-    elif isinstance(value, (list, tuple)):
-        made = [_replaced(one, starts) for one in value]
-    elif isinstance(value, Transform):
-        named = {one.name: getattr(value, one.name) for one in fields(value) if one.init}  # type: ignore[arg-type]
-        arguments = {name: _replaced(one, starts) for name, one in named.items()}
-        if len(starts) > before:
-            made = type(value)(**arguments)
-    return made if len(starts) > before else value
 
 
 def needs_magnitude(transform: Any) -> bool:
     """Whether there is an ``AdaptiveRandAugment`` in it."""
-    if isinstance(transform, AdaptiveRandAugment):
-        return True
-    if isinstance(transform, Mapping):
-        return any(map(needs_magnitude, transform.values()))
-    if isinstance(transform, (list, tuple)):
-        return any(map(needs_magnitude, transform))
-    if not isinstance(transform, Transform):
-        return False
-    return any(needs_magnitude(getattr(transform, one.name)) for one in fields(transform))  # type: ignore[arg-type]
+    return any(isinstance(part, AdaptiveRandAugment) for part in walk(transform))
 
 
 def refuse_given_magnitude(transform: Any, argument: str, accepted: str) -> None:

@@ -1,4 +1,4 @@
-"""Several views of each image, by transforms of their own: what self-supervised training compares, from one decode."""
+"""Several views of each image from one decode, as self-supervised training compares them."""
 
 from __future__ import annotations
 
@@ -53,22 +53,20 @@ class MultiView(Transform):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        groups = self.transforms
-        groups = (groups,) if isinstance(groups, Transform) else groups
+        groups = (self.transforms,) if isinstance(self.transforms, Transform) else self.transforms
         if not isinstance(groups, (list, tuple)) or not groups:
             raise ArgumentError(self, "transforms", groups, "a list of at least one transform")
         checked = tuple(_group(self, i, group) for i, group in enumerate(groups))
         set_field(self, "transforms", checked)
         counts = _check_counts(self, self.counts, len(checked))
-        for i, group in enumerate(checked):
-            if isinstance(group, tuple) and len(group) != counts[i]:
-                accepted = f"as many transforms as the group has views (counts), {counts[i]} here, or one for all"
+        for i, (group, count) in enumerate(zip(checked, counts, strict=True)):
+            if isinstance(group, tuple) and len(group) != count:
+                accepted = f"as many transforms as the group has views (counts), {count} here, or one for all"
                 raise ArgumentError(self, f"transforms[{i}]", group, accepted)
         if self.counts is not None:
             set_field(self, "counts", counts)
         each = [one for group in checked for one in (group if isinstance(group, tuple) else (group,))]
-        mixer = next((mixer for one in each for mixer in one._mixers), None)
-        if mixer is not None:
+        for mixer in (mixer for one in each for mixer in one._mixers):
             accepted = "transforms that change one image alone; mix the batch of each view afterwards"
             raise ArgumentError(self, "transforms", Said(f"{type(mixer).__name__} inside MultiView"), accepted)
         adopt(self, "transforms", each, own=0, is_choice=False)
@@ -122,12 +120,12 @@ def _check_alike(outputs: Sequence[Output], channels: npt.NDArray[np.integer]) -
 def _group(owner: MultiView, i: int, group: Any) -> Transform | tuple[Transform, ...]:
     if isinstance(group, Transform):
         return group
+    accepted = "a transform such as RandomHorizontalFlip()"
     if not isinstance(group, (list, tuple)) or not group:
-        accepted = "a transform such as RandomHorizontalFlip(), or a list with one for each view of the group"
+        accepted = f"{accepted}, or a list with one for each view of the group"
         raise ArgumentError(owner, f"transforms[{i}]", group, accepted)
     for place, one in enumerate(group):
         if not isinstance(one, Transform):
-            accepted = "a transform such as RandomHorizontalFlip()"
             raise ArgumentError(owner, f"transforms[{i}][{place}]", one, accepted)
     return tuple(group)
 
@@ -151,8 +149,7 @@ _MILD = RandomApply([ColorJitter(0.4, 0.4, 0.2, 0.1)], 0.8)
 
 
 def _blur(p: float, kernel: int) -> Transform:
-    blur = GaussianBlur(kernel, _SIGMA)
-    return blur if p == 1.0 else RandomApply([blur], p)
+    return RandomApply([GaussianBlur(kernel, _SIGMA)], p)
 
 
 def simclr() -> MultiView:
@@ -167,13 +164,15 @@ def byol() -> MultiView:
     """Two views of 224 pixels: one always blurred, one solarized now and then (Grill et al. 2020, arXiv:2006.07733,
     appendix B)."""
     begin = [RandomResizedCrop(224, (0.08, 1.0), interpolation="bicubic"), _FLIP, _MILD, _GRAY]
-    return _pair(begin, [_blur(1.0, _KERNEL)], [_blur(0.1, _KERNEL), _SOLARIZE], [])
+    first, second = (GaussianBlur(_KERNEL, _SIGMA),), (_blur(0.1, _KERNEL), _SOLARIZE)
+    return MultiView([Compose([*begin, *own, _NORMALIZE]) for own in (first, second)])
 
 
 def mocov3() -> MultiView:
     """BYOL's views with a bilinear crop and the flip last (Chen et al. 2021, arXiv:2104.02057; ``crop_min`` 0.08)."""
     begin = [RandomResizedCrop(224, (0.08, 1.0)), _MILD, _GRAY]
-    return _pair(begin, [_blur(1.0, _WHOLE_KERNEL)], [_blur(0.1, _WHOLE_KERNEL), _SOLARIZE], [_FLIP])
+    first, second = (GaussianBlur(_WHOLE_KERNEL, _SIGMA),), (_blur(0.1, _WHOLE_KERNEL), _SOLARIZE)
+    return MultiView([Compose([*begin, *own, _FLIP, _NORMALIZE]) for own in (first, second)])
 
 
 def dino() -> MultiView:
@@ -184,16 +183,10 @@ def dino() -> MultiView:
         crop = RandomResizedCrop(size, scale, interpolation="bicubic")
         return Compose([crop, _FLIP, _MILD, _GRAY, *last, _NORMALIZE])
 
-    first = view(224, (0.4, 1.0), _blur(1.0, _WHOLE_KERNEL))
+    first = view(224, (0.4, 1.0), GaussianBlur(_WHOLE_KERNEL, _SIGMA))
     second = view(224, (0.4, 1.0), _blur(0.1, _WHOLE_KERNEL), _SOLARIZE)
     local = view(96, (0.05, 0.4), _blur(0.5, _WHOLE_KERNEL))
     return MultiView([[first, second], local], counts=[2, 6])
-
-
-def _pair(
-    begin: Sequence[Transform], first: Sequence[Transform], second: Sequence[Transform], end: Sequence[Transform]
-) -> MultiView:
-    return MultiView([Compose([*begin, *own, *end, _NORMALIZE]) for own in (first, second)])
 
 
 PRESETS: dict[str, Callable[[], MultiView]] = {"simclr": simclr, "byol": byol, "dino": dino, "mocov3": mocov3}
