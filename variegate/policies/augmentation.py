@@ -47,6 +47,7 @@ MAPPINGS: dict[Mapping, Callable[[Any], Any]] = {
 # What a class requires besides its number, where the catalogue decides it (the kernel follows sigma there).
 _DECIDED: dict[str, dict[str, Any]] = {"GaussianBlur": {"kernel_size": 1}}
 DEFAULT_BINS = 31
+_BINS = f"an integer from 2 to {MAX_BINS}, or None for the policy's"
 
 
 @dataclass(frozen=True)
@@ -77,11 +78,7 @@ class Augmentation(Policy):
     fill: Fill = None
     _checks = checks(
         signed=FLAG,
-        bins=optional(
-            partial(
-                integer, low=2, high=MAX_BINS, accepted=f"an integer from 2 to {MAX_BINS}, or None for the policy's"
-            )
-        ),
+        bins=optional(partial(integer, low=2, high=MAX_BINS, accepted=_BINS)),
     )
 
     def __post_init__(self) -> None:

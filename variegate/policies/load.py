@@ -137,7 +137,7 @@ def _from_mapping(described: Any, path: str) -> Transform:
 
 
 def _read_file(path: Path) -> Any:
-    """Raises FileNotFoundError where there is none; else PolicyError naming the file, and the line where one is known."""
+    """Raises FileNotFoundError where there is none; else PolicyError naming the file, and the line if one is known."""
     if not path.exists():
         raise FileNotFoundError(speakable(f"{path}: no such policy file"))
     if path.suffix not in SUFFIXES:

@@ -66,9 +66,9 @@ class MultiView(Transform):
         if self.counts is not None:
             set_field(self, "counts", counts)
         each = [one for group in checked for one in (group if isinstance(group, tuple) else (group,))]
-        for mixer in (mixer for one in each for mixer in one._mixers):
+        if mixers := [mixer for one in each for mixer in one._mixers]:
             accepted = "transforms that change one image alone; mix the batch of each view afterwards"
-            raise ArgumentError(self, "transforms", Said(f"{type(mixer).__name__} inside MultiView"), accepted)
+            raise ArgumentError(self, "transforms", Said(f"{type(mixers[0]).__name__} inside MultiView"), accepted)
         adopt(self, "transforms", each, own=0, is_choice=False)
         # Every view begins at slot 0 of words of its own.
         set_field(self, "_view_slots", max(one.num_slots for one in each))
