@@ -120,13 +120,14 @@ Rule = Callable[[Arguments], Transform | None]
 class Argument(NamedTuple):
     """An argument's ``names`` there, older ones last, and what becomes of its value; of two "a, b" their pair.
 
-    One without a ``default`` that is not there is left out; one with ``centre`` is a range (``take_range``).
+    One with ``centre`` is a range (``take_range``); an ``is_optional`` one is left out where it is None.
     """
 
     names: str
     default: Any = None
     centre: float | None = None
     to: Callable[[Any], Any] | None = None
+    is_optional: bool = False
 
     @property
     def called(self) -> str:
@@ -168,14 +169,14 @@ def of(
     ``require``: values that others must have, and ``why``; ``ignore``: arguments without a meaning here; ``differs``:
     what is close, of the argument ``at`` or of the whole.
     """
-    taken = {name: Argument(one) if isinstance(one, str) else one for name, one in arguments.items()}
+    taken = {name: Argument(one, is_optional=True) if isinstance(one, str) else one for name, one in arguments.items()}
     called = {name: one.called for name, one in taken.items()}
 
     def rule(given: Arguments) -> Transform:
         for name, accepted in (require or {}).items():
             given.require(name, *accepted, why=why)
         values = {name: one.value(given) for name, one in taken.items()}
-        there = {name: value for name, value in values.items() if value is not None}
+        there = {name: value for name, value in values.items() if not (value is None and taken[name].is_optional)}
         for name in ignore.split():
             given.take(name)
         if differs:

@@ -195,9 +195,9 @@ def _axes(value: Any, default: float) -> Axes:
 
 def _shares(given: Arguments, name: str, axes: Axes) -> Range:
     """Shifts that are drawn evenly about 0, whole pixels of them."""
-    if any(low != -high for low, high in axes.values()):
+    if any(ends[0] != -ends[1] for ends in axes.values()):
         given.refuse(name, axes, "ranges about 0, such as (-0.1, 0.1)")
-    if any(high for _, high in axes.values()):
+    if any(ends[1] for ends in axes.values()):
         given.differs("whole pixels are drawn here", name, axes)
     return float(axes["x"][1]), float(axes["y"][1])
 

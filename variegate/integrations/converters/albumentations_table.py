@@ -85,12 +85,12 @@ RULES: Mapping[str, Rule] = {
     ),
     "Resize": of(Resize, also=_RESAMPLED, size=_SIZE),
     "SmallestMaxSize": of(
-        fitting.SmallestMaxSize, require={"max_size_hw": (None,)}, also=_RESAMPLED, max_size="max_size"
+        fitting.SmallestMaxSize, require={"max_size_hw": (None,)}, also=_RESAMPLED, max_size=Argument("max_size")
     ),
     "LongestMaxSize": of(
-        fitting.LongestMaxSize, require={"max_size_hw": (None,)}, also=_RESAMPLED, max_size="max_size"
+        fitting.LongestMaxSize, require={"max_size_hw": (None,)}, also=_RESAMPLED, max_size=Argument("max_size")
     ),
-    "LetterBox": of(fitting.LetterBox, require={"position": ("center",)}, also=_FILLED, size="size"),
+    "LetterBox": of(fitting.LetterBox, require={"position": ("center",)}, also=_FILLED, size=Argument("size")),
     "Downscale": places.downscale,
     "RandomResizedCrop": places.resized_crop,
     "RandomScale": places.random_scale,
