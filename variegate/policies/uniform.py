@@ -59,7 +59,7 @@ class UniformPolicy(Policy, abstract=True):
         return self._table.grid(range(self.num_magnitude_bins))
 
     def _column(self, images: Images, slot: int) -> Any:
-        """Columns of ``_grid`` for the images."""
+        """Columns of ``_grid`` for the images; None where it has one axis alone."""
         raise NotImplementedError(f"{type(self).__name__} does not define _column()")
 
     def draw(self, images: Images, slot: int) -> None:
@@ -67,7 +67,8 @@ class UniformPolicy(Policy, abstract=True):
         for step in range(slot, slot + self.num_slots, 1 + table.num_slots):
             # One number chooses both operation and sign.
             variant = images.whole(images.unit(step) * len(grid))
-            table.add(images, variant >> 1, grid[variant, column], step + 1)
+            place = variant if column is None else (variant, column)
+            table.add(images, variant >> 1, grid[place], step + 1)
 
 
 @dataclass(frozen=True)
@@ -100,10 +101,10 @@ class RandAugment(UniformPolicy):
 
     @computed_once
     def _grid(self) -> Floats:
-        return self._table.grid([self.magnitude])
+        return self._table.grid([self.magnitude])[:, 0].copy()
 
-    def _column(self, images: Images, slot: int) -> int:
-        return 0
+    def _column(self, images: Images, slot: int) -> None:
+        return None
 
 
 @dataclass(frozen=True)
