@@ -12,9 +12,8 @@ from tests.programs import program_of, step
 from variegate import transforms as T
 from variegate.apps.preview import check_out, policy_sheet, sweep_sheet, sweepable
 from variegate.apps.preview.choosing import choose_images
-from variegate.apps.preview.rows import captions, sample_rows
+from variegate.apps.preview.rows import StrengthSweep, captions, sample_rows, sweep_of, sweep_rows
 from variegate.apps.preview.sheet import GAP, MARGIN, PAPER, SCREEN, Cell, draw_sheet
-from variegate.apps.preview.sweep import StrengthSweep, sweep_of, sweep_rows
 from variegate.apps.preview.text import wrap, wrap_name
 from variegate.decode import read_image
 from variegate.errors import DecodeError

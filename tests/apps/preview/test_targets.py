@@ -16,8 +16,7 @@ from tests.jobs.augment.test_annotated_shards import laid
 from variegate import transforms as T
 from variegate.apps.preview import Annotations, policy_sheet, sweep_sheet
 from variegate.apps.preview.choosing import choose_images
-from variegate.apps.preview.rows import sample_rows
-from variegate.apps.preview.sweep import sweep_of, sweep_rows
+from variegate.apps.preview.rows import sample_rows, sweep_of, sweep_rows
 from variegate.cli.commands import app
 from variegate.formats.base import SourceError
 

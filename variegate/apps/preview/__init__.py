@@ -9,19 +9,9 @@ from typing import Any
 
 from PIL import Image
 
+from variegate.apps.preview import sheet as layout
 from variegate.apps.preview.choosing import Annotations, Choice, choose_images
-from variegate.apps.preview.rows import sample_rows
-from variegate.apps.preview.sheet import (
-    LARGEST_CELL,
-    MOST_VIEWS,
-    NARROWEST_COLUMN,
-    SCREEN,
-    Cell,
-    draw_sheet,
-    lines_of,
-    sizes_for,
-)
-from variegate.apps.preview.sweep import sweep_of, sweep_rows, sweepable
+from variegate.apps.preview.rows import sample_rows, sweep_of, sweep_rows, sweepable
 from variegate.errors import DecodeError
 from variegate.formats.filtered import PlaceWithout
 from variegate.io.addresses import check_is_local
@@ -67,7 +57,7 @@ class Sheet:
 
     def notes(self) -> list[str]:
         """Notes on its size; empty where it is drawn at full size and fits on a screen."""
-        width, height = SCREEN
+        width, height = layout.SCREEN
         notes = []
         if self.dropped:
             wanted = self.num_images + self.dropped
@@ -114,7 +104,7 @@ def policy_sheet(
         views = 1
         if isinstance(transform, MultiView):
             views = sum(transform.counts or (1,) * len(transform.transforms))
-        samples = max(1, MOST_VIEWS // views)
+        samples = max(1, layout.MOST_VIEWS // views)
     rows = sample_rows(choice, transform, samples, seed, epoch)
     crop = "" if parse_size(size) is None else f", after RandomResizedCrop({size})"
     notes = [" ".join(part for part in (f"Seed {seed}, epoch {epoch}.", note) if part)]
@@ -139,15 +129,17 @@ def sweep_sheet(
 
 
 def _drawn(
-    rows: list[list[Cell]], title: str, notes: list[str], cell: int | None, choice: Choice, may_drop: bool
+    rows: list[list[layout.Cell]], title: str, notes: list[str], cell: int | None, choice: Choice, may_drop: bool
 ) -> Sheet:
     found = len(rows)
     while True:
-        lines = [line for row in rows for line in lines_of(row)]
-        side, column = sizes_for(lines, title, notes) if cell is None else (cell, max(cell, NARROWEST_COLUMN))
-        picture = draw_sheet(lines, title, notes, side, column)
-        if not may_drop or cell is not None or len(rows) == 1 or picture.height <= SCREEN[1]:
+        lines = [line for row in rows for line in layout.lines_of(row)]
+        side, column = (
+            layout.sizes_for(lines, title, notes) if cell is None else (cell, max(cell, layout.NARROWEST_COLUMN))
+        )
+        picture = layout.draw_sheet(lines, title, notes, side, column)
+        if not may_drop or cell is not None or len(rows) == 1 or picture.height <= layout.SCREEN[1]:
             longest = max(max(one.img_HWC.shape[:2]) for row in rows for one in row)
-            is_reduced = side < min(longest, LARGEST_CELL)
+            is_reduced = side < min(longest, layout.LARGEST_CELL)
             return Sheet(picture, len(rows), choice.bad, side, is_reduced, found - len(rows), choice.notes)
         rows = rows[:-1]

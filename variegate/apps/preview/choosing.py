@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from variegate.apps.preview.overlay import Overlay, Points, ShownMask
 from variegate.apps.preview.sheet import Image_HWC
 from variegate.decode import read_image
 from variegate.errors import DecodeError
-from variegate.formats.base import SampleName, Source, SourceError
+from variegate.formats.base import SourceError
 from variegate.formats.filtered import PlaceWithout, without
 from variegate.formats.folder import open_folder
 from variegate.formats.kinds import file_kind
@@ -70,8 +70,13 @@ class Naming:
         return {value: self.classes[value] if value < len(self.classes) else f"value {value}" for value in values}
 
 
-def overlay_of(targets: Mapping[str, Any], naming: Naming, labels: Sequence[Any] | None) -> Overlay:
-    """Of one image. ``labels``: as ``Naming.numbers`` has it."""
+def overlay_of(targets: Mapping[str, Any], naming: Naming) -> Overlay:
+    """Of one image as it is."""
+    return _overlay(targets, naming, _values(targets.get("labels", ())))
+
+
+def _overlay(targets: Mapping[str, Any], naming: Naming, labels: Sequence[Any] | None) -> Overlay:
+    """``labels``: as ``Naming.numbers`` has it."""
     own = _values(targets.get("labels", ()))
     names = [naming.label(label) for label in own]
     boxes = None if "boxes" not in targets else np.asarray(targets["boxes"], np.float64).reshape(-1, 4)
@@ -80,7 +85,9 @@ def overlay_of(targets: Mapping[str, Any], naming: Naming, labels: Sequence[Any]
     areas = []
     for key in ("mask", "masks"):
         if isinstance(found := targets.get(key), Mapping):
-            areas += [_named(name, np.asarray(mask)) for name, mask in found.items()]
+            for name, mask in found.items():
+                values = [int(value) for value in np.unique(mask) if value != 0]
+                areas.append(ShownMask(np.asarray(mask), {value: f"{name} {value}" for value in values}))
         elif found is not None and key == "mask":
             mask = np.asarray(found)
             areas.append(ShownMask(mask, naming.numbers(mask, labels)))
@@ -90,7 +97,9 @@ def overlay_of(targets: Mapping[str, Any], naming: Naming, labels: Sequence[Any]
             areas += [ShownMask(masks[n], {1: names[n] if n < len(names) else None}) for n in order]
     points = []
     if (found := targets.get("keypoints")) is not None:
-        places = _with_visibility(np.asarray(found, np.float64))
+        places = np.asarray(found, np.float64)
+        if places.shape[-1] == 2:  # all of them are seen
+            places = np.concatenate([places, np.full((*places.shape[:-1], 1), 2.0)], axis=-1)
         if places.ndim == 2:
             points.append(Points(places))
         else:
@@ -102,41 +111,24 @@ def overlay_of(targets: Mapping[str, Any], naming: Naming, labels: Sequence[Any]
     return Overlay(boxes, names, areas, points)
 
 
-def original_overlay(targets: Mapping[str, Any], naming: Naming) -> Overlay:
-    return overlay_of(targets, naming, _values(targets.get("labels", ())))
-
-
-def overlays_after(
-    program: Program,
-    images: Sequence[npt.NDArray[np.uint8]],
-    targets: Sequence[Mapping[str, Any]],
-    naming: Naming,
-    options: Targets,
-) -> list[Overlay]:
-    """Of the outputs of a sampled program. ``targets``: of each image of its batch. Raises ValueError for programs that
-    make several views of an image."""
+def moved_overlays(program: Program, images: Sequence[Chosen], choice: Choice) -> Sequence[Overlay | None]:
+    """Of the outputs of a sampled program of these images. Raises ValueError for programs that make several views of
+    an image."""
+    targets = [image.targets for image in images if image.targets is not None]
+    if not targets:
+        return [None] * len(images)
     if program.grouping is not None:
         raise ValueError("annotations: got a policy that makes views; accepted: policies that keep one image")
     samples = [{key: value for key, value in one.items() if key in _DRAWN} for one in targets]
-    belonging = of_images(samples, np.array([image.shape for image in images]), options)
-    results = Follower(program, belonging, options, None).results()
+    belonging = of_images(samples, np.array([image.img_HWC.shape for image in images]), choice.targets)
+    results = Follower(program, belonging, choice.targets, None).results()
     is_own = [{part.source for part in parts} == {n} for n, parts in enumerate(parts_of(program))]
     labels = [_values(one.get("labels", ())) for one in targets]
-    return [overlay_of(result, naming, labels[n] if is_own[n] else None) for n, result in enumerate(results)]
+    return [_overlay(one, choice.naming, labels[n] if is_own[n] else None) for n, one in enumerate(results)]
 
 
 def _values(labels: Any) -> list[Any]:
     return labels.tolist() if isinstance(labels, (np.ndarray, torch.Tensor)) else list(labels)
-
-
-def _named(name: str, mask_HW: npt.NDArray[Any]) -> ShownMask:
-    return ShownMask(mask_HW, {int(value): f"{name} {int(value)}" for value in np.unique(mask_HW) if value != 0})
-
-
-def _with_visibility(points: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    if points.shape[-1] == 3:
-        return points
-    return np.concatenate([points, np.full((*points.shape[:-1], 1), 2.0)], axis=-1)
 
 
 def _bones(category: Mapping[str, Any]) -> list[tuple[int, int]]:
@@ -144,11 +136,7 @@ def _bones(category: Mapping[str, Any]) -> list[tuple[int, int]]:
     count = len(category.get("keypoints") or ())
     pairs = category.get("skeleton") or ()
     whole = [pair for pair in pairs if isinstance(pair, (list, tuple)) and len(pair) == 2]
-    return [
-        (pair[0] - 1, pair[1] - 1)
-        for pair in whole
-        if all(isinstance(point, int) and 1 <= point <= count for point in pair)
-    ]
+    return [(a - 1, b - 1) for a, b in whole if all(isinstance(one, int) and 1 <= one <= count for one in (a, b))]
 
 
 @dataclass(frozen=True)
@@ -203,7 +191,13 @@ def choose_images(source: str | Path | PlaceWithout, count: int, annotations: An
         if annotations is not None:
             raise SourceError(f"--annotations: got {annotations}, and {source} is one image; give its folder")
         return Choice([Chosen(source.name, 0, read_image(source))], [])
-    opened = _open(source, given, annotations)
+    names = [name + "/" * (source / name).is_dir() for name in os.listdir(source)] if source.is_dir() else []
+    if annotations is None and layout_of(names) is None:
+        opened: Any = open_folder(source)
+    else:
+        opened = open_source(source, annotations=annotations, on_error="skip", stream=False)
+    if isinstance(given, PlaceWithout):
+        opened = without(opened, given.exclude)
     chosen, bad = _spread(opened, count)
     if not chosen:
         raise SourceError(f"{source}: none of its {len(opened):,} images can be read; {bad[0]}")
@@ -214,17 +208,6 @@ def choose_images(source: str | Path | PlaceWithout, count: int, annotations: An
             raise SourceError(f"{source}: has no boxes or masks to be left out or filled; accepted: {accepted}")
         return Choice(chosen, bad, naming, source=opened)
     return Choice(chosen, bad, naming, tuple(opened.notes()), targets or Targets(), opened)
-
-
-def _open(folder: Path, given: Any, annotations: Any) -> Source:
-    names = [name + "/" * (folder / name).is_dir() for name in os.listdir(folder)] if folder.is_dir() else []
-    if annotations is None and layout_of(names) is None:
-        opened: Any = open_folder(folder)
-    else:
-        opened = open_source(folder, annotations=annotations, on_error="skip", stream=False)
-    if isinstance(given, PlaceWithout):
-        opened = without(opened, given.exclude)
-    return cast(Source, opened)
 
 
 def _spread(source: Any, count: int) -> tuple[list[Chosen], list[DecodeError]]:
@@ -249,10 +232,9 @@ def read_chosen(source: Any, index: int) -> Chosen:
     """Raises DecodeError for an image that cannot be read."""
     item = source.read(index)
     image = item.data if isinstance(item.data, np.ndarray) else read_image(item.data, str(source.name(index)))
-    name = source.relative_path(index) if hasattr(source, "relative_path") else _in_shard(source.name(index))
+    if hasattr(source, "relative_path"):
+        name = source.relative_path(index)
+    else:  # of a shard the file's own name, without its folder
+        own = source.name(index)
+        name = str(own._replace(file=os.path.basename(own.file)))
     return Chosen(name, int(source.ids(np.array([index]))[0]), image, item.targets, item.label, index)
-
-
-def _in_shard(name: SampleName) -> str:
-    """With the file's own name, without its folder."""
-    return str(name._replace(file=os.path.basename(name.file)))

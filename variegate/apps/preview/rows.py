@@ -1,21 +1,26 @@
-"""Rows of a sheet: an image and its augmented copies, with the operations in the order in which they ran."""
+"""Rows of a sheet: an image and its augmented copies, or what one operation makes of it at rising strength."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from variegate.apps.preview.choosing import Choice, Chosen, Naming, original_overlay, overlays_after, read_chosen
+from variegate import transforms as T
+from variegate.apps.preview.choosing import Choice, Chosen, Naming, moved_overlays, overlay_of, read_chosen
 from variegate.apps.preview.overlay import Overlay
 from variegate.apps.preview.sheet import Cell
 from variegate.augmenter.augmenter import Augmenter
 from variegate.augmenter.per_image import num_partners
+from variegate.checks import meant, refused
 from variegate.errors import DecodeError
 from variegate.loader.shuffle import partners_of
+from variegate.policies.augmentation import Augmentation
+from variegate.policies.spaces import space
+from variegate.policies.table import EMISSIONS
 from variegate.program import describe
 from variegate.program.ops import Op
 from variegate.program.program import Grouping, Program
@@ -35,8 +40,9 @@ def sample_rows(choice: Choice, transform: Transform, samples: int, seed: int, e
         given["conditions"] = {"label": [image.label for image in images]}
     if partners:
         given["partners"] = np.arange(len(rows), len(images)).reshape(len(rows), -1)
-    if not transform._is_alone:
-        given["boxes"] = known_boxes(images)
+    if not transform._is_alone:  # it chooses by them
+        boxes = [image.targets.get("boxes") for image in images if image.targets is not None]
+        given["boxes"] = boxes if boxes and boxes[0] is not None else None
     names = {image.sample_id: image.name for image in images}
     for copy in range(samples):
         program = _in_bytes(augmenter.program(pictures, copy=copy, **given))
@@ -96,23 +102,9 @@ def _views(program: Program, grouping: Grouping, groups: tuple[Any, ...], n: int
 def original(image: Chosen, naming: Naming) -> Cell:
     """The first picture of a row."""
     height, width = image.img_HWC.shape[:2]
-    overlay = None if image.targets is None else original_overlay(image.targets, naming)
+    overlay = None if image.targets is None else overlay_of(image.targets, naming)
     lines = [f"original, {width} x {height}", *counted(overlay)]
     return Cell(image.img_HWC, image.name, lines, is_name=True, overlay=overlay)
-
-
-def known_boxes(images: Sequence[Chosen]) -> list[Any] | None:
-    """For transforms that choose by them."""
-    found = [image.targets.get("boxes") for image in images if image.targets is not None]
-    return None if not found or found[0] is None else found
-
-
-def moved_overlays(program: Program, images: Sequence[Chosen], choice: Choice) -> Sequence[Overlay | None]:
-    """Overlays of the outputs of a sampled program of these images."""
-    targets = [image.targets for image in images if image.targets is not None]
-    if not targets:
-        return [None] * len(images)
-    return overlays_after(program, [image.img_HWC for image in images], targets, choice.naming, choice.targets)
 
 
 def counted(overlay: Overlay | None, before: Overlay | None = None) -> list[str]:
@@ -140,3 +132,144 @@ def captions(operations: list[dict[str, Any]], names: Mapping[int, str] | None =
         whose = f"{(names or {}).get(chain['id'], chain['id'])}: " if "id" in chain else ""
         lines.append(f"{chain['weight']:.0%} {whose}{', '.join(own)}")
     return lines
+
+
+class UsefulRange(NamedTuple):
+    """The part of an operation's range that is of use, from ``low`` to ``high``. ``identity``: the argument that leaves
+    every image as it is. ``make``: the transform of an argument, where a policy does not take the operation by name."""
+
+    low: float
+    high: float
+    identity: float | None = None
+    make: Callable[[float], Transform] | None = None
+    spread: Callable[[float, float, int], Any] = np.linspace
+
+
+def _odd(low: float, high: float, count: int) -> Any:
+    """Sides of windows."""
+    return 2.0 * np.floor(np.linspace(low, high, count) / 2) + 1.0
+
+
+# Of operations that no published policy has, or has without a range; the others' identity is level 0 of their range.
+_RANGES = {
+    "CLAHE": UsefulRange(1.0, 20.0),
+    # As much warmer as colder, as much darker as lighter.
+    "ColorTemperature": UsefulRange(2000.0, 20000.0, 6500.0, spread=np.geomspace),
+    "Cutout": UsefulRange(0.0, 0.6, 0.0),  # of the shorter side
+    "Downscale": UsefulRange(0.1, 1.0, 1.0),
+    "Edges": UsefulRange(0.0, 4.0),
+    "ElasticTransform": UsefulRange(0.0, 300.0, 0.0, T.ElasticTransform),
+    "Emboss": UsefulRange(0.0, 1.0, 0.0, lambda alpha: T.Emboss(alpha, 0.7)),
+    "Gamma": UsefulRange(0.4, 2.5, 1.0, spread=np.geomspace),
+    "GaussianBlur": UsefulRange(0.5, 5.0),
+    "GaussianNoise": UsefulRange(0.0, 0.4, 0.0),
+    "GridDistortion": UsefulRange(0.0, 0.9, 0.0, lambda limit: T.GridDistortion(distort_limit=limit)),
+    "Hue": UsefulRange(-0.5, 0.5),  # even 0 goes to 8-bit hues and back
+    "JPEG": UsefulRange(95, 5),
+    "MedianBlur": UsefulRange(3, 7, None, lambda size: T.MedianBlur(int(size)), _odd),
+    "MotionBlur": UsefulRange(1, 31, 1.0, lambda length: T.MotionBlur(int(length)), _odd),
+    "OcclusionDiffusion": UsefulRange(0.0, 0.6, 0.0),
+    "OpticalDistortion": UsefulRange(-0.6, 0.6, 0.0, lambda limit: T.OpticalDistortion((limit, limit))),
+    "OpticalFlowWarp": UsefulRange(0.0, 12.0, 0.0, lambda pixels: T.OpticalFlowWarp(magnitude=pixels)),
+    "PixelDropout": UsefulRange(0.0, 0.5, 0.0),
+    "RandomPerspective": UsefulRange(0.0, 0.9, 0.0, lambda scale: T.RandomPerspective(scale, 1.0)),
+    "SaltAndPepper": UsefulRange(0.0, 0.5, 0.0),
+    "ShotNoise": UsefulRange(0.0, 60.0, 0.0),
+    "SolarizeAdd": UsefulRange(0, 110, 0.0),
+    "ThinPlateSpline": UsefulRange(0.0, 1.0, 0.0, T.ThinPlateSpline),
+    "UnsharpMask": UsefulRange(0.0, 1.0, 0.0, lambda alpha: T.UnsharpMask(7, 0.0, alpha, threshold=0)),
+}
+_SIZES = {0: "height", 1: "width"}
+
+
+@dataclass(frozen=True)
+class StrengthSweep:
+    """An operation and where its range comes from. ``magnitudes`` are its arguments, or fractions of a side.
+
+    ``identity``: the argument that changes nothing, which the original stands for; None where there is none.
+    """
+
+    name: str
+    magnitudes: list[float]
+    unit: str | None = None  # "height", "width" or "shorter" where magnitudes are fractions of the image's size
+    source: str = "RandAugment's range"
+    identity: float | None = None
+
+    def argument(self, index: int, height: int, width: int) -> float:
+        """The operation's argument at a step, for an image of that size."""
+        sides = {"height": height, "width": width, "shorter": min(height, width)}
+        magnitude = self.magnitudes[index]
+        if self.unit is None:
+            return magnitude
+        # 150 / 331 of 331 pixels are 150, as in RandAugment, which has float32.
+        return float(np.trunc(np.float32(magnitude * sides[self.unit])))
+
+
+def sweepable() -> list[str]:
+    """Names that ``sweep_of`` accepts."""
+    return sorted({*EMISSIONS, *_RANGES} - {"Identity"})
+
+
+def sweep_of(name: str, steps: int) -> StrengthSweep:
+    """``steps`` magnitudes of an operation, from one end of its range to the other.
+
+    The original stands for the one that changes nothing, so an even number of steps leaves that out of the middle of a
+    range; an odd one has it there, for the picture to be seen in its place. Operations without a magnitude have one
+    step. Raises ValueError for a name that is not in the catalogue.
+    """
+    found = {known.casefold(): known for known in sweepable()}.get(name.casefold())
+    if found is None:
+        raise refused("sweep", name, ", ".join(sweepable()) + meant(name, sweepable()))
+    if found in _RANGES:
+        low, high, identity, _, spread = _RANGES[found]
+        magnitudes = _spread(lambda count: spread(low, high, count).tolist(), steps, identity)
+        return StrengthSweep(found, magnitudes, "shorter" if found == "Cutout" else None, "a useful range", identity)
+    rule = space("torchvision-randaugment").rules.get(found)
+    if rule is None or rule.low == rule.high:
+        return StrengthSweep(found, [0.0], None, "no range: it has no argument")
+    identity = 256.0 if found == "Solarize" else float(rule.parameters(0.0))
+
+    def levels(count: int) -> list[float]:
+        if rule.signed:
+            signed = np.linspace(-rule.full, rule.full, count)
+            return [float(rule.parameters(abs(level), level < 0)) for level in signed]
+        return [float(rule.parameters(level)) for level in np.linspace(0, rule.full, count)]
+
+    return StrengthSweep(found, _spread(levels, steps, identity), _SIZES.get(int(rule.size)), identity=identity)
+
+
+def _spread(spread: Callable[[int], list[float]], steps: int, identity: float | None) -> list[float]:
+    """``steps`` magnitudes, without the identity if they could be as far apart without it."""
+    # Bits of Posterize come in whole numbers, so that some may be the same.
+    more = dict.fromkeys(spread(steps + 1))
+    others = [value for value in more if identity is None or abs(value - identity) > 1e-9]
+    return others if len(others) < len(more) else list(dict.fromkeys(spread(steps)))
+
+
+def sweep_rows(choice: Choice, sweep: StrengthSweep, seed: int) -> list[list[Cell]]:
+    """For every image: itself, labelled with the argument that changes nothing, then the operation at each step."""
+    useful = _RANGES.get(sweep.name)
+    rows: list[list[Cell]] = []
+    for image in choice.images:
+        first = original(image, choice.naming)
+        if sweep.identity is not None:
+            first.lines.append(f"identity: {sweep.name} {sweep.identity:g}")
+        row = [first]
+        for index in range(len(sweep.magnitudes)):
+            value = sweep.argument(index, *image.img_HWC.shape[:2])
+            if useful is not None and useful.make is not None:
+                transform = useful.make(value)
+            else:
+                magnitudes = (value, value) if len(sweep.magnitudes) > 1 else None
+                transform = Augmentation(sweep.name, sweep.name, magnitudes)
+            augmenter = Augmenter(transform, seed=seed, layout="NHWC")
+            program = augmenter.program([image.img_HWC], ids=[image.sample_id])
+            output = augmenter.run(program, [image.img_HWC])[0].numpy()
+            lines = captions(describe.operations_of(program, 0, in_words=True))
+            if not lines[0].startswith(sweep.name):
+                lines.insert(0, f"{sweep.name} {value:g}")
+            overlay = moved_overlays(program, [image], choice)[0]
+            lines += counted(overlay, first.overlay)
+            row.append(Cell(output, lines[0], lines[1:], overlay=overlay))
+        rows.append(row)
+    return rows
