@@ -29,7 +29,7 @@ from variegate.formats.objects.arrays import ArraySource
 from variegate.formats.objects.dataset import DatasetSource
 from variegate.formats.opening import open_source
 from variegate.formats.parquet.read import open_parquet
-from variegate.formats.raw.layout import RawShard
+from variegate.formats.raw import RawShard
 from variegate.formats.shards import Labels, Record
 from variegate.formats.storage import open_storage
 

@@ -32,6 +32,7 @@ _TURNS = {
     7: (-1, -1, True),
     8: (1, -1, True),
 }
+_NO_TURN = (1, 1, False)
 
 
 @dataclass(frozen=True)
@@ -180,7 +181,7 @@ def apply_orientation(img_HWC: Image_HWC, orientation: int) -> Image_HWC:
 
 def as_stored(shown_HWC: Image_HWC, orientation: int) -> Image_HWC:
     """A view of a picture as it is shown, laid out as it is stored: writing to it turns what is written."""
-    y, x, is_transposed = _TURNS.get(orientation, (1, 1, False))
+    y, x, is_transposed = _TURNS.get(orientation, _NO_TURN)
     return (shown_HWC.transpose(1, 0, 2) if is_transposed else shown_HWC)[::y, ::x]
 
 
@@ -189,28 +190,24 @@ Box = tuple[int, int, int, int]
 
 def stored_box(orientation: int, stored_height: int, stored_width: int, box: Box) -> Box:
     """Top, left, bottom and right in the stored picture of a box of the shown one."""
-    is_transposed = _TURNS.get(orientation, (1, 1, False))[2]
-    return _mirrored(orientation, stored_height, stored_width, _transposed(box) if is_transposed else box)
+    top, left, bottom, right = box
+    y, x, is_transposed = _TURNS.get(orientation, _NO_TURN)
+    if is_transposed:
+        top, left, bottom, right = left, top, right, bottom
+    if y < 0:
+        top, bottom = stored_height - bottom, stored_height - top
+    if x < 0:
+        left, right = stored_width - right, stored_width - left
+    return top, left, bottom, right
 
 
 def shown_box(orientation: int, stored_height: int, stored_width: int, box: Box) -> Box:
     """The other way round."""
-    mirrored = _mirrored(orientation, stored_height, stored_width, box)
-    return _transposed(mirrored) if _TURNS.get(orientation, (1, 1, False))[2] else mirrored
-
-
-def _mirrored(orientation: int, height: int, width: int, box: Box) -> Box:
-    y, x, _ = _TURNS.get(orientation, (1, 1, False))
-    top, left, bottom, right = box
-    if y < 0:
-        top, bottom = height - bottom, height - top
-    if x < 0:
-        left, right = width - right, width - left
-    return top, left, bottom, right
-
-
-def _transposed(box: Box) -> Box:
-    return box[1], box[0], box[3], box[2]
+    y, x, is_transposed = _TURNS.get(orientation, _NO_TURN)
+    # Mirrored as it is stored, before it is transposed.
+    mirrored = {(1, 1): 1, (1, -1): 2, (-1, -1): 3, (-1, 1): 4}[y, x]
+    top, left, bottom, right = stored_box(mirrored, stored_height, stored_width, box)
+    return (left, top, right, bottom) if is_transposed else (top, left, bottom, right)
 
 
 def stored_rows_needed(

@@ -67,7 +67,7 @@ FILE_KINDS = (
         suffixes=(".vgraw",),
         noun="shards",
         layout="raw pixels",
-        opener="raw.read:open_raw",
+        opener="raw:open_raw",
         options=(),
     ),
 )

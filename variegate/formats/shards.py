@@ -159,7 +159,7 @@ class Shard(AbstractContextManager["Shard"]):
 _SHARDS = {
     "webdataset": ("tar.write", "WebDatasetShard", "AnnotatedTarShard", "tar"),
     "parquet": ("parquet.write", "ParquetShard", "AnnotatedParquetShard", "parquet"),
-    "raw": ("raw.layout", "RawShard", "", "vgraw"),
+    "raw": ("raw", "RawShard", "", "vgraw"),
 }
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.soak.mutating import check
 from tests.soak.parsers.packs import PARSERS
-from variegate.formats.raw.layout import PLACES, DamagedRawError, index_bytes, read_index, read_tail, tail_bytes
+from variegate.formats.raw import PLACES, DamagedRawError, index_bytes, read_index, read_tail, tail_bytes
 
 
 def test_mutated_files_are_read_or_refused(tmp_path: Path) -> None:

@@ -16,8 +16,7 @@ from variegate import transforms as T
 from variegate.errors import DecodeError
 from variegate.executors.cpu import executor
 from variegate.formats.base import SourceError
-from variegate.formats.raw.layout import TAIL_SIZE, read_tail, tail_bytes
-from variegate.formats.raw.read import RawSource
+from variegate.formats.raw import TAIL_SIZE, RawSource, read_tail, tail_bytes
 
 
 def laid(root: Path) -> RawSource:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tests.soak.mutating import NUMBERS, Parser, mutated, mutated_json
 from variegate.formats.opening import open_source
-from variegate.formats.raw.layout import FIRST_LINE, PLACES, index_bytes, padding, tail_bytes
+from variegate.formats.raw import FIRST_LINE, PLACES, index_bytes, padding, tail_bytes
 
 
 def _make(random: Random, folder: Path) -> Path:

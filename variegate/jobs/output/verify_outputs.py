@@ -11,7 +11,7 @@ from typing import BinaryIO, NamedTuple
 
 from variegate.formats.parquet.columns import is_image_column
 from variegate.formats.parquet.file import reason_for
-from variegate.formats.raw.layout import SUFFIX, TAIL_SIZE, DamagedRawError, read_index, read_tail
+from variegate.formats.raw import SUFFIX, TAIL_SIZE, DamagedRawError, read_index, read_tail
 from variegate.formats.stamps import printable
 from variegate.formats.storage import Storage
 from variegate.formats.tar.members import StreamReader, TarDamage, TarWalk

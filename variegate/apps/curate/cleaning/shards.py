@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 from variegate.apps.curate.cleaning.copying import Copies, Row, check_free, opened, written
 from variegate.formats.base import Source, SourceError, StoredFile
 from variegate.formats.kinds import file_kind
-from variegate.formats.raw.layout import RawShard
-from variegate.formats.raw.read import open_raw
+from variegate.formats.raw import RawShard, open_raw
 from variegate.formats.reading import reason_for, version_of
 from variegate.formats.shards import Labels, Record
 from variegate.formats.storage import Storage

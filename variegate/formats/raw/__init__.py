@@ -1,1 +1,0 @@
-"""Pixels as they are, in files that are mapped to memory: what ``variegate pack --format raw`` writes."""
