@@ -20,7 +20,7 @@ _DEVIATIONS = 8.0
 _PER_SIGMA = 1.2
 _MAX_SPACING = 64
 _LEAST_SIGMA = 0.125
-_LIMIT = np.float32(LARGEST_NODE)
+_LARGEST_NODE = np.float32(LARGEST_NODE)
 
 
 def gaussian_taps(sigma: float, radius: int, apart: float = 1.0) -> npt.NDArray[np.float64]:
@@ -131,7 +131,7 @@ def _draw_noise(
                 begin = i * columns * 2 + axis
                 for j in range(columns):
                     value = np.floor(line[j] + np.float32(0.5))
-                    grid[begin + 2 * j] = np.int16(min(max(value, -_LIMIT), _LIMIT))
+                    grid[begin + 2 * j] = np.int16(min(max(value, -_LARGEST_NODE), _LARGEST_NODE))
         most = np.int32(0)
         for i in range(2 * lines * columns):
             most = max(most, np.int32(abs(np.int32(grid[i]))))
