@@ -14,7 +14,7 @@ from tests.images import gray, photo
 from variegate import transforms as T
 from variegate.executors.reference.executor import instruction
 from variegate.executors.reference.geometry import displaced
-from variegate.ops.noise_fields import blurred_deviation, gaussian_taps
+from variegate.ops.fields import blurred_deviation, gaussian_taps
 from variegate.program.program import Program
 from variegate.program.rng import philox4x32
 from variegate.transforms import functional as F

@@ -33,7 +33,7 @@ ENTRIES = (
     "program.rng._fill_words",
     "program.lowering.joint.keep_work",
     "program.lowering.joint.rewrite_all",
-    "ops.noise_fields._draw_noise",
+    "ops.fields._draw_noise",
     "ops.fields._find_farthest",
     "ops.fields.add_up",
     "ops.fields._round",

@@ -1,7 +1,4 @@
-"""What arguments of operations may be: sizes, colours, interpolations, in all the ways that torchvision says them.
-
-Checks as in ``variegate/checks.py``: name and value in, the value in one form out.
-"""
+"""Checks of arguments of operations, in all forms that torchvision takes: a value in, its one form out."""
 
 from __future__ import annotations
 

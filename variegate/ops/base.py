@@ -1,7 +1,4 @@
-"""What a transform is: a frozen record of arguments that, for a batch, draws its chances and emits instructions.
-
-It is described by a dict, as files hold it; ``description.py`` is the way back.
-"""
+"""Transforms: frozen records of arguments that draw the chances of a batch and emit instructions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds transforms.
+"""Containers of transforms.
 
 Every child owns a fixed range of slots, whether or not it is chosen, so that a choice made for one image moves no
 number drawn for another.

@@ -30,7 +30,9 @@ from variegate.ops.fields import (
     Lattice,
     Nodes,
     add_up,
+    blurred_deviation,
     emit_grids,
+    emit_noise,
     lattice,
     rounded,
     sampled_nodes,
@@ -38,7 +40,6 @@ from variegate.ops.fields import (
     units_for,
 )
 from variegate.ops.magnitude import Resampled, between, span
-from variegate.ops.noise_fields import blurred_deviation, emit_noise
 from variegate.program.places import NODE_BITS
 from variegate.program.program import MAX_SIDE
 from variegate.program.rng import to_normal, to_unit

@@ -1,11 +1,8 @@
-"""Fields of displacements: where the nodes of grids lie, and how grids become instructions.
-
-A field is known at the nodes of a grid that lies over the image, and straight in between. Displacements are in pixels,
-along x and along y; a pixel shows what lies where its displacement points to.
-"""
+"""Fields of displacements, of noise too: pixels along x and y at the nodes of a grid, and straight in between."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +13,7 @@ import numpy.typing as npt
 from variegate.program.compiled import kernel
 from variegate.program.ops import Interpolation, Op
 from variegate.program.places import MAX_UNIT, NODE_BITS, STEP_BITS
+from variegate.program.rng import philox_block
 from variegate.program.sampling import Floats, Rows, Sampling
 
 # What an int16 holds of a displacement's units.
@@ -151,3 +149,137 @@ def sampled_nodes(
     for at, size in by_size(sampling, rows):
         over, nodes = field(at, size)
         emit_nodes(sampling, rows[at], over, nodes, interpolation, fill, name)
+
+
+# Deviations of a drawn field that find room. What is beyond, once in 10**15 nodes, is cut off.
+_DEVIATIONS = 8.0
+# Nodes are so many times closer to one another than the deviation of the blur is long, at least.
+_PER_SIGMA = 1.2
+_MAX_SPACING = 64
+_LEAST_SIGMA = 0.125
+_LARGEST_NODE = np.float32(LARGEST_NODE)
+
+
+def gaussian_taps(sigma: float, radius: int, apart: float = 1.0) -> npt.NDArray[np.float64]:
+    """Weights of a Gaussian at steps of ``apart`` pixels, of sum 1. Below an eighth of a pixel there is but one."""
+    if sigma < _LEAST_SIGMA:
+        return np.ones(1)
+    taps = np.exp(-0.5 * (np.arange(-radius, radius + 1) * (apart / sigma)) ** 2)
+    return taps / taps.sum()
+
+
+def spacing_for(sigma: float) -> int:
+    """A power of two: how far the nodes may be apart of noise that is blurred by ``sigma`` pixels."""
+    return 1 << max(0, math.floor(math.log2(max(1.0, min(sigma / _PER_SIGMA, _MAX_SPACING)))))
+
+
+def blurred_deviation(sigma: float, radius: int) -> float:
+    """How much a blur along one axis leaves of the deviation of white noise."""
+    return math.sqrt(float((gaussian_taps(sigma, radius) ** 2).sum()))
+
+
+def emit_noise(
+    sampling: Sampling,
+    rows: Rows,
+    slot: int,
+    sigmas: tuple[float, float],
+    deviations: npt.NDArray[np.float64],
+    interpolation: str,
+    fill: Any,
+    name: str,
+) -> None:
+    """Displace ``rows`` by uniform noise that is blurred by Gaussians of ``sigmas`` pixels along x and along y, to
+    deviations of ``deviations[R, 2]`` pixels along x and along y. It is drawn from the noise of ``slot``.
+
+    Noise at the nodes, blurred there, has the correlation of noise at the pixels. Between nodes a straight line varies
+    less; its deviation over all places is the one that is asked for.
+    """
+    apart = tuple(map(spacing_for, sigmas))
+    coarse, share = [], 1.0
+    for sigma, s in zip(sigmas, apart, strict=True):
+        taps = gaussian_taps(sigma, math.ceil(3.5 * sigma / s), s)
+        near = float((taps[1:] * taps[:-1]).sum() / (taps**2).sum()) if s > 1 else 1.0
+        share *= float((taps**2).sum()) * ((2.0 + near) / 3.0)
+        coarse.append(taps.astype(np.float32))
+    at_nodes = math.sqrt(share / 3.0)
+    unit = units_for(_DEVIATIONS * deviations.max(axis=1))
+    gains = (deviations / at_nodes * np.exp2(NODE_BITS - unit)[:, None]).astype(np.float32)
+    ids, keys = sampling.streams(rows)
+    for where, size in by_size(sampling, rows):
+        over = lattice(size, (float(apart[1]), float(apart[0])))
+        grids = np.empty((len(where), over.lines, over.columns, 2), np.int16)
+        farthest = np.empty(len(where), np.int64)
+        radius, blocks = len(coarse[0]) // 2, -(-over.lines * over.columns // 4)
+        words = np.empty((4, blocks), np.uint32)
+        noise = np.empty((2, 8 * blocks), np.float32)
+        line = np.empty(over.columns + 2 * radius, np.float32)
+        _draw_noise(
+            ids[where], keys[where], slot, coarse[0], coarse[1], gains[where], (words, noise, line), grids, farthest
+        )
+        reach = farthest * np.exp2(unit[where] - NODE_BITS)
+        first = add_grids(sampling, grids)
+        emit_grids(sampling, rows[where], over, first, unit[where], reach, interpolation, fill, name)
+
+
+@kernel
+def _draw_noise(
+    ids: Any, keys: Any, slot: Any, taps_x: Any, taps_y: Any, gains: Any, room: Any, grids: Any, farthest: Any
+) -> None:
+    """``grids[R, lines, columns, 2]``, and the greatest magnitude in each."""
+    words, noise, line = room
+    lines, columns, blocks = grids.shape[1], grids.shape[2], words.shape[1]
+    radius_x, radius_y = len(taps_x) // 2, len(taps_y) // 2
+    white, blurred = noise[0], noise[1]
+    for n in range(grids.shape[0]):
+        low, high = np.uint32(ids[n] & np.uint64(0xFFFFFFFF)), np.uint32(ids[n] >> np.uint64(32))
+        for b in range(blocks):
+            w0, w1, w2, w3 = philox_block(np.uint32(b), np.uint32(slot), low, high, keys[n, 0], keys[n, 1])
+            words[0, b], words[1, b], words[2, b], words[3, b] = w0, w1, w2, w3
+        # Two numbers of each word: odd multiples of 2**-16 between -1 and 1.
+        for k in range(4):
+            for b in range(blocks):
+                word = np.int64(words[k, b])
+                low_half, high_half = 2 * (word & 0xFFFF) - 65535, 2 * (word >> 16) - 65535
+                white[k * blocks + b] = np.float32(low_half) * np.float32(2.0**-16)
+                white[(4 + k) * blocks + b] = np.float32(high_half) * np.float32(2.0**-16)
+        grid = grids[n].reshape(-1)
+        for axis in range(2):
+            for i in range(lines):
+                begin = (axis * lines + i) * columns
+                for j in range(columns):
+                    line[radius_x + j] = white[begin + j]
+                for j in range(radius_x):
+                    line[j] = white[begin + _mirrored(j - radius_x, columns)]
+                    line[radius_x + columns + j] = white[begin + _mirrored(columns + j, columns)]
+                target = blurred[i * columns : (i + 1) * columns]
+                target[:] = np.float32(0.0)
+                for t in range(len(taps_x)):
+                    weight = taps_x[t]
+                    for j in range(columns):
+                        target[j] += weight * line[j + t]
+            gain = gains[n, axis]
+            for i in range(lines):
+                line[:columns] = np.float32(0.0)
+                for t in range(len(taps_y)):
+                    weight, begin = taps_y[t] * gain, _mirrored(i + t - radius_y, lines) * columns
+                    source = blurred[begin : begin + columns]
+                    for j in range(columns):
+                        line[j] += weight * source[j]
+                begin = i * columns * 2 + axis
+                for j in range(columns):
+                    value = np.floor(line[j] + np.float32(0.5))
+                    grid[begin + 2 * j] = np.int16(min(max(value, -_LARGEST_NODE), _LARGEST_NODE))
+        most = np.int32(0)
+        for i in range(2 * lines * columns):
+            most = max(most, np.int32(abs(np.int32(grid[i]))))
+        farthest[n] = most
+
+
+@kernel(inline="always")
+def _mirrored(i: Any, n: Any) -> Any:
+    """Index ``i`` into 0..n-1, mirrored beyond them. torchvision mirrors about the outermost pixels, of which a node
+    stands for many: with each node repeated, the border's deviation is the same."""
+    if 0 <= i < n:
+        return i
+    i = i % (2 * n)
+    return 2 * n - 1 - i if i >= n else i

@@ -1,4 +1,4 @@
-"""What operations with a number share: ranges, how a number is drawn from one, and how policies set it from outside."""
+"""Bases of operations that are one instruction: of a number or a range, of a table, with a probability."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What leaves the pipeline: normalised floats, or uint8 as it is; all channels, or one."""
+"""Formats of results: normalised floats, or uint8 as it is; all channels, or one."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from variegate.program.ops import Op
 from variegate.program.program import Output
 from variegate.program.sampling import Floats, Rows, Sampling
 
+if TYPE_CHECKING:
+    import torch
+
 __all__ = ["ConvertImageDtype", "Grayscale", "Identity", "Normalize", "PILToTensor", "ToDtype", "ToImage"]
 __all__ += ["ToPureTensor", "ToTensor"]
 
-if TYPE_CHECKING:
-    import torch
 
 DtypeName = Literal["float32", "float16", "bfloat16"]
 FinishedName = Literal["float64", "uint8", "int8", "int16", "int32", "int64", "uint16"]

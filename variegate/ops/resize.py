@@ -158,7 +158,7 @@ def _central_boxes(size: Sizes, ratio: Sequence[float]) -> npt.NDArray[np.int64]
     return np.stack([(height - h) // 2, (width - w) // 2, h, w], axis=1).astype(np.int64)
 
 
-def emit_resize(sampling: Sampling, rows: Rows, wanted: Sizes, interpolation: FilterName) -> None:
+def emit_resize(sampling: Sampling, rows: Rows, wanted: npt.NDArray[Any], interpolation: FilterName) -> None:
     """Resize whole images to ``wanted``, int[R, 2]; those that have the size already are left alone."""
     add_resize(Selection(sampling, rows), wanted.T, interpolation)
 

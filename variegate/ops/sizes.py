@@ -1,11 +1,11 @@
-"""Sizes drawn at random: torchvision's RandomResize, RandomShortestSize, ScaleJitter and RandomZoomOut."""
+"""Sizes drawn at random, as in torchvision; by one side, into a frame, or down and up again, as in Albumentations."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from variegate.checks import Refusal, as_integer, as_numbers, integer, pair, refused
 from variegate.ops.arguments import (
     BLACK,
+    FLAG,
     LARGEST,
     MAX_ENTRIES,
     MAX_LENGTH,
@@ -21,6 +22,7 @@ from variegate.ops.arguments import (
     ArgumentError,
     Fill,
     FilterName,
+    Number,
     Pair,
     check_colour,
     check_filter,
@@ -29,12 +31,14 @@ from variegate.ops.arguments import (
     optional,
 )
 from variegate.ops.base import Transform
-from variegate.ops.magnitude import between
+from variegate.ops.crop import emit_pad
+from variegate.ops.magnitude import MagnitudeOp, between
 from variegate.ops.resize import ANTIALIAS, emit_resize, resized_size
 from variegate.program.ops import Op
 from variegate.program.sampling import Floats, Rows, Sampling
 
-__all__ = ["RandomResize", "RandomShortestSize", "RandomZoomOut", "ScaleJitter"]
+__all__ = ["Downscale", "LetterBox", "LongestMaxSize", "RandomResize", "RandomShortestSize", "RandomZoomOut"]
+__all__ += ["ScaleJitter", "SmallestMaxSize"]
 
 _LENGTH = partial(integer, low=1, high=MAX_LENGTH)
 
@@ -68,12 +72,19 @@ class RandomResize(Transform):
         emit_resize(sampling, rows, resized_size(sampling.size[rows], drawn, None), self.interpolation)
 
 
-def _lengths(name: str, value: Any, *, error: Refusal = refused) -> int | tuple[int, ...]:
+def _lengths(name: str, value: Any, *, most: int, listed: str, error: Refusal = refused) -> int | tuple[int, ...]:
+    """A side, or up to ``most`` to choose from."""
     single = as_integer(value)
     every = as_numbers(value, whole=True) if single is None else (single,)
-    if not every or len(every) > MAX_ENTRIES or not all(0 < length <= MAX_LENGTH for length in every):
-        raise error(name, value, f"a positive integer, or a list of them, up to {MAX_LENGTH:,}")
+    if not every or len(every) > most or not all(0 < length <= MAX_LENGTH for length in every):
+        raise error(name, value, f"a positive integer, or a list of {listed}them, up to {MAX_LENGTH:,}")
     return every if single is None else single
+
+
+def _drawn(sampling: Sampling, rows: Rows, slot: int, lengths: int | Sequence[int]) -> Floats:
+    """float64[R]: one of them for each row, all equally likely."""
+    choices = np.atleast_1d(np.array(lengths, np.float64))
+    return np.asarray(choices[(sampling.uniform(rows, slot)[:, 0] * len(choices)).astype(np.intp)])
 
 
 @dataclass(frozen=True)
@@ -87,13 +98,16 @@ class RandomShortestSize(Transform):
     interpolation: FilterName = "bilinear"
     antialias: bool | None = True
     num_slots = 1
-    _checks = checks(min_size=_lengths, max_size=optional(_LENGTH), interpolation=check_filter, antialias=ANTIALIAS)
+    _checks = checks(
+        min_size=partial(_lengths, most=MAX_ENTRIES, listed=""),
+        max_size=optional(_LENGTH),
+        interpolation=check_filter,
+        antialias=ANTIALIAS,
+    )
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        choices = np.atleast_1d(np.array(self.min_size, np.float64))
         size = sampling.size[rows]
-        short = choices[(sampling.uniform(rows, slot)[:, 0] * len(choices)).astype(np.intp)]
-        factor = short / size.min(axis=1)
+        factor = _drawn(sampling, rows, slot, self.min_size) / size.min(axis=1)
         if self.max_size is not None:
             factor = np.minimum(factor, self.max_size / size.max(axis=1))
         emit_resize(sampling, rows, _scaled(size, factor), self.interpolation)
@@ -153,3 +167,98 @@ class RandomZoomOut(Transform):
         bottom, right = (canvas - size).T - (top, left)
         sides = (side[grown] for side in (left, top, right, bottom))
         sampling.emit(rows[grown], Op.PAD, *sides, fill=self.fill, size=canvas[grown])  # type: ignore[arg-type]
+
+
+MAX_LENGTHS = 256
+
+
+def _rounded(size: npt.NDArray[np.int32], factor: Floats) -> npt.NDArray[np.int64]:
+    """int[R, 2] times float[R], rounded half to even, at least one pixel."""
+    return np.asarray(np.maximum(np.rint(size * factor[:, None]), 1), np.int64)
+
+
+class _SideResize(Transform, abstract=True):
+    """One side of the image becomes ``max_size``, aspect kept."""
+
+    max_size: int | Sequence[int]
+    interpolation: FilterName
+    _side: ClassVar[str]
+    num_slots = 1
+    _checks = checks(
+        max_size=partial(_lengths, most=MAX_LENGTHS, listed=f"1 to {MAX_LENGTHS} of "), interpolation=check_filter
+    )
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        size, wanted = sampling.size[rows], _drawn(sampling, rows, slot, self.max_size)
+        emit_resize(sampling, rows, _rounded(size, wanted / getattr(size, self._side)(axis=1)), self.interpolation)
+
+
+@dataclass(frozen=True)
+class LongestMaxSize(_SideResize):
+    """Resize, antialiased, so that the longer side is ``max_size`` pixels: a number, or a list to choose from at
+    random.
+
+    Aspect is kept and sides are rounded to the nearest pixel. (``Resize(None, max_size=...)`` cuts fractions off, as
+    torchvision does.)
+    """
+
+    max_size: int | Sequence[int] = 1024
+    interpolation: FilterName = "bilinear"
+    _side = "max"
+
+
+@dataclass(frozen=True)
+class SmallestMaxSize(_SideResize):
+    """Resize, antialiased, so that the shorter side is ``max_size`` pixels: a number, or a list to choose from at
+    random. Aspect is kept and sides are rounded to the nearest pixel.
+    """
+
+    max_size: int | Sequence[int] = 1024
+    interpolation: FilterName = "bilinear"
+    _side = "min"
+
+
+@dataclass(frozen=True)
+class LetterBox(Transform):
+    """Resize the whole image into a frame of ``size``, aspect kept, and fill what is left of the frame.
+
+    The image is in the middle; of an odd rest the larger half is below and to the right. ``upscale=False`` leaves
+    images that are smaller than the frame at their size.
+    """
+
+    size: int | Sequence[int]
+    interpolation: FilterName = "bilinear"
+    fill: Fill = BLACK
+    upscale: bool = True
+    _checks = checks(size=check_size, interpolation=check_filter, fill=check_colour, upscale=FLAG)
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        frame, size = np.array(self.size, np.int32), sampling.size[rows]
+        factor = (frame / size).min(axis=1)
+        if not self.upscale:
+            factor = np.minimum(factor, 1.0)
+        wanted = np.minimum(_rounded(size, factor), frame)
+        emit_resize(sampling, rows, wanted, self.interpolation)
+        rest = frame - wanted
+        emit_pad(sampling, rows, rest // 2, rest - rest // 2, self.fill, "constant")
+
+
+@dataclass(frozen=True)
+class Downscale(MagnitudeOp):
+    """Lower the resolution: resize to ``scale_range`` times the sides, and back; a number or a range, 0.001 to 1.
+
+    ``downscale``, ``upscale``: the interpolation of either step; bilinear and bicubic are antialiased.
+    """
+
+    scale_range: Number = (0.25, 0.25)
+    downscale: FilterName = "nearest"
+    upscale: FilterName = "nearest"
+    _number, _bounds = "scale_range", (0.001, 1.0)
+    _checks = checks(downscale=check_filter, upscale=check_filter)
+
+    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
+        size = sampling.size[rows]
+        # Albumentations cuts the fraction off.
+        small = np.maximum((size * np.asarray(values)[:, None]).astype(np.int64), 1)
+        emit_resize(sampling, rows, small, self.downscale)
+        emit_resize(sampling, rows, size, self.upscale)

@@ -14,7 +14,6 @@ from variegate.ops import (
     erase,
     filters,
     finish,
-    fitting,
     geometry,
     mix,
     output,
@@ -34,7 +33,6 @@ from variegate.ops.description import from_dict
 from variegate.ops.erase import *
 from variegate.ops.filters import *
 from variegate.ops.finish import *
-from variegate.ops.fitting import *
 from variegate.ops.geometry import *
 from variegate.ops.mix import *
 from variegate.ops.output import *
@@ -61,7 +59,6 @@ __all__ += deform.__all__
 __all__ += erase.__all__
 __all__ += filters.__all__
 __all__ += finish.__all__
-__all__ += fitting.__all__
 __all__ += geometry.__all__
 __all__ += mix.__all__
 __all__ += output.__all__

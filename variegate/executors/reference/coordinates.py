@@ -1,4 +1,4 @@
-"""Where nearest maps read the source: Pillow's three affine paths, and perspective. ``places.py`` has the other maps.
+"""Places that nearest maps read: Pillow's three affine paths, and perspective (other maps: ``places.py``).
 
 Source of the behaviour: Pillow 13 ``src/libImaging/Geometry.c``. Coordinates are returned per output pixel as
 ``x_HW, y_HW``; indices of the nearest paths may lie outside the source, which means the fill colour.

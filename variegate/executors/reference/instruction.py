@@ -1,4 +1,4 @@
-"""What an operation of the reference executor is given besides the image."""
+"""Instructions as operations of the reference executor take them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations on a pixel's own value. Meaning: docs/operations.md, Values; formulas of Pillow 13."""
+"""Operations on a pixel's own value, tables that operations declare among them (formulas of Pillow 13)."""
 
 from __future__ import annotations
 

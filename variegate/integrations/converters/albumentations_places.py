@@ -12,9 +12,9 @@ from variegate.integrations.converters.albumentations_arguments import Arguments
 from variegate.integrations.converters.report import Drawing, Value
 from variegate.ops.base import Transform
 from variegate.ops.deform import ElasticTransform, OpticalDistortion
-from variegate.ops.fitting import Downscale
 from variegate.ops.geometry import RandomAffine
 from variegate.ops.resize import RandomResizedCrop
+from variegate.ops.sizes import Downscale
 
 Axes = dict[str, Range]
 

@@ -58,8 +58,7 @@ from variegate.transforms.functional.pixels import (
     solarize_add,
     to_grayscale,
 )
-from variegate.transforms.functional.single import function_of
-from variegate.transforms.functional.traced import traceable
+from variegate.transforms.functional.single import function_of, traceable
 
 hflip, vflip = horizontal_flip, vertical_flip
 

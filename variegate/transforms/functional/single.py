@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, wraps
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
@@ -22,7 +22,7 @@ from variegate.ops.arguments import (
     check_colour,
     check_interpolation,
 )
-from variegate.ops.base import StandIn, Transform
+from variegate.ops.base import StandIn, Traced, Transform
 from variegate.ops.magnitude import INTERPOLATION_FLAGS, MagnitudeOp
 from variegate.program.one_image import OneImage
 from variegate.program.ops import Op
@@ -206,3 +206,18 @@ def run_map(
     name = check_interpolation("interpolation", interpolation, error=refused)
     colour = check_colour("fill", fill, error=refused)
     return Single(img).emit(op, *args, interpolation=name, fill=colour, size=size).run(device)
+
+
+def traceable(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function``, which also makes of an image without pixels, that of a traced pipeline, one with a step more."""
+
+    @wraps(function)
+    def either(*args: Any, **kwargs: Any) -> Any:
+        image = args[0] if args else kwargs.get("img")
+        if not isinstance(image, Traced):
+            return function(*args, **kwargs)
+        arguments = inspect.signature(function).bind(*args, **kwargs).arguments
+        del arguments["img"]
+        return image.through_function(name, arguments)
+
+    return either
