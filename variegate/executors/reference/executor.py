@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.images import check_fits, shapes_of
-from variegate.executors.reference import geometry, neighbourhood, position, resample, statistics, tiles, values
+from variegate.executors.reference import geometry, neighbourhood, position, resample, statistics, values
 from variegate.executors.reference.compression import through_jpeg
 from variegate.executors.reference.instruction import Image, Instruction, Operation, to_uint8
 from variegate.program.ops import SPECS, Op
@@ -47,7 +47,7 @@ OPERATIONS: dict[Op, Operation] = {
     Op.FILTER: neighbourhood.filtered,
     Op.UNSHARP_MASK: neighbourhood.unsharp_mask,
     Op.MEDIAN: neighbourhood.median,
-    Op.CLAHE: tiles.clahe,
+    Op.CLAHE: statistics.clahe,
     Op.GAUSSIAN_NOISE: position.gaussian_noise,
     Op.SALT_AND_PEPPER: position.salt_and_pepper,
     Op.SHOT_NOISE: position.shot_noise,
