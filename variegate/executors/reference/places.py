@@ -2,10 +2,10 @@
 perspective, and indices outside of the source mean the fill colour. Those of interpolating maps have 14 or 15 fraction
 bits, and what is inside is decided exactly.
 
-An interpolating map is three linear functions of the output's column x and line y: u's numerator, v's numerator and their denominator,
-the depth (1 where the map is affine). In place of the numerators stand their distances from the first column and line
-of the source, which are 0 there. All three become integers, times one power of two. Every executor computes the same
-integers, so that all read the same places.
+An interpolating map is three linear functions of the output's column x and line y: u's numerator, v's numerator and
+their denominator, the depth (1 where the map is affine). In place of the numerators stand their distances from the
+first column and line of the source, which are 0 there. All three become integers, times one power of two. Every
+executor computes the same integers, so that all read the same places.
 """
 
 from __future__ import annotations
