@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 from collections.abc import Callable, Sequence
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
@@ -16,6 +17,7 @@ from variegate.checks import number
 from variegate.executors.runners.devices import compiled_for_one, get_executor
 from variegate.ops.arguments import (
     ArgumentError,
+    Check,
     Fill,
     FilterName,
     InterpolationName,
@@ -159,19 +161,22 @@ def run(img: Img, device: str, declare: Callable[[], Transform], **names: str) -
     return single.run(device)
 
 
-def run_declared(img: Img, device: str, function: str, value: object = None, *constants: object) -> Img:
-    """``img`` through the operation that declares ``function``: one instruction, at exactly one number, ``value``, and
-    with the arguments that follow it, if it has any."""
-    operation: Any = Transform.functions[function]
-    args: list[float] = []
-    if issubclass(operation, MagnitudeOp):
-        name = operation._called.get(operation._number, operation._number)
-        check = partial(number, low=operation._bounds[0], high=operation._bounds[1])
-        args.append((check if operation._takes_fractions else operation.check_number)(name, value, error=refused))
-        named = zip(operation._constants, constants, strict=False)
-        args += [operation._checks[each](each, given, error=refused) for each, given in named]
-        args += operation.constants()[len(constants) :]
-    return Single(img).emit(operation._op, *args).run(device)
+def run_declared(img: Img, device: str, function: str, *values: object) -> Img:
+    """``img`` through the operation that declares ``function``: one instruction, at exactly these numbers, if any."""
+    op, checks, defaults = _instruction_of(function)
+    args = [check(name, value, error=refused) for (name, check), value in zip(checks, values, strict=False)]
+    return Single(img).emit(op, *args, *defaults[len(values) :]).run(device)
+
+
+@cache
+def _instruction_of(function: str) -> tuple[Op, list[tuple[str, Check]], tuple[float, ...]]:
+    """-> (its opcode, names and checks of its arguments, what they are where they are not given)."""
+    cls: Any = Transform.functions[function]
+    if not issubclass(cls, MagnitudeOp):
+        return cls._op, [], ()
+    check = partial(number, low=cls._bounds[0], high=cls._bounds[1]) if cls._takes_fractions else cls.check_number
+    named = [(each, cls._checks[each]) for each in cls._constants if isinstance(each, str)]
+    return cls._op, [(cls._called.get(cls._number, cls._number), check), *named], (math.nan, *cls.constants())
 
 
 def function_of(name: str) -> Callable[..., Any]:
