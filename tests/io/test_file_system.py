@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from variegate.io import file_system
-from variegate.io.file_system import sync_files, sync_folders
+from variegate.io import durable
+from variegate.io.durable import sync_files, sync_folders
 
 
 class Library:
@@ -39,8 +39,8 @@ def files(tmp_path: Path) -> Iterator[list[int]]:
 
 
 def use(monkeypatch: pytest.MonkeyPatch, library: Library | None, waiting_kb: int = 0) -> None:
-    monkeypatch.setattr(file_system, "_library", lambda: library)
-    monkeypatch.setattr(file_system, "_little_waits", lambda: waiting_kb <= file_system._MOST_WAITING_KB)
+    monkeypatch.setattr(durable, "_library", lambda: library)
+    monkeypatch.setattr(durable, "_little_waits", lambda: waiting_kb <= durable._MOST_WAITING_KB)
 
 
 def test_many_files_are_synced_by_one_call(monkeypatch: pytest.MonkeyPatch, files: list[int], tmp_path: Path) -> None:
@@ -75,10 +75,10 @@ def test_fsync_is_the_way_for_few_and_while_others_write(
 
 @pytest.mark.skipif(not Path("/proc/meminfo").exists(), reason="what waits to be written is told by Linux's /proc")
 def test_what_waits_to_be_written_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_system, "_MOST_WAITING_KB", 1 << 40)
-    assert file_system._little_waits()
-    monkeypatch.setattr(file_system, "_MOST_WAITING_KB", -1)
-    assert not file_system._little_waits()
+    monkeypatch.setattr(durable, "_MOST_WAITING_KB", 1 << 40)
+    assert durable._little_waits()
+    monkeypatch.setattr(durable, "_MOST_WAITING_KB", -1)
+    assert not durable._little_waits()
 
 
 @pytest.mark.parametrize(
@@ -87,12 +87,12 @@ def test_what_waits_to_be_written_is_known(monkeypatch: pytest.MonkeyPatch) -> N
 def test_kernels_that_tell_no_errors_are_not_asked(
     monkeypatch: pytest.MonkeyPatch, release: str, is_taken: bool
 ) -> None:
-    if file_system._library() is None and is_taken:
+    if durable._library() is None and is_taken:
         pytest.skip("no syncfs here")
-    file_system._library.cache_clear()
+    durable._library.cache_clear()
     monkeypatch.setattr("platform.system", lambda: "Linux")
     monkeypatch.setattr("platform.release", lambda: release)
     try:
-        assert (file_system._library() is not None) == is_taken
+        assert (durable._library() is not None) == is_taken
     finally:
-        file_system._library.cache_clear()
+        durable._library.cache_clear()

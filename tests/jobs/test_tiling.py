@@ -153,10 +153,10 @@ def test_a_killed_run_goes_on(tmp_path: Path) -> None:
 import os, time
 import variegate as vg
 from variegate import transforms as T
-from variegate.jobs.tiles import job
+from variegate.jobs.tiles import run
 def slow(make):
     return lambda *of: (time.sleep(0.05), make(*of))[1]
-job.TileJob._make = slow(job.TileJob._make)
+run.TileJob._make = slow(run.TileJob._make)
 engine = vg.Engine(["cpu:0", "cpu:1"], "thread", seed=4, num_threads=1)
 engine.map_image({str(tmp_path / "a.npy")!r}, T.from_dict({CHAIN.to_dict()!r}), {str(tmp_path / "b.npy")!r}, 32, id=3)
 """

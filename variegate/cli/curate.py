@@ -20,7 +20,7 @@ from variegate.options.checking import CheckingOptions
 from variegate.options.datasets import CleaningOptions
 
 if TYPE_CHECKING:
-    from variegate.apps.curate.cleaning import Cleaned
+    from variegate.apps.curate.cleaning.run import Cleaned
     from variegate.apps.curate.result import CheckResult
 
 _EXAMPLES = 3

@@ -13,7 +13,7 @@ from variegate.options.datasets import PackingOptions
 
 if TYPE_CHECKING:
     from variegate.jobs.pack import Packing
-    from variegate.jobs.pack.measure import Speedup
+    from variegate.jobs.pack.run import Speedup
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,4 @@
-"""Regular files of this machine, opened and read without ever waiting for one that is none, nor for one without an end.
-
-Every reader of files that a user names, or that a folder, a pattern or a table names, opens them here.
-"""
+"""Regular files of this machine, opened and read without waiting for one that is none, or that has no end."""
 
 from __future__ import annotations
 
@@ -54,8 +51,7 @@ def open_regular(path: str | os.PathLike[str]) -> FileIO:
 
 
 def read_regular(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
-    """All bytes of a file. Raises as ``check_regular``, and TooLargeError where there are more than ``most``, be it
-    that they come while it is read."""
+    """All bytes. Raises as ``check_regular``, and TooLargeError for more than ``most``, also if they come meanwhile."""
     descriptor, size = _open(path)
     try:
         return _read_to_end(descriptor, size, path, most)
@@ -73,8 +69,7 @@ def in_words(count: int) -> str:
 
 
 def _open(path: str | os.PathLike[str]) -> tuple[int, int]:
-    """A descriptor and the size. Looked at before it is opened, since opening some devices does something; and after,
-    since by then it may be another file."""
+    """A descriptor and the size. Checked before, as opening a device may do something, and after."""
     check_regular(path)
     descriptor = os.open(path, _FLAGS)
     try:

@@ -72,8 +72,7 @@ class Location:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """``name``, and the last part as it is opened where so much of it may be secret that nothing is left to be
-        shown: by one of them a file's kind can be told."""
+        """``name``, and the last part as it is opened where that may be secret: by one of them the kind is known."""
         whole = re.split("[?#;]", self._address.partition("::")[0])[0] if self.is_url else self._address
         return self.name, whole.rpartition("/")[2]
 
@@ -102,8 +101,7 @@ def relative_names(locations: Sequence[Location]) -> list[str]:
 
 
 def cache_folder(folder: str | os.PathLike[str] | None = None) -> Path:
-    """Where files that can be made again are kept: ``folder``, VARIEGATE_CACHE, or the user's folder for such files. It
-    need not be there yet."""
+    """Folder of files that can be made again: ``folder``, VARIEGATE_CACHE, or the user's; it may not exist yet."""
     if folder is None:
         folder = os.environ.get("VARIEGATE_CACHE") or None
     if folder is not None:

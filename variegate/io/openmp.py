@@ -11,10 +11,6 @@ _TURNS = "10000"
 
 
 def wait_briefly() -> None:
-    """Before torch is loaded: threads of GNU's OpenMP go to sleep soon where they wait for one that has no core.
-
-    By default they go round for milliseconds first, and keep the core that the late one needs, or a loader's thread.
-    Does nothing where the environment says otherwise.
-    """
+    """Before torch is loaded: threads of GNU's OpenMP that wait sleep soon, and leave their core to others."""
     if not any(name in os.environ for name in _KNOWN):
         os.environ["GOMP_SPINCOUNT"] = _TURNS

@@ -11,8 +11,7 @@ _MAX_NODES, MAX_LEVELS = 50_000, 80
 
 
 def read_yaml(text: str) -> Any:
-    """Raises YAMLError, with the place where one is known, also for a key twice and for what is nested too deeply; and
-    RecursionError for what holds itself."""
+    """Raises YAMLError, also for a key twice and nesting too deep; RecursionError for what holds itself."""
     loader = _Loader(text)
     try:
         return loader.get_single_data()

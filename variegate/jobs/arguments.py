@@ -28,10 +28,7 @@ def parse_size(text: str) -> tuple[int, int] | None:
 
 
 def build_transform(policy: str, size: tuple[int, int] | None) -> Transform:
-    """The policy (a name, a file, or "none"), after ``RandomResizedCrop(size)`` where a size is given.
-
-    Without a size images keep their own. Raises PolicyError for what ``load_policy`` does not know.
-    """
+    """The policy (name, file or "none"), after ``RandomResizedCrop(size)`` if a size is given. Raises PolicyError."""
     steps: list[Transform] = [] if size is None else [RandomResizedCrop(size)]
     if policy.lower() != "none":
         steps.append(load_policy(policy))
@@ -55,7 +52,6 @@ def open_by_index(place: Any, on_error: str = "raise", annotations: Any = None) 
 
 
 def absolute_place(spec: str) -> str:
-    """A source as it was given, so that it means the same from any folder; without passwords and signatures, which are
-    not for the files that it is written to, and may be others when a run goes on."""
+    """A source as it means the same from any folder; without passwords and signatures, which may change."""
     location = Location.parse(spec)
     return str(location) if location.is_url else os.path.abspath(location.address())

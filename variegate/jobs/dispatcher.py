@@ -1,7 +1,7 @@
-"""Who does what, and what happens when somebody fails: a state machine without I/O and without a clock.
+"""The distribution of tasks, and what follows where one fails: a state machine without I/O and without a clock.
 
-Events go in with the time at which they happened, instructions come out. Whoever runs it (``drive`` with real workers,
-``simulation`` with a virtual clock) does as told. What it guarantees, whatever happens in whatever order:
+Events go in with the time at which they happened, instructions come out, for ``drive`` with real workers, or for
+``simulation`` with a virtual clock. Its guarantees, whatever happens in whatever order:
 
 - every item that was submitted is released once, or put in quarantine, as long as one device is left;
 - an item is put in quarantine only for failures that were its own: a task of several items that failed is cut in two,
@@ -14,11 +14,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from variegate.jobs import messages
-from variegate.jobs.devices import State
 from variegate.jobs.jobs import EngineError
 from variegate.jobs.messages import Instruction, Task, TaskDone, TaskFailed, Tick, WorkerLost, WorkerReady
 from variegate.jobs.options import Rules
-from variegate.jobs.queues import Merge, Queues
+from variegate.jobs.queues import Merge, Queues, State
 
 
 class Dispatcher:
@@ -90,7 +89,7 @@ class Dispatcher:
         if isinstance(event, TaskDone):
             out = self._done(event.device, event.task, event.failed, now)
         elif isinstance(event, TaskFailed):
-            out = self._failed(event.device, event.task, event.reason, event.is_memory, now)
+            out = self._failed(event.device, event, now)
         elif isinstance(event, WorkerLost):
             out = self._lost(event.device, event.reason, now)
         elif isinstance(event, WorkerReady):
@@ -106,7 +105,6 @@ class Dispatcher:
         return out
 
     def snapshot(self) -> messages.Snapshot:
-        """How it stands."""
         devices = [
             messages.DeviceSnapshot(
                 device.name,
@@ -114,9 +112,7 @@ class Dispatcher:
                 self._queues.loads.rate(number),
                 len(device.queue) + len(device.suspects),
                 len(device.in_flight),
-                device.done,
-                device.steals,
-                device.losses,
+                *(device.done, device.steals, device.losses),
             )
             for number, device in enumerate(self._devices)
         ]
@@ -141,18 +137,17 @@ class Dispatcher:
             out += self._item_failed(item, failures + 1, failed[item], task.avoid | {number}, is_suspect=False)
         return out
 
-    def _failed(self, number: int, task_number: int, reason: str, is_memory: bool, now: float) -> list[Instruction]:
-        task, _ = self._queues.take_back(number, task_number)
+    def _failed(self, number: int, event: TaskFailed, now: float) -> list[Instruction]:
+        task, _ = self._queues.take_back(number, event.task)
         device = self._devices[number]
         device.free_since = now
-        if is_memory and task.size > 1:
+        if event.is_memory and task.size > 1:
             # Nobody's fault, and no setback: this device takes smaller ones from now on.
             device.largest = min(task.size // 2, device.largest or task.size)
             self._queues.add_halves(task, task.is_suspect, task.avoid, number)
             return []
         device.setbacks += 1
-        out = self._blame(task, number, reason, is_suspect=False)
-        return out + self._retire_if_hopeless(number, reason)
+        return self._blame(task, number, event.reason, False) + self._retire_if_hopeless(number, event.reason)
 
     def _lost(self, number: int, reason: str, now: float) -> list[Instruction]:
         device = self._devices[number]
@@ -169,9 +164,7 @@ class Dispatcher:
         if self._queues.is_draining:
             device.state, device.worker = State.LOST, -1
             return out
-        if retired := self._retire_if_hopeless(number, reason):
-            return out + retired
-        return [*out, self._start_worker(number, now)]
+        return out + (self._retire_if_hopeless(number, reason) or [self._start_worker(number, now)])
 
     def _check_times(self, now: float) -> list[Instruction]:
         out: list[Instruction] = []

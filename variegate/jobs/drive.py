@@ -35,7 +35,7 @@ _log = logging.getLogger("variegate.jobs")
 
 
 class FinishedItems(NamedTuple):
-    """Items ``start..stop-1`` are made; ``outputs`` has one for each."""
+    """``outputs``: one for each of the items ``start..stop-1``."""
 
     start: int
     stop: int
@@ -102,9 +102,14 @@ class _Chunk:
     payload: Payload
     left: int
 
+    def payload_of(self, task: messages.Task) -> Payload:
+        if self.payload is None or task.size == self.stop - self.start:
+            return self.payload
+        return self.payload[task.start - self.start : task.stop - self.start]
+
 
 class _DispatchLoop:
-    """What lies between a dispatcher and its workers: payloads on their way there, results on their way back."""
+    """Between a dispatcher and its workers: payloads on their way there, results on their way back."""
 
     def __init__(
         self,
@@ -127,8 +132,7 @@ class _DispatchLoop:
 
     def now(self) -> float:
         """The time by which workers are judged. It does not run on while nobody listens: a consumer that comes back
-        after an hour finds none of them hung.
-        """
+        after an hour finds none of them hung."""
         seen = self._clock()
         self._time += min(seen - self._seen, _LONGEST_STEP)
         self._seen = seen
@@ -184,44 +188,37 @@ class _DispatchLoop:
         self.obey(self._dispatcher.handle(event, self.now()))
 
     def obey(self, instructions: Iterable[messages.Instruction]) -> None:
-        for told in instructions:
-            if isinstance(told, Send):
-                self._sent[told.task.number] = told
-                self._workers.send(told.worker, told.task, self._payload(told.task))
-            elif isinstance(told, Release):
-                first = self._sent[told.task].task.start
-                outputs = self._results[told.task][told.start - first : told.stop - first]
-                self._hand_out(told.start, told.stop, FinishedItems(told.start, told.stop, outputs))
-            elif isinstance(told, Forget):
-                self._results.pop(told.task, None)
-                self._sent.pop(told.task, None)
-            elif isinstance(told, messages.Quarantine):
-                self._hand_out(told.item, told.item + 1, FailedItem(told.item, told.reason))
-            elif isinstance(told, messages.StartWorker):
+        for one in instructions:
+            if isinstance(one, Send):
+                self._sent[one.task.number] = one
+                self._workers.send(one.worker, one.task, self._chunk_of(one.task.start).payload_of(one.task))
+            elif isinstance(one, Release):
+                first = self._sent[one.task].task.start
+                outputs = self._results[one.task][one.start - first : one.stop - first]
+                self._hand_out(one.start, one.stop, FinishedItems(one.start, one.stop, outputs))
+            elif isinstance(one, Forget):
+                self._results.pop(one.task, None)
+                self._sent.pop(one.task, None)
+            elif isinstance(one, messages.Quarantine):
+                self._hand_out(one.item, one.item + 1, FailedItem(one.item, one.reason))
+            elif isinstance(one, messages.StartWorker):
                 if self._give_up_at is None:
-                    self._workers.start(told.device, told.worker)
-            elif isinstance(told, messages.StopWorker):
-                self._forget_sent(told.worker)
-                self._workers.stop(told.worker)
+                    self._workers.start(one.device, one.worker)
+            elif isinstance(one, messages.StopWorker):
+                self._forget_sent(one.worker)
+                self._workers.stop(one.worker)
             else:
-                assert isinstance(told, messages.Retire)
-                name = self._dispatcher.snapshot().devices[told.device].name
-                _log.warning("%s", speakable(f"{name} is given up: {told.reason}"))
+                assert isinstance(one, messages.Retire)
+                name = self._dispatcher.snapshot().devices[one.device].name
+                _log.warning("%s", speakable(f"{name} is given up: {one.reason}"))
 
     def _forget_sent(self, worker: int) -> None:
         """A worker is gone: nothing will come of what it has not done."""
-        gone = [task for task, sent in self._sent.items() if sent.worker == worker and task not in self._results]
-        for task in gone:
-            del self._sent[task]
+        results = self._results
+        self._sent = {task: sent for task, sent in self._sent.items() if sent.worker != worker or task in results}
 
     def _chunk_of(self, item: int) -> _Chunk:
         return self._chunks[self._starts[bisect_right(self._starts, item) - 1]]
-
-    def _payload(self, task: messages.Task) -> Payload:
-        chunk = self._chunk_of(task.start)
-        if chunk.payload is None or task.size == chunk.stop - chunk.start:
-            return chunk.payload
-        return chunk.payload[task.start - chunk.start : task.stop - chunk.start]
 
     def _hand_out(self, start: int, stop: int, made: FinishedItems | FailedItem) -> None:
         self._out.append(made)

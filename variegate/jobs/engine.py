@@ -1,9 +1,11 @@
-"""``Engine``: devices, the workers on them, and the rules by which work is given to them."""
+"""``Engine``: devices by their names, the workers on them, and the rules by which work is given to them."""
 
 from __future__ import annotations
 
 import os
+import re
 import threading
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -13,21 +15,85 @@ import torch
 
 from variegate.augmenter.per_image import of_one_sample
 from variegate.checks import one_of, renamed, spelt
+from variegate.executors.runners.devices import resolve
 from variegate.executors.runners.runner import Dtype, Geometry, Layout
 from variegate.io.addresses import shown_host
-from variegate.jobs.device_names import augmenter_name, choose_devices, cores_each, kind_of
 from variegate.jobs.dispatcher import Dispatcher
 from variegate.jobs.drive import FailedItem, FinishedItems, TaskStream, drive
 from variegate.jobs.jobs import JobSpec, WorkerPool
-from variegate.jobs.mapping import MapSpec, iter_shots, map_shots
+from variegate.jobs.mapping import MapSpec, iter_images, map_images
 from variegate.jobs.messages import Snapshot
 from variegate.jobs.options import WORKER_KINDS, Allocation, OnError, Rules, WorkerKind, check_on_error
 from variegate.jobs.warm import make_ready
-from variegate.jobs.workers.local import ThreadWorkers
-from variegate.jobs.workers.process import ProcessWorkers
+from variegate.jobs.workers.local import ProcessWorkers, ThreadWorkers
 from variegate.jobs.workers.ray import RayWorkers, connect
 from variegate.ops.output import Identity
+from variegate.threads import default_threads
 from variegate.transforms import Transform
+
+ACCEPTED = "'auto', or a list of names such as ['cuda:0', 'cuda:1'] or ['cpu:0', 'cpu:1']"
+# Cores of a device where nobody says how many: enough that a batch is shared, few enough that devices balance.
+_CORES = 4
+
+
+def choose_devices(devices: str | Sequence[str], ray: Any = None) -> tuple[str, ...]:
+    """Full names of one kind: "cuda:0", "cpu:0", ... ``ray``: the module, for its cluster. Raises ValueError."""
+    if devices == "auto":
+        return _all_devices(ray)
+    names = []
+    for device in [devices] if isinstance(devices, str) else devices:
+        if (found := re.fullmatch(r"(cpu|reference|cuda)(?::(\d+))?", str(device))) is None:
+            raise ValueError(f"devices: got {device!r}; accepted: {ACCEPTED}")
+        name = f"{found[1]}:{int(found[2] or 0)}"
+        names.append(resolve(name) if ray is None and found[1] == "cuda" else name)
+    if not names:
+        raise ValueError(f"devices: got none; accepted: {ACCEPTED}")
+    name, times = Counter(names).most_common(1)[0]
+    if times > 1:
+        raise ValueError(f"devices: got {name!r} {times} times; accepted: every device once")
+    kinds = sorted(set(map(kind_of, names)))
+    if len(kinds) > 1:
+        why = "the pixels of others may differ by a level, and which of them makes an image is not known before"
+        raise ValueError(f"devices: got {' and '.join(kinds)} together; accepted: devices of one kind: {why}")
+    return tuple(names)
+
+
+def kind_of(name: str) -> str:
+    """ "cuda", "cpu" or "reference"."""
+    return name.partition(":")[0]
+
+
+def augmenter_name(name: str) -> str:
+    """A device as an ``Augmenter`` takes it."""
+    return "reference" if kind_of(name) == "reference" else name
+
+
+def cores_each(number: int, ray: Any = None) -> int:
+    """Cores for each of so many devices, evenly shared out."""
+    if ray is None:
+        return max(1, default_threads() // number)
+    nodes = [int(node.get("CPU", 0)) for node in _nodes(ray)]
+    # No more than the smallest machine has: an actor does not reach over two.
+    return max(1, min(sum(nodes) // number, min((cores for cores in nodes if cores), default=1)))
+
+
+def _all_devices(ray: Any) -> tuple[str, ...]:
+    if ray is None:
+        if torch.cuda.is_available():
+            return tuple(resolve(f"cuda:{number}") for number in range(torch.cuda.device_count()))
+        parts = default_threads() // _CORES
+    else:
+        nodes = _nodes(ray)
+        if gpus := sum(int(node.get("GPU", 0)) for node in nodes):
+            return tuple(f"cuda:{number}" for number in range(gpus))
+        # Machine by machine: an actor does not reach over two.
+        parts = sum(max(1, int(node["CPU"]) // _CORES) for node in nodes if node.get("CPU", 0) >= 1)
+    return tuple(f"cpu:{number}" for number in range(max(1, parts)))
+
+
+def _nodes(ray: Any) -> list[dict[str, Any]]:
+    """The resources of the machines of a cluster."""
+    return [node["Resources"] for node in ray.nodes() if node["Alive"]]
 
 
 class Engine:
@@ -134,10 +200,10 @@ class Engine:
         check_on_error(on_error)
         spec = replace(self._spec, transform=chosen, epoch=epoch, copy=copy, names=tuple(conditions or ()))
         spec.check()
-        shots = iter_shots(images, ids, conditions or {})
+        tasks = iter_images(images, ids, conditions or {})
         self.quarantined = []
         quarantined = self.quarantined if on_error == "skip" else None
-        return map_shots(partial(self.run, spec), shots, len(self.devices), self._rules.ordered, quarantined)
+        return map_images(partial(self.run, spec), tasks, len(self.devices), self._rules.ordered, quarantined)
 
     @renamed(given="conditions")
     def map_image(
@@ -205,11 +271,10 @@ class Engine:
             make_ready(getattr(spec, "has_targets", False))
         is_ordered = self._rules.ordered if ordered is None else ordered
         dispatcher = Dispatcher(self.devices, replace(self._rules, ordered=is_ordered, max_items=max_items))
-        yield from drive(self._make_workers(spec), dispatcher, feed, stop=stop, on_turn=on_turn, has_room=has_room)
-
-    def _make_workers(self, spec: JobSpec) -> WorkerPool:
         names = [augmenter_name(name) for name in self.devices]
+        workers: WorkerPool
         if self.workers == "ray":
-            return RayWorkers(spec, names, self.num_threads, self.address)
-        kind = ThreadWorkers if self.workers == "thread" else ProcessWorkers
-        return kind(spec, names, self.num_threads)
+            workers = RayWorkers(spec, names, self.num_threads, self.address)
+        else:
+            workers = (ThreadWorkers if self.workers == "thread" else ProcessWorkers)(spec, names, self.num_threads)
+        yield from drive(workers, dispatcher, feed, stop=stop, on_turn=on_turn, has_room=has_room)

@@ -26,8 +26,7 @@ def _tasks() -> dict[str, Callable[[], object]]:
 
 
 def _rows() -> None:
-    """The kernel that contains most others, and takes longest: on no rows of a batch of nothing, since the kernels that
-    write down a batch are not there yet."""
+    """The kernel that takes longest, on no rows: those that write down a batch are not there yet."""
     from variegate.executors.cpu.batch import BATCH, SCRATCH
     from variegate.executors.cpu.passes import run_rows
     from variegate.program.held import words_of

@@ -1,4 +1,4 @@
-"""Jobs: what workers are given to do, how each of them does it, and what a pool of them does for a dispatcher."""
+"""Jobs as workers do them, and the interface of a pool of workers."""
 
 from __future__ import annotations
 
@@ -40,10 +40,7 @@ def is_devices_fault(error: BaseException) -> bool:
 
 
 class Result(NamedTuple):
-    """What came of a task.
-
-    ``outputs``: one for each of its items; None for those in ``failed``, which has reasons by item.
-    """
+    """``outputs``: one for each item of a task; None for those in ``failed``, which has reasons by item."""
 
     outputs: list[Any]
     failed: dict[int, str]
@@ -65,10 +62,7 @@ class JobSpec(Protocol):
     """Made once, pickled to every worker."""
 
     def open(self, device: str, num_threads: int) -> Job:
-        """Called once in each worker, before its first task: open files, compile kernels.
-
-        ``device``: "cpu", "reference", "cuda:0", ... as an ``Augmenter`` takes it; ``num_threads``: cores for it.
-        """
+        """Open files and compile kernels, once in each worker, for a device of an ``Augmenter`` and so many cores."""
 
 
 # What workers get to end by themselves once nothing is asked of them any more.
@@ -76,26 +70,19 @@ GRACE = 5.0
 
 
 class WorkerPool(Protocol):
-    """The workers of a run, on devices 0, 1, 2, ...
-
-    Made with the work, the names of the devices as an ``Augmenter`` takes them, and the cores for each. Only one thread
-    may use it.
-    """
+    """The workers of a run, on devices 0, 1, 2, ... Only one thread may use it."""
 
     def start(self, device: int, worker: int) -> None:
         """Begin to start a worker. WorkerReady or WorkerLost is reported later."""
 
     def send(self, worker: int, task: Task, payload: Sequence[Any] | None) -> None:
-        """Give a task to a worker, with what belongs to its items. Neither may be changed from now on.
-
-        To a worker that is gone it does nothing: the loss is reported. Raises what pickling the payload raises.
-        """
+        """Give a task with its payload to a worker, if it is there. Raises what pickling the payload raises."""
 
     def stop(self, worker: int) -> None:
-        """End a worker by force; nothing that it says is reported any more."""
+        """End a worker by force; none of its reports is given out any more."""
 
     def wait(self, timeout: float) -> list[WorkerEvent]:
-        """What workers have said, in the order of each; empty if none has said anything for so many seconds."""
+        """Reports of workers, in the order of each; empty if there is none for so many seconds."""
 
     def close(self, force: bool = False) -> None:
         """End all workers; without ``force`` they may first do what they have. Returns in bounded time."""
@@ -135,12 +122,17 @@ def serve(
     take: Callable[[], Assignment | None],
     say: Callable[[WorkerEvent], None],
 ) -> None:
-    """Open the work and do what ``take`` gives, until it gives None.
-
-    ``say`` must not raise for a report that cannot be delivered. What is no Exception (SystemExit) passes through: the
-    worker ends.
-    """
+    """Open the work and do what ``take`` gives, until it gives None. ``say`` must not raise; SystemExit does."""
     device, worker = info.device, info.worker
+    beat_at = 0.0
+
+    def beat() -> None:
+        """A task makes progress: reported the first time at once, then now and then."""
+        nonlocal beat_at
+        if (now := time.monotonic()) >= beat_at:
+            beat_at = now + _BEAT_SECONDS
+            say(Beat(device, worker))
+
     try:
         job = open_spec().open(info.name, info.num_threads)
     except FatalError as error:
@@ -151,7 +143,8 @@ def serve(
         return
     say(WorkerReady(device, worker))
     while (assignment := take()) is not None:
-        say(message := _run(job, info, assignment, _beats(info, say)))
+        beat_at = 0.0
+        say(message := _run(job, info, assignment, beat))
         if isinstance(message, WorkerLost):
             return
         # Payload and results are not to stay while the next task is awaited.
@@ -175,16 +168,3 @@ def _run(job: Job, info: WorkerInfo, assignment: Assignment, beat: Callable[[], 
             return WorkerLost(device, worker, end_of(error))
         return TaskFailed(device, worker, task, end_of(error), is_memory=_is_memory(error))
     return TaskDone(device, worker, task, failed, outputs)
-
-
-def _beats(info: WorkerInfo, say: Callable[[WorkerEvent], None]) -> Callable[[], None]:
-    """Says that a task gets on: the first time at once, then now and then."""
-    at = 0.0
-
-    def beat() -> None:
-        nonlocal at
-        if (now := time.monotonic()) >= at:
-            at = now + _BEAT_SECONDS
-            say(Beat(info.device, info.worker))
-
-    return beat

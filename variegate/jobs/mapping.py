@@ -27,7 +27,7 @@ _TASK_IMAGES, _TASK_BYTES = 32, 16 << 20
 _AHEAD_IMAGES, _AHEAD_BYTES = 8 * _TASK_IMAGES, 128 << 20
 
 
-class Shot(NamedTuple):
+class ImageTask(NamedTuple):
     """An image as it is sent to a worker."""
 
     image: Any
@@ -37,7 +37,7 @@ class Shot(NamedTuple):
 
 @dataclass(frozen=True)
 class MapSpec:
-    """What an ``Augmenter`` is made of, and called with. ``names``: of the values in ``Shot.given``."""
+    """What an ``Augmenter`` is made of, and called with. ``names``: of the values in ``ImageTask.given``."""
 
     transform: Transform
     seed: int
@@ -75,18 +75,14 @@ class MapJob:
 
     def run(self, items: range, payload: Any, beat: Callable[[], None]) -> Result:
         beat()
-        shots: list[Shot] = payload
         try:
-            return Result(self._augment(shots), {})
+            return Result(self._augment(payload), {})
         except Exception as error:
             if is_devices_fault(error):
                 raise
-            # An image that the transform does not take: which is it? A task that fails without a name counts against
-            # the device, which a stretch of such images would cost its place.
-            return self._one_by_one(items, shots, beat)
-
-    def _one_by_one(self, items: range, shots: list[Shot], beat: Callable[[], None]) -> Result:
-        numbered = dict(zip(items, shots, strict=True))
+        # An image that the transform does not take: which is it? A task that fails without a name counts against
+        # the device, which a stretch of such images would cost its place.
+        numbered = dict(zip(items, payload, strict=True))
         made: dict[int, Any] = {}
         alone = each_alone(items, lambda item: self._augment([numbered[item]])[0], lambda e: not is_devices_fault(e))
         for item, result in alone:
@@ -95,23 +91,23 @@ class MapJob:
         failed = {item: end_of(result) for item, result in made.items() if isinstance(result, Exception)}
         return Result([None if item in failed else made[item] for item in items], failed)
 
-    def _augment(self, shots: list[Shot]) -> list[torch.Tensor]:
-        given = {name: [shot.given[n] for shot in shots] for n, name in enumerate(self._work.names)}
-        ids = [shot.id for shot in shots]
-        made = self._augmenter([shot.image for shot in shots], ids, self._work.epoch, self._work.copy, given)
+    def _augment(self, images: list[ImageTask]) -> list[torch.Tensor]:
+        given = {name: [one.given[n] for one in images] for n, name in enumerate(self._work.names)}
+        ids = [one.id for one in images]
+        made = self._augmenter([one.image for one in images], ids, self._work.epoch, self._work.copy, given)
         return list(made.cpu()) if isinstance(made, torch.Tensor) else [tensor.cpu() for tensor in made]
 
 
-def map_shots(
+def map_images(
     run: Callable[..., Generator[FinishedItems | FailedItem, None, None]],
-    shots: Iterator[Shot],
+    images: Iterator[ImageTask],
     num_devices: int,
     ordered: bool,
     quarantined: list[tuple[int, str]] | None,
 ) -> Generator[Any, None, None]:
     """``run``: an engine's, for a ``MapSpec``; ``quarantined``: where bad images are noted; None: they are raised."""
     ahead = _Ahead(num_devices * _AHEAD_BYTES)
-    results = run(_tasks(shots, ahead), max_items=num_devices * _AHEAD_IMAGES, has_room=ahead.has_room)
+    results = run(ahead.tasks(images), max_items=num_devices * _AHEAD_IMAGES, has_room=ahead.has_room)
     try:
         for result in results:
             if isinstance(result, FailedItem):
@@ -141,9 +137,20 @@ class _Ahead:
         self._bytes = 0
         self._largest_result = 0
 
-    def add(self, item: int, id: int, nbytes: int) -> None:
-        self._waiting[item] = id, nbytes
-        self._bytes += nbytes
+    def tasks(self, images: Iterator[ImageTask]) -> Iterator[tuple[int, int, Payload]]:
+        task: list[ImageTask] = []
+        start = task_bytes = 0
+        for number, image in enumerate(images):
+            nbytes = image.image.nbytes
+            self._waiting[number] = image.id, nbytes
+            self._bytes += nbytes
+            task.append(image)
+            task_bytes += nbytes
+            if len(task) == _TASK_IMAGES or task_bytes >= _TASK_BYTES:
+                yield start, number + 1, task
+                task, start, task_bytes = [], number + 1, 0
+        if task:
+            yield start, start + len(task), task
 
     def settle(self, item: int, result_bytes: int = 0) -> int:
         """An image is out -> its id."""
@@ -156,11 +163,8 @@ class _Ahead:
         return self._bytes + len(self._waiting) * self._largest_result < self._limit
 
 
-def iter_shots(images: Any, ids: Iterable[int] | None, given: Mapping[str, Iterable[Any]]) -> Iterator[Shot]:
-    """Images with what belongs to them; each is checked when its turn comes.
-
-    Raises TypeError or ValueError: now for what holds no images, later naming the number of the first bad one.
-    """
+def iter_images(images: Any, ids: Iterable[int] | None, given: Mapping[str, Iterable[Any]]) -> Iterator[ImageTask]:
+    """Images with what belongs to them. Raises TypeError or ValueError, later with the number of the first bad one."""
     if isinstance(images, (np.ndarray, torch.Tensor)) and images.ndim != 4:
         raise ValueError(f"images: got shape {tuple(images.shape)}; accepted: one [N, H, W, C], or images one by one")
     try:
@@ -171,30 +175,16 @@ def iter_shots(images: Any, ids: Iterable[int] | None, given: Mapping[str, Itera
     streams = {} if ids is None else {"ids": iter(ids)}
     streams |= {f"conditions[{name!r}]": iter(values) for name, values in given.items()}
 
-    def shots() -> Iterator[Shot]:
+    def checked() -> Iterator[ImageTask]:
         for number, image in enumerate(one_by_one):
-            beside = [_next(name, values, number) for name, values in streams.items()]
-            id = number if ids is None else integer(f"ids[{number}]", beside.pop(0), 0, 2**64 - 1)
-            yield Shot(check_image(image, number), id, tuple(beside))
+            values = [_next(name, stream, number) for name, stream in streams.items()]
+            id = number if ids is None else integer(f"ids[{number}]", values.pop(0), 0, 2**64 - 1)
+            yield ImageTask(check_image(image, number), id, tuple(values))
 
-    return shots()
+    return checked()
 
 
 def _next(name: str, values: Iterator[Any], number: int) -> Any:
     for value in values:
         return value
     raise ValueError(f"{name}: ended after {number}; accepted: one for each image")
-
-
-def _tasks(shots: Iterator[Shot], ahead: _Ahead) -> Iterator[tuple[int, int, Payload]]:
-    task: list[Shot] = []
-    start = task_bytes = 0
-    for number, shot in enumerate(shots):
-        ahead.add(number, shot.id, shot.image.nbytes)
-        task.append(shot)
-        task_bytes += shot.image.nbytes
-        if len(task) == _TASK_IMAGES or task_bytes >= _TASK_BYTES:
-            yield start, number + 1, task
-            task, start, task_bytes = [], number + 1, 0
-    if task:
-        yield start, start + len(task), task

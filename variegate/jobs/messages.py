@@ -1,13 +1,14 @@
-"""What the dispatcher hears (events) and says (instructions), and how it stands (snapshots).
+"""Events for a dispatcher, its instructions, and snapshots of it.
 
 Items are numbered 0, 1, 2, ... in the order in which they were submitted; devices 0..k-1. A *worker* is one life of a
-device's process, thread or actor: its number is never used again, so that what a worker says after it was given up is
-known for what it is.
+device's process, thread or actor: its number is never used again, so that late reports of one that was given up are
+known for what they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 _NO_ITEMS: Mapping[int, str] = {}
@@ -21,7 +22,7 @@ class Task(NamedTuple):
     stop: int
     # How often its only item failed while it was alone on a worker. Tasks of several items are cut instead.
     failures: int = 0
-    # It was on a worker when that failed, so it runs alone on the next: if that fails too, it is known who did it.
+    # It was on a worker when that failed, so it runs alone on the next: if that fails too, it is to blame.
     is_suspect: bool = False
     # Devices where it failed; others are tried first.
     avoid: frozenset[int] = frozenset()
@@ -32,17 +33,11 @@ class Task(NamedTuple):
 
     def without(self, failed: Mapping[int, str]) -> list[tuple[int, int]]:
         """The ranges of its items that are left without those that failed."""
-        pieces, start = [], self.start
-        for item in [*sorted(failed), self.stop]:
-            if item > start:
-                pieces.append((start, item))
-            start = item + 1
-        return pieces
+        bounds = [self.start - 1, *sorted(failed), self.stop]
+        return [(before + 1, end) for before, end in pairwise(bounds) if end > before + 1]
 
 
 class WorkerReady(NamedTuple):
-    """A worker has started and takes tasks."""
-
     device: int
     worker: int
 
@@ -56,8 +51,7 @@ class WorkerLost(NamedTuple):
 
 
 class TaskDone(NamedTuple):
-    """A task came to its end; ``failed`` names the items of it that could not be made, with reasons. ``outputs``: one
-    for each item; the dispatcher does not look at them."""
+    """``failed``: reasons by item that could not be made. ``outputs``: one for each item."""
 
     device: int
     worker: int
@@ -77,7 +71,7 @@ class TaskFailed(NamedTuple):
 
 
 class Beat(NamedTuple):
-    """A worker is getting on with its task."""
+    """A worker makes progress with its task."""
 
     device: int
     worker: int
@@ -88,7 +82,7 @@ class Tick(NamedTuple):
 
 
 class Fatal(NamedTuple):
-    """A job said that trying again, here or elsewhere, is of no use. It ends the run; no dispatcher hears it."""
+    """A job found that trying again, here or elsewhere, is of no use. It ends the run; no dispatcher hears it."""
 
     device: int
     worker: int
@@ -100,7 +94,7 @@ WorkerEvent: TypeAlias = WorkerReady | WorkerLost | TaskDone | TaskFailed | Beat
 
 
 class StartWorker(NamedTuple):
-    """Start a worker for the device; WorkerReady or WorkerLost is expected of it."""
+    """WorkerReady or WorkerLost is expected of it."""
 
     device: int
     worker: int
@@ -115,8 +109,6 @@ class StopWorker(NamedTuple):
 
 
 class Send(NamedTuple):
-    """Give a task to a worker."""
-
     device: int
     worker: int
     task: Task
@@ -138,7 +130,7 @@ class Quarantine(NamedTuple):
 
 
 class Forget(NamedTuple):
-    """Nothing of what came with ``task`` will be asked for any more."""
+    """Nothing of what came with ``task`` is needed any more."""
 
     task: int
 

@@ -1,20 +1,152 @@
-"""Which task waits where and goes to whom (``Queues``), and in which order results come out (``Merge``)."""
+"""Devices with their loads and speeds, tasks that wait for them (``Queues``), and the order of results (``Merge``)."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from random import Random
 
-from variegate.jobs.devices import Device, Loads, State, allocator
+import numpy as np
+
 from variegate.jobs.messages import Forget, Instruction, Quarantine, Release, Send, Task
-from variegate.jobs.options import Rules
+from variegate.jobs.options import Allocation, Rules
+
+# The share of older tasks in a device's measured speed, a task later.
+_MEMORY = 0.8
+# Seconds per item of a device that is gone. A number, since 0 times infinity is none.
+_NEVER = 1e200
+# A device that is to be avoided comes last of all, but still before those that are gone.
+_AVOIDED = 1e6
+
+
+class State(str, Enum):
+    """Of a device."""
+
+    STARTING = "starting"
+    READY = "ready"
+    LOST = "lost"  # and not started again, since nothing more will be sent
+    RETIRED = "retired"
+
+
+@dataclass(slots=True)
+class Device:
+    """One device. ``queue`` waits here; ``in_flight`` was sent, the oldest first."""
+
+    name: str
+    state: State = State.STARTING
+    worker: int = -1
+    queue: deque[Task] = field(default_factory=deque)
+    suspects: deque[Task] = field(default_factory=deque)
+    in_flight: dict[int, tuple[Task, float]] = field(default_factory=dict)  # with the time of sending
+    is_isolated: bool = False  # what is in flight is a suspect
+    last_seen: float = 0.0
+    failed_starts: int = 0
+    setbacks: int = 0  # tasks failed and workers lost since a task was last done
+    losses: int = 0
+    steals: int = 0
+    done: int = 0  # items
+    largest: int | None = None  # items of a task that the device has room for, once it ran out of memory
+    free_since: float = 0.0  # when it had done the task before
+    decayed_items: float = 0.0
+    decayed_seconds: float = 0.0
+
+    def measure(self, size: int, sent: float, now: float) -> float:
+        """Note that so many items are done -> items per second; 0 as long as no time has passed."""
+        self.decayed_items = _MEMORY * self.decayed_items + size
+        self.decayed_seconds = _MEMORY * self.decayed_seconds + now - max(sent, self.free_since)
+        self.free_since = now
+        return self.decayed_items / self.decayed_seconds if self.decayed_seconds > 0 else 0.0
+
+
+class Loads:
+    """Numbers of all devices as arrays, so that the best of a thousand is found in microseconds."""
+
+    def __init__(self, number: int) -> None:
+        self.live = list(range(number))  # devices that are not retired
+        self.queued = np.zeros(number, np.int64)  # tasks waiting, suspects not among them
+        self.items = np.zeros(number)  # waiting and in flight
+        self.is_ready = np.zeros(number, bool)  # has a worker
+        self.pace = np.ones(number)  # seconds per item
+        self.is_known = np.zeros(number, bool)  # the pace is no guess
+        self._seconds = np.empty(number)  # written over by every look, which is faster than a new one
+
+    def set_rate(self, device: int, rate: float) -> None:
+        """Items per second, as measured; 0 says nothing."""
+        if rate <= 0:
+            return
+        self.pace[device] = 1 / rate
+        if not self.is_known[device]:
+            self.is_known[device] = True
+            # Devices that have not done anything yet are taken for as fast as the others.
+            live = np.array(self.live)
+            is_known = self.is_known[live]
+            self.pace[live[~is_known]] = 1 / np.mean(1 / self.pace[live[is_known]])
+
+    def rate(self, device: int) -> float:
+        """Items per second; 0: not known yet."""
+        return float(1 / self.pace[device]) if self.is_known[device] else 0.0
+
+    def retire(self, device: int) -> None:
+        self.live.remove(device)
+        self.queued[device] = self.items[device] = 0
+        self.is_ready[device] = self.is_known[device] = False
+        self.pace[device] = _NEVER
+
+    def seconds(self, device: int, more: int) -> float:
+        """Until the device has done all that it has, and ``more`` items."""
+        return float((self.items[device] + more) * self.pace[device])
+
+    def least(self, size: int, avoid: frozenset[int], among: Collection[int] | None = None) -> int:
+        """The device, of these or of all that are live, that would be the first to have done ``size`` items more."""
+        if among is None:
+            seconds = np.add(self.items, size, self._seconds)
+            seconds *= self.pace
+            if avoid:
+                seconds[list(avoid)] *= _AVOIDED
+            return int(seconds.argmin())
+        numbers = np.fromiter(among, np.intp, len(among))
+        seconds = (self.items[numbers] + size) * self.pace[numbers]
+        if avoid:
+            seconds[np.isin(numbers, list(avoid))] *= _AVOIDED
+        return int(numbers[seconds.argmin()])
+
+    def longest_queue(self, passed_over: list[int]) -> tuple[int, float]:
+        """The device with waiting tasks that is done last, and its seconds (inf: no worker is ready), or (-1, 0)."""
+        seconds = self.items * self.pace
+        seconds[~self.is_ready] = np.inf
+        seconds[self.queued == 0] = 0
+        if passed_over:
+            seconds[passed_over] = 0
+        device = int(seconds.argmax())
+        return (device, float(seconds[device])) if seconds[device] > 0 else (-1, 0.0)
+
+    def allocator(self, name: Allocation, seed: int) -> Callable[[int, frozenset[int]], int]:
+        """(items, devices to try last) -> device. ``least_loaded``: where it is done first; ``random``: by ``seed``."""
+        random, turn = Random(seed), 0
+
+        def candidates(avoid: frozenset[int]) -> list[int]:
+            """Live devices, ascending: those not to be avoided, or if there are no others, all."""
+            return [device for device in self.live if device not in avoid] or self.live if avoid else self.live
+
+        def round_robin(size: int, avoid: frozenset[int]) -> int:
+            nonlocal turn
+            devices = candidates(avoid)
+            device = devices[bisect_left(devices, turn) % len(devices)]
+            turn = device + 1
+            return device
+
+        def by_chance(size: int, avoid: frozenset[int]) -> int:
+            devices = candidates(avoid)
+            return devices[int(random.random() * len(devices))]
+
+        return {"least_loaded": self.least, "round_robin": round_robin, "random": by_chance}[name]
 
 
 class Queues:
-    """All tasks that were not given up: waiting, or in flight at a worker.
-
-    A queue per device, stealing, and suspects that run alone.
-    """
+    """All tasks, waiting or in flight, but those given up: a queue per device, stealing, suspects that run alone."""
 
     def __init__(self, names: Sequence[str], rules: Rules) -> None:
         self.devices = [Device(name) for name in names]
@@ -23,7 +155,7 @@ class Queues:
         self.waiting = 0  # tasks, suspects among them
         self._num_suspects = 0
         self._rules = rules
-        self._allocate = allocator(rules.allocation, self.loads, rules.seed)
+        self._allocate = self.loads.allocator(rules.allocation, rules.seed)
         self._next_task = 0
         self._hungry: dict[int, None] = {}  # ready devices with room in flight for which nothing waits
         self._awake: list[int] = []  # of those, the ones for which something waits now
@@ -36,11 +168,10 @@ class Queues:
 
     def add(self, task: Task, number: int | None = None, is_first: bool = False) -> None:
         """Let a task wait, for this device or the one that allocation chooses."""
-        size = task.size
         if number is None:
-            number = self._allocate(size, task.avoid)
+            number = self._allocate(task.size, task.avoid)
         device = self.devices[number]
-        self.loads.items[number] += size
+        self.loads.items[number] += task.size
         if task.is_suspect:
             device.suspects.appendleft(task)
             self._num_suspects += 1
@@ -71,11 +202,8 @@ class Queues:
     def take_all_back(self, number: int) -> list[Task]:
         """A device has no worker any more -> what was in flight."""
         device = self.devices[number]
-        tasks = [task for task, _ in device.in_flight.values()]
-        self.loads.items[number] -= sum(task.size for task in tasks)
-        self.loads.is_ready[number] = False
-        device.in_flight.clear()
-        device.is_isolated = False
+        tasks = [self.take_back(number, task)[0] for task in list(device.in_flight)]
+        self.loads.is_ready[number] = device.is_isolated = False
         self._hungry.pop(number, None)
         return tasks
 
@@ -121,8 +249,12 @@ class Queues:
             elif device.queue:
                 task = device.queue.popleft()
                 self.loads.queued[number] -= 1
-                if device.largest is not None:
-                    task = self._cut_to_fit(task, number, device.largest)
+                if device.largest is not None and task.size > device.largest:
+                    # As much as the device has room for; what is left waits for the same device.
+                    middle = task.start + device.largest
+                    self.loads.items[number] -= task.stop - middle
+                    self.add(self.new_task(middle, task.stop, avoid=task.avoid), number, is_first=True)
+                    task = self.new_task(task.start, middle, avoid=task.avoid)
             else:
                 self._hungry[number] = None
                 return
@@ -133,20 +265,8 @@ class Queues:
             device.in_flight[task.number] = task, now
             out.append(Send(number, device.worker, task))
 
-    def _cut_to_fit(self, task: Task, number: int, largest: int) -> Task:
-        """As much of a task as the device has room for; what is left waits for the same device."""
-        if task.size <= largest:
-            return task
-        middle = task.start + largest
-        self.loads.items[number] -= task.stop - middle
-        self.add(self.new_task(middle, task.stop, avoid=task.avoid), number, is_first=True)
-        return self.new_task(task.start, middle, avoid=task.avoid)
-
     def _steal(self, now: float, out: list[Instruction]) -> None:
-        """From the end of the longest queue, by the hungry device that is the first to have it done.
-
-        Not if that is later than its own device has done all that waits there, and not where it failed before.
-        """
+        """From the end of the longest queue, by the hungry device that has it done first, if sooner than there."""
         passed_over: list[int] = []
         while self._hungry:
             victim, seconds = self.loads.longest_queue(passed_over)
@@ -184,8 +304,7 @@ class Queues:
 
 
 class Merge:
-    """Takes pieces of results in any order; gives instructions to hand them out, each item once: as they come, or in
-    order, where an item waits until all that were submitted before it are out."""
+    """Hands out pieces of results, each item once: as they come, or in the order of their submission."""
 
     def __init__(self, is_ordered: bool) -> None:
         self.outstanding = 0  # items that were submitted and are not out
@@ -201,14 +320,9 @@ class Merge:
 
     def add(self, task: int, pieces: list[tuple[int, int]]) -> list[Instruction]:
         """The result of a task is here, and good for these ranges of items."""
-        if not pieces:
-            return [Forget(task)]
-        if not self._is_ordered:
-            out: list[Instruction] = []
-            for start, stop in pieces:
-                self.outstanding -= stop - start
-                out.append(Release(task, start, stop))
-            return [*out, Forget(task)]
+        if not self._is_ordered or not pieces:
+            self.outstanding -= sum(stop - start for start, stop in pieces)
+            return [*(Release(task, start, stop) for start, stop in pieces), Forget(task)]
         self._pieces[task] = len(pieces)
         for start, stop in pieces:
             self._waiting[start] = stop, task
@@ -224,10 +338,10 @@ class Merge:
 
     def _advance(self) -> list[Instruction]:
         out: list[Instruction] = []
-        submitted, waiting, pieces = self._submitted, self._waiting, self._pieces
+        submitted, pieces = self._submitted, self._pieces
         while submitted:
             start, last = submitted[0]
-            found = waiting.pop(start, None)
+            found = self._waiting.pop(start, None)
             if found is None:
                 break
             if isinstance(found, str):

@@ -85,8 +85,7 @@ class NotKeptError(OSError):
 
 @dataclass(frozen=True)
 class Warmth:
-    """``was_ready``: all were there before; ``compiled``: kernels that this process and its helpers have compiled;
-    ``folder``: the one below which all are kept."""
+    """``was_ready``: all were there; ``compiled``: how many just now; ``folder``: the one below which all are."""
 
     was_ready: bool
     compiled: int
@@ -96,16 +95,12 @@ class Warmth:
 
 
 def is_ready() -> bool:
-    """Whether every kernel that a batch on the CPU may need is in memory, or on disk for this processor; in a few
-    milliseconds."""
+    """Whether every kernel of a batch on the CPU is in memory, or on disk for this processor; in milliseconds."""
     return _are_there(ENTRIES)
 
 
 def make_ready(has_targets: bool = False) -> None:
-    """Compile what is not on disk yet, before worker processes begin that would all have to wait for it.
-
-    ``has_targets``: their images have boxes, masks or key points.
-    """
+    """Compile what is not on disk, before workers would all wait. ``has_targets``: of images with boxes or masks."""
     if not is_ready():
         _run_everything()
     if has_targets and not _are_there(TARGET_ENTRIES):
@@ -125,13 +120,20 @@ def warm(progress: Progress | None = None, more: Mapping[tuple[str, ...], Callab
     uses = {INDEX_ENTRIES: _use_an_index, TARGET_ENTRIES: _use_targets, **(more or {})}
     was_ready = _folder() is not None and all(map(_are_there, uses))
     if not was_ready:
-        _check_place()
+        place, wanted = compiled.cache_folder(), config.CACHE_DIR
+        if place is None:
+            raise NotKeptError(
+                "kernels cannot be kept: neither variegate's own folder nor the user's cache can be written; set "
+                "NUMBA_CACHE_DIR to a folder that can"
+            )
+        # Numba keeps them elsewhere then, without a word.
+        if wanted and not Path(place).absolute().is_relative_to(Path(wanted).absolute()):
+            raise NotKeptError(f"NUMBA_CACHE_DIR: got {wanted!r}, which cannot be written; accepted: a folder that can")
         listener = _Listener(progress, began)
         compiled.TURN.on_progress = listener.show
         try:
             with events.install_listener("numba:compile", listener):
-                _run_everything()
-                for use in uses.values():
+                for use in (_run_everything, *uses.values()):
                     use()
         finally:
             compiled.TURN.on_progress = None
@@ -173,18 +175,6 @@ def _folder() -> str | None:
     """The one below which all entries are on disk for this processor, if they are."""
     folders = {entry._cache.found_in(entry.targetctx) for entry in _entries()}
     return None if None in folders else compiled.common_folder(folders)
-
-
-def _check_place() -> None:
-    place, wanted = compiled.cache_folder(), config.CACHE_DIR
-    if place is None:
-        raise NotKeptError(
-            "kernels cannot be kept: neither variegate's own folder nor the user's cache can be written; set "
-            "NUMBA_CACHE_DIR to a folder that can"
-        )
-    # Numba keeps them elsewhere then, without a word.
-    if wanted and not Path(place).absolute().is_relative_to(Path(wanted).absolute()):
-        raise NotKeptError(f"NUMBA_CACHE_DIR: got {wanted!r}, which cannot be written; accepted: a folder that can")
 
 
 class _Listener(events.Listener):

@@ -22,9 +22,10 @@ from variegate.formats.base import SourceError
 from variegate.formats.shards import Shard
 from variegate.formats.storage.local import LocalStorage
 from variegate.jobs.arguments import build_transform, parse_size
-from variegate.jobs.augment import Expansion, Plan, Report, check_apart, commit
+from variegate.jobs.augment import Expansion, Plan, Report, check_apart
 from variegate.jobs.engine import Engine
 from variegate.jobs.jobs import EngineError
+from variegate.jobs.output import journal
 from variegate.jobs.output.journal import Journal
 from variegate.ops.tone import Invert
 from variegate.transforms import from_dict
@@ -307,7 +308,7 @@ def test_raise_names_the_file_and_keeps_what_came_before(photos: Path, tmp_path:
 def test_stop_keeps_what_is_done_and_the_next_run_goes_on(
     photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(commit, "_FLUSH_SECONDS", 0)  # a fast machine would be done before the first
+    monkeypatch.setattr(journal, "_FLUSH_SECONDS", 0)  # a fast machine would be done before the first
     settings: dict[str, Any] = {"copies": 50}
     stop = threading.Event()
 

@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.jobs.augment.samples import digest, expansion, lay_photos, rows, threads
-from variegate.jobs.augment import Report, commit
+from variegate.jobs.augment import Report
 from variegate.jobs.engine import Engine
+from variegate.jobs.output import journal
 from variegate.jobs.output.verify import delete_damaged, verify
 
 LAYOUTS = ("folder", "webdataset", "parquet")
@@ -24,7 +25,7 @@ def photos(tmp_path: Path) -> Path:
 
 
 def begun(photos: Path, out: Path, at_least: int, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> Report:
-    monkeypatch.setattr(commit, "_FLUSH_SECONDS", 0)
+    monkeypatch.setattr(journal, "_FLUSH_SECONDS", 0)
     run = expansion(photos, out, threads(1, ordered=True), **settings)
 
     def after_some(report: Report) -> None:

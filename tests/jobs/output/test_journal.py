@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 
 from variegate.formats.base import SourceError
 from variegate.formats.storage import DiskFullError, Storage, WriteError, open_storage
-from variegate.jobs.output.journal import Journal, remove_journal
-from variegate.jobs.output.journal_lines import Line
+from variegate.jobs.output.journal import Journal, Line, remove_journal
 
 NAME = ".variegate/journal"
 
@@ -102,7 +101,7 @@ def test_another_plan_or_format_is_refused(storage: Storage, monkeypatch: pytest
         SourceError, match=r"/\.variegate/journal.*: the run that was begun there had other samples or another plan"
     ):
         Journal(storage, "other")
-    monkeypatch.setattr("variegate.jobs.output.journal_lines.FORMAT", 2)
+    monkeypatch.setattr("variegate.jobs.output.journal.FORMAT", 2)
     with pytest.raises(SourceError, match="a journal of format 1, by another version of Variegate; accepted: 2"):
         Journal(storage, "plan")
 

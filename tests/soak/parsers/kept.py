@@ -27,7 +27,7 @@ from variegate.formats.packed import PixelSums, parse_statistics, statistics_byt
 from variegate.formats.storage import open_storage
 from variegate.jobs.arguments import build_transform
 from variegate.jobs.augment.replay import replay
-from variegate.jobs.output.journal_lines import record
+from variegate.jobs.output.journal import record
 from variegate.jobs.output.manifest import read_manifest, write_checksum
 from variegate.jobs.output.verify import verify
 from variegate.loader import cache as disk_cache

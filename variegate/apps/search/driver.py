@@ -23,7 +23,7 @@ from variegate.apps.search.population import Population, SearchStream, Step, dra
 from variegate.apps.search.run import CHECKPOINT_NAMES, LOG_NAME, SearchRun
 from variegate.apps.train.classifier import Classifier
 from variegate.apps.train.images import TrainingImages
-from variegate.jobs.device_names import choose_devices, cores_each, kind_of
+from variegate.jobs.engine import choose_devices, cores_each, kind_of
 from variegate.policies.schedule import Schedule
 from variegate.threads import default_threads
 

@@ -19,8 +19,7 @@ _BUFFER_BYTES = 1 << 20
 
 
 class Descriptor(io.RawIOBase):
-    """An open file whose errors are those of the file that is being made, whoever writes to it; ``size`` and ``digest``
-    are of what was written."""
+    """A file whose errors name the file in the making; ``size`` and ``digest`` are of what was written."""
 
     def __init__(self, descriptor: int, shown: str) -> None:
         super().__init__()
@@ -146,8 +145,7 @@ class Storage(ABC):
 
     @abstractmethod
     def sizes(self, relative: str = "") -> dict[str, int]:
-        """The files right in that folder, and how many bytes each has; none where it is missing. Links count as what
-        they lead to; what is neither file nor folder does not."""
+        """Bytes of the files right in that folder, links followed; none where it is missing."""
 
     @abstractmethod
     def remove(self, relative: str) -> None:

@@ -13,8 +13,7 @@ from typing import Any, BinaryIO, cast
 
 from variegate.formats.base import SourceError
 from variegate.formats.storage.base import TEMPORARY, FileWriter, Storage, check_relative
-from variegate.io.durable import make_folder, sync_folder, write_all, write_error
-from variegate.io.file_system import sync_files, sync_folders
+from variegate.io.durable import make_folder, sync_files, sync_folder, sync_folders, write_all, write_error
 from variegate.io.files import open_regular, read_regular
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -181,8 +180,7 @@ class LocalStorage(Storage):
             os.replace(temporary, path)
 
     def _touch(self, folder: str) -> None:
-        """A name in ``folder`` has changed. The folders around it may be new, made by whichever process, so the first
-        time they count as well."""
+        """A name in ``folder`` has changed. The folders around it may be new, so the first time they count as well."""
         with self._lock:
             self._touched.add(folder)
             while folder not in self._known and len(folder) >= len(self.root):

@@ -22,10 +22,7 @@ _OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oc
 
 
 def open_storage(spec: str | os.PathLike[str]) -> Storage:
-    """A folder (by path or ``file://``), or an address such as ``s3://bucket/folder``. Touches nothing yet.
-
-    Raises SourceError for addresses that cannot be written to.
-    """
+    """A folder, or an address; touches nothing yet. Raises SourceError for one that cannot be written to."""
     location = Location.parse(spec)
     if not location.is_url:
         return LocalStorage(location.address())
@@ -148,8 +145,7 @@ class RemoteStorage(Storage):
 
     @contextmanager
     def _reach(self, relative: str, verb: str = "written") -> Iterator[tuple[Any, str]]:
-        """The file system, and the path there. Whatever a package of fsspec's raises becomes one of the errors that
-        ``Storage`` promises, without secrets."""
+        """The file system and the path there; errors of any package become those of ``Storage``, without secrets."""
         place = self.place_of(relative)
         if relative or verb != "listed":
             check_relative(relative)

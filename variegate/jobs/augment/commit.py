@@ -1,29 +1,21 @@
-"""From results to what lasts: every output is in its place before the journal says so, and then it is never undone.
-
-A ``Commit`` takes what the engine gives, each item once: ``done``, ``missing``. ``flush`` keeps and counts all that can
-be kept; ``close`` lets go of what is half done.
-"""
+"""From results to what lasts: every output is in its place before the journal says so, and then it is never undone."""
 
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from variegate.formats.annotated.written import targets_in
 from variegate.formats.shards import Labels, Record, Shard, describe_labels, open_shard
 from variegate.formats.storage import Storage
 from variegate.formats.tar.write import BesideImage
-from variegate.jobs.augment.annotated_plan import AnnotatedPlan
+from variegate.jobs.augment.annotated import AnnotatedPlan
 from variegate.jobs.augment.plan import ItemOutputs, Plan
 from variegate.jobs.messages import Snapshot
 from variegate.jobs.output.journal import Journal
-
-# How long what is done may wait for the disk to say so; a crash costs no more than the work of this time.
-_FLUSH_SECONDS = 0.5
 
 
 @dataclass
@@ -49,41 +41,36 @@ class Report:
 
 
 class FileCommit:
-    """Outputs are files of their own, which the workers have written."""
+    """Outputs are files that workers wrote. ``present``: by item, copies that were there before (resumed)."""
 
-    def __init__(self, plan: Plan, journal: Journal, report: Report, kept: dict[int, frozenset[int]]) -> None:
-        """``kept``: by item, the copies that are in their place already; the report counts them as resumed."""
-        self._plan, self._journal, self._report, self._kept = plan, journal, report, kept
+    def __init__(self, plan: Plan, journal: Journal, report: Report, present: dict[int, frozenset[int]]) -> None:
+        self._plan, self._journal, self._report, self._present = plan, journal, report, present
         self._written = self._missing = 0
-        self._flushed = time.monotonic()
 
     def done(self, start: int, outputs: Sequence[ItemOutputs]) -> None:
         rows = [row for made in outputs for row in made.rows]
         self._journal.append(start, start + len(outputs), rows)
-        kept = sum(len(self._kept.get(item, ())) for item in range(start, start + len(outputs)))
-        self._written += len(rows) - kept
-        self._flush_now_and_then()
+        present = sum(len(self._present.get(item, ())) for item in range(start, start + len(outputs)))
+        self._written += len(rows) - present
+        if self._journal.is_due:
+            self.flush()
 
     def missing(self, item: int, reason: str) -> None:
         rows = [json.dumps(row) for row in self._plan.missing_rows(item, reason)]
         self._journal.append(item, item + 1, rows, len(rows))
         self._missing += len(rows)
-        self._report.resumed -= len(self._kept.get(item, ()))
-        self._flush_now_and_then()
+        self._report.resumed -= len(self._present.get(item, ()))
+        if self._journal.is_due:
+            self.flush()
 
     def flush(self) -> None:
         self._journal.flush()
         self._report.written += self._written
         self._report.missing += self._missing
         self._written = self._missing = 0
-        self._flushed = time.monotonic()
 
     def close(self) -> None:
         pass
-
-    def _flush_now_and_then(self) -> None:
-        if time.monotonic() - self._flushed >= _FLUSH_SECONDS:
-            self.flush()
 
 
 class ShardCommit:
@@ -102,10 +89,10 @@ class ShardCommit:
             self._begin(item, made.data)
             shard = self._shard
             assert shard is not None
-            besides = made.beside or [None] * len(made.rows)
-            for text, data, beside in zip(made.rows, made.data, besides, strict=True):
+            extras = made.extras or [None] * len(made.rows)
+            for text, data, extra in zip(made.rows, made.data, extras, strict=True):
                 row = json.loads(text)
-                row["file"], row["member"] = shard.name, shard.add(self._record(row, data, made.label, beside))
+                row["file"], row["member"] = shard.name, shard.add(self._record(row, data, made.label, extra))
                 self._rows.append(row)
             self._end_item(item)
 
@@ -127,10 +114,11 @@ class ShardCommit:
     def _begin(self, item: int, data: Sequence[bytes] = ()) -> None:
         """Open the shard of an item, whose image files these are."""
         if self._shard is None:
-            number, rest = divmod(item, self._plan.items_per_shard)
+            plan = self._plan
+            number, rest = divmod(item, plan.items_per_shard)
             assert rest == 0, "items come in order, from the beginning of a shard"
-            about = self._plan.about if isinstance(self._plan, AnnotatedPlan) else None
-            self._shard = open_shard(self._storage, self._plan.layout, number, self._labels, about)
+            about = plan.about if isinstance(plan, AnnotatedPlan) else None
+            self._shard = open_shard(self._storage, plan.layout, number, self._labels, about)
             self._first = item
 
     def _end_item(self, item: int) -> None:
@@ -156,24 +144,12 @@ class ShardCommit:
         self._shard = None
         return {"shard_bytes": shard.size, "shard_sha256": shard.sha256}
 
-    def _record(self, row: dict[str, Any], data: bytes, label: Any, beside: Any) -> Record:
+    def _record(self, row: dict[str, Any], data: bytes, label: Any, extra: Any) -> Record:
         if isinstance(self._plan, AnnotatedPlan):
             objects = None if row["targets"] is None else targets_in(row)
-            beside = BesideImage((row["height"], row["width"]), objects, beside)
+            extra = BesideImage((row["height"], row["width"]), objects, extra)
         about = row["class"], row["source"], row["id"]
-        return Record(row["index"], row["copy"], data, self._plan.format, label, *about, beside=beside)
-
-
-class Commit(Protocol):
-    """What the first lines of this file say."""
-
-    def done(self, start: int, outputs: Sequence[ItemOutputs]) -> None: ...
-
-    def missing(self, item: int, reason: str) -> None: ...
-
-    def flush(self) -> None: ...
-
-    def close(self) -> None: ...
+        return Record(row["index"], row["copy"], data, self._plan.format, label, *about, beside=extra)
 
 
 def labels_of(plan: Plan) -> Labels:

@@ -1,7 +1,4 @@
-"""What a worker does for an expansion: read, decode, augment, encode, and where outputs are files of their own, write.
-
-Nothing in here depends on which items came together: groups, threads and devices change no byte.
-"""
+"""Workers of an expansion. Nothing depends on which items came together: groups, threads and devices change no byte."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ import json
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -42,7 +40,7 @@ Image_HWC = npt.NDArray[np.uint8]
 
 class Decoded(NamedTuple):
     """A sample, and those that it is mixed with. ``image``: a file still, where little more than a crop of it will be
-    decoded. ``file``: as it was read, for who wants it; ``targets``: arrays of what belongs to places in the image."""
+    decoded. ``file``: facts of it for a packing; ``targets``: arrays of what belongs to places in the image."""
 
     id: int
     image: Image_HWC | bytes
@@ -53,29 +51,26 @@ class Decoded(NamedTuple):
 
     @property
     def pixels(self) -> Image_HWC:
-        """Of one that is decoded."""
         assert isinstance(self.image, np.ndarray)
         return self.image
 
     @property
     def nbytes(self) -> int:
-        image = self.image
-        own = len(image) if isinstance(image, bytes) else image.nbytes
+        own = len(self.image) if isinstance(self.image, bytes) else self.image.nbytes
         own += sum(value.nbytes for value in (self.targets or {}).values())
         return own + sum(partner.nbytes for partner in self.partners)
 
 
 @dataclass
 class DecodedItem:
-    """An item to be made. ``outputs``: the manifest's row and the file of each copy; ``beside``: what else is known of
-    them; ``failure``: why it has none."""
+    """``outputs``: row and file of each copy; ``extra``: what else is known of them; ``failure``: why it has none."""
 
     item: int
     index: int  # of the sample
     sample: Decoded
     outputs: list[tuple[dict[str, Any], bytes]] = field(default_factory=list)
     failure: str = ""
-    beside: Any = None
+    extra: Any = None
 
 
 @dataclass(frozen=True)
@@ -118,7 +113,11 @@ class ExpansionJob:
         self._pool = Threads(num_threads, "variegate-expand") if num_threads > 1 else None
         self._augmenter = Augmenter(spec.plan.transform, device, spec.plan.seed, num_threads=num_threads, layout="NHWC")
         self._notes: deque[str] = deque()
-        self._index = None if spec.index is None else _open_index(spec.index)
+        self._index: EntropyIndex | None = None
+        try:
+            self._index = None if spec.index is None else EntropyIndex(spec.index)
+        except (DamagedIndexError, OSError) as error:  # nothing but time depends on it
+            warnings.warn(f"the index of JPEG files is not used: {error}", stacklevel=2)
 
     def collect_warnings(self) -> None:
         """Give warnings back with the results, instead of printing them."""
@@ -128,11 +127,9 @@ class ExpansionJob:
     def warm_up(self) -> None:
         """Compile kernels (or load them) before a task has to show that it gets on."""
         image = np.random.default_rng(0).integers(0, 256, (256, 256, 3)).astype(np.uint8)
-        for copy in range(2):
-            try:
+        with suppress(Exception):  # it may well take other images than this one; if it takes none, tasks will say so
+            for copy in range(2):
                 self._augmenter([image] * 8, ids=list(range(8)), copy=copy, partners="batch")
-            except Exception:  # it may well take other images than this one; if it takes none, tasks will say so
-                return
 
     def run(self, items: range, payload: Any, beat: Callable[[], None]) -> Result:
         """Raises FatalError where outputs cannot be written."""
@@ -159,8 +156,7 @@ class ExpansionJob:
         return Result([made.get(item) for item in items], failed)
 
     def make(self, index: int, copy: int) -> tuple[dict[str, Any], bytes, Any]:
-        """One output, alone: its row, its image file, and what belongs to it. Raises DecodeError, or ValueError where
-        the transform or the format does not take it."""
+        """One output alone: row, image file, extra. Raises DecodeError, or ValueError where it is not taken."""
         found = self._decode(index)
         if isinstance(found, DecodeError):
             raise found
@@ -168,8 +164,8 @@ class ExpansionJob:
         self._encode_copy([one], copy, *self._augment([one], copy))
         if one.failure:
             raise ValueError(one.failure)
-        belonging = self._beside(one)
-        return *one.outputs[0], belonging and belonging[0]
+        extras = self._extras(one)
+        return *one.outputs[0], extras and extras[0]
 
     def _read(self, items: range) -> Iterator[tuple[int, list[int], Decoded | DecodeError]]:
         """(index, items, pixels and label or what went wrong) of every sample, decoded ahead by all threads."""
@@ -222,12 +218,11 @@ class ExpansionJob:
         return Decoded(self._plan.sample_id(index), image, label, (), file, self._targets(item, index))
 
     def _targets(self, item: Any, index: int) -> Mapping[str, Any] | None:
-        """Of what was read, where they are wanted."""
+        """Of an item that was read; None where they are not wanted."""
         return None
 
     def _open(self, data: Any, name: str) -> tuple[Image_HWC | bytes, Any]:
-        """The pixels of a sample, or its file where the index can cut crops out of that; and what is kept of the file.
-        Raises DecodeError."""
+        """Pixels, or the file where the index can cut crops out of it; and ``Decoded.file``. Raises DecodeError."""
         if isinstance(data, bytes) and self._index is not None and self._index.can_cut(data):
             check_side(name, *checked_header(data, name).oriented_size)
             return data, None
@@ -245,21 +240,28 @@ class ExpansionJob:
         failed |= {one.item: one.failure for one in group if one.failure}
         good = [one for one in group if not one.failure]
         made |= {one.item: ItemOutputs(tuple(json.dumps(row) for row, _ in one.outputs)) for one in good}
-        if self._storage is not None:
-            outputs = [(one, *output) for one in good for output in one.outputs]
-            new = [output for output in outputs if output[1]["copy"] not in kept.get(output[0].item, ())]
-            self._write(self._storage, [file for output in new for file in self._files(*output)], beat)
+        if self._storage is None:
+            for one in good:
+                data = tuple(data for _, data in one.outputs)
+                made[one.item] = made[one.item]._replace(data=data, label=one.sample.label, extras=self._extras(one))
             return
-        for one in good:
-            data = tuple(data for _, data in one.outputs)
-            made[one.item] = made[one.item]._replace(data=data, label=one.sample.label, beside=self._beside(one))
+        outputs = [(one, *output) for one in good for output in one.outputs]
+        new = [output for output in outputs if output[1]["copy"] not in kept.get(output[0].item, ())]
+        files = [file for output in new for file in self._files(*output)]
+        write_many, share = self._storage.write_many, max(1, min(_FILES_AT_ONCE, -(-len(files) // self._threads)))
+
+        def put(first: int) -> None:
+            write_many(files[first : first + share])
+            beat()
+
+        self._do_or_end(lambda: self._map(put, range(0, len(files), share)))
 
     def _files(self, one: DecodedItem, row: dict[str, Any], data: bytes) -> list[tuple[str, bytes]]:
         """Those of an output, with their names."""
         return [(row["file"], data)]
 
-    def _beside(self, one: DecodedItem) -> list[Any] | None:
-        """Of each copy, what is given back with its image file; None where nothing is."""
+    def _extras(self, one: DecodedItem) -> list[Any] | None:
+        """By copy, for ``ItemOutputs``."""
         return None
 
     def _make_copy(self, group: list[DecodedItem], copy: int) -> None:
@@ -279,29 +281,11 @@ class ExpansionJob:
             else:
                 self._encode_copy([one], copy, *made)
 
-    def _encode_copy(
-        self, group: list[DecodedItem], copy: int, program: Program | None, images: list[Image_HWC]
-    ) -> None:
-        assert program is not None
-        for row, (one, image, data) in enumerate(zip(group, images, self._map(self._encode, images), strict=True)):
-            if isinstance(data, ValueError):
-                one.failure = str(data)
-            else:
-                sample, operations = one.sample, _with_labels(operations_of(program, row), one.sample)
-                described = self._plan.written_row(
-                    one.index, sample.id, copy, sample.label, image.shape, operations, data
-                )
-                one.outputs.append((described, data))
-
     def _augment(self, group: list[DecodedItem], copy: int) -> tuple[Program, list[Image_HWC]]:
-        samples = [one.sample for one in group]
-        every = samples + [partner for sample in samples for partner in sample.partners]
+        every, given = self._together(group, copy)
         labels, images = [sample.label for sample in every], [sample.image for sample in every]
-        given: dict[str, Any] = {"ids": [sample.id for sample in every], "epoch": self._plan.epoch, "copy": copy}
         if all(isinstance(label, (int, np.integer)) for label in labels):
             given["conditions"] = {"label": labels}
-        if len(every) > len(samples):
-            given["partners"] = np.arange(len(samples), len(every)).reshape(len(samples), -1)
         if any(isinstance(image, bytes) for image in images):
             batch = EncodedBatch(images, lambda i: str(every[i].id))
             program = self._augmenter.program([tuple(shape) for shape in batch.shapes.tolist()], **given)
@@ -311,20 +295,36 @@ class ExpansionJob:
             outputs = self._augmenter.run(program, images)
         return program, [output.cpu().numpy() for output in outputs]
 
-    def _encode(self, image: Image_HWC) -> bytes | ValueError:
+    def _together(self, group: list[DecodedItem], copy: int) -> tuple[list[Decoded], dict[str, Any]]:
+        """The samples of a group, then their partners; and what the augmenter is called with beside images."""
+        samples = [one.sample for one in group]
+        every = samples + [partner for sample in samples for partner in sample.partners]
+        given: dict[str, Any] = {"ids": [sample.id for sample in every], "epoch": self._plan.epoch, "copy": copy}
+        if len(every) > len(samples):
+            given["partners"] = np.arange(len(samples), len(every)).reshape(len(samples), -1)
+        return every, given
+
+    def _encode_copy(
+        self, group: list[DecodedItem], copy: int, program: Program | None, images: list[Image_HWC]
+    ) -> None:
+        """Adds to ``outputs`` of each item, or sets its ``failure``."""
+        encoded = self._map(self._encode, list(zip(group, images, strict=True)))
+        for number, (one, image, found) in enumerate(zip(group, images, encoded, strict=True)):
+            if isinstance(found, ValueError):
+                one.failure = str(found)
+                continue
+            data, more = found
+            sample = one.sample
+            operations = [] if program is None else _with_labels(operations_of(program, number), sample)
+            row = self._plan.written_row(one.index, sample.id, copy, sample.label, image.shape, operations, data)
+            one.outputs.append((row | more, data))
+
+    def _encode(self, both: tuple[DecodedItem, Image_HWC]) -> tuple[bytes, dict[str, Any]] | ValueError:
+        """The image file, and further columns of its row; a ValueError for a picture that the format cannot hold."""
         try:
-            return encode_image(image, self._plan.format, self._plan.quality)
-        except ValueError as error:  # larger than the format can hold
+            return encode_image(both[1], self._plan.format, self._plan.quality), {}
+        except ValueError as error:
             return error
-
-    def _write(self, storage: Storage, files: list[tuple[str, bytes]], beat: Callable[[], None]) -> None:
-        share = max(1, min(_FILES_AT_ONCE, -(-len(files) // self._threads)))
-
-        def put(first: int) -> None:
-            storage.write_many(files[first : first + share])
-            beat()
-
-        self._do_or_end(lambda: self._map(put, range(0, len(files), share)))
 
     def _map(self, function: Callable[[Any], Any], values: Iterable[Any]) -> list[Any]:
         return list(map(function, values) if self._pool is None else self._pool.map(function, values))
@@ -337,18 +337,8 @@ class ExpansionJob:
             raise FatalError(str(error)) from error
 
 
-def _open_index(path: str) -> EntropyIndex | None:
-    """None where it cannot be read: nothing but time depends on it."""
-    try:
-        return EntropyIndex(path)
-    except (DamagedIndexError, OSError) as error:
-        warnings.warn(f"the index of JPEG files is not used: {error}", stacklevel=2)
-        return None
-
-
 def _with_labels(operations: list[dict[str, Any]], sample: Decoded) -> list[dict[str, Any]]:
-    """What was mixed says the labels of the partners as well, where these are classes; with the shares they are what
-    the output's label is made of."""
+    """With labels of the partners, where these are classes: with the shares they make the output's label."""
     known = {partner.id: partner.label for partner in sample.partners}
     for operation in operations:
         for chain in operation.get("chains", ()):

@@ -1,4 +1,4 @@
-"""What an expansion makes: decided before it begins, and the same for every worker, every device and every resume."""
+"""Plans of expansions: decided before they begin, and the same for every worker, every device and every resume."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from variegate.formats.base import FileSource, Source, SourceError
 from variegate.formats.filtered import excluded_from
 from variegate.formats.folder import FLAT_CLASS
 from variegate.formats.shards import LAYOUTS, Layout, PackFormat
-from variegate.io.addresses import shown
+from variegate.jobs.on_disk import source_settings
 from variegate.jobs.output.destination import Destination
 from variegate.jobs.output.encode import ImageFormat, check_format
 from variegate.jobs.output.naming import OutputNames, output_path
@@ -31,20 +31,19 @@ from variegate.transforms import Transform
 PIXELS = 1
 # Copies of a sample made from one decode. More are several items, so that a few samples keep many devices busy.
 _COPIES_PER_ITEM = 16
-# What of a plan is a setting under its own name.
+# Settings that have the names of arguments.
 SETTINGS = ("seed", "epoch", "copies", "layout", "format", "quality")
 
 
 class ItemOutputs(NamedTuple):
-    """The outputs of an item, by copy: the manifest's rows as JSON; where it is not the worker who writes them, the
-    image files, and the sample's label as the source has it. ``notes``: warnings that came on the way. ``beside``: what
-    else is known of them to those who gather them."""
+    """The outputs of an item, by copy: rows of the manifest as JSON; unless the worker has written them, the image
+    files, the sample's label, and ``extras``, what else shards need of each. ``notes``: warnings on the way."""
 
     rows: tuple[str, ...]
     data: tuple[bytes, ...] = ()
     label: Any = None
     notes: tuple[str, ...] = ()
-    beside: Any = None
+    extras: Any = None
 
 
 @dataclass(frozen=True)
@@ -114,11 +113,9 @@ class Plan:
         return -(-self.copies // self.copies_per_item)
 
     def sample_of(self, item: int) -> int:
-        """The index of the sample that an item is made of."""
         return item // self._items_per_sample
 
     def item_of(self, index: int, copy: int) -> int:
-        """The item that a copy of a sample belongs to."""
         return index * self._items_per_sample + copy // self.copies_per_item
 
     def span_of(self, row: dict[str, Any]) -> tuple[int, int]:
@@ -165,25 +162,20 @@ class Plan:
         source = self.source
         return source.relative_path(index) if isinstance(source, FileSource) else str(source.name(index))
 
-    def class_of(self, label: Any) -> str | None:
-        """The name of a class; None where there is none."""
-        classes = self.source.classes
-        is_class = isinstance(label, int) and 0 <= label < len(classes)
-        return classes[label] if is_class and classes[label] != FLAT_CLASS else None
-
     def written_row(
         self, index: int, id: int, copy: int, label: Any, shape: tuple[int, ...], operations: Any, data: bytes
     ) -> dict[str, Any]:
-        """What the manifest says of an output: ``data`` is the file, of an image of this shape. Who gathers outputs in
-        shards adds ``file`` and ``member``."""
+        """The manifest's row of an output: ``data`` is the file. Shards add ``file`` and ``member``."""
         label = int(label) if isinstance(label, (int, np.integer)) else label
+        classes = self.source.classes
+        is_class = isinstance(label, int) and 0 <= label < len(classes)
         return {
             **self._about(index, id, copy),
             "file": None if self.is_sharded else self._file(index, label, copy),
             "status": "written",
             "reason": None,
             "label": label if isinstance(label, int) and 0 <= label < 1 << 63 else None,
-            "class": self.class_of(label),
+            "class": classes[label] if is_class and classes[label] != FLAT_CLASS else None,
             "height": shape[0],
             "width": shape[1],
             "operations": operations,
@@ -191,37 +183,32 @@ class Plan:
             "bytes": len(data),
         }
 
-    def _file(self, index: int, label: Any, copy: int) -> str:
-        return output_path(self.names.stem(index, label), copy, self.format)
-
-    def write_beside(self, destination: Destination, rows: Callable[[], Iterator[dict[str, Any]]]) -> None:
-        """What lies beside the outputs, once all of them are there. ``rows``: of the manifest, in order."""
-
-    def restore_beside(self, destination: Destination) -> None:
-        """Of a complete run: what lies beside the outputs and is lost is made again."""
+    def missing_rows(self, item: int, reason: str) -> Iterator[dict[str, Any]]:
+        """The manifest's rows of an item that could not be made."""
+        index = self.sample_of(item)
+        for copy in self.copies_of(item):
+            yield {**self._about(index, self.sample_id(index), copy), "status": "quarantined", "reason": reason}
 
     def _about(self, index: int, id: int, copy: int) -> dict[str, Any]:
         blank = dict.fromkeys(("file", "member", "status", "reason"))
         return {**blank, "source": self.sample_name(index), "index": index, "id": id, "copy": copy}
 
-    def missing_rows(self, item: int, reason: str) -> Iterator[dict[str, Any]]:
-        """What the manifest says of an item that could not be made."""
-        index = self.sample_of(item)
-        for copy in self.copies_of(item):
-            yield {**self._about(index, self.sample_id(index), copy), "status": "quarantined", "reason": reason}
+    def _file(self, index: int, label: Any, copy: int) -> str:
+        return output_path(self.names.stem(index, label), copy, self.format)
+
+    def write_side_files(self, destination: Destination, rows: Callable[[], Iterator[dict[str, Any]]]) -> None:
+        """Once all outputs are there. ``rows``: of the manifest, in order."""
+
+    def restore_side_files(self, destination: Destination) -> None:
+        """Of a complete run: what lies beside the outputs and is lost is made again."""
 
     def settings(self, executor: str) -> dict[str, Any]:
-        """All that the outputs depend on, as JSON. ``executor``: "cpu", "cuda" or "reference", whose pixels may differ
-        by a level."""
-        shards = {"shard_size": self.shard_size} if self.is_sharded else {}
+        """All that the outputs depend on, as JSON. ``executor``: its pixels may differ by a level from another's."""
         return {
-            "source": shown(self.place),
-            "samples": len(self.source),
-            "fingerprint": self.source.fingerprint,
-            "classes": list(self.source.classes),
+            **source_settings(self.source, self.place),
             "transform": self.transform.to_dict(),
             **{name: getattr(self, name) for name in SETTINGS},
-            **shards,
+            **({"shard_size": self.shard_size} if self.is_sharded else {}),
             **excluded_from(self.source),
             "executor": executor,
             "pixels": PIXELS,
@@ -229,7 +216,7 @@ class Plan:
 
 
 def _no_image_after(transform: Transform, seed: int, has_boxes: bool) -> str | None:
-    """What the transform ends in that leaves no image of bytes. Raises TypeError for one that needs boxes."""
+    """The end of a transform that leaves no image of bytes. Raises TypeError for one that needs boxes."""
     augmenter = Augmenter(transform, "reference", seed)
     try:
         given = {"label": [0]}

@@ -11,12 +11,11 @@ from variegate.formats.base import SourceError
 from variegate.formats.filtered import place_without
 from variegate.io.addresses import shown
 from variegate.jobs.arguments import open_by_index
-from variegate.jobs.augment.annotated_job import AnnotatedJob
-from variegate.jobs.augment.annotated_plan import AnnotatedPlan, plan_for, with_outlines
+from variegate.jobs.augment.annotated import AnnotatedJob, AnnotatedPlan, plan_for, with_outlines
 from variegate.jobs.augment.job import ExpansionJob, ExpansionSpec
 from variegate.jobs.augment.plan import SETTINGS, Plan
-from variegate.jobs.output.annotated_files import SETTING
 from variegate.jobs.output.manifest import Manifest, read_manifest
+from variegate.jobs.output.side_files import ANNOTATED
 from variegate.targets.settings import Targets
 from variegate.transforms import from_dict
 
@@ -84,9 +83,9 @@ def plan_of(manifest: Manifest, source: Any = None, exclude: Any = None) -> Plan
     exclude = exclude or settings.get("exclude") or None
     is_place = isinstance(place, (str, PathLike))
     # Wrong objects were left out, or there were none.
-    annotations, on_error = settings.get("annotations"), "skip" if SETTING in settings else "raise"
+    annotations, on_error = settings.get("annotations"), "skip" if ANNOTATED in settings else "raise"
     opened = open_by_index(place_without(os.fspath(place), exclude) if is_place else place, on_error, annotations)
-    if SETTING in settings:
+    if ANNOTATED in settings:
         opened = with_outlines(opened)
     if opened.fingerprint != settings["fingerprint"]:
         raise SourceError(
@@ -94,7 +93,7 @@ def plan_of(manifest: Manifest, source: Any = None, exclude: Any = None) -> Plan
             f"{settings['samples']:,} there); give the source as it was{_and_list(settings)}"
         )
     more = {}
-    if SETTING in settings:
+    if ANNOTATED in settings:
         more = {"annotations": annotations, "targets": Targets(**settings["targets"])}
     return plan_for(
         opened,

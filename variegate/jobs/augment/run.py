@@ -1,4 +1,4 @@
-"""Run a plan: claim the destination, do what is left to do, keep what comes, and write the manifest at the end."""
+"""``Expansion``: a plan run on the devices of an engine, from a claimed destination to its manifest."""
 
 from __future__ import annotations
 
@@ -6,14 +6,11 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from threading import Event
 from typing import Any, ClassVar
-
-import numpy as np
-import numpy.typing as npt
 
 from variegate.checks import one_of
 from variegate.decode.entropy.index import index_path
@@ -21,25 +18,23 @@ from variegate.errors import DecodeError
 from variegate.formats.base import FileSource, SourceError
 from variegate.formats.filtered import whole_of
 from variegate.formats.packed import index_beside
-from variegate.formats.shards import Labels
-from variegate.formats.stamps import stamps_of
-from variegate.formats.storage import Storage, open_storage
+from variegate.formats.stamps import Stamps
+from variegate.formats.storage import open_storage
 from variegate.formats.tar.labels import CLASS_NAMES
 from variegate.formats.tar.write import has_class_names, write_class_names
-from variegate.io.location import Location, LocationLike
-from variegate.jobs.augment.annotated_job import AnnotatedJob
-from variegate.jobs.augment.annotated_plan import AnnotatedPlan
-from variegate.jobs.augment.commit import Commit, FileCommit, Report, ShardCommit, labels_of
+from variegate.io.location import Location
+from variegate.jobs.augment.annotated import AnnotatedJob, AnnotatedPlan
+from variegate.jobs.augment.commit import FileCommit, Report, ShardCommit, labels_of
 from variegate.jobs.augment.job import ExpansionJob, ExpansionSpec
 from variegate.jobs.augment.plan import Plan
 from variegate.jobs.augment.same_source import compare, refuse_other_files
 from variegate.jobs.drive import FailedItem
 from variegate.jobs.engine import Engine
 from variegate.jobs.messages import Snapshot
+from variegate.jobs.on_disk import DiskRun, check_apart
 from variegate.jobs.options import ON_CHANGE, OnChange, OnError, check_on_error
 from variegate.jobs.output.destination import Destination
-from variegate.jobs.output.journal import Journal
-from variegate.jobs.output.lost_outputs import Lost, Row, SpanOf, take_back_lost
+from variegate.jobs.output.lost_outputs import Lost, Row, SpanOf
 from variegate.jobs.output.manifest import CHECKSUM_NAME, read_manifest, write_checksum
 from variegate.jobs.output.run_record import write_source
 
@@ -53,7 +48,7 @@ _WAITING_BYTES = 512 << 20
 
 
 @dataclass
-class Expansion:
+class Expansion(DiskRun):
     """Outputs and manifest depend on the plan, and on whether GPUs or CPUs run it; on nothing else.
 
     Args:
@@ -88,57 +83,87 @@ class Expansion:
         if self.index not in (None, "auto") and not Path(self.index).is_file():
             raise ValueError(f"index: {self.index} is no file; accepted: auto, none, or what variegate index wrote")
         self.report = Report(len(self.plan.source), self.plan.num_outputs)
+        self.num_items, self.is_sharded = self.plan.num_items, self.plan.is_sharded
         self._skipped: set[int] = set()  # samples in report.skipped, by index
 
     def run(self) -> Report:
-        """Do it. ``self.report`` tells what was done even where this raises. Outputs of an earlier run that are gone,
+        """Do it. ``self.report`` counts what was done even where this raises. Outputs of an earlier run that are gone,
         or have another size, are made again.
 
         Raises SourceError for a destination that holds anything else, and for a source whose files are not those that
         the run was begun with (see ``changed``), DecodeError with on_error="raise", and
         EngineError where no device is left or outputs cannot be written.
         """
-        plan, report = self.plan, self.report
-        if isinstance(plan.source, FileSource):
-            check_apart(plan.source.folder, self.destination)
-        _check_shared(self.destination, self.engine.workers, plan.layout)
-        labels = labels_of(plan)
-        settings = plan.settings(self.engine.executor)
-        self._stamps = stamps = stamps_of(plan.source)
-        refuse_other_files(open_storage(self.destination), settings, stamps)
-        place = None if stamps is None else "source"
-        with Destination(self.destination, settings, None, self.resume, place) as destination:
-            remade, is_recorded = compare(destination, plan, stamps, self.changed)
-            self._lost = take_back_lost(
-                destination, self._spans(destination), plan.is_sharded, self._is_unwanted(remade)
+        source, location, workers = self.plan.source, Location.parse(self.destination), self.engine.workers
+        if isinstance(source, FileSource):
+            check_apart(source.folder, self.destination)
+        # Workers would write files to a memory that is theirs alone, and ends with them.
+        if location.protocols[:1] == ("memory",) and workers != "thread" and self.plan.layout == "folder":
+            raise SourceError(
+                f"{location}: is in the memory of a single process, and workers={workers!r} have their own; accepted "
+                "with it: workers='thread'"
             )
-            self._tell_lost(self._lost)
-            if stamps is not None and not is_recorded:
-                # Not before what was made of other files is taken back: nobody could tell it any more.
-                destination.amend(lambda storage: write_source(storage, stamps))
-            self._restore_class_names(destination, labels)
-            if destination.is_complete:
-                manifest = read_manifest(destination.storage.root)
-                report.missing = manifest.count_missing()
-                if manifest.has_checksum and not destination.storage.exists(CHECKSUM_NAME):
-                    destination.amend(write_checksum)
-                report.resumed = report.total - report.missing
-                plan.restore_beside(destination)
-                self._restore_beside(destination)
-                return report
-            journal = destination.journal
-            report.missing = journal.num_missing
-            report.resumed = sum(plan.outputs_in(start, stop) for start, stop in journal.covered) - report.missing
-            report.resumed += sum(map(len, self._lost.kept.values()))
-            self._began = time.perf_counter()
-            self._is_ready = self.engine.workers == "thread"
-            self._items = self._bytes = 0
-            self._make_all(destination, journal, labels)
-            if journal.covered == [(0, plan.num_items)]:
-                self._finish(destination)
-            else:
-                report.is_interrupted = True
-        return report
+        self._labels = labels_of(self.plan)
+        self.run_on(source)
+        self.report.is_interrupted = self.is_interrupted
+        return self.report
+
+    def settings(self) -> dict[str, Any]:
+        return self.plan.settings(self.engine.executor)
+
+    def refuse(self, settings: dict[str, Any], stamps: Stamps | None) -> None:
+        refuse_other_files(open_storage(self.destination), settings, stamps)
+
+    def compare(self, destination: Destination, stamps: Stamps | None) -> Callable[[Row], bool]:
+        self._stamps = stamps
+        remade, self._is_recorded = compare(destination, self.plan, stamps, self.changed)
+        return self._is_unwanted(remade)
+
+    def spans(self, destination: Destination) -> SpanOf:
+        return self.plan.span_of
+
+    def _is_unwanted(self, remade: Any) -> Callable[[Row], bool]:
+        """``remade``: bool [N], samples whose outputs are to be made again -> of a row."""
+        unwanted = set(remade.nonzero()[0].tolist())
+        return lambda row: row["index"] in unwanted
+
+    def restore(self, destination: Destination, lost: Lost) -> None:
+        report, labels, stamps = self.report, self._labels, self._stamps
+        self._kept = lost.kept
+        report.repaired, report.remade = lost.missing + lost.resized, lost.unwanted
+        counts = {"missing": lost.missing, "of another size": lost.resized, "of files that changed": lost.unwanted}
+        if words := " and ".join(f"{count:,} {what}" for what, count in counts.items() if count):
+            warnings.warn(f"outputs of an earlier run are made again: {words}", stacklevel=4)
+        if stamps is not None and not self._is_recorded:
+            # Not before what was made of other files is taken back: nothing would show it any more.
+            destination.amend(lambda storage: write_source(storage, stamps))
+        # Shards write them, but those that are there already do not do so again.
+        is_begun = destination.is_complete or destination.journal.covered
+        if self.plan.layout == "webdataset" and is_begun and not has_class_names(destination.storage, labels):
+            destination.amend(lambda storage: write_class_names(storage, labels))
+            warnings.warn(f"{CLASS_NAMES} is written again", stacklevel=4)
+        if not destination.is_complete:
+            return
+        manifest = read_manifest(destination.storage.root)
+        report.missing = manifest.count_missing()
+        if manifest.has_checksum and not destination.storage.exists(CHECKSUM_NAME):
+            destination.amend(write_checksum)
+        report.resumed = report.total - report.missing
+        self.restore_side_files(destination)
+
+    def restore_side_files(self, destination: Destination) -> None:
+        """Of a complete run: what lies beside the outputs and is lost is made again."""
+        self.plan.restore_side_files(destination)
+
+    def finish(self, destination: Destination) -> None:
+        plan, journal = self.plan, destination.journal
+        plan.write_side_files(destination, lambda: journal.rows(plan.num_items))
+        same = {"seed": plan.seed, "epoch": plan.epoch}
+        destination.finish(row | same for row in journal.rows(plan.num_items))
+
+    @property
+    def _kind(self) -> type[ExpansionJob]:
+        return AnnotatedJob if isinstance(self.plan, AnnotatedPlan) else ExpansionJob
 
     def _index_file(self) -> str | None:
         if self.index is None or self.plan.copies > 1 or isinstance(self.plan, AnnotatedPlan):
@@ -152,52 +177,33 @@ class Expansion:
                 path = Path(beside.address())
         return str(path.absolute()) if path.exists() else None
 
-    def _spans(self, destination: Destination) -> SpanOf:
-        """Which items are made together with an output that is recorded."""
-        return self.plan.span_of
-
-    def _is_unwanted(self, remade: npt.NDArray[np.bool_]) -> Callable[[Row], bool]:
-        """Which outputs are to be made again, of samples that are."""
-        unwanted = set(np.flatnonzero(remade).tolist())
-        return lambda row: row["index"] in unwanted
-
-    def _restore_beside(self, destination: Destination) -> None:
-        """Of a complete run: what lies beside the outputs and is lost is made again."""
-
-    def _finish(self, destination: Destination) -> None:
-        """Everything is made."""
-        plan, journal = self.plan, destination.journal
-        plan.write_beside(destination, lambda: journal.rows(plan.num_items))
-        same = {"seed": plan.seed, "epoch": plan.epoch}
-        destination.finish(row | same for row in journal.rows(plan.num_items))
-
-    def _work(self, storage: Storage, journal: Journal, labels: Labels) -> tuple[ExpansionSpec, Commit]:
-        """What workers are given to do, and who keeps what comes of it."""
-        plan, kept = self.plan, self._lost.kept
-        is_alone = self.engine.workers != "thread"
+    def make(self, destination: Destination) -> None:
+        plan, report, journal, engine, kept = self.plan, self.report, destination.journal, self.engine, self._kept
+        report.missing = journal.num_missing
+        report.resumed = sum(plan.outputs_in(start, stop) for start, stop in journal.covered) - report.missing
+        report.resumed += sum(map(len, kept.values()))
+        self._is_ready, self._began = engine.workers == "thread", time.perf_counter()
+        self._items = self._bytes = 0
         stamps = None if self._stamps is None else self._stamps.for_workers()
-        kind, index = self._kind, self._index_file()
+        spec = ExpansionSpec(plan, None, engine.workers != "thread", None, stamps, {}, self._index_file(), self._kind)
+        commit: FileCommit | ShardCommit
         if plan.is_sharded:
-            spec = ExpansionSpec(plan, None, is_alone, labels, stamps, index=index, kind=kind)
-            return spec, self._shard_commit(plan, storage, labels, journal, self.report)
-        spec = ExpansionSpec(plan, storage, is_alone, None, stamps, kept, index, kind)
-        return spec, FileCommit(plan, journal, self.report, kept)
-
-    @property
-    def _kind(self) -> type[ExpansionJob]:
-        return AnnotatedJob if isinstance(self.plan, AnnotatedPlan) else ExpansionJob
-
-    def _make_all(self, destination: Destination, journal: Journal, labels: Labels) -> None:
-        plan = self.plan
-        spec, commit = self._work(destination.storage, journal, labels)
-        results = self.engine.run(
+            spec = replace(spec, labels=self._labels)
+            commit = self._shard_commit(plan, destination.storage, self._labels, journal, report)
+        else:
+            spec = replace(spec, storage=destination.storage, kept=kept)
+            commit = FileCommit(plan, journal, report, kept)
+        per_device = plan.num_items // (_TASKS_PER_DEVICE * len(engine.devices))
+        size = max(1, min(_OUTPUTS_PER_TASK // plan.copies_per_item, per_device))
+        tasks: Iterator[tuple[int, int, None]] = ((*span, None) for span in journal.left(plan.num_items, size))
+        results = engine.run(
             spec,
-            self._tasks(journal),
+            tasks,
             ordered=True if plan.is_sharded else None,
-            max_items=max(1, _OUTPUTS_AHEAD * len(self.engine.devices) // plan.copies_per_item),
+            max_items=max(1, _OUTPUTS_AHEAD * len(engine.devices) // plan.copies_per_item),
             has_room=self._has_room if plan.is_sharded else None,
             stop=self.stop,
-            on_turn=self._tell,
+            on_turn=self._on_turn,
         )
         try:
             with closing(results):
@@ -219,33 +225,12 @@ class Expansion:
                 if self.on_progress is not None:
                     self.on_progress(self.report)
 
-    def _tell_lost(self, lost: Lost) -> None:
-        self.report.repaired, self.report.remade = lost.missing + lost.resized, lost.unwanted
-        counts = {"missing": lost.missing, "of another size": lost.resized, "of files that changed": lost.unwanted}
-        words = " and ".join(f"{count:,} {what}" for what, count in counts.items() if count)
-        if words:
-            warnings.warn(f"outputs of an earlier run are made again: {words}", stacklevel=3)
-
-    def _restore_class_names(self, destination: Destination, labels: Labels) -> None:
-        """Shards write them, but those that are there already do not do so again."""
-        is_begun = destination.is_complete or destination.journal.covered
-        if self.plan.layout == "webdataset" and is_begun and not has_class_names(destination.storage, labels):
-            destination.amend(lambda storage: write_class_names(storage, labels))
-            warnings.warn(f"{CLASS_NAMES} is written again", stacklevel=3)
-
     def _has_room(self) -> bool:
-        """Image files that are given back wait here for their turn: as many as there were bytes of them, on average."""
+        """Image files wait here for their turn: as many as there were bytes of them, on average."""
         snapshot = self.report.snapshot
         return snapshot is None or snapshot.outstanding * self._bytes <= _WAITING_BYTES * self._items
 
-    def _tasks(self, journal: Journal) -> Iterator[tuple[int, int, None]]:
-        """What is left to do."""
-        plan = self.plan
-        per_device = plan.num_items // (_TASKS_PER_DEVICE * len(self.engine.devices))
-        size = max(1, min(_OUTPUTS_PER_TASK // plan.copies_per_item, per_device))
-        yield from ((start, stop, None) for start, stop in journal.left(plan.num_items, size))
-
-    def _give_up(self, item: int, reason: str, commit: Commit) -> None:
+    def _give_up(self, item: int, reason: str, commit: Any) -> None:
         index = self.plan.sample_of(item)
         if self.on_error == "raise":
             raise DecodeError(str(self.plan.source.name(index)), reason)
@@ -254,7 +239,7 @@ class Expansion:
             self.report.skipped.append((self.plan.sample_name(index), reason))
         commit.missing(item, reason)
 
-    def _tell(self, snapshot: Snapshot) -> None:
+    def _on_turn(self, snapshot: Snapshot) -> None:
         self.report.snapshot = snapshot
         if not self._is_ready and any(device.state == "ready" for device in snapshot.devices):
             self._is_ready, self._began = True, time.perf_counter()
@@ -263,29 +248,6 @@ class Expansion:
             self.on_progress(self.report)
 
     def _count_time(self) -> None:
-        """How long it takes to start and to end processes says nothing of the speed."""
+        """How long it takes to start and to end processes is no matter of speed."""
         if self._is_ready:
             self.report.seconds = time.perf_counter() - self._began
-
-
-def _check_shared(destination: str | PathLike[str], workers: str, layout: str) -> None:
-    """Raise SourceError where workers would write files to a memory that is theirs alone, and ends with them."""
-    location = Location.parse(destination)
-    if location.protocols[:1] == ("memory",) and workers != "thread" and layout == "folder":
-        raise SourceError(
-            f"{location}: is in the memory of a single process, and workers={workers!r} have their own; accepted "
-            "with it: workers='thread'"
-        )
-
-
-def check_apart(source: LocationLike, destination: str | PathLike[str]) -> None:
-    """Raise SourceError where the destination is the source, lies in it, or is a file."""
-    inner, outer = Location.parse(destination), Location.parse(source)
-    if inner.is_url or outer.is_url:
-        return
-    below, above = Path(inner.address()).resolve(), Path(outer.address()).resolve()
-    if below == above or above in below.parents:
-        where = "is the source itself" if below == above else f"lies inside the source {above}"
-        raise SourceError(f"{below}: {where}; choose a folder outside of it")
-    if below.exists() and not below.is_dir():
-        raise SourceError(f"{below}: is a file; expected a folder, or a name that is still free")

@@ -14,15 +14,9 @@ from variegate.formats.stamps import Stamp, Stamps, describe_change, differences
 from variegate.formats.storage import Storage
 from variegate.jobs.augment.plan import Plan
 from variegate.jobs.options import OnChange
-from variegate.jobs.output.annotated_files import SETTING
 from variegate.jobs.output.destination import Destination
-from variegate.jobs.output.run_record import (
-    SETTINGS_NAME,
-    describe_changed,
-    describe_listing,
-    read_settings,
-    read_source,
-)
+from variegate.jobs.output.run_record import SETTINGS_NAME, describe_changed, describe_other, read_settings, read_source
+from variegate.jobs.output.side_files import ANNOTATED
 
 
 def refuse_other_files(storage: Storage, settings: dict[str, Any], stamps: Stamps | None) -> None:
@@ -31,13 +25,10 @@ def refuse_other_files(storage: Storage, settings: dict[str, Any], stamps: Stamp
         return
     if read_settings(storage).get("fingerprint") == settings["fingerprint"] or (was := read_source(storage)) is None:
         return
-    difference = describe_listing(was, stamps)
-    if not difference and len(files := differences(was, stamps)):
-        difference = describe_changed(was, stamps, files)
     other = f"{storage.shown}: holds a run of other"
-    if difference:
+    if difference := describe_other(was, stamps):
         raise SourceError(f"{other} files than {settings['source']} has now: {difference}; choose another folder")
-    if SETTING in settings:  # of the same files
+    if ANNOTATED in settings:  # of the same files
         raise SourceError(
             f"{other} annotations, or other classes, than {settings['source']} has now; choose another folder"
         )
@@ -61,13 +52,15 @@ def compare(
             warnings.warn(
                 f"{storage.shown}: this run has no record of what its source was (earlier versions kept none): files "
                 "that have changed since it began go unnoticed",
-                stacklevel=2,
+                stacklevel=3,
             )
         return remade, destination.is_complete
     files = differences(was, stamps)
     if not len(files):
         return remade, True
-    done = _samples_done(destination, plan)
+    done = np.full(len(remade), destination.is_complete)
+    for start, stop in [] if destination.is_complete else destination.journal.covered:
+        done[plan.sample_of(start) : plan.sample_of(stop - 1) + 1] = True
     # What an output was mixed with, it was made of as well.
     partners, read = plan.partners(np.arange(len(done))), done.copy()
     read[partners[done]] = True
@@ -76,33 +69,15 @@ def compare(
     if len(used):
         _check_allowed(was, stamps, used, changed)
         if changed == "remake":
-            remade[stamps.samples_of(used, len(plan.source))] = True
+            remade[stamps.samples_of(used, len(remade))] = True
             remade |= remade[partners].any(axis=1)
             remade &= done
     elif done.any():
         warnings.warn(
             f"changed since the run began, before anything was made of it: {describe_changed(was, stamps, files)}",
-            stacklevel=2,
+            stacklevel=3,
         )
     return remade, False
-
-
-def check_read(stamps: Stamps, source: Source, index: int, num_bytes: int) -> None:
-    """After reading a sample: its file is as it was when the run began. Raises DecodeError naming it.
-
-    Of a file of this machine it asks size and time, which costs a microsecond; of one behind an address it compares the
-    number of bytes alone. Parquet files ask for themselves, whenever a row group is read.
-    """
-    was = stamps.at(stamps.file_of(index))
-    if was.size < 0:
-        return
-    is_file = isinstance(source, FileSource)
-    now = Stamp(num_bytes, was.time) if is_file else was
-    if not source.is_remote:
-        on_disk = stamp_now(source.name(index).file)
-        now = on_disk if is_same(was, now) else now._replace(time=on_disk.time)
-    if not is_same(was, now):
-        raise DecodeError(str(source.name(index)), f"has changed since the run began: {describe_change(was, now)}")
 
 
 def _check_allowed(was: Stamps, now: Stamps, files: npt.NDArray[np.int64], changed: OnChange) -> None:
@@ -120,9 +95,18 @@ def _check_allowed(was: Stamps, now: Stamps, files: npt.NDArray[np.int64], chang
         )
 
 
-def _samples_done(destination: Destination, plan: Plan) -> npt.NDArray[np.bool_]:
-    done = np.full(len(plan.source), destination.is_complete)
-    if not destination.is_complete:
-        for start, stop in destination.journal.covered:
-            done[plan.sample_of(start) : plan.sample_of(stop - 1) + 1] = True
-    return done
+def check_read(stamps: Stamps, source: Source, index: int, num_bytes: int) -> None:
+    """Raise DecodeError naming a sample that was read, where its file is not as it was when the run began.
+
+    Of a file of this machine it asks size and time, which costs a microsecond; of one behind an address it compares the
+    number of bytes alone. Parquet files ask for themselves, whenever a row group is read.
+    """
+    was = stamps.at(stamps.file_of(index))
+    if was.size < 0:
+        return
+    now = Stamp(num_bytes, was.time) if isinstance(source, FileSource) else was
+    if not source.is_remote:
+        on_disk = stamp_now(source.name(index).file)
+        now = on_disk if is_same(was, now) else now._replace(time=on_disk.time)
+    if not is_same(was, now):
+        raise DecodeError(str(source.name(index)), f"has changed since the run began: {describe_change(was, now)}")

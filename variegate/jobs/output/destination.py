@@ -1,9 +1,9 @@
-"""Whether a run may write to a place, and what an earlier life of the same run has already done there.
+"""Places that runs write to: whether one may, and what an earlier life of the same run has already done there.
 
-What is found there says how far it came, whenever it was killed:
+The files that are found there show how far it came, whenever it was killed:
 
     nothing, or only names that begin with a dot    it has not begun: ``variegate.json`` is the first file to be written
-    variegate.json                                  it has begun; ``.variegate/journal`` tells what is finished
+    variegate.json                                  it has begun; ``.variegate/journal`` has what is finished
     variegate.json, manifest.parquet                it is complete; what may be left of ``.variegate`` is removed
 
 Beside these, ``variegate.source`` is what the run saw of its source (``run_record.py``). A complete run of which
@@ -63,7 +63,7 @@ class Destination(AbstractContextManager["Destination"]):
     ) -> None:
         self.storage = storage = open_storage(spec)
         self.settings: dict[str, Any] = json.loads(json.dumps(settings))  # what reading them back gives
-        self._given_plan, self._place = plan, place
+        self._plan, self._place = plan, place
         self.is_complete = False
         self._journal: Journal | None = None
         self._lock: int | None = None
@@ -87,16 +87,12 @@ class Destination(AbstractContextManager["Destination"]):
         return self._journal
 
     def reopen(self, record: Callable[[Journal], None]) -> None:
-        """Make a complete run one that has begun: ``record`` puts into the journal what stays done, and then the
-        manifest is removed. Killed before that, it is complete as it was.
-
-        Raises SourceError where another run is writing there now, WriteError.
-        """
+        """Make a complete run one that has begun: ``record`` fills its journal, then the manifest goes."""
         self._claim()
         remove_journal(self.storage)
-        self._journal = Journal(self.storage, self.plan)
-        record(self._journal)
-        self._journal.flush()
+        journal = self._open_journal()
+        record(journal)
+        journal.flush()
         self.storage.remove(MANIFEST_NAME)
         self.storage.sync()
         self.is_complete = False
@@ -111,11 +107,7 @@ class Destination(AbstractContextManager["Destination"]):
             self._clean_up()
 
     def finish(self, rows: Iterable[dict[str, Any]]) -> int:
-        """Write the manifest -> its number of rows; then only outputs, manifest and settings are left.
-
-        ``rows``: as ``write_manifest`` takes them, usually ``journal.rows(num_items)``. Every output must have been
-        made durable (``storage.sync``) by whoever wrote it.
-        """
+        """Write the manifest of ``rows``, whose outputs last by now, and remove what is private -> number of rows."""
         count = write_manifest(self.storage, rows, self.settings)
         self.storage.sync()
         self.is_complete = True
@@ -139,38 +131,36 @@ class Destination(AbstractContextManager["Destination"]):
         storage = self.storage
         if not storage.is_remote and os.path.lexists(storage.root) and not os.path.isdir(storage.root):
             raise SourceError(f"{storage.shown}: is a file; expected a folder, or a name that is still free")
-        there = self._settings_there()  # asked first: a folder of outputs may be long to list
-        if there is not None:
-            place = self._place
-            if place in there and place in self.settings and storage.exists(SOURCE_NAME):
-                self.settings = self.settings | {place: there[place]}
-            if _is_same_but_for_its_place(there, self.settings):
-                self.settings = self.settings | {"exclude": there["exclude"]}
-            was, now = (settings.get("command", "augment") for settings in (there, self.settings))
-            if was != now:
-                raise SourceError(f"{storage.shown}: holds a run of variegate {was}; choose another folder")
-            if difference := describe_differences(there, self.settings):
-                raise SourceError(f"{storage.shown}: holds a run {difference}; choose another folder")
-            return True
-        names = [name for name in storage.list() if not name.startswith(".")]
-        if names:
-            raise SourceError(
-                f"{storage.shown}: holds files that no run of variegate wrote ({names[0]}); choose an empty folder or "
-                "a new name"
-            )
-        return False
-
-    def _settings_there(self) -> dict[str, Any] | None:
-        """None where no run has begun. A manifest has the settings too, should their file be lost."""
-        storage = self.storage
+        # Asked first, as a folder of outputs may be long to list. A manifest has the settings too.
+        there: dict[str, Any] | None = None
         if storage.exists(SETTINGS_NAME):
-            return read_settings(storage)
-        return read_manifest(storage.root).settings if storage.exists(MANIFEST_NAME) else None
+            there = read_settings(storage)
+        elif storage.exists(MANIFEST_NAME):
+            there = read_manifest(storage.root).settings
+        if there is None:
+            if names := [name for name in storage.list() if not name.startswith(".")]:
+                raise SourceError(
+                    f"{storage.shown}: holds files that no run of variegate wrote ({names[0]}); choose an empty folder "
+                    "or a new name"
+                )
+            return False
+        place = self._place
+        if place in there and place in self.settings and storage.exists(SOURCE_NAME):
+            self.settings = self.settings | {place: there[place]}
+        here = self.settings
+        if "exclude" in there and "exclude" in here and there.get("fingerprint") == here.get("fingerprint"):
+            # Of the list of samples left out, the place may be another: fingerprints show which they are.
+            self.settings = here = here | {"exclude": there["exclude"]}
+        if (was := there.get("command", "augment")) != here.get("command", "augment"):
+            raise SourceError(f"{storage.shown}: holds a run of variegate {was}; choose another folder")
+        if difference := describe_differences(there, here):
+            raise SourceError(f"{storage.shown}: holds a run {difference}; choose another folder")
+        return True
 
-    @property
-    def plan(self) -> str:
+    def _open_journal(self) -> Journal:
         of_settings = hashlib.sha256(json.dumps(self.settings, sort_keys=True).encode()).hexdigest()[:16]
-        return self._given_plan or of_settings
+        self._journal = Journal(self.storage, self._plan or of_settings)
+        return self._journal
 
     def _claim(self) -> bool:
         """Keep other runs out -> whether this one has begun."""
@@ -197,7 +187,7 @@ class Destination(AbstractContextManager["Destination"]):
             self.is_complete = True
             self._clean_up()
         else:
-            self._journal = Journal(storage, self.plan)
+            self._open_journal()
 
     def _clean_up(self) -> None:
         if self._journal is not None:
@@ -208,8 +198,3 @@ class Destination(AbstractContextManager["Destination"]):
             self.storage.remove_tree(PRIVATE)
         self.storage.sync()
         self.close()
-
-
-def _is_same_but_for_its_place(there: dict[str, Any], here: dict[str, Any]) -> bool:
-    """Of the list of samples left out: fingerprints tell which they are."""
-    return "exclude" in there and "exclude" in here and there.get("fingerprint") == here.get("fingerprint")

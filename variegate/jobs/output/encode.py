@@ -54,10 +54,7 @@ def encode_image(img_HWC: npt.NDArray[np.uint8], name: str, quality: int = 95) -
 
 
 def encode_mask(mask_HW: npt.NDArray[Any]) -> bytes:
-    """Numbers of 0 to 65,535 [H, W] -> the bytes of a PNG with one number a pixel: 8 bits for uint8, else 16.
-
-    Raises ValueError for others, which PNG has no room for.
-    """
+    """Numbers 0 to 65,535 [H, W] -> the bytes of a PNG of 8 bits for uint8, else 16. Raises ValueError for others."""
     if mask_HW.dtype != np.uint8:
         low, high = (int(mask_HW.min()), int(mask_HW.max())) if mask_HW.size else (0, 0)
         if low < 0 or high > _MOST_IN_PNG:

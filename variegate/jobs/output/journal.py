@@ -1,32 +1,147 @@
-"""What has been done of a run: an append-only record of finished ranges of items, kept in one file that grows, or at an
-address, in an object for every flush."""
+"""An append-only record of finished ranges of items, in one file that grows, or at an address in an object for every
+flush. Its lines are
+
+    <crc32, 8 hex digits> {"format":1,"plan":"..."}
+    <crc32, 8 hex digits> {"durable":0,"start":0,"stop":64,"count":128,"missing":0,"rows":[{...},{...}]}
+    <crc32, 8 hex digits> {"durable":0,"start":0,"stop":64,"count":-1}
+
+The last takes back the record of just these items: they are to be made again. ``durable`` is the place in the file up
+to which everything had been fsynced when the line was written. What a power failure may take is what came after; a
+damaged line before that place means a damaged disk.
+"""
 
 from __future__ import annotations
 
 import io
+import json
 import os
+import re
 import tempfile
+import time
+import zlib
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import IO, Any
 
 from variegate.formats.base import SourceError
 from variegate.formats.storage import PRIVATE, Storage
 from variegate.io.durable import AppendOnlyFile, write_errors_name
 from variegate.io.files import open_regular
-from variegate.jobs.output.journal_lines import Line, Scan, header, record, rows_of, taking_back
 
+FORMAT = 1
 JOURNAL = f"{PRIVATE}/journal"
+# How long what is done may wait for the disk; a crash costs no more than the work of this time.
+_FLUSH_SECONDS = 0.5
 _READ_BUFFER = 1 << 20
 _READ_AT_ONCE = 16
+_CRC_LENGTH = 9
+_HEAD = re.compile(rb'\{"durable":(\d+),"start":(\d+),"stop":(\d+),"count":(\d+),"missing":(\d+),"rows":\[')
+_TAKEN_BACK = re.compile(rb'\{"durable":(\d+),"start":(\d+),"stop":(\d+),"count":-1\}')
+_BEGIN_ANEW = "choose another folder, or begin anew without resuming"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A record of items ``start..stop-1``: place, rows (-1: it takes back the record of them), those not made."""
+
+    offset: int
+    length: int
+    durable: int
+    start: int
+    stop: int
+    count: int
+    missing: int
+
+
+def header(plan: str) -> bytes:
+    return _checked(json.dumps({"format": FORMAT, "plan": plan}, separators=(",", ":")))
+
+
+def record(start: int, stop: int, rows: Sequence[str], durable: int, missing: int = 0) -> bytes:
+    """Raises ValueError for rows that json.dumps did not make."""
+    text = ",".join(rows)
+    if "\n" in text or not text.isascii():
+        raise ValueError("rows: got a line break or letters beyond ASCII; accepted: what json.dumps makes by default")
+    counts = f'"count":{len(rows)},"missing":{missing}'
+    return _checked(f'{{"durable":{durable},"start":{start},"stop":{stop},{counts},"rows":[{text}]}}')
+
+
+def _checked(content: str) -> bytes:
+    data = content.encode()
+    return b"%08x %b\n" % (zlib.crc32(data), data)
+
+
+def _content(line: bytes) -> bytes | None:
+    """What stands behind the checksum, if that is right."""
+    content = line[_CRC_LENGTH:-1]
+    is_whole = line.endswith(b"\n") and line[:_CRC_LENGTH] == b"%08x " % zlib.crc32(content)
+    return content if is_whole else None
+
+
+def _parse(text: bytes, offset: int) -> Line | None:
+    content = _content(text)
+    if content is None:
+        return None
+    if found := _HEAD.match(content):
+        durable, start, stop, count, missing = map(int, found.groups())
+        return Line(offset, len(text), durable, start, stop, count, missing)
+    if found := _TAKEN_BACK.fullmatch(content):
+        durable, start, stop = map(int, found.groups())
+        return Line(offset, len(text), durable, start, stop, -1, 0)
+    return None
+
+
+class Scan:
+    """Iterate once over the records of a file. Afterwards ``end`` is where the believed part of it ends.
+
+    Raises SourceError naming ``shown`` and the line: of another plan or format, or where a damaged line is followed by
+    one that was written when the damaged one had been fsynced.
+    """
+
+    def __init__(self, file: IO[bytes], plan: str, shown: str) -> None:
+        self._file, self._plan, self._shown = file, plan, shown
+        self.end = 0
+
+    def __iter__(self) -> Iterator[Line]:
+        offset, broken = 0, 0
+        for number, text in enumerate(self._file, 1):
+            line = _parse(text, offset) if number > 1 else None
+            if number == 1 and self._check_header(text):
+                self.end = len(text)
+            elif line is None:
+                broken = broken or number
+            elif not broken:
+                self.end = offset + len(text)
+                yield line
+            elif line.durable > self.end:
+                raise SourceError(
+                    f"{self._shown}: line {broken} is damaged, and line {number} after it is not; {_BEGIN_ANEW}"
+                )
+            offset += len(text)
+
+    def _check_header(self, text: bytes) -> bool:
+        try:
+            found = dict(json.loads(_content(text) or b""))
+        except (ValueError, TypeError, RecursionError):
+            return False
+        if found.get("format") != FORMAT:
+            raise SourceError(
+                f"{self._shown}: a journal of format {found.get('format')!r}, by another version of Variegate; "
+                f"accepted: {FORMAT}"
+            )
+        if (plan := found.get("plan")) != self._plan:
+            raise SourceError(
+                f"{self._shown}: the run that was begun there had other samples or another plan ({plan}, now "
+                f"{self._plan}); {_BEGIN_ANEW}"
+            )
+        return True
 
 
 def remove_journal(storage: Storage) -> None:
     """Of whichever run, whether there is one or not."""
-    storage.remove(JOURNAL)
-    for name in _segments(storage):
+    for name in (JOURNAL, *_segments(storage)):
         storage.remove(name)
 
 
@@ -48,13 +163,13 @@ class Journal:
         self._waiting: list[bytes] = []
         self.pending_bytes = 0
         self.num_rows = self.num_missing = 0
+        self._flushed = time.monotonic()
         try:
             for line in lines:
                 if not (self._forget(line.start, line.stop) if line.count < 0 else self._remember(line)):
                     what = "twice" if line.count >= 0 else "taken back, and not before that"
                     raise SourceError(
-                        f"{self._shown}: the journal has items {line.start} to {line.stop - 1} {what}; choose another "
-                        "folder, or begin anew without resuming"
+                        f"{self._shown}: the journal has items {line.start} to {line.stop - 1} {what}; {_BEGIN_ANEW}"
                     )
         except BaseException:
             self._file.close()
@@ -81,6 +196,11 @@ class Journal:
         """Records that are not flushed yet."""
         return len(self._waiting)
 
+    @property
+    def is_due(self) -> bool:
+        """The last flush was a while ago."""
+        return time.monotonic() - self._flushed >= _FLUSH_SECONDS
+
     def append(self, start: int, stop: int, rows: Sequence[str], missing: int = 0) -> None:
         """Items ``start..stop-1`` are done; ``rows``: the JSON text of one object per output, in the items' order, as
         json.dumps makes it (ASCII, one line); ``missing``: how many of them are of outputs that could not be made.
@@ -95,11 +215,10 @@ class Journal:
         """Items ``start..stop-1`` are to be done again. Raises ValueError unless they are the items of one record."""
         if not self._forget(start, stop):
             raise ValueError(f"items {start} to {stop - 1}: accepted: the items of one record")
-        self._wait(taking_back(start, stop, self._file.end))
+        self._wait(_checked(f'{{"durable":{self._file.end},"start":{start},"stop":{stop},"count":-1}}'))
 
     def records(self) -> Iterator[tuple[int, int, list[dict[str, Any]]]]:
-        """(start, stop, rows) of every record, in the order of the items. What is appended or taken back meanwhile is
-        not looked at. Raises WriteError, SourceError as ``rows`` does."""
+        """(start, stop, rows) of every record now, in the items' order. Raises WriteError, SourceError as ``rows``."""
         self.flush()
         for line in self._sorted():
             yield line.start, line.stop, self._read(line)
@@ -110,6 +229,7 @@ class Journal:
             self._file.append(b"".join(self._waiting))
             self._waiting.clear()
             self.pending_bytes = 0
+        self._flushed = time.monotonic()
 
     def rows(self, num_items: int) -> Iterator[dict[str, Any]]:
         """All rows, in the order of the items, once each. Raises ValueError unless exactly the items 0..num_items-1 are
@@ -120,18 +240,21 @@ class Journal:
         self.flush()
         return (row for line in self._sorted() for row in self._read(line))
 
+    def close(self) -> None:
+        """What was not flushed is forgotten."""
+        self._file.close()
+
     def _sorted(self) -> list[Line]:
         return [self._lines[start] for start in self._starts]
 
     def _read(self, line: Line) -> list[dict[str, Any]]:
-        rows = rows_of(self._file.read(line.offset, line.length))
-        if rows is None:
+        try:
+            rows = json.loads(_content(self._file.read(line.offset, line.length)) or b"")["rows"]
+        except (ValueError, LookupError, TypeError, RecursionError):
+            rows = None
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise SourceError(f"{self._shown}: the journal's record at byte {line.offset:,} has changed")
         return rows
-
-    def close(self) -> None:
-        """What was not flushed is forgotten."""
-        self._file.close()
 
     def _wait(self, text: bytes) -> None:
         self._waiting.append(text)
@@ -187,13 +310,11 @@ def _open_file(storage: Storage, plan: str) -> tuple[AppendOnlyFile | _JournalOb
 
 
 class _JournalObjects:
-    """What ``AppendOnlyFile`` is, at an address, where objects cannot be appended to. A copy of all lines lies in this
-    machine's folder for temporary files, since rows are wanted in another order than they came."""
+    """An ``AppendOnlyFile`` at an address, in objects; a copy of all lines lies in the folder for temporary files."""
 
     def __init__(self, storage: Storage, plan: str) -> None:
         self._storage, self._plan = storage, plan
-        self.end = 0
-        self._next = 0
+        self.end = self._next = 0
         self._copy: IO[bytes] = tempfile.TemporaryFile(prefix="variegate-journal-")  # noqa: SIM115 (kept open)
 
     def load(self) -> Iterator[Line]:
@@ -202,17 +323,14 @@ class _JournalObjects:
             for first in range(0, len(names), _READ_AT_ONCE):
                 some = names[first : first + _READ_AT_ONCE]
                 for name, data in zip(some, pool.map(self._storage.read, some), strict=True):
-                    yield from self._load(name, data)
+                    shown = self._storage.place_of(name)
+                    scan = Scan(io.BytesIO(data), self._plan, shown)
+                    yield from (replace(line, offset=self.end + line.offset) for line in scan)
+                    if not data or scan.end != len(data):
+                        raise SourceError(f"{shown}: damaged; choose another folder, or begin anew")
+                    self._keep(data)
+                    self.end += len(data)
         self._next = int(names[-1].rpartition("-")[2]) + 1 if names else 0
-
-    def _load(self, name: str, data: bytes) -> Iterator[Line]:
-        scan = Scan(io.BytesIO(data), self._plan, self._storage.place_of(name))
-        for line in scan:
-            yield replace(line, offset=self.end + line.offset)
-        if not data or scan.end != len(data):
-            raise SourceError(f"{self._storage.place_of(name)}: damaged; choose another folder, or begin anew")
-        self._keep(data)
-        self.end += len(data)
 
     def append(self, lines: bytes) -> None:
         # The copy first: should the object not arrive, the next try overwrites what was added here.

@@ -1,5 +1,7 @@
 """One run at a time in a folder: a lock that its holder's death releases."""
 
+# Not filelock's, which truncates the file whose content, the holder's number, the message shows.
+
 from __future__ import annotations
 
 import errno
@@ -31,38 +33,41 @@ def acquire(path: str, shown: str, kind: str = "folder") -> int | None:
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        except FileNotFoundError as error:
+        except OSError as error:
             # Whoever held the lock has removed the folder just now; or nothing can be made there, as below /proc.
             turns += 1
-            if turns == _TURNS:
-                raise write_error(error, shown) from error
-            continue
-        except OSError as error:
+            if isinstance(error, FileNotFoundError) and turns < _TURNS:
+                continue
             raise write_error(error, shown) from error
+        is_ours = False
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_same(descriptor, path):
-                _sign(descriptor)
+            # Otherwise the holder before us removed the file after we had opened it: its lock keeps nobody out.
+            with suppress(FileNotFoundError):
+                is_ours = os.path.samestat(os.fstat(descriptor), os.stat(path))
+            if is_ours:
+                with suppress(OSError):  # on a full disk the lock holds without a name
+                    os.ftruncate(descriptor, 0)
+                    os.write(descriptor, f"{os.getpid()}\n".encode())
                 return descriptor
         except BlockingIOError:
             holder = os.read(descriptor, 20).decode("ascii", "replace").strip()
             who = f"another run (process {holder})" if holder else "another run"
-            os.close(descriptor)
             raise SourceError(
                 f"{shown}: {who} is writing there; wait until it has ended, or choose another {kind}"
             ) from None
         except OSError as error:
-            os.close(descriptor)
             if error.errno in _WITHOUT:
                 return None
             raise write_error(error, shown) from error
-        os.close(descriptor)
+        finally:
+            if not is_ours:
+                os.close(descriptor)
 
 
 @contextmanager
 def locked(path: str | os.PathLike[str], shown: str, kind: str = "folder") -> Iterator[None]:
-    """``acquire`` for as long as the context lasts; then the file is removed. Of a holder that was killed the file
-    stays, and is taken over by the next."""
+    """``acquire`` for as long as the context lasts; then the file is removed. That of a killed holder is taken over."""
     path = os.fspath(path)
     descriptor = acquire(path, shown, kind)
     try:
@@ -72,17 +77,3 @@ def locked(path: str | os.PathLike[str], shown: str, kind: str = "folder") -> It
             os.unlink(path)  # still locked: whoever waits for it now would find another file under the name
         if descriptor is not None:
             os.close(descriptor)
-
-
-def _is_same(descriptor: int, path: str) -> bool:
-    """False where the holder before us removed the file after we had opened it: its lock keeps nobody out."""
-    try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(path))
-    except FileNotFoundError:
-        return False
-
-
-def _sign(descriptor: int) -> None:
-    with suppress(OSError):  # on a full disk the lock holds without a name
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"{os.getpid()}\n".encode())

@@ -1,7 +1,4 @@
-"""Outputs that a run has recorded and that are no longer there, or not whole: found by names and sizes, and taken back.
-
-A listing of each folder tells both. What has its size and other bytes is found by checksums alone: ``verify.py``.
-"""
+"""Recorded outputs that are gone or not whole, found by names and sizes in listings of folders, and taken back."""
 
 from __future__ import annotations
 
@@ -21,7 +18,8 @@ from variegate.jobs.output.journal import Journal
 from variegate.jobs.output.manifest import is_row, read_manifest
 
 Row = dict[str, Any]
-SpanOf = Callable[[Row], tuple[int, int]]
+Span = tuple[int, int]
+SpanOf = Callable[[Row], Span]
 # What is looked at of a row. Rows of earlier versions have no sizes.
 _COLUMNS = ("file", "status", "index", "copy", "bytes", "shard_bytes", "mask_file", "mask_bytes")
 _FOLDERS_CACHED = 16
@@ -30,8 +28,7 @@ _MOST_PENDING = 64 << 20
 
 
 def size_lookup(storage: Storage) -> Callable[[str], int | None]:
-    """A function from a file's name, as the manifest has it (``\\udcff`` for bytes), to its size; None where there is
-    no such file. It lists each folder once, and keeps the latest lists."""
+    """A function from a name, as the manifest has it, to the file's size or None; folders are listed once."""
 
     @lru_cache(_FOLDERS_CACHED)
     def list_folder(folder: str) -> dict[str, int]:
@@ -60,8 +57,7 @@ def real_name(storage: Storage, name: str) -> str:
 
 @dataclass
 class Lost:
-    """How many outputs are lost, and why; in a shard that is lost, all of them are. ``kept``: by item, the copies that
-    are there all the same, where another copy of the item is lost."""
+    """Lost outputs by reason; in a lost shard all are. ``kept``: by item, copies that are still there."""
 
     missing: int = 0
     resized: int = 0
@@ -81,88 +77,84 @@ def take_back_lost(
     Killed at any moment, it is as if it had not been done, or had been for some, and the next call finds the others.
     Raises WriteError, and SourceError for a journal or manifest that cannot be read.
     """
-    storage = destination.storage
-    search = _Search(storage, span_of, is_sharded, is_unwanted)
-    if destination.is_complete:
-        manifest = read_manifest(storage.root)
-        bad = search.among(manifest.columns(*_COLUMNS))
-        storage.sync()
-        if bad:
-            destination.reopen(lambda journal: _record(journal, manifest.rows(), span_of, bad))
-        return search.found
-    journal = destination.journal
-    for start, stop, rows in journal.records():
-        if bad := search.among(rows):
-            journal.take_back(start, stop)
-            _record(journal, rows, span_of, bad)
-    storage.sync()
-    journal.flush()
-    return search.found
+    storage, found = destination.storage, Lost()
+    size_of = size_lookup(storage)
 
-
-class _Search:
-    """Looks at rows in their order, and adds up what it finds in ``found``."""
-
-    def __init__(self, storage: Storage, span_of: SpanOf, is_sharded: bool, is_unwanted: Callable[[Row], bool]) -> None:
-        self._storage, self._span_of, self._is_sharded, self._is_unwanted = storage, span_of, is_sharded, is_unwanted
-        self._size_of = size_lookup(storage)
-        self.found = Lost()
-
-    def among(self, rows: Iterable[Row]) -> set[tuple[int, int]]:
-        """The spans that are to be made again."""
-        bad, end = set(), 0
-        for span, together in groupby(map(self._checked, rows), self._span_of):
-            outputs = list(together)
-            if span[0] < end:
-                raise self._damaged("its rows are not in the order of their samples")
-            end = span[1]
-            problems = [self._problem(row) for row in outputs]
-            if any(problems):
-                bad.add(span)
-                self._count(span, outputs, problems)
-        return bad
-
-    def _checked(self, row: Row) -> Row:
-        if not is_row(row):
-            raise self._damaged(f"no row of a manifest has {shown(row)}")
-        return row
-
-    def _damaged(self, what: str) -> SourceError:
-        place = f"{self._storage.shown}: its record of outputs is damaged"
-        return SourceError(f"{place}: {what}; choose another folder, or begin anew without resuming")
-
-    def _problem(self, row: Row) -> str:
-        if self._is_unwanted(row):
+    def problem_of(row: Row) -> str:
+        if is_unwanted(row):
             return "unwanted"
         if row["status"] != "written":
             return ""
-        files = [(row["file"], row.get("shard_bytes" if self._is_sharded else "bytes"))]
+        files = [(row["file"], row.get("shard_bytes" if is_sharded else "bytes"))]
         if row.get("mask_file"):
             files.append((row["mask_file"], row["mask_bytes"]))
-        sizes = [(self._size_of(printable(file)), wanted) for file, wanted in files]
+        sizes = [(size_of(printable(file)), wanted) for file, wanted in files]
         if any(size is None for size, _ in sizes):
             return "missing"
         return "resized" if any(wanted not in (None, size) for size, wanted in sizes) else ""
 
-    def _count(self, span: tuple[int, int], outputs: list[Row], problems: list[str]) -> None:
-        reason = next(problem for problem in ("unwanted", "missing", "resized") if problem in problems)
-        kept = []
-        for row, problem in zip(outputs, problems, strict=True):
-            is_written = row["status"] == "written"
-            problem = problem or (reason if self._is_sharded and is_written else "")
-            self.found.missing += problem == "missing"
-            self.found.resized += problem == "resized"
-            self.found.unwanted += problem == "unwanted"
-            if problem == "unwanted" and is_written and not self._is_sharded:
-                for file in filter(None, (row["file"], row.get("mask_file"))):
-                    self._storage.remove(real_name(self._storage, printable(file)))
-            if is_written and not problem:
-                kept.append(row["copy"])
-        if kept:
-            self.found.kept[span[0]] = frozenset(kept)
+    def search(rows: Iterable[Row]) -> set[Span]:
+        """The spans that are to be made again, of rows in their order."""
+        bad, end = set(), 0
+        for span, together in groupby((_checked(storage, row) for row in rows), span_of):
+            outputs = list(together)
+            if span[0] < end:
+                raise _damaged(storage, "its rows are not in the order of their samples")
+            end = span[1]
+            problems = [problem_of(row) for row in outputs]
+            if any(problems):
+                bad.add(span)
+                _count(storage, found, span, list(zip(outputs, problems, strict=True)), is_sharded)
+        return bad
+
+    if destination.is_complete:
+        manifest = read_manifest(storage.root)
+        bad = search(manifest.columns(*_COLUMNS))
+        storage.sync()
+        if bad:
+            destination.reopen(lambda journal: _record(journal, manifest.rows(), span_of, bad))
+        return found
+    journal = destination.journal
+    for start, stop, rows in journal.records():
+        if bad := search(rows):
+            journal.take_back(start, stop)
+            _record(journal, rows, span_of, bad)
+    storage.sync()
+    journal.flush()
+    return found
 
 
-def _record(journal: Journal, rows: Iterable[Row], span_of: SpanOf, bad: set[tuple[int, int]]) -> None:
+def _checked(storage: Storage, row: Row) -> Row:
+    if not is_row(row):
+        raise _damaged(storage, f"no row of a manifest has {shown(row)}")
+    return row
+
+
+def _damaged(storage: Storage, what: str) -> SourceError:
+    place = f"{storage.shown}: its record of outputs is damaged"
+    return SourceError(f"{place}: {what}; choose another folder, or begin anew without resuming")
+
+
+def _count(storage: Storage, found: Lost, span: Span, outputs: list[tuple[Row, str]], is_sharded: bool) -> None:
+    """Add the outputs of a span, with their problems, to what was found; files of unwanted ones are removed."""
+    problems = {problem for _, problem in outputs}
+    reason = next(problem for problem in ("unwanted", "missing", "resized") if problem in problems)
+    kept = []
+    for row, problem in outputs:
+        is_written = row["status"] == "written"
+        problem = problem or (reason if is_sharded and is_written else "")
+        if problem:
+            setattr(found, problem, getattr(found, problem) + 1)
+        if problem == "unwanted" and is_written and not is_sharded:
+            for file in filter(None, (row["file"], row.get("mask_file"))):
+                storage.remove(real_name(storage, printable(file)))
+        if is_written and not problem:
+            kept.append(row["copy"])
+    if kept:
+        found.kept[span[0]] = frozenset(kept)
+
+
+def _record(journal: Journal, rows: Iterable[Row], span_of: SpanOf, bad: set[Span]) -> None:
     """The rows of all other items, in records of items that follow one another."""
     start = stop = missing = 0
     texts: list[str] = []

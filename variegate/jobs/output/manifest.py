@@ -44,8 +44,7 @@ _TYPES = {
     **dict.fromkeys(("file", "member", "status", "reason", "source"), "string"),
     **{"index": "int64", "id": "uint64", "copy": "int32", "label": "int64", "class": "string"},
     **{"seed": "uint64", "epoch": "int64", "height": "int32", "width": "int32", "operations": "string"},
-    "sha256": "string",
-    **{"bytes": "int64", "shard_bytes": "int64", "shard_sha256": "string"},
+    **{"sha256": "string", "bytes": "int64", "shard_bytes": "int64", "shard_sha256": "string"},
 }
 _FIRST_FORMAT = list(_TYPES)[:16]
 _PACKED = {**_TYPES, "packed": "string"}
@@ -77,8 +76,7 @@ def write_manifest(storage: Storage, rows: Iterable[dict[str, Any]], settings: d
 
 
 def has_its_checksum(storage: Storage) -> bool | None:
-    """Whether the manifest is the one that was written, to the byte; None where that is not known, as of earlier
-    versions. Raises SourceError for a checksum that is none, FileNotFoundError, WriteError."""
+    """Whether the manifest is the one that was written; None: not known. Raises SourceError for no checksum."""
     try:
         said = storage.read(CHECKSUM_NAME)
     except FileNotFoundError:
@@ -122,10 +120,7 @@ class Manifest:
         return sum(self._read(group, ["status"])["status"].to_pylist().count("quarantined") for group in groups)
 
     def row(self, index: int) -> dict[str, Any]:
-        """The columns by name, ``operations`` as a list. Reads the row group around it, unless the last call did.
-
-        Raises IndexError outside 0..len-1 (there is no counting from the end), SourceError where it cannot be read.
-        """
+        """The columns by name, ``operations`` as a list. Raises IndexError outside 0..len-1, SourceError."""
         check_index(index, len(self))
         group = bisect_right(self._starts, index) - 1
         if self._cached_group[0] != group:
@@ -138,8 +133,7 @@ class Manifest:
             yield from map(self._row, self._read(group).to_pylist())
 
     def columns(self, *names: str, all_read: bool = False) -> Iterator[dict[str, Any]]:
-        """These columns of all rows; null where this manifest has none of them. ``all_read``: the others are read too,
-        which finds damage in them. Raises SourceError."""
+        """These columns, null where it has none; ``all_read``: others too, to find damage. Raises SourceError."""
         there = [name for name in names if name in self._file.schema.names]
         blank = dict.fromkeys(names)
         for group in range(len(self._starts) - 1):
@@ -147,11 +141,10 @@ class Manifest:
                 yield blank | row
 
     def _row(self, columns: dict[str, Any]) -> dict[str, Any]:
-        operations = columns["operations"]
+        operations, source = columns["operations"], columns["source"]
         try:
             operations = None if operations is None else json.loads(operations)
         except ValueError:
-            source = columns["source"]
             raise SourceError(f"{self._file.location}: damaged: the operations of {source} are not JSON") from None
         return dict.fromkeys(_TYPES) | columns | {"operations": operations}
 
@@ -167,10 +160,7 @@ class Manifest:
 
 
 def read_manifest(path: str | os.PathLike[str]) -> Manifest:
-    """``path``: the manifest, or the folder it lies in; an address too.
-
-    Raises SourceError where there is none, or another kind of file.
-    """
+    """``path``: of the manifest or its folder; an address too. Raises SourceError where there is none."""
     from variegate.formats.parquet.file import open_file
 
     place = Location.parse(path)
@@ -226,18 +216,16 @@ def _table(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
     unknown = set().union(*rows).difference(schema.names)
     if unknown:
         raise ValueError(f"rows: got a column {sorted(unknown)[0]!r}; accepted: {', '.join(schema.names)}")
-    stored = [row | _stored(row) for row in rows]
+    stored = []
+    for row in rows:
+        operations, label = row.get("operations"), row.get("label")
+        is_stored = type(label) is int and label != NO_LABEL
+        texts = {"operations": None if operations is None else _compact(operations)}
+        stored.append(row | texts | {"label": label if is_stored else None})
     try:
         return pa.Table.from_pylist(stored, schema)
     except UnicodeEncodeError:
         return pa.Table.from_pylist([{name: _as_utf8(value) for name, value in row.items()} for row in stored], schema)
-
-
-def _stored(row: dict[str, Any]) -> dict[str, Any]:
-    """What columns hold other values for."""
-    operations, label = row.get("operations"), row.get("label")
-    is_stored = type(label) is int and label != NO_LABEL
-    return {"operations": None if operations is None else _compact(operations), "label": label if is_stored else None}
 
 
 def _as_utf8(value: Any) -> Any:

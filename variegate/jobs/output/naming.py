@@ -75,8 +75,7 @@ class OutputNames:
 
 
 def class_folders(classes: Sequence[str]) -> list[str]:
-    """A folder for each class: its name where that is one on every system, else one that is much like it. Classes whose
-    folders would be the same on some file system get their number added."""
+    """A folder for each class, much like its name; those that would meet on some file system get their number."""
     folders = [safe_name(name) for name in classes]
     seen: Counter[str] = Counter(map(_folded, folders))
     used = {_folded(folder) for folder in folders if seen[_folded(folder)] == 1}

@@ -1,5 +1,4 @@
-"""What a run keeps beside its outputs, so that a run that goes on knows whether it is the same: its settings, and what
-it saw of its source.
+"""Settings of a run, and the files of its source as it saw them, by which a run that goes on is known to be the same.
 
 ``variegate.source`` is a Parquet file with a row for every file of the source: name, size, time (ns) or mark, as
 ``formats/stamps.py`` has them. (It is not called so, since readers take all Parquet files of a folder for data.)
@@ -8,18 +7,14 @@ it saw of its source.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from variegate.formats.base import SourceError
-from variegate.formats.stamps import UNKNOWN, Stamps, describe_change
+from variegate.formats.stamps import UNKNOWN, Stamps, describe_change, differences
 from variegate.formats.storage import Storage
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 SETTINGS_NAME = "variegate.json"
 SOURCE_NAME = "variegate.source"
@@ -89,11 +84,16 @@ def _named(name: str, value: Any, other: Any) -> str:
 
 def write_source(storage: Storage, stamps: Stamps) -> None:
     """It lasts when this returns. Raises WriteError."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
+    times = pa.array(stamps.times, pa.int64(), mask=stamps.times == UNKNOWN)
+    marks = pa.array(stamps.marks, pa.string()) if stamps.marks else pa.nulls(len(stamps), pa.string())
+    fields = [(name, pa.type_for_alias(kind)) for name, kind in _TYPES.items()]
+    schema = pa.schema(fields, {"variegate.format": str(FORMAT)})
     with storage.writer(SOURCE_NAME) as out:
         pq.write_table(
-            _table(stamps),
+            pa.Table.from_arrays([stamps.names, stamps.sizes, times, marks], schema=schema),
             out.file,
             row_group_size=_ROWS_A_GROUP,
             compression="zstd",
@@ -106,10 +106,7 @@ def write_source(storage: Storage, stamps: Stamps) -> None:
 
 
 def read_source(storage: Storage) -> Stamps | None:
-    """None where there is none: an earlier version wrote none, nor do runs of sources that are no files.
-
-    Raises SourceError where it is damaged.
-    """
+    """None where there is none, as of earlier versions. Raises SourceError for a damaged one."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -146,24 +143,14 @@ def describe_changed(was: Stamps, now: Stamps, files: npt.NDArray[np.int64]) -> 
     return "; ".join(lines) + (f"; and {len(files) - _SHOWN:,} more" if len(files) > _SHOWN else "")
 
 
-def describe_listing(was: Stamps, now: Stamps) -> str:
-    """Which files are new, and which are gone; "" where the names are the same."""
-    before, here = set(was.names), set(now.names)
+def describe_other(was: Stamps, now: Stamps) -> str:
+    """Files that are new, and those that are gone; else those that have changed; "" where all are the same."""
+    before, here, found = set(was.names), set(now.names), []
     new = [name for name in now.names if name not in before]
     gone = [name for name in was.names if name not in here]
-    return " and ".join(_are(names, word) for names, word in ((new, "new"), (gone, "gone")) if names)
-
-
-def _are(names: Sequence[str], word: str) -> str:
-    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
-    return f"{', '.join(names[:_SHOWN])}{more} {'is' if len(names) == 1 else 'are'} {word}"
-
-
-def _table(stamps: Stamps) -> pa.Table:
-    import pyarrow as pa
-
-    times = pa.array(stamps.times, pa.int64(), mask=stamps.times == UNKNOWN)
-    marks = pa.array(stamps.marks, pa.string()) if stamps.marks else pa.nulls(len(stamps), pa.string())
-    fields = [(name, pa.type_for_alias(kind)) for name, kind in _TYPES.items()]
-    schema = pa.schema(fields, {"variegate.format": str(FORMAT)})
-    return pa.Table.from_arrays([stamps.names, stamps.sizes, times, marks], schema=schema)
+    for names, word in ((new, "new"), (gone, "gone")):
+        more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+        found += [f"{', '.join(names[:_SHOWN])}{more} {'is' if len(names) == 1 else 'are'} {word}"] if names else []
+    if not found and len(files := differences(was, now)):
+        return describe_changed(was, now, files)
+    return " and ".join(found)

@@ -1,36 +1,53 @@
-"""Every output of a complete run, compared with the manifest by checksums; and what is there beside them."""
+"""Every output of a complete run compared with the manifest by checksums, in shards every image; and its side files."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
-from typing import Any
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby, islice
+from typing import BinaryIO, NamedTuple
 
 from variegate.formats.base import SourceError
+from variegate.formats.parquet.columns import is_image_column
+from variegate.formats.parquet.file import reason_for
+from variegate.formats.raw import SUFFIX, TAIL_SIZE, DamagedRawError, read_index, read_tail
 from variegate.formats.stamps import printable
 from variegate.formats.storage import Storage, open_storage
-from variegate.formats.tar.labels import CLASS_NAMES, class_names_bytes
-from variegate.jobs.output.annotated_files import SETTING, annotation_problems
-from variegate.jobs.output.lost_outputs import Row, real_name
+from variegate.formats.tar.members import StreamReader, TarDamage, TarWalk
+from variegate.jobs.output.lost_outputs import Row, real_name, size_lookup
 from variegate.jobs.output.manifest import CHECKSUM_NAME, MANIFEST_NAME, Manifest, has_its_checksum, read_manifest
-from variegate.jobs.output.packed import packed_beside
-from variegate.jobs.output.run_record import (
-    LEFT_OUT_NAME,
-    SETTINGS_NAME,
-    SOURCE_NAME,
-    describe_differences,
-    read_settings,
-    read_source,
-)
-from variegate.jobs.output.verify_outputs import COLUMNS, Problem, Verified, file_tasks, shard_tasks
+from variegate.jobs.output.run_record import SETTINGS_NAME, SOURCE_NAME
+from variegate.jobs.output.side_files import Problem, side_file_problems
 from variegate.threads import default_threads
 
 _REMOTE_THREADS = 16
 _INDEX = ".tar.vgindex"  # what readers put beside shards
+_COLUMNS = (
+    *("file", "member", "status", "index", "copy", "bytes", "sha256", "shard_bytes", "shard_sha256"),
+    *("mask_file", "mask_bytes", "mask_sha256"),
+)
+_CHUNK = 1 << 20
+_FILES_A_TASK = 64
+_ROWS_AT_ONCE = 64
 OnProgress = Callable[[int, int], None]
+
+
+@dataclass
+class Verified:
+    """``outputs``: how many the manifest lists as written; ``good``: those that are as it says."""
+
+    outputs: int = 0
+    good: int = 0
+    problems: list[Problem] = field(default_factory=list)
+
+    def count(self, kind: str) -> int:
+        """Problems of that kind."""
+        return sum(problem.kind == kind for problem in self.problems)
 
 
 def verify(spec: str | os.PathLike[str], threads: int | None = None, on_progress: OnProgress | None = None) -> Verified:
@@ -55,14 +72,10 @@ def verify(spec: str | os.PathLike[str], threads: int | None = None, on_progress
         return found
     expected = {MANIFEST_NAME, CHECKSUM_NAME, SETTINGS_NAME, SOURCE_NAME}
     try:
-        if _is_another(storage, found.problems):
+        if _has_another_checksum(storage, found.problems):
             raise SourceError(f"its checksum is not that in {CHECKSUM_NAME}")
         manifest = read_manifest(storage.root)
-        found.problems += _beside(storage, manifest.settings, expected)
-        if manifest.settings.get("command") == "pack":
-            found.problems += packed_beside(storage, manifest, expected)
-        if SETTING in manifest.settings:
-            found.problems += annotation_problems(storage, manifest, expected)
+        found.problems += side_file_problems(storage, manifest, expected)
         for checked in _check_outputs(storage, manifest, expected, threads):
             found.outputs += checked.outputs
             found.good += checked.good
@@ -88,7 +101,7 @@ def delete_damaged(spec: str | os.PathLike[str], verified: Verified) -> list[str
     return names
 
 
-def _is_another(storage: Storage, problems: list[Problem]) -> bool:
+def _has_another_checksum(storage: Storage, problems: list[Problem]) -> bool:
     try:
         return has_its_checksum(storage) is False
     except SourceError as error:
@@ -97,41 +110,9 @@ def _is_another(storage: Storage, problems: list[Problem]) -> bool:
         return False
 
 
-def _beside(storage: Storage, settings: dict[str, Any], expected: set[str]) -> Iterator[Problem]:
-    """The files that are no outputs."""
-    try:
-        if describe_differences(read_settings(storage), settings):
-            yield Problem(SETTINGS_NAME, "not the settings that the manifest has", "damaged")
-    except FileNotFoundError:
-        yield Problem(SETTINGS_NAME, "missing", "missing")
-    except SourceError:
-        yield Problem(SETTINGS_NAME, "not the settings of a run", "damaged")
-    try:
-        read_source(storage)
-    except SourceError as error:
-        yield Problem(SOURCE_NAME, str(error).removeprefix(f"{storage.place_of(SOURCE_NAME)}: "), "damaged")
-    if settings.get("command") == "clean":
-        yield from _beside_cleaned(storage, settings, expected)
-    if settings.get("layout") == "webdataset" and settings.get("classes"):
-        expected.add(CLASS_NAMES)
-        if not storage.exists(CLASS_NAMES):
-            yield Problem(CLASS_NAMES, "missing", "missing")
-        elif storage.read(CLASS_NAMES) != class_names_bytes(settings["classes"]):
-            yield Problem(CLASS_NAMES, "not the classes of the run", "damaged")
-
-
-def _beside_cleaned(storage: Storage, settings: dict[str, Any], expected: set[str]) -> Iterator[Problem]:
-    """The record of what a cleaning has left out."""
-    expected.add(LEFT_OUT_NAME)
-    if not storage.exists(LEFT_OUT_NAME):
-        yield Problem(LEFT_OUT_NAME, "missing", "missing")
-    elif storage.sha256(LEFT_OUT_NAME) != settings.get("dropped", {}).get("sha256"):
-        yield Problem(LEFT_OUT_NAME, "its checksum is not that of the settings", "damaged")
-
-
 def _check_outputs(storage: Storage, manifest: Manifest, expected: set[str], threads: int | None) -> Iterator[Verified]:
     """In their order, with a bounded number under way."""
-    make_tasks = file_tasks if manifest.settings.get("layout", "folder") == "folder" else shard_tasks
+    make_tasks = _file_tasks if manifest.settings.get("layout", "folder") == "folder" else _shard_tasks
     tasks = make_tasks(storage, _written(manifest), expected)
     threads = threads or (_REMOTE_THREADS if storage.is_remote else default_threads())
     with ThreadPoolExecutor(threads, "variegate-verify") as pool:
@@ -150,7 +131,7 @@ def _written(manifest: Manifest) -> Iterator[Row]:
     copies, samples = manifest.settings.get("copies"), manifest.settings.get("samples")
     if isinstance(copies, int) and isinstance(samples, int) and len(manifest) != copies * samples:
         raise SourceError(f"damaged: it has {len(manifest):,} rows, for {samples:,} samples of {copies:,} copies")
-    for number, row in enumerate(manifest.columns(*COLUMNS, all_read=True)):
+    for number, row in enumerate(manifest.columns(*_COLUMNS, all_read=True)):
         if isinstance(copies, int) and (row["index"], row["copy"]) != divmod(number, copies):
             raise SourceError(f"damaged: row {number:,} is of sample {row['index']}, copy {row['copy']}")
         if row["status"] == "written":
@@ -169,3 +150,157 @@ def _others(storage: Storage, folder: str, expected: set[str]) -> Iterator[str]:
             yield from _others(storage, name.rstrip("/"), expected)
         elif printable(name) not in expected and not name.endswith(_INDEX):
             yield printable(name)
+
+
+class _Listed(NamedTuple):
+    """A file, as the manifest has it, and its size on the disk."""
+
+    name: str
+    bytes: int | None
+    sha256: str
+    size: int | None
+
+
+def _file_tasks(storage: Storage, rows: Iterator[Row], expected: set[str]) -> Iterator[Callable[[], Verified]]:
+    size_of = size_lookup(storage)
+    while some := list(islice(rows, _FILES_A_TASK)):
+        # Listed here: tasks run in threads, each folder would be listed by several.
+        each = []
+        for row in some:
+            files = [(row["file"], row["bytes"], row["sha256"])]
+            files += [(row["mask_file"], row["mask_bytes"], row["mask_sha256"])] if row["mask_file"] else []
+            each.append([_Listed(*file, size_of(file[0])) for file in files])
+            expected.update(file[0] for file in files)
+        yield partial(_check_files, storage, each)
+
+
+def _check_files(storage: Storage, some: list[list[_Listed]]) -> Verified:
+    found = Verified(len(some))
+    for files in some:
+        problems = [problem for file in files if (problem := _check_file(storage, file))]
+        found.problems += problems
+        found.good += not problems
+    return found
+
+
+def _check_file(storage: Storage, file: _Listed) -> Problem | None:
+    if file.size is None:
+        return Problem(file.name, "missing", "missing")
+    if file.bytes not in (None, file.size):
+        return Problem(file.name, f"has {file.size:,} bytes, the manifest says {file.bytes:,}", "damaged")
+    try:
+        digest = storage.sha256(real_name(storage, file.name))
+    except Exception as error:  # of the system, or of any package that fsspec reads with
+        return _unreadable(file.name, error)
+    if digest != file.sha256:
+        return Problem(file.name, "its checksum is not that of the manifest", "damaged")
+    return None
+
+
+def _shard_tasks(storage: Storage, rows: Iterable[Row], expected: set[str]) -> Iterator[Callable[[], Verified]]:
+    size_of = size_lookup(storage)
+    for file, together in groupby(rows, lambda row: str(row["file"])):
+        expected.add(file)
+        yield partial(_check_shard, storage, file, list(together), size_of(file))
+
+
+def _check_shard(storage: Storage, file: str, rows: list[Row], size: int | None) -> Verified:
+    if size is None:
+        return Verified(len(rows), 0, [Problem(file, f"missing, with {len(rows):,} outputs", "missing")])
+    try:
+        with storage.open(file) as opened:
+            members, damage, hashed = _read_shard(file, opened)
+    except Exception as error:
+        return Verified(len(rows), 0, [_unreadable(file, error)])
+    wrong = []  # of the file itself, of which manifests of earlier versions say nothing
+    if rows[0]["shard_bytes"] not in (None, hashed.size):
+        wrong.append(f"has {hashed.size:,} bytes, the manifest says {rows[0]['shard_bytes']:,}")
+    elif rows[0]["shard_sha256"] not in (None, hashed.digest.hexdigest()):
+        wrong.append("its checksum is not that of the manifest")
+    wrong += [damage] * bool(damage)
+    others = [row for row in rows if members.get(row["member"]) != row["sha256"]]
+    lost = [row for row in others if row["member"] not in members] if damage else []
+    if lost:  # one line for what has one reason
+        wrong.append(f"{len(lost):,} of its {len(rows):,} outputs cannot be read any more")
+    elif wrong and not others:
+        wrong.append("every image in it is whole, but something beside them is not, such as a label")
+    problems = [Problem(file, "; ".join(wrong), "damaged")] if wrong else []
+    for row in others:
+        if row["member"] in members:
+            problems.append(Problem(file, "its checksum is not that of the manifest", "damaged", row["member"]))
+        elif not lost:
+            problems.append(Problem(file, "missing", "damaged", row["member"]))
+    return Verified(len(rows), len(rows) - len(others), problems)
+
+
+def _unreadable(file: str, error: Exception) -> Problem:
+    if isinstance(error, FileNotFoundError):
+        return Problem(file, "missing", "missing")
+    reason = getattr(error, "strerror", None) or " ".join(str(error).split()) or type(error).__name__
+    said = reason if reason.startswith("cannot be read") else f"cannot be read ({reason})"
+    return Problem(file, printable(said), "unreadable")
+
+
+class _Hashed:
+    """Size and checksum of everything that is read through it."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.size, self.digest = 0, hashlib.sha256()
+
+    def read(self, size: int) -> bytes:
+        data = self._file.read(size)
+        self.size += len(data)
+        self.digest.update(data)
+        return data
+
+    def read_on(self) -> None:
+        while self.read(_CHUNK):
+            pass
+
+
+def _read_shard(name: str, file: BinaryIO) -> tuple[dict[str, str], str, _Hashed]:
+    """Checksums of the members by name, as far as it can be read; why no further, or ""; and the whole, hashed."""
+    hashed, members, damage = _Hashed(file), dict[str, str](), ""
+    if name.endswith(".tar"):
+        try:
+            walk = TarWalk(StreamReader(hashed))
+            while (member := walk.next()) is not None:
+                members[member.name] = hashlib.sha256(walk.content()).hexdigest()
+        except TarDamage as error:
+            damage = error.reason
+    hashed.read_on()
+    try:
+        if name.endswith(SUFFIX):
+            members.update(_images_of_raw(file, hashed.size))
+        elif not name.endswith(".tar"):
+            file.seek(0)
+            members.update(_rows_of_parquet(file))
+    except DamagedRawError as error:
+        damage = str(error)
+    except Exception as error:
+        if name.endswith(SUFFIX) or (isinstance(error, OSError) and error.errno is not None):
+            raise
+        damage = reason_for(error)  # of pyarrow, of a damaged file: nearly any
+    return members, damage, hashed
+
+
+def _images_of_raw(file: BinaryIO, size: int) -> Iterator[tuple[str, str]]:
+    file.seek(max(0, size - TAIL_SIZE))
+    begin, length, digest = read_tail(file.read(TAIL_SIZE), size)
+    file.seek(begin)
+    index = read_index(file.read(length), digest, begin)
+    for position, offset in enumerate(index.places["offset"].tolist()):
+        file.seek(offset)
+        yield str(position), hashlib.sha256(file.read(index.size_of(position))).hexdigest()
+
+
+def _rows_of_parquet(file: BinaryIO) -> Iterator[tuple[str, str]]:
+    import pyarrow.parquet as pq
+
+    parquet = pq.ParquetFile(file)
+    name = next((one.name for one in parquet.schema_arrow if is_image_column(one.type)), "image")  # others: masks
+    for batch in parquet.iter_batches(_ROWS_AT_ONCE, columns=[f"{name}.bytes", f"{name}.path"]):
+        data, paths = batch.column(0).flatten()
+        for value, path in zip(data, paths.to_pylist(), strict=True):
+            yield str(path), hashlib.sha256(value.as_buffer() or b"").hexdigest()

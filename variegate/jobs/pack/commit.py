@@ -1,8 +1,6 @@
-"""From packed images to shards of about a size: where one ends follows from the images alone.
-
-A shard begins where the last one ended, and ends before the image that would take it beyond its size. Where shards were
-lost, those around them are in their places, and what is made between comes out as it was.
-"""
+"""Shards of about a size, of packed images: where one ends follows from the images alone. It begins where the last one
+ended, and ends before the image that would take it beyond its size. Where shards were lost, those around them are in
+their places, and what is made between comes out as it was."""
 
 from __future__ import annotations
 
@@ -24,8 +22,7 @@ from variegate.formats.storage import PRIVATE, Storage
 from variegate.io.location import inside
 from variegate.jobs.augment.commit import Report, ShardCommit
 from variegate.jobs.output.journal import Journal
-from variegate.jobs.pack.job import Beside
-from variegate.jobs.pack.plan import PackPlan
+from variegate.jobs.pack.plan import PackPlan, ShardEntry
 from variegate.threads import default_threads
 
 # What an image takes beside its own bytes, about: headers, label and description in an archive, a row elsewhere.
@@ -47,8 +44,7 @@ class ShardSpan(NamedTuple):
 
 
 def spans_of(start: int, stop: int, rows: Iterable[dict[str, Any]]) -> list[ShardSpan]:
-    """Of a record of items, which may hold several shards. Images that could not be made belong to the shard before
-    them, and the first to the first."""
+    """Of a record. Images that could not be made belong to the shard before them, and the first to the first."""
     starts, files = [start], [""]
     for row in rows:
         if row["file"] is None or row["file"] == files[-1]:
@@ -103,7 +99,10 @@ class PackCommit(ShardCommit):
 
     def _put_shard(self, shard: Shard) -> dict[str, Any]:
         if self._plan.has_index:
-            put_entries(self._storage, shard.name, self._entries)
+            # Until ``write_index``.
+            sizes = [len(one) for one in self._entries.values()]
+            head = json.dumps({"keys": list(self._entries), "sizes": sizes}).encode()
+            self._storage.write(f"{_FOLDER}/{shard.name}", b"\n".join([head, b"".join(self._entries.values())]))
         whole = super()._put_shard(shard)
         place = bisect_left(self._firsts, self._first)
         self._firsts.insert(place, self._first)
@@ -115,23 +114,16 @@ class PackCommit(ShardCommit):
             return len(data) + _ROW
         return len(data) + -len(data) % _TAR_BLOCK + _TAR_BESIDE
 
-    def _record(self, row: dict[str, Any], data: bytes, label: Any, beside: Beside) -> Record:
-        """Keeps the image's entries of the index, too."""
+    def _record(self, row: dict[str, Any], data: bytes, label: Any, extra: ShardEntry) -> Record:
+        """Collects the image's entries of the index, too."""
         if self._plan.has_index:
-            self._entries[beside.key] = beside.entries
-        about = row["class"], row["source"], row["id"], beside.shape
+            self._entries[extra.key] = extra.entries
+        about = row["class"], row["source"], row["id"], extra.shape
         return Record(row["index"], None, data, "raw" if self._plan.layout == "raw" else "jpg", label, *about)
 
 
-def put_entries(storage: Storage, shard: str, entries: dict[int, bytes]) -> None:
-    """Keep packed entries by key until ``write_index``. Raises WriteError."""
-    head = json.dumps({"keys": list(entries), "sizes": [len(one) for one in entries.values()]})
-    storage.write(f"{_FOLDER}/{shard}", head.encode() + b"\n" + b"".join(entries.values()))
-
-
 def write_index(storage: Storage, shards: Iterable[str]) -> dict[str, object]:
-    """Put the index of these shards beside them -> its size and checksum. Of shards whose entries are not there any
-    more, as the run had ended before, the files are looked into again. Raises WriteError, SourceError, DecodeError."""
+    """Write the index of these shards -> its size and checksum. Shards whose entries are gone are read again."""
     every: dict[int, bytes] = {}
     for shard in shards:
         every |= _entries_of(storage, shard)
@@ -148,7 +140,7 @@ def _entries_of(storage: Storage, shard: str) -> dict[int, bytes]:
     try:
         head, _, packed = storage.read(f"{_FOLDER}/{shard}").partition(b"\n")
     except FileNotFoundError:
-        return _looked_into(storage, shard)
+        return _look_through(storage, shard)
     found, entries, at = json.loads(head), {}, 0
     for key, size in zip(found["keys"], found["sizes"], strict=True):
         entries[key] = packed[at : at + size]
@@ -156,27 +148,24 @@ def _entries_of(storage: Storage, shard: str) -> dict[int, bytes]:
     return entries
 
 
-def _looked_into(storage: Storage, shard: str) -> dict[int, bytes]:
+def _look_through(storage: Storage, shard: str) -> dict[int, bytes]:
     """A shard is read from its beginning to its end, so that no listing of it is left beside it."""
     source = open_source(inside(storage.root, shard), stream=True if shard.endswith(".tar") else None)
+    items: Iterable[Item | DecodeError]
     if isinstance(source, StreamSource):
-        files = (sample.item for sample in source.read_shard(0))
+        items = (sample.item for sample in source.read_shard(0))
     else:
-        files = (source.read(number) for number in range(len(source)))
-    entries: dict[int, bytes] = {}
+        items = map(source.read, range(len(source)))
+    items, entries = iter(items), dict[int, bytes]()
     with ThreadPoolExecutor(default_threads(), "variegate-index") as pool:
-        while some := [_file(item) for item in islice(files, _FILES_AT_ONCE)]:
+        while some := list(islice(items, _FILES_AT_ONCE)):
             entries.update(pool.map(_look_into, some))
     return entries
 
 
-def _file(item: Item | DecodeError) -> bytes:
+def _look_into(item: Item | DecodeError) -> tuple[int, bytes]:
     if isinstance(item, DecodeError):
         raise item
     assert isinstance(item.data, bytes)
-    return item.data
-
-
-def _look_into(data: bytes) -> tuple[int, bytes]:
-    found = pack_file(data)
-    return key_of_file(data), b"" if isinstance(found, int) else found
+    found = pack_file(item.data)
+    return key_of_file(item.data), b"" if isinstance(found, int) else found

@@ -1,35 +1,44 @@
-"""Run a packing: an expansion of one copy, in shards of a size, with statistics and an index beside them; ``pack``."""
+"""Runs of a packing, ``pack``, and the speed of a loader before and after."""
 
 from __future__ import annotations
 
+import math
 import os
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain, repeat
 from os import PathLike
 from threading import Event
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
-import numpy.typing as npt
 
-from variegate.checks import spelt
+from variegate.checks import integer, spelt
 from variegate.formats.packed import INDEX_NAME, STATISTICS_NAME, DatasetStatistics, statistics_bytes
 from variegate.formats.storage import Storage
 from variegate.jobs.arguments import absolute_place, open_by_index
-from variegate.jobs.augment.run import Expansion, check_apart
+from variegate.jobs.augment.run import Expansion
 from variegate.jobs.engine import Engine
+from variegate.jobs.on_disk import check_apart
 from variegate.jobs.output.destination import Destination
 from variegate.jobs.output.lost_outputs import Row, SpanOf
 from variegate.jobs.output.manifest import read_manifest
-from variegate.jobs.output.packed import COLUMNS, Totals, totals_of
+from variegate.jobs.output.side_files import PACKED_COLUMNS, Totals, totals_of
 from variegate.jobs.pack.commit import PackCommit, spans_of, write_index
-from variegate.jobs.pack.job import PackJob
-from variegate.jobs.pack.measure import Speedup, measure_speedup
-from variegate.jobs.pack.plan import PackPlan, pack_plan
+from variegate.jobs.pack.plan import PackJob, PackPlan, parse_bytes
+from variegate.loader import Loader
+from variegate.ops.compose import Compose
+from variegate.ops.crop import RandomHorizontalFlip
+from variegate.ops.output import Identity, Normalize
+from variegate.ops.resize import RandomResizedCrop, Resize
 from variegate.options.datasets import PackingOptions
 
 _SHARD = re.compile(r"shard-\d{6,}\.(tar|parquet|vgraw)")
+# Of the comparison of loaders.
+_SAMPLES, _RUNS, _BATCH, _SIDE = 512, 4, 32, 224
+_ROUNDS, _SECONDS = 3, 0.7
 
 
 @dataclass
@@ -65,18 +74,14 @@ class Packing(Expansion):
         super().__post_init__()
         self.packed = Packed()
 
-    @property
-    def _pack_plan(self) -> PackPlan:
-        return cast(PackPlan, self.plan)
-
-    def _spans(self, destination: Destination) -> SpanOf:
-        whole = [(0, self.plan.num_items, destination_rows(destination))] if destination.is_complete else None
+    def spans(self, destination: Destination) -> SpanOf:
+        whole = [(0, self.num_items, _rows_of(destination))] if destination.is_complete else None
         records = destination.journal.records() if whole is None else whole
         spans = [span[:2] for record in records for span in spans_of(*record)]
         starts = np.array([start for start, _ in spans], np.int64)
         return lambda row: spans[int(np.searchsorted(starts, row["index"], "right")) - 1]
 
-    def _is_unwanted(self, remade: npt.NDArray[np.bool_]) -> Callable[[Row], bool]:
+    def _is_unwanted(self, remade: Any) -> Callable[[Row], bool]:
         """From the first on, and the shard that ended before it: where shards end depends on all that came before."""
         first = int(remade.argmax()) if remade.any() else len(remade) + 1
         return lambda row: bool(row["index"] >= first - 1)
@@ -84,52 +89,46 @@ class Packing(Expansion):
     def _index_file(self) -> None:
         """Whole images are read."""
 
-    def _finish(self, destination: Destination) -> None:
-        journal, count = destination.journal, self.plan.num_items
-        self._write_beside(destination.storage, journal.rows(count))
-        super()._finish(destination)
+    def finish(self, destination: Destination) -> None:
+        self._write_side_files(destination.storage, destination.journal.rows(self.num_items))
+        super().finish(destination)
 
-    def _restore_beside(self, destination: Destination) -> None:
-        storage, names = destination.storage, [STATISTICS_NAME, *([INDEX_NAME] if self._pack_plan.has_index else [])]
-        rows = destination_rows(destination)
-        if all(storage.exists(name) for name in names):
-            self.packed = packed_of(totals_of(rows), storage.sizes().get(INDEX_NAME, 0))
+    def restore_side_files(self, destination: Destination) -> None:
+        storage, rows = destination.storage, _rows_of(destination)
+        if all(map(storage.exists, [STATISTICS_NAME, *([INDEX_NAME] if self._has_index else [])])):
+            self.packed = _packed_of(totals_of(rows), storage.sizes().get(INDEX_NAME, 0))
         else:
-            destination.amend(lambda storage: self._write_beside(storage, rows))
+            destination.amend(lambda storage: self._write_side_files(storage, rows))
 
-    def _write_beside(self, storage: Storage, rows: Iterable[Row]) -> None:
+    def _write_side_files(self, storage: Storage, rows: Iterable[Row]) -> None:
         """Statistics and index; and shards that an earlier life of this run had more of go."""
         found = totals_of(rows)
-        self.packed = packed_of(found)
+        self.packed = _packed_of(found)
         for name in storage.sizes():
             if _SHARD.fullmatch(name) and name not in found.shards:
                 storage.remove(name)
         if not found.shards:
             return
-        index = write_index(storage, found.shards) if self._pack_plan.has_index else None
+        index = write_index(storage, found.shards) if self._has_index else None
         self.packed.index_bytes = cast(int, index["bytes"]) if index else 0
         storage.write(STATISTICS_NAME, statistics_bytes(found.sums, index))
         storage.sync()
 
-
-def packed_of(found: Totals, index_bytes: int = 0) -> Packed:
-    images = found.sums.images
-    return Packed(
-        images,
-        len(found.shards),
-        found.kept,
-        found.skipped,
-        found.bytes_before,
-        sum(found.shards.values()),
-        index_bytes,
-        found.sums.statistics() if images else None,
-    )
+    @property
+    def _has_index(self) -> bool:
+        return cast(PackPlan, self.plan).has_index
 
 
-def destination_rows(destination: Destination) -> Iterator[Row]:
+def _packed_of(found: Totals, index_bytes: int = 0) -> Packed:
+    images, after = found.sums.images, sum(found.shards.values())
+    statistics = found.sums.statistics() if images else None
+    counts = images, len(found.shards), found.kept, found.skipped
+    return Packed(*counts, found.bytes_before, after, index_bytes, statistics)
+
+
+def _rows_of(destination: Destination) -> Iterator[Row]:
     """Of a complete run: the columns of its manifest that are added up."""
-    manifest = read_manifest(destination.storage.root)
-    return manifest.columns(*COLUMNS)
+    return read_manifest(destination.storage.root).columns(*PACKED_COLUMNS)
 
 
 @spelt(PackingOptions)
@@ -156,18 +155,26 @@ def pack(source: Any, destination: str | PathLike[str], *, stop: Event | None = 
 
 def packing_of(source: Any, destination: str | PathLike[str], options: PackingOptions) -> Packing:
     """Opened and checked, and nothing done. Raises ValueError (SourceError) naming the argument."""
-    is_place = isinstance(source, (str, PathLike))
+    is_place, quality = isinstance(source, (str, PathLike)), options.quality
     opened = open_by_index(source, options.on_error)
     if is_place:
         check_apart(source, destination)
-    place = absolute_place(os.fspath(source)) if is_place else f"a {type(source).__name__}"
-    plan = pack_plan(
-        opened, place, options.format, options.size, options.quality, options.keep_jpeg, options.shard_size
+    if quality is not None and options.format == "raw":
+        raise ValueError("quality: got it with the format raw, whose pixels are not encoded; accepted: leave it out")
+    side = None if options.size is None else integer("size", options.size, 1, 32_767)
+    plan = PackPlan(
+        opened,
+        Identity() if side is None else Resize(side),
+        layout=options.format,
+        quality=90 if quality is None else quality,
+        place=absolute_place(os.fspath(source)) if is_place else f"a {type(source).__name__}",
+        short_side=side,
+        keep_jpeg=options.keep_jpeg,
+        shard_bytes=parse_bytes(options.shard_size),
     )
     names = options.devices
-    devices = [name.strip() for name in names.split(",")] if isinstance(names, str) and names != "auto" else names
     engine = Engine(
-        devices,
+        [name.strip() for name in names.split(",")] if isinstance(names, str) and names != "auto" else names,
         options.workers,
         options.allocation,
         options.steal,
@@ -177,6 +184,55 @@ def packing_of(source: Any, destination: str | PathLike[str], options: PackingOp
     return Packing(plan, destination, engine, options.on_error, options.resume, options.changed)
 
 
+class Speedup(NamedTuple):
+    """Images a second: the best of a few spans of each."""
+
+    before: float
+    after: float
+    samples: int
+    threads: int
+
+    @property
+    def ratio(self) -> float:
+        return self.after / self.before if self.before else math.nan
+
+
 def speedup_of(packing: Packing, threads: int | None = None) -> Speedup | None:
-    """Of a packing that is done; None where it cannot be measured."""
-    return measure_speedup(packing.plan.source, str(packing.destination), threads=threads)
+    """Of a packing that is done: RandomResizedCrop, flip and normalise on up to 512 samples, runs of neighbours from
+    all over, in the same order, by the same threads in turns. They are read once before, so that both are in memory as
+    far as there is room; the packed one reads its index, if there is one. None where samples of the source are missing
+    in the packed one, or none can be read."""
+    source, after = packing.plan.source, open_by_index(str(packing.destination))
+    if len(after) != len(source) or not len(source):
+        return None
+    # What is read by groups of neighbours is not read for one of each.
+    run = _SAMPLES // _RUNS if len(source) > _SAMPLES else len(source)
+    starts = np.linspace(0, len(source) - run, _RUNS if len(source) > _SAMPLES else 1).astype(np.int64).tolist()
+    picked = [start + place for start in starts for place in range(run)]
+    transform = Compose([RandomResizedCrop(_SIDE), RandomHorizontalFlip(), Normalize(mean=(0.5,), std=(0.5,))])
+    options: dict[str, Any] = {
+        "batch_size": min(_BATCH, len(picked)),
+        "device": "cpu",
+        "sampler": picked,
+        "num_threads": threads,
+        "rank": 0,
+        "world_size": 1,
+        "targets": False,
+    }
+    loaders = [Loader(source, transform, **options), Loader(after, transform, index="auto", **options)]
+    for loader in loaders:
+        for _ in loader:
+            pass
+    streams = [chain.from_iterable(repeat(loader)) for loader in loaders]
+    rates = [[_rate(stream) for stream in streams] for _ in range(_ROUNDS)]
+    best = [max(each) for each in zip(*rates, strict=True)]
+    return Speedup(best[0], best[1], len(picked), loaders[0].num_threads)
+
+
+def _rate(batches: Iterator[Any]) -> float:
+    next(batches)  # what was made ahead of the span
+    next(batches)
+    images, begin = 0, time.perf_counter()
+    while (seconds := time.perf_counter() - begin) < _SECONDS:
+        images += len(next(batches).ids)
+    return images / seconds

@@ -1,5 +1,4 @@
-"""Files of large images, each augmented tile by tile, as ``variegate augment --tile`` makes them: one after another,
-every one on all devices; a manifest at the end."""
+"""Files of large images (``variegate augment --tile``), one after another, each on all devices."""
 
 from __future__ import annotations
 
@@ -17,12 +16,13 @@ from variegate.checks import integer
 from variegate.formats.base import SourceError
 from variegate.formats.storage import Storage
 from variegate.io.durable import sync_folder
-from variegate.jobs.augment.run import check_apart
 from variegate.jobs.engine import Engine
 from variegate.jobs.jobs import EngineError
 from variegate.jobs.mapping import MapSpec
+from variegate.jobs.on_disk import DiskRun, check_apart
 from variegate.jobs.options import OnError, check_on_error
 from variegate.jobs.output.destination import Destination
+from variegate.jobs.output.lost_outputs import Lost, SpanOf
 from variegate.jobs.output.naming import output_path, output_stems
 from variegate.jobs.tiles.reading import SUFFIXES, file_of
 from variegate.jobs.tiles.run import ImageRun
@@ -31,7 +31,7 @@ from variegate.transforms import Transform
 
 
 @dataclass
-class FolderRun:
+class FolderRun(DiskRun):
     """``copies`` of every image of ``source``, a file or a folder of them, into the folder ``destination``.
 
     ``done`` of ``total`` outputs are there, ``resumed`` of them from an earlier run; ``skipped``: files that could not
@@ -58,83 +58,18 @@ class FolderRun:
         check_apart(self.source, self.destination)
         self.root, self.names = image_files(self.source)
         self._stems = output_stems(self.names)
-        self.total = len(self.names) * self.copies
+        self.total = self.num_items = len(self.names) * self.copies
         self.done = self.resumed = 0
         self.skipped: list[tuple[str, str]] = []
         self.image: ImageRun | None = None
-        self.is_interrupted, self.seconds, self.pixels = False, 0.0, 0
+        self.seconds, self.pixels = 0.0, 0
 
     def run(self) -> None:
-        """Raises SourceError for a destination that holds anything else, and with on_error="raise" for a file that
-        cannot be read; EngineError where no device is left or an output cannot be written."""
-        began = time.perf_counter()
-        with Destination(self.destination, self._settings(), None, self.resume) as destination:
-            if destination.is_complete:
-                self.done = self.resumed = self.total
-                return
-            journal = destination.journal
-            self.done = self.resumed = sum(stop - start for start, stop in journal.covered)
-            for item, _ in journal.left(self.total, 1):
-                rows = self._make(item, destination.storage)
-                if rows is None:
-                    self.is_interrupted = True
-                    return
-                is_missing = rows[0]["status"] != "written"
-                journal.append(item, item + 1, [json.dumps(row) for row in rows], len(rows) if is_missing else 0)
-                journal.flush()
-                self.done += not is_missing
-                self.seconds = time.perf_counter() - began
-                self._tell()
-            same = {"seed": self.seed, "epoch": self.epoch}
-            destination.finish(row | same for row in journal.rows(self.total))
+        """Raises SourceError for another destination, and with on_error="raise" for an unreadable file; EngineError."""
+        self._began = time.perf_counter()
+        self.run_on(None)
 
-    def _make(self, item: int, storage: Storage) -> list[dict[str, Any]] | None:
-        """The manifest's rows of an output; None where it was interrupted."""
-        index, copy = divmod(item, self.copies)
-        name = self.names[index]
-        about = {"source": name, "index": index, "id": index, "copy": copy}
-        relative = output_path(self._stems[index], copy, Path(name).suffix.lower().lstrip("."))
-        out = os.path.join(self.destination, relative)
-        try:
-            os.makedirs(os.path.dirname(out), exist_ok=True)
-            work = MapSpec(self.transform, self.seed, "float32", "NHWC", "composed", self.epoch, copy)
-            self.image = ImageRun(
-                self.engine, work, file_of(os.path.join(self.root, name)), index, out, self.tile, None, self.resume
-            )
-            if self.image.program.output.is_float:
-                raise SourceError("the policy ends in Normalize; images on disk hold bytes, so leave it out")
-            self.image.stop, self.image.on_progress = self.stop, lambda _: self._tell()
-            self.image.run()
-        except (SourceError, EngineError) as error:
-            if self.on_error == "raise" or not is_of_source(error, os.path.join(self.root, name)):
-                raise
-            if name not in [known for known, _ in self.skipped]:
-                self.skipped.append((name, str(error)))
-            return [{**about, "file": None, "status": "quarantined", "reason": str(error)}]
-        if self.image.is_interrupted:
-            return None
-        self.pixels += self.image.shape[0] * self.image.shape[1]
-        described = {
-            **about, "status": "written", "height": self.image.shape[0], "width": self.image.shape[1],
-            "operations": operations_of(self.image.sampled, 0),
-        }  # fmt: skip
-        files = [relative]
-        if os.path.isdir(out):
-            # Of a Zarr array every file has a row.
-            inner = sorted(path for path in Path(out).rglob("*") if path.is_file())
-            files = [f"{relative}/{path.relative_to(out).as_posix()}" for path in inner]
-        sync_folder(os.path.dirname(out))
-        sizes = [os.path.getsize(os.path.join(self.destination, file)) for file in files]
-        return [
-            {**described, "file": file, "sha256": storage.sha256(file), "bytes": size}
-            for file, size in zip(files, sizes, strict=True)
-        ]
-
-    def _tell(self) -> None:
-        if self.on_progress is not None:
-            self.on_progress(self)
-
-    def _settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, Any]:
         stamps = [(name, *_stamp(os.path.join(self.root, name))) for name in self.names]
         # Not "samples" and "copies": of a Zarr array the manifest has several rows.
         return {
@@ -143,6 +78,75 @@ class FolderRun:
             "transform": self.transform.to_dict(), "seed": self.seed, "epoch": self.epoch,
             "copies_of_each": self.copies, "layout": "folder", "tile": self.tile, "executor": self.engine.executor,
         }  # fmt: skip
+
+    def spans(self, destination: Destination) -> SpanOf:
+        return lambda row: (item := row["index"] * self.copies + row["copy"], item + 1)
+
+    def restore(self, destination: Destination, lost: Lost) -> None:
+        covered = [(0, self.total)] if destination.is_complete else destination.journal.covered
+        self.done = self.resumed = sum(stop - start for start, stop in covered)
+
+    def make(self, destination: Destination) -> None:
+        journal = destination.journal
+        for item, _ in journal.left(self.total, 1):
+            rows = self._make(item, destination.storage)
+            if rows is None:
+                return
+            is_missing = rows[0]["status"] != "written"
+            journal.append(item, item + 1, [json.dumps(row) for row in rows], len(rows) if is_missing else 0)
+            journal.flush()
+            self.done += not is_missing
+            self.seconds = time.perf_counter() - self._began
+            self._show()
+
+    def finish(self, destination: Destination) -> None:
+        same = {"seed": self.seed, "epoch": self.epoch}
+        destination.finish(row | same for row in destination.journal.rows(self.total))
+
+    def _make(self, item: int, storage: Storage) -> list[dict[str, Any]] | None:
+        """The manifest's rows of an output; None where it was interrupted."""
+        index, copy = divmod(item, self.copies)
+        name = self.names[index]
+        place = os.path.join(self.root, name)
+        about = {"source": name, "index": index, "id": index, "copy": copy}
+        relative = output_path(self._stems[index], copy, Path(name).suffix.lower().lstrip("."))
+        out = os.path.join(self.destination, relative)
+        try:
+            os.makedirs(os.path.dirname(out), exist_ok=True)
+            work = MapSpec(self.transform, self.seed, "float32", "NHWC", "composed", self.epoch, copy)
+            self.image = ImageRun(self.engine, work, file_of(place), index, out, self.tile, None, self.resume)
+            if self.image.program.output.is_float:
+                raise SourceError("the policy ends in Normalize; images on disk hold bytes, so leave it out")
+            self.image.stop, self.image.on_progress = self.stop, lambda _: self._show()
+            self.image.run()
+        except (SourceError, EngineError) as error:
+            # What reads a file names it first.
+            if self.on_error == "raise" or not str(error).startswith(place):
+                raise
+            if name not in [known for known, _ in self.skipped]:
+                self.skipped.append((name, str(error)))
+            return [{**about, "file": None, "status": "quarantined", "reason": str(error)}]
+        if self.image.is_interrupted:
+            return None
+        height, width, _ = self.image.shape
+        self.pixels += height * width
+        operations = operations_of(self.image.sampled, 0)
+        about |= {"status": "written", "height": height, "width": width, "operations": operations}
+        files = [relative]
+        if os.path.isdir(out):
+            # Of a Zarr array every file has a row.
+            inner = sorted(path for path in Path(out).rglob("*") if path.is_file())
+            files = [f"{relative}/{path.relative_to(out).as_posix()}" for path in inner]
+        sync_folder(os.path.dirname(out))
+        sizes = [os.path.getsize(os.path.join(self.destination, file)) for file in files]
+        return [
+            {**about, "file": file, "sha256": storage.sha256(file), "bytes": size}
+            for file, size in zip(files, sizes, strict=True)
+        ]
+
+    def _show(self) -> None:
+        if self.on_progress is not None:
+            self.on_progress(self)
 
 
 def image_files(source: str) -> tuple[str, list[str]]:
@@ -164,11 +168,6 @@ def image_files(source: str) -> tuple[str, list[str]]:
     return source, sorted(names)
 
 
-def is_of_source(error: Exception, path: str) -> bool:
-    """Whether the file at ``path`` is to blame: what reads it names it first."""
-    return str(error).startswith(path)
-
-
 def _stamp(path: str) -> tuple[int, int]:
-    known = os.stat(os.path.join(path, "zarr.json") if os.path.exists(os.path.join(path, "zarr.json")) else path)
+    known = os.stat(inner if os.path.exists(inner := os.path.join(path, "zarr.json")) else path)
     return known.st_size, known.st_mtime_ns

@@ -1,42 +1,120 @@
-"""``Engine.map_image``: statistics first, tile by tile, then the tiles themselves."""
+"""One image on many devices: ``ImageRun`` has workers gather statistics, and then make and write tiles."""
 
 from __future__ import annotations
 
 import os
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from variegate.augmenter.augmenter import Augmenter
 from variegate.checks import integer
 from variegate.executors.cpu.tiled.areas import Area
 from variegate.executors.cpu.tiled.chain import TiledImage
 from variegate.formats.base import SourceError
 from variegate.jobs.drive import FailedItem
-from variegate.jobs.jobs import EngineError
-from variegate.jobs.tiles.job import Tables, TileSpec, TileTask
-from variegate.jobs.tiles.reading import HeldArray, NpyFile, PixelFile, RawFile, checked_shape, file_of
-from variegate.jobs.tiles.writing import ResultFile, TilesDone, checked_result
+from variegate.jobs.jobs import EngineError, FatalError, Result
+from variegate.jobs.mapping import MapSpec
+from variegate.jobs.tiles import reading
+from variegate.jobs.tiles.writing import ResultFile, TilesDone, WriteTile, checked_result
 from variegate.program.program import Program
+from variegate.threads import Threads
 
 if TYPE_CHECKING:
     from variegate.jobs.engine import Engine
-    from variegate.jobs.mapping import MapSpec
+
+Tables = npt.NDArray[np.uint8]
 
 MOST_TILE = 16_384
 # Of every thread: tasks that are under way.
 _AHEAD = 3
 # A task for so many pixels of the source, up to so many tasks, of tiles no smaller than this.
 _TASK_PIXELS, _TASKS, _LEAST_SIDE = 1 << 20, 64, 32
-# Their numbers are kept in four bytes.
+# Tile numbers are stored in four bytes.
 _MOST_TILES = 1 << 32
+_MOST_REDUCED = 4096
+
+
+class TileTask(NamedTuple):
+    """A rectangle: of the result, or of what statistic ``statistic`` sees. ``tables``: of the statistics before it."""
+
+    area: Area
+    tables: tuple[Tables, ...]
+    statistic: int = -1
+
+
+@dataclass(frozen=True)
+class TileSpec:
+    """``work``: what the image is augmented by; ``result``: None where tiles are given back."""
+
+    work: MapSpec
+    id: int
+    image: reading.PixelFile
+    shape: tuple[int, int, int]
+    result: ResultFile | None
+    conditions: dict[str, Any] | None = None
+
+    def programs(self, augmenter: Augmenter) -> tuple[Program, Program]:
+        """The program as it was sampled, and fused. Raises ValueError for transforms that no single image has."""
+        work = self.work
+        return augmenter.plan_one(self.shape, self.id, work.epoch, work.copy, self.conditions)
+
+    def open(self, device: str, num_threads: int) -> TileJob:
+        return TileJob(self, self.work.augmenter(device, num_threads), num_threads)
+
+
+class TileJob:
+    """On one device, whose threads make a tile each."""
+
+    def __init__(self, spec: TileSpec, augmenter: Augmenter, num_threads: int) -> None:
+        self._spec, self._local = spec, threading.local()
+        self._program = spec.programs(augmenter)[1]
+        self._pool = Threads(num_threads, "variegate-tiles") if num_threads > 1 else None
+        try:
+            # Compiles kernels, or loads them, before a task has to show that it gets on.
+            image = self._image()[0]
+            # Of a great reduction even a few pixels are made of much.
+            if spec.shape[0] * spec.shape[1] <= _MOST_REDUCED * image.height * image.width:
+                image.make(Area(0, 0, min(image.height, 8), min(image.width, 8)))
+        except (SourceError, OSError) as error:
+            raise FatalError(str(error)) from error
+
+    def run(self, items: range, payload: Any, beat: Callable[[], None]) -> Result:
+        """Raises FatalError where the image cannot be read, or the result not written: trying again is of no use."""
+        beat()
+        each = map if self._pool is None or len(payload) == 1 else self._pool.map
+        try:
+            return Result(list(each(lambda task: self._make(task, beat), payload)), {})
+        except (SourceError, OSError) as error:
+            raise FatalError(str(error)) from error
+
+    def _make(self, task: TileTask, beat: Callable[[], None]) -> Any:
+        image, write = self._image()
+        image.set_tables(list(task.tables))
+        beat()
+        if task.statistic >= 0:
+            return image.gather(task.statistic, task.area)
+        made = image.make(task.area)
+        beat()
+        if made.dtype == np.float32 and self._program.output.dtype != "float32":
+            made = made.astype(self._program.output.dtype)
+        return made if write is None else write(task.area, made)
+
+    def _image(self) -> tuple[TiledImage, WriteTile | None]:
+        """Of this thread."""
+        if not hasattr(self._local, "image"):
+            result = self._spec.result
+            self._local.image = TiledImage(self._program, self._spec.image.open())
+            self._local.write = None if result is None else result.open()
+        return self._local.image, self._local.write
 
 
 @dataclass
@@ -45,14 +123,14 @@ class ImageRun:
 
     engine: Engine
     work: MapSpec
-    image: PixelFile
+    image: reading.PixelFile
     id: int = 0
     out: str | None = None
     tile: int = 1024
     conditions: dict[str, Any] | None = None
     resume: bool = True
     on_progress: Callable[[ImageRun], None] | None = None
-    stop: Event = field(default_factory=Event)
+    stop: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
         """Raises ValueError, SourceError or ImportError for what is not accepted, before anything is written."""
@@ -68,10 +146,9 @@ class ImageRun:
             self.out = checked_result(self.out, self.tile)
         source = self.image.open()
         shape = source.height, source.width, source.channels
-        augmenter = self.work.augmenter("cpu", 1)
         self._spec = TileSpec(self.work, self.id, self.image, shape, None, self.conditions)
         self.sampled: Program
-        self.sampled, self.program = self._spec.programs(augmenter)
+        self.sampled, self.program = self._spec.programs(self.work.augmenter("cpu", 1))
         # Refuses what cannot be done.
         self._plan = TiledImage(self.program, source)
         self.shape = self._plan.height, self._plan.width, self._plan.channels
@@ -86,8 +163,7 @@ class ImageRun:
         self.is_interrupted = False
 
     def _side(self, pixels: int) -> int:
-        """Of the tiles that are tasks. A reduction of a huge image to few tiles would keep one device busy: where the
-        file has no tiles of its own, smaller ones are made. It depends on no device, so that any may go on."""
+        """Of the tiles that are tasks: smaller where a huge image is reduced to few. It depends on no device."""
         side = self.tile
         if self.out is None or self.out.lower().endswith(".npy"):
             wanted = min(_TASKS, max(pixels, self.shape[0] * self.shape[1]) // _TASK_PIXELS)
@@ -97,19 +173,18 @@ class ImageRun:
 
     def run(self) -> npt.NDArray[Any] | None:
         """-> the result, in the engine's layout; None where it is in a file, or interrupted."""
-        if self.out is None:
-            is_planar = self.work.layout == "NCHW"
-            try:
-                made = np.empty((self.shape[2], *self.shape[:2]) if is_planar else self.shape, self.dtype)
-            except (MemoryError, ValueError):  # too much, or too much to be counted
-                size = f"{self.shape[0]:,} x {self.shape[1]:,} x {self.shape[2]} {self.dtype.name}"
-                raise EngineError(f"out: got None for {size}, more than memory holds; accepted: a file") from None
-            with ExitStack() as stack:
-                self._make(self._local(stack), made.transpose(1, 2, 0) if is_planar else made, None)
-            return made
-        result = ResultFile(self.out, self.shape, self.dtype.name, self.tile)
-        progress = TilesDone(result, self._settings())
         with ExitStack() as stack:
+            if self.out is None:
+                is_planar = self.work.layout == "NCHW"
+                try:
+                    made = np.empty((self.shape[2], *self.shape[:2]) if is_planar else self.shape, self.dtype)
+                except (MemoryError, ValueError):  # too much, or too much to be counted
+                    size = f"{self.shape[0]:,} x {self.shape[1]:,} x {self.shape[2]} {self.dtype.name}"
+                    raise EngineError(f"out: got None for {size}, more than memory holds; accepted: a file") from None
+                self._make(self._local(stack), made.transpose(1, 2, 0) if is_planar else made, None)
+                return made
+            result = ResultFile(self.out, self.shape, self.dtype.name, self.tile)
+            progress = TilesDone(result, self._settings())
             stack.callback(progress.close)
             try:
                 if not (self.resume and progress.take_up()):
@@ -128,11 +203,11 @@ class ImageRun:
     def _local(self, stack: ExitStack, result: ResultFile | None = None) -> TileSpec:
         """As workers take it: an array that is in this process' memory becomes a file for other processes."""
         image = self.image
-        if isinstance(image, HeldArray) and self.engine.workers == "process":
+        if isinstance(image, reading.HeldArray) and self.engine.workers == "process":
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="variegate-"))
             path = os.path.join(folder, "image.npy")
             np.save(path, image.array)
-            image = NpyFile(path)
+            image = reading.RectangleFile(path)
         return TileSpec(self.work, self.id, image, self._spec.shape, result, self.conditions)
 
     def _make(self, spec: TileSpec, into: npt.NDArray[Any] | None, progress: TilesDone | None) -> None:
@@ -148,7 +223,7 @@ class ImageRun:
         with closing(results):
             for result in results:
                 if isinstance(result, FailedItem):
-                    raise EngineError(f"tile {rounds.area_of(result.item)}: {result.reason}")
+                    raise EngineError(f"tile {rounds.areas[result.item][1]}: {result.reason}")
                 for item, made in enumerate(result.outputs, result.start):
                     area = rounds.settle(item, made)
                     if area is None:
@@ -161,62 +236,54 @@ class ImageRun:
 
     def _settings(self) -> dict[str, Any]:
         work = self.work
-        found: dict[str, Any] = {
+        return {
             "transform": work.transform.to_dict(), "seed": int(work.seed), "epoch": work.epoch, "copy": work.copy,
             "geometry": work.geometry, "id": self.id, "tile": self.tile, "shape": list(self.shape),
             "dtype": self.dtype.name,
             "conditions": None if self.conditions is None else {k: repr(v) for k, v in self.conditions.items()},
+            "source": _stamp_of(self.image),
         }  # fmt: skip
-        return found | {"source": _stamp_of(self.image)}
 
 
 class _Rounds:
-    """The statistics one after another, then the tiles: each a round of tasks, which begins when the one before it has
-    come in. ``left``: tiles that are not made."""
+    """Rounds of tasks, one for each statistic, then the tiles; each begins when the one before it has come in."""
 
     def __init__(self, run: ImageRun, progress: TilesDone | None) -> None:
-        self._run, self._plan, self._progress = run, run._plan, progress
+        self._run, self._progress = run, progress
         self._tables: list[Tables] = []
-        self._areas: dict[int, tuple[int, Area]] = {}
+        self.areas: dict[int, tuple[int, Area]] = {}
         self._statistic = -1
         self._is_between = False
-        done = progress.done if progress is not None else frozenset()
-        self._done = frozenset(number for number in done if number < run.total)
+        self._done = frozenset(number for number in (progress.done if progress else ()) if number < run.total)
         run.done = run.resumed = len(self._done)
         self.left = run.total - run.done
         self._next = 0
 
     def has_room(self) -> bool:
         """Whether the feed may be asked: not for the first task of a round while the last one is under way."""
-        return not self._is_between or not self._areas
-
-    def area_of(self, item: int) -> Area:
-        return self._areas[item][1]
+        return not self._is_between or not self.areas
 
     def tasks(self) -> Iterator[tuple[int, int, list[TileTask]]]:
         counted: dict[tuple[int, tuple[object, ...]], Any] = {}
-        for number, statistic in enumerate(self._plan.statistics if self.left else ()):
+        for number, statistic in enumerate(self._run._plan.statistics if self.left else ()):
             key = id(statistic.stage), statistic.key
             if key not in counted:
                 self._statistic, self._sum = number, statistic.zero()
                 areas = [] if statistic.seen.is_empty else statistic.seen.blocks(max(self._run.tile, 256))
-                yield from self._round(enumerate(areas), len(areas), number)
+                yield from self._round(enumerate(areas), len(areas))
                 counted[key] = self._sum
             self._tables.append(statistic.resolve(counted[key]))
             statistic.set(self._tables[-1])
         self._statistic = -1
-        tiles = enumerate(self._run._tiles)
-        yield from self._round((one for one in tiles if one[0] not in self._done), self.left, -1)
+        yield from self._round((one for one in enumerate(self._run._tiles) if one[0] not in self._done), self.left)
 
-    def _round(
-        self, areas: Iterator[tuple[int, Area]], left: int, statistic: int
-    ) -> Iterator[tuple[int, int, list[TileTask]]]:
+    def _round(self, areas: Iterator[tuple[int, Area]], left: int) -> Iterator[tuple[int, int, list[TileTask]]]:
         """``areas``: with their numbers; ``left``: how many."""
-        threads, tables = max(1, self._run.engine.num_threads), tuple(self._tables)
+        threads, tables, statistic = max(1, self._run.engine.num_threads), tuple(self._tables), self._statistic
         while some := list(islice(areas, threads)):
             start = self._next
             self._next += len(some)
-            self._areas.update(zip(range(start, self._next), some, strict=True))
+            self.areas.update(zip(range(start, self._next), some, strict=True))
             left -= len(some)
             self._is_between = left == 0
             yield start, self._next, [TileTask(area, tables, statistic) for _, area in some]
@@ -224,7 +291,7 @@ class _Rounds:
 
     def settle(self, item: int, made: Any) -> Area | None:
         """What has come of an item -> the tile that was made, if it was one."""
-        number, area = self._areas.pop(item)
+        number, area = self.areas.pop(item)
         if self._statistic >= 0:
             self._sum += made
             return None
@@ -235,24 +302,24 @@ class _Rounds:
         return area
 
 
-def pixel_file(image: Any) -> PixelFile:
+def pixel_file(image: Any) -> reading.PixelFile:
     """What ``map_image`` takes. Raises TypeError, ValueError or SourceError naming what is accepted."""
     if isinstance(image, (str, os.PathLike)):
-        return file_of(image)
+        return reading.file_of(image)
     if not isinstance(image, np.ndarray):
         name = type(image).__name__
         raise TypeError(f"image: got {name}; accepted: a uint8 array [H, W, C] or [H, W], or the path of a file")
     try:
-        shape = checked_shape(image.shape, image.dtype, "image")
+        shape = reading.checked_shape(image.shape, image.dtype, "image")
     except SourceError as error:
         raise ValueError(str(error)) from None
     is_whole = type(image.base).__name__ == "mmap" and image.flags.c_contiguous
     if isinstance(image, np.memmap) and is_whole and image.filename is not None:
-        return RawFile(str(image.filename), int(image.offset), shape)
-    return HeldArray(np.asarray(image))
+        return reading.RawFile(str(image.filename), int(image.offset), shape)
+    return reading.HeldArray(np.asarray(image))
 
 
-def _stamp_of(image: PixelFile) -> Any:
+def _stamp_of(image: reading.PixelFile) -> Any:
     """What tells whether a file is the same; None for what is in memory, of which nothing is taken up."""
     path = getattr(image, "path", None)
     if path is None:

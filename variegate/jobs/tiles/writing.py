@@ -1,7 +1,4 @@
-"""Images that are written tile by tile, by several workers at a time: .npy, TIFF and Zarr.
-
-A result has another name until it is whole (``.name.partial``), so that nothing half done is ever found under its own.
-"""
+"""Images written tile by tile by several workers: .npy, TIFF and Zarr, as ``.name.partial`` until whole."""
 
 from __future__ import annotations
 
@@ -9,9 +6,10 @@ import errno
 import json
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,23 +21,16 @@ from variegate.formats.base import SourceError
 from variegate.jobs.tiles.reading import SUFFIXES, imported
 
 Pixels = npt.NDArray[Any]
+WriteTile = Callable[[Area, Pixels], None]  # levels [H, W, C] to their place; raises OSError
 # Sides of a TIFF's own tiles are the largest of these that divides a tile of ours: they must be multiples of 16.
 _TIFF_SIDES = (512, 256, 128, 64, 32, 16)
 _CLASSIC_BYTES = 3 << 30
-
-
-class TileWriter(Protocol):
-    """Of one worker."""
-
-    def write(self, area: Area, levels: Pixels) -> None:
-        """[H, W, C]. Raises OSError."""
-        ...
+_CANNOT_RESERVE = (errno.EINVAL, errno.EOPNOTSUPP)
 
 
 @dataclass(frozen=True)
 class ResultFile:
-    """An image of ``shape`` (height, width, channels), written in tiles of ``tile`` pixels a side. ``make`` begins it,
-    workers ``open`` it, ``finish`` gives it its name."""
+    """An image of ``shape`` [H, W, C]: ``begin`` makes it, workers ``open`` it, ``finish`` gives it its name."""
 
     path: str
     shape: tuple[int, int, int]
@@ -55,45 +46,86 @@ class ResultFile:
         path = Path(self.path)
         return path.with_name(f".{path.name}.partial")
 
-    def begin(self) -> None:
-        """Make the partial file anew. Raises OSError, ImportError."""
-        remove(self.partial)
-        if self.suffix == ".npy":
-            self._begin_npy()
-        elif self.suffix == ".zarr":
-            chunks = tuple(min(self.tile, side) for side in self.shape[:2]) + self.shape[2:]
-            zarr = imported("zarr", self.path)
-            zarr.create_array(store=str(self.partial), shape=self.shape, chunks=chunks, dtype=self.dtype, fill_value=0)
-        else:
-            self._begin_tiff()
-
-    def _begin_npy(self) -> None:
-        header = {"descr": np.dtype(self.dtype).str, "fortran_order": False, "shape": self.shape}
-        with open(self.partial, "wb") as file:
-            np.lib.format.write_array_header_2_0(file, header)
-            file.flush()
-            reserve(file.fileno(), file.tell(), self._num_bytes)
-
-    def _begin_tiff(self) -> None:
-        if self._num_bytes > (free := shutil.disk_usage(self.partial.parent).free):
-            raise OSError(errno.ENOSPC, f"{self._num_bytes:,} bytes, of which its disk has {free:,}")
-        imported("tifffile", self.path).imwrite(
-            self.partial,
-            shape=self.shape if self.shape[2] == 3 else self.shape[:2],
-            dtype=self.dtype,
-            tile=(tiff_side(self.tile),) * 2,
-            photometric="rgb" if self.shape[2] == 3 else "minisblack",
-            bigtiff=self._num_bytes > _CLASSIC_BYTES,
-        )
-
     @property
     def _num_bytes(self) -> int:
         return self.shape[0] * self.shape[1] * self.shape[2] * np.dtype(self.dtype).itemsize
 
-    def open(self) -> TileWriter:
+    def begin(self) -> None:
+        """Make the partial file anew. Raises OSError, ImportError."""
+        remove(self.partial)
+        package, shape, dtype = imported(self.path), self.shape, self.dtype
         if self.suffix == ".npy":
-            return _NpyWriter(self)
-        return _ZarrWriter(self) if self.suffix == ".zarr" else _TiffWriter(self)
+            with open(self.partial, "wb") as file:
+                header = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": shape}
+                np.lib.format.write_array_header_2_0(file, header)
+                file.flush()
+                _reserve(file.fileno(), file.tell(), self._num_bytes)
+        elif self.suffix == ".zarr":
+            chunks = *(min(self.tile, side) for side in shape[:2]), shape[2]
+            package.create_array(store=str(self.partial), shape=shape, chunks=chunks, dtype=dtype, fill_value=0)
+        else:
+            if self._num_bytes > (free := shutil.disk_usage(self.partial.parent).free):
+                raise OSError(errno.ENOSPC, f"{self._num_bytes:,} bytes, of which its disk has {free:,}")
+            package.imwrite(
+                self.partial,
+                shape=shape if shape[2] == 3 else shape[:2],
+                dtype=dtype,
+                tile=(next(side for side in _TIFF_SIDES if self.tile % side == 0),) * 2,
+                photometric="rgb" if shape[2] == 3 else "minisblack",
+                bigtiff=self._num_bytes > _CLASSIC_BYTES,
+            )
+
+    def open(self) -> WriteTile:
+        """For one worker."""
+        writers = {".npy": self._open_npy, ".zarr": self._open_zarr}
+        return writers.get(self.suffix, self._open_tiff)()
+
+    def _open_npy(self) -> WriteTile:
+        file = open(self.partial, "r+b", buffering=0)  # noqa: SIM115
+        np.lib.format.read_magic(file)
+        np.lib.format.read_array_header_2_0(file)
+        begin, pixel = file.tell(), self.shape[2] * np.dtype(self.dtype).itemsize
+        step = self.shape[1] * pixel
+
+        def write(area: Area, levels: Pixels) -> None:
+            at, size, levels = (
+                begin + area.top * step + area.left * pixel,
+                area.width * pixel,
+                np.ascontiguousarray(levels),
+            )
+            i = 0
+            while i < area.height:
+                part = levels[i:]
+                i += write_lines(file.fileno(), place_of(part), area.height - i, size, at + i * step, step)
+                if i < area.height:
+                    # Python says why.
+                    _write(file.fileno(), levels[i], at + i * step)
+                    i += 1
+
+        return write
+
+    def _open_tiff(self) -> WriteTile:
+        with imported(self.path).TiffFile(self.partial) as opened:
+            page: Any = opened.pages[0]
+            places, side = page.dataoffsets, int(page.tilewidth)
+        across = -(-self.shape[1] // side)
+        file = open(self.partial, "r+b", buffering=0)  # noqa: SIM115
+
+        def write(area: Area, levels: Pixels) -> None:
+            for block in area.blocks(side):
+                whole = np.zeros((side, side, levels.shape[2]), levels.dtype)
+                whole[: block.height, : block.width] = levels[block.within(area)]
+                _write(file.fileno(), whole, places[block.top // side * across + block.left // side])
+
+        return write
+
+    def _open_zarr(self) -> WriteTile:
+        array: Any = imported(self.path).open_array(str(self.partial), mode="r+")
+
+        def write(area: Area, levels: Pixels) -> None:
+            array[area.top : area.bottom, area.left : area.right] = levels
+
+        return write
 
     def finish(self) -> None:
         """Give it its name, in the place of what had it before."""
@@ -118,23 +150,18 @@ def checked_result(path: str | os.PathLike[str], tile: int) -> str:
         raise SourceError(f"out: got {name!r}; accepted: a name that ends in {', '.join(SUFFIXES)}")
     if suffix in (".tif", ".tiff") and tile % 16:
         raise ValueError(f"tile: got {tile} for {name}; accepted: multiples of 16, of which a TIFF's tiles are")
+    is_array = (Path(name) / "zarr.json").exists() or (Path(name) / ".zarray").exists()
     if not Path(name).absolute().parent.is_dir():
         raise SourceError(f"out: {name}: its folder does not exist")
-    is_array = (Path(name) / "zarr.json").exists() or (Path(name) / ".zarray").exists()
     if os.path.isdir(name) and not (suffix == ".zarr" and is_array):
         raise SourceError(f"out: {name}: is a folder; choose another name")
     if suffix == ".zarr" and os.path.isfile(name):
         raise SourceError(f"out: {name}: is a file; choose another name")
-    if suffix != ".npy":
-        imported("zarr" if suffix == ".zarr" else "tifffile", name)
+    imported(name)
     return name
 
 
-def tiff_side(tile: int) -> int:
-    return next(side for side in _TIFF_SIDES if tile % side == 0)
-
-
-def reserve(descriptor: int, begin: int, size: int) -> None:
+def _reserve(descriptor: int, begin: int, size: int) -> None:
     """Room for so many bytes, so that a disk that is too small says so at once."""
     os.ftruncate(descriptor, begin + size)
     if hasattr(os, "posix_fallocate"):
@@ -146,72 +173,12 @@ def reserve(descriptor: int, begin: int, size: int) -> None:
                 raise
 
 
-_CANNOT_RESERVE = {22, 95}  # EINVAL, EOPNOTSUPP
-
-
 def remove(path: Path) -> None:
     """A file or a folder, if it is there."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-
-
-class _NpyWriter:
-    def __init__(self, result: ResultFile) -> None:
-        self._shape, self._item = result.shape, np.dtype(result.dtype).itemsize
-        self._descriptor = os.open(result.partial, os.O_RDWR)
-        with open(result.partial, "rb") as file:
-            np.lib.format.read_magic(file)
-            np.lib.format.read_array_header_2_0(file)
-            self._begin = file.tell()
-
-    def __del__(self) -> None:
-        os.close(self._descriptor)
-
-    def write(self, area: Area, levels: Pixels) -> None:
-        _, width, channels = self._shape
-        pixel, levels = channels * self._item, np.ascontiguousarray(levels)
-        at, step = self._begin + (area.top * width + area.left) * pixel, width * pixel
-        i = 0
-        while i < area.height:
-            part = levels[i:]
-            i += write_lines(self._descriptor, place_of(part), area.height - i, area.width * pixel, at + i * step, step)
-            if i < area.height:
-                # Python says why.
-                _write(self._descriptor, levels[i], at + i * step)
-                i += 1
-
-
-class _TiffWriter:
-    def __init__(self, result: ResultFile) -> None:
-        import tifffile
-
-        with tifffile.TiffFile(result.partial) as file:
-            page: Any = file.pages[0]
-            self._places, self._side = page.dataoffsets, int(page.tilewidth)
-        self._across = -(-result.shape[1] // self._side)
-        self._descriptor = os.open(result.partial, os.O_RDWR)
-
-    def __del__(self) -> None:
-        os.close(self._descriptor)
-
-    def write(self, area: Area, levels: Pixels) -> None:
-        side = self._side
-        for block in area.blocks(side):
-            whole = np.zeros((side, side, levels.shape[2]), levels.dtype)
-            whole[: block.height, : block.width] = levels[block.within(area)]
-            _write(self._descriptor, whole, self._places[block.top // side * self._across + block.left // side])
-
-
-class _ZarrWriter:
-    def __init__(self, result: ResultFile) -> None:
-        import zarr
-
-        self._array: Any = zarr.open_array(str(result.partial), mode="r+")
-
-    def write(self, area: Area, levels: Pixels) -> None:
-        self._array[area.top : area.bottom, area.left : area.right] = levels
 
 
 def _write(descriptor: int, levels: Pixels, at: int) -> None:
@@ -227,19 +194,18 @@ class TilesDone:
     a process that is killed loses nothing."""
 
     def __init__(self, result: ResultFile, settings: dict[str, Any]) -> None:
-        self._result = result
+        self._partial = result.partial
         self._settings = json.dumps(settings, sort_keys=True)
         # Of a source that nothing tells apart, nothing is taken up.
         self._is_known = settings.get("source") is not None
-        partial = result.partial
-        self._json, self._done = Path(f"{partial}.json"), Path(f"{partial}.done")
+        self._json, self._done = Path(f"{self._partial}.json"), Path(f"{self._partial}.done")
         self._file: Any = None
         self.done: frozenset[int] = frozenset()
 
     def take_up(self) -> bool:
         """Whether an earlier run made a part of this very result; then ``done`` has its tiles."""
         try:
-            is_same = self._is_known and self._json.read_text() == self._settings and self._result.partial.exists()
+            is_same = self._is_known and self._json.read_text() == self._settings and self._partial.exists()
             data = self._done.read_bytes() if is_same else b""
         except OSError:
             return False

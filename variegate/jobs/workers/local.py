@@ -1,40 +1,39 @@
-"""Workers of this machine: what threads and processes have in common, and a thread per device."""
+"""Workers of this machine: a thread per device, or a process, whose crash takes only itself along."""
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import pickle
+import signal
+import socket
+import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
+from multiprocessing import connection, parent_process, resource_tracker
+from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, Protocol
+from typing import Any
 
 from variegate.jobs.jobs import GRACE, Assignment, JobSpec, WorkerInfo, end_of, serve
-from variegate.jobs.messages import Task, WorkerEvent, WorkerLost
+from variegate.jobs.messages import Fatal, Task, WorkerEvent, WorkerLost, WorkerReady
+from variegate.jobs.workers import wire
+from variegate.jobs.workers.wire import Parts
 
-
-class LocalWorker(Protocol):
-    """One worker, as seen by whoever started it. ``finish`` lets it do what it has, and end; ``kill`` ends it as far as
-    force can; ``thread`` lives as long as anything is left of it."""
-
-    ends_when_killed: bool
-    thread: threading.Thread
-
-    def send(self, task: Task, payload: Sequence[Any] | None) -> None: ...
-
-    def finish(self) -> None: ...
-
-    def kill(self) -> None: ...
+# One worker, as seen by whoever started it. ``send`` gives it a task; ``finish`` lets it do what it has, and end;
+# ``kill`` ends it as far as force can, which ``ends_when_killed`` says; ``thread`` lives as long as any of it is left.
+LocalWorker = Any
+Say = Callable[[WorkerEvent], None]
 
 
 class LocalWorkers:
-    """See ``WorkerPool``. ``begin`` starts a worker that tells what it has to say, or raises OSError."""
+    """See ``WorkerPool``. ``begin`` starts a worker that reports by the function it gets, or raises OSError."""
 
     def __init__(
-        self,
-        begin: Callable[[WorkerInfo, Callable[[WorkerEvent], None]], LocalWorker],
-        devices: Sequence[str],
-        num_threads: int,
+        self, begin: Callable[[WorkerInfo, Say], LocalWorker], devices: Sequence[str], num_threads: int
     ) -> None:
         self._begin, self._devices, self._num_threads = begin, devices, num_threads
         self._messages: SimpleQueue[WorkerEvent] = SimpleQueue()  # from the threads that hear the workers
@@ -66,21 +65,18 @@ class LocalWorkers:
     def wait(self, timeout: float) -> list[WorkerEvent]:
         deadline = time.monotonic() + timeout
         found: list[WorkerEvent] = []
-        while not found:
-            try:
-                self._take(self._messages.get(timeout=max(0.0, deadline - time.monotonic())), found)
-                while not self._messages.empty():
-                    self._take(self._messages.get_nowait(), found)
-            except Empty:
-                break
+        try:
+            while not found or not self._messages.empty():
+                message = self._messages.get(timeout=max(0.0, deadline - time.monotonic()))
+                if message.worker not in self._heard:
+                    continue
+                found.append(message)
+                if isinstance(message, WorkerLost):
+                    # It is lost once, whoever notices first: itself, or those who hear it end.
+                    self._heard.discard(message.worker)
+        except Empty:
+            pass
         return found
-
-    def _take(self, message: WorkerEvent, found: list[WorkerEvent]) -> None:
-        if message.worker in self._heard:
-            found.append(message)
-            if isinstance(message, WorkerLost):
-                # It is lost once, whoever notices first: itself, or those who hear it end.
-                self._heard.discard(message.worker)
 
     def close(self, force: bool = False) -> None:
         workers = [*self._workers.values(), *self._stopped]
@@ -122,9 +118,9 @@ class _Abandoned(BaseException):
 class _WorkerThread:
     ends_when_killed = False
 
-    def __init__(self, spec: JobSpec, info: WorkerInfo, say: Callable[[WorkerEvent], None]) -> None:
+    def __init__(self, spec: JobSpec, info: WorkerInfo, say: Say) -> None:
         self._tasks: SimpleQueue[Assignment | None] = SimpleQueue()
-        self._spec, self._info, self._tell = spec, info, say
+        self._spec, self._info, self._report = spec, info, say
         self._is_abandoned = threading.Event()
         self.thread = start_thread(f"variegate {info.name} #{info.worker}", self._run)
 
@@ -144,7 +140,7 @@ class _WorkerThread:
         except _Abandoned:
             return
         except BaseException as error:
-            self._tell(WorkerLost(self._info.device, self._info.worker, f"ended by {end_of(error)}"))
+            self._report(WorkerLost(self._info.device, self._info.worker, f"ended by {end_of(error)}"))
 
     def _take(self) -> Assignment | None:
         assignment = self._tasks.get()
@@ -153,4 +149,193 @@ class _WorkerThread:
     def _say(self, message: WorkerEvent) -> None:
         if self._is_abandoned.is_set():
             raise _Abandoned
-        self._tell(message)
+        self._report(message)
+
+
+# The exit code of a worker that found itself starting workers: it was importing the main script.
+_UNGUARDED = 97
+_UNGUARDED_REASON = (
+    "the main script starts worker processes as soon as it is imported, and each of these imports it first. Put what "
+    "it does under\n\n    if __name__ == '__main__':\n        ...\n\nor use workers=\"thread\""
+)
+
+# Read by OpenMP (torch), BLAS libraries (NumPy) and Numba when they are loaded, and never again.
+_THREAD_COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+_lock = threading.Lock()
+
+
+@contextmanager
+def _surroundings(num_threads: int) -> Iterator[None]:
+    """What a process inherits that is started inside: counts of threads, no Ctrl-C, a main module that can be found."""
+    # The main module of a program read from standard input has the name of a file that there is not.
+    main = sys.modules["__main__"]
+    file = getattr(main, "__file__", None)
+    is_file = file is None or getattr(main, "__spec__", None) is not None or Path(file).exists()
+    with _lock:
+        kept = {name: os.environ.get(name) for name in _THREAD_COUNTS}
+        # Started by the first process otherwise, which would unblock the signal.
+        resource_tracker.ensure_running()
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
+            os.environ.update(dict.fromkeys(_THREAD_COUNTS, str(num_threads)))
+            if not is_file:
+                main.__file__ = None
+            yield
+        finally:
+            if not is_file:
+                main.__file__ = file
+            for name, value in kept.items():
+                os.environ.pop(name)
+                if value is not None:
+                    os.environ[name] = value
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+class ProcessWorkers(LocalWorkers):
+    """See ``WorkerPool``. The spec is pickled here, once: raises what that raises."""
+
+    def __init__(self, spec: JobSpec, devices: Sequence[str], num_threads: int) -> None:
+        if getattr(multiprocessing.current_process(), "_inheriting", False):
+            # This process is a worker that is still importing the main script.
+            raise SystemExit(_UNGUARDED)
+        super().__init__(partial(_WorkerProcess, wire.encode(spec)), devices, num_threads)
+
+
+class _WorkerProcess:
+    ends_when_killed = True
+
+    def __init__(self, spec: Parts, info: WorkerInfo, say: Callable[[WorkerEvent], None]) -> None:
+        self._outbox: SimpleQueue[Parts | None] = SimpleQueue()
+        self._info, self._say = info, say
+        self._is_ready = False
+        self._socket, theirs = socket.socketpair()
+        name = f"variegate {info.name} #{info.worker}"
+        # A daemon: an interpreter that ends without closing its workers does not wait for them.
+        spawn = multiprocessing.get_context("spawn")
+        self._process = spawn.Process(target=_run_worker, args=(theirs,), name=name, daemon=True)
+        try:
+            with _surroundings(info.num_threads):
+                self._process.start()
+        except BaseException:
+            self._socket.close()
+            raise
+        finally:
+            theirs.close()
+        self._outbox.put([pickle.dumps(tuple(info)), *spec])
+        self._speaker = start_thread(f"to {name}", self._speak)
+        self.thread = start_thread(f"from {name}", self._listen)
+
+    def send(self, task: Task, payload: Sequence[Any] | None) -> None:
+        head = pickle.dumps((task.number, task.start, task.stop))
+        self._outbox.put([head] if payload is None else [head, *wire.encode(payload)])
+
+    def finish(self) -> None:
+        if self._is_ready:
+            self._outbox.put(None)
+        else:  # one that is still starting has nothing to do
+            self.kill()
+
+    def kill(self) -> None:
+        self._process.kill()
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def _speak(self) -> None:
+        # Where the worker is gone, the listener finds out.
+        with suppress(OSError):
+            while (parts := self._outbox.get()) is not None:
+                wire.send_parts(self._socket, parts)
+                del parts
+            self._socket.shutdown(socket.SHUT_WR)
+
+    def _listen(self) -> None:
+        remark = ""
+        try:
+            while self._has_reported():
+                head, *body = wire.receive_parts(self._socket)
+                message = wire.unpack_event((pickle.loads(head), body or None))
+                self._is_ready = self._is_ready or isinstance(message, WorkerReady)
+                self._say(message)
+                # Not to be held while the next one is awaited.
+                del head, body, message
+        except (EOFError, OSError):
+            self._process.join(GRACE)
+        except Exception as error:
+            remark = f"what it said cannot be read: {end_of(error)}; "
+        self.kill()
+        self._process.join()
+        device, worker, code = self._info.device, self._info.worker, self._process.exitcode
+        names = {number.value: f" ({number.name})" for number in signal.Signals}
+        if code == _UNGUARDED:
+            self._say(Fatal(device, worker, _UNGUARDED_REASON))
+        elif code is None:
+            self._say(WorkerLost(device, worker, f"{remark}does not end"))
+        elif code >= 0:
+            self._say(WorkerLost(device, worker, f"{remark}ended with exit code {code}"))
+        else:
+            self._say(WorkerLost(device, worker, f"{remark}killed by signal {-code}{names.get(-code, '')}"))
+        self._outbox.put(None)
+        self._speaker.join()
+        self._socket.close()
+
+    def _has_reported(self) -> bool:
+        """Wait for a message; False where the process has ended, be it that children of its own hold the socket."""
+        while self._socket not in connection.wait([self._socket, self._process.sentinel], timeout=1.0):
+            if not self._process.is_alive():
+                return False
+        return True
+
+
+def _run_worker(sock: socket.socket) -> None:
+    """The process' main function. Threads read tasks and write results, so that no side waits for the other."""
+    # The parent decides what a Ctrl-C means; it was blocked until here, see ``_surroundings``.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    start_thread("end with parent", _end_with_parent)
+    head, *spec = wire.receive_parts(sock)
+    info = WorkerInfo(*pickle.loads(head))
+    tasks: SimpleQueue[Assignment | None] = SimpleQueue()
+    outbox: SimpleQueue[Parts | None] = SimpleQueue()
+
+    def say(message: WorkerEvent) -> None:
+        event, outputs = wire.pack_event(message)
+        outbox.put([pickle.dumps(event), *(outputs or [])])
+
+    def hear() -> None:
+        try:
+            with suppress(EOFError, OSError):
+                while True:
+                    head, *body = wire.receive_parts(sock)
+                    wire.deliver(info, body or None, pickle.loads(head), tasks.put, say)
+                    # Not to be held while the next one is awaited.
+                    del head, body
+        finally:
+            tasks.put(None)
+
+    def speak() -> None:
+        try:
+            while (parts := outbox.get()) is not None:
+                wire.send_parts(sock, parts)
+                del parts
+        except OSError:
+            # Nobody hears this worker any more.
+            os._exit(1)
+
+    start_thread("hear", hear)
+    speaker = start_thread("speak", speak)
+    try:
+        serve(lambda: wire.decode(spec), info, tasks.get, say)
+    finally:
+        outbox.put(None)
+        speaker.join()
+
+
+def _end_with_parent() -> None:
+    """End at once when the parent has, however it did."""
+    parent = parent_process()
+    assert parent is not None
+    number = os.getppid()
+    # The sentinel alone is not enough: a process that the parent forked holds it open.
+    while not connection.wait([parent.sentinel], timeout=1.0) and os.getppid() == number:
+        pass
+    os._exit(1)

@@ -15,7 +15,7 @@ import numpy as np
 
 from variegate.io.addresses import shown_host, without_secrets
 from variegate.jobs.jobs import GRACE, Assignment, JobSpec, WorkerInfo, end_of, serve
-from variegate.jobs.messages import Task, TaskFailed, WorkerEvent, WorkerLost
+from variegate.jobs.messages import Task, WorkerEvent, WorkerLost
 from variegate.jobs.workers import wire
 from variegate.jobs.workers.wire import PackedEvent, Parts
 
@@ -140,8 +140,8 @@ class _Actor:
         threading.Thread(target=self._run, daemon=True).start()
 
     def hear(self, task: int, start: int, stop: int, parts: Parts | None) -> None:
-        assignment = wire.unpack_task(self._info, None if parts is None else _copied(parts), task, start, stop)
-        self._say(assignment) if isinstance(assignment, TaskFailed) else self._tasks.put(assignment)
+        copied = None if parts is None else _copied(parts)
+        wire.deliver(self._info, copied, (task, start, stop), self._tasks.put, self._say)
 
     def speak(self) -> list[PackedEvent]:
         """Waits until there is something to say."""

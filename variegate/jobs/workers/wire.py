@@ -1,9 +1,4 @@
-"""Objects as a short pickle and large buffers beside it, how these go through a socket, and messages and payloads as
-they travel between processes.
-
-Arrays and CPU tensors are written from where they lie and read to where they stay: one copy out, one copy in, whatever
-their size.
-"""
+"""Objects as a short pickle and large buffers, one copy out and one in, through sockets and between processes."""
 
 from __future__ import annotations
 
@@ -12,7 +7,7 @@ import pickle
 import socket
 import struct
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -114,10 +109,7 @@ def _receive(sock: socket.socket, size: int) -> Buffer:
 
 
 def take_buffer(size: int) -> Any:
-    """Memory that has been used before, where there is any: fresh memory costs about as much as what is read into it.
-
-    A process without the module has no use for images, and need not load it for this.
-    """
+    """Memory used before, where there is any, as fresh memory costs as much as reading into it; else a bytearray."""
     memory = sys.modules.get("variegate.executors.cpu.memory")
     return bytearray(size) if memory is None or size < _SMALL_BYTES else memory.RESULTS.take(size)
 
@@ -145,10 +137,16 @@ def unpack_event(packed: PackedEvent) -> WorkerEvent:
         return TaskFailed(*event[:3], f"its results cannot be read: {end_of(error)}")
 
 
-def unpack_task(info: WorkerInfo, parts: Parts | None, task: int, start: int, stop: int) -> Assignment | TaskFailed:
-    """TaskFailed says why there is no assignment."""
+def deliver(
+    info: WorkerInfo,
+    parts: Parts | None,
+    task: tuple[int, int, int],
+    put: Callable[[Assignment], None],
+    say: Callable[[WorkerEvent], None],
+) -> None:
+    """Pass a task (number, start, stop) with its encoded payload on to a worker, or report why it cannot be read."""
     try:
-        return Assignment(task, start, stop, None if parts is None else decode(parts))
+        put(Assignment(*task, None if parts is None else decode(parts)))
     except Exception as error:
         reason = f"what belongs to its items cannot be read: {end_of(error)}"
-        return TaskFailed(info.device, info.worker, task, reason)
+        say(TaskFailed(info.device, info.worker, task[0], reason))

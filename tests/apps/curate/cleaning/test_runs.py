@@ -49,9 +49,10 @@ def whole(tmp_path: Path, place: str, found: Path) -> dict[str, bytes]:
 _KILLED = """
     import os, signal, sys
     import variegate as vg
-    from variegate.apps.curate.cleaning import copying, run
+    from variegate.apps.curate.cleaning import copying
+    from variegate.jobs.output import journal
     copying.FileCopies.at_once = 1
-    run._FLUSH_SECONDS = 0
+    journal._FLUSH_SECONDS = 0
     place, dst, found, name, count = *sys.argv[1:5], int(sys.argv[5])
     inner = getattr(os, name)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from threading import Event
@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from variegate.apps.curate.cleaning.copying import Copies, FileCopies
-from variegate.apps.curate.cleaning.found import Found, LeftOut, choose, counts_of, parse_drop, read_found
-from variegate.apps.curate.cleaning.run import THREADS, CopyRun, OnProgress, kept_indices
-from variegate.apps.curate.cleaning.shards import ShardCopies
+from variegate.apps.curate.cleaning.copying import Copies, FileCopies, ShardCopies
+from variegate.apps.curate.cleaning.found import Found, choose, counts_of, parse_drop, read_found
+from variegate.apps.curate.cleaning.run import Cleaned, CopyRun, OnProgress
 from variegate.apps.curate.findings import FINDING_KINDS
 from variegate.checks import spelt
 from variegate.formats.base import FileSource, Source, SourceError
@@ -30,27 +29,10 @@ from variegate.io.durable import write_atomically
 from variegate.io.files import check_regular
 from variegate.io.location import Location
 from variegate.jobs.arguments import absolute_place, open_by_index
-from variegate.jobs.augment.run import check_apart
+from variegate.jobs.on_disk import check_apart
 from variegate.options.datasets import CleaningOptions
 
 _LIST_BEGINS = f"{HEADER}left out of ".encode()
-
-
-@dataclass
-class Cleaned:
-    """``images``: of the source; ``left_out``: those of them that are not in the copy, or in the list. ``counts``: of
-    these by kind of finding; an image may have several. ``files``, ``bytes``: written by this call; ``resumed``: files
-    that an earlier one had written. ``notes``: what else is worth knowing."""
-
-    images: int
-    left_out: list[LeftOut]
-    counts: dict[str, int]
-    place: str
-    files: int = 0
-    bytes: int = 0
-    resumed: int = 0
-    is_interrupted: bool = False
-    notes: list[str] = field(default_factory=list)
 
 
 @spelt(CleaningOptions)
@@ -123,7 +105,7 @@ def run_cleaning(
         return made
     if isinstance(opened, FileSource):
         check_apart(opened.folder, destination)
-    kept = kept_indices(len(opened), left_out)
+    kept = np.delete(np.arange(len(opened)), [one.index for one in left_out])
     files: Any = opened
     while isinstance(files, KeptSource) and not isinstance(files, FileSource):
         files, kept = files.whole, files.kept[kept]
@@ -136,13 +118,7 @@ def run_cleaning(
             f"{files!r}: is not in files, and cannot be copied; accepted: folders of images and "
             f"{', '.join(KIND_NAMES)}; --exclude-list writes a list"
         )
-    run = CopyRun(
-        opened, place, copies, left_out, tuple(kinds), options.split, destination,
-        options.threads or THREADS, options.resume, stop or Event(), on_progress,
-    )  # fmt: skip
-    run.run()
-    made.files, made.bytes, made.resumed = run.files, run.num_bytes, run.resumed
-    made.is_interrupted = run.is_interrupted
+    CopyRun(opened, place, copies, made, tuple(kinds), options, destination, stop or Event(), on_progress).run()
     return made
 
 

@@ -1,34 +1,50 @@
-"""What an expansion of a data set with boxes, masks or key points makes: a data set in the same layout."""
+"""Expansion of a data set with boxes, masks or key points, to a data set in the same layout: its plan, and its job."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
+import numpy as np
+import torch
+
+from variegate.augmenter.samples import follow
 from variegate.formats.annotated.columns import AnnotatedRows
 from variegate.formats.annotated.fields import RecordForm
 from variegate.formats.annotated.folders import AnnotatedFolder, MaskedFolder
 from variegate.formats.annotated.members import AnnotatedShards
 from variegate.formats.annotated.opening import split_typed
+from variegate.formats.annotated.written import objects_of, record_of
 from variegate.formats.base import Source, SourceError, first_names
 from variegate.formats.filtered import KeptFiles, KeptSource, whole_of
 from variegate.formats.shards import Layout
 from variegate.formats.tar.write import check_written, has_objects
 from variegate.io.addresses import is_url
+from variegate.jobs.augment.job import DecodedItem, ExpansionJob, ExpansionSpec, Image_HWC
 from variegate.jobs.augment.plan import Plan
-from variegate.jobs.output.annotated_files import SETTING, lost_annotations, restore_annotations, write_annotations
 from variegate.jobs.output.destination import Destination
+from variegate.jobs.output.encode import encode_mask
 from variegate.jobs.output.manifest import read_manifest
 from variegate.jobs.output.naming import output_path
+from variegate.jobs.output.side_files import ANNOTATED, lost_annotations, restore_annotations, write_annotations
+from variegate.program.program import Program
+from variegate.targets.samples import of_images
 from variegate.targets.settings import Targets
 
 # Of ``plan_for``.
 OWN_LAYOUT = "auto"
-# What of the targets' options makes sense here; the others are those of the layout.
+# The options of targets that make sense here; the others are those of the layout.
 TARGET_OPTIONS = ("mask_fill", "min_area", "min_visibility")
+# Of objects beside boxes and classes.
+_PER_BOX = ("ignored", "outline")
+_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 @dataclass(frozen=True)
@@ -62,10 +78,11 @@ class AnnotatedPlan(Plan):
             check_written(self.about, self.format)
         object.__setattr__(self, "source", with_outlines(self.source))
         object.__setattr__(self, "annotations", _from_folder(self.annotations, folder))
-        for index in range(0 if self.is_sharded else len(self.source)):
-            path = self.sample_name(index)
-            if not _is_utf8(path):
-                raise SourceError(f"{path!r}: not UTF-8, which files of annotations are in; rename it")
+        for path in [] if self.is_sharded else map(self.sample_name, range(len(self.source))):
+            try:
+                path.encode()
+            except UnicodeEncodeError:
+                raise SourceError(f"{path!r}: not UTF-8, which files of annotations are in; rename it") from None
         super().__post_init__()
 
     @property
@@ -85,15 +102,14 @@ class AnnotatedPlan(Plan):
         return has_objects(self.about) if self.is_sharded else not self.has_masks
 
     @property
-    def form(self) -> RecordForm:
-        """Of shards."""
-        return RecordForm(**self.about["record"])
+    def per_box(self) -> tuple[str, ...]:
+        return tuple(RecordForm(**self.about["record"]).per_box) if self.is_sharded else _PER_BOX
 
     @property
     def _has_boxes(self) -> bool:
-        if self.is_sharded:
-            return self.has_objects and (self.about.get("rows") is not None or self.form.boxes is not None)
-        return self.has_objects
+        if not self.is_sharded or not self.has_objects:
+            return self.has_objects
+        return self.about.get("rows") is not None or RecordForm(**self.about["record"]).boxes is not None
 
     def about_objects(self, index: int) -> dict[str, Any]:
         """``Objects.about`` of a sample."""
@@ -101,10 +117,6 @@ class AnnotatedPlan(Plan):
         while isinstance(source, KeptSource):
             source, index = source.whole, int(source.kept[index])
         return dict(source.objects.about(index)) if isinstance(source, AnnotatedFolder) else {}
-
-    def mask_file(self, file: str) -> str:
-        """Of the output that has this image file."""
-        return f"masks/{os.path.splitext(file)[0].removeprefix('images/')}.png"
 
     def _file(self, index: int, label: Any, copy: int) -> str:
         stem = self.names.stem(index, label)
@@ -115,17 +127,17 @@ class AnnotatedPlan(Plan):
 
     def settings(self, executor: str) -> dict[str, Any]:
         targets = {name: getattr(self.targets, name) for name in TARGET_OPTIONS}
-        about = {"annotations": self.annotations, SETTING: dict(self.about), "targets": targets}
+        about = {"annotations": self.annotations, ANNOTATED: dict(self.about), "targets": targets}
         return super().settings(executor) | about
 
-    def write_beside(self, destination: Destination, rows: Callable[[], Iterator[dict[str, Any]]]) -> None:
+    def write_side_files(self, destination: Destination, rows: Callable[[], Iterator[dict[str, Any]]]) -> None:
         write_annotations(destination.storage, destination.settings, rows)
 
-    def restore_beside(self, destination: Destination) -> None:
+    def restore_side_files(self, destination: Destination) -> None:
         manifest = read_manifest(destination.storage.root)
         if lost := lost_annotations(destination.storage, manifest):
             destination.amend(lambda storage: restore_annotations(storage, manifest, lost))
-            warnings.warn(f"files of annotations are written again: {first_names(sorted(lost))}", stacklevel=3)
+            warnings.warn(f"files of annotations are written again: {first_names(sorted(lost))}", stacklevel=5)
 
 
 def plan_for(
@@ -133,17 +145,16 @@ def plan_for(
 ) -> Plan:
     """A ``Plan`` of these arguments, or an ``AnnotatedPlan`` where the source has boxes, masks or key points. Raises
     ValueError for ``targets`` where it has none. ``layout="auto"``: that of a source with any, else "folder"."""
-    if getattr(source, "has_targets", False):
-        if more.get("layout") == OWN_LAYOUT:
-            more["layout"] = own_layout(whole_of(source)) or "folder"
-        more |= {"annotations": annotations, "targets": targets or Targets()}
-        return AnnotatedPlan(source, *arguments, **more)
+    has_targets, none = getattr(source, "has_targets", False), Targets()
     if more.get("layout") == OWN_LAYOUT:
-        more["layout"] = "folder"
+        more["layout"] = (own_layout(whole_of(source)) if has_targets else None) or "folder"
+    if has_targets:
+        more |= {"annotations": annotations, "targets": targets or none}
+        return AnnotatedPlan(source, *arguments, **more)
     for name in TARGET_OPTIONS:
-        if (value := getattr(targets or Targets(), name)) != getattr(Targets(), name):
+        if (value := getattr(targets or none, name)) != getattr(none, name):
             accepted = "with images alone; --annotations tells of boxes, masks and key points"
-            raise ValueError(f"{name}: got {value!r}; accepted: {getattr(Targets(), name)!r} {accepted}")
+            raise ValueError(f"{name}: got {value!r}; accepted: {getattr(none, name)!r} {accepted}")
     return Plan(source, *arguments, **more)
 
 
@@ -168,8 +179,7 @@ def with_outlines(source: Any) -> Any:
 
 
 def _from_folder(annotations: Any, folder: str) -> Any:
-    """As JSON has it, meaning the same from any folder, and where the data set has moved: files by their paths from the
-    source's folder."""
+    """As JSON has it, with files by their paths from the source's folder, so that it means the same from anywhere."""
     if isinstance(annotations, Mapping):
         known = {name: _plain(value) for name, value in annotations.items()}
     elif isinstance(annotations, str | os.PathLike):
@@ -189,9 +199,75 @@ def _plain(value: Any) -> Any:
     return os.fspath(value) if isinstance(value, os.PathLike) else list(value) if isinstance(value, tuple) else value
 
 
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+@dataclass
+class Following:
+    """What follows the images of an item: targets of the copy that is made last, and files of masks by copy."""
+
+    targets: dict[str, Any] = field(default_factory=dict)
+    masks: dict[int, bytes] = field(default_factory=dict)
+
+
+class AnnotatedJob(ExpansionJob):
+    """An ``ExpansionJob`` whose boxes, masks and key points follow the images."""
+
+    _plan: AnnotatedPlan
+
+    def __init__(self, spec: ExpansionSpec, device: str, num_threads: int) -> None:
+        super().__init__(spec, device, num_threads)
+        self._options = replace(self._plan.targets, per_box=self._plan.per_box)
+
+    def warm_up(self) -> None:
+        super().warm_up()
+        image = np.zeros((64, 64, 3), np.uint8)
+        targets = {"boxes": [[8, 8, 24, 24]], "labels": [0], "keypoints": [[9, 9, 2]], "mask": image[..., 0]}
+        with suppress(Exception):  # it may take other images; if it takes none, tasks will say so
+            self._augmenter([{"image": image, **targets}] * 8, ids=list(range(8)), partners="batch")
+
+    def _targets(self, item: Any, index: int) -> Mapping[str, Any] | None:
+        return {**item.targets, **self._plan.about_objects(index)}
+
+    def _augment(self, group: list[DecodedItem], copy: int) -> tuple[Program, list[Image_HWC]]:
+        every, given = self._together(group, copy)
+        check = partial(of_images, [sample.targets or {} for sample in every], options=self._options)
+        images = [sample.pixels for sample in every]
+        made, _, followed, program = follow(self._augmenter, images, check, self._options, **given)
+        for one, targets in zip(group, followed, strict=False):
+            one.extra = one.extra or Following()
+            # Masks are where images are made.
+            one.extra.targets = {k: v.cpu() if isinstance(v, torch.Tensor) else v for k, v in targets.items()}
+        return program, [image.cpu().numpy() for image in made]
+
+    def _encode_copy(
+        self, group: list[DecodedItem], copy: int, program: Program | None, images: list[Image_HWC]
+    ) -> None:
+        super()._encode_copy(group, copy, program, images)
+        self._map(self._describe, [pair for pair in zip(group, images, strict=False) if not pair[0].failure])
+
+    def _describe(self, both: tuple[DecodedItem, Image_HWC]) -> None:
+        """Complete the row of the copy that was made last."""
+        one, image = both
+        row, _ = one.outputs[-1]
+        row |= dict.fromkeys(("mask_file", "mask_bytes", "mask_sha256", "targets"))
+        plan, targets = self._plan, one.extra.targets
+        if plan.is_sharded and plan.has_objects:
+            row["targets"] = _json(objects_of(targets, plan.per_box))
+        elif plan.has_objects:
+            row["targets"] = _json(record_of(targets, image.shape[2], plan.about["format"] == "yolo"))
+        if not plan.has_masks:
+            return
+        try:
+            data = encode_mask(np.asarray(targets["mask"]))
+        except ValueError as error:
+            one.failure = str(error)
+            return
+        if not plan.is_sharded:
+            row["mask_file"] = f"masks/{os.path.splitext(row['file'])[0].removeprefix('images/')}.png"
+        row["mask_bytes"], row["mask_sha256"] = len(data), hashlib.sha256(data).hexdigest()
+        one.extra.masks[row["copy"]] = data
+
+    def _files(self, one: DecodedItem, row: dict[str, Any], data: bytes) -> list[tuple[str, bytes]]:
+        files = super()._files(one, row, data)
+        return files if row["mask_file"] is None else [*files, (row["mask_file"], one.extra.masks[row["copy"]])]
+
+    def _extras(self, one: DecodedItem) -> list[bytes | None]:
+        return [one.extra.masks.get(row["copy"]) for row, _ in one.outputs]

@@ -1,0 +1,201 @@
+"""Files beside the outputs that follow from rows and settings: they can be compared, and made again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from variegate.formats.annotated.written import Content, Row
+from variegate.formats.base import SourceError
+from variegate.formats.coco.write import coco_files
+from variegate.formats.packed import INDEX_NAME, STATISTICS_NAME, PixelSums, statistics_bytes
+from variegate.formats.stamps import printable
+from variegate.formats.storage import Storage
+from variegate.formats.tar.labels import CLASS_NAMES, class_names_bytes
+from variegate.formats.voc import voc_files
+from variegate.formats.yolo.rows import yolo_files
+from variegate.jobs.output.lost_outputs import real_name, size_lookup
+from variegate.jobs.output.manifest import Manifest
+from variegate.jobs.output.run_record import (
+    LEFT_OUT_NAME,
+    SETTINGS_NAME,
+    SOURCE_NAME,
+    describe_differences,
+    read_settings,
+    read_source,
+)
+
+# Of a setting of the run: ``AnnotatedFolder.about`` of its data set.
+ANNOTATED = "annotated"
+_ANNOTATED_COLUMNS = ("file", "status", "height", "width", "targets")
+# Columns that ``totals_of`` looks at.
+PACKED_COLUMNS = ("file", "status", "reason", "source", "index", "height", "width", "shard_bytes", "packed")
+_FILES_AT_ONCE = 64
+_FORMATS: dict[str, Callable[..., Iterator[tuple[str, Content]]]]
+_FORMATS = {"coco": coco_files, "voc": voc_files, "yolo": yolo_files}
+
+
+class Problem(NamedTuple):
+    """``file``: below the destination; ``member``: the image in it, where it is a shard. ``kind``: "missing", "damaged"
+    (which ``delete_damaged`` removes), "unreadable" or "extra"."""
+
+    file: str
+    problem: str
+    kind: str
+    member: str | None = None
+
+
+def write_annotations(
+    storage: Storage, settings: dict[str, Any], rows: Callable[[], Iterator[Row]], only: set[str] | None = None
+) -> None:
+    """Write the files of annotations, or ``only`` some. ``rows``: of all outputs, in order. Every file is there whole,
+    or as it was. Raises WriteError."""
+    waiting: list[tuple[str, bytes]] = []
+    for name, content in _annotations(settings, rows):
+        if only is not None and name not in only:
+            continue
+        if isinstance(content, bytes):
+            waiting.append((name, content))
+            if len(waiting) == _FILES_AT_ONCE:
+                storage.write_many(waiting)
+                waiting = []
+            continue
+        with storage.writer(name) as out:
+            for piece in content:
+                out.file.write(piece)
+            out.commit()
+    if waiting:
+        storage.write_many(waiting)
+    storage.sync()
+
+
+def lost_annotations(storage: Storage, manifest: Manifest) -> set[str]:
+    """The files that are missing or have another size."""
+    size_of = size_lookup(storage)
+    files = _annotations(manifest.settings, lambda: manifest.columns(*_ANNOTATED_COLUMNS))
+    return {name for name, content in files if size_of(printable(name)) != sum(map(len, _pieces(content)))}
+
+
+def restore_annotations(storage: Storage, manifest: Manifest, lost: set[str]) -> None:
+    write_annotations(storage, manifest.settings, lambda: manifest.columns(*_ANNOTATED_COLUMNS), lost)
+
+
+def _annotations(settings: dict[str, Any], rows: Callable[[], Iterator[Row]]) -> Iterator[tuple[str, Content]]:
+    def numbered() -> Iterator[tuple[int, Row]]:
+        return ((number, row) for number, row in enumerate(rows(), 1) if row["status"] == "written")
+
+    make = _FORMATS.get(settings[ANNOTATED]["format"])
+    return iter(()) if make is None else make(settings[ANNOTATED], settings["classes"], numbered)
+
+
+def _pieces(content: Content) -> Iterator[bytes]:
+    return iter((content,)) if isinstance(content, bytes) else iter(content)
+
+
+@dataclass
+class Totals:
+    """Rows of a packing, added up. ``shards``: bytes by name; ``kept``: files copied as they were."""
+
+    sums: PixelSums = field(default_factory=PixelSums)
+    shards: dict[str, int] = field(default_factory=dict)
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    kept: int = 0
+    bytes_before: int = 0
+
+
+def totals_of(rows: Iterable[Row]) -> Totals:
+    """Raises ValueError, KeyError or TypeError for rows of another kind of run."""
+    found = Totals()
+    for row in rows:
+        if row["status"] != "written":
+            found.skipped.append((row["source"], row["reason"]))
+            continue
+        about = json.loads(row["packed"])
+        found.sums.add(row["height"] * row["width"], about["sums"], about["squares"])
+        found.shards[row["file"]] = row["shard_bytes"]
+        found.kept += about["kept"]
+        found.bytes_before += about["bytes"]
+    return found
+
+
+def side_file_problems(storage: Storage, manifest: Manifest, expected: set[str]) -> Iterator[Problem]:
+    """Every side file that is not as it should be; the names of all are added to ``expected``. Raises SourceError."""
+    settings = manifest.settings
+    try:
+        if describe_differences(read_settings(storage), settings):
+            yield Problem(SETTINGS_NAME, "not the settings that the manifest has", "damaged")
+    except FileNotFoundError:
+        yield Problem(SETTINGS_NAME, "missing", "missing")
+    except SourceError:
+        yield Problem(SETTINGS_NAME, "not the settings of a run", "damaged")
+    try:
+        read_source(storage)
+    except SourceError as error:
+        yield Problem(SOURCE_NAME, str(error).removeprefix(f"{storage.place_of(SOURCE_NAME)}: "), "damaged")
+    found: list[tuple[str, str, Callable[[], bool]]] = []
+    if settings.get("command") == "clean":
+        digest = settings.get("dropped", {}).get("sha256")
+        wrong = "its checksum is not that of the settings"
+        found.append((LEFT_OUT_NAME, wrong, lambda: storage.sha256(LEFT_OUT_NAME) == digest))
+    if settings.get("layout") == "webdataset" and settings.get("classes"):
+        names = class_names_bytes(settings["classes"])
+        found.append((CLASS_NAMES, "not the classes of the run", lambda: storage.read(CLASS_NAMES) == names))
+    for name, wrong, is_right in found:
+        expected.add(name)
+        if not storage.exists(name):
+            yield Problem(name, "missing", "missing")
+        elif not is_right():
+            yield Problem(name, wrong, "damaged")
+    if settings.get("command") == "pack":
+        yield from _packed_problems(storage, manifest, expected)
+    if ANNOTATED in settings:
+        yield from _annotation_problems(storage, manifest, expected)
+
+
+def _packed_problems(storage: Storage, manifest: Manifest, expected: set[str]) -> Iterator[Problem]:
+    try:
+        found = totals_of(manifest.columns(*PACKED_COLUMNS))
+    except (ValueError, KeyError, TypeError) as error:
+        raise SourceError(f"damaged: the sums in it cannot be read ({error})") from None
+    if not found.shards:
+        return
+    has_index = manifest.settings.get("layout") != "raw"
+    names = [STATISTICS_NAME, *([INDEX_NAME] if has_index else [])]
+    expected.update(names)
+    missing = [name for name in names if not storage.exists(name)]
+    yield from (Problem(name, "missing", "missing") for name in missing)
+    if STATISTICS_NAME in missing:
+        return
+    written = storage.read(STATISTICS_NAME)
+    try:
+        index = json.loads(written)["index"]
+        is_right = written == statistics_bytes(found.sums, index) and (index is not None) == has_index
+    except (ValueError, KeyError, TypeError):
+        is_right = False
+    if not is_right:
+        yield Problem(STATISTICS_NAME, "not what the manifest's sums come to", "damaged")
+    elif has_index and INDEX_NAME not in missing and storage.sha256(INDEX_NAME) != index["sha256"]:
+        yield Problem(INDEX_NAME, f"its checksum is not that in {STATISTICS_NAME}", "damaged")
+
+
+def _annotation_problems(storage: Storage, manifest: Manifest, expected: set[str]) -> Iterator[Problem]:
+    size_of = size_lookup(storage)
+    try:
+        for name, content in _annotations(manifest.settings, lambda: manifest.columns(*_ANNOTATED_COLUMNS)):
+            shown = printable(name)
+            expected.add(shown)
+            if size_of(shown) is None:
+                yield Problem(shown, "missing", "missing")
+                continue
+            digest = hashlib.sha256()
+            for piece in _pieces(content):
+                digest.update(piece)
+            if storage.sha256(real_name(storage, shown)) != digest.hexdigest():
+                yield Problem(shown, "not what the manifest's rows come to", "damaged")
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        if isinstance(error, SourceError):
+            raise
+        raise SourceError(f"damaged: the targets in it cannot be read ({error})") from None
