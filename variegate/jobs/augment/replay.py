@@ -60,7 +60,7 @@ def replay(
 
 
 def _replayed(listed: Manifest, row: int, wanted: dict[str, Any], source: Any, exclude: Any) -> Replayed:
-    plan = plan_of(listed, source, exclude)
+    plan = _plan_of(listed, source, exclude)
     if not (0 <= wanted["index"] < len(plan.source) and 0 <= wanted["copy"] < plan.copies):
         raise SourceError(f"{listed.place}: damaged: row {row:,} is of sample {wanted['index']}, copy {wanted['copy']}")
     device = listed.settings["executor"]
@@ -76,25 +76,26 @@ def _replayed(listed: Manifest, row: int, wanted: dict[str, Any], source: Any, e
     return Replayed(wanted, data, is_same, mask, made.get("targets"))
 
 
-def plan_of(manifest: Manifest, source: Any = None, exclude: Any = None) -> Plan:
+def _plan_of(manifest: Manifest, source: Any, exclude: Any) -> Plan:
     """The plan that an expansion was made by. Raises SourceError where the source holds other samples by now."""
-    settings = manifest.settings
+    settings, more = manifest.settings, dict[str, Any]()
     place = settings["source"] if source is None else source
     exclude = exclude or settings.get("exclude") or None
-    is_place = isinstance(place, (str, PathLike))
+    annotations, is_annotated = settings.get("annotations"), ANNOTATED in settings
+    opened = place_without(os.fspath(place), exclude) if isinstance(place, (str, PathLike)) else place
     # Wrong objects were left out, or there were none.
-    annotations, on_error = settings.get("annotations"), "skip" if ANNOTATED in settings else "raise"
-    opened = open_by_index(place_without(os.fspath(place), exclude) if is_place else place, on_error, annotations)
-    if ANNOTATED in settings:
+    opened = open_by_index(opened, "skip" if is_annotated else "raise", annotations)
+    if is_annotated:
         opened = with_outlines(opened)
+        more = {"annotations": annotations, "targets": Targets(**settings["targets"])}
     if opened.fingerprint != settings["fingerprint"]:
+        left_out = ""
+        if "exclude" in settings:
+            left_out = f", and the list of the {settings['left_out']:,} that were left out of it"
         raise SourceError(
             f"{_shown(place)}: holds other samples than {manifest.place} was made of ({len(opened):,} here, "
-            f"{settings['samples']:,} there); give the source as it was{_and_list(settings)}"
+            f"{settings['samples']:,} there); give the source as it was{left_out}"
         )
-    more = {}
-    if ANNOTATED in settings:
-        more = {"annotations": annotations, "targets": Targets(**settings["targets"])}
     return plan_for(
         opened,
         from_dict(settings["transform"]),
@@ -103,12 +104,6 @@ def plan_of(manifest: Manifest, source: Any = None, exclude: Any = None) -> Plan
         place=str(place),
         **more,
     )
-
-
-def _and_list(settings: dict[str, Any]) -> str:
-    if "exclude" not in settings:
-        return ""
-    return f", and the list of the {settings['left_out']:,} that were left out of it"
 
 
 def _shown(place: Any) -> Any:

@@ -6,7 +6,7 @@ import hashlib
 import io
 import tarfile
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from itertools import groupby
 from typing import Any, BinaryIO, cast
@@ -39,8 +39,10 @@ _OURS = {LEFT_OUT_NAME, MANIFEST_NAME, CHECKSUM_NAME, SETTINGS_NAME, SOURCE_NAME
 _MOST_BYTES = 64 << 30
 _FILES_AT_ONCE = 64
 _BYTES_AT_ONCE = 32 << 20
+_CHUNK = 1 << 20
 
 Row = dict[str, Any]
+Kept = npt.NDArray[np.bool_]  # for each sample of a shard
 
 
 class Copies:
@@ -126,27 +128,18 @@ def opened(location: Location) -> AbstractContextManager[BinaryIO]:
         return cast("AbstractContextManager[BinaryIO]", fs.open(path, "rb"))
 
 
-_CHUNK = 1 << 20
-Kept = npt.NDArray[np.bool_]  # for each sample of a shard
-
-
 class ShardCopies(Copies):
     """Shards and ``classnames.txt``: whole, left out, or without some samples, all other bytes as they were."""
 
     def __init__(self, source: Source, files: list[StoredFile], kept: npt.NDArray[np.int64]) -> None:
-        self._source = source
         self._files = [file.location for file in files]
         self._names = relative_names(self._files)
         for name, location in zip(self._names, self._files, strict=True):
             check_free(name, location)
-        is_kept = np.zeros(len(source), np.bool_)
-        is_kept[kept] = True
-        ends = np.cumsum([file.samples for file in files])
-        self._kept = np.split(is_kept, ends[:-1])
-        self._class_names: bytes | None = None
+        is_kept = np.isin(np.arange(len(source)), kept)
+        self._kept = np.split(is_kept, np.cumsum([file.samples for file in files])[:-1])
         names = class_names_beside(self._files) if self._names[0].endswith(".tar") else None
-        if names is not None:
-            self._class_names = class_names_bytes(names)
+        self._class_names = None if names is None else class_names_bytes(names)
         self.count = len(files) + (names is not None)
 
     def make(self, storage: Storage, start: int, stop: int) -> list[Row]:
@@ -154,48 +147,47 @@ class ShardCopies(Copies):
 
     def _make(self, storage: Storage, item: int) -> list[Row]:
         if item == len(self._files):
-            with storage.writer(CLASS_NAMES) as out:
-                out.file.write(self._class_names or b"")
-                out.commit()
-            return [written(CLASS_NAMES, item, out.descriptor.size, out.descriptor.digest.hexdigest())]
+            data = self._class_names or b""
+            storage.write(CLASS_NAMES, data)
+            return [written(CLASS_NAMES, item, len(data), hashlib.sha256(data).hexdigest())]
         location, name, kept = self._files[item], self._names[item], self._kept[item]
         if not kept.any():
             storage.remove(name)
             return []
         kind = file_kind(location)
-        copy = _copy if kept.all() or kind is None else _COPIERS[kind.suffix]
         try:
-            size, digest = copy(storage, location, name, kept)
+            if kind is not None and kind.suffix == ".vgraw" and not kept.all():
+                return [written(name, item, *_copy_raw(storage, location, name, kept)) | {"source": name}]
+            copy = _copy if kept.all() or kind is None else _COPIERS[kind.suffix]
+            with storage.writer(name) as out:
+                copy(location, kept, out.file)
+                out.commit()
         except (SourceError, WriteError, MemoryError):
             raise
         except Exception as error:  # of tarfile, pyarrow or fsspec, of a damaged shard: nearly any
             raise SourceError(f"{location}: cannot be copied in part: {reason_for(error, location)}") from None
-        return [written(name, item, size, digest) | {"source": name}]
+        return [written(name, item, out.descriptor.size, out.descriptor.digest.hexdigest()) | {"source": name}]
 
 
-def _copy(storage: Storage, location: Location, name: str, kept: Kept) -> tuple[int, str]:
-    with opened(location) as file, storage.writer(name) as out:
+def _copy(location: Location, kept: Kept, out: Any) -> None:
+    with opened(location) as file:
         while data := file.read(_CHUNK):
-            out.file.write(data)
-        out.commit()
-    return out.descriptor.size, out.descriptor.digest.hexdigest()
+            out.write(data)
 
 
-def _copy_tar(storage: Storage, location: Location, name: str, kept: Kept) -> tuple[int, str]:
+def _copy_tar(location: Location, kept: Kept, out: Any) -> None:
     version = version_of(location)
     shard = load_index(location, version, None) or index_shard(location, version)
     gone = set(shard.offsets[~kept[: len(shard)]].tolist())
     if shard.failure is not None:
         raise SourceError(f"{location}: is damaged, and cannot be copied in part; --exclude-list writes a list")
-    with opened(location) as file, storage.writer(name) as out:
+    with opened(location) as file:
         at = 0
         for begin, end in _spans_of(file, gone):
-            _copy_range(file, out.file, at, begin)
+            _copy_range(file, out, at, begin)
             at = end
         file.seek(0, 2)
-        _copy_range(file, out.file, at, file.tell())
-        out.commit()
-    return out.descriptor.size, out.descriptor.digest.hexdigest()
+        _copy_range(file, out, at, file.tell())
 
 
 def _spans_of(file: BinaryIO, gone: set[int]) -> list[tuple[int, int]]:
@@ -224,14 +216,14 @@ def _copy_range(file: BinaryIO, out: Any, begin: int, end: int) -> None:
         begin += len(data)
 
 
-def _copy_parquet(storage: Storage, location: Location, name: str, kept: Kept) -> tuple[int, str]:
-    with opened(location) as file, storage.writer(name) as out:
+def _copy_parquet(location: Location, kept: Kept, out: Any) -> None:
+    with opened(location) as file:
         parquet = pq.ParquetFile(file)
         schema, first = parquet.schema_arrow, parquet.metadata.row_group(0)
         columns = [first.column(number) for number in range(first.num_columns)]
         codecs = {column.path_in_schema: column.compression for column in columns}
         row = 0
-        with pq.ParquetWriter(out.file, schema, compression=codecs, write_page_checksum=True) as writer:
+        with pq.ParquetWriter(out, schema, compression=codecs, write_page_checksum=True) as writer:
             for number in range(parquet.num_row_groups):
                 table = parquet.read_row_group(number, use_threads=False)
                 left = table.filter(pa.array(kept[row : row + len(table)]))
@@ -239,8 +231,6 @@ def _copy_parquet(storage: Storage, location: Location, name: str, kept: Kept) -
                 _check_holds_images(location, left)
                 if len(left):
                     writer.write_table(left, row_group_size=len(left))
-        out.commit()
-    return out.descriptor.size, out.descriptor.digest.hexdigest()
 
 
 def _check_holds_images(location: Location, table: pa.Table) -> None:
@@ -273,8 +263,4 @@ def _copy_raw(storage: Storage, location: Location, name: str, kept: Kept) -> tu
     return shard.size, shard.sha256
 
 
-_COPIERS: dict[str, Callable[[Storage, Location, str, Kept], tuple[int, str]]] = {
-    ".tar": _copy_tar,
-    ".parquet": _copy_parquet,
-    ".vgraw": _copy_raw,
-}
+_COPIERS = {".tar": _copy_tar, ".parquet": _copy_parquet}
