@@ -122,7 +122,7 @@ from tests.formats.annotated.made import put_coco
 from pathlib import Path
 from variegate.jobs import warm
 from variegate.cli import main
-from variegate.formats.coco import read as coco_read
+from variegate.formats import coco as coco_read
 from variegate.apps.warm_commands import COMMANDS
 
 warm._run_everything()  # warm() would load nothing where all is on disk

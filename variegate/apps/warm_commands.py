@@ -13,7 +13,7 @@ from variegate.apps.curate.fingerprint import fingerprint
 from variegate.apps.curate.near_hashes import find_partners, first_of_alike
 from variegate.apps.curate.sample import prepare
 from variegate.formats.annotated.outlines import trace
-from variegate.formats.coco.polygons import take_polygons
+from variegate.formats.coco_polygons import take_polygons
 from variegate.jobs.engine import Engine
 
 _CHECK = (
@@ -26,7 +26,7 @@ _CHECK = (
 )
 
 _ANNOTATED = (
-    "formats.coco.polygons._take",
+    "formats.coco_polygons._take",
     "formats.annotated.outlines._count",
     "formats.annotated.outlines._trace",
 )

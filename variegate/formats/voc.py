@@ -16,28 +16,24 @@ from xml.sax.saxutils import escape
 import numpy as np
 
 from variegate.errors import DecodeError
-from variegate.formats.annotated.folders import (
-    AnnotatedFolder,
-    images_by_stem,
-    is_file,
-    place_in,
-    read_each,
-    read_lines,
-)
-from variegate.formats.annotated.objects import Complaints, ObjectsBuilder, leave_out
-from variegate.formats.annotated.values import FLAG, MOST_SIDE, SPLIT, GivenOptions, shown_value, whole_of
+from variegate.formats.annotated import folders
+from variegate.formats.annotated import values as check
+from variegate.formats.annotated.objects import Faults, ObjectsBuilder, leave_out
+from variegate.formats.annotated.values import shown_value
 from variegate.formats.annotated.written import Content, Row, Rows, targets_in
 from variegate.formats.base import SourceError, first_names
 from variegate.formats.labels import check_classes
 from variegate.formats.reading import read_file
 from variegate.io.location import Location
 
+VOC_OPTIONS = {"split": check.SPLIT, "ignored": check.FLAG}
+_IMAGES, _ANNOTATIONS = "JPEGImages", "Annotations"
+_CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _DEEPEST = 64  # of XML
-VOC_OPTIONS = {"split": SPLIT, "ignored": FLAG}
 
 
 class _Found(NamedTuple):
-    """Its class, edges and whether it is marked as difficult."""
+    """The class of an object, its edges and its mark."""
 
     name: str
     box: tuple[float, float, float, float]
@@ -45,40 +41,39 @@ class _Found(NamedTuple):
 
 
 class _Read(NamedTuple):
-    """An XML file, with what is wrong with it, or with single objects."""
+    """An XML file; a str is what is wrong with it, or with an object."""
 
     size: tuple[int, int] = (0, 0)
     objects: tuple[_Found | str, ...] = ()
     problem: str = ""
 
 
-def open_voc(folder: Location, options: GivenOptions, opening: Mapping[str, Any]) -> AnnotatedFolder:
+def open_voc(folder: Location, options: check.Options, opening: Mapping[str, Any]) -> folders.AnnotatedFolder:
     """Images in the order of their names, or in that of a split's list (``ImageSets/Main/train.txt`` for "train").
     ``ignored``: objects marked as difficult are kept. ``classes``: their names; None: those that occur, sorted."""
     split, ignored = options.of("split"), options.of("ignored")
-    images = images_by_stem(folder, "JPEGImages")
+    images = folders.images_by_stem(folder, _IMAGES)
     stems, notes = (sorted(images), []) if split is None else _listed(folder, split, images, opening["on_error"])
-    complaints = Complaints(opening["on_error"])
-    below = folder.child("Annotations")
+    faults = Faults(opening["on_error"])
+    below = folder.child(_ANNOTATIONS)
     # An image without a file has no objects.
-    every = [read or _Read() for read in read_each(below, [f"{stem}.xml" for stem in stems], _read)]
+    every = [read or _Read() for read in folders.read_each(below, [f"{stem}.xml" for stem in stems], _read)]
     found = {one.name for read in every for one in read.objects if not isinstance(one, str)}
     names = check_classes(opening["classes"]) or tuple(sorted(found))
     labels = {name: label for label, name in enumerate(names)}
-    builder, sizes, wheres = ObjectsBuilder(), [], []
+    builder, wheres = ObjectsBuilder(), []
     for index, (stem, read) in enumerate(zip(stems, every, strict=True)):
         file = str(below.child(f"{stem}.xml"))
         if read.problem:
-            complaints.add(file, read.problem)
-        sizes.append(read.size)
-        for k, one in enumerate(read.objects):
-            where = f"{file}: object {k + 1}"
+            faults.add(file, read.problem)
+        for k, one in enumerate(read.objects, 1):
+            where = f"{file}: object {k}"
             if isinstance(one, str):
-                complaints.add(where, one)
+                faults.add(where, one)
             elif one.name not in labels:
-                complaints.add(where, f"of the class {shown_value(one.name)}; accepted: {first_names(names, 20)}")
+                faults.add(where, f"of the class {shown_value(one.name)}; accepted: {first_names(names, 20)}")
             elif one.is_difficult and not ignored:
-                complaints.ignored += 1
+                faults.ignored += 1
             else:
                 builder.images.append(index)
                 builder.boxes.extend(one.box)
@@ -86,20 +81,21 @@ def open_voc(folder: Location, options: GivenOptions, opening: Mapping[str, Any]
                 builder.shapes.add_rings(())
                 builder.ignored.append(one.is_difficult)
                 wheres.append(where)
-    objects = builder.done(np.array(sizes, np.int32).reshape(-1, 2), complaints, wheres.__getitem__)
+    sizes = np.array([read.size for read in every], np.int32).reshape(-1, 2)
+    objects = builder.done(sizes, faults, wheres.__getitem__)
     paths = tuple(images[stem] for stem in stems)
-    told = (*notes, *complaints.notes("difficult"))
-    return AnnotatedFolder(folder, names, paths, objects, None, told, {"format": "voc", "split": split})
+    remarks, about = (*notes, *faults.notes("difficult")), {"format": "voc", "split": split}
+    return folders.AnnotatedFolder(folder, names, paths, remarks, about, objects=objects)
 
 
 def _listed(root: Location, split: str, images: dict[str, str], on_error: str) -> tuple[list[str], list[str]]:
     """The images of a split, by their names without extension, and notes."""
-    lists = [place_in(root, f"ImageSets/Main/{split}.txt"), place_in(root, split)]
-    file = next(filter(is_file, lists), None)
+    lists = [folders.place_in(root, f"ImageSets/Main/{split}.txt"), folders.place_in(root, split)]
+    file = next(filter(folders.is_file, lists), None)
     if file is None:
         raise SourceError(f"annotations: split: no file {lists[0]}, nor {lists[1]}")
     listed = []
-    for number, line in enumerate(read_lines(file), 1):
+    for number, line in enumerate(folders.read_lines(file), 1):
         words = line.split()
         # Lists of one class have 1, 0 or -1 behind the name.
         if len(words) > 2:
@@ -115,22 +111,21 @@ def _listed(root: Location, split: str, images: dict[str, str], on_error: str) -
 def _read(place: Location) -> _Read:
     try:
         root = parse_xml(read_file(place))
-        size = tuple(whole_of(side, root.findtext(f"size/{side}") or 0, MOST_SIDE) for side in ("height", "width"))
-    except DecodeError as error:
-        return _Read(problem=error.reason)
+        sides = (root.findtext(f"size/{side}") or 0 for side in ("height", "width"))
+        height, width = map(check.whole_of, ("height", "width"), sides, (check.MOST_SIDE,) * 2)
     except ValueError as error:
-        return _Read(problem=str(error))
-    return _Read((size[0], size[1]), tuple(map(_object, root.iterfind("object"))))
+        return _Read(problem=error.reason if isinstance(error, DecodeError) else str(error))
+    return _Read((height, width), tuple(map(_object, root.iterfind("object"))))
 
 
 def _object(found: Element) -> _Found | str:
     name = (found.findtext("name") or "").strip()
-    texts = [(found.findtext(f"bndbox/{corner}") or "").strip() for corner in ("xmin", "ymin", "xmax", "ymax")]
+    texts = [(found.findtext(f"bndbox/{corner}") or "").strip() for corner in _CORNERS]
     try:
         left, top, right, bottom = map(float, texts)
     except ValueError:
-        told = " ".join(shown_value(text) if len(text) > 20 else text or "?" for text in texts)
-        return f"its bndbox is {told}; accepted: xmin, ymin, xmax and ymax as numbers"
+        shown = " ".join(shown_value(text) if len(text) > 20 else text or "?" for text in texts)
+        return f"its bndbox is {shown}; accepted: xmin, ymin, xmax and ymax as numbers"
     if not name:
         return "has no name; accepted: the name of its class"
     is_difficult = (found.findtext("difficult") or "0").strip() == "1"
@@ -169,43 +164,36 @@ def parse_xml(data: bytes) -> Element:
     return builder.close()
 
 
-_IMAGES, _ANNOTATIONS = "JPEGImages/", "Annotations/"
-_CORNERS = ("xmin", "ymin", "xmax", "ymax")
-
-
 def voc_files(about: Mapping[str, Any], classes: list[str], rows: Rows) -> Iterator[tuple[str, Content]]:
     """``about``: with ``split``; the list is ``trainval.txt`` where there is none."""
     for _, row in rows():
-        yield f"{_ANNOTATIONS}{_stem(row)}.xml", _xml(row, classes).encode()
+        yield f"{_ANNOTATIONS}/{_stem(row)}.xml", _xml(row, classes).encode()
     split = posixpath.splitext(posixpath.basename(about["split"] or "trainval"))[0]
     yield f"ImageSets/Main/{split}.txt", (f"{_stem(row)}\n".encode() for _, row in rows())
 
 
 def _stem(row: Row) -> str:
-    return posixpath.splitext(row["file"].removeprefix(_IMAGES))[0]
+    return posixpath.splitext(row["file"].removeprefix(f"{_IMAGES}/"))[0]
 
 
 def _xml(row: Row, classes: list[str]) -> str:
     found = targets_in(row)
     folder, name = posixpath.split(row["file"])
-    lines = ["<annotation>", f"\t<folder>{escape(folder)}</folder>", f"\t<filename>{escape(name)}</filename>"]
     sides = {"width": row["width"], "height": row["height"], "depth": found["channels"]}
-    lines += ["\t<size>", *(f"\t\t<{side}>{value}</{side}>" for side, value in sides.items()), "\t</size>"]
-    lines += ["\t<segmented>0</segmented>"]
+    parts: list[tuple[str, Any]] = [("folder", folder), ("filename", name), ("size", sides), ("segmented", 0)]
     for box, label, ignored in zip(found["boxes"], found["labels"], found["ignored"], strict=True):
-        corners = zip(_CORNERS, _pixels(box, row["width"], row["height"]), strict=True)
-        lines += [
-            "\t<object>",
-            f"\t\t<name>{escape(classes[label])}</name>",
-            "\t\t<pose>Unspecified</pose>",
-            "\t\t<truncated>0</truncated>",
-            f"\t\t<difficult>{ignored}</difficult>",
-            "\t\t<bndbox>",
-            *(f"\t\t\t<{corner}>{value}</{corner}>" for corner, value in corners),
-            "\t\t</bndbox>",
-            "\t</object>",
-        ]
-    return "\n".join([*lines, "</annotation>", ""])
+        corners = dict(zip(_CORNERS, _pixels(box, row["width"], row["height"]), strict=True))
+        known = {"name": classes[label], "pose": "Unspecified", "truncated": 0, "difficult": ignored}
+        parts.append(("object", {**known, "bndbox": corners}))
+    return "".join(["<annotation>\n", *(_element(tag, value, "\t") for tag, value in parts), "</annotation>\n"])
+
+
+def _element(tag: str, value: Any, indent: str) -> str:
+    """Lines of an element of text, or of elements."""
+    if not isinstance(value, dict):
+        return f"{indent}<{tag}>{escape(str(value))}</{tag}>\n"
+    inner = "".join(_element(name, one, f"{indent}\t") for name, one in value.items())
+    return f"{indent}<{tag}>\n{inner}{indent}</{tag}>\n"
 
 
 def _pixels(box: list[float], width: int, height: int) -> tuple[int, int, int, int]:

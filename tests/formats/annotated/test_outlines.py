@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.formats.annotated.plain_outlines import plain_trace
-from variegate.formats.annotated.outlines import fill_rings, outline_of, runs_of, trace
-from variegate.formats.annotated.shapes import Runs, decode_runs
+from variegate.formats.annotated.outlines import fill_rings, outline_of, trace
+from variegate.formats.annotated.shapes import Runs, decode_runs, runs_of
 
 
 def masks() -> list[Any]:

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from tests.formats.annotated.made import coco_entries, put_coco
+from variegate.formats import coco as coco_read
 from variegate.formats.base import SourceError
-from variegate.formats.coco import read as coco_read
-from variegate.formats.coco.polygons import take_polygons
+from variegate.formats.coco_polygons import take_polygons
 from variegate.formats.opening import open_source
 
 

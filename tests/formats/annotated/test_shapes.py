@@ -52,7 +52,7 @@ def test_rings_of_an_object_are_joined_and_objects_reordered() -> None:
     builder = ShapesBuilder()
     builder.add_rings([[0, 0, 3, 0, 3, 3, 0, 3], [2, 2, 6, 2, 6, 6, 2, 6]])
     builder.add_runs(12, 14, [0, 12, 156])
-    shapes = builder.done().take(np.array([1, 0]))
+    shapes = builder.done()[np.array([1, 0])]
     masks, areas = masks_of(shapes, range(2), (12, 14), (1.0, 1.0))
     assert masks[1].sum() == masks[1][areas[1]].sum() == 9 + 16 - 1
     np.testing.assert_array_equal(np.flatnonzero(masks[0].any(0)), [0])

@@ -11,7 +11,7 @@ import pytest
 from tests.formats.annotated.made import check_objects, put_yolo
 from variegate.formats.base import SourceError
 from variegate.formats.opening import open_source
-from variegate.formats.yolo.data import label_file
+from variegate.formats.yolo import label_file
 
 _NAMES = "names: [ant, bee, cat]\n"
 

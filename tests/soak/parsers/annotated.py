@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.formats.annotated.made import coco_entries, put_coco, put_voc, put_yolo
 from tests.soak.mutating import Parser, changed, kept_folder, mutated, mutated_json
-from variegate.formats.coco import read as coco_read
+from variegate.formats import coco as coco_read
 from variegate.formats.opening import open_source
 
 

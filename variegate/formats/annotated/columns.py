@@ -3,38 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variegate.formats.annotated.fields import (
-    BOX_NAMES,
+from variegate.formats.annotated.folders import mask_of, size_of
+from variegate.formats.annotated.records import (
     FIELD_OPTIONS,
-    OBJECT_LABEL_NAMES,
-    POINT_NAMES,
+    IGNORED_NAMES,
+    USUAL_NAMES,
     ObjectFields,
-    form_of_type,
+    RecordReader,
+    SourceOver,
+    form_of_schema,
 )
-from variegate.formats.annotated.folders import mask_beside, size_of
-from variegate.formats.annotated.objects import RecordReader, SourceOver
-from variegate.formats.annotated.values import AnnotationOption, GivenOptions, is_name
+from variegate.formats.annotated.values import Options, is_name, optional
 from variegate.formats.base import Item, SourceError, check_index, describe, digest_of
 from variegate.formats.labels import NO_LABEL, check_classes, names_of
-from variegate.formats.parquet.columns import (
-    features_of,
-    find_columns,
-    is_image_column,
-    is_list_column,
-    schema_in_words,
-)
+from variegate.formats.parquet import columns as parquet
 from variegate.formats.parquet.file import ParquetFile, open_file
 from variegate.formats.parquet.read import ParquetSource, open_parquet
 from variegate.io.location import Location
 
-_NAME = AnnotationOption(None, "the name of a column", lambda value: value is None or is_name(value))
+_NAME = optional("the name of a column", is_name)
 COLUMN_OPTIONS = {"image": _NAME, "objects": _NAME, "mask": _NAME, **FIELD_OPTIONS}
-_OBJECTS, _MASK = "objects", "mask"
 
 
 class AnnotatedRows(SourceOver):
@@ -46,13 +40,12 @@ class AnnotatedRows(SourceOver):
         images: ParquetSource,
         masks: ParquetSource | None,
         table: pa.Table | None,
-        objects: str | None,
         reader: RecordReader,
         about: Mapping[str, Any],
     ) -> None:
         super().__init__(images, reader)
-        self.about, self._masks, self._table, self._objects = about, masks, table, objects
-        known = f"{images.fingerprint}\0{masks and masks.fingerprint}\0{objects}\0{reader.fields!r}"
+        self.about, self._masks, self._table, self._objects = about, masks, table, about["objects"]
+        known = f"{images.fingerprint}\0{masks and masks.fingerprint}\0{self._objects}\0{reader.fields!r}"
         self.fingerprint = digest_of(known)
 
     def __repr__(self) -> str:
@@ -68,66 +61,59 @@ class AnnotatedRows(SourceOver):
             record: Any = self._table.slice(index, 1).to_pylist()[0]
             targets |= self._reader.targets(index, record[self._objects] if self._objects else record, size, name)
         if self._masks is not None:
-            targets["mask"] = mask_beside(bytes(self._masks.read(index).data), f"{name}: its mask", size)
+            targets["mask"] = mask_of(bytes(self._masks.read(index).data), f"{name}: its mask", size)
         return Item(item.data, NO_LABEL, targets)
 
     def notes(self) -> list[str]:
-        notes = [*self._images.notes(), *([] if self._masks is None else self._masks.notes())]
-        return [*dict.fromkeys(notes), *self._reader.notes()]
+        masks = [] if self._masks is None else self._masks.notes()
+        return [*dict.fromkeys([*self._images.notes(), *masks]), *self._reader.notes()]
 
 
-def open_columns(files: Sequence[Location], options: GivenOptions, opening: Mapping[str, Any]) -> AnnotatedRows:
+def open_columns(files: Sequence[Location], options: Options, opening: Mapping[str, Any]) -> AnnotatedRows:
     """Raises SourceError naming the file and the column that is not as it should be."""
     opened = [open_file(file) for file in files]
-    image, objects, mask = (options.of(name) for name in ("image", _OBJECTS, _MASK))
-    schema, columns = opened[0].schema, opened[0].schema.names
-    flat = [name for name in (options.of("boxes"), options.of("keypoints")) if name is not None]
-    is_flat_told = any(name in columns for name in flat)
-    if objects is None and not is_flat_told and _OBJECTS in columns and _is_nested(schema.field(_OBJECTS).type):
-        objects = _OBJECTS
-    if mask is None and _MASK in columns and is_image_column(schema.field(_MASK).type):
-        mask = _MASK
+    image, objects, mask = (options.of(name) for name in ("image", "objects", "mask"))
+    schema = opened[0].schema
+    types = dict(zip(schema.names, schema.types, strict=True))
+    has_flat = any(options.of(name) in types for name in ("boxes", "keypoints"))
+    if objects is None and not has_flat and "objects" in types and _is_nested(types["objects"]):
+        objects = "objects"
+    if mask is None and "mask" in types and parquet.is_image_column(types["mask"]):
+        mask = "mask"
     fields = ObjectFields.of(options, check_classes(opening["classes"]))
-    wanted = [objects] if objects else _flat_columns(opened[0], fields)
+    wanted = [objects] if objects else _flat_columns(types, fields)
     if not wanted and mask is None:
-        usual = ", ".join((_OBJECTS, *BOX_NAMES, *POINT_NAMES, _MASK))
-        held = f"its columns: {schema_in_words(schema)}"
-        raise SourceError(f"{files[0]}: no column of objects or masks ({usual}); {held}; accepted: their names")
+        usual = ", ".join(("objects", *USUAL_NAMES["boxes"], *USUAL_NAMES["keypoints"], "mask"))
+        found = f"its columns: {parquet.schema_in_words(schema)}"
+        raise SourceError(f"{files[0]}: no column of objects or masks ({usual}); {found}; accepted: their names")
     for file in opened:
         _check_types(opened[0], file, [*wanted, *([mask] if mask else [])], objects, mask)
     if image is None and mask is not None:  # where one more column is all that there is; else names decide
-        typed = [field.name for field in schema if is_image_column(field.type) and field.name != mask]
-        image = typed[0] if len(typed) == 1 else find_columns(opened[0]).image
+        typed = [name for name, kind in types.items() if parquet.is_image_column(kind) and name != mask]
+        image = typed[0] if len(typed) == 1 else parquet.find_columns(opened[0]).image
     table = None
     if wanted:
         parts = [file.read(wanted, f"columns {', '.join(wanted)}").select(wanted) for file in opened]
         table = pa.concat_tables([part.replace_schema_metadata(None) for part in parts])
-    if table is not None and not fields.classes:
-        feature = features_of(schema).get(objects) if objects else None
-        fields = _with_classes(fields, table, objects, feature, features_of(schema))
-    more = {name: opening[name] for name in ("cache_dir", "image_root")}
-    images = open_parquet(files, None, image, None, has_labels=False, **more)
-    masks = None if mask is None else open_parquet(files, None, mask, None, has_labels=False, **more)
-    form = form_of_type(fields, None if table is None else table.schema, objects)
-    about = {
-        **{"format": "columns", "image": image or find_columns(opened[0]).image, "objects": objects, "mask": mask},
-        "record": form.told(),
-    }
-    return AnnotatedRows(images, masks, table, objects, RecordReader(fields, opening["on_error"]), about)
+        if not fields.classes:
+            fields = replace(fields, classes=_classes_of(fields, table, objects, parquet.features_of(schema)))
+    more = {"has_labels": False, "cache_dir": opening["cache_dir"], "image_root": opening["image_root"]}
+    images = open_parquet(files, None, image, None, **more)
+    masks = None if mask is None else open_parquet(files, None, mask, None, **more)
+    form = form_of_schema(fields, None if table is None else table.schema, objects)
+    names = {"image": image or parquet.find_columns(opened[0]).image, "objects": objects, "mask": mask}
+    about = {"format": "columns", **names, "record": asdict(form)}
+    return AnnotatedRows(images, masks, table, RecordReader(fields, opening["on_error"]), about)
 
 
-def _flat_columns(file: ParquetFile, fields: ObjectFields) -> list[str]:
-    """Columns of boxes and what belongs to them, by the names given, or the usual ones of lists."""
-    schema = file.schema
-    lists = [field.name for field in schema if is_list_column(field.type)]
-    found = []
-    for given, usual in ((fields.boxes, BOX_NAMES), (fields.keypoints, POINT_NAMES)):
-        found += [given] if given else [name for name in usual if name in lists][:1]
-    if not found:
+def _flat_columns(types: Mapping[str, pa.DataType], fields: ObjectFields) -> list[str]:
+    """Columns of boxes and what belongs to them, by their options, or the usual ones of lists."""
+    lists = [name for name, kind in types.items() if parquet.is_list_column(kind)]
+    boxes, labels, points = fields.names(lists).values()
+    if not boxes and not points:
         return []
-    labels = [fields.labels] if fields.labels else [name for name in OBJECT_LABEL_NAMES if name in lists][:1]
-    more = [name for name in ("iscrowd", "is_crowd", "difficult") if name in lists]
-    return [*found, *labels, *fields.per_box, *more]
+    more = [name for name in IGNORED_NAMES if name in lists]
+    return [name for name in (boxes, points, labels, *fields.per_box, *more) if name]
 
 
 def _check_types(
@@ -135,47 +121,49 @@ def _check_types(
 ) -> None:
     for name in wanted:
         if name not in file.schema.names:
-            raise SourceError(f"{file.location}: no column {name!r}; its columns: {schema_in_words(file.schema)}")
+            columns = parquet.schema_in_words(file.schema)
+            raise SourceError(f"{file.location}: no column {name!r}; its columns: {columns}")
         kind = file.schema.field(name).type
-        is_fit = (
-            is_image_column(kind) if name == mask else _is_nested(kind) if name == objects else is_list_column(kind)
-        )
+        is_fit, accepted = parquet.is_list_column(kind), "lists"
+        if name == objects:
+            is_fit, accepted = _is_nested(kind), "a struct of lists or a list of structs"
+        if name == mask:
+            is_fit, accepted = parquet.is_image_column(kind), "image files: struct<bytes, path> or binary"
+        if is_fit and not kind.equals(first.schema.field(name).type):
+            is_fit = False
+            kind, accepted = f"{kind}, and {first.schema.field(name).type} in {first.location}", "the same in all"
         if not is_fit:
-            accepted = "a struct of lists or a list of structs" if name == objects else "lists"
-            accepted = "image files: struct<bytes, path> or binary" if name == mask else accepted
             raise SourceError(f"{file.location}: column {name!r} is {kind}; accepted: {accepted}")
-        if not kind.equals(first.schema.field(name).type):
-            other = f"{first.schema.field(name).type} in {first.location}"
-            raise SourceError(f"{file.location}: column {name!r} is {kind}, and {other}; accepted: the same in all")
 
 
 def _is_nested(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_struct(kind) or (is_list_column(kind) and pa.types.is_struct(kind.value_type)))
+    return bool(pa.types.is_struct(kind) or (parquet.is_list_column(kind) and pa.types.is_struct(kind.value_type)))
 
 
-def _with_classes(
-    fields: ObjectFields, table: pa.Table, objects: str | None, feature: Any, features: Mapping[Any, Any]
-) -> ObjectFields:
-    """With the names that Hugging Face's metadata has, or, of labels that are text, the sorted ones."""
-    array = table.column(objects or 0)
-    kind = array.type
-    inner = kind.value_type if objects and is_list_column(kind) else kind
-    names = [field.name for field in inner] if objects else table.column_names
-    label = fields.labels or next((name for name in OBJECT_LABEL_NAMES if name in names), None)
+def _classes_of(
+    fields: ObjectFields, table: pa.Table, objects: str | None, features: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """Those that Hugging Face's metadata has, or, of labels that are text, the sorted ones."""
+    names = table.column_names
+    if objects:
+        kind = table.schema.field(objects).type
+        names = [field.name for field in (kind.value_type if parquet.is_list_column(kind) else kind)]
+        features = _inner(features.get(objects))
+    label = fields.names(names)["labels"]
     if label is None or label not in names:
-        return fields
-    known = names_of(_inner(_inner(feature).get(label) if objects else features.get(label)).get("names"))
+        return ()
+    known = names_of(_inner(features.get(label)).get("names"))
     if not known:
-        values = _leaves(array if objects else table.column(label), label)
+        values = _leaves(table.column(objects or label), label)
         if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
             known = tuple(sorted(pc.unique(values).drop_null().to_pylist()))
-    return ObjectFields(**{**vars(fields), "classes": known})
+    return known
 
 
 def _leaves(column: pa.ChunkedArray, label: str) -> pa.ChunkedArray:
     """All labels, one after another."""
     while not (kind := column.type).equals(pa.null()):
-        if is_list_column(kind):
+        if parquet.is_list_column(kind):
             column = pc.list_flatten(column)
         elif pa.types.is_struct(kind):
             column = pc.struct_field(column, [label])

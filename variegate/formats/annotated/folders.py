@@ -17,18 +17,10 @@ from variegate.decode import PillowFile, is_jpeg, read_bytes
 from variegate.decode.header import read_header
 from variegate.decode.image import read_mask
 from variegate.errors import DecodeError
+from variegate.formats import base
 from variegate.formats.annotated.objects import Objects, leave_out
-from variegate.formats.annotated.values import AnnotationOption, GivenOptions, is_path
-from variegate.formats.base import (
-    IndexedSource,
-    Item,
-    SampleName,
-    SourceError,
-    check_index,
-    describe,
-    digest_of,
-    first_names,
-)
+from variegate.formats.annotated.values import AnnotationOption, Options, is_path
+from variegate.formats.base import SourceError
 from variegate.formats.folder import walk, walk_remote
 from variegate.formats.kinds import is_image_name
 from variegate.formats.labels import NO_LABEL, check_classes
@@ -62,7 +54,7 @@ def names_below(folder: Location) -> set[str] | None:
     if not folder.is_url and not os.path.isdir(folder.address()):
         return None
     walked = walk_remote(folder) if folder.is_url else walk(folder.address())
-    found = {f"{inside}/{name}" if inside else name for inside, names in walked.files.items() for name in names}
+    found = {f"{above}/{name}" if above else name for above, names in walked.files.items() for name in names}
     # At addresses folders may be but what the names of files begin with: without any, there is none.
     return None if folder.is_url and not found and not walked.irregular else found
 
@@ -103,99 +95,20 @@ def read_each(folder: Location, names: Sequence[str], read: Callable[[Location],
         return list(pool.map(read_one, names))
 
 
+def text_of(data: bytes, name: str) -> str:
+    """Raises DecodeError."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise DecodeError(name, "not UTF-8; accepted: a text file") from None
+
+
 def read_lines(place: Location) -> list[str]:
     """Of a text file. Raises SourceError naming it."""
     try:
-        return read_file(place).decode("utf-8-sig").splitlines()
+        return text_of(read_file(place), str(place)).splitlines()
     except DecodeError as error:
         raise SourceError(str(error)) from None
-    except UnicodeDecodeError:
-        raise SourceError(f"{place}: not UTF-8; accepted: a text file") from None
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class FolderWithTargets(IndexedSource):
-    """``paths``: of each image, relative to ``folder``, with forward slashes."""
-
-    folder: Location
-    classes: tuple[str, ...]
-    paths: tuple[Any, ...]
-    has_targets: ClassVar[bool] = True
-    has_image_labels: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "is_remote", self.folder.is_url)
-
-    def __repr__(self) -> str:
-        return describe(self, str(self.folder))
-
-    def __len__(self) -> int:
-        return len(self.paths)
-
-    def relative_path(self, index: int) -> str:
-        path: str = self.paths[index]
-        return path
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class AnnotatedFolder(FolderWithTargets):
-    """``classes`` are those of the objects; an image itself has the label -1. ``mask``: what form masks are given in
-    (``values.MASKS``). ``told``: notes. ``about``: what a data set in the same layout needs to have beside objects, as
-    JSON has it: ``format``, and by that COCO's ``categories`` as they are, VOC's ``split``, and YOLO's ``folders`` of
-    images and ``kpt_shape``. ``noted``: how many images without objects are in the notes already."""
-
-    objects: Objects
-    mask: str | None = None
-    told: tuple[str, ...] = ()
-    about: Mapping[str, Any] = field(default_factory=dict)
-    noted: int = 0
-    has_edges: ClassVar[bool] = True
-
-    @computed_once
-    def fingerprint(self) -> str:
-        """Of the classes, the names of the images and all annotations."""
-        return digest_of("\0".join([*self.classes, "", *self.paths, str(self.mask)]), self.objects.digest())
-
-    def read(self, index: int) -> Item:
-        """The bytes of the image file, and its targets. Raises DecodeError naming the file, also where the image is of
-        another size than the annotations say."""
-        check_index(index, len(self))
-        path = self.name(index).file
-        data = read_file(self.folder.child(self.paths[index])) if self.is_remote else read_bytes(path)
-        height, width = (int(side) for side in self.objects.sizes[index])
-        is_told = height > 0 and width > 0
-        size = None
-        if is_told or self.mask is not None or self.objects.is_normalised:
-            size = size_of(data, path)
-            if is_told and size != (height, width):
-                raise DecodeError(
-                    path, f"is {size[0]} x {size[1]} (height x width), and {height} x {width} by its annotations"
-                )
-        try:
-            return Item(data, NO_LABEL, self.objects.targets(index, size, self.mask))
-        except ValueError as error:
-            raise DecodeError(path, f"its annotations hold {error}") from None
-
-    def without(self, missing: frozenset[str], told: tuple[str, ...]) -> AnnotatedFolder:
-        """The images but for some, with notes."""
-        if not missing:
-            return replace(self, told=told)
-        kept = np.array([path not in missing for path in self.paths], np.bool_)
-        paths = tuple(path for path in self.paths if path not in missing)
-        return replace(self, paths=paths, objects=self.objects.of_images(kept), told=told)
-
-    def name(self, index: int) -> SampleName:
-        # Joining takes twice as long, and this is done for every sample of every epoch.
-        path = self.paths[index]
-        return SampleName(inside(str(self.folder), path) if self.is_remote else self._prefix + path)
-
-    def notes(self) -> list[str]:
-        without = int((np.diff(self.objects.starts) == 0).sum()) - self.noted
-        return [*self.told, *([f"{without:,} images have no objects"] if without else [])]
-
-    @computed_once
-    def _prefix(self) -> str:
-        return os.path.join(self.folder.address(), "")
 
 
 def size_of(data: Any, name: str) -> tuple[int, int]:
@@ -211,7 +124,7 @@ def size_of(data: Any, name: str) -> tuple[int, int]:
         return file.size()
 
 
-def mask_beside(data: bytes, name: str, size: tuple[int, int], image: str = "its image") -> Any:
+def mask_of(data: bytes, name: str, size: tuple[int, int], image: str = "its image") -> Any:
     """The mask in an image file, uint8 or int32 [H, W]. Raises DecodeError where it is not of its image's size."""
     mask = read_mask(data, name)
     if mask.shape != size:
@@ -220,56 +133,133 @@ def mask_beside(data: bytes, name: str, size: tuple[int, int], image: str = "its
     return mask
 
 
+@dataclass(frozen=True, repr=False, eq=False)
+class FolderWithTargets(base.IndexedSource):
+    """``paths``: of each image, relative to ``folder``, with forward slashes. ``classes`` are those of the objects or
+    masks; an image itself has the label -1. ``remarks``: notes on the opening. ``about``: what a data set in the same
+    layout needs to have beside objects, as JSON has it: ``format``, and by that COCO's ``categories`` as they are,
+    VOC's ``split``, YOLO's ``folders`` of images and ``kpt_shape``, and the folder ``images`` of those with masks."""
+
+    folder: Location
+    classes: tuple[str, ...]
+    paths: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
+    about: Mapping[str, Any] = field(default_factory=dict)
+    has_targets: ClassVar[bool] = True
+    has_image_labels: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_remote", self.folder.is_url)
+
+    def __repr__(self) -> str:
+        return base.describe(self, str(self.folder))
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def relative_path(self, index: int) -> str:
+        return self.paths[index]
+
+    def name(self, index: int) -> base.SampleName:
+        # Joining takes twice as long, and this is done for every sample of every epoch.
+        path = self.paths[index]
+        return base.SampleName(inside(str(self.folder), path) if self.is_remote else self._prefix + path)
+
+    @computed_once
+    def _prefix(self) -> str:
+        return os.path.join(self.folder.address(), "")
+
+    def notes(self) -> list[str]:
+        return list(self.remarks)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class AnnotatedFolder(FolderWithTargets):
+    """``mask``: the form of masks (``values.MASKS``). ``noted``: the number of images without objects that are in the
+    remarks already."""
+
+    objects: Objects = field(kw_only=True)
+    mask: str | None = None
+    noted: int = 0
+    has_edges: ClassVar[bool] = True
+
+    @computed_once
+    def fingerprint(self) -> str:
+        """Of the classes, the names of the images and all annotations."""
+        return base.digest_of("\0".join([*self.classes, "", *self.paths, str(self.mask)]), self.objects.digest())
+
+    def read(self, index: int) -> base.Item:
+        """The bytes of the image file, and its targets. Raises DecodeError naming the file, also where the image is of
+        another size than the annotations say."""
+        base.check_index(index, len(self))
+        path = self.name(index).file
+        data = read_file(self.folder.child(self.paths[index])) if self.is_remote else read_bytes(path)
+        height, width = (int(side) for side in self.objects.sizes[index])
+        is_known = height > 0 and width > 0
+        size = None
+        if is_known or self.mask is not None or self.objects.is_normalised:
+            size = size_of(data, path)
+            if is_known and size != (height, width):
+                known = f"{height} x {width} by its annotations"
+                raise DecodeError(path, f"is {size[0]} x {size[1]} (height x width), and {known}")
+        try:
+            return base.Item(data, NO_LABEL, self.objects.targets(index, size, self.mask))
+        except ValueError as error:
+            raise DecodeError(path, f"its annotations hold {error}") from None
+
+    def without(self, missing: frozenset[str], remarks: Sequence[str]) -> AnnotatedFolder:
+        """The images but for some, with notes."""
+        if not missing:
+            return replace(self, remarks=tuple(remarks))
+        chosen = np.array([path not in missing for path in self.paths], np.bool_)
+        paths = tuple(path for path in self.paths if path not in missing)
+        return replace(self, paths=paths, objects=self.objects.of_images(chosen), remarks=tuple(remarks))
+
+    def notes(self) -> list[str]:
+        without = int((np.diff(self.objects.starts) == 0).sum()) - self.noted
+        return [*self.remarks, *([f"{without:,} images have no objects"] if without else [])]
+
+
 MASKS_OPTIONS = {name: AnnotationOption(name, "a path", is_path) for name in ("images", "masks")}
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class MaskedFolder(FolderWithTargets):
-    """``paths``: of each image and its mask, in pairs. ``about``: as of an ``AnnotatedFolder``, with ``images``, the
-    folder of these."""
+    """``masks``: the path of each image's mask."""
 
-    told: tuple[str, ...] = ()
-    about: Mapping[str, Any] = field(default_factory=dict)
+    masks: tuple[str, ...] = field(kw_only=True)
 
     @computed_once
     def fingerprint(self) -> str:
         """Of the classes and the names: masks are not read for it."""
-        return digest_of("\0".join([*self.classes, "", *(name for pair in self.paths for name in pair)]))
+        pairs = zip(self.paths, self.masks, strict=True)
+        return base.digest_of("\0".join([*self.classes, "", *(name for pair in pairs for name in pair)]))
 
-    def read(self, index: int) -> Item:
+    def read(self, index: int) -> base.Item:
         """Raises DecodeError naming the image or the mask, also where these are of different sizes."""
-        check_index(index, len(self))
-        image, place = (place_in(self.folder, path) for path in self.paths[index])
-        data = read_file(image)
-        content, size = read_file(place), size_of(data, str(image))
-        mask = mask_beside(content, str(place), size, f"its image {self.paths[index][0]}")
-        return Item(data, NO_LABEL, {"mask": mask})
-
-    def name(self, index: int) -> SampleName:
-        return SampleName(inside(str(self.folder), self.relative_path(index)))
-
-    def relative_path(self, index: int) -> str:
-        return str(self.paths[index][0])
+        base.check_index(index, len(self))
+        image, place = (place_in(self.folder, paths[index]) for paths in (self.paths, self.masks))
+        data, content = read_file(image), read_file(place)
+        size = size_of(data, str(image))
+        return base.Item(data, NO_LABEL, {"mask": mask_of(content, str(place), size, f"its image {self.paths[index]}")})
 
     def path_beside(self, index: int) -> str:
         """Of the mask."""
-        return str(self.paths[index][1])
-
-    def notes(self) -> list[str]:
-        return list(self.told)
+        return self.masks[index]
 
 
-def open_masks(folder: Location, options: GivenOptions, opening: Mapping[str, Any]) -> MaskedFolder:
+def open_masks(folder: Location, options: Options, opening: Mapping[str, Any]) -> MaskedFolder:
     """``images``, ``masks``: folders below ``folder``. Raises SourceError for images without a mask, unless they are
     skipped."""
-    images, masks = (options.of(name) for name in ("images", "masks"))
+    images, masks = options.of("images"), options.of("masks")
     pictures, found = images_by_stem(folder, images), images_by_stem(folder, masks)
     missing = [path for stem, path in pictures.items() if stem not in found]
     wanted = "".join(os.path.splitext(os.path.basename(path))[0] + ".png" for path in missing[:1])
     advice, what = f"; accepted: a file of the same name, such as {wanted}", f"have no mask in {masks}"
     notes = leave_out(missing, len(pictures), what, opening["on_error"], str(folder), advice)
     if more := [path for stem, path in found.items() if stem not in pictures]:
-        notes.append(f"{len(more):,} masks belong to no image: {first_names(more)}")
-    pairs = tuple((path, found[stem]) for stem, path in pictures.items() if stem in found)
+        notes.append(f"{len(more):,} masks belong to no image: {base.first_names(more)}")
+    stems = [stem for stem in pictures if stem in found]
+    paths, of_masks = (tuple(paths[stem] for stem in stems) for paths in (pictures, found))
     about = {"format": "masks", "images": images}
-    return MaskedFolder(folder, check_classes(opening["classes"]), pairs, tuple(notes), about)
+    return MaskedFolder(folder, check_classes(opening["classes"]), paths, tuple(notes), about, masks=of_masks)

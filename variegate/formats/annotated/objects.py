@@ -1,4 +1,4 @@
-"""The objects of all images of a data set in a few arrays, and what of them is wrong."""
+"""The objects of all images of a data set in a few arrays, and their faults."""
 
 from __future__ import annotations
 
@@ -6,24 +6,22 @@ import hashlib
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.errors import DecodeError
-from variegate.formats.annotated.fields import ObjectFields
 from variegate.formats.annotated.shapes import NO_OUTLINE, Shapes, ShapesBuilder
 from variegate.formats.annotated.values import FINITE, MOST
-from variegate.formats.base import IndexedSource, SampleName, SourceError, StoredFile, first_names
-from variegate.formats.labels import NO_LABEL
+from variegate.formats.base import SourceError, first_names
 
-Where = Callable[[int], str]
+# Of ``Objects``, with an entry for each object.
+_COLUMNS = ("boxes", "labels", "keypoints", "shapes", "ignored")
 
 
 @dataclass
-class Complaints:
-    """Faults of single objects: the first one is raised, or all are left out and counted."""
+class Faults:
+    """Of single objects: the first one is raised, or all are left out and counted."""
 
     on_error: str
     bad: int = 0
@@ -33,22 +31,21 @@ class Complaints:
     ignored: int = 0
 
     def add(self, where: str, what: str) -> None:
-        """Raises SourceError unless what is wrong is left out."""
+        """Raises SourceError unless wrong objects are left out."""
         if self.on_error != "skip":
             raise SourceError(f'{where}: {what}; on_error="skip" leaves such objects out')
         self.first = self.first or f"{where}: {what}"
         self.bad += 1
 
     def notes(self, ignored: str, verb: str = "are") -> list[str]:
-        """``ignored``: what the data set calls objects that do not count."""
-        lines = [f"{self.bad:,} wrong objects {verb} left out (the first: {self.first})"] if self.bad else []
-        if self.flat:
-            lines.append(f"{self.flat:,} objects without area {verb} left out")
-        if self.ignored:
-            lines.append(f'{self.ignored:,} {ignored} objects are left out; "ignored": True keeps them')
-        if self.clipped:
-            lines.append(f"{self.clipped:,} boxes reach beyond their images, and are clipped")
-        return lines
+        """``ignored``: the data set's word for objects that do not count."""
+        lines = {
+            f"{self.bad:,} wrong objects {verb} left out (the first: {self.first})": self.bad,
+            f"{self.flat:,} objects without area {verb} left out": self.flat,
+            f'{self.ignored:,} {ignored} objects are left out; "ignored": True keeps them': self.ignored,
+            f"{self.clipped:,} boxes reach beyond their images, and are clipped": self.clipped,
+        }
+        return [line for line, count in lines.items() if count]
 
 
 def leave_out(missing: Sequence[str], count: int, what: str, on_error: str, where: str, advice: str = "") -> list[str]:
@@ -60,70 +57,6 @@ def leave_out(missing: Sequence[str], count: int, what: str, on_error: str, wher
     if on_error != "skip" or len(missing) == count:
         raise SourceError(f"{where}: {line}{advice}")
     return [f"{line}; they are left out"]
-
-
-class RecordReader:
-    """``on_error``: "skip" leaves wrong objects out, counted once for each sample; else they are DecodeErrors."""
-
-    def __init__(self, fields: ObjectFields, on_error: str) -> None:
-        self.fields, self._is_skipping = fields, on_error == "skip"
-        self._wrong: dict[int, int] = {}
-        self._flat: dict[int, int] = {}
-        self._first = ""
-
-    def targets(self, sample: int, record: Any, size: tuple[int, int], name: str) -> dict[str, Any]:
-        """``sample``: its number; ``size``: of its image, height and width. Raises DecodeError with ``name``."""
-        try:
-            found = self.fields.read(record, size)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise DecodeError(name, f"its annotations: {error}") from None
-        self.count(sample, found.wrong, found.flat, name)
-        return found.targets
-
-    def count(self, sample: int, wrong: list[str], flat: int, name: str) -> None:
-        """Raises DecodeError for the first that is wrong, unless these are left out."""
-        if wrong and not self._is_skipping:
-            raise DecodeError(name, f'its annotations: {wrong[0]}; on_error="skip" of open_source leaves such out')
-        if wrong:
-            self._first = self._first or f"{name}: {wrong[0]}"
-            self._wrong[sample] = len(wrong)
-        if flat:
-            self._flat[sample] = flat
-
-    def notes(self) -> list[str]:
-        """Of the samples that were read so far."""
-        wrong, flat = sum(list(self._wrong.values())), sum(list(self._flat.values()))
-        return Complaints("skip", bad=wrong, first=self._first, flat=flat).notes("", "were")
-
-
-class SourceOver(IndexedSource):
-    """The samples of another source, ``_images``, with targets instead of labels. ``_reader``: of their records."""
-
-    has_targets: ClassVar[bool] = True
-    has_edges: ClassVar[bool] = True
-    has_image_labels: ClassVar[bool] = False
-
-    def __init__(self, images: Any, reader: RecordReader) -> None:
-        self._images, self._reader = images, reader
-        self.classes, self.is_remote = reader.fields.classes, images.is_remote
-
-    def __len__(self) -> int:
-        return len(self._images)
-
-    def name(self, index: int) -> SampleName:
-        name: SampleName = self._images.name(index)
-        return name
-
-    def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        ids: npt.NDArray[np.uint64] = self._images.ids(indices)
-        return ids
-
-    def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-        return np.full(len(indices), NO_LABEL)
-
-    def stored_files(self) -> list[StoredFile]:
-        files: list[StoredFile] = self._images.stored_files()
-        return files
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,8 +86,27 @@ class Objects:
         if self.keypoints is not None:
             found["keypoints"] = self.keypoints[some] * np.array([*scale, 1.0], np.float32)
         if mask is not None and size is not None:
-            found |= self._masks(some, labels, size, scale, mask)
+            found |= self._masks(range(some.start, some.stop), labels, size, scale, mask)
         return found
+
+    def _masks(
+        self, some: range, labels: npt.NDArray[np.int64], size: tuple[int, int], scale: tuple[float, float], mask: str
+    ) -> dict[str, Any]:
+        masks = np.zeros((len(some), *size), np.bool_)
+        areas: list[tuple[slice, slice]] = []
+        if self.shapes is not None:
+            from variegate.formats.annotated.outlines import masks_of  # here: Numba takes a while
+
+            masks, areas = masks_of(self.shapes, some, size, scale)
+        if mask == "each":
+            return {"masks": masks.view(np.uint8)}
+        values = labels + 1 if mask == "classes" else np.arange(1, len(masks) + 1)
+        whole = np.zeros(size, np.uint8 if values.max(initial=0) <= 255 else np.int32)
+        # Small objects lie on top of large ones, which would hide them otherwise.
+        covered = np.array([-np.count_nonzero(masks[k][area]) for k, area in enumerate(areas)], np.int64)
+        for k in np.argsort(covered, kind="stable").tolist():
+            whole[areas[k]][masks[k][areas[k]]] = values[k]
+        return {"mask": whole}
 
     def about(self, image: int) -> dict[str, npt.NDArray[Any]]:
         """Properties of the image's objects: ``ignored``, bool [M], and ``outline``, int64 [M], one of
@@ -164,47 +116,26 @@ class Objects:
         kinds = [NO_OUTLINE if self.shapes is None else self.shapes.kind(k) for k in some]
         return {"ignored": ignored, "outline": np.array(kinds, np.int64)}
 
-    def of_images(self, kept: npt.NDArray[np.bool_]) -> Objects:
-        """Those of the images where ``kept``, bool [I], is True."""
+    def of_images(self, chosen: npt.NDArray[np.bool_]) -> Objects:
+        """Those of the images where ``chosen``, bool [I], is True."""
         counts = np.diff(self.starts)
-        order = np.flatnonzero(np.repeat(kept, counts))
-        return replace(
-            self,
-            starts=np.append(0, np.cumsum(counts[kept])),
-            boxes=self.boxes[order],
-            labels=self.labels[order],
-            sizes=self.sizes[kept],
-            keypoints=None if self.keypoints is None else self.keypoints[order],
-            shapes=None if self.shapes is None else self.shapes.take(order),
-            ignored=None if self.ignored is None else self.ignored[order],
-        )
+        starts = np.append(0, np.cumsum(counts[chosen]))
+        return self.take(np.flatnonzero(np.repeat(chosen, counts)), starts, self.sizes[chosen])
 
-    def _masks(
-        self, some: slice, labels: npt.NDArray[np.int64], size: tuple[int, int], scale: tuple[float, float], mask: str
-    ) -> dict[str, Any]:
-        masks = np.zeros((some.stop - some.start, *size), np.bool_)
-        areas: list[tuple[slice, slice]] = []
-        if self.shapes is not None:
-            from variegate.formats.annotated.outlines import masks_of  # here: Numba takes a while
-
-            masks, areas = masks_of(self.shapes, range(some.start, some.stop), size, scale)
-        if mask == "each":
-            return {"masks": masks.view(np.uint8)}
-        values = labels + 1 if mask == "classes" else np.arange(1, len(masks) + 1)
-        most = int(values.max()) if len(values) else 0
-        whole = np.zeros(size, np.uint8 if most <= 255 else np.int32)
-        # Small objects lie on top of large ones, which would hide them otherwise.
-        covered = np.array([-np.count_nonzero(masks[k][area]) for k, area in enumerate(areas)], np.int64)
-        for k in np.argsort(covered, kind="stable").tolist():
-            whole[areas[k]][masks[k][areas[k]]] = values[k]
-        return {"mask": whole}
+    def take(
+        self, order: npt.NDArray[np.int64], starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int32]
+    ) -> Objects:
+        """Some objects in another order, of other images."""
+        columns = {name: getattr(self, name) for name in _COLUMNS}
+        taken: dict[str, Any] = {name: None if column is None else column[order] for name, column in columns.items()}
+        return replace(self, starts=starts, sizes=sizes, **taken)
 
     def digest(self) -> bytes:
         """Of everything."""
         digest = hashlib.sha256(b"normalised" if self.is_normalised else b"pixels")
-        arrays: list[npt.NDArray[Any] | None] = [self.starts, self.boxes, self.labels, self.sizes, self.keypoints]
-        for one in [one for one in arrays if one is not None]:
-            digest.update(f"{one.dtype.str}{one.shape}".encode() + np.ascontiguousarray(one).tobytes())
+        for one in (self.starts, self.boxes, self.labels, self.sizes, self.keypoints):
+            if one is not None:
+                digest.update(f"{one.dtype.str}{one.shape}".encode() + np.ascontiguousarray(one).tobytes())
         for part in [] if self.shapes is None else self.shapes.parts():
             digest.update(part)
         return digest.digest()
@@ -224,33 +155,37 @@ class ObjectsBuilder:
     ignored: array[int] = field(default_factory=lambda: array("b"))
 
     def done(
-        self, sizes: npt.NDArray[np.int32], complaints: Complaints, where: Where, is_normalised: bool = False
+        self, sizes: npt.NDArray[np.int32], faults: Faults, where: Callable[[int], str], is_normalised: bool = False
     ) -> Objects:
         """Sorted by image, boxes checked and clipped. ``where``: names an object by its place among those added."""
         images = np.frombuffer(self.images, np.int64)
         boxes = np.frombuffer(self.boxes, np.float64).reshape(-1, 4)
         own = np.ones((len(images), 2)) if is_normalised else sizes[images].astype(np.float64)
-        checked, keep = check_boxes(boxes, own, complaints, where, 1e-4 if is_normalised else 0.01)
-        kept = np.flatnonzero(keep)
-        order = kept[np.argsort(images[kept], kind="stable")]
+        checked, is_good = check_boxes(boxes, own, faults, where, 1e-4 if is_normalised else 0.01)
+        good = np.flatnonzero(is_good)
+        order = good[np.argsort(images[good], kind="stable")]
         starts = np.searchsorted(images[order], np.arange(len(sizes) + 1)).astype(np.int64)
-        points = np.frombuffer(self.keypoints, np.float32).reshape(-1, self.points, 3) if self.points else None
-        return Objects(
+        every = Objects(
             starts,
-            checked[order].astype(np.float32),
-            np.frombuffer(self.labels, np.int64)[order],
+            checked,
+            np.frombuffer(self.labels, np.int64),
             sizes,
-            None if points is None else points[order],
-            None if self.shapes.is_empty else self.shapes.done().take(order),
+            np.frombuffer(self.keypoints, np.float32).reshape(-1, self.points, 3) if self.points else None,
+            None if self.shapes.is_empty else self.shapes.done(),
             is_normalised,
-            np.frombuffer(self.ignored, np.bool_)[order] if any(self.ignored) else None,
+            np.frombuffer(self.ignored, np.bool_) if any(self.ignored) else None,
         )
+        return every.take(order, starts, sizes)
 
 
 def check_boxes(
-    boxes: npt.NDArray[np.float64], sizes: npt.NDArray[np.float64], complaints: Complaints, where: Where, slack: float
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """Boxes clipped to images of ``sizes`` (height and width, 0 where not known), and which are to be kept."""
+    boxes: npt.NDArray[np.float64],
+    sizes: npt.NDArray[np.float64],
+    faults: Faults,
+    where: Callable[[int], str],
+    slack: float,
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+    """Boxes clipped to images of ``sizes`` (height and width, 0 where not known), and a flag for each good one."""
     limits = np.where(sizes > 0, sizes, np.inf)[:, [1, 0, 1, 0]]
     with np.errstate(invalid="ignore", over="ignore"):
         clipped = np.clip(boxes, 0, limits)
@@ -265,8 +200,8 @@ def check_boxes(
         what = f"is odd; accepted: {FINITE}" if is_odd[k] else "has its edges in the wrong order, or a negative size"
         if not (is_odd[k] or is_inverted[k]):
             what = f"lies outside of its image, {sizes[k, 0]:g} x {sizes[k, 1]:g} (height x width)"
-        complaints.add(where(k), f"the box with the edges ({shown}) {what}")
-    keep = ~(wrong | is_flat)
-    complaints.flat += int((is_flat & ~wrong).sum())
-    complaints.clipped += int((reaches_out & keep).sum())
-    return clipped, keep
+        faults.add(where(k), f"the box with the edges ({shown}) {what}")
+    good = ~(wrong | is_flat)
+    faults.flat += int((is_flat & ~wrong).sum())
+    faults.clipped += int((reaches_out & good).sum())
+    return np.where(good[:, None], clipped, 0).astype(np.float32), good

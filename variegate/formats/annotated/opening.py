@@ -1,21 +1,21 @@
-"""``open_source(..., annotations=...)``: which layout is meant, and with which of its options."""
+"""``open_source(..., annotations=...)``: the layout and its options."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from variegate.checks import meant
 from variegate.formats.annotated.columns import COLUMN_OPTIONS, open_columns
 from variegate.formats.annotated.folders import MASKS_OPTIONS, open_masks
 from variegate.formats.annotated.members import MEMBER_OPTIONS, open_members
-from variegate.formats.annotated.values import AnnotationOption, GivenOptions
+from variegate.formats.annotated.values import AnnotationOption, Options
 from variegate.formats.base import SourceError
-from variegate.formats.coco.read import COCO_OPTIONS, open_coco
+from variegate.formats.coco import COCO_OPTIONS, open_coco
 from variegate.formats.voc import VOC_OPTIONS, open_voc
-from variegate.formats.yolo.rows import YOLO_OPTIONS, open_yolo
+from variegate.formats.yolo import YOLO_OPTIONS, open_yolo
 from variegate.io.location import Location
 
 ACCEPTED = (
@@ -28,25 +28,19 @@ _WORDS: dict[str, Any] = {"none": None, "true": True, "false": False, "yes": Tru
 _SIDES = re.compile(r"(\d+)\s*x\s*(\d+)")
 
 
-class Layout(NamedTuple):
-    """``open``: gets the folder or the files, the options and the arguments of ``open_source``. ``options``: names that
-    the dict may hold beside "format"."""
-
-    open: Callable[..., Any]
-    options: Mapping[str, AnnotationOption]
-
-
-_OF_FOLDERS = {
-    "coco": Layout(open_coco, COCO_OPTIONS),
-    "voc": Layout(open_voc, VOC_OPTIONS),
-    "yolo": Layout(open_yolo, YOLO_OPTIONS),
-    "masks": Layout(open_masks, MASKS_OPTIONS),
+# By the name of a layout: the function that gets the folder or the files, the options and the arguments of
+# ``open_source``, and the options that the dict may hold beside "format".
+_FOLDERS: dict[str, tuple[Callable[..., Any], Mapping[str, AnnotationOption]]] = {
+    "coco": (open_coco, COCO_OPTIONS),
+    "voc": (open_voc, VOC_OPTIONS),
+    "yolo": (open_yolo, YOLO_OPTIONS),
+    "masks": (open_masks, MASKS_OPTIONS),
 }
-# By the suffix of the files.
-_OF_FILES = {
-    ".parquet": ("columns", Layout(open_columns, COLUMN_OPTIONS)),
-    ".tar": ("members", Layout(open_members, MEMBER_OPTIONS)),
+_FILES: dict[str, tuple[Callable[..., Any], Mapping[str, AnnotationOption]]] = {
+    "columns": (open_columns, COLUMN_OPTIONS),
+    "members": (open_members, MEMBER_OPTIONS),
 }
+_OF_SUFFIX = {".parquet": "columns", ".tar": "members"}
 
 
 def open_annotated(files: Sequence[Location], suffix: str, annotations: Any, opening: Mapping[str, Any]) -> Any:
@@ -56,47 +50,46 @@ def open_annotated(files: Sequence[Location], suffix: str, annotations: Any, ope
     """
     place: Any = files
     if suffix:
-        name, layout = _OF_FILES[suffix]
-        given = annotations
+        name, values = _OF_SUFFIX[suffix], annotations
         if isinstance(annotations, str):
             first, options = split_typed(annotations)
-            given = {**options, "format": first}
-        if not isinstance(given, Mapping) or given.get("format", name) != name:
+            values = {**options, "format": first}
+        if not isinstance(values, Mapping) or values.get("format", name) != name:
             accepted = f"{name!r}, or a dict with options of that (docs/targets.md)"
             raise SourceError(f"annotations: got {annotations!r} with {suffix} files; accepted: {accepted}")
+        open_layout, known = _FILES[name]
     else:
         (place,) = files
         if not place.is_url and not os.path.isdir(place.address()):
             raise SourceError(f"{place}: annotations= is for a folder of images, and there is no such folder")
-        given = _of_folder(annotations)
-        layout = _OF_FOLDERS[given["format"]]
-    known = layout.options
-    if unknown := [name for name in given if name not in known and name != "format"]:
+        values = _of_folder(annotations)
+        open_layout, known = _FOLDERS[values["format"]]
+    if unknown := [name for name in values if name not in known and name != "format"]:
         accepted = f"{', '.join(known)}{meant(unknown[0], known)}"
         raise SourceError(f"annotations: got the option {unknown[0]!r}; accepted: {accepted}")
-    return layout.open(place, GivenOptions(known, given), opening)
+    return open_layout(place, Options(known, values), opening)
 
 
 def _of_folder(annotations: Any) -> dict[str, Any]:
     """As a dict, with a "format" that is known."""
     if isinstance(annotations, Mapping):
-        given = {"format": "coco" if "file" in annotations else None, **annotations}
+        values = {"format": "coco" if "file" in annotations else None, **annotations}
     elif isinstance(annotations, (str, os.PathLike)):
         first, options = (annotations, {}) if isinstance(annotations, os.PathLike) else split_typed(annotations)
-        if first in _OF_FOLDERS:
-            given = {"format": first}
+        if first in _FOLDERS:
+            values = {"format": first}
         elif any(name.lower().endswith(".json") for name in Location.parse(first).names):
-            given = {"format": "coco", "file": first}
+            values = {"format": "coco", "file": first}
         else:
             raise SourceError(f"annotations: got {os.fspath(annotations)!r}; accepted: {ACCEPTED}")
-        if twice := given.keys() & options.keys():
+        if twice := values.keys() & options.keys():
             raise SourceError(f"annotations: got {min(twice)}= after {first!r}, which says it; leave one out")
-        given |= options
+        values |= options
     else:
         raise TypeError(f"annotations: got {annotations!r}; accepted: {ACCEPTED}")
-    if not isinstance(given["format"], str) or given["format"] not in _OF_FOLDERS:
+    if not isinstance(values["format"], str) or values["format"] not in _FOLDERS:
         raise SourceError(f"annotations: got {annotations!r}; accepted: {ACCEPTED}")
-    return given
+    return values
 
 
 def split_typed(text: str) -> tuple[str, dict[str, Any]]:

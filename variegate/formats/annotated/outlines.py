@@ -1,4 +1,4 @@
-"""Outlines to the pixels that they cover (``shapes.py`` says which these are), and back to outlines and run lengths.
+"""Outlines to the pixels that they cover (``shapes.py`` says which these are), and back to outlines.
 
 A polygon goes through the middles of the pixels' sides along the edge of the mask, which leaves every pixel's centre at
 least 0.35 pixels away, and is then simplified by at most 0.3 (Douglas and Peucker, 1973). So it is short, and filled by
@@ -18,6 +18,9 @@ from variegate.program.compiled import inner_kernel, pixel_kernel
 
 # Lines and columns that hold all of a mask.
 Area = tuple[slice, slice]
+Ring = npt.NDArray[np.float64]
+TOLERANCE = 0.3
+_TOP, _RIGHT, _BOTTOM = 0, 1, 2
 
 
 def fill_rings(mask: Mask, points: npt.NDArray[np.floating], ends: npt.ArrayLike) -> Area:
@@ -93,10 +96,7 @@ def _within(place: float, limit: int) -> int:
     return limit if place >= limit else int(place)
 
 
-Mask_HW = npt.NDArray[Any]
-
-
-def outline_of(mask_HW: Mask_HW, is_single: bool = False) -> list[Ring]:
+def outline_of(mask_HW: npt.NDArray[Any], is_single: bool = False) -> list[Ring]:
     """Rings float64 [N, 2] (x, y) of a mask's pixels that are not 0; none where all are.
 
     One for each part, where parts touch at their corners at most. Where a part has holes, or ``is_single``, there is
@@ -105,43 +105,16 @@ def outline_of(mask_HW: Mask_HW, is_single: bool = False) -> list[Ring]:
     rings = trace(mask_HW)
     # Twice the area is negative for a hole.
     has_holes = any(float((x * np.roll(y, -1) - np.roll(x, -1) * y).sum()) < 0 for x, y in (ring.T for ring in rings))
-    return [_joined(rings)] if len(rings) > 1 and (has_holes or is_single) else rings
-
-
-def runs_of(mask_HW: Mask_HW) -> str:
-    """COCO's compressed counts (pycocotools' rleToString): runs down the columns, of 0 and 1 in turn."""
-    flat = (mask_HW != 0).T.ravel()
-    ends = np.append(np.flatnonzero(flat[1:] != flat[:-1]) + 1, flat.size)
-    lengths = np.diff(ends, prepend=0)
-    if flat.size and flat[0]:
-        lengths = np.append(0, lengths)
-    numbers = lengths.copy()
-    numbers[3:] -= lengths[1:-2]  # the first three are told as they are
-    letters = []
-    for number in numbers.tolist():
-        while True:
-            bits, number = number & 31, number >> 5
-            is_last = number == (-1 if bits & 16 else 0)
-            letters.append(chr(48 + (bits if is_last else bits | 32)))
-            if is_last:
-                break
-    return "".join(letters)
-
-
-def _joined(rings: list[Ring]) -> Ring:
-    """From the first point of the first ring to those of the others and back, along the axes: both ways cross rows of
-    pixels at the very same place, so that they enclose nothing."""
+    if len(rings) < 2 or not (has_holes or is_single):
+        return rings
+    # From the first point of the first ring to those of the others and back, along the axes: both ways cross rows of
+    # pixels at the very same place, so that they enclose nothing.
     start = rings[0][0]
     parts = [rings[0], start[None]]
     for ring in rings[1:]:
         corner = np.array([[start[0], ring[0, 1]]])
         parts += [corner, ring, ring[:1], corner, start[None]]
-    return np.concatenate(parts[:-1])
-
-
-Ring = npt.NDArray[np.float64]
-TOLERANCE = 0.3
-_TOP, _RIGHT, _BOTTOM = 0, 1, 2
+    return [np.concatenate(parts[:-1])]
 
 
 def trace(mask_HW: npt.NDArray[Any]) -> list[Ring]:

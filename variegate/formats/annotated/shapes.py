@@ -1,4 +1,4 @@
-"""Outlines of objects: polygons and run lengths, and the pixels that they cover.
+"""Outlines of objects: polygons and run lengths, and the pixels that they cover (``outlines.py`` fills them).
 
 A pixel is covered where its centre is inside; pixel (row, column) has its centre at (column + 0.5, row + 0.5). A centre
 right on an outline is inside where that is the left or the upper one. A ring is filled by the even-odd rule; several
@@ -22,7 +22,7 @@ from variegate.formats.annotated.values import as_list, numbers_of, shown_value
 Mask = npt.NDArray[np.bool_]
 # Of an RLE, more than any image that is decoded has: float64 adds up so many, and every count below, exactly.
 _MOST_PIXELS = 1 << 40
-# How the outline of an object is told.
+# Kinds of an object's outline.
 OUTLINES = NO_OUTLINE, RINGS, RUNS = 0, 1, 2
 
 
@@ -45,7 +45,7 @@ class Shapes:
     last: npt.NDArray[np.int64]
     runs: dict[int, Runs]
 
-    def take(self, order: npt.NDArray[np.int64]) -> Shapes:
+    def __getitem__(self, order: npt.NDArray[np.int64]) -> Shapes:
         """Those of some objects, in another order; the points stay where they are."""
         runs = {new: self.runs[old] for new, old in enumerate(order.tolist()) if old in self.runs} if self.runs else {}
         return Shapes(self.points, self.rings, self.first[order], self.last[order], runs)
@@ -91,8 +91,7 @@ class ShapesBuilder:
 
     def add_rings(self, rings: Sequence[Sequence[float]]) -> None:
         """An object of rings x, y, x, y, ... Raises ValueError for what is none, and is as before."""
-        points = array("f")
-        ends = []
+        points, ends = array("f"), array("q")
         for ring in as_list("segmentation", rings):
             if not isinstance(ring, (list, tuple)):
                 raise ValueError(f"a polygon {shown_value(ring)}; accepted: a list of numbers")
@@ -103,28 +102,26 @@ class ShapesBuilder:
             except (TypeError, OverflowError):
                 points.extend(numbers_of("a polygon", ring))
             ends.append((len(self.points) + len(points)) // 2)
-        # As they are kept: 1e39 is a number, and no float32. A sum of these in float64 does not run over.
+        # As they are stored: 1e39 is a number, and no float32. A sum of these in float64 does not run over.
         if not isfinite(sum(points)):
-            k = next(k for k, one in enumerate(points) if not isfinite(one))
-            given = [one for ring in rings for one in ring][k]
-            raise ValueError(f"a polygon with {shown_value(given)}; accepted: finite numbers, up to 3.4e38")
+            every = [one for ring in rings for one in ring]
+            odd = next(one for one, stored in zip(every, points, strict=True) if not isfinite(stored))
+            raise ValueError(f"a polygon with {shown_value(odd)}; accepted: finite numbers, up to 3.4e38")
+        # The same numbers for every object without an outline, wherever the rings of others are stored.
+        first = len(self.rings) - 1 if ends else 0
         self.points.extend(points)
-        # The same numbers for every object without an outline, wherever the rings of others are kept.
-        self.first.append(len(self.rings) - 1 if ends else 0)
         self.rings.extend(ends)
-        self.last.append(len(self.rings) - 1 if ends else 0)
+        self.add_known(first, first + len(ends))
 
     def add_runs(self, height: int, width: int, counts: Any) -> None:
         """An object of run lengths. Raises ValueError or TypeError for what is none."""
-        kept = counts.encode() if isinstance(counts, str) else tuple(int(count) for count in counts)
-        runs = Runs(int(height), int(width), kept)
+        lengths = counts.encode() if isinstance(counts, str) else tuple(int(count) for count in counts)
+        runs = Runs(int(height), int(width), lengths)
         if min(runs[:2]) < 0 or runs.height * runs.width > _MOST_PIXELS:
-            sides = shown_value([height, width])
-            raise ValueError(
-                f"an RLE of the size {sides}; accepted: height and width, of {_MOST_PIXELS:,} pixels at most"
-            )
-        if not isinstance(kept, bytes):
-            _lengths(kept, runs)
+            accepted = f"height and width, of {_MOST_PIXELS:,} pixels at most"
+            raise ValueError(f"an RLE of the size {shown_value([height, width])}; accepted: {accepted}")
+        if not isinstance(counts, str):
+            _lengths(runs)
         self.runs[len(self.last)] = runs
         self.add_rings(())
 
@@ -138,7 +135,7 @@ def decode_runs(runs: Runs, height: int, width: int) -> Mask:
     """bool [height, width]. Raises ValueError where the runs are of another size, or damaged."""
     if (runs.height, runs.width) != (height, width):
         raise ValueError(f"an RLE of {runs.height} x {runs.width}, and the image is {height} x {width}")
-    lengths = _lengths(runs.counts, runs)
+    lengths = _lengths(runs)
     values = np.arange(len(lengths)) % 2 == 1
     return np.ascontiguousarray(np.repeat(values, lengths).reshape(width, height).T)
 
@@ -162,15 +159,35 @@ def uncompressed(counts: bytes) -> npt.NDArray[np.int64]:
     return numbers
 
 
-def _lengths(counts: bytes | tuple[int, ...], runs: Runs) -> npt.NDArray[np.int64]:
+def runs_of(mask_HW: npt.NDArray[Any]) -> str:
+    """COCO's compressed counts (pycocotools' rleToString): runs down the columns, of 0 and 1 in turn."""
+    flat = (mask_HW != 0).T.ravel()
+    ends = np.append(np.flatnonzero(flat[1:] != flat[:-1]) + 1, flat.size)
+    lengths = np.diff(ends, prepend=0)
+    if flat.size and flat[0]:
+        lengths = np.append(0, lengths)
+    numbers = lengths.copy()
+    numbers[3:] -= lengths[1:-2]  # the first three stand as they are
+    letters = []
+    for number in numbers.tolist():
+        while True:
+            bits, number = number & 31, number >> 5
+            is_last = number == (-1 if bits & 16 else 0)
+            letters.append(chr(48 + (bits if is_last else bits | 32)))
+            if is_last:
+                break
+    return "".join(letters)
+
+
+def _lengths(runs: Runs) -> npt.NDArray[np.int64]:
     """Of runs that are as long together as the mask. Raises ValueError."""
     expected = runs.height * runs.width
-    if isinstance(counts, bytes):
-        lengths = uncompressed(counts)
+    if isinstance(runs.counts, bytes):
+        lengths = uncompressed(runs.counts)
         odd = lengths[(lengths < 0) | (lengths > expected)].tolist()
     else:
-        odd = [count for count in counts if not 0 <= count <= expected]
-        lengths = np.array(() if odd else counts, np.int64)
+        odd = [count for count in runs.counts if not 0 <= count <= expected]
+        lengths = np.array(() if odd else runs.counts, np.int64)
     # Each by itself first: a sum of any numbers may run over to the one that is expected.
     if odd:
         what = f"an RLE of {runs.height} x {runs.width} with a run of {shown_value(odd[0])} pixels"

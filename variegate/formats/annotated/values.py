@@ -1,7 +1,4 @@
-"""Values in records that somebody else wrote: taken for what they should be, or refused by name.
-
-Numbers may stand in quotes, as some writers have them.
-"""
+"""Checks of options and of values in foreign records, whose numbers may stand in quotes, as some writers have them."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ MOST_SIDE = (1 << 31) - 1
 
 
 class AnnotationOption(NamedTuple):
-    """An option of ``annotations=``: its default, what is accepted in words, and the test for it."""
+    """An option of ``annotations=``: its default, the accepted values in words, and the test for them."""
 
     default: Any
     accepted: str
@@ -35,22 +32,19 @@ class AnnotationOption(NamedTuple):
         """The first is the default."""
         return cls(choices[0], ", ".join(map(repr, choices)), lambda value: value in choices)
 
-    def checked(self, name: str, value: Any) -> Any:
-        """The value, a path as text. Raises SourceError for one that is not accepted."""
-        if not self.fits(value):
-            raise SourceError(f"annotations: {name}: got {shown(value)}; accepted: {self.accepted}")
-        return os.fspath(value) if isinstance(value, os.PathLike) else value
 
-
-class GivenOptions(NamedTuple):
-    """Those that were given, each checked when it is asked for, and the defaults of others."""
+class Options(NamedTuple):
+    """The options of a layout by name, checked when they are read: ``options.of("mask")``."""
 
     known: Mapping[str, AnnotationOption]
-    given: Mapping[str, Any]
+    values: Mapping[str, Any]
 
     def of(self, name: str) -> Any:
-        option = self.known[name]
-        return option.checked(name, self.given.get(name, option.default))
+        """Raises SourceError for a value that is not accepted; a path as text."""
+        value = self.values.get(name, self.known[name].default)
+        if not self.known[name].fits(value):
+            raise SourceError(f"annotations: {name}: got {shown(value)}; accepted: {self.known[name].accepted}")
+        return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
 def is_path(value: Any) -> bool:
@@ -61,45 +55,49 @@ def is_name(value: Any) -> bool:
     return isinstance(value, str) and bool(value)
 
 
+def optional(accepted: str, fits: Callable[[Any], bool]) -> AnnotationOption:
+    """None by default."""
+    return AnnotationOption(None, accepted, lambda value: value is None or fits(value))
+
+
 def _is_points(value: Any) -> bool:
-    """[number of key points, their columns], as YOLO's ``kpt_shape``; or None."""
+    """[number of key points, their columns], as YOLO's ``kpt_shape``."""
     is_pair = isinstance(value, (list, tuple)) and len(value) == 2 and all(type(one) is int for one in value)
-    return value is None or (is_pair and 1 <= value[0] <= MOST_POINTS and value[1] in (2, 3))
+    return is_pair and 1 <= value[0] <= MOST_POINTS and value[1] in (2, 3)
 
 
 MASKS = (None, "instances", "classes", "each")
 FLAG = AnnotationOption(False, "True, False", lambda value: isinstance(value, bool))
 MASK = AnnotationOption(None, "'instances', 'classes', 'each', None for no mask", lambda value: value in MASKS)
-SPLIT = AnnotationOption(None, "a path", lambda value: value is None or is_path(value))
-POINTS = AnnotationOption(None, f"[number of points, 2 or 3], up to {MOST_POINTS:,} points", _is_points)
+SPLIT = optional("a path", is_path)
+POINTS = optional(f"[number of points, 2 or 3], up to {MOST_POINTS:,} points", _is_points)
+
+
+def refusal(name: str, value: Any, accepted: str) -> ValueError:
+    return ValueError(f"{name} is {shown_value(value)}; accepted: {accepted}")
 
 
 def as_list(name: str, value: Any) -> Any:
-    if value is None:
-        return []
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if hasattr(value, "tolist"):
-        value = value.tolist()
+    value = [] if value is None else value.tolist() if hasattr(value, "tolist") else value
     if not isinstance(value, (list, tuple)):
-        raise ValueError(f"{name} is {shown_value(value)}; accepted: a list with an entry for each object")
+        raise refusal(name, value, "a list with an entry for each object")
     return value
 
 
 def numbers_of(name: str, value: Any, count: int | None = None) -> list[float]:
     """``count``: how many there have to be."""
     if not isinstance(value, (list, tuple, np.ndarray)):
-        raise ValueError(f"{name} is {shown_value(value)}; accepted: a list of numbers")
+        raise refusal(name, value, "a list of numbers")
     try:
         numbers = [float(one) for one in value]
     except (TypeError, ValueError):
-        raise ValueError(f"{name} is {shown_value(value)}; accepted: numbers") from None
+        raise refusal(name, value, "numbers") from None
     except OverflowError:
         numbers = [MOST * 2]
     if not all(-MOST <= one <= MOST for one in numbers):  # NaN is no such number either
-        raise ValueError(f"{name} is {shown_value(value)}; accepted: {FINITE}")
+        raise refusal(name, value, FINITE)
     if count is not None and len(numbers) != count:
-        raise ValueError(f"{name} is {shown_value(value)}; accepted: {count} numbers")
+        raise refusal(name, value, f"{count} numbers")
     return numbers
 
 
@@ -110,12 +108,12 @@ def whole_of(name: str, value: Any, high: int) -> int:
     except (TypeError, ValueError, OverflowError):
         number = -1
     if not 0 <= number <= high or number != int(number):
-        raise ValueError(f"{name} is {shown_value(value)}; accepted: whole numbers from 0 to {high:,}")
+        raise refusal(name, value, f"whole numbers from 0 to {high:,}")
     return int(number)
 
 
 def flag_of(name: str, value: Any) -> bool:
-    """Of what is 0 or 1, or nothing at all."""
+    """Of 0 or 1, or nothing at all."""
     return bool(value) and whole_of(name, value, 1) == 1
 
 

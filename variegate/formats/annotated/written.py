@@ -1,4 +1,4 @@
-"""Targets of an output, as its row of the manifest keeps them, in the column ``targets``: an object of JSON with
+"""Targets of an output, in the column ``targets`` of its row of the manifest: an object of JSON with
 
 ``boxes``      [x1, y1, x2, y2] of each object, edges in pixels
 ``labels``     its class
@@ -15,14 +15,39 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from variegate.formats.annotated.shapes import NO_OUTLINE, RUNS
+from variegate.formats.annotated.shapes import NO_OUTLINE, RUNS, runs_of
 
 # Digits behind the point, of pixels.
 DIGITS = 3
+Row = dict[str, Any]
+# Written outputs, each with its number from 1 on among all rows; called as often as a file is made.
+Rows = Callable[[], Iterator[tuple[int, Row]]]
+# Of a file: all of it, or pieces of one that may be large.
+Content = bytes | Iterable[bytes]
+
+
+@dataclass(frozen=True)
+class RecordForm:
+    """``boxes``, ``labels``, ``keypoints``: names in a record, None for what it has not. ``is_list``: it is a list of
+    objects, not a dict of lists. ``under``: the name that it has itself in a JSON text. ``box_format``: "xyxy", "xywh"
+    or "cxcywh". ``per_box``: further names, with Arrow's names of their types where these are known.
+
+    Settings of runs have it as a dict, ``dataclasses.asdict``."""
+
+    boxes: str | None = None
+    labels: str | None = None
+    keypoints: str | None = None
+    is_list: bool = False
+    under: str | None = None
+    box_format: str = "xyxy"
+    normalized: bool = False
+    point_origin: str = "corner"
+    per_box: Mapping[str, str | None] = field(default_factory=dict)
 
 
 def record_of(targets: Mapping[str, Any], channels: int, is_single: bool) -> dict[str, Any]:
@@ -30,67 +55,67 @@ def record_of(targets: Mapping[str, Any], channels: int, is_single: bool) -> dic
     ``keypoints`` and ``masks``. Objects with an outline of which no pixel is left are left out, and so are boxes
     without area when rounded. ``is_single``: outlines have one ring."""
     arrays = {name: np.asarray(value) for name, value in targets.items()}
-    boxes = np.round(arrays["boxes"].astype(np.float64), DIGITS)
-    kept, outlines = [], []
-    for k, kind in enumerate(arrays["outline"].tolist()):
-        outline = None if kind == NO_OUTLINE else _outline(arrays["masks"][k], kind, is_single)
-        if (kind == NO_OUTLINE or outline) and (boxes[k, 2:] > boxes[k, :2]).all():
-            kept.append(k)
-            outlines.append(outline)
+    outlines = [
+        None if kind == NO_OUTLINE else _outline(arrays["masks"][k], kind, is_single)
+        for k, kind in enumerate(arrays["outline"].tolist())
+    ]
+    boxes = _rounded(arrays["boxes"])
+    is_left = (arrays["outline"] == NO_OUTLINE) | np.array([bool(outline) for outline in outlines], np.bool_)
+    order = np.flatnonzero(_have_area(boxes) & is_left)
     found: dict[str, Any] = {
-        "boxes": boxes[kept].tolist(),
-        "labels": arrays["labels"][kept].tolist(),
-        "ignored": arrays["ignored"][kept].astype(int).tolist(),
+        "boxes": boxes[order].tolist(),
+        "labels": arrays["labels"][order].tolist(),
+        "ignored": arrays["ignored"][order].astype(int).tolist(),
         "channels": channels,
     }
     if "keypoints" in arrays:
-        points = np.round(arrays["keypoints"][kept].astype(np.float64), DIGITS)
-        found["keypoints"] = [one.ravel().tolist() for one in points]
+        found["keypoints"] = [one.ravel().tolist() for one in _rounded(arrays["keypoints"][order])]
     if "masks" in arrays:
-        found["outlines"] = outlines
+        found["outlines"] = [outlines[k] for k in order.tolist()]
     return found
 
 
 def objects_of(targets: Mapping[str, Any], per_box: Sequence[str]) -> dict[str, Any]:
     """Of an output in a shard. Boxes without area when rounded are left out."""
     found: dict[str, Any] = {}
-    kept: Any = slice(None)
+    order: Any = slice(None)
     if "boxes" in targets:
-        boxes = np.round(np.asarray(targets["boxes"]).astype(np.float64), DIGITS)
-        kept = np.flatnonzero((boxes[:, 2:] > boxes[:, :2]).all(axis=1))
-        found["boxes"] = boxes[kept].tolist()
+        boxes = _rounded(targets["boxes"])
+        order = np.flatnonzero(_have_area(boxes))
+        found["boxes"] = boxes[order].tolist()
     if "labels" in targets:
-        found["labels"] = np.asarray(targets["labels"])[kept].tolist()
+        found["labels"] = np.asarray(targets["labels"])[order].tolist()
     if "keypoints" in targets:
-        found["keypoints"] = np.round(np.asarray(targets["keypoints"])[kept].astype(np.float64), DIGITS).tolist()
+        found["keypoints"] = _rounded(targets["keypoints"])[order].tolist()
     if per_box:
-        found["per_box"] = {name: _some(targets[name], kept) for name in per_box}
+        found["per_box"] = {name: _some(targets[name], order) for name in per_box}
     return found
 
 
-def _some(values: Any, kept: Any) -> list[Any]:
+def _rounded(values: Any) -> Any:
+    return np.round(np.asarray(values).astype(np.float64), DIGITS)
+
+
+def _have_area(boxes: Any) -> Any:
+    return (boxes[:, 2:] > boxes[:, :2]).all(axis=1)
+
+
+def _some(values: Any, order: Any) -> list[Any]:
     if isinstance(values, list):
-        return values[kept] if isinstance(kept, slice) else [values[k] for k in kept.tolist()]
-    some: list[Any] = np.asarray(values)[kept].tolist()
+        return values[order] if isinstance(order, slice) else [values[k] for k in order.tolist()]
+    some: list[Any] = np.asarray(values)[order].tolist()
     return some
+
+
+def _outline(mask_HW: Any, kind: int, is_single: bool) -> Any:
+    if kind == RUNS:
+        return runs_of(mask_HW) if mask_HW.any() else None
+    from variegate.formats.annotated.outlines import outline_of  # here: Numba takes a while
+
+    return [ring.ravel().tolist() for ring in outline_of(mask_HW, is_single)]
 
 
 def targets_in(row: Mapping[str, Any]) -> dict[str, Any]:
     """Of a row of a manifest. Raises ValueError, TypeError for one that has none."""
     found: dict[str, Any] = json.loads(row["targets"])
     return found
-
-
-def _outline(mask_HW: Any, kind: int, is_single: bool) -> Any:
-    from variegate.formats.annotated.outlines import outline_of, runs_of  # here: Numba takes a while
-
-    if kind == RUNS:
-        return runs_of(mask_HW) if mask_HW.any() else None
-    return [ring.ravel().tolist() for ring in outline_of(mask_HW, is_single)]
-
-
-Row = dict[str, Any]
-# Written outputs, each with its number from 1 on among all rows; asked for as often as a file is made.
-Rows = Callable[[], Iterator[tuple[int, Row]]]
-# Of a file: all of it, or pieces of one that may be large.
-Content = bytes | Iterable[bytes]

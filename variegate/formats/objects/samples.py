@@ -12,7 +12,7 @@ from PIL import Image
 
 from variegate.decode import check_side, pixels_of_pil, read_bytes
 from variegate.errors import DecodeError
-from variegate.formats.annotated.fields import ObjectFields
+from variegate.formats.annotated.records import ObjectFields
 from variegate.formats.base import SourceError
 from variegate.formats.labels import IMAGE_NAMES, LABEL_NAMES, NO_LABEL, check_int64
 from variegate.formats.objects.targets import check_beside, check_entries, check_is_image

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from variegate.formats.annotated.fields import RecordForm
+from variegate.formats.annotated.written import RecordForm
 from variegate.formats.shards import Labels, Record, Shard
 from variegate.formats.storage import Storage
 from variegate.formats.tar.write import BesideImage, as_objects, has_objects, named_lists

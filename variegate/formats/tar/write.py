@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from variegate.formats.annotated.fields import RecordForm
-from variegate.formats.annotated.written import DIGITS
+from variegate.formats.annotated.written import DIGITS, RecordForm
 from variegate.formats.base import SourceError
 from variegate.formats.shards import Labels, Record, Shard
 from variegate.formats.storage import Storage
 from variegate.formats.tar.labels import CLASS_NAMES, class_names_bytes
-from variegate.formats.yolo.rows import yolo_rows
+from variegate.formats.yolo import yolo_rows
 
 _BLOCK = 512
 _END = bytes(2 * _BLOCK)

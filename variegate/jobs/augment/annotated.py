@@ -17,11 +17,10 @@ import torch
 
 from variegate.augmenter.samples import follow
 from variegate.formats.annotated.columns import AnnotatedRows
-from variegate.formats.annotated.fields import RecordForm
 from variegate.formats.annotated.folders import AnnotatedFolder, MaskedFolder
 from variegate.formats.annotated.members import AnnotatedShards
 from variegate.formats.annotated.opening import split_typed
-from variegate.formats.annotated.written import objects_of, record_of
+from variegate.formats.annotated.written import RecordForm, objects_of, record_of
 from variegate.formats.base import Source, SourceError, first_names
 from variegate.formats.filtered import KeptFiles, KeptSource, whole_of
 from variegate.formats.shards import Layout

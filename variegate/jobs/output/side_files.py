@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 from variegate.formats.annotated.written import Content, Row
 from variegate.formats.base import SourceError
-from variegate.formats.coco.write import coco_files
+from variegate.formats.coco import coco_files
 from variegate.formats.packed import INDEX_NAME, STATISTICS_NAME, PixelSums, statistics_bytes
 from variegate.formats.stamps import printable
 from variegate.formats.storage import Storage
 from variegate.formats.tar.labels import CLASS_NAMES, class_names_bytes
 from variegate.formats.voc import voc_files
-from variegate.formats.yolo.rows import yolo_files
+from variegate.formats.yolo import yolo_files
 from variegate.jobs.output.lost_outputs import real_name, size_lookup
 from variegate.jobs.output.manifest import Manifest
 from variegate.jobs.output.run_record import (

@@ -1,7 +1,7 @@
-"""COCO's instances and key points: one JSON file for a folder of images.
+"""COCO's instances and key points: one JSON file for a folder of images, read, and written for a run's outputs.
 
-The file is walked over entry by entry, so that what is in memory at once is its text and the arrays that come of it:
-Python objects for all of it would take five times as much.
+The file is walked over entry by entry, so that only its text and the arrays made of it are in memory at once: Python
+objects for all of it would take five times as much.
 """
 
 from __future__ import annotations
@@ -14,21 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from variegate.errors import DecodeError
+from variegate.formats.annotated import values as check
 from variegate.formats.annotated.folders import AnnotatedFolder, is_file, names_below, place_in
-from variegate.formats.annotated.objects import Complaints, ObjectsBuilder, leave_out
-from variegate.formats.annotated.values import (
-    FLAG,
-    MASK,
-    MOST_POINTS,
-    MOST_SIDE,
-    AnnotationOption,
-    GivenOptions,
-    flag_of,
-    is_path,
-    numbers_of,
-    shown_value,
-    whole_of,
-)
+from variegate.formats.annotated.objects import Faults, ObjectsBuilder, leave_out
+from variegate.formats.annotated.shapes import Runs, decode_runs
+from variegate.formats.annotated.values import shown_value
+from variegate.formats.annotated.written import DIGITS, Content, Row, Rows, targets_in
 from variegate.formats.base import SourceError, first_names
 from variegate.formats.kinds import is_image_name
 from variegate.formats.labels import checked_names
@@ -36,14 +27,18 @@ from variegate.formats.reading import read_file
 from variegate.io.location import Location
 
 if TYPE_CHECKING:
-    from variegate.formats.coco.polygons import Polygons
+    from variegate.formats.coco_polygons import Polygons
 
+_FILE = check.AnnotationOption(None, "a path", check.is_path)
+COCO_OPTIONS = {"file": _FILE, "mask": check.MASK, "ignored": check.FLAG}
 ACCEPTED = 'an object with the lists "images", "annotations" and "categories"'
 LISTS = ("images", "annotations", "categories")
 _SPACE = re.compile(r"[ \t\n\r]*")
 _NEXT = re.compile(r"[ \t\n\r]*([,\]])[ \t\n\r]*")
 # Shorter ones are read as they are: compiling what takes the polygons out would take longer than it saves.
 LARGE = 8 << 20
+# Key points are pixels by their indices; places in the frame, in which pixel i covers [i, i + 1), are half a pixel on.
+_CENTRE = 0.5
 
 
 def read_text(file: Location, is_whole: bool = False) -> tuple[str, Polygons | None]:
@@ -51,7 +46,7 @@ def read_text(file: Location, is_whole: bool = False) -> tuple[str, Polygons | N
     try:
         data, taken = read_file(file), None
         if len(data) >= LARGE and not is_whole:
-            from variegate.formats.coco.polygons import take_polygons  # here: Numba takes a while
+            from variegate.formats.coco_polygons import take_polygons  # here: Numba takes a while
 
             taken = take_polygons(data)
         return str(data if taken is None else taken.text, "utf-8-sig"), taken
@@ -65,10 +60,9 @@ def entries_of(text: str, file: str) -> Iterator[tuple[str, Any]]:
     """(member, entry) of the three lists, in the file's order; (member, None) once for each list that is there. Raises
     SourceError for what is none of COCO's, JSONDecodeError for what is no JSON."""
     decode = json.JSONDecoder().raw_decode
-    space, following = _SPACE.match, _NEXT.match
 
     def skip(at: int) -> int:
-        found = space(text, at)
+        found = _SPACE.match(text, at)
         return found.end() if found else at
 
     def expect(at: int, accepted: str) -> str:
@@ -95,13 +89,10 @@ def entries_of(text: str, file: str) -> Iterator[tuple[str, Any]]:
                 while text[at : at + 1] != "]":
                     entry, at = decode(text, at)
                     yield name, entry
-                    found = following(text, at)
-                    if found is None:
+                    if (found := _NEXT.match(text, at)) is None:
                         expect(skip(at), ",]")
-                    elif found[1] == ",":
-                        at = found.end()
                     else:
-                        at = found.start(1)
+                        at = found.end() if found[1] == "," else found.start(1)
                 at += 1
             at = skip(at)
             at = skip(at + 1) if expect(at, ",}") == "," else at
@@ -113,24 +104,14 @@ def entries_of(text: str, file: str) -> Iterator[tuple[str, Any]]:
         raise SourceError(f"{file}: no JSON: {error}") from None  # such as a number of 5,000 digits
 
 
-COCO_OPTIONS = {"file": AnnotationOption(None, "a path", is_path), "mask": MASK, "ignored": FLAG}
-# Key points are pixels by their indices; places in the frame, in which pixel i covers [i, i + 1), are half a pixel on.
-_CENTRE = 0.5
-
-
-class Category(NamedTuple):
-    label: int
-    points: int
-
-
-def open_coco(folder: Location, options: GivenOptions, opening: Mapping[str, Any]) -> AnnotatedFolder:
+def open_coco(folder: Location, options: check.Options, opening: Mapping[str, Any]) -> AnnotatedFolder:
     """Images in the file's order. ``ignored``: objects with ``iscrowd`` are kept. Raises SourceError for what is no
     such file, for images that are missing, and for objects that are wrong, unless ``on_error`` is "skip"."""
     if opening["classes"] is not None:
         raise SourceError("classes: COCO's files name their classes; leave it out")
     file = Location.parse(options.of("file"))
     if not file.is_url:
-        # As it is given, or else from the folder on.
+        # As it is, or else from the folder on.
         found = next(filter(is_file, (file, place_in(folder, file.address()))), None)
         if found is None:
             raise SourceError(f"annotations: no file {file}, neither here nor in {folder}")
@@ -139,7 +120,7 @@ def open_coco(folder: Location, options: GivenOptions, opening: Mapping[str, Any
     for is_whole in (False, True):  # once more where it is no JSON, as lines and columns are those of the whole text
         try:
             text, polygons = read_text(file, is_whole)
-            parsed = _Parsed(str(file), ignored, Complaints(opening["on_error"]), polygons)
+            parsed = _Parsed(str(file), ignored, Faults(opening["on_error"]), polygons)
             for member, entry in entries_of(text, str(file)):
                 parsed.add(member, entry)
             return parsed.source(folder, mask)
@@ -148,16 +129,21 @@ def open_coco(folder: Location, options: GivenOptions, opening: Mapping[str, Any
     raise SourceError(problem)
 
 
+class _Category(NamedTuple):
+    label: int
+    points: int
+
+
 class _Parsed:
     """The images, categories and objects that have been read so far."""
 
-    def __init__(self, file: str, ignored: bool, complaints: Complaints, polygons: Polygons | None) -> None:
-        self._file, self._ignored, self._complaints = file, ignored, complaints
+    def __init__(self, file: str, ignored: bool, faults: Faults, polygons: Polygons | None) -> None:
+        self._file, self._ignored, self._faults = file, ignored, faults
+        self._members: set[str] = set()
         self._paths: list[str] = []
         self._sizes: list[tuple[int, int]] = []
         self._image_ids: dict[Any, int] = {}
-        self._categories: dict[Any, Category] = {}
-        self._names: list[str] = []
+        self._categories: dict[Any, _Category] = {}
         self._entries: list[dict[str, Any]] = []
         # Of each object, as images and categories may come later. (In lists: tuples keep the collector of cycles busy.)
         self._ids: list[Any] = []
@@ -170,7 +156,6 @@ class _Parsed:
         if polygons is not None:
             self._ends = polygons.ends.tolist()
             self._builder.shapes.begin_with(polygons.points, polygons.rings)
-        self._members: set[str] = set()
         self._add = {"images": self._add_image, "annotations": self._add_object, "categories": self._add_category}
 
     def add(self, member: str, entry: Any) -> None:
@@ -187,16 +172,16 @@ class _Parsed:
             where = f"{self._file}: {member}, the entry with id {id}"
             if member != "annotations":
                 raise SourceError(f"{where}: {what}") from None
-            self._complaints.add(where, what)
+            self._faults.add(where, what)
 
     def _add_image(self, entry: dict[str, Any]) -> None:
         path = str(entry["file_name"])
         parts = path.split("/")
         if path.startswith("/") or ".." in parts or not parts[-1]:
-            raise ValueError(f"file_name is {shown_value(path)}; accepted: the path of a file below the folder")
+            raise check.refusal("file_name", path, "the path of a file below the folder")
         if entry["id"] in self._image_ids:
             raise ValueError("an id that another image has")
-        height, width = (whole_of(side, entry.get(side) or 0, MOST_SIDE) for side in ("height", "width"))
+        height, width = (check.whole_of(side, entry.get(side) or 0, check.MOST_SIDE) for side in ("height", "width"))
         self._image_ids[entry["id"]] = len(self._paths)
         self._paths.append("/".join(part for part in parts if part != "."))
         self._sizes.append((height, width))
@@ -204,43 +189,40 @@ class _Parsed:
     def _add_category(self, entry: dict[str, Any]) -> None:
         if entry["id"] in self._categories:
             raise ValueError("an id that another category has")
-        name, points = checked_names([str(entry["name"])]), len(entry.get("keypoints") or ())
-        if points > MOST_POINTS:
-            raise ValueError(f"{points:,} key points; accepted: up to {MOST_POINTS:,}")
-        self._categories[entry["id"]] = Category(len(self._names), points)
-        self._names.extend(name)
+        checked_names([str(entry["name"])])
+        points = len(entry.get("keypoints") or ())
+        if points > check.MOST_POINTS:
+            raise ValueError(f"{points:,} key points; accepted: up to {check.MOST_POINTS:,}")
+        self._categories[entry["id"]] = _Category(len(self._entries), points)
         self._entries.append(entry)
 
     def _add_object(self, entry: dict[str, Any]) -> None:
-        is_crowd = flag_of("iscrowd", entry.get("iscrowd"))
+        is_crowd = check.flag_of("iscrowd", entry.get("iscrowd"))
         if is_crowd and not self._ignored:
-            self._complaints.ignored += 1
+            self._faults.ignored += 1
             return
         image, category = entry["image_id"], entry["category_id"]
         hash(image), hash(category)
-        left, top, width, height = numbers_of("bbox", entry["bbox"], 4)
-        points = numbers_of("keypoints", entry.get("keypoints") or ())
-        self._add_shape(entry.get("segmentation"))
+        left, top, width, height = check.numbers_of("bbox", entry["bbox"], 4)
+        points = check.numbers_of("keypoints", entry.get("keypoints") or ())
+        shape, shapes = entry.get("segmentation"), self._builder.shapes
+        if type(shape) is int and self._ends is not None:
+            # Numbers that were put in ascend; any other was there before, behind a key in escapes.
+            if not self._shape < shape < len(self._ends):
+                raise check.refusal("segmentation", shape, "polygons or an RLE")
+            self._shape = shape
+            shapes.add_known(self._ends[shape - 1] if shape else 0, self._ends[shape])
+        elif isinstance(shape, dict):
+            rows, columns = shape["size"]
+            shapes.add_runs(rows, columns, shape["counts"])
+        else:
+            shapes.add_rings(shape or ())
         self._builder.boxes.extend((left, top, left + width, top + height))
         self._builder.ignored.append(is_crowd)
         self._ids.append(entry.get("id"))
         self._images_of.append(image)
         self._categories_of.append(category)
         self._points_of.append(points)
-
-    def _add_shape(self, shape: Any) -> None:
-        shapes = self._builder.shapes
-        if type(shape) is int and self._ends is not None:
-            # Numbers that were put in ascend; any other was there before, behind a key in escapes.
-            if not self._shape < shape < len(self._ends):
-                raise ValueError(f"segmentation is {shape}; accepted: polygons or an RLE")
-            self._shape = shape
-            shapes.add_known(self._ends[shape - 1] if shape else 0, self._ends[shape])
-        elif isinstance(shape, dict):
-            height, width = shape["size"]
-            shapes.add_runs(height, width, shape["counts"])
-        else:
-            shapes.add_rings(shape or ())
 
     def source(self, folder: Location, mask: str | None) -> AnnotatedFolder:
         """Without the images that are not in the folder. Raises SourceError as ``open_coco`` says."""
@@ -250,19 +232,20 @@ class _Parsed:
             raise SourceError(f"{self._file}: names no images")
         self._resolve()
         sizes = np.array(self._sizes, np.int32).reshape(-1, 2)
-        objects = self._builder.done(sizes, self._complaints, self._where)
+        objects = self._builder.done(sizes, self._faults, self._where)
+        names = tuple(str(entry["name"]) for entry in self._entries)
         about = {"format": "coco", "categories": self._entries}
-        source = AnnotatedFolder(folder, tuple(self._names), tuple(self._paths), objects, mask, (), about)
-        notes, gone = self._complaints.notes("crowd (iscrowd)"), []
+        source = AnnotatedFolder(folder, names, tuple(self._paths), (), about, objects=objects, mask=mask)
+        notes, gone = self._faults.notes("crowd (iscrowd)"), []
         if not folder.is_web:  # such servers list no folders; an image that is missing is a bad sample
             there = names_below(folder) or set()
             gone = [path for path in self._paths if path not in there]
             what = f"are not in {folder}"
-            notes += leave_out(gone, len(self._paths), what, self._complaints.on_error, self._file)
+            notes += leave_out(gone, len(self._paths), what, self._faults.on_error, self._file)
             if more := sorted(path for path in there.difference(self._paths) if is_image_name(path)):
                 line = f"{len(more):,} images that the annotations do not name are left out: {first_names(more)}"
                 notes.append(line)
-        return source.without(frozenset(gone), tuple(notes))
+        return source.without(frozenset(gone), notes)
 
     def _where(self, k: int) -> str:
         name = self._paths[self._image_ids[self._images_of[k]]]
@@ -272,30 +255,96 @@ class _Parsed:
         """Ids to places; objects of unknown images and categories become objects of no area, which are left out."""
         builder = self._builder
         builder.points = max((category.points for category in self._categories.values()), default=0)
-        for k, (image, category) in enumerate(zip(self._images_of, self._categories_of, strict=True)):
-            index, known = self._image_ids.get(image), self._categories.get(category)
+        for k, (image, id) in enumerate(zip(self._images_of, self._categories_of, strict=True)):
+            index, category = self._image_ids.get(image), self._categories.get(id)
             if index is None:
                 self._leave_out(k, f"image_id {shown_value(image)}, which no image has")
-            elif known is None:
-                self._leave_out(k, f"category_id {shown_value(category)}, which no category has")
+            elif category is None:
+                self._leave_out(k, f"category_id {shown_value(id)}, which no category has")
             builder.images.append(index or 0)
-            builder.labels.append(known.label if known else 0)
-            if builder.points:
-                self._add_points(k, known if index is not None else None)
+            builder.labels.append(category.label if category else 0)
+            if not builder.points:
+                continue
+            numbers, points = self._points_of[k], np.zeros((builder.points, 3), np.float32)
+            if any(numbers) and category and index is not None:  # zeros alone are how some write that there are none
+                if len(numbers) == 3 * category.points:
+                    points[: category.points] = np.asarray(numbers, np.float32).reshape(-1, 3)
+                    points[:, :2] += np.where(points[:, 2:] > 0, _CENTRE, 0)
+                else:
+                    wanted = f"its category has {category.points} points of 3"
+                    self._leave_out(k, f"{len(numbers)} numbers of key points; {wanted}")
+            builder.keypoints.frombytes(points.tobytes())
 
     def _leave_out(self, k: int, what: str) -> None:
-        self._complaints.add(f"{self._file}: annotation {shown_value(self._ids[k])}", what)
-        self._complaints.flat -= 1  # it is counted as wrong
+        self._faults.add(f"{self._file}: annotation {shown_value(self._ids[k])}", what)
+        self._faults.flat -= 1  # it is counted as wrong
         self._builder.boxes[4 * k : 4 * k + 4] = type(self._builder.boxes)("d", (0.0,) * 4)
 
-    def _add_points(self, k: int, category: Category | None) -> None:
-        numbers = self._points_of[k]
-        points = np.zeros((self._builder.points, 3), np.float32)
-        if any(numbers) and category:  # zeros alone are how some write that there are none
-            if len(numbers) != 3 * category.points:
-                what = f"{len(numbers)} numbers of key points; its category has {category.points} points of 3"
-                self._leave_out(k, what)
-            else:
-                points[: category.points] = np.asarray(numbers, np.float32).reshape(-1, 3)
-                points[:, :2] += np.where(points[:, 2:] > 0, _CENTRE, 0)
-        self._builder.keypoints.frombytes(points.tobytes())
+
+_compact = json.JSONEncoder(separators=(",", ":")).encode
+# Of the user's categories: the settings of a run, of which this is made again, keep no order of keys.
+_sorted = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
+
+
+def coco_files(about: Mapping[str, Any], classes: list[str], rows: Rows) -> Iterator[tuple[str, Content]]:
+    """``annotations.json``, an entry a line, beside the folder ``images``. ``about``: an ``AnnotatedFolder``'s, with
+    ``categories``."""
+    yield "annotations.json", _pieces(about["categories"], rows)
+
+
+def _pieces(categories: list[dict[str, Any]], rows: Rows) -> Iterator[bytes]:
+    yield b'{"info":{"description":"written by variegate augment"},\n"licenses":[],\n"categories":'
+    yield _sorted(categories).encode()
+    yield b',\n"images":['
+    yield from _listed(
+        {"id": id, "file_name": row["file"].removeprefix("images/"), "width": row["width"], "height": row["height"]}
+        for id, row in rows()
+    )
+    yield b'],\n"annotations":['
+    yield from _listed(entry for id, row in rows() for entry in _objects(id, row, categories))
+    yield b"]}\n"
+
+
+def _listed(entries: Iterator[dict[str, Any]]) -> Iterator[bytes]:
+    """Ids of entries without one count from 1."""
+    for number, entry in enumerate(entries, 1):
+        entry.setdefault("id", number)
+        yield (",\n" if number > 1 else "\n").encode() + _compact(entry).encode()
+
+
+def _objects(id: int, row: Row, categories: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    found = targets_in(row)
+    size = row["height"], row["width"]
+    for k, (box, label, ignored) in enumerate(zip(found["boxes"], found["labels"], found["ignored"], strict=True)):
+        category, (left, top, right, bottom) = categories[label], box
+        sides = round(right - left, DIGITS), round(bottom - top, DIGITS)
+        entry = {
+            "image_id": id,
+            "category_id": category["id"],
+            "bbox": [left, top, *sides],
+            "area": round(sides[0] * sides[1], DIGITS),
+            "iscrowd": ignored,
+        }
+        if "outlines" in found:
+            entry["segmentation"], area = _segmentation(found["outlines"][k], size)
+            entry["area"] = area or entry["area"]
+        if (count := len(category.get("keypoints") or ())) and "keypoints" in found:
+            points = np.reshape(found["keypoints"][k][: 3 * count], (-1, 3))
+            is_there = points[:, 2:] > 0
+            points[:, :2] = np.where(is_there, np.round(points[:, :2] - _CENTRE, DIGITS), 0.0)
+            entry["keypoints"] = [number for x, y, seen in points.tolist() for number in (x, y, int(seen))]
+            entry["num_keypoints"] = int(is_there.sum())
+        yield entry
+
+
+def _segmentation(outline: Any, size: tuple[int, int]) -> tuple[Any, int]:
+    """With the number of its pixels."""
+    if isinstance(outline, str):
+        mask = decode_runs(Runs(*size, outline.encode()), *size)
+        return {"size": list(size), "counts": outline}, int(mask.sum())
+    mask = np.zeros(size, np.bool_)
+    if rings := [np.reshape(ring, (-1, 2)) for ring in outline or ()]:
+        from variegate.formats.annotated.outlines import fill_rings  # here: Numba takes a while
+
+        fill_rings(mask, np.concatenate(rings), np.cumsum([len(ring) for ring in rings]))
+    return outline or [], int(mask.sum())

@@ -1,1 +1,0 @@
-"""YOLO: a text file of objects for each image, and ``data.yaml``."""
