@@ -181,7 +181,7 @@ def test_a_new_thread_has_a_desk_and_a_scratch_of_its_own() -> None:
     image = noise(20, 30)
 
     def work() -> None:
-        made.append((F.adjust_sharpness(image, 1.5), single._local.desk))
+        made.append((F.adjust_sharpness(image, 1.5), single._local.workspace))
 
     for _ in range(2):
         thread = threading.Thread(target=work)

@@ -54,8 +54,8 @@ _TILES = (
     "executors.cpu.tiled.parts.follow_tile_row",
     "executors.cpu.tiled.parts.place_maps",
     "executors.cpu.tiled.parts.real_nearest_tile_row",
-    "executors.cpu.tiled.transfer.read_lines",
-    "executors.cpu.tiled.transfer.write_lines",
+    "executors.cpu.tiled.areas.read_lines",
+    "executors.cpu.tiled.areas.write_lines",
 )
 
 

@@ -38,7 +38,7 @@ class CheckedFile(IndexDataCacheFile):
             self._save_index({**overloads, key: name})
 
     def load(self, key: Any) -> Any:
-        """What was saved for ``key``, or None."""
+        """The data saved for ``key``, or None."""
         name = self._load_index().get(key)
         if name is None:
             return None
@@ -55,7 +55,7 @@ class CheckedFile(IndexDataCacheFile):
         return [(key, data) for key, data in found if data is not None]
 
     def processors(self) -> set[Any]:
-        """Which ones there is code for, as far as the index knows."""
+        """Processors that the index lists code for."""
         return {key[1] for key in self._load_index() if isinstance(key, tuple) and len(key) == 3}
 
     def num_bytes(self) -> int:

@@ -145,7 +145,7 @@ def _name_of(dispatcher: Any) -> Name:
 
 @cache
 def weight_of(dispatcher: Any) -> int:
-    """How long it takes to compile, roughly and in no unit: how much Python it and all kernels that it calls are."""
+    """Rough time to compile, in no unit: the bytecode of the kernel and of all kernels that it calls."""
     found: set[Any] = set()
     left = [dispatcher]
     while left:

@@ -1,4 +1,4 @@
-"""Who of several processes compiles what: a state machine, told what they say, that says what they are answered.
+"""Distribution of kernels over processes that compile: a state machine from their messages to its answers.
 
 A *job* is a kernel for one signature. A process that needs some says so, and is given one that nobody has begun, again
 and again; when none of them is left it waits for the others to end theirs. In the middle of a kernel it is given the

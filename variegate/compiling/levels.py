@@ -1,4 +1,4 @@
-"""Which processor instructions kernels may name: levels of x86-64, and the one that code is generated for.
+"""Processor instructions that kernels may name: levels of x86-64, and the one that code is generated for.
 
 Numba compiles for this very processor, or for the one that ``NUMBA_CPU_NAME`` names; there it still adds the features
 of this one, unless ``NUMBA_CPU_FEATURES`` is set too.
@@ -48,7 +48,7 @@ def host_level() -> Level | None:
 
 
 def target_features() -> frozenset[str]:
-    """What code is generated for. Of a processor named otherwise than by its level, nothing is assumed.
+    """Features that code is generated for. Of a processor named otherwise than by its level, nothing is assumed.
 
     Of this very processor it is what its level has, so that code that was compiled for that level elsewhere and is
     loaded here has the same branches as code that is compiled here.

@@ -36,7 +36,7 @@ class ProcessLock:
 
     @property
     def is_held(self) -> bool:
-        """Whether this process holds it."""
+        """True if this process holds the lock."""
         return self._descriptor is not None
 
     def acquire(self, while_waiting: Callable[[float], None]) -> None:
@@ -70,7 +70,7 @@ class ProcessLock:
             self._descriptor = None
 
     def read_mark(self) -> str:
-        """What the last holder that left a mark wrote; "" if none did."""
+        """The mark of the last holder that left one, or ""."""
         if self._descriptor is None:
             return ""
         with suppress(OSError):

@@ -45,12 +45,12 @@ class KernelCompiler(CompilerBase):
 
 
 def returns_nothing(dispatcher: Any) -> bool:
-    """Whether its annotation says so."""
+    """True if the kernel is annotated to return None."""
     return dispatcher.py_func.__annotations__.get("return", "") in (None, "None")
 
 
 def call_of_nothing(dispatcher: Any, args: Any, kwargs: Any) -> Any:
-    """What ``Dispatcher.get_call_template`` answers, for a kernel that returns nothing and may not be compiled yet."""
+    """The answer of ``Dispatcher.get_call_template`` for a kernel that returns nothing and may not be compiled yet."""
     signature, args = dispatcher._compiler.fold_argument_types(args, kwargs)
     name = dispatcher.py_func.__name__
     signatures = [typing.signature(types.none, *args)]

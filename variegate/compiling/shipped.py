@@ -31,7 +31,7 @@ _MANIFEST = "manifest.json"
 
 
 def versions() -> dict[str, str]:
-    """What code depends on besides sources and processor; NumPy keeps its layouts within a minor version."""
+    """Versions that code depends on besides sources and processor; NumPy keeps its layouts within a minor version."""
     numpy_version = ".".join(np.__version__.split(".")[:2])
     python = f"{sys.implementation.cache_tag}{getattr(sys, 'abiflags', '')} {sys.platform}"
     return {"numba": numba.__version__, "llvmlite": llvmlite.__version__, "numpy": numpy_version, "python": python}
@@ -45,7 +45,7 @@ class Shipped:
         self._digests = digests
 
     def has(self, name: str, digest: str) -> bool:
-        """Whether there is code of a kernel that was made of these sources."""
+        """True if there is code of a kernel that was made of these sources."""
         return self._digests.get(name) == digest
 
     def load(self, name: str, digest: str, signature: Any, target_context: Any) -> Any:
@@ -93,7 +93,7 @@ def pack(folder: str, kernels: Iterable[tuple[str, str, Any, Any]]) -> None:
 
 
 def write_manifest(folder: str, levels: Iterable[str], digests: Mapping[str, str]) -> None:
-    """What is in the package, and for what: the last file to be written."""
+    """Write the package's table of contents: the last of its files."""
     manifest = {"versions": versions(), "levels": list(levels), "kernels": dict(digests)}
     with open(os.path.join(folder, _MANIFEST), "w", encoding="utf-8") as file:
         json.dump(manifest, file, indent=1)
@@ -104,7 +104,7 @@ def _checksum(name: str, digest: str, content: bytes) -> bytes:
 
 
 def _rebuild(target_context: Any, library: str, code: bytes, rest: list[Any]) -> Any:
-    """What Numba makes of its own files. The bitcode beside the code is left out: it is for those who compile callers,
+    """Rebuild a compiled kernel as Numba does. Bitcode is left out: it serves those who compile callers,
     and kernels that Python calls have none."""
     description = rest[0]
     # Numba would find them in the bitcode.

@@ -26,7 +26,7 @@ _QUOTA = "/sys/fs/cgroup/cpu.max"
 
 
 def num_helpers() -> int:
-    """How many are worth it here: none on one core, or where this Python cannot be started again."""
+    """Number of helpers worth starting: none on one core, or where this Python cannot be started again."""
     cores = num_cores()
     if cores < 2 or not sys.executable or getattr(sys, "frozen", False):
         return 0
@@ -34,7 +34,7 @@ def num_helpers() -> int:
 
 
 def num_cores() -> int:
-    """Which this process may use, by its affinity and by the time that a container is given."""
+    """Cores that this process may use, by its affinity and its container's quota."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with suppress(OSError, ValueError), open(_QUOTA, encoding="ascii") as file:
         quota, period = file.read().split()

@@ -1,4 +1,4 @@
-"""Whose turn it is to compile: one process at a time, and within it one thread.
+"""Turns at compiling: one process at a time, and within it one thread.
 
 Numba compiles under a lock of the process, which the thread that takes a turn holds. A turn begins with a call of a
 kernel that has to be made ready, and covers the kernels that this one calls. The first that is not on disk takes the
@@ -64,7 +64,7 @@ class Turn:
 
     @property
     def is_nested(self) -> bool:
-        """Whether a kernel is being made ready because of another, which calls it."""
+        """True while a kernel is made ready because of another, which calls it."""
         return self._depth > 1
 
     def take(self) -> bool:
@@ -155,7 +155,7 @@ class Notice:
             self._announce(f"waiting for another process, which compiles kernels and keeps them in {place}")
 
     def not_kept(self, place: str | None, error: OSError) -> None:
-        """What was compiled could not be written; said once."""
+        """Report, once, that compiled code could not be written."""
         if not self._has_failed:
             self._has_failed = True
             reason = error.strerror or str(error) or type(error).__name__
@@ -181,12 +181,12 @@ def _say(text: str) -> None:
 
 
 def _is_worker() -> bool:
-    """Whether this is one of many that do the same: a worker of multiprocessing, a rank of torchrun but the first."""
+    """True in one of many processes that do the same: a worker of multiprocessing, a rank of torchrun but the first."""
     return multiprocessing.parent_process() is not None or os.environ.get("LOCAL_RANK", "0") != "0"
 
 
 def _is_of_another(mark: str) -> bool:
-    """Whether the mark was left a short while ago by another process, which lives."""
+    """True if another process, which lives, left the mark a short while ago."""
     try:
         process, left = map(int, mark.split())
     except ValueError:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.cpu.kernel import address_of
+from variegate.executors.cpu.simd_pixels import prefetch
 from variegate.executors.threads import share_out
 from variegate.program.compiled import inner_kernel, pixel_kernel
 from variegate.targets import mask_lines as lines
@@ -137,7 +138,7 @@ def _fetch(layers: Any, first: Any, end: Any, whole: Any, wanted: Any) -> None:
     if 2 * wanted < whole or size > _NEAR:
         return
     for n in range(first, end):
-        moves.fetch_ahead(layers[n, SOURCE], whole << layers[n, BITS])
+        prefetch(layers[n, SOURCE], whole << layers[n, BITS])
 
 
 @inner_kernel()

@@ -62,7 +62,7 @@ def parsed(module: Any, triple: str) -> Any:
 
 
 class Callables:
-    """Every block as a function, compiled for this processor: ``run["simd.split_rgb"](source, planes, stride)``. Arrays
+    """Every block as a function, compiled for this processor: ``run["simd_pixels.copy_block"](source, target)``. Arrays
     stand for their addresses."""
 
     def __init__(self, cpu: str, features: str) -> None:

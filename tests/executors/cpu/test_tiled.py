@@ -13,7 +13,7 @@ from tests.images import gray, noise, photo
 from variegate import transforms as T
 from variegate.executors import reference
 from variegate.executors.cpu.tiled import areas
-from variegate.executors.cpu.tiled.desk import _own_scratch
+from variegate.executors.cpu.tiled.workspace import _own_scratch
 from variegate.transforms import Transform
 
 NORMALIZE = T.Normalize(vg.IMAGENET_MEAN, vg.IMAGENET_STD)

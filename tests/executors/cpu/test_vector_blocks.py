@@ -49,7 +49,7 @@ def test_blocks_equal_their_plain_twins_and_compile_for_other_processors(level: 
     tasks = [f"{triple}={cpu}" for triple, cpu in targets.items() if has_target(triple)]
     if level in RUNNABLE:
         blocks = at_level(level, ["run", *tasks])["run"]
-        assert "simd.split_rgb" in blocks
+        assert "simd_pixels.split_rgb" in blocks
         assert ("simd_values.lookup_by_16" in blocks) == ("ssse3" in level.features)
         assert ("simd_values.lookup_by_words" in blocks) == ("avx512bw" in level.features)
     elif tasks:

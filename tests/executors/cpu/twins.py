@@ -27,30 +27,30 @@ def same(name: str, got: Any, want: Any) -> None:
 def check_channels(run: Callables) -> None:
     stride = 77
     for name, size, step in (
-        ("simd.split_rgb", 3, 1),
-        ("simd.split_rgb_reversed", 3, -1),
-        ("simd.split_rgbx", 4, 1),
-        ("simd.split_rgbx_reversed", 4, -1),
+        ("simd_pixels.split_rgb", 3, 1),
+        ("simd_pixels.split_rgb_reversed", 3, -1),
+        ("simd_pixels.split_rgbx", 4, 1),
+        ("simd_pixels.split_rgbx_reversed", 4, -1),
     ):
         pixels, planes = levels(64, size), np.full((3, stride), POISON, np.uint8)
         run[name](pixels, planes, stride)
         same(name, planes[:, :64], pixels[::step, :3].T)
         same(name, planes[:, 64:], POISON)
     planes, pixels = levels(3, stride), np.full((65, 3), POISON, np.uint8)
-    run["simd.join_rgb"](planes, stride, pixels)
+    run["simd_pixels.join_rgb"](planes, stride, pixels)
     same("join_rgb", pixels[:64], planes[:, :64].T)
     same("join_rgb", pixels[64], POISON)
     source, target = levels(64), np.full(65, POISON, np.uint8)
-    run["simd.copy_block"](source, target)
+    run["simd_pixels.copy_block"](source, target)
     same("copy_block", target, [*source, POISON])
-    run["simd.prefetch"](source, 64)
+    run["simd_pixels.prefetch"](source, 64)
 
 
 def check_floats(run: Callables) -> None:
     scale, bias = np.float32(0.017), np.float32(-2.1)
     memory = np.zeros(64 * 4 + 64, np.uint8)
     aligned = memory[-memory.ctypes.data % 64 :][:256].view(np.float32)
-    for name, size in (("simd.scale_block", 64), ("simd.stream_levels", 16)):
+    for name, size in (("simd_pixels.scale_block", 64), ("simd_pixels.stream_levels", 16)):
         source = levels(64)
         aligned[:] = np.nan
         run[name](source, aligned, scale, bias)

@@ -11,7 +11,7 @@ from tests.images import gray, photo
 from variegate import IMAGENET_MEAN, IMAGENET_STD, Augmenter
 from variegate import transforms as T
 from variegate.executors.cpu import executor as cpu
-from variegate.executors.cuda.captured import CapturedRun
+from variegate.executors.cuda.executor import CapturedRun
 from variegate.executors.cuda.images import DeviceImages, place_tensor
 from variegate.program.lowering import lower
 from variegate.program.program import Program

@@ -16,7 +16,7 @@ from tests.executors.poison import poisoned_executor
 from tests.images import gray, photo
 from variegate import Augmenter, RaggedBatch
 from variegate import transforms as T
-from variegate.executors.cuda.kernels.position import words
+from variegate.executors.cuda.kernels.values import words
 from variegate.executors.cuda.launch import triton_functions
 from variegate.executors.runners.cuda import CudaRunner
 from variegate.executors.runners.encoded_batch import EncodedBatch

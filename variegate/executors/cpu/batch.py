@@ -158,7 +158,7 @@ def _measure_resize(a: Any, flag: Any, needs: Any) -> None:
 
 
 def form_of(output: Output) -> L.ResultFormat:
-    """How results are stored, within the caches."""
+    """The format of results, stored within the caches."""
     scale, bias = np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32)
     if output.is_float:
         scale[0], bias[0] = output.scale_and_bias(1)

@@ -13,7 +13,7 @@ import numpy as np
 
 from variegate.executors.cpu.batch import batch_at, scratch_at
 from variegate.executors.cpu.interpolate import inside_row, mark_outside, place_row
-from variegate.executors.cpu.kernel import DISPLACED, RESULT_WIDTH, call_part, image_told, inlined, part_kernel
+from variegate.executors.cpu.kernel import DISPLACED, RESULT_WIDTH, call_part, image_of_sweep, inlined, part_kernel
 from variegate.executors.cpu.layout import EVEN_LINE, HAS_GRID, ODD_LINE
 from variegate.executors.cpu.rows import read_places
 from variegate.program import places as P
@@ -253,9 +253,9 @@ def real_nearest_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any
     a, window, is_perspective = program.args[r, slot], program.window[r, slot], program.opcode[r, slot] == _PERSPECTIVE
     if program.opcode[r, slot] == _GRID_MAP:
         call_part(own.parts[DISPLACED], batch, scratch, r, 1, y)
-        read_places(image_told(own.sweep), y, own.sweep[RESULT_WIDTH], own)
+        read_places(image_of_sweep(own.sweep), y, own.sweep[RESULT_WIDTH], own)
         return np.int64(0)
-    _nearest_row(image_told(own.sweep), a, window, slot, is_perspective, y, own.sweep[RESULT_WIDTH], own)
+    _nearest_row(image_of_sweep(own.sweep), a, window, slot, is_perspective, y, own.sweep[RESULT_WIDTH], own)
     return np.int64(0)
 
 

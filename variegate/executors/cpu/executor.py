@@ -186,7 +186,7 @@ def run_into(
 
 
 def _addresses(arrays: Sequence[Result], stacked: Any) -> npt.NDArray[np.int64]:
-    """Where each array begins; they lie one after another in ``stacked``, if that is given."""
+    """Address of each array; they lie one after another in ``stacked``, if that is given."""
     if stacked is not None and len(arrays):
         return place_of(stacked) + np.arange(len(arrays), dtype=np.int64) * (stacked.nbytes // len(arrays))
     return np.array([place_of(array) for array in arrays], np.int64)

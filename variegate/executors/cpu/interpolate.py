@@ -15,10 +15,12 @@ import numpy as np
 
 from variegate.executors.cpu.kernel import DISPLACED, address_of, call_part, inlined
 from variegate.executors.cpu.layout import HAS_GRID
-from variegate.executors.cpu.simd_interpolate import bicubic_rgb, bilinear_gray, bilinear_rgb
-from variegate.executors.cpu.simd_places import (
+from variegate.executors.cpu.simd_interpolate import (
     LANES,
     affine_places,
+    bicubic_rgb,
+    bilinear_gray,
+    bilinear_rgb,
     perspective_places,
     split_bicubic,
     split_bilinear,
@@ -36,7 +38,7 @@ def interpolated_row(
 ) -> Any:
     """Row ``y`` through ``count`` maps -> the part that is inside, if ``is_stretch``: one map, with nothing behind the
     viewer. Else the whole row; ``scratch.stage`` has the slot of the map at which a pixel left, or -1. ``of``: whose
-    row it is, as parts are told."""
+    row it is, as arguments of parts."""
     stage, records = scratch.stage, scratch.records
     first, end = 0, width
     has_grid = scratch.grid_lines[HAS_GRID] != 0

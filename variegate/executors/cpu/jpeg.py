@@ -1,4 +1,4 @@
-"""What a JPEG keeps of an image, without the file: its code of coefficients loses nothing, so it is left out.
+"""JPEG compression of an image's pixels without the file: coding coefficients loses nothing, so it is left out.
 
 To the bit what libjpeg-turbo, and so Pillow and torchvision, make of a file that was written and read: baseline, chroma
 in 4:2:0, the accurate integer DCT and fancy upsampling. ``simd_jpeg.py`` has the arithmetic.
@@ -15,7 +15,8 @@ import numpy.typing as npt
 from variegate.executors.cpu import simd_jpeg as J
 from variegate.executors.cpu.kernel import bytes_at
 from variegate.executors.cpu.memory import RESULTS, place_of
-from variegate.executors.cpu.simd import BLOCK, join_rgb, split_rgb
+from variegate.executors.cpu.simd import BLOCK
+from variegate.executors.cpu.simd_pixels import join_rgb, split_rgb
 from variegate.program.compiled import inner_kernel, pixel_kernel
 
 Image = npt.NDArray[np.uint8]

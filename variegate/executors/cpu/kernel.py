@@ -61,7 +61,7 @@ def address_of(typing_context: Any, array: Any) -> Any:
 # The parts of ``run_rows``, see parts.py.
 PARTS = 8
 STATISTICS, MAPS, NEAREST, FILTER, RESIZE, NOISE, ERASED, DISPLACED = range(PARTS)
-# Columns of ``Scratch.sweep``, what a part is told: the image that is read, and the result.
+# Columns of ``Scratch.sweep``, arguments of a part: the image that is read, and the result.
 SWEEP_FIELDS = 8
 (
     IMAGE,  # addresses
@@ -104,18 +104,18 @@ class Pixels(NamedTuple):
 
 
 @inlined
-def tell_image(image: Any, address: Any, sweep: Any) -> None:
+def set_image(image: Any, address: Any, sweep: Any) -> None:
     sweep[IMAGE], sweep[IMAGE_HEIGHT], sweep[IMAGE_WIDTH] = address, image.height, image.width
     sweep[CHANNELS] = image.channels
 
 
 @inlined
-def tell_target(target: Any, sweep: Any) -> None:
+def set_target(target: Any, sweep: Any) -> None:
     sweep[RESULT], sweep[RESULT_KIND] = target.address, target.kind
     sweep[RESULT_HEIGHT], sweep[RESULT_WIDTH] = target.height, target.width
 
 
 @inlined
-def image_told(sweep: Any) -> Any:
+def image_of_sweep(sweep: Any) -> Any:
     height, width, channels = sweep[IMAGE_HEIGHT], sweep[IMAGE_WIDTH], sweep[CHANNELS]
     return Pixels(bytes_at(sweep[IMAGE], height * width * channels), height, width, channels)

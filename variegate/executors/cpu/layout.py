@@ -1,4 +1,4 @@
-"""What a kernel is handed: named tuples of arrays, and the scratch memory of one thread."""
+"""Arguments of kernels: named tuples of arrays, and the scratch memory of one thread."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class SideTables(NamedTuple):
 
 
 class ResultFormat(NamedTuple):
-    """How results are stored."""
+    """Storage format of results."""
 
     kind: int
     streams: bool  # past the caches
@@ -67,7 +67,7 @@ class ResultFormat(NamedTuple):
 
 
 class NoiseKey(NamedTuple):
-    """What the noise of an image is drawn by."""
+    """Key of an image's noise."""
 
     sample_id: int
     key_low: int
@@ -88,7 +88,7 @@ class RowProgram(NamedTuple):
 
 
 class Target(NamedTuple):
-    """Where the rows of a pass are stored, and how."""
+    """Memory that the rows of a pass are stored to, and its format."""
 
     address: int
     kind: int
@@ -137,7 +137,7 @@ def _arrays(
         "line": np.zeros(wp, np.int32),
         "offset": np.zeros(wp, np.int32),
         "records": np.zeros((slots, RECORD), np.int64),  # the interpolating maps of a pass, see program/places.py
-        "tap_weights": np.zeros(4 * wp, np.int32),  # what simd_places.py writes
+        "tap_weights": np.zeros(4 * wp, np.int32),  # what simd_interpolate.py writes
         "masks": np.zeros(wp // 16, np.int32),  # likewise
         "terms": np.zeros(11, np.int64),  # what it reads
         # displacements along two lines of a grid's nodes, x and y of each, see displace.py

@@ -158,6 +158,6 @@ def scratch_for(needs: tuple[int, ...]) -> int:
 
 
 def scratch_sizes() -> tuple[int, ...]:
-    """What this thread's scratch was made with."""
+    """Sizes that this thread's scratch was made with."""
     sizes: tuple[int, ...] = getattr(_local, "sizes", (0,) * NEEDS)
     return sizes

@@ -36,13 +36,13 @@ def filtered_planes(row: Any, slot: Any, scratch: Any) -> Any:
 def filtered_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
     """Row ``y`` of the filter at ``slot``, of the image in planes."""
     held, own = batch_at(batch), scratch_at(scratch)
-    row, told = row_program(held.program, r, held.side), own.sweep
+    row, sweep = row_program(held.program, r, held.side), own.sweep
     op = row.opcode[slot]
     if op == _CLAHE:
         height, width, channels, stride = (
-            told[K.RESULT_HEIGHT],
-            told[K.RESULT_WIDTH],
-            told[K.CHANNELS],
+            sweep[K.RESULT_HEIGHT],
+            sweep[K.RESULT_WIDTH],
+            sweep[K.CHANNELS],
             own.planes.shape[1],
         )
         first = filtered_planes(row, slot, own)
@@ -52,16 +52,16 @@ def filtered_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
         return nb.int64(0)
     if y == 0 and (op == _CONVOLVE or op == _MEDIAN):
         _prepare(batch, scratch, r, slot)
-    _filter_row(row, slot, told[K.RESULT_HEIGHT], told[K.RESULT_WIDTH], y, told[K.CHANNELS], own)
+    _filter_row(row, slot, sweep[K.RESULT_HEIGHT], sweep[K.RESULT_WIDTH], y, sweep[K.CHANNELS], own)
     return nb.int64(0)
 
 
 @inner_kernel()
 def _prepare(batch: Any, scratch: Any, r: Any, slot: Any) -> None:
-    """What a convolution or a median needs besides the image in planes, once they are filled."""
+    """Prepare a convolution or a median, once the planes are filled: lines, and rows continued to both sides."""
     held, scratch = batch_at(batch), scratch_at(scratch)
-    row, told = row_program(held.program, r, held.side), scratch.sweep
-    height, width, channels = told[K.RESULT_HEIGHT], told[K.RESULT_WIDTH], told[K.CHANNELS]
+    row, sweep = row_program(held.program, r, held.side), scratch.sweep
+    height, width, channels = sweep[K.RESULT_HEIGHT], sweep[K.RESULT_WIDTH], sweep[K.CHANNELS]
     a, stride, lines = row.args[slot], scratch.planes.shape[1], scratch.lines
     radius_x, radius_y = int(a[1]) // 2, max(int(a[2]) // 2, F.FEW - 1)
     if row.opcode[slot] == _MEDIAN:

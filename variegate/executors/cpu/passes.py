@@ -10,11 +10,11 @@ from variegate.executors.cpu import kernel as K
 from variegate.executors.cpu import rows
 from variegate.executors.cpu.batch import batch_at, scratch_at
 from variegate.executors.cpu.interpolate import interpolated_row
-from variegate.executors.cpu.kernel import Pixels, address_of, bytes_at, call_part, inlined, tell_image, tell_target
+from variegate.executors.cpu.kernel import Pixels, address_of, bytes_at, call_part, inlined, set_image, set_target
 from variegate.executors.cpu.layout import BYTES_HWC, FLOATS_CHW, PLANES, ResultFormat, row_program, target_at
 from variegate.executors.cpu.neighbourhood import filtered_planes
 from variegate.executors.cpu.resample import resized_row
-from variegate.executors.cpu.simd import prefetch
+from variegate.executors.cpu.simd_pixels import prefetch
 from variegate.executors.cpu.statistics import colour_after
 from variegate.executors.cpu.store import store_row
 from variegate.executors.cpu.values import apply_value, erase_row
@@ -50,7 +50,7 @@ def run_rows(begin: Any, end: Any, batch: Any, scratch: Any, kind: Any, streams:
             is_last = p == program.num_passes[r] - 1
             address = targets[r] if is_last else address_of(own.canvas[p & 1])
             if plan[NEEDS] != 0:
-                tell_image(image, address_of(image.levels), own.sweep)
+                set_image(image, address_of(image.levels), own.sweep)
                 call_part(own.parts[K.STATISTICS], batch, scratch, r, p, 0)
             # What a filter sees is made first, as a whole; so is an image that a real map reads through tables.
             is_filter, is_tabled = plan[SOURCE] == _FILTER, plan[SOURCE] == _INTERPOLATED and plan[FIRST] > plan[BEGIN]
@@ -64,8 +64,8 @@ def run_rows(begin: Any, end: Any, batch: Any, scratch: Any, kind: Any, streams:
                     sweep = own.filter_input
                     _describe_input(row, plan, sweep)
                 target = target_at(to, kind, h, w, channels, form)
-                tell_image(image, address_of(image.levels), own.sweep)
-                tell_target(target, own.sweep)
+                set_image(image, address_of(image.levels), own.sweep)
+                set_target(target, own.sweep)
                 _run_sweep(row, sweep, image, target, ahead, ahead_size, own, (batch, scratch, r))
                 ahead_size = 0
                 if part == 0 and is_tabled:
@@ -101,7 +101,7 @@ def _run_sweep(
     row: Any, sweep: Any, image: Any, target: Any, ahead: Any, ahead_size: Any, scratch: Any, of: Any
 ) -> None:
     """Every row of ``target``, from ``image``; ``sweep``: a row of the pass table. Meanwhile ``ahead_size`` bytes at
-    ``ahead`` are brought into the cache. ``of``: whose sweep it is, as parts are told."""
+    ``ahead`` are brought into the cache. ``of``: whose sweep it is, as arguments of parts."""
     width, channels, source, end, position = target.width, target.channels, sweep[SOURCE], sweep[END], sweep[POSITION]
     planes, fill, row_bytes = scratch.planes, scratch.fills[sweep[FIRST]], scratch.planes.size
     count = _prepare_source(row, sweep, image, target, scratch, of)
@@ -139,7 +139,7 @@ def _run_sweep(
 
 @inlined
 def _prepare_source(row: Any, sweep: Any, image: Any, target: Any, scratch: Any, of: Any) -> Any:
-    """What is worked out before the first row: maps and the colours of their outside, tables, weights -> number of
+    """Prepare a pass before its first row: maps and the colours of their outside, tables, weights -> number of
     maps."""
     source, first, slots, a = sweep[SOURCE], sweep[FIRST], scratch.slots, row.args[sweep[FIRST]]
     count = 0

@@ -10,9 +10,9 @@ from variegate.compiling.levels import HAS_BYTE_DOT
 from variegate.executors.cpu import resize_weights as W
 from variegate.executors.cpu import simd_resize as R
 from variegate.executors.cpu.batch import batch_at, scratch_at
-from variegate.executors.cpu.kernel import RESULT_HEIGHT, RESULT_WIDTH, address_of, image_told, inlined, part_kernel
-from variegate.executors.cpu.lanes import REGISTER
-from variegate.executors.cpu.simd import BLOCK, split_rgbx, split_rgbx_reversed
+from variegate.executors.cpu.kernel import RESULT_HEIGHT, RESULT_WIDTH, address_of, image_of_sweep, inlined, part_kernel
+from variegate.executors.cpu.simd import BLOCK, REGISTER
+from variegate.executors.cpu.simd_pixels import split_rgbx, split_rgbx_reversed
 from variegate.program.compiled import inner_kernel
 
 
@@ -25,7 +25,7 @@ def prepare_resize(batch: Any, scratch: Any, r: Any, slot: Any, _: Any) -> Any:
 
 @inlined
 def _prepare(program: Any, r: Any, slot: Any, scratch: Any) -> None:
-    image, height, width = image_told(scratch.sweep), scratch.sweep[RESULT_HEIGHT], scratch.sweep[RESULT_WIDTH]
+    image, height, width = image_of_sweep(scratch.sweep), scratch.sweep[RESULT_HEIGHT], scratch.sweep[RESULT_WIDTH]
     a, flag = program.args[r, slot], program.flags[r, slot]
     channels, bounds_x, bounds_y = image.channels, scratch.bounds[0], scratch.bounds[1]
     taps = W.coefficients(image.width, a[1], a[3], width, flag, bounds_x, scratch.weights[0], scratch.taps)

@@ -22,7 +22,7 @@ _HAMMING_MEAN, _HAMMING_SWING = float(np.float32(0.54)), float(np.float32(0.46))
 
 @inlined
 def filter_radius(kind: Any) -> float:
-    """How far a filter reaches at scale 1, in source pixels."""
+    """Reach of a filter at scale 1, in source pixels."""
     if kind == _BICUBIC:
         return 2.0
     return 3.0 if kind == _LANCZOS else 0.5 if kind == _BOX else 1.0
@@ -111,7 +111,7 @@ def pad_to_vector(n: Any) -> Any:
 
 @inner_kernel()
 def pick_tables(bounds: Any, weights: Any, taps: Any, out_width: Any, picks: Any, digits: Any) -> bool:
-    """What ``simd_resize.resize_block`` reads, per block of outputs; False where a block spans more than its window."""
+    """Fill the tables of ``simd_resize.resize_block``; False where a block of outputs spans more than its window."""
     stride = pad_to_vector(out_width)
     groups = (taps + 3) // 4
     for block in range(stride // LANES):
@@ -132,8 +132,8 @@ def pick_tables(bounds: Any, weights: Any, taps: Any, out_width: Any, picks: Any
 
 @inner_kernel()
 def pair_weights(weights: Any, taps: Any, out_width: Any, halves: Any) -> None:
-    """What ``simd_resize.resize_pixels`` reads: per block of outputs and pair of weights, the low parts and the high
-    ones of every fourth output, for each channel both weights."""
+    """Fill the weights of ``simd_resize.resize_pixels``: per block of outputs and pair of weights, low parts, then the
+    high ones of every fourth output, for each channel both weights."""
     stride, pairs = pad_to_vector(out_width), (taps + 1) // 2
     for x in range(stride):
         block, lane = x // PIXELS, x % PIXELS

@@ -13,7 +13,8 @@ import numpy as np
 
 from variegate.executors.cpu import simd_walk as W
 from variegate.executors.cpu.kernel import address_of
-from variegate.executors.cpu.simd import BLOCK, prefetch, split_rgb, split_rgb_reversed, split_rgbx
+from variegate.executors.cpu.simd import BLOCK
+from variegate.executors.cpu.simd_pixels import prefetch, split_rgb, split_rgb_reversed, split_rgbx
 from variegate.program.compiled import inner_kernel
 from variegate.program.places import may_hit
 
@@ -70,7 +71,7 @@ def copy_pixels(image: Any, start: Any, n: Any, mirrored: Any, planes: Any, at: 
 
 @inner_kernel(forceinline=True)
 def stretch_of(image: Any, a: Any, window: Any, y: Any, out_width: Any) -> Any:
-    """What row ``y`` of a whole-pixel map that is not transposed copies -> (first and end column, first pixel,
+    """Stretch that row ``y`` of an untransposed whole-pixel map copies -> (first and end column, first pixel,
     whether mirrored)."""
     is_mirrored, shift = a[0] <= 0.0, int(a[2]) >> _SHIFT
     v = (y if a[4] > 0.0 else -y) + (int(a[5]) >> _SHIFT)

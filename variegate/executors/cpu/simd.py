@@ -1,29 +1,30 @@
-"""The few vector moves that LLVM does not find by itself, as Numba intrinsics over raw addresses.
+"""Vectors of LLVM's IR with Python's operators, and Numba intrinsics made of them: the moves LLVM does not find itself.
 
-Each handles one block of 64 pixels, or a whole row, and is plain LLVM IR, so that it compiles for any processor. Those
-that use an instruction by name say which level of processor they need, and have a plain twin for the rest.
+Blocks are plain IR over raw addresses, so that they compile for any processor. Those that use an instruction by name
+say which level of processor they need, and have a plain twin for the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import wraps
+from inspect import Parameter, Signature, signature
 from typing import Any, NamedTuple
 
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from variegate.compiling.levels import HAS_AVX2
+from variegate.compiling.levels import HAS_AVX2, HAS_AVX512, HAS_BYTE_SHUFFLE
 
 BLOCK = 64
 I32, I64, F32 = types.int32, types.int64, types.float32
-
-i8, i16, i32, i64, f32 = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
+_ELEMENTS = {**{f"i{bits}": ir.IntType(bits) for bits in (1, 8, 16, 32, 64)}, "f32": ir.FloatType()}
 
 
 class Block(NamedTuple):
-    """What an intrinsic was made of."""
+    """The parts of an intrinsic; ``emit(builder, *values)`` writes its code."""
 
     kinds: tuple[Any, ...]
     result: Any
@@ -32,20 +33,29 @@ class Block(NamedTuple):
 
 
 def vector_block(*kinds: Any, result: Any = types.void, needs: bool = True) -> Any:
-    """Make an intrinsic, with arguments of these types, of a function that writes its code: ``emit(builder, ...)``.
+    """Make an intrinsic, with arguments of these types, of a function of as many ``Value`` that writes its code.
 
     ``needs``: whether the processor has the instructions that it names. Where it has not, the code is a trap: LLVM ends
     the process that asks it to compile an instruction that the target lacks, even in a branch that is never taken.
     """
 
-    def decorate(emit: Callable[..., Any]) -> Any:
+    def decorate(function: Callable[..., Value | None]) -> Any:
+        @wraps(function)
+        def emit(builder: Any, *values: Any) -> Any:
+            made = function(*(Value(builder, value) for value in values))
+            return None if made is None else made.value
+
+        # Numba counts the arguments; the first one is its own.
+        first, plain = Parameter("builder", Parameter.POSITIONAL_OR_KEYWORD), signature(function).parameters.values()
+        emit.__signature__ = Signature([first, *plain])  # type: ignore[attr-defined]
+
         @wraps(emit)
         def define(typing_context: Any, *args: Any) -> Any:
-            def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            def codegen(context: Any, builder: Any, of: Any, values: Any) -> Any:
                 if not needs:
                     trap = ir.FunctionType(ir.VoidType(), [])
                     builder.call(cgutils.get_or_insert_function(builder.module, trap, "llvm.trap"), [])
-                    return context.get_constant_null(signature.return_type)
+                    return context.get_constant_null(of.return_type)
                 value = emit(builder, *values)
                 return context.get_dummy_value() if value is None else value
 
@@ -58,206 +68,258 @@ def vector_block(*kinds: Any, result: Any = types.void, needs: bool = True) -> A
     return decorate
 
 
-def vector(element: ir.Type, count: int) -> ir.VectorType:
-    return ir.VectorType(element, count)
+def kind_of(element: str, count: int | None = None) -> Any:
+    """The IR's type of a number, or of a vector of ``count``."""
+    return _ELEMENTS[element] if count is None else ir.VectorType(_ELEMENTS[element], count)
 
 
-def load(builder: Any, address: Any, kind: ir.Type) -> Any:
-    return builder.load(builder.inttoptr(address, kind.as_pointer()), align=1)
+def _operator(of_integers: str, of_floats: str = "") -> Callable[[Value, Value | float], Value]:
+    """A method that calls one of a builder's by name."""
+
+    def apply(self: Value, other: Value | float) -> Value:
+        name = of_floats if self.is_float else of_integers
+        return Value(self.builder, getattr(self.builder, name)(self.value, self._operand(other)))
+
+    return apply
 
 
-def store(builder: Any, value: Any, address: Any) -> None:
-    builder.store(value, builder.inttoptr(address, value.type.as_pointer()), align=1)
+def _comparison(sign: str) -> Callable[[Value, Value | float], Value]:
+    """A method that compares floats, or integers as signed ones."""
+
+    def compare(self: Value, other: Value | float) -> Value:
+        by = self.builder.fcmp_ordered if self.is_float else self.builder.icmp_signed
+        return Value(self.builder, by(sign, self.value, self._operand(other)))
+
+    return compare
 
 
-def call_named(builder: Any, name: str, result: ir.Type, *args: Any) -> Any:
-    """Call one of LLVM's intrinsics."""
-    function_type = ir.FunctionType(result, [arg.type for arg in args])
-    return builder.call(cgutils.get_or_insert_function(builder.module, function_type, name), args)
+class Value:
+    """An integer, an address (of 64 bits), a float32, or a vector of them; a Python number beside it stands for it in
+    every lane. Integers are unsigned in ``below``, ``least``, ``most``, ``wide`` and ``>>``, and signed elsewhere."""
+
+    def __init__(self, builder: Any, value: Any) -> None:
+        self.builder, self.value = builder, value
+        self.count = value.type.count if isinstance(value.type, ir.VectorType) else None
+        self.element = value.type if self.count is None else value.type.element
+        self.is_float = isinstance(self.element, ir.FloatType)
+
+    __add__ = _operator("add", "fadd")
+    __sub__ = _operator("sub", "fsub")
+    __mul__ = _operator("mul", "fmul")
+    __truediv__ = _operator("udiv", "fdiv")
+    __and__, __or__, __xor__ = _operator("and_"), _operator("or_"), _operator("xor")
+    __lshift__, __rshift__, ashr = _operator("shl"), _operator("lshr"), _operator("ashr")
+    __radd__, __rmul__ = __add__, __mul__
+    __lt__, __gt__, __ge__ = _comparison("<"), _comparison(">"), _comparison(">=")
+    equals, differs = _comparison("=="), _comparison("!=")
+
+    def __rsub__(self, other: float) -> Value:
+        return self.constant(other) - self
+
+    def __neg__(self) -> Value:
+        return 0 - self
+
+    def __invert__(self) -> Value:
+        return self ^ -1
+
+    def constant(self, number: float | Sequence[float]) -> Value:
+        """A value of the same type: a number in every lane, or one for each."""
+        return Value(self.builder, self._operand(number))
+
+    def below(self, other: Value | float) -> Value:
+        by = self.builder.fcmp_ordered if self.is_float else self.builder.icmp_unsigned
+        return Value(self.builder, by("<", self.value, self._operand(other)))
+
+    def choose(self, yes: Value, no: Value | float) -> Value:
+        """Of a comparison: ``yes`` where it holds."""
+        return Value(self.builder, self.builder.select(self.value, yes.value, yes._operand(no)))
+
+    def mask(self, element: str) -> Value:
+        """Of a comparison: all bits where it holds, none elsewhere."""
+        return self.signed(element)
+
+    def most(self, other: Value | float) -> Value:
+        by = self.builder.fcmp_ordered if self.is_float else self.builder.icmp_unsigned
+        return Value(self.builder, by(">", self.value, self._operand(other))).choose(self, other)
+
+    def least(self, other: Value | float) -> Value:
+        return self.below(other).choose(self, other)
+
+    def clipped(self, low: Value | int, high: Value | int) -> Value:
+        above = (self > low).choose(self, low)
+        return (above < high).choose(above, high)
+
+    def within(self, low: int, high: int) -> Value:
+        """``clipped`` in the form that LLVM makes saturating instructions of."""
+        value = (self < low).choose(self.constant(low), self)
+        return (value > high).choose(value.constant(high), value)
+
+    def magnitude(self) -> Value:
+        return (self > 0).choose(self, 0 - self)
+
+    def root(self) -> Value:
+        """The square root of float32."""
+        return self.call(f"llvm.sqrt.v{self.count}f32", self.value.type)
+
+    def floats(self) -> Value:
+        return self._convert("sitofp", "f32")
+
+    def unsigned_floats(self) -> Value:
+        return self._convert("uitofp", "f32")
+
+    def truncated(self) -> Value:
+        """float32 -> i32."""
+        return self._convert("fptosi", "i32")
+
+    def narrow(self, element: str) -> Value:
+        return self._convert("trunc", element)
+
+    def wide(self, element: str) -> Value:
+        return self._convert("zext", element)
+
+    def signed(self, element: str) -> Value:
+        """Wider, with the sign kept."""
+        return self._convert("sext", element)
+
+    def bits(self, element: str, count: int | None = None) -> Value:
+        """The same bits as lanes of another type; by default as many."""
+        return Value(self.builder, self.builder.bitcast(self.value, kind_of(element, count or self.count)))
+
+    def as_word(self) -> Value:
+        """Of a comparison of vectors: an i32 that has a bit for each lane."""
+        return Value(self.builder, self.builder.bitcast(self.value, ir.IntType(self.count))).wide("i32")
+
+    def splat(self, count: int) -> Value:
+        """A number in every lane."""
+        undefined = ir.Constant(ir.VectorType(self.value.type, count), ir.Undefined)
+        one = self.builder.insert_element(undefined, self.value, ir.Constant(_ELEMENTS["i32"], 0))
+        return Value(self.builder, one).shuffled(Value(self.builder, undefined), [0] * count)
+
+    def shuffled(self, other: Value, lanes: Sequence[int]) -> Value:
+        """Lanes by number, those of ``other`` after its own."""
+        order = ir.Constant(kind_of("i32", len(lanes)), list(lanes))
+        return Value(self.builder, self.builder.shuffle_vector(self.value, other.value, order))
+
+    def picked(self, lanes: Sequence[int]) -> Value:
+        return self.shuffled(self, lanes)
+
+    def joined(self, other: Value) -> Value:
+        """Its lanes and then those of ``other``."""
+        return self.shuffled(other, range(2 * (self.count or 1)))
+
+    def call(self, name: str, result: ir.Type, *args: Value) -> Value:
+        """Call one of LLVM's intrinsics, with this as the first argument."""
+        values = [arg.value for arg in (self, *args)]
+        function_type = ir.FunctionType(result, [value.type for value in values])
+        function = cgutils.get_or_insert_function(self.builder.module, function_type, name)
+        return Value(self.builder, self.builder.call(function, values))
+
+    def variable(self) -> Variable:
+        """A variable that holds this to begin with."""
+        return Variable(self.builder, cgutils.alloca_once_value(self.builder, self.value))
+
+    def load(self, element: str, count: int | None = None) -> Value:
+        """Of an address: a number, or a vector, from memory of any alignment."""
+        pointer = self.builder.inttoptr(self.value, kind_of(element, count).as_pointer())
+        return Value(self.builder, self.builder.load(pointer, align=1))
+
+    def store(self, address: Value) -> None:
+        pointer = self.builder.inttoptr(address.value, self.value.type.as_pointer())
+        self.builder.store(self.value, pointer, align=1)
+
+    def _operand(self, other: Value | float | Sequence[float]) -> Any:
+        if isinstance(other, Value):
+            return other.value
+        if self.count is None:
+            return ir.Constant(self.value.type, other)
+        return ir.Constant(self.value.type, list(other) if isinstance(other, Sequence) else [other] * self.count)
+
+    def _convert(self, how: str, element: str) -> Value:
+        return Value(self.builder, getattr(self.builder, how)(self.value, kind_of(element, self.count)))
 
 
-def shuffle(builder: Any, a: Any, b: Any, lanes: list[int]) -> Any:
-    mask = ir.Constant(vector(i32, len(lanes)), lanes)
-    return builder.shuffle_vector(a, b, mask)
+class Variable:
+    """A place on the stack that a loop changes."""
+
+    def __init__(self, builder: Any, pointer: Any) -> None:
+        self._builder, self._pointer = builder, pointer
+
+    def get(self) -> Value:
+        return Value(self._builder, self._builder.load(self._pointer))
+
+    def set(self, value: Value) -> None:
+        self._builder.store(value.value, self._pointer)
 
 
-def after(builder: Any, address: Any, offset: int) -> Any:
-    return builder.add(address, ir.Constant(i64, offset))
+@contextmanager
+def repeat(count: Value) -> Iterator[Value]:
+    """A loop over 0, 1, ... ``count`` - 1."""
+    with cgutils.for_range(count.builder, count.value) as loop:
+        yield Value(count.builder, loop.index)
 
 
-def same(kind: Any, value: int) -> Any:
-    """A vector of one constant."""
-    return ir.Constant(kind, [value] * kind.count)
+@contextmanager
+def steps(end: Value, by: int, start: Value | int = 0) -> Iterator[Value]:
+    """A loop over ``start``, ``start + by``, ... below ``end``, all int64."""
+    first, step = end._operand(start), ir.Constant(_ELEMENTS["i64"], by)
+    with cgutils.for_range_slice(end.builder, first, end.value, step, _ELEMENTS["i64"]) as (at, _):
+        yield Value(end.builder, at)
 
 
-def clamp(builder: Any, value: Any, low: Any, high: Any) -> Any:
-    value = builder.select(builder.icmp_signed(">", value, low), value, low)
-    return builder.select(builder.icmp_signed("<", value, high), value, high)
-
-
-def splat(builder: Any, scalar: Any, count: int) -> Any:
-    kind = vector(scalar.type, count)
-    one = builder.insert_element(ir.Constant(kind, ir.Undefined), scalar, ir.Constant(i32, 0))
-    return shuffle(builder, one, ir.Constant(kind, ir.Undefined), [0] * count)
-
-
-def planes_from(builder: Any, first: Any, stride: Any) -> list[Any]:
+def planes_from(first: Value, stride: Value | int) -> list[Value]:
     """Addresses in three planes that lie ``stride`` bytes apart, as those of a ``Scratch`` do."""
-    second = builder.add(first, stride)
-    return [first, second, builder.add(second, stride)]
+    second = first + stride
+    return [first, second, second + stride]
 
 
-# Pixels are taken apart in vectors of one or two stretches of 16 bytes, within which one instruction moves bytes
-# anywhere (SSSE3's shuffle, AArch64's tbl). LLVM's own way through vectors of 64 pixels takes several times as many.
-_STRETCHES = 2 if HAS_AVX2 else 1
-_WIDTH = 16 * _STRETCHES
-
-
-def _within(builder: Any, value: Any, lanes: Sequence[int]) -> Any:
-    """The bytes of every stretch moved in the same way."""
-    return shuffle(builder, value, value, [16 * s + lane for s in range(_STRETCHES) for lane in lanes])
-
-
-def _chosen(builder: Any, values: list[Any], which: list[int]) -> Any:
-    """Byte j of every stretch from ``values[which[j]]``."""
-    result = values[0]
-    for k in range(1, len(values)):
-        lanes = [_WIDTH + j if which[j % 16] == k else j for j in range(_WIDTH)]
-        result = shuffle(builder, result, values[k], lanes)
-    return result
-
-
-def _load_stretches(builder: Any, addresses: list[Any]) -> Any:
-    parts = [load(builder, address, vector(i8, 16)) for address in addresses]
-    return parts[0] if len(parts) == 1 else shuffle(builder, parts[0], parts[1], list(range(_WIDTH)))
-
-
-def _store_stretches(builder: Any, value: Any, addresses: list[Any]) -> None:
-    for s, address in enumerate(addresses):
-        store(builder, shuffle(builder, value, value, list(range(16 * s, 16 * s + 16))), address)
-
-
-def _three_planes(builder: Any, chunks: list[Any], order: list[int]) -> list[Any]:
-    """Of 16 RGB pixels per stretch, in three chunks of 16 bytes. Byte j of the chunks holds channel c in just one."""
-    chosen = [_chosen(builder, chunks, [(c - j) % 3 for j in range(16)]) for c in range(3)]
-    return [_within(builder, value, [(3 * i + c) % 16 for i in order]) for c, value in enumerate(chosen)]
-
-
-def _four_planes(builder: Any, chunks: list[Any], order: list[int]) -> list[Any]:
-    """The first three of 16 RGBX pixels per stretch, in four chunks of 16 bytes: a transposition of words."""
-    pixels = [4 * i + c for c in range(4) for i in (order[:4] if order[0] == 0 else [3, 2, 1, 0])]
-    words = [builder.bitcast(_within(builder, chunk, pixels), vector(i32, _WIDTH // 4)) for chunk in chunks]
-    if order[0] != 0:
-        words.reverse()
-
-    def pairs(a: Any, b: Any, size: int, first: int) -> Any:
-        """Elements ``first`` on of every stretch of ``a`` and ``b``, in turn."""
-        count, element = _WIDTH // size, ir.IntType(8 * size)
-        a, b = (builder.bitcast(value, vector(element, count)) for value in (a, b))
-        steps = range(first, first + 8 // size)
-        return shuffle(
-            builder, a, b, [16 // size * s + i + k * count for s in range(_STRETCHES) for i in steps for k in (0, 1)]
-        )
-
-    low, high = (pairs(words[0], words[1], 4, first) for first in (0, 2))
-    low2, high2 = (pairs(words[2], words[3], 4, first) for first in (0, 2))
-    planes = [pairs(low, low2, 8, 0), pairs(low, low2, 8, 1), pairs(high, high2, 8, 0)]
-    return [builder.bitcast(plane, vector(i8, _WIDTH)) for plane in planes]
-
-
-def _split_channels(pixel_bytes: int, reverse: bool) -> Any:
-    """An intrinsic that spreads 64 interleaved pixels over three planes."""
-
-    @vector_block(I64, I64, I64)
-    def split(builder: Any, source: Any, planes: Any, stride: Any) -> Any:
-        order = list(range(15, -1, -1) if reverse else range(16))
-        addresses, taken = planes_from(builder, planes, stride), _three_planes if pixel_bytes == 3 else _four_planes
-        for first in range(0, BLOCK, _WIDTH):
-            starts = [first + 16 * s for s in range(_STRETCHES)]
-            if reverse:
-                starts = [BLOCK - 16 - start for start in starts]
-            chunks = [
-                _load_stretches(builder, [after(builder, source, pixel_bytes * start + 16 * k) for start in starts])
-                for k in range(pixel_bytes)
-            ]
-            for plane, address in zip(taken(builder, chunks, order), addresses, strict=True):
-                store(builder, plane, after(builder, address, first))
-
-    return split
-
-
-split_rgb = _split_channels(3, reverse=False)
-split_rgb_reversed = _split_channels(3, reverse=True)
-split_rgbx = _split_channels(4, reverse=False)
-split_rgbx_reversed = _split_channels(4, reverse=True)
-
-
-@vector_block(I64, I64, I64)
-def join_rgb(builder: Any, planes: Any, stride: Any, target: Any) -> Any:
-    """64 pixels of three planes -> 192 interleaved bytes at ``target``."""
-    addresses = planes_from(builder, planes, stride)
-    for first in range(0, BLOCK, _WIDTH):
-        levels = [load(builder, after(builder, address, first), vector(i8, _WIDTH)) for address in addresses]
-        # To the place, modulo 16, that a byte has among the pixels: 11 is the inverse of 3.
-        moved = [_within(builder, level, [11 * (j - c) % 16 for j in range(16)]) for c, level in enumerate(levels)]
-        for k in range(3):
-            chunk = _chosen(builder, moved, [(16 * k + j) % 3 for j in range(16)])
-            starts = [after(builder, target, 3 * (first + 16 * s) + 16 * k) for s in range(_STRETCHES)]
-            _store_stretches(builder, chunk, starts)
-
-
-@vector_block(I64, I64)
-def copy_block(builder: Any, source: Any, target: Any) -> Any:
-    """64 bytes."""
-    store(builder, load(builder, source, vector(i8, BLOCK)), target)
-
-
-def ask_for(builder: Any, address: Any) -> None:
+def prefetch_line(address: Value) -> None:
     """Have a cache line brought into the second level, to be read later. Does no harm where no memory is."""
-    pointer = builder.inttoptr(address, i8.as_pointer())
-    how = [ir.Constant(i32, value) for value in (0, 2, 1)]  # to be read; that level; data
-    call_named(builder, "llvm.prefetch.p0", ir.VoidType(), pointer, *how)
+    builder, i32 = address.builder, _ELEMENTS["i32"]
+    pointer = Value(builder, builder.inttoptr(address.value, _ELEMENTS["i8"].as_pointer()))
+    how = [Value(builder, ir.Constant(i32, value)) for value in (0, 2, 1)]  # to be read; that level; data
+    pointer.call("llvm.prefetch.p0", ir.VoidType(), *how)
 
 
-@vector_block(I64, I64)
-def prefetch(builder: Any, address: Any, size: Any) -> Any:
-    """Have ``size`` bytes brought into the cache."""
-    with cgutils.for_range_slice(builder, ir.Constant(i64, 0), size, ir.Constant(i64, 64), i64) as (at, _):
-        ask_for(builder, builder.add(address, at))
+# Products of 16 bits, two of them added up in 32. x86-64 has an instruction for these (``pmaddwd``) and others that
+# narrow the sums; they work within each 16 bytes of a register, whatever its size, and so does everything here.
+REGISTER = 64 if HAS_AVX512 else 32 if HAS_AVX2 else 16
+_MULTIPLY = {16: "llvm.x86.sse2.pmadd.wd", 32: "llvm.x86.avx2.pmadd.wd", 64: "llvm.x86.avx512.pmaddw.d.512"}
+_PACK_WORDS, _PACK_HALVES = {
+    64: ("llvm.x86.avx512.packssdw.512", "llvm.x86.avx512.packuswb.512"),
+    32: ("llvm.x86.avx2.packssdw", "llvm.x86.avx2.packuswb"),
+    16: ("llvm.x86.sse2.packssdw.128", "llvm.x86.sse2.packuswb.128"),
+}[REGISTER]
 
 
-def _scale(lanes: int, blocks: int, streaming: bool) -> Any:
-    """An intrinsic: ``lanes * blocks`` bytes -> float32 ``x * scale + bias``, rounded twice (no fused multiply-add)."""
-
-    @vector_block(I64, I64, F32, F32)
-    def scale_levels(builder: Any, source: Any, target: Any, scale: Any, bias: Any) -> Any:
-        floats = vector(f32, lanes)
-        scales, biases = splat(builder, scale, lanes), splat(builder, bias, lanes)
-        for part in range(blocks):
-            levels = load(builder, builder.add(source, ir.Constant(i64, part * lanes)), vector(i8, lanes))
-            value = builder.fadd(builder.fmul(builder.uitofp(levels, floats), scales), biases)
-            address = builder.add(target, ir.Constant(i64, part * lanes * 4))
-            if streaming:
-                pointer = builder.inttoptr(address, floats.as_pointer())
-                written = builder.store(value, pointer, align=lanes * 4)
-                written.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(i32, 1)]))
-            else:
-                store(builder, value, address)
-
-    return scale_levels
+def interleaved(a: Value, b: Value) -> list[Value]:
+    """The low and the high halves of each 16 bytes of two registers, lane by lane."""
+    lanes = a.count or 1
+    in_16 = 16 * lanes // REGISTER
+    low = [s + i + of for s in range(0, lanes, in_16) for i in range(in_16 // 2) for of in (0, lanes)]
+    return [a.shuffled(b, [half + lane for lane in low]) for half in (0, in_16 // 2)]
 
 
-# 64 levels to any address; and 16 levels past the caches, to an address that is a multiple of 64.
-scale_block = _scale(16, 4, streaming=False)
-stream_levels = _scale(16, 1, streaming=True)
-STREAMED = 16
+def multiplied(a: Value, b: Value) -> Value:
+    """Vectors of i16, multiplied, neighbours added up -> i32, half as many."""
+    count = a.count or 1
+    if HAS_BYTE_SHUFFLE and 2 * count <= REGISTER:
+        return a.call(_MULTIPLY[2 * count], kind_of("i32", count // 2), b)
+    even, odd = ([value.picked(range(of, count, 2)).signed("i32") for value in (a, b)] for of in (0, 1))
+    return even[0] * even[1] + odd[0] * odd[1]
 
 
-@vector_block(I64, I64, I64, I64, I64, F32)
-def call_point(builder: Any, address: Any, r: Any, g: Any, b: Any, n: Any, magnitude: Any) -> Any:
-    """Call a compiled point function's row form (program.custom.PointFunction.address)."""
-    byte_pointer = i8.as_pointer()
-    function_type = ir.FunctionType(ir.VoidType(), [byte_pointer, byte_pointer, byte_pointer, i64, f32])
-    function = builder.inttoptr(address, function_type.as_pointer())
-    planes = [builder.inttoptr(plane, byte_pointer) for plane in (r, g, b)]
-    builder.call(function, [*planes, n, magnitude])
+def halves_of(a: Value, b: Value) -> Value:
+    """Two registers of i32 that ``interleaved`` lanes have led to, in 16 bits each."""
+    return _packed(_PACK_WORDS, "i16", a, b, -(1 << 15), (1 << 15) - 1)
+
+
+def bytes_of(a: Value, b: Value) -> Value:
+    """Two registers of i16, clipped to levels."""
+    return _packed(_PACK_HALVES, "i8", a, b, 0, 255)
+
+
+def _packed(name: str, element: str, a: Value, b: Value, low: int, high: int) -> Value:
+    if HAS_BYTE_SHUFFLE:
+        return a.call(name, kind_of(element, 2 * (a.count or 1)), b)
+    first, second = (value.within(low, high).narrow(element) for value in (a, b))
+    return first.joined(second)

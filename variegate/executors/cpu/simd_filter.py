@@ -8,15 +8,23 @@ that most levels are known to be too low or too high; a sorting network finds th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import combinations_with_replacement
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils
 
-from variegate.executors.cpu.lanes import HALVES, REGISTER, WORDS, Lanes, halves_of, interleaved, load_lanes, multiplied
-from variegate.executors.cpu.simd import I64, after, i8, i32, i64, load, same, splat, store, vector, vector_block
+from variegate.executors.cpu.simd import (
+    I64,
+    REGISTER,
+    Value,
+    halves_of,
+    interleaved,
+    kind_of,
+    multiplied,
+    repeat,
+    vector_block,
+)
 from variegate.program.lowering.blurs import LEVEL_BITS, WEIGHT_BITS
 from variegate.program.ops import MEDIAN_SIZES
 
@@ -25,105 +33,92 @@ COLUMNS = 32
 FEW = 3
 
 _LANES = REGISTER // 2
+Read = Callable[[Value], Callable[[int], Value]]
 
 
-def _weigh(builder: Any, weights: Any, count: Any, read: Any, bits: int, few: int = 0) -> list[Any]:
-    """``count`` terms, and a weight of zero if that is odd, ``read(term)(first)`` giving HALVES of each, weighed and
-    rounded -> the HALVES of COLUMNS sums. ``few``: so many terms are weighed without a loop.
+def _weigh(weights: Value, count: Value, read: Read, bits: int, few: int = 0) -> list[Value]:
+    """``count`` terms, and a weight of zero if that is odd, ``read(term)(first)`` giving registers of i16 of each,
+    weighed and rounded -> COLUMNS sums in such registers. ``few``: so many terms are weighed without a loop.
     """
-    start = same(WORDS, 1 << (bits - 1))
-    totals = [[cgutils.alloca_once_value(builder, start) for _ in range(2)] for _ in range(COLUMNS // _LANES)]
+    builder = weights.builder
+    start = Value(builder, ir.Constant(kind_of("i32", REGISTER // 4), [1 << (bits - 1)] * (REGISTER // 4)))
+    totals = [[start.variable() for _ in range(2)] for _ in range(COLUMNS // _LANES)]
 
-    def add(first: Any, terms: list[Any]) -> None:
-        pair = load(builder, builder.add(weights, builder.shl(first, ir.Constant(i64, 1))), i32)
-        weight = builder.bitcast(splat(builder, pair, REGISTER // 4), HALVES)
+    def add(first: Value, terms: list[Value]) -> None:
+        weight = (weights + (first << 1)).load("i32").splat(REGISTER // 4).bits("i16", _LANES)
         readers = [read(term) for term in terms]
         for part, sums in enumerate(totals):
             values = [reader(part * _LANES) for reader in readers]
-            other = values[1] if len(values) > 1 else same(HALVES, 0)
-            for total, pairs in zip(sums, interleaved(builder, values[0], other), strict=True):
-                builder.store(builder.add(builder.load(total), multiplied(builder, pairs, weight)), total)
+            other = values[1] if len(values) > 1 else values[0].constant(0)
+            for total, pairs in zip(sums, interleaved(values[0], other), strict=True):
+                total.set(total.get() + multiplied(pairs, weight))
 
     def add_many() -> None:
-        groups = builder.lshr(after(builder, count, 1), ir.Constant(i64, 1))
-        with cgutils.for_range(builder, groups) as loop:
-            first = builder.shl(loop.index, ir.Constant(i64, 1))
-            add(first, [first, after(builder, first, 1)])
+        with repeat((count + 1) >> 1) as pair:
+            first = pair << 1
+            add(first, [first, first + 1])
 
     if few:
-        is_few = builder.icmp_signed("==", count, ir.Constant(i64, few))
-        with builder.if_else(is_few) as (then, otherwise):
+        with builder.if_else(count.equals(few).value) as (then, otherwise):
             with then:
-                terms = [ir.Constant(i64, term) for term in range(few)]
+                terms = [count.constant(term) for term in range(few)]
                 for i in range(0, few, 2):
                     add(terms[i], terms[i : i + 2])
             with otherwise:
                 add_many()
     else:
         add_many()
-    shift = same(WORDS, bits)
-    return [halves_of(builder, *(builder.ashr(builder.load(total), shift) for total in sums)) for sums in totals]
+    return [halves_of(*(total.get().ashr(bits) for total in sums)) for sums in totals]
 
 
-def _store_levels(builder: Any, parts: list[Any], target: Any) -> None:
+def _store_levels(parts: list[Value], target: Value) -> None:
     for i, part in enumerate(parts):
-        at = after(builder, target, i * _LANES)
-        store(builder, builder.trunc(part, vector(i8, _LANES)), at)
+        part.narrow("i8").store(target + i * _LANES)
 
 
-def _levels(builder: Any, address: Any, offset: int) -> Any:
-    at = after(builder, address, offset)
-    return builder.zext(load(builder, at, vector(i8, _LANES)), HALVES)
+def _levels(address: Value, offset: int) -> Value:
+    return (address + offset).load("i8", _LANES).wide("i16")
 
 
-def _halves(builder: Any, address: Any, offset: int) -> Any:
-    return load(builder, after(builder, address, 2 * offset), HALVES)
-
-
-def _line(builder: Any, plane: Any, lines: Any, index: Any) -> Any:
-    at = builder.add(lines, builder.shl(index, ir.Constant(i64, 3)))
-    return builder.add(plane, load(builder, at, i64))
+def _line(plane: Value, lines: Value, index: Value) -> Value:
+    return plane + (lines + (index << 3)).load("i64")
 
 
 @vector_block(I64, I64, I64, I64, I64)
-def blur_columns(builder: Any, plane: Any, lines: Any, weights: Any, count: Any, target: Any) -> Any:
+def blur_columns(plane: Value, lines: Value, weights: Value, count: Value, target: Value) -> None:
     """32 columns -> int16[32] at ``target``, with LEVEL_BITS. ``lines``: the address of int64 offsets of lines from
     ``plane``, at that of the line itself; offsets of its neighbours lie around it. ``count``: of half weights.
     """
 
-    def read(term: Any) -> Any:
-        above, below = (_line(builder, plane, lines, index) for index in (builder.neg(term), term))
-        return lambda x: builder.add(_levels(builder, above, x), _levels(builder, below, x))
+    def read(term: Value) -> Callable[[int], Value]:
+        above, below = (_line(plane, lines, index) for index in (-term, term))
+        return lambda x: _levels(above, x) + _levels(below, x)
 
-    for i, part in enumerate(_weigh(builder, weights, count, read, WEIGHT_BITS + 1 - LEVEL_BITS, FEW)):
-        store(builder, part, after(builder, target, 2 * i * _LANES))
+    for i, part in enumerate(_weigh(weights, count, read, WEIGHT_BITS + 1 - LEVEL_BITS, FEW)):
+        part.store(target + 2 * i * _LANES)
 
 
 @vector_block(I64, I64, I64, I64)
-def blur_along(builder: Any, row: Any, weights: Any, count: Any, target: Any) -> Any:
+def blur_along(row: Value, weights: Value, count: Value, target: Value) -> None:
     """32 pixels from int16 at ``row`` and around it, with LEVEL_BITS -> 32 levels. ``count``: of half weights."""
 
-    def read(term: Any) -> Any:
-        step = builder.shl(term, ir.Constant(i64, 1))
-        left, right = builder.sub(row, step), builder.add(row, step)
-        return lambda x: builder.add(_halves(builder, left, x), _halves(builder, right, x))
+    def read(term: Value) -> Callable[[int], Value]:
+        step = term << 1
+        left, right = row - step, row + step
+        return lambda x: (left + 2 * x).load("i16", _LANES) + (right + 2 * x).load("i16", _LANES)
 
-    _store_levels(builder, _weigh(builder, weights, count, read, WEIGHT_BITS + 1 + LEVEL_BITS, FEW), target)
+    _store_levels(_weigh(weights, count, read, WEIGHT_BITS + 1 + LEVEL_BITS, FEW), target)
 
 
 @vector_block(I64, I64, I64, I64, I64)
-def weigh_cells(builder: Any, plane: Any, cells: Any, weights: Any, count: Any, target: Any) -> Any:
+def weigh_cells(plane: Value, cells: Value, weights: Value, count: Value, target: Value) -> None:
     """32 pixels, each a sum of what lies at the ``count`` int64 offsets ``cells`` from it, clipped -> 32 levels."""
 
-    def read(term: Any) -> Any:
-        at = _line(builder, plane, cells, term)
-        return lambda x: _levels(builder, at, x)
+    def read(term: Value) -> Callable[[int], Value]:
+        at = _line(plane, cells, term)
+        return lambda x: _levels(at, x)
 
-    least, most, parts = same(HALVES, 0), same(HALVES, 255), []
-    for part in _weigh(builder, weights, count, read, WEIGHT_BITS):
-        part = builder.select(builder.icmp_signed("<", part, least), least, part)
-        parts.append(builder.select(builder.icmp_signed(">", part, most), most, part))
-    _store_levels(builder, parts, target)
+    _store_levels([part.within(0, 255) for part in _weigh(weights, count, read, WEIGHT_BITS)], target)
 
 
 # Levels of a row that a block makes.
@@ -140,7 +135,7 @@ def _network(count: int) -> Iterator[tuple[int, int]]:
                         yield i, i + k
 
 
-def _sort(values: list[Lanes]) -> None:
+def _sort(values: list[Value]) -> None:
     for low, high in _network(len(values)):
         values[low], values[high] = values[low].least(values[high]), values[low].most(values[high])
 
@@ -170,27 +165,24 @@ def middle(lines: list[list[Any]]) -> Any:
 
 def _blocks(size: int) -> tuple[Any, Any]:
     @vector_block(I64, I64, I64, I64)
-    def sort_columns(builder: Any, plane: Any, lines: Any, target: Any, stride: Any) -> None:
+    def sort_columns(plane: Value, lines: Value, target: Value, stride: Value) -> None:
         """MEDIANS levels of ``size`` lines, at the int64 offsets ``lines`` from ``plane`` -> in ascending order,
         ``stride`` bytes apart, from ``target`` on."""
-        values = []
-        for i in range(size):
-            offset = load(builder, after(builder, lines, 8 * i), i64)
-            values.append(load_lanes(builder, builder.add(plane, offset), "i8", MEDIANS))
+        values = [(plane + (lines + 8 * i).load("i64")).load("i8", MEDIANS) for i in range(size)]
         _sort(values)
         for value in values:
             value.store(target)
-            target = builder.add(target, stride)
+            target = target + stride
 
     @vector_block(I64, I64, I64)
-    def find_medians(builder: Any, columns: Any, stride: Any, target: Any) -> None:
+    def find_medians(columns: Value, stride: Value, target: Value) -> None:
         """MEDIANS levels at ``target``, of columns that are sorted, the first to the left at ``columns``."""
         lines = []
         for _ in range(size):
-            line = [load_lanes(builder, after(builder, columns, j), "i8", MEDIANS) for j in range(size)]
+            line = [(columns + j).load("i8", MEDIANS) for j in range(size)]
             _sort(line)
             lines.append(line)
-            columns = builder.add(columns, stride)
+            columns = columns + stride
         middle(lines).store(target)
 
     return sort_columns, find_medians

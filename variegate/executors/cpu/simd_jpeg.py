@@ -6,13 +6,8 @@ the same bits: all of it is integers. Quotients are made in float32, far enough 
 
 from __future__ import annotations
 
-from typing import Any
-
-from llvmlite import ir
-
 from variegate.compiling.levels import HAS_AVX512
-from variegate.executors.cpu.lanes import Lanes, load_lanes
-from variegate.executors.cpu.simd import I64, after, i32, planes_from, vector, vector_block
+from variegate.executors.cpu.simd import I64, Value, planes_from, vector_block
 
 # Columns of samples that are coded at a time, of one or two blocks; and pixels, or samples of chroma, of other steps.
 COLUMNS = 16 if HAS_AVX512 else 8
@@ -25,19 +20,19 @@ _BITS, _MORE = 13, 2
 
 
 @vector_block(I64, I64, I64)
-def code_blocks(builder: Any, address: Any, stride: Any, table: Any) -> Any:
+def code_blocks(address: Value, stride: Value, table: Value) -> None:
     """8 lines of COLUMNS samples to coefficients, which are quantised, and back, in place."""
     lines = [address]
     for _ in range(7):
-        lines.append(builder.add(lines[-1], stride))
-    rows = [load_lanes(builder, line, "i8", COLUMNS).wide("i32") - 128 for line in lines]
+        lines.append(lines[-1] + stride)
+    rows = [line.load("i8", COLUMNS).wide("i32") - 128 for line in lines]
     rows = _forward(_transposed(rows), is_first=True)
     rows = _forward(_transposed(rows), is_first=False)
     for k, row in enumerate(rows):
-        parts = [after(builder, table, 4 * TABLE_COLUMNS * (8 * part + k)) for part in range(3)]
-        kinds = zip(parts, ("i32", "f32", "f32"), strict=True)
-        step, factor, summand = (load_lanes(builder, part, kind, COLUMNS) for part, kind in kinds)
-        sign = Lanes(builder, builder.ashr(row.value, row._operand(31)))
+        parts = [table + 4 * TABLE_COLUMNS * (8 * part + k) for part in range(3)]
+        kinds = ("i32", "f32", "f32")
+        step, factor, summand = (part.load(kind, COLUMNS) for part, kind in zip(parts, kinds, strict=True))
+        sign = row.ashr(31)
         level = (((row ^ sign) - sign).floats() * factor + summand).truncated()
         rows[k] = ((level ^ sign) - sign) * step
     rows = _inverse(rows, _BITS - _MORE)
@@ -46,20 +41,15 @@ def code_blocks(builder: Any, address: Any, stride: Any, table: Any) -> Any:
         (row + 128).clipped(0, 255).narrow("i8").store(line)
 
 
-def _transposed(rows: list[Lanes]) -> list[Lanes]:
+def _transposed(rows: list[Value]) -> list[Value]:
     """Each 8 x 8 of them: by bits of the place, along and across, that change places."""
-    builder, values = rows[0].builder, [row.value for row in rows]
     for bit in (1, 2, 4):
-        made = []
-        for i in range(8):
-            lanes = [j & ~bit | i & bit | (COLUMNS if j & bit else 0) for j in range(COLUMNS)]
-            order = ir.Constant(vector(i32, COLUMNS), lanes)
-            made.append(builder.shuffle_vector(values[i & ~bit], values[i | bit], order))
-        values = made
-    return [Lanes(builder, value) for value in values]
+        orders = [[j & ~bit | i & bit | (COLUMNS if j & bit else 0) for j in range(COLUMNS)] for i in range(8)]
+        rows = [rows[i & ~bit].shuffled(rows[i | bit], orders[i]) for i in range(8)]
+    return rows
 
 
-def _forward(d: list[Lanes], is_first: bool) -> list[Lanes]:
+def _forward(d: list[Value], is_first: bool) -> list[Value]:
     sums = [d[i] + d[7 - i] for i in range(4)]
     outer, inner = sums[0] + sums[3], sums[1] + sums[2]
     outer_odd, inner_odd = sums[0] - sums[3], sums[1] - sums[2]
@@ -73,7 +63,7 @@ def _forward(d: list[Lanes], is_first: bool) -> list[Lanes]:
     return [even[0], first, second, third, even[1], fifth, sixth, seventh]
 
 
-def _inverse(c: list[Lanes], bits: int) -> list[Lanes]:
+def _inverse(c: list[Value], bits: int) -> list[Value]:
     both = (c[2] + c[6]) * 4433
     low, high = both + c[6] * -15137, both + c[2] * 6270
     total, difference = (c[0] + c[4]) << _BITS, (c[0] - c[4]) << _BITS
@@ -83,7 +73,7 @@ def _inverse(c: list[Lanes], bits: int) -> list[Lanes]:
     return made + [_shifted(even[i] - odd[i], bits) for i in (3, 2, 1, 0)]
 
 
-def _odd(a: Lanes, b: Lanes, c: Lanes, d: Lanes) -> list[Lanes]:
+def _odd(a: Value, b: Value, c: Value, d: Value) -> list[Value]:
     """The part that the transform has in common with its inverse."""
     z1, z2, z3, z4 = a + d, b + c, a + c, b + d
     z5 = (z3 + z4) * 9633
@@ -92,51 +82,50 @@ def _odd(a: Lanes, b: Lanes, c: Lanes, d: Lanes) -> list[Lanes]:
 
 
 @vector_block(I64, I64, I64, I64, I64)
-def to_ycc(builder: Any, planes: Any, stride: Any, luma: Any, blue: Any, red: Any) -> Any:
+def to_ycc(planes: Value, stride: Value, luma: Value, blue: Value, red: Value) -> None:
     """STEP pixels of three planes to luma and both chromas."""
-    r, g, b = (load_lanes(builder, at, "i8", STEP).wide("i32") for at in planes_from(builder, planes, stride))
+    r, g, b = (address.load("i8", STEP).wide("i32") for address in planes_from(planes, stride))
     centre = (128 << 16) + (1 << 15) - 1
     y = r * 19595 + g * 38470 + b * 7471 + (1 << 15)
     cb = b * (1 << 15) - r * 11059 - g * 21709 + centre
     cr = r * (1 << 15) - g * 27439 - b * 5329 + centre
-    for value, at in ((y, luma), (cb, blue), (cr, red)):
-        (value >> 16).narrow("i8").store(at)
+    for value, address in ((y, luma), (cb, blue), (cr, red)):
+        (value >> 16).narrow("i8").store(address)
 
 
 @vector_block(I64, I64, I64, I64, I64)
-def to_rgb(builder: Any, luma: Any, blue: Any, red: Any, planes: Any, stride: Any) -> Any:
+def to_rgb(luma: Value, blue: Value, red: Value, planes: Value, stride: Value) -> None:
     """STEP pixels back to three planes."""
-    y, cb, cr = (load_lanes(builder, at, "i8", STEP).wide("i32") for at in (luma, blue, red))
+    y, cb, cr = (address.load("i8", STEP).wide("i32") for address in (luma, blue, red))
     cb, cr = cb - 128, cr - 128
     added = (_shifted(cr * 91881, 16), _shifted(cb * -22554 - cr * 46802, 16), _shifted(cb * 116130, 16))
-    for value, at in zip(added, planes_from(builder, planes, stride), strict=True):
-        (y + value).clipped(0, 255).narrow("i8").store(at)
+    for value, address in zip(added, planes_from(planes, stride), strict=True):
+        (y + value).clipped(0, 255).narrow("i8").store(address)
 
 
 @vector_block(I64, I64, I64)
-def halve(builder: Any, first: Any, second: Any, target: Any) -> Any:
+def halve(first: Value, second: Value, target: Value) -> None:
     """Two lines of samples as one of half as many, STEP of them; halves are rounded down and up in turn."""
-    a, b = (load_lanes(builder, at, "i16", STEP) for at in (first, second))
-    bias = Lanes(builder, ir.Constant(a.value.type, [1, 2] * (STEP // 2)))
-    (((a & 255) + (a >> 8) + (b & 255) + (b >> 8) + bias) >> 2).narrow("i8").store(target)
+    a, b = (address.load("i16", STEP) for address in (first, second))
+    total = (a & 255) + (a >> 8) + (b & 255) + (b >> 8) + a.constant([1, 2] * (STEP // 2))
+    (total >> 2).narrow("i8").store(target)
 
 
 @vector_block(I64, I64, I64)
-def sum_lines(builder: Any, near: Any, far: Any, target: Any) -> Any:
+def sum_lines(near: Value, far: Value, target: Value) -> None:
     """STEP samples of two lines, 3 to 1, as int16."""
-    a, b = (load_lanes(builder, at, "i8", STEP).wide("i16") for at in (near, far))
+    a, b = (address.load("i8", STEP).wide("i16") for address in (near, far))
     (a * 3 + b).store(target)
 
 
 @vector_block(I64, I64)
-def widen(builder: Any, sums: Any, target: Any) -> Any:
+def widen(sums: Value, target: Value) -> None:
     """STEP such sums, each as two samples: 3 to 1 with the sum before it, and with the one behind."""
-    before, here, behind = (load_lanes(builder, after(builder, sums, by), "i16", STEP) for by in (-2, 0, 2))
+    before, here, behind = ((sums + by).load("i16", STEP) for by in (-2, 0, 2))
     left, right = (here * 3 + before + 8) >> 4, (here * 3 + behind + 7) >> 4
     (left | (right << 8)).store(target)
 
 
-def _shifted(value: Lanes, bits: int) -> Lanes:
+def _shifted(value: Value, bits: int) -> Value:
     """To the right, with the sign kept, rounded half up."""
-    rounded = value + (1 << (bits - 1))
-    return Lanes(value.builder, value.builder.ashr(rounded.value, rounded._operand(bits)))
+    return (value + (1 << (bits - 1))).ashr(bits)

@@ -12,118 +12,107 @@ from typing import Any
 
 import llvmlite.binding
 from llvmlite import ir
-from numba.core import cgutils
 
 from variegate.compiling.levels import HAS_BYTE_DOT
-from variegate.executors.cpu import simd as S
 from variegate.executors.cpu.kernel import inlined
-from variegate.executors.cpu.lanes import BYTES, HALVES, REGISTER, WORDS, bytes_of, halves_of, interleaved, multiplied
-from variegate.executors.cpu.simd import I64, after, call_named, i8, i32, i64, load, splat, store, vector, vector_block
+from variegate.executors.cpu.simd import (
+    I64,
+    REGISTER,
+    Value,
+    bytes_of,
+    halves_of,
+    interleaved,
+    kind_of,
+    multiplied,
+    repeat,
+    vector_block,
+)
 
 DIGITS = 3
 # Bytes of a source row that one block of 16 outputs may span: two registers, between which bytes are picked.
 WINDOW = 128
+_PRECISION = 22
 
-_bytes, _words = vector(i8, 64), vector(i32, 16)
+
+def _zero(builder: Any, element: str, count: int) -> Value:
+    return Value(builder, ir.Constant(kind_of(element, count), [0] * count))
 
 
-def _dot(builder: Any, total: Any, levels: Any, digits: Any) -> Any:
-    """int32[16] ``total`` plus, per lane, four unsigned ``levels`` times four signed ``digits``."""
+def _dot(total: Value, levels: Value, digits: Value) -> Value:
+    """i32[16] ``total`` plus, per lane, four unsigned ``levels`` times four signed ``digits``."""
     # The instruction's operands are words of four bytes in LLVM up to 21, and bytes from 22 on.
-    if llvmlite.binding.llvm_version_info[0] >= 22:
-        return call_named(builder, "llvm.x86.avx512.vpdpbusd.512", _words, total, levels, digits)
-    return call_named(
-        builder,
-        "llvm.x86.avx512.vpdpbusd.512",
-        _words,
-        total,
-        builder.bitcast(levels, _words),
-        builder.bitcast(digits, _words),
-    )
+    if llvmlite.binding.llvm_version_info[0] < 22:
+        levels, digits = levels.bits("i32", 16), digits.bits("i32", 16)
+    return total.call("llvm.x86.avx512.vpdpbusd.512", total.value.type, levels, digits)
 
 
-def _joined(builder: Any, totals: list[Any]) -> Any:
+def _joined_digits(totals: list[Value]) -> Value:
     """The three digits' sums as one, rounded and shifted to a level that may still lie outside 0..255."""
-    value = builder.add(totals[0], ir.Constant(_words, [1 << 21] * 16))
+    value = totals[0] + (1 << (_PRECISION - 1))
     for digit in (1, 2):
-        value = builder.add(value, builder.shl(totals[digit], ir.Constant(_words, [8 * digit] * 16)))
-    return builder.ashr(value, ir.Constant(_words, [22] * 16))
+        value = value + (totals[digit] << 8 * digit)
+    return value.ashr(_PRECISION)
 
 
 @vector_block(I64, I64, I64, I64, I64, needs=HAS_BYTE_DOT)
-def resize_block(builder: Any, source: Any, picks: Any, digits: Any, groups: Any, target: Any) -> Any:
+def resize_block(source: Value, picks: Value, digits: Value, groups: Value, target: Value) -> None:
     """16 output pixels of a horizontal pass -> 16 RGBX pixels at ``target``.
 
     ``source``: WINDOW readable bytes. Per group of four weights: ``picks`` holds 3 x 64 byte positions (per channel,
     output and weight), ``digits`` holds 3 x 64 signed bytes (per digit, output and weight).
     """
-    zero = ir.Constant(_words, [0] * 16)
-    low = load(builder, source, _bytes)
-    high = load(builder, after(builder, source, 64), _bytes)
-    totals = [[cgutils.alloca_once_value(builder, zero) for _ in range(DIGITS)] for _ in range(3)]
-    with cgutils.for_range(builder, groups) as loop:
-        at = builder.mul(loop.index, ir.Constant(i64, 192))
-        weight = [
-            load(builder, builder.add(builder.add(digits, at), ir.Constant(i64, 64 * d)), _bytes) for d in range(DIGITS)
-        ]
+    packed = _zero(source.builder, "i32", 16)
+    low, high = source.load("i8", 64), (source + 64).load("i8", 64)
+    totals = [[packed.variable() for _ in range(DIGITS)] for _ in range(3)]
+    with repeat(groups) as group:
+        at = group * 192
+        weights = [(digits + at + 64 * d).load("i8", 64) for d in range(DIGITS)]
         for channel in range(3):
-            pick = load(builder, builder.add(builder.add(picks, at), ir.Constant(i64, 64 * channel)), _bytes)
-            levels = call_named(builder, "llvm.x86.avx512.vpermi2var.qi.512", _bytes, low, pick, high)
-            for digit in range(DIGITS):
-                total = totals[channel][digit]
-                builder.store(_dot(builder, builder.load(total), levels, weight[digit]), total)
-    packed = zero
-    top = ir.Constant(_words, [255] * 16)
+            pick = (picks + at + 64 * channel).load("i8", 64)
+            levels = low.call("llvm.x86.avx512.vpermi2var.qi.512", low.value.type, pick, high)
+            for total, weight in zip(totals[channel], weights, strict=True):
+                total.set(_dot(total.get(), levels, weight))
     for channel in range(3):
-        value = _joined(builder, [builder.load(total) for total in totals[channel]])
-        value = builder.select(builder.icmp_signed("<", value, zero), zero, value)
-        value = builder.select(builder.icmp_signed(">", value, top), top, value)
-        packed = builder.or_(packed, builder.shl(value, ir.Constant(_words, [8 * channel] * 16)))
-    store(builder, packed, target)
+        value = _joined_digits([total.get() for total in totals[channel]])
+        packed = packed | value.within(0, 255) << 8 * channel
+    packed.store(target)
 
 
-def _interleave(builder: Any, a: Any, b: Any, unit: int, high: bool) -> Any:
+def _interleave(a: Value, b: Value, unit: int, high: bool) -> Value:
     """The low or high halves of each 16 bytes of ``a`` and ``b``, interleaved by units of bytes (vpunpck)."""
     lanes = []
     for lane in range(4):
         for i in range(8 // unit):
             first = 16 * lane + (8 if high else 0) + unit * i
             lanes += [first + j for j in range(unit)] + [64 + first + j for j in range(unit)]
-    return builder.shuffle_vector(a, b, ir.Constant(vector(i32, 64), lanes))
+    return a.shuffled(b, lanes)
 
 
 @vector_block(I64, I64, I64, I64, I64, I64, needs=HAS_BYTE_DOT)
-def weigh_rows_block(builder: Any, source: Any, stride: Any, digits: Any, groups: Any, count: Any, target: Any) -> Any:
+def weigh_rows_block(source: Value, stride: Value, digits: Value, groups: Value, count: Value, target: Value) -> None:
     """64 bytes of a vertical pass: ``count`` rows, ``stride`` bytes apart, weighed into one.
 
     ``digits``: int32[groups][3], four signed bytes each; those past ``count`` are zero, and row ``count - 1`` is read
     for them.
     """
-    zero = ir.Constant(_words, [0] * 16)
-    last = builder.sub(count, ir.Constant(i64, 1))
-    totals = [[cgutils.alloca_once_value(builder, zero) for _ in range(DIGITS)] for _ in range(4)]
-    with cgutils.for_range(builder, groups) as loop:
+    zero, last = _zero(source.builder, "i32", 16), count - 1
+    totals = [[zero.variable() for _ in range(DIGITS)] for _ in range(4)]
+    with repeat(groups) as group:
         rows = []
         for j in range(4):
-            row = builder.add(builder.mul(loop.index, ir.Constant(i64, 4)), ir.Constant(i64, j))
-            row = builder.select(builder.icmp_signed("<", row, last), row, last)
-            rows.append(load(builder, builder.add(source, builder.mul(row, stride)), _bytes))
-        pairs = [_interleave(builder, rows[2 * i], rows[2 * i + 1], 1, high) for i in (0, 1) for high in (False, True)]
-        quads = [
-            _interleave(builder, pairs[half], pairs[2 + half], 2, high) for half in (0, 1) for high in (False, True)
-        ]
-        at = builder.add(digits, builder.mul(loop.index, ir.Constant(i64, 12)))
+            row = group * 4 + j
+            rows.append((source + (row < last).choose(row, last) * stride).load("i8", 64))
+        pairs = [_interleave(rows[2 * i], rows[2 * i + 1], 1, high) for i in (0, 1) for high in (False, True)]
+        quads = [_interleave(pairs[half], pairs[2 + half], 2, high) for half in (0, 1) for high in (False, True)]
+        at = digits + group * 12
         for d in range(DIGITS):
-            word = load(builder, after(builder, at, 4 * d), i32)
-            weight = builder.bitcast(splat(builder, word, 16), _bytes)
-            for q in range(4):
-                builder.store(_dot(builder, builder.load(totals[q][d]), quads[q], weight), totals[q][d])
-    values = [_joined(builder, [builder.load(total) for total in totals[q]]) for q in range(4)]
-    halves = vector(ir.IntType(16), 32)
+            weight = (at + 4 * d).load("i32").splat(16).bits("i8", 64)
+            for total, quad in zip(totals, quads, strict=True):
+                total[d].set(_dot(total[d].get(), quad, weight))
+    values = [_joined_digits([total.get() for total in of]) for of in totals]
     # Packing saturates, which is the clipping, and undoes the interleaving's order.
-    first = call_named(builder, "llvm.x86.avx512.packusdw.512", halves, values[0], values[1])
-    second = call_named(builder, "llvm.x86.avx512.packusdw.512", halves, values[2], values[3])
-    store(builder, call_named(builder, "llvm.x86.avx512.packuswb.512", _bytes, first, second), target)
+    first, second = (values[i].call("llvm.x86.avx512.packusdw.512", kind_of("i16", 32), values[i + 1]) for i in (0, 2))
+    first.call("llvm.x86.avx512.packuswb.512", kind_of("i8", 64), second).store(target)
 
 
 @inlined
@@ -139,7 +128,7 @@ def split_weight(weight: Any) -> Any:
 PIXELS = REGISTER // 4
 # Bytes that are read of each pair of source pixels, which takes six.
 READ = 16
-_SPLIT_BITS, _PRECISION = 12, 22
+_SPLIT_BITS = 12
 
 
 @inlined
@@ -149,76 +138,63 @@ def split_in_two(weight: Any) -> Any:
     return low, (weight - low) >> 12
 
 
-def _sum_pairs(builder: Any, pairs: Any, read: Callable[[Any], tuple[list[Any], list[list[Any]]]]) -> Any:
-    """Over ``pairs`` pairs of weights, ``read(pair)`` giving four HALVES of levels, and of weights low and high ->
-    the BYTES of the sums."""
-    starts = [S.same(WORDS, 1 << (_PRECISION - 1)), S.same(WORDS, 0)]
-    totals = [[cgutils.alloca_once_value(builder, start) for start in starts] for _ in range(4)]
-    with cgutils.for_range(builder, pairs) as loop:
-        for part, levels, weights in zip(totals, *read(loop.index), strict=True):
+def _sum_pairs(pairs: Value, read: Callable[[Value], tuple[list[Value], list[list[Value]]]]) -> Value:
+    """Over ``pairs`` pairs of weights, ``read(pair)`` giving four registers of levels, and of weights low and high ->
+    a register of the sums' bytes."""
+    zero = _zero(pairs.builder, "i32", REGISTER // 4)
+    totals = [[zero.constant(1 << (_PRECISION - 1)).variable(), zero.variable()] for _ in range(4)]
+    with repeat(pairs) as pair:
+        for part, levels, weights in zip(totals, *read(pair), strict=True):
             for total, weight in zip(part, weights, strict=True):
-                builder.store(builder.add(builder.load(total), multiplied(builder, levels, weight)), total)
-    values = []
-    for low, high in totals:
-        value = builder.add(builder.load(low), builder.shl(builder.load(high), S.same(WORDS, _SPLIT_BITS)))
-        values.append(builder.ashr(value, S.same(WORDS, _PRECISION)))
-    return bytes_of(builder, halves_of(builder, *values[:2]), halves_of(builder, *values[2:]))
+                total.set(total.get() + multiplied(levels, weight))
+    values = [(low.get() + (high.get() << _SPLIT_BITS)).ashr(_PRECISION) for low, high in totals]
+    return bytes_of(halves_of(*values[:2]), halves_of(*values[2:]))
 
 
 @vector_block(I64, I64, I64, I64, I64)
-def resize_pixels(builder: Any, source: Any, offsets: Any, weights: Any, pairs: Any, target: Any) -> Any:
+def resize_pixels(source: Value, offsets: Value, weights: Value, pairs: Value, target: Value) -> None:
     """PIXELS outputs of a horizontal pass -> as many RGBX pixels at ``target``.
 
     ``offsets``: int32, of each output's first source pixel; pairs are six bytes apart, and READ bytes of each are read.
     ``weights``: see ``resize_weights.pair_weights``.
     """
-    firsts = []
-    for x in range(PIXELS):
-        offset = S.load(builder, S.after(builder, offsets, 4 * x), S.i32)
-        firsts.append(builder.add(source, builder.sext(offset, S.i64)))
+    firsts = [source + (offsets + 4 * x).load("i32").signed("i64") for x in range(PIXELS)]
     # Of each 16 bytes: red of both pixels, green, blue, and nothing, as 16 bits each.
     lanes = []
     for span in range(0, REGISTER, 16):
-        for i in (0, 3, 1, 4, 2, 5):
-            lanes += [span + i, REGISTER]
-        lanes += [REGISTER] * 4
+        lanes += [lane for i in (0, 3, 1, 4, 2, 5) for lane in (span + i, REGISTER)] + [REGISTER] * 4
 
-    def read(pair: Any) -> tuple[list[Any], list[list[Any]]]:
-        on = builder.mul(pair, ir.Constant(S.i64, 6))
-        at = builder.add(weights, builder.mul(pair, ir.Constant(S.i64, 8 * REGISTER)))
+    def read(pair: Value) -> tuple[list[Value], list[list[Value]]]:
+        on, at = pair * 6, weights + pair * (8 * REGISTER)
         levels, halves = [], []
         for i in range(4):
             # In the order that packing undoes.
-            spans = [S.load(builder, builder.add(first, on), S.vector(S.i8, READ)) for first in firsts[i::4]]
+            spans = [(first + on).load("i8", READ) for first in firsts[i::4]]
             while len(spans) > 1:
-                order = list(range(2 * spans[0].type.count))
-                spans = [S.shuffle(builder, spans[s], spans[s + 1], order) for s in range(0, len(spans), 2)]
-            levels.append(builder.bitcast(S.shuffle(builder, spans[0], S.same(BYTES, 0), lanes), HALVES))
-            places = [builder.add(at, ir.Constant(S.i64, (2 * i + half) * REGISTER)) for half in (0, 1)]
-            halves.append([S.load(builder, place, HALVES) for place in places])
+                spans = [spans[s].joined(spans[s + 1]) for s in range(0, len(spans), 2)]
+            levels.append(spans[0].shuffled(spans[0].constant(0), lanes).bits("i16", REGISTER // 2))
+            halves.append([(at + (2 * i + half) * REGISTER).load("i16", REGISTER // 2) for half in (0, 1)])
         return levels, halves
 
-    S.store(builder, _sum_pairs(builder, pairs, read), target)
+    _sum_pairs(pairs, read).store(target)
 
 
 @vector_block(I64, I64, I64, I64, I64, I64)
-def weigh_row_pairs(builder: Any, source: Any, stride: Any, weights: Any, pairs: Any, count: Any, target: Any) -> Any:
+def weigh_row_pairs(source: Value, stride: Value, weights: Value, pairs: Value, count: Value, target: Value) -> None:
     """REGISTER bytes of a vertical pass: ``count`` rows, ``stride`` bytes apart, weighed into one.
 
     ``weights``: int16[pairs][2][2], low and high, of both rows each; the weight of a row past ``count`` is zero, and
     row ``count - 1`` is read for it.
     """
-    last, zero = builder.sub(count, ir.Constant(S.i64, 1)), S.same(BYTES, 0)
+    last, zero = count - 1, _zero(source.builder, "i8", REGISTER)
 
-    def read(pair: Any) -> tuple[list[Any], list[list[Any]]]:
-        first = builder.shl(pair, ir.Constant(S.i64, 1))
-        second = S.after(builder, first, 1)
-        second = builder.select(builder.icmp_signed("<", second, last), second, last)
-        rows = [S.load(builder, builder.add(source, builder.mul(row, stride)), BYTES) for row in (first, second)]
-        at = builder.add(weights, builder.shl(pair, ir.Constant(S.i64, 3)))
-        words = [S.load(builder, S.after(builder, at, 4 * half), S.i32) for half in (0, 1)]
-        halves = [builder.bitcast(S.splat(builder, word, REGISTER // 4), HALVES) for word in words]
-        wide = [part for both in interleaved(builder, *rows) for part in interleaved(builder, both, zero)]
-        return [builder.bitcast(part, HALVES) for part in wide], [halves] * 4
+    def read(pair: Value) -> tuple[list[Value], list[list[Value]]]:
+        first, behind = pair << 1, (pair << 1) + 1
+        second = (behind < last).choose(behind, last)
+        rows = [(source + row * stride).load("i8", REGISTER) for row in (first, second)]
+        at = weights + (pair << 3)
+        halves = [(at + 4 * half).load("i32").splat(REGISTER // 4).bits("i16", REGISTER // 2) for half in (0, 1)]
+        wide = [part for both in interleaved(*rows) for part in interleaved(both, zero)]
+        return [part.bits("i16", REGISTER // 2) for part in wide], [halves] * 4
 
-    S.store(builder, _sum_pairs(builder, pairs, read), target)
+    _sum_pairs(pairs, read).store(target)

@@ -7,7 +7,7 @@ AVX2, SSSE3          16 rows of 16 bytes, one shuffle each, which gives zero whe
 ===================  ==================================================================================================
 
 Elsewhere a plain loop looks up one byte at a time (``values.look_up``). Of hue, Pillow goes through float and double
-(reference/hsv.py). That the few roundings here give the same bytes for all colours and all of HSV was checked one by
+(reference/values.py). That the few roundings here give the same bytes for all colours and all of HSV was checked one by
 one; tests/executors/test_hue.py does so again.
 """
 
@@ -19,86 +19,74 @@ from llvmlite import ir
 from numba.core import cgutils
 
 from variegate.compiling.levels import HAS_AVX2, HAS_AVX512, HAS_BYTE_PERMUTE, HAS_BYTE_SHUFFLE
-from variegate.executors.cpu import simd as S
-from variegate.executors.cpu.lanes import Lanes, load_lanes, same_lanes
-from variegate.executors.cpu.simd import BLOCK, F32, I32, I64, planes_from, vector_block
+from variegate.executors.cpu.simd import BLOCK, F32, I32, I64, Value, kind_of, planes_from, steps, vector_block
 from variegate.program.ops import LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT
 
-_bytes, _halves = S.vector(S.i8, BLOCK), S.vector(S.i16, BLOCK // 2)
 
-
-def _quarters(builder: Any, table: Any, kind: Any) -> list[Any]:
-    return [S.load(builder, S.after(builder, table, BLOCK * i), kind) for i in range(4)]
+def _permute(quarters: list[Value], index: Value, name: str) -> tuple[Value, Value]:
+    """Bytes or words that the index picks from the low and from the high half of a table."""
+    low, high = (quarters[i].call(name, index.value.type, index, quarters[i + 1]) for i in (0, 2))
+    return low, high
 
 
 @vector_block(I64, I64, I64, needs=HAS_BYTE_PERMUTE)
-def lookup_by_bytes(builder: Any, row: Any, count: Any, table: Any) -> Any:
+def lookup_by_bytes(row: Value, count: Value, table: Value) -> None:
     """``count`` bytes from ``row`` on become what ``table`` has for them; rounded up to whole blocks of 64."""
-    quarters, name = _quarters(builder, table, _bytes), "llvm.x86.avx512.vpermi2var.qi.512"
-    with cgutils.for_range_slice(builder, ir.Constant(S.i64, 0), count, ir.Constant(S.i64, BLOCK), S.i64) as (x, _):
-        index = S.load(builder, builder.add(row, x), _bytes)
-        low = S.call_named(builder, name, _bytes, quarters[0], index, quarters[1])
-        high = S.call_named(builder, name, _bytes, quarters[2], index, quarters[3])
-        is_high = builder.icmp_signed("<", index, S.same(_bytes, 0))
-        S.store(builder, builder.select(is_high, high, low), builder.add(row, x))
+    quarters = [(table + BLOCK * i).load("i8", BLOCK) for i in range(4)]
+    with steps(count, BLOCK) as x:
+        index = (row + x).load("i8", BLOCK)
+        low, high = _permute(quarters, index, "llvm.x86.avx512.vpermi2var.qi.512")
+        (index < 0).choose(high, low).store(row + x)
 
 
 @vector_block(I64, I64, I64, needs=HAS_AVX512)
-def lookup_by_words(builder: Any, row: Any, count: Any, table: Any) -> Any:
+def lookup_by_words(row: Value, count: Value, table: Value) -> None:
     """As ``lookup_by_bytes``: bits 1 to 6 of an index pick a word, bit 7 the half of the table, bit 0 the byte."""
-    quarters, name = _quarters(builder, table, _halves), "llvm.x86.avx512.vpermi2var.hi.512"
-    eight, zero = S.same(_halves, 8), S.same(_halves, 0)
-    is_odd_place = ir.Constant(S.vector(ir.IntType(1), BLOCK), [0, 1] * (BLOCK // 2))
-    with cgutils.for_range_slice(builder, ir.Constant(S.i64, 0), count, ir.Constant(S.i64, BLOCK), S.i64) as (x, _):
-        index = S.load(builder, builder.add(row, x), _halves)
+    quarters = [(table + BLOCK * i).load("i16", BLOCK // 2) for i in range(4)]
+    is_odd_place = Value(row.builder, ir.Constant(kind_of("i1", BLOCK), [0, 1] * (BLOCK // 2)))
+    with steps(count, BLOCK) as x:
+        index = (row + x).load("i16", BLOCK // 2)
         found = []
-        for shift, is_high in (
-            (1, builder.icmp_signed("!=", builder.and_(index, S.same(_halves, 128)), zero)),
-            (9, builder.icmp_signed("<", index, zero)),
-        ):
-            at = builder.lshr(index, S.same(_halves, shift))
-            low = S.call_named(builder, name, _halves, quarters[0], at, quarters[1])
-            high = S.call_named(builder, name, _halves, quarters[2], at, quarters[3])
-            found.append(builder.select(is_high, high, low))
+        for shift, is_high in ((1, (index & 128).differs(0)), (9, index < 0)):
+            low, high = _permute(quarters, index >> shift, "llvm.x86.avx512.vpermi2var.hi.512")
+            found.append(is_high.choose(high, low))
         even, odd = found
         first, second = (
-            builder.select(is_odd_place, builder.bitcast(b, _bytes), builder.bitcast(a, _bytes))
-            for a, b in ((even, builder.shl(odd, eight)), (builder.lshr(even, eight), odd))
+            is_odd_place.choose(upper.bits("i8", BLOCK), lower.bits("i8", BLOCK))
+            for lower, upper in ((even, odd << 8), (even >> 8, odd))
         )
-        lowest = builder.and_(builder.bitcast(index, _bytes), S.same(_bytes, 1))
-        is_second = builder.icmp_signed("!=", lowest, S.same(_bytes, 0))
-        S.store(builder, builder.select(is_second, second, first), builder.add(row, x))
+        is_second = (index.bits("i8", BLOCK) & 1).differs(0)
+        is_second.choose(second, first).store(row + x)
 
 
 def _by_shuffles(width: int, shuffle: str, needs: bool) -> Any:
     @vector_block(I64, I64, I64, needs=needs)
-    def lookup(builder: Any, row: Any, count: Any, table: Any) -> Any:
+    def lookup(row: Value, count: Value, table: Value) -> None:
         """As ``lookup_by_bytes``, of up to 32 bytes at a time.
 
         An index loses 16 from row to row of the table, and stays below zero once it is: what remains of it picks from
         this row *and those before*. So each row is held as its difference (xor) to the one before, and what the
         shuffles give is put together by xor. The upper half of the table has the index less 128.
         """
-        narrow, wide = S.vector(S.i8, 16), S.vector(S.i8, width)
-        rows = [S.load(builder, S.after(builder, table, 16 * t), narrow) for t in range(16)]
+        builder, wide = row.builder, kind_of("i8", width)
+        rows = [(table + 16 * t).load("i8", 16) for t in range(16)]
         differences = cgutils.alloca_once(builder, wide, 16)
-        lanes = ir.Constant(S.vector(S.i32, width), [i % 16 for i in range(width)])
+        places = [ir.Constant(kind_of("i32"), t) for t in range(16)]
         for t in range(16):
-            difference = rows[t] if t % 8 == 0 else builder.xor(rows[t], rows[t - 1])
-            difference = builder.shuffle_vector(difference, difference, lanes)
-            builder.store(difference, builder.gep(differences, [ir.Constant(S.i32, t)]))
+            difference = (rows[t] if t % 8 == 0 else rows[t] ^ rows[t - 1]).picked([i % 16 for i in range(width)])
+            builder.store(difference.value, builder.gep(differences, [places[t]]))
         # Seen as a variable. LLVM would make seven constants of the one, and copies for instructions that overwrite.
-        sixteen = builder.asm(ir.FunctionType(wide, [wide]), "", "=x,0", [S.same(wide, 16)], False)
-        subtract = f"llvm.ssub.sat.v{width}i8"
-        with cgutils.for_range_slice(builder, ir.Constant(S.i64, 0), count, ir.Constant(S.i64, width), S.i64) as (x, _):
-            low = S.load(builder, builder.add(row, x), wide)
-            high, total = builder.xor(low, S.same(wide, 128)), S.same(wide, 0)
+        constant = ir.Constant(wide, [16] * width)
+        sixteen = Value(builder, builder.asm(ir.FunctionType(wide, [wide]), "", "=x,0", [constant], False))
+        with steps(count, width) as x:
+            low = (row + x).load("i8", width)
+            high, total = low ^ 128, low.constant(0)
             for t in range(8):
                 for half, index in ((0, low), (8, high)):
-                    difference = builder.load(builder.gep(differences, [ir.Constant(S.i32, half + t)]))
-                    total = builder.xor(total, S.call_named(builder, shuffle, wide, difference, index))
-                low, high = (S.call_named(builder, subtract, wide, index, sixteen) for index in (low, high))
-            S.store(builder, total, builder.add(row, x))
+                    difference = Value(builder, builder.load(builder.gep(differences, [places[half + t]])))
+                    total = total ^ difference.call(shuffle, wide, index)
+                low, high = (index.call(f"llvm.ssub.sat.v{width}i8", wide, sixteen) for index in (low, high))
+            total.store(row + x)
 
     return lookup
 
@@ -119,53 +107,37 @@ lookup_row = (
 
 COLOUR_LANES = 16
 
-_words, _floats = S.vector(S.i32, COLOUR_LANES), S.vector(S.f32, COLOUR_LANES)
 
-
-def _levels(builder: Any, address: Any) -> Any:
-    return builder.zext(S.load(builder, address, S.vector(S.i8, COLOUR_LANES)), _words)
-
-
-def _luma(builder: Any, r: Any, g: Any, b: Any) -> Any:
-    """Pillow's L of int32 lanes."""
+def luma(r: Value, g: Value, b: Value) -> Value:
+    """Pillow's L of i32."""
     # Twice the green and half its weight, which then has 15 bits: LLVM multiplies such numbers by faster instructions.
-    green = builder.mul(builder.add(g, g), S.same(_words, LUMA_GREEN // 2))
-    total = builder.add(builder.mul(r, S.same(_words, LUMA_RED)), green)
-    total = builder.add(builder.add(total, builder.mul(b, S.same(_words, LUMA_BLUE))), S.same(_words, LUMA_HALF))
-    return builder.lshr(total, S.same(_words, LUMA_SHIFT))
+    return ((g + g) * (LUMA_GREEN // 2) + r * LUMA_RED + b * LUMA_BLUE + LUMA_HALF) >> LUMA_SHIFT
 
 
-def _blend(builder: Any, degenerate: Any, level: Any, factor: Any) -> Any:
-    """Image.blend of int32 lanes in float32, truncated and clipped -> int8 lanes. ``factor``: float lanes."""
-    base = builder.sitofp(degenerate, _floats)
-    value = builder.fadd(base, builder.fmul(factor, builder.fsub(builder.sitofp(level, _floats), base)))
+def _blend(degenerate: Value, level: Value, factor: Value) -> Value:
+    """Image.blend of i32 in float32, truncated and clipped -> i8."""
+    base = degenerate.floats()
     # Factors are finite and levels small, so the conversion never overflows; clip as integers.
-    whole = builder.fptosi(value, _words)
-    whole = builder.select(builder.icmp_signed("<", whole, S.same(_words, 0)), S.same(_words, 0), whole)
-    whole = builder.select(builder.icmp_signed(">", whole, S.same(_words, 255)), S.same(_words, 255), whole)
-    return builder.trunc(whole, S.vector(S.i8, COLOUR_LANES))
+    return (base + factor * (level.floats() - base)).truncated().within(0, 255).narrow("i8")
 
 
 @vector_block(I64, I64, F32)
-def mix_block(builder: Any, planes: Any, stride: Any, factor: Any) -> Any:
+def mix_block(planes: Value, stride: Value, factor: Value) -> None:
     """16 pixels of three planes blended with their luma, in place."""
-    addresses = planes_from(builder, planes, stride)
-    levels = [_levels(builder, address) for address in addresses]
-    gray, factor = _luma(builder, *levels), S.splat(builder, factor, COLOUR_LANES)
+    addresses = planes_from(planes, stride)
+    levels = [address.load("i8", COLOUR_LANES).wide("i32") for address in addresses]
+    gray, factors = luma(*levels), factor.splat(COLOUR_LANES)
     for address, level in zip(addresses, levels, strict=True):
-        S.store(builder, _blend(builder, gray, level, factor), address)
+        _blend(gray, level, factors).store(address)
 
 
 @vector_block(I64, I64, I64)
-def matrix_block(builder: Any, planes: Any, stride: Any, matrix: Any) -> Any:
+def matrix_block(planes: Value, stride: Value, matrix: Value) -> None:
     """16 pixels of three planes times a float32[3, 4] on (r, g, b, 1), summed left to right, in place."""
-    addresses = planes_from(builder, planes, stride)
-    levels = [load_lanes(builder, address, "i8", COLOUR_LANES).wide("i32").floats() for address in addresses]
+    addresses = planes_from(planes, stride)
+    levels = [address.load("i8", COLOUR_LANES).wide("i32").floats() for address in addresses]
     for row, address in enumerate(addresses):
-        *weights, offset = (
-            same_lanes(builder, S.load(builder, S.after(builder, matrix, 16 * row + 4 * i), S.f32), COLOUR_LANES)
-            for i in range(4)
-        )
+        *weights, offset = ((matrix + (16 * row + 4 * i)).load("f32").splat(COLOUR_LANES) for i in range(4))
         red, green, blue = (level * weight for level, weight in zip(levels, weights, strict=True))
         value = red + green + blue + offset + 0.5
         # Half up: truncation is the floor of what is not negative.
@@ -173,35 +145,26 @@ def matrix_block(builder: Any, planes: Any, stride: Any, matrix: Any) -> Any:
 
 
 @vector_block(I64, I64, I64, I64, I64)
-def permute_block(builder: Any, planes: Any, stride: Any, red: Any, green: Any, blue: Any) -> Any:
+def permute_block(planes: Value, stride: Value, red: Value, green: Value, blue: Value) -> None:
     """64 pixels of three planes, made of the planes that lie so many bytes from the first, in place."""
-    levels = [load_lanes(builder, builder.add(planes, offset), "i8", BLOCK) for offset in (red, green, blue)]
-    for level, address in zip(levels, planes_from(builder, planes, stride), strict=True):
+    levels = [(planes + offset).load("i8", BLOCK) for offset in (red, green, blue)]
+    for level, address in zip(levels, planes_from(planes, stride), strict=True):
         level.store(address)
 
 
 @vector_block(I64, I64, I64, F32, I64)
-def sharpen_block(builder: Any, above: Any, row: Any, below: Any, factor: Any, target: Any) -> Any:
+def sharpen_block(above: Value, row: Value, below: Value, factor: Value, target: Value) -> None:
     """16 pixels of one plane blended with Pillow's SMOOTH; the addresses are of the pixels themselves, in three
     rows.
     """
-    halves = S.vector(S.i16, COLOUR_LANES)
-
-    def neighbour(address: Any, dx: int) -> Any:
-        at = S.after(builder, address, dx)
-        return builder.zext(S.load(builder, at, S.vector(S.i8, COLOUR_LANES)), halves)
-
-    centre = neighbour(row, 0)
-    total = builder.mul(centre, S.same(halves, 4))
-    for address in [above, row, below]:
+    centre = (row + 0).load("i8", COLOUR_LANES).wide("i16")
+    total = centre * 4
+    for address in (above, row, below):
         for dx in (-1, 0, 1):
-            total = builder.add(total, neighbour(address, dx))
+            total = total + (address + dx).load("i8", COLOUR_LANES).wide("i16")
     # floor((2 total + 13) / 26), by a product that is exact for every total up to 13 * 255.
-    total = builder.zext(total, _words)
-    odd = builder.add(builder.shl(total, S.same(_words, 1)), S.same(_words, 13))
-    smooth = builder.lshr(builder.mul(odd, S.same(_words, 20165)), S.same(_words, 19))
-    value = _blend(builder, smooth, builder.zext(centre, _words), S.splat(builder, factor, COLOUR_LANES))
-    S.store(builder, value, target)
+    smooth = (((total.wide("i32") << 1) + 13) * 20165) >> 19
+    _blend(smooth, centre.wide("i32"), factor.splat(COLOUR_LANES)).store(target)
 
 
 HUE_LANES = 32
@@ -212,11 +175,11 @@ _ROUNDING = 2.0**23
 
 
 @vector_block(I64, I64, I32)
-def hue_block(builder: Any, planes: Any, stride: Any, shift: Any) -> Any:
+def hue_block(planes: Value, stride: Value, shift: Value) -> None:
     """32 pixels of three planes with their hue byte moved by ``shift``, in place."""
-    addresses = planes_from(builder, planes, stride)
-    h, s, high = _hue_and_saturation(*(load_lanes(builder, address, "i8", HUE_LANES) for address in addresses))
-    place = (h + same_lanes(builder, shift, HUE_LANES).narrow("i16")) & 255
+    addresses = planes_from(planes, stride)
+    h, s, high = _hue_and_saturation(*(address.load("i8", HUE_LANES) for address in addresses))
+    place = (h + shift.splat(HUE_LANES).narrow("i16")) & 255
     place = place + place
     # How far the hue is from a channel's own, in 85ths of a sextant; it is full up to 85, and least from 170 on.
     red = 170 - (place - 255).magnitude()
@@ -229,8 +192,8 @@ def hue_block(builder: Any, planes: Any, stride: Any, shift: Any) -> Any:
         level.bits("i32").narrow("i8").store(address)
 
 
-def _hue_and_saturation(r: Lanes, g: Lanes, b: Lanes) -> tuple[Lanes, Lanes, Lanes]:
-    """int8 lanes -> hue and saturation, int16, and value, int8."""
+def _hue_and_saturation(r: Value, g: Value, b: Value) -> tuple[Value, Value, Value]:
+    """i8 -> hue and saturation, i16, and value, i8."""
     high, low = r.most(g).most(b), r.least(g).least(b)
     is_red, is_green = r.equals(high), g.equals(high)
     red_is_low, blue_is_low = r.equals(low).mask("i8"), b.equals(low).mask("i8")

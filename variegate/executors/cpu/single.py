@@ -1,8 +1,8 @@
 """One image at a time: a thread's own memory for one program, in which an image is planned and made by three calls.
 
-A batch's arrays are made anew for every batch, and kernels are told where they are. For one image that takes longer
-than its pixels; so a thread keeps a *desk* for it: the arrays of one program, known to the kernels by their address.
-What does not fit the desk goes the way of batches.
+A batch's arrays are made anew for every batch, and kernels get their addresses. For one image that takes longer than
+its pixels; so each thread keeps a workspace: the arrays of one program, at addresses that kernels know. What does not
+fit it goes the way of batches.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from variegate.program.one_image import OneImage
 from variegate.program.ops import Op
 from variegate.program.program import Output, Program
 
-# What a desk has room for: instructions, rectangles and, to begin with, weights of blurs.
+# What a workspace has room for: instructions, rectangles and, to begin with, weights of blurs.
 SLOTS, RECTANGLES, WEIGHTS = 16, 16, 1024
 # Results below this many bytes are not worth a place in the pool.
 _SMALL_BYTES = 1 << 15
@@ -41,7 +41,7 @@ _BYTES = Output(layout="NHWC")
 _BYTE, _FLOAT = np.dtype(np.uint8), np.dtype(np.float32)
 
 
-class Desk:
+class SingleImageWorkspace:
     """Of one thread."""
 
     def __init__(self) -> None:
@@ -101,25 +101,25 @@ def run_one(image: OneImage, pixels: npt.NDArray[np.uint8], output: Output, comp
     if image.sampling is not image or len(records) > SLOTS or image.has_tables or image.num_rectangles > RECTANGLES:
         return run(image.finish(output), [pixels], 1, _geometry(composed))[0]
     try:
-        desk: Desk = _local.desk
+        workspace: SingleImageWorkspace = _local.workspace
     except AttributeError:
-        desk = _local.desk = Desk()
+        workspace = _local.workspace = SingleImageWorkspace()
     height, width, channels = image.in_shape
-    _HEADER.pack_into(desk.records, 0, height, width, channels, image.sample_id, *image.stream, len(records))
+    _HEADER.pack_into(workspace.records, 0, height, width, channels, image.sample_id, *image.stream, len(records))
     at = 8 * RECORD
     for record in records:
-        _RECORD.pack_into(desk.records, at, *record)
+        _RECORD.pack_into(workspace.records, at, *record)
         at += 8 * RECORD
     if image.num_rectangles:
-        desk.rectangles[: image.num_rectangles] = image.rectangles()
-    if rewrite(desk.work, desk.work_at, composed, False):
-        if desk.work.report[DETOURS]:
+        workspace.rectangles[: image.num_rectangles] = image.rectangles()
+    if rewrite(workspace.work, workspace.work_at, composed, False):
+        if workspace.work.report[DETOURS]:
             return _run_with_detours(image, pixels, output, composed)
-        desk.hold_blurs()
-    if not measure(desk.batch_at):
-        desk.grow()
+        workspace.hold_blurs()
+    if not measure(workspace.batch_at):
+        workspace.grow()
     height, width = image.height, image.width
-    desk.set_output(output)
+    workspace.set_output(output)
     size = height * width * channels
     kind = _FLOAT if output.mean is not None else _BYTE
     shape = (channels, height, width) if output.layout == "NCHW" else (height, width, channels)
@@ -127,8 +127,8 @@ def run_one(image: OneImage, pixels: npt.NDArray[np.uint8], output: Output, comp
         result: npt.NDArray[Any] = np.empty(shape, kind)
     else:
         result = RESULTS.take(size * kind.itemsize).view(kind).reshape(shape)
-    _ENDS.pack_into(desk.ends, 0, place_of(pixels), place_of(result))
-    run_rows(0, 1, desk.batch_at, desk.scratch_at, desk.kind, 12 * height * width >= STREAM_FROM_BYTES)
+    _ENDS.pack_into(workspace.ends, 0, place_of(pixels), place_of(result))
+    run_rows(0, 1, workspace.batch_at, workspace.scratch_at, workspace.kind, 12 * height * width >= STREAM_FROM_BYTES)
     TURN.finish()
     return result
 
@@ -136,7 +136,7 @@ def run_one(image: OneImage, pixels: npt.NDArray[np.uint8], output: Output, comp
 def _run_with_detours(
     image: OneImage, pixels: npt.NDArray[np.uint8], output: Output, composed: bool
 ) -> npt.NDArray[Any]:
-    """What is between two detours is an image of its own, of the same numbers."""
+    """Run the instructions between detours one part after another, each as an image of its own, of the same numbers."""
     begin = 0
     for k, (op, _, height, width, _, _, _, _, quality, *_) in enumerate(image.records):
         if op == Op.JPEG:

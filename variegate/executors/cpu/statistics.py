@@ -9,10 +9,11 @@ import numpy as np
 
 from variegate.executors.cpu import simd_statistics as S
 from variegate.executors.cpu.batch import batch_at, scratch_at
-from variegate.executors.cpu.kernel import address_of, bytes_at, image_told, inlined, part_kernel
+from variegate.executors.cpu.kernel import address_of, bytes_at, image_of_sweep, inlined, part_kernel
 from variegate.executors.cpu.layout import row_program
 from variegate.executors.cpu.rows import copy_pixels
-from variegate.executors.cpu.simd import BLOCK, join_rgb
+from variegate.executors.cpu.simd import BLOCK
+from variegate.executors.cpu.simd_pixels import join_rgb
 from variegate.executors.cpu.values import apply_values, joined_luts, look_up, luma
 from variegate.program.compiled import inner_kernel
 from variegate.program.ops import KIND_OF, Kind, Op
@@ -30,7 +31,7 @@ def build_tables(batch: Any, scratch: Any, r: Any, p: Any, _: Any) -> Any:
     """``scratch.stat_luts`` of the statistics of pass ``p``. Only tables and at most one whole-pixel map come before
     them."""
     held, own = batch_at(batch), scratch_at(scratch)
-    _build_tables(row_program(held.program, r, held.side), held.program.passes[r, p], image_told(own.sweep), own)
+    _build_tables(row_program(held.program, r, held.side), held.program.passes[r, p], image_of_sweep(own.sweep), own)
     return nb.int64(0)
 
 
@@ -56,7 +57,7 @@ def _build_tables(row: Any, plan: Any, image: Any, scratch: Any) -> None:
 
 @inner_kernel()
 def colour_after(row: Any, slot: Any, stop: Any, channels: Any, scratch: Any, out: Any) -> None:
-    """What the fill colour of the map at ``slot`` becomes through the value operations between it and ``stop``."""
+    """Fill colour of the map at ``slot`` after the value operations between it and ``stop``."""
     spare = scratch.spare
     for c in range(3):
         spare[c, 0] = row.fill[slot, c]

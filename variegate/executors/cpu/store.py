@@ -12,9 +12,10 @@ import numpy as np
 
 from variegate.executors.cpu import kernel as K
 from variegate.executors.cpu.batch import batch_at, scratch_at
-from variegate.executors.cpu.kernel import address_of, bytes_at, call_part, floats_at, inlined, tell_target
+from variegate.executors.cpu.kernel import address_of, bytes_at, call_part, floats_at, inlined, set_target
 from variegate.executors.cpu.layout import BYTES_CHW, FLOATS_CHW, target_at
-from variegate.executors.cpu.simd import BLOCK, STREAMED, copy_block, join_rgb, scale_block, stream_levels
+from variegate.executors.cpu.simd import BLOCK
+from variegate.executors.cpu.simd_pixels import STREAMED, copy_block, join_rgb, scale_block, stream_levels
 from variegate.program.compiled import inner_kernel, pixel_kernel
 
 
@@ -116,7 +117,7 @@ def blend_outputs(
                 _store(levels, size, step, targets[n] + 4 * plane * size, target, plane)
         if form.kind >= FLOATS_CHW:
             own.sweep[K.CHANNELS] = channels
-            tell_target(target, own.sweep)
+            set_target(target, own.sweep)
             call_part(own.parts[K.ERASED], batch, scratch, row, 0, program.length[row])
 
 

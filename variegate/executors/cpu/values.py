@@ -13,7 +13,8 @@ from variegate.executors.cpu import simd_values as V
 from variegate.executors.cpu.batch import batch_at, scratch_at
 from variegate.executors.cpu.kernel import address_of, bytes_at, floats_at, inlined, part_kernel
 from variegate.executors.cpu.layout import FLOATS_CHW, row_program
-from variegate.executors.cpu.simd import BLOCK, call_point
+from variegate.executors.cpu.simd import BLOCK
+from variegate.executors.cpu.simd_pixels import call_point
 from variegate.program.compiled import inner_kernel
 from variegate.program.normal_table import SEGMENTS
 from variegate.program.ops import KIND_OF, LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT, Kind, Op
@@ -197,18 +198,18 @@ def erase_normalized(batch: Any, scratch: Any, r: Any, begin: Any, end: Any) -> 
     """Each ERASE of slots begin..end that comes after Normalize: constants or standard normal noise in the float
     result.
     """
-    held, told = batch_at(batch), scratch_at(scratch).sweep
-    erase_result(row_program(held.program, r, held.side), told, begin, end, np.int64(0), told[K.RESULT_WIDTH])
+    held, sweep = batch_at(batch), scratch_at(scratch).sweep
+    erase_result(row_program(held.program, r, held.side), sweep, begin, end, np.int64(0), sweep[K.RESULT_WIDTH])
     return np.int64(0)
 
 
 @inlined
-def erase_result(row: Any, told: Any, begin: Any, end: Any, first: Any, step: Any) -> None:
+def erase_result(row: Any, sweep: Any, begin: Any, end: Any, first: Any, step: Any) -> None:
     """The result's first pixel has the number ``first`` in the image, and the one below it ``step`` more."""
-    height, width, channels = told[K.RESULT_HEIGHT], told[K.RESULT_WIDTH], told[K.CHANNELS]
-    out, rectangles = floats_at(told[K.RESULT], height * width * channels), row.side.rectangles
+    height, width, channels = sweep[K.RESULT_HEIGHT], sweep[K.RESULT_WIDTH], sweep[K.CHANNELS]
+    out, rectangles = floats_at(sweep[K.RESULT], height * width * channels), row.side.rectangles
     words, segments = N.chunk_memory(), address_of(SEGMENTS)
-    pixel_step, channel_step = (1, height * width) if told[K.RESULT_KIND] == FLOATS_CHW else (channels, 1)
+    pixel_step, channel_step = (1, height * width) if sweep[K.RESULT_KIND] == FLOATS_CHW else (channels, 1)
     for k in range(begin, end):
         a = row.args[k]
         if row.opcode[k] != _ERASE or a[7] == 0.0:

@@ -76,7 +76,7 @@ _ABILITY_OF_SOURCE[PassSource.RESAMPLE] = Ability.HAS_RESAMPLE
 
 
 class RowAddresses(NamedTuple):
-    """Where the rows of a batch lie on the device."""
+    """Addresses of a batch's rows on the device."""
 
     images: Any  # int64[R], addresses
     strides: Any  # int64[R, 3], bytes along y, x and channels
@@ -86,7 +86,7 @@ class RowAddresses(NamedTuple):
 
 
 class PassRecords(NamedTuple):
-    """What is said of the passes to the device, and of the launches to the host."""
+    """Headers of passes for the device, and launches for the host."""
 
     headers: Any  # int64[P, R, HEADER]
     last_canvas: Any  # int64[R]: what a row's last pass wrote, where rows are blended

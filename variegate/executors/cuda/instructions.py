@@ -14,7 +14,7 @@ from variegate.program.places import RECORD, may_hit, pad_table, scale_table, wr
 
 
 class Offsets(NamedTuple):
-    """Where the tables begin that instructions point into."""
+    """Offsets of the tables that instructions point into."""
 
     kernels: Any
     luts: Any
@@ -87,7 +87,7 @@ def fill_instructions(program: Any, at: Any, code: Any, indices: Any) -> None:
 
 @pixel_kernel
 def _sees_source_plainly(program: Any, r: Any, k: Any) -> bool:
-    """Whether all that comes in its pass before the filter in slot k is a flip, or nothing: maps that keep every pixel
+    """True if nothing or a flip comes in its pass before the filter in slot k: maps that keep every pixel
     and who its neighbours are."""
     begin = 0
     for p in range(program.num_passes[r]):

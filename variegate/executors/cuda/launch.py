@@ -88,7 +88,7 @@ def triton_functions(points: list[PointFunction]) -> PointFunctions:
 
 @dataclass(frozen=True)
 class KernelSettings:
-    """What all launches of a program share."""
+    """Settings that all launches of a program share."""
 
     output: Output
     points: PointFunctions

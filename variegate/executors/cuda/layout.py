@@ -77,7 +77,7 @@ WEIGHTS_BLOCK = 128
 
 
 class Ability(IntEnum):
-    """What a launch must be able to do beyond nearest maps and tables: the kernels' compile-time arguments."""
+    """Abilities of a launch beyond nearest maps and tables: the kernels' compile-time arguments."""
 
     HAS_REAL = 1
     HAS_FILTER = 2

@@ -1,4 +1,4 @@
-"""How a batch of masks is described to the device: what lies where in the one buffer that travels there.
+"""Layout of a batch of masks in the one buffer that travels to the device.
 
 All records are rows of int64; places and factors in them are float64, bit for bit. An output has entries: boxes of it,
 each of which shows a row's result; an entry has planes: masks of the row's image, each with the mask of the output that

@@ -34,7 +34,7 @@ class DoesNotFit(Exception):
 
 @dataclass(frozen=True)
 class Capacity:
-    """What a program is laid out for, so that every section stays where it is whatever the program.
+    """Sizes that programs are laid out for, so that every section stays where it is whatever the program.
 
     ``sections``: bytes of each; None: as many as the program needs.
     """
@@ -79,11 +79,11 @@ class Packer:
         self.canvases = self.sections[_ELSEWHERE]
 
     def header_at(self, p: int) -> int:
-        """Where the headers of pass ``p`` begin."""
+        """Offset of the headers of pass ``p``."""
         return self.at["headers"] + 8 * L.HEADER * self.program.num_rows * p
 
     def list_at(self, launch: int) -> int:
-        """Where the list of rows of a launch begins: 0 for the preparation, 1 + p for pass p."""
+        """Offset of the list of rows of a launch: 0 for the preparation, 1 + p for pass p."""
         return self.at["lists"] + 4 * self._list_length * launch
 
     @property

@@ -11,8 +11,14 @@ import numpy.typing as npt
 import torch
 
 from variegate.decode.gpu import INSTALL, JpegDecoder, decoder_of, is_installed
-from variegate.executors.cuda.captured import CapturedRun
-from variegate.executors.cuda.executor import CudaExecutor, executor_of, lower_for_cuda, refuse_detours, upload_images
+from variegate.executors.cuda.executor import (
+    CapturedRun,
+    CudaExecutor,
+    executor_of,
+    lower_for_cuda,
+    refuse_detours,
+    upload_images,
+)
 from variegate.executors.cuda.images import DeviceImages, join, place_packed, place_tensor, place_tensors
 from variegate.executors.runners.decode_plan import join_boxes, shift_crop
 from variegate.executors.runners.encoded_batch import EncodedBatch

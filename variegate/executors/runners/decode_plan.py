@@ -91,7 +91,7 @@ _local = threading.local()
 
 
 class DecodePlan(NamedTuple):
-    """How one row's picture is decoded.
+    """Plan of decoding one row's picture.
 
     ``height``, ``width``: of what comes out; ``room``: bytes of the buffer that it is decoded into, for all the rows
     of the picture that it may come to. ``divisor``: of a reduced scale. ``height_offset``: where a smaller height is
@@ -197,7 +197,7 @@ def _joined(boxes: npt.NDArray[np.int64], shared: npt.NDArray[np.intp], files: i
 
 
 def is_shared(fused: Program) -> npt.NDArray[np.bool_]:
-    """Which rows read an image that other rows read as well; none of a program that blends no rows."""
+    """Rows that read an image that other rows read as well; none of a program that blends no rows."""
     if fused.blend is None:
         return np.zeros(fused.num_rows, np.bool_)
     return np.asarray(np.bincount(fused.source)[fused.source] > 1)

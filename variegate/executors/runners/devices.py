@@ -58,14 +58,14 @@ def _check_cuda(given: str, name: str) -> str:
 
 @cache
 def compiled_for_one() -> Callable[[OneImage, npt.NDArray[np.uint8], Output], npt.NDArray[Any]]:
-    """What runs on the CPU what was sampled for one image, contiguous uint8[H, W, C]; see ``executors.cpu.run_one``."""
+    """The function that runs one sampled image on the CPU, contiguous uint8[H, W, C]; see ``executors.cpu.run_one``."""
     from variegate.executors.cpu import run_one
 
     return run_one
 
 
 def get_executor(device: str) -> Callable[[Program, Sequence[npt.NDArray[np.uint8]]], list[npt.NDArray[Any]]]:
-    """What runs programs on a device, see ``resolve``.
+    """The executor of a device, see ``resolve``.
 
     It takes a sampled program and its uint8 images ([H, W, C], C = 1 or 3, or [H, W]), and gives one array per output,
     on the host whichever device it is.

@@ -240,7 +240,7 @@ class EncodedBatch:
         return None if fused.blend is not None or len(np.unique(shared)) == len(shared) else shared
 
     def together(self, fused: Program) -> int:
-        """How many rows in a row read one file, if that is the same for all files; else 1."""
+        """Number of neighbouring rows that read one file, if that is the same for all files; else 1."""
         shared = self._shared_by(fused)
         lengths = [1] if shared is None else [len(list(run)) for _, run in groupby(shared.tolist())]
         return lengths[0] if len(set(lengths)) == 1 else 1
@@ -298,7 +298,7 @@ class EncodedBatch:
         return image
 
     def _cut(self, data: bytes, header: JpegHeader, box: Box, divisor: int = 1) -> tuple[Image, int, int] | None:
-        """What the index makes of it; None for nothing."""
+        """The crop cut out by the index, or None."""
         if self.index is None or not (header.is_sequential and header.is_ordinary):
             return None
         return self.index.decode_box(data, header, box, divisor)

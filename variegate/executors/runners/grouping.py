@@ -1,4 +1,4 @@
-"""Where the outputs of views and clips go: into one piece of memory for each group, or several where sizes differ."""
+"""Memory for the outputs of views and clips: one piece for each group, or several where sizes differ."""
 
 from __future__ import annotations
 

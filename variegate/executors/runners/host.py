@@ -117,11 +117,11 @@ class CpuRunner(_HostRunner):
         return self._run(program, widened(batch, program).images, None)
 
     def run_one(self, image: OneImage, pixels: Image, output: Output) -> torch.Tensor:
-        """What was sampled for one image -> its tensor [C, H, W] or [H, W, C]."""
+        """Run one sampled image -> its tensor [C, H, W] or [H, W, C]."""
         return _to_tensor(self._executor.run_one(image, as_read(image, pixels), output, self._is_composed), self._dtype)
 
     def run_views(self, views: list[OneImage], pixels: Image, output: Output) -> Any:
-        """What was sampled for views of one image -> a tensor [views, C, H, W]; a list of them where sizes differ."""
+        """Run sampled views of one image -> a tensor [views, C, H, W]; a list of them where sizes differ."""
         made = [self._executor.run_one(view, as_read(view, pixels), output, self._is_composed) for view in views]
         if len({view.shape for view in made}) > 1:
             return [_to_tensor(view, self._dtype) for view in made]

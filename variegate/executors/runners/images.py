@@ -145,7 +145,7 @@ def _check_kind(where: str, tensor: torch.Tensor, accepted: str) -> None:
 
 
 def looks_like_sizes(value: Any) -> bool:
-    """Whether ``value`` lists (height, width[, channels]) instead of images."""
+    """True if ``value`` lists (height, width[, channels]) instead of images."""
     if isinstance(value, np.ndarray):
         return value.ndim == 2 and value.dtype.kind in "iu" and value.shape[1] in (2, 3) and value.dtype != np.uint8
     if not isinstance(value, (list, tuple)) or not value:
@@ -167,7 +167,7 @@ def check_sizes(sizes: Any) -> npt.NDArray[np.int32]:
 
 
 def wants_one_channel(output: Output) -> bool:
-    """Whether the transform says that one channel leaves (``T.Grayscale()``)."""
+    """True if the transform declares that one channel leaves (``T.Grayscale()``)."""
     return getattr(output, "channels", None) == 1
 
 

@@ -1,4 +1,4 @@
-"""What an ``Augmenter`` does with a batch on each kind of device: take images in, run programs, give tensors out."""
+"""Runners, one per kind of device: take a batch's images in, run programs, give tensors out."""
 
 from __future__ import annotations
 

@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from variegate.errors import shown
 from variegate.executors.cpu.memory import place_of
-from variegate.executors.cpu.tiled.areas import Area, Stage
-from variegate.executors.cpu.tiled.transfer import read_lines
+from variegate.executors.cpu.tiled.areas import Area, Stage, read_lines
 from variegate.formats.base import SourceError
 
 Image = npt.NDArray[np.uint8]

@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.cpu.memory import place_of
-from variegate.executors.cpu.tiled.areas import Area
-from variegate.executors.cpu.tiled.transfer import write_lines
+from variegate.executors.cpu.tiled.areas import Area, write_lines
 from variegate.formats.base import SourceError
 from variegate.jobs.tiles.reading import SUFFIXES, imported
 

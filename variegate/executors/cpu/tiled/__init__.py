@@ -7,7 +7,7 @@ at a time, it makes in halves, however far its maps reach; so no rectangle is ev
 sizes of image and tile. What lies around a filter's rectangle is made again for the next: nothing is kept in between.
 
 Pixels are made by the kernel of whole images, ``run_rows``. To it, a rectangle of the source is an image and one of the
-result its output; its program is the whole image's with numbers moved (``desk.py``):
+result its output; its program is the whole image's with numbers moved (``workspace.py``):
 
 - nearest maps are whole numbers in 16.16 fixed point, so that a move is exact (``stages.py``);
 - interpolating maps are 64-bit integers, linear in columns and lines (``program/places.py``). They are worked out for

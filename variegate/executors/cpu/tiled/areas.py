@@ -1,4 +1,4 @@
-"""Rectangles of images, and what makes the pixels of one."""
+"""Rectangles of images, what makes the pixels of one, and their lines from and to files in one call."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import Any, NamedTuple, Protocol, overload
 
 import numpy as np
 import numpy.typing as npt
+from numba.core import types
+
+from variegate.program.compiled import pixel_kernel
 
 Image = npt.NDArray[Any]
 
@@ -57,7 +60,7 @@ class Area(NamedTuple):
         return Area(top, left, bottom, middle), Area(top, middle, bottom, right)
 
     def within(self, outer: Area) -> tuple[slice, slice]:
-        """Where it lies in the pixels of ``outer``."""
+        """Place in the pixels of ``outer``."""
         return (
             slice(self.top - outer.top, self.bottom - outer.top),
             slice(self.left - outer.left, self.right - outer.left),
@@ -150,3 +153,38 @@ class CutStage:
         for half in area.halves(is_tall):
             made[half.within(area)] = self.make(half)
         return made
+
+
+# A rectangle of a picture in rows is a thousand short stretches: threads that ask for each, by ``os.pread``, would wait
+# for Python's lock as often.
+# Of the C library. Addresses are numbers.
+_KIND = types.intp(types.int32, types.intp, types.uintp, types.int64)
+_pread: Any = types.ExternalFunction("pread", _KIND)
+_pwrite: Any = types.ExternalFunction("pwrite", _KIND)
+
+
+@pixel_kernel
+def read_lines(descriptor: Any, address: Any, lines: Any, size: Any, at: Any, step: Any) -> int:
+    """``lines`` times ``size`` bytes to ``address``, from byte ``at`` of a file on, ``step`` bytes apart -> how many
+    lines were read as a whole; fewer where the file ends, or the system refuses."""
+    for i in range(lines):
+        done = 0
+        while done < size:
+            number = _pread(np.int32(descriptor), address + i * size + done, size - done, at + i * step + done)
+            if number <= 0:
+                return i
+            done += number
+    return lines
+
+
+@pixel_kernel
+def write_lines(descriptor: Any, address: Any, lines: Any, size: Any, at: Any, step: Any) -> int:
+    """The same to a file -> how many lines were written as a whole."""
+    for i in range(lines):
+        done = 0
+        while done < size:
+            number = _pwrite(np.int32(descriptor), address + i * size + done, size - done, at + i * step + done)
+            if number <= 0:
+                return i
+            done += number
+    return lines

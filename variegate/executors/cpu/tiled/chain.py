@@ -24,7 +24,7 @@ MOST_PERSPECTIVE = 65_535
 
 
 class TiledImage:
-    """What a fused program of one image makes of ``source``, rectangle by rectangle.
+    """The result of a fused program of one image on ``source``, rectangle by rectangle.
 
     Before the first, every one of ``statistics`` has to be given its tables, in order: by ``gather`` over all of
     ``seen``, in any rectangles, sums of which ``resolve`` takes. One thread may use it.
@@ -98,7 +98,7 @@ class TiledImage:
 
 
 def _before_filter(program: Program, row: int, plan: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """What a filter sees, as a pass: tables, and at most one map."""
+    """The pass before a filter: tables, and at most one map."""
     before = np.zeros(PASS_FIELDS, np.int32)
     begin, end = int(plan[P.BEGIN]), int(plan[P.FIRST])
     before[[P.BEGIN, P.FIRST, P.MAPS_END, P.VALUES]] = begin

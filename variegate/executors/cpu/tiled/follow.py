@@ -1,4 +1,4 @@
-"""Where single pixels and tiles read: chains with grids, nearest scales, pads that repeat the image."""
+"""Places that single pixels and tiles read: chains with grids, nearest scales, pads that repeat the image."""
 
 from __future__ import annotations
 

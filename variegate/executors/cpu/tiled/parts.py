@@ -10,7 +10,7 @@ import numpy as np
 
 from variegate.executors.cpu import kernel as calls
 from variegate.executors.cpu.batch import batch_at, scratch_at
-from variegate.executors.cpu.kernel import address_of, call_part, floats_at, image_told, inlined, part_kernel
+from variegate.executors.cpu.kernel import address_of, call_part, floats_at, image_of_sweep, inlined, part_kernel
 from variegate.executors.cpu.layout import EVEN_LINE, HAS_GRID, ODD_LINE, row_program
 from variegate.executors.cpu.memory import address_of_part, part_addresses
 from variegate.executors.cpu.neighbourhood import filtered_planes
@@ -54,8 +54,8 @@ def _bits(flag: Any) -> Any:
 def add_tile_noise(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
     """``position.add_noise``."""
     held, own = batch_at(batch), scratch_at(scratch)
-    row, told = row_program(held.program, r, held.side), _header(held.side)
-    pixel = (told[TILE_Y] + y) * told[IMAGE_WIDTH] + told[TILE_X]
+    row, header = row_program(held.program, r, held.side), _header(held.side)
+    pixel = (header[TILE_Y] + y) * header[IMAGE_WIDTH] + header[TILE_X]
     noise_row(row, slot, y, pixel, own.sweep[calls.RESULT_WIDTH], own.sweep[calls.CHANNELS], own.planes)
     return np.int64(0)
 
@@ -64,9 +64,9 @@ def add_tile_noise(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
 def erase_normalized_tile(batch: Any, scratch: Any, r: Any, begin: Any, end: Any) -> Any:
     """``position.erase_normalized``."""
     held, own = batch_at(batch), scratch_at(scratch)
-    told = _header(held.side)
-    first = told[TILE_Y] * told[IMAGE_WIDTH] + told[TILE_X]
-    erase_result(row_program(held.program, r, held.side), own.sweep, begin, end, first, told[IMAGE_WIDTH])
+    header = _header(held.side)
+    first = header[TILE_Y] * header[IMAGE_WIDTH] + header[TILE_X]
+    erase_result(row_program(held.program, r, held.side), own.sweep, begin, end, first, header[IMAGE_WIDTH])
     return np.int64(0)
 
 
@@ -75,8 +75,8 @@ def place_maps(batch: Any, scratch: Any, r: Any, first: Any, end: Any) -> Any:
     """``real_maps.prepare_maps``: the whole image's records, from the tile's first pixel to the rectangle's. Where a
     grid is among them they stay as they are, and places are followed one by one."""
     held, own = batch_at(batch), scratch_at(scratch)
-    points, told, records, lines = held.side.points, _header(held.side), own.records, own.grid_lines
-    count, bits = told[MAPS], _bits(held.program.flags[r, first])
+    points, header, records, lines = held.side.points, _header(held.side), own.records, own.grid_lines
+    count, bits = header[MAPS], _bits(held.program.flags[r, first])
     begin = points.size - HEADER - _RECORD * count
     lines[HAS_GRID], lines[EVEN_LINE], lines[ODD_LINE] = 0, -1, -1
     for i in range(count):
@@ -88,9 +88,9 @@ def place_maps(batch: Any, scratch: Any, r: Any, first: Any, end: Any) -> Any:
         for i in range(count):
             for axis in range(3):
                 step_x, step_y = records[i, 3 * axis], records[i, 3 * axis + 1]
-                records[i, 3 * axis + 2] += step_x * told[TILE_X] + step_y * told[TILE_Y]
-        records[0, P.ORIGIN_U] -= told[SOURCE_X] << bits
-        records[0, P.ORIGIN_V] -= told[SOURCE_Y] << bits
+                records[i, 3 * axis + 2] += step_x * header[TILE_X] + step_y * header[TILE_Y]
+        records[0, P.ORIGIN_U] -= header[SOURCE_X] << bits
+        records[0, P.ORIGIN_V] -= header[SOURCE_Y] << bits
     return np.int64(count)
 
 
@@ -98,12 +98,12 @@ def place_maps(batch: Any, scratch: Any, r: Any, first: Any, end: Any) -> Any:
 def follow_tile_row(batch: Any, scratch: Any, r: Any, count: Any, y: Any) -> Any:
     """``displace.displaced_row``."""
     held, own = batch_at(batch), scratch_at(scratch)
-    told, slots, stage = _header(held.side), own.slots, own.stage
+    header, slots, stage = _header(held.side), own.slots, own.stage
     flag = held.program.flags[r, slots[0]]
     bits = _bits(flag)
-    from_x, from_y = told[SOURCE_X] << bits, told[SOURCE_Y] << bits
+    from_x, from_y = header[SOURCE_X] << bits, header[SOURCE_Y] << bits
     for x in range(own.sweep[calls.RESULT_WIDTH]):
-        at_x, at_y = told[TILE_X] + x, told[TILE_Y] + y
+        at_x, at_y = header[TILE_X] + x, header[TILE_Y] + y
         left_at, column, line = follow(own.records, held.side.grids, count, at_x, at_y, flag, bits)
         is_out = left_at >= 0
         stage[x] = slots[left_at] if is_out else -1
@@ -118,21 +118,21 @@ def follow_tile_row(batch: Any, scratch: Any, r: Any, count: Any, y: Any) -> Any
 def real_nearest_tile_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
     """``real_maps.real_nearest_row``. The window is that of the rectangle that is read."""
     held, own = batch_at(batch), scratch_at(scratch)
-    program, told, width, stage = held.program, _header(held.side), own.sweep[calls.RESULT_WIDTH], own.stage
+    program, header, width, stage = held.program, _header(held.side), own.sweep[calls.RESULT_WIDTH], own.stage
     if program.opcode[r, slot] == _GRID_MAP:
         call_part(own.parts[calls.DISPLACED], batch, scratch, r, 1, y)
     else:
         a, window, is_perspective = program.args[r, slot], program.window[r, slot], False
         if program.opcode[r, slot] == _PERSPECTIVE:
             is_perspective = True
-        from_x, from_y = told[SOURCE_X], told[SOURCE_Y]
+        from_x, from_y = header[SOURCE_X], header[SOURCE_Y]
         inside = (window[0] + from_y, window[1] + from_x, window[2] + from_y, window[3] + from_x)
         for x in range(width):
-            is_in, column, line = real_nearest(a, inside, is_perspective, told[TILE_X] + x, told[TILE_Y] + y)
+            is_in, column, line = real_nearest(a, inside, is_perspective, header[TILE_X] + x, header[TILE_Y] + y)
             stage[x] = -1 if is_in else slot
             own.column[x] = np.int32(column - from_x if is_in else nb.int64(0))
             own.line[x] = np.int32(line - from_y if is_in else nb.int64(0))
-    read_places(image_told(own.sweep), y, width, own)
+    read_places(image_of_sweep(own.sweep), y, width, own)
     return np.int64(0)
 
 
@@ -140,18 +140,18 @@ def real_nearest_tile_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -
 def equalized_tile_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
     """``neighbourhood.filtered_row`` of a CLAHE, whose tables lie in ``scratch.tile_luts`` already."""
     held, own = batch_at(batch), scratch_at(scratch)
-    row, told = row_program(held.program, r, held.side), _header(held.side)
+    row, header = row_program(held.program, r, held.side), _header(held.side)
     width, channels, stride = own.sweep[calls.RESULT_WIDTH], own.sweep[calls.CHANNELS], own.planes.shape[1]
     tiles_x, tiles_y = int(row.args[slot, 1]), int(row.args[slot, 2])
-    tile_h, tile_w = tile_sides(told[IMAGE_HEIGHT], told[IMAGE_WIDTH], tiles_y, tiles_x)
+    tile_h, tile_w = tile_sides(header[IMAGE_HEIGHT], header[IMAGE_WIDTH], tiles_y, tiles_x)
     if y == 0:
         shares, scale = floats_at(address_of(own.tap_weights), width), _ONE / np.float32(tile_w)
         for x in range(width):
-            at = np.float32(told[TILE_X] + x) * scale - _HALF
+            at = np.float32(header[TILE_X] + x) * scale - _HALF
             tile = int(np.floor(at))
             shares[x] = at - np.float32(tile)
             own.column[x], own.line[x] = 256 * max(tile, 0), 256 * min(tile + 1, tiles_x - 1)
-    at = np.float32(told[TILE_Y] + y) * (_ONE / np.float32(tile_h)) - _HALF
+    at = np.float32(header[TILE_Y] + y) * (_ONE / np.float32(tile_h)) - _HALF
     tile = int(np.floor(at))
     share = at - np.float32(tile)
     first = filtered_planes(row, slot, own) + 3 * stride * y

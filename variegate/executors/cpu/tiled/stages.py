@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.cpu.tiled.areas import Area, CutStage, Image, Stage
-from variegate.executors.cpu.tiled.desk import TileDesk
 from variegate.executors.cpu.tiled.follow import (
     pad_indices,
     reach_of_grid,
@@ -17,6 +16,7 @@ from variegate.executors.cpu.tiled.follow import (
     records_of,
     scale_indices,
 )
+from variegate.executors.cpu.tiled.workspace import TileWorkspace
 from variegate.program import passes as P
 from variegate.program.ops import KIND_OF, Interpolation, Kind, Op
 from variegate.program.passes import PassSource
@@ -45,18 +45,20 @@ class PassStage(CutStage):
             self.most_made = _MOST_FILTERED
         if source == PassSource.INTERPOLATED:
             records = self._records(program, row, first, int(plan[P.MAPS_END]))
-        self.desk = TileDesk(program, row, plan, (self.height, self.width), is_last, records)
-        self.dtype = self.desk.dtype
-        self._args = self.desk.program.args[0].copy()
-        self._windows = [Area(*map(int, window)) for window in self.desk.program.window[0]]
+        self.workspace = TileWorkspace(program, row, plan, (self.height, self.width), is_last, records)
+        self.dtype = self.workspace.dtype
+        self._args = self.workspace.program.args[0].copy()
+        self._windows = [Area(*map(int, window)) for window in self.workspace.program.window[0]]
         self._maps = [
-            k for k in range(first, int(plan[P.MAPS_END])) if KIND_OF[self.desk.program.opcode[0, k]] == Kind.GEOMETRY
+            k
+            for k in range(first, int(plan[P.MAPS_END]))
+            if KIND_OF[self.workspace.program.opcode[0, k]] == Kind.GEOMETRY
         ]
         self._first, self._source, self._records_of_maps = first, source, records
         self._tables = self._indices() if source == PassSource.TABLE else None
 
     def window_of(self, slot: int) -> Area:
-        """What counts as inside of the source of the map at ``slot``."""
+        """Inside of the source of the map at ``slot``."""
         return self._windows[slot]
 
     # -- what is read ------------------------------------------------------------------------------------------
@@ -77,7 +79,7 @@ class PassStage(CutStage):
 
     def _grown(self, area: Area) -> Area:
         """With what the filter sees around it."""
-        a, op = self._args[self._first], self.desk.program.opcode[0, self._first]
+        a, op = self._args[self._first], self.workspace.program.opcode[0, self._first]
         lines = columns = 0
         if op == Op.SHARPNESS:
             lines = columns = 1
@@ -90,7 +92,7 @@ class PassStage(CutStage):
     def _walk(self, area: Area, is_set: bool) -> Area | None:
         """Through nearest maps in fixed point, from the last to the first; with ``is_set`` each is made one from
         rectangle to rectangle."""
-        program, seen, is_lost = self.desk.program, area, False
+        program, seen, is_lost = self.workspace.program, area, False
         for k in reversed(self._maps):
             a, read = self._args[k], Area(0, 0, 1, 1)
             if not is_lost:
@@ -111,7 +113,7 @@ class PassStage(CutStage):
         out, slot, records = np.array([far, far, -far, -far]), self._first, self._records_of_maps
         tile, bits = np.array(area, np.int64), BICUBIC_BITS if self._flag == Interpolation.BICUBIC else BILINEAR_BITS
         if (records[:, GRID] != 0).any():
-            grids = self.desk.grids
+            grids = self.workspace.grids
             reach_of_grid(records, grids, len(records), tile, self._flag, bits, out)
         elif self._flag == Interpolation.NEAREST:
             window = np.array(self._windows[slot], np.int64)
@@ -128,7 +130,7 @@ class PassStage(CutStage):
     # -- how it is made ----------------------------------------------------------------------------------------
 
     def make_from(self, area: Area, read: Area | None) -> Image:
-        program, begin, end = self.desk.program, self.desk.begin, self.desk.end
+        program, begin, end = self.workspace.program, self.workspace.begin, self.workspace.end
         made = read if self._source == PassSource.FILTER and read is not None else area
         program.out_size[0, begin:end] = made.height, made.width
         levels: Image = np.zeros((1, 1, self.channels), np.uint8)
@@ -142,20 +144,20 @@ class PassStage(CutStage):
             program.window[0, self._first] = (0, 0, 0, 0) if is_nowhere else (0, 0, *levels.shape[:2])
         elif self._tables is not None:
             levels = self._gathered(area, read, levels)
-        result = self.desk.run(made, levels, read)
+        result = self.workspace.run(made, levels, read)
         return result if made == area else np.ascontiguousarray(result[area.within(made)])
 
     def _gathered(self, area: Area, read: Area | None, levels: Image) -> Image:
-        """What the tables say, of which ``area`` then shows a stretch: see ``TileDesk``."""
+        """Gather by the tables, of which ``area`` then shows a stretch: see ``TileWorkspace``."""
         first_line, lines, first_column, columns = self._inside(area)
         if read is not None:
             levels = np.ascontiguousarray(levels[lines - read.top][:, columns - read.left])
-        program, k = self.desk.program, self._first
+        program, k = self.workspace.program, self._first
         seen = Area(-first_line, -first_column, 0, 0)
         program.args[0, k] = (ONE, 0, ONE * seen.left, 0, ONE, ONE * seen.top, 0, 0)
         program.opcode[0, k] = Op.MAP_FIXED
         program.window[0, k] = (0, 0, 0, 0) if read is None else (0, 0, *levels.shape[:2])
-        self.desk.plan[P.SOURCE] = PassSource.STRETCH
+        self.workspace.plan[P.SOURCE] = PassSource.STRETCH
         return levels
 
     def _inside(self, area: Area) -> tuple[int, npt.NDArray[np.int64], int, npt.NDArray[np.int64]]:

@@ -129,7 +129,7 @@ class Statistic:
         raise NotImplementedError
 
     def zero(self) -> Counts:
-        """What nothing counts."""
+        """Statistics of no pixels."""
         raise NotImplementedError
 
 
@@ -139,9 +139,9 @@ class TableStatistic(Statistic):
 
     def __init__(self, stage: PassStage, slot: int) -> None:
         self.stage, self._slot = stage, slot
-        program, before = stage.desk.program, stage.before
-        self._op, self._factor = stage.desk.statistics[slot]
-        maps = [k for k in range(stage.desk.begin, slot) if KIND_OF[program.opcode[0, k]] == Kind.GEOMETRY]
+        program, before = stage.workspace.program, stage.before
+        self._op, self._factor = stage.workspace.statistics[slot]
+        maps = [k for k in range(stage.workspace.begin, slot) if KIND_OF[program.opcode[0, k]] == Kind.GEOMETRY]
         self._map = maps[0] if maps else -1
         self.seen, self._outside = Area(0, 0, before.height, before.width), 0
         if maps:
@@ -161,7 +161,7 @@ class TableStatistic(Statistic):
     def gather(self, levels: Image, area: Area) -> Counts:
         counts = self.zero()
         if self._op == Op.CONTRAST:
-            joined = self._joined(self.stage.desk.begin)
+            joined = self._joined(self.stage.workspace.begin)
             is_plain = (joined == np.arange(256)).all()
             counts[0] = add_lumas(levels) if is_plain else add_lumas_through(levels, joined)
         else:
@@ -175,7 +175,7 @@ class TableStatistic(Statistic):
             gray = int(total[0]) + outside * (_luma(colour) if channels == 3 else int(colour[0]))
             fill_contrast(int(gray / (self._num_seen + outside) + 0.5), np.float32(self._factor), tables)
             return tables
-        joined, counts = self._joined(self.stage.desk.begin), np.zeros((channels, 256), np.int64)
+        joined, counts = self._joined(self.stage.workspace.begin), np.zeros((channels, 256), np.int64)
         for c in range(channels):
             np.add.at(counts[c], joined[c], total[c])
             counts[c, colour[c]] += outside
@@ -183,15 +183,15 @@ class TableStatistic(Statistic):
         return tables
 
     def set(self, tables: Tables) -> None:
-        self.stage.desk.tables_of[self._slot][:] = tables
+        self.stage.workspace.tables_of[self._slot][:] = tables
 
     def _joined(self, begin: int) -> Tables:
         """The tables from slot ``begin`` to this one, as one."""
-        desk = self.stage.desk
+        workspace = self.stage.workspace
         joined = np.tile(np.arange(256, dtype=np.uint8), (3, 1))
         for k in range(begin, self._slot):
-            if desk.program.opcode[0, k] == Op.LUT:
-                table = desk.luts[int(desk.program.args[0, k, 0])]
+            if workspace.program.opcode[0, k] == Op.LUT:
+                table = workspace.luts[int(workspace.program.args[0, k, 0])]
                 joined = np.stack([table[c][joined[c]] for c in range(3)])
         return joined
 
@@ -200,7 +200,7 @@ class TableStatistic(Statistic):
         if self._map < 0:
             return np.zeros(3, np.uint8)
         joined = self._joined(self._map + 1)
-        return np.array([joined[c, level] for c, level in enumerate(self.stage.desk.program.fill[0, self._map])])
+        return np.array([joined[c, level] for c, level in enumerate(self.stage.workspace.program.fill[0, self._map])])
 
 
 class TileStatistic(Statistic):
@@ -209,7 +209,7 @@ class TileStatistic(Statistic):
     def __init__(self, stage: PassStage) -> None:
         self.stage, before = stage, stage.before
         self.seen, self.key = Area(0, 0, before.height, before.width), ("tiles",)
-        self._limit, tiles_x, tiles_y = stage.desk.program.args[0, stage.desk.begin, :3].tolist()
+        self._limit, tiles_x, tiles_y = stage.workspace.program.args[0, stage.workspace.begin, :3].tolist()
         self._tiles = int(tiles_y), int(tiles_x)
         is_whole = before.height % self._tiles[0] == 0 and before.width % self._tiles[1] == 0
         self._sides = [
@@ -236,13 +236,16 @@ class TileStatistic(Statistic):
         return tables
 
     def set(self, tables: Tables) -> None:
-        self.stage.desk.tile_luts = tables
+        self.stage.workspace.tile_luts = tables
 
 
 def statistics_of(stage: PassStage) -> list[Statistic]:
     """In the order in which they can be worked out."""
-    found: list[Statistic] = [TableStatistic(stage, slot) for slot in sorted(stage.desk.statistics)]
-    if stage.desk.program.opcode[0, stage.desk.begin] == Op.CLAHE and stage.desk.end > stage.desk.begin:
+    found: list[Statistic] = [TableStatistic(stage, slot) for slot in sorted(stage.workspace.statistics)]
+    if (
+        stage.workspace.program.opcode[0, stage.workspace.begin] == Op.CLAHE
+        and stage.workspace.end > stage.workspace.begin
+    ):
         found.insert(0, TileStatistic(stage))
     return found
 

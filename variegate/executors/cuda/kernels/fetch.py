@@ -13,7 +13,7 @@ from variegate.program import places as R
 
 @triton.jit
 def place_of_program():
-    """Which tile, and of which row: a grid's second size has an end, so that there is a third."""
+    """Tile and row of this program: a grid's second size has an end, so that there is a third."""
     return tl.program_id(0), tl.program_id(1) + tl.program_id(2) * L.ROWS_SIDE_BY_SIDE
 
 
@@ -187,7 +187,7 @@ def is_in_span(record, u, v, depth):
 
 @triton.jit
 def place(record, u, v, depth, bits):
-    """Where in the source a map's functions lie, int32 with so many fraction bits. Anything where it is outside."""
+    """Places in the source by a map's functions, int32 with so many fraction bits. Anything where it is outside."""
     exponent = tl.load(record + R.EXPONENT).to(tl.int32)
     shift = tl.load(record + R.SHIFT)
     if exponent == 0:

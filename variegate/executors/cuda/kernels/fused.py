@@ -19,12 +19,11 @@ from variegate.executors.cuda.kernels.fetch import (
     walk_tables,
 )
 from variegate.executors.cuda.kernels.interpolate import read_interpolated
-from variegate.executors.cuda.kernels.position import apply_position
 from variegate.executors.cuda.kernels.resample import read_resampled
 from variegate.executors.cuda.kernels.statistics import is_last, measure, write_tables
 from variegate.executors.cuda.kernels.store import load_key, store_result
 from variegate.executors.cuda.kernels.tiles import read_around
-from variegate.executors.cuda.kernels.values import apply_value, look_up
+from variegate.executors.cuda.kernels.values import apply_position, apply_value, look_up
 from variegate.program import passes as P
 
 

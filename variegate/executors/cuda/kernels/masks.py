@@ -156,7 +156,7 @@ def _remainder(number, divisor):
 
 @triton.jit
 def _value(buffer, plane, place):
-    """What a mask has at each place, its fill at -1, as int64."""
+    """Values of a mask at each place, its fill at -1, as int64."""
     shown = place >= 0
     address = tl.load(plane + M.SOURCE) + tl.load(plane + M.IS_IN_BUFFER) * buffer.to(tl.int64)
     kind = tl.load(plane + M.SOURCE_KIND)

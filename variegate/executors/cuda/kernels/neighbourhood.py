@@ -227,12 +227,12 @@ def _median(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexpr
 
 @triton.jit
 def _below(away, step):
-    """Whether a level is less than one, two or three steps away, in a byte each, as no window has 256 levels."""
+    """Flags of levels less than one, two or three steps away, in a byte each, as no window has 256 levels."""
     return tl.where(away < step, 1, 0) + tl.where(away < 2 * step, 1 << 8, 0) + tl.where(away < 3 * step, 1 << 16, 0)
 
 
 @triton.jit
 def _reached(below, half):
-    """How many of the three steps have at most half of the levels below them."""
+    """Number of the three steps that have at most half of the levels below them."""
     one, two, three = below & 255, (below >> 8) & 255, below >> 16
     return tl.where(one <= half, 1, 0) + tl.where(two <= half, 1, 0) + tl.where(three <= half, 1, 0)

@@ -7,8 +7,7 @@ import triton.language as tl
 
 from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.kernels.fetch import blue, green, pixels_of, place_of_program, red
-from variegate.executors.cuda.kernels.position import erase_normalized
-from variegate.executors.cuda.kernels.values import to_level
+from variegate.executors.cuda.kernels.values import erase_normalized, to_level
 from variegate.program import passes as P
 
 

@@ -25,7 +25,7 @@ from variegate.program.program import Program
 _FREE = np.int16(Op.NOP)
 
 
-class TileDesk:
+class TileWorkspace:
     """``plan``: the pass's row of the pass table; slots outside of it are emptied, and statistics become tables, which
     are 0 until somebody writes them into ``tables_of`` their slots. ``is_last``: results are what the program's output
     says, whose layout is NHWC; else bytes. ``records``: see ``words.py``.
@@ -96,9 +96,9 @@ class TileDesk:
     def run(self, area: Area, levels: Image, source: Area | None) -> Image:
         """``area`` of the image that the pass makes, of ``levels`` uint8[H, W, C], which are ``source`` of the image
         before it. Sizes that slots make, and maps, are those of the rectangles already."""
-        told, program = self._header, self.program
-        told[T.TILE_X], told[T.TILE_Y] = area.left, area.top
-        told[T.SOURCE_X], told[T.SOURCE_Y] = (0, 0) if source is None else (source.left, source.top)
+        header, program = self._header, self.program
+        header[T.TILE_X], header[T.TILE_Y] = area.left, area.top
+        header[T.SOURCE_X], header[T.SOURCE_Y] = (0, 0) if source is None else (source.left, source.top)
         program.in_shape[0] = levels.shape
         for begin, end in self._erased:
             moved = self._rectangles[begin:end].astype(np.int64)
