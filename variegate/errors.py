@@ -39,7 +39,7 @@ def shortened(text: str, most: int = _LONGEST_LINE) -> str:
 
 
 def shown(value: object) -> str:
-    """What a message says it got, on one line of at most a few hundred characters."""
+    """The value that a message says it got, on one line of at most a few hundred characters."""
     try:
         text = " ".join(_shown.repr(value).split())
     except Exception:  # a __repr__ may do anything
@@ -75,7 +75,7 @@ def each_alone(
     make: Callable[[K], T],
     is_items_fault: Callable[[Exception], bool] = lambda error: isinstance(error, ValueError),
 ) -> Iterator[tuple[K, T | Exception]]:
-    """Which item of a failed batch was it? Each with what ``make`` gives for it alone, or the error that it raises.
+    """Find the failing items of a batch: each with what ``make`` gives for it alone, or the error that it raises.
 
     An error that ``is_items_fault`` denies ends it all.
     """

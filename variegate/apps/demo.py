@@ -37,7 +37,7 @@ SHEET_SAMPLES = 6
 
 @dataclass(frozen=True)
 class Demo:
-    """Where everything is, and how fast it went. ``prepare_seconds`` is not part of the report's."""
+    """Places and speeds of the demo. ``prepare_seconds`` is not part of the report's."""
 
     photos: Path
     augmented: Path

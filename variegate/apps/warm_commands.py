@@ -1,4 +1,4 @@
-"""What commands need compiled besides a batch: ``check``, annotated outputs, large COCO files, images in tiles."""
+"""Kernels of commands besides those of a batch: ``check``, annotated outputs, large COCO files, images in tiles."""
 
 from __future__ import annotations
 

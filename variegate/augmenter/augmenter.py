@@ -117,7 +117,7 @@ class Augmenter(CopiedByState):
         self._start()
 
     def _start(self) -> None:
-        """What belongs to this process alone."""
+        """Start the parts that belong to this process alone."""
         settings = self.dtype, self.num_threads, self.geometry, self.decode
         self.device, self._runner = runners.make_runner(self._wanted_device, *settings)
         self._planner = Planner(self.transform, self.seed, self._output, self._count)
@@ -424,7 +424,7 @@ class Augmenter(CopiedByState):
         partners: Sequence[int] | None = None,
         boxes: Any = None,
     ) -> str:
-        """What happens to one sample: its operations with their arguments, and the fused passes they run in.
+        """Explain one sample: its operations with their arguments, and the fused passes they run in.
 
         ``size``: (height, width[, channels]) of the image; some arguments and all boxes depend on it. ``partners``: the
         ids of those that the sample is mixed with, as ``Loader.partners`` tells them; taken to be of the same size.

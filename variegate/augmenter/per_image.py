@@ -130,7 +130,7 @@ class MixedLabels(NamedTuple):
 
 
 def num_partners(transform: Any) -> int:
-    """How many others a transform mixes an image with."""
+    """Number of other images that a transform mixes an image with."""
     return max((mixer.num_partners for mixer in transform._mixers), default=0)
 
 

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from numba.core import sigutils, types
 
-from variegate.compiling.jobs import Answer, Ask, Do, Done, KernelJob, Run, Said
+from variegate.compiling.jobs import Answer, Ask, Do, Done, KernelJob, Run, Message
 from variegate.compiling.pipeline import BRING_CALLEES, call_of_nothing, returns_nothing
 
 Name = tuple[str, str]  # of a kernel: its module and its own
@@ -123,7 +123,7 @@ class Helper:
         # Without this the others would wait for what never comes.
         if (failure := self._failure()) is not None:
             raise failure
-        said: Said = Done(job.key)
+        said: Message = Done(job.key)
         self._link.say(said)
 
     def _compile_here(self, dispatcher: Any, args: Any) -> None:

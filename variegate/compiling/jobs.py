@@ -59,7 +59,7 @@ class Ready:
     """Answer: all that you need is on disk; to one that is free: nothing is left to do."""
 
 
-Said = Ask | Done
+Message = Ask | Done
 Answer = Do | Run | Ready
 
 
@@ -83,7 +83,7 @@ class Jobs:
         """Kernels that are compiled."""
         return len(self._done)
 
-    def hear(self, process: int, said: Said) -> list[tuple[int, Answer]]:
+    def hear(self, process: int, said: Message) -> list[tuple[int, Answer]]:
         """``process`` says something -> who is answered what."""
         if isinstance(said, Done):
             if said.name in self._running:

@@ -97,7 +97,7 @@ class GpuJpegDecoder:
         return pictures
 
     def works(self) -> bool:
-        """Whether a picture comes out at all: without nvJPEG's library, nvImageCodec loads and decodes nothing."""
+        """True if a picture comes out at all: without nvJPEG's library, nvImageCodec loads and decodes nothing."""
         gray = np.full((16, 16, 3), 128, np.uint8)
         try:
             return self.decode([(simplejpeg.encode_jpeg(gray), None)])[0] is not None

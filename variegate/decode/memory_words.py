@@ -88,7 +88,7 @@ def swapped(typing_context: Any, value: Any) -> Any:
 
 @pixel_kernel(inline="always")
 def has_ff(word: Any) -> Any:
-    """Whether one of the eight bytes is 0xFF."""
+    """True if one of the eight bytes is 0xFF."""
     rest = ~word
     return ((rest - _ONES) & ~rest & _TOPS) != np.uint64(0)
 

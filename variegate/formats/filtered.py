@@ -85,7 +85,7 @@ class _WithTargetsOfWhole:
     has_image_labels = _of_whole("has_image_labels", True)
 
 
-class KeptSource(_WithTargetsOfWhole):
+class FilteredSource(_WithTargetsOfWhole):
     """Samples of a source by ascending indices ``kept``; ``exclude``: the place of the others' list, or ""."""
 
     is_remote = _of_whole("is_remote")
@@ -142,7 +142,7 @@ class KeptSource(_WithTargetsOfWhole):
         return stored_files
 
 
-class KeptFiles(KeptSource):
+class FilteredFiles(FilteredSource):
     """Of a FileSource."""
 
     folder = _of_whole("folder")
@@ -157,7 +157,7 @@ class KeptFiles(KeptSource):
         return lambda index: ask(int(self.kept[index]))
 
 
-class KeptPixels(KeptSource):
+class KeptPixels(FilteredSource):
     """Of a PixelSource."""
 
     is_stacked = _of_whole("is_stacked")
@@ -217,14 +217,14 @@ class KeptStream(_WithTargetsOfWhole):
 
 def whole_of(source: Source | StreamSource) -> Source | StreamSource:
     """The source that some samples of are kept; itself, where all are."""
-    while isinstance(source, (KeptSource, KeptStream)):
+    while isinstance(source, (FilteredSource, KeptStream)):
         source = source.whole
     return source
 
 
 def excluded_from(source: Source | StreamSource) -> dict[str, Any]:
     """Entries to open a source again: ``exclude``, the place of its list, and ``left_out``, the number of samples."""
-    if not isinstance(source, KeptSource):
+    if not isinstance(source, FilteredSource):
         return {}
     return {"exclude": source.exclude, "left_out": len(source.whole) - len(source)}
 
@@ -322,9 +322,9 @@ def _without(source: Source, names: frozenset[str], place: str) -> Source:
         raise SourceError(
             f"exclude: all {len(keys):,} images of {source!r} are left out{of_list and f' by the names{of_list}'}"
         )
-    kind: type[KeptSource] = KeptSource
+    kind: type[FilteredSource] = FilteredSource
     if isinstance(source, FileSource):
-        kind = KeptFiles
+        kind = FilteredFiles
     elif isinstance(source, PixelSource):
         kind = KeptPixels
     return kind(source, np.flatnonzero(is_kept), notes, place)

@@ -80,7 +80,7 @@ class Record:
     ``data``: an image file, ``extension`` its format without a dot. ``label``: as the source has it, -1 for none.
     ``source``: the name of the sample that it was made of; ``index`` and ``id`` are that sample's too. ``copy``: None
     where there are no copies. ``shape``: of pixels that are no file: height, width, channels, and those that readers
-    show. ``beside``: an ``annotated.BesideImage``, in shards that have such.
+    show. ``beside``: an ``annotated.ImageAnnotations``, in shards that have such.
     """
 
     index: int

@@ -53,7 +53,7 @@ class WithIds(Dataset[Any]):
         return self._with_id(self.dataset[place], place)
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
-        """What the DataLoader calls for a batch; data sets that have it fetch a batch at once."""
+        """Fetch a batch at once: the DataLoader calls it where a data set has it."""
         places = [self._place(i) for i in indices]
         fetch = getattr(self.dataset, "__getitems__", None)
         items = fetch(places) if callable(fetch) else [self.dataset[place] for place in places]

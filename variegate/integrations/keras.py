@@ -157,7 +157,7 @@ class BatchesAhead(Generic[T]):
         at_fork(self)
 
     def after_fork(self) -> None:
-        """What was on its way is made by threads of the parent; a child begins again."""
+        """Begin again in a child: what was on its way is made by threads of the parent."""
         self._lock = Lock()
         self._ahead: Lookahead[Future[T]] = Lookahead(iter(()))
         self._next: tuple[int, int] | None = None

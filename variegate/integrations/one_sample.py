@@ -32,17 +32,17 @@ _KEYS = {"BoundingBoxes": "boxes", "Mask": "mask", "KeyPoints": "keypoints"}
 
 
 def is_sample(value: Any) -> bool:
-    """Whether it is a dict with an image; one that Hugging Face left undecoded is a dict, too."""
+    """True if it is a dict with an image; one that Hugging Face left undecoded is a dict, too."""
     return isinstance(value, Mapping) and "image" in value
 
 
 def is_beside(value: Any) -> bool:
-    """Whether the argument after an image may be its targets, and is no id."""
+    """True if the argument after an image may be its targets, and is no id."""
     return isinstance(value, (Mapping, list, tuple, Image.Image)) or getattr(value, "ndim", 0) > 0
 
 
 def is_image(value: Any) -> bool:
-    """Whether it may be an image of its own."""
+    """True if it may be an image of its own."""
     is_target = is_tv_tensor(value) and type(value).__name__ in _KEYS
     return isinstance(value, Image.Image) or (getattr(value, "ndim", 0) > 1 and not is_target)
 

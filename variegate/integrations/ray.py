@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 
 class MapBatches:
-    """What ``ray.data.Dataset.map_batches`` calls for every batch: images in, augmented images out.
+    """Callable for ``ray.data.Dataset.map_batches``: a batch of images in, augmented images out.
 
     The pixels of a row are a pure function of (seed, epoch, id, copy) and its image. Batch size, blocks, workers and
     the order of rows do not change them. Columns other than ``image`` pass through as they are; those that hold masks,
@@ -187,7 +187,7 @@ class MapBatches:
                 check_entries({name: value}, None, "batch", size)
 
     def _name(self, names: npt.NDArray[Any], images: Any, row: int) -> str:
-        """What errors call a row: its id, and the path that the image brings along."""
+        """Name of a row in errors: its id, and the path that the image brings along."""
         path = _path(images, row)
         return f"{self._id} {names[row : row + 1].tolist()[0]!r}" + (f" ({path})" if path else "")
 

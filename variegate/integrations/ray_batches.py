@@ -45,7 +45,7 @@ class ArrayBatch:
         return np.asarray(self._columns[name])
 
     def first(self, name: str, rows: int) -> list[Any]:
-        """What the first rows hold, one by one."""
+        """Values of the first rows, one by one."""
         return list(self._columns[name][:rows])
 
     def images(self, name: str) -> Any:

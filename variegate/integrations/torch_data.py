@@ -96,7 +96,7 @@ class _InWorkers:
 
 
 class ImageTransform(_InWorkers):
-    """What ``as_transform`` gives: image -> augmented tensor."""
+    """Result of ``as_transform``: image -> augmented tensor."""
 
     @renamed(given="conditions")
     def __call__(self, image: Any, id: Any = None, conditions: Mapping[str, Any] | None = None) -> Any:

@@ -1,1 +1,1 @@
-"""What lies outside of Python, handled with care: files, addresses with secrets, names on their way to a terminal."""
+"""Input and output, handled with care: files, addresses with secrets, names on their way to a terminal."""

@@ -141,7 +141,7 @@ def _split_one(part: str) -> tuple[str, list[str]]:
 
 
 def _without_user(rest: str) -> str | None:
-    """What follows user and password in an address after its scheme; None where that cannot be told."""
+    """The rest of an address after its scheme, user and password; None where that cannot be told."""
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     last = rest.rfind("@")
     if last < 0:

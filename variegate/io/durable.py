@@ -33,7 +33,7 @@ class DiskFullError(WriteError):
 
 
 def write_error(error: OSError, shown: str, verb: str = "written") -> WriteError:
-    """What the system said of a descriptor or a temporary name, about the file that was meant."""
+    """The system's error about a descriptor or a temporary name, as one about the file that was meant."""
     if isinstance(error, WriteError):
         return error
     reason = error.strerror or str(error) or type(error).__name__

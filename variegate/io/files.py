@@ -34,7 +34,7 @@ class TooLargeError(OSError):
 
 
 def check_regular(path: str | os.PathLike[str]) -> os.stat_result:
-    """What the system knows of a file. Raises NotRegularError, IsADirectoryError or another OSError."""
+    """Status of a regular file. Raises NotRegularError, IsADirectoryError or another OSError."""
     found = os.stat(path)
     _check_kind(found.st_mode, path)
     return found

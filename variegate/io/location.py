@@ -1,4 +1,4 @@
-"""Where a user says that something is: parsed once, shown without secrets, opened by its real address."""
+"""Locations that users name: parsed once, shown without secrets, opened by their real addresses."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Location:
         return self.name, whole.rpartition("/")[2]
 
     def child(self, name: str) -> Location:
-        """What is called ``name`` in this folder. Names of files are no secrets, whatever letters they hold."""
+        """The entry ``name`` of this folder. Names of files are no secrets, whatever letters they hold."""
         return Location(inside(self._address, name), inside(self._shown, name), self.protocols)
 
 

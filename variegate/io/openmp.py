@@ -1,4 +1,4 @@
-"""How the threads of a process wait for each other, where it trains and makes data on the same cores."""
+"""Waiting of OpenMP's threads for each other, where a process trains and makes data on the same cores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command line asks for: a transform by the name of a policy and a size, a source by its place."""
+"""Transforms and sources of a command line: by the name of a policy and a size, by a place."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def build_transform(policy: str, size: tuple[int, int] | None) -> Transform:
 
 
 def idle_note(policy: str, epoch: int) -> str | None:
-    """What to tell who asks for an epoch in which a schedule does nothing: outputs would be plain copies."""
+    """Note on an epoch in which a schedule does nothing: outputs would be plain copies."""
     loaded = None if policy.lower() == "none" else load_policy(policy)
     if not isinstance(loaded, PBA) or not loaded.resolved.is_idle_at(epoch):
         return None

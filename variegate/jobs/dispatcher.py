@@ -36,7 +36,7 @@ class Dispatcher:
 
     @property
     def capacity(self) -> int:
-        """How many items it takes now; not more than 0 where it takes none."""
+        """Number of items it takes now; not more than 0 where it takes none."""
         rules, queues = self._rules, self._queues
         if self._is_closed or queues.is_draining:
             return 0

@@ -160,7 +160,7 @@ class Engine:
 
     @property
     def executor(self) -> str:
-        """What makes the pixels: "cuda", "cpu" or "reference"."""
+        """Executor that makes the pixels: "cuda", "cpu" or "reference"."""
         return kind_of(self.devices[0])
 
     @renamed(given="conditions")

@@ -1,4 +1,4 @@
-"""What a process does that helps another to compile: see ``variegate/compiling/team.py``."""
+"""Main function of processes that help another to compile: see ``variegate/compiling/team.py``."""
 
 from __future__ import annotations
 

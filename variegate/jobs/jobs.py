@@ -99,7 +99,7 @@ _BEAT_SECONDS = 0.25
 
 
 class WorkerInfo(NamedTuple):
-    """Where a worker is. ``name``: the device as an ``Augmenter`` takes it."""
+    """Device and place of a worker. ``name``: the device as an ``Augmenter`` takes it."""
 
     device: int
     worker: int

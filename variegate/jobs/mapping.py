@@ -37,7 +37,7 @@ class ImageTask(NamedTuple):
 
 @dataclass(frozen=True)
 class MapSpec:
-    """What an ``Augmenter`` is made of, and called with. ``names``: of the values in ``ImageTask.given``."""
+    """Arguments of an ``Augmenter`` and of its calls. ``names``: of the values in ``ImageTask.given``."""
 
     transform: Transform
     seed: int

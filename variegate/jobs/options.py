@@ -24,7 +24,7 @@ def check_on_error(value: str) -> None:
 
 @dataclass(frozen=True)
 class Rules:
-    """How a dispatcher goes about its work.
+    """Rules of a dispatcher.
 
     Args:
         allocation: "least_loaded", "round_robin" or "random" (by ``seed``).

@@ -183,7 +183,7 @@ class Queues:
             self._awake.append(number)
 
     def add_again(self, task: Task, is_suspect: bool) -> None:
-        """What was in flight waits once more, before all others."""
+        """Put tasks that were in flight back, before all others."""
         self.add(self.new_task(task.start, task.stop, task.failures, is_suspect, task.avoid), is_first=True)
 
     def add_halves(self, task: Task, is_suspect: bool, avoid: frozenset[int], number: int | None = None) -> None:

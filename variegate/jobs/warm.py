@@ -95,7 +95,7 @@ class Warmth:
 
 
 def is_ready() -> bool:
-    """Whether every kernel of a batch on the CPU is in memory, or on disk for this processor; in milliseconds."""
+    """True if every kernel of a batch on the CPU is in memory, or on disk for this processor; in milliseconds."""
     return _are_there(ENTRIES)
 
 

@@ -18,7 +18,7 @@ from variegate.threads import by_openmp
 
 
 def by_row(outputs: Any) -> list[Any]:
-    """What each row has; of groups of views a tuple, of its part of each."""
+    """Values of each row; of groups of views a tuple, of its part of each."""
     return list(zip(*outputs, strict=True)) if isinstance(outputs, tuple) else list(outputs)
 
 
@@ -53,7 +53,7 @@ def stacked_labels(labels: Any) -> torch.Tensor | MixedLabels:
 
 
 def conditions_by_labels(labels: Any) -> dict[str, npt.NDArray[Any]] | None:
-    """What ``Cond(by="label")`` chooses by, where labels are classes."""
+    """Conditions for ``Cond(by="label")``, where labels are classes."""
     if isinstance(labels, np.ndarray):
         return {"label": labels} if labels.dtype.kind in "iu" and labels.ndim == 1 else None
     are_classes = all(isinstance(label, (int, np.integer)) for label in labels)

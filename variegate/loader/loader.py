@@ -209,7 +209,7 @@ class Loader(CopiedByState):
         return self._pipeline.partners(index, self.epoch if epoch is None else epoch)
 
     def stats(self) -> LoaderStats:
-        """Where the time goes: of each stage (read, decode, augment, hand_over, wait) the seconds, samples and bytes
+        """Time spent: of each stage (read, decode, augment, hand_over, wait) the seconds, samples and bytes
         since the epoch began, what was done for it ahead of that included.
 
         Of the epoch that was begun last; all zero before the first. Any thread may call it. On a GPU a stage's seconds
@@ -232,7 +232,7 @@ class Loader(CopiedByState):
         self._epochs.go_to(resumed if resumed[0] == epoch else (epoch, 0))
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the iteration stands, after the batch handed out last: a few numbers and strings, fit for JSON.
+        """State of the iteration after the batch handed out last: a few numbers and strings, fit for JSON.
 
         It is the same on every rank, and says nothing about batches, threads or ranks: all may be others afterwards.
         """

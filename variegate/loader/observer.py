@@ -1,4 +1,4 @@
-"""What a loader spends its time on: observers are told of every piece of work, stage by stage.
+"""Observers of a loader: they hear of every piece of work and its time, stage by stage.
 
 | stage | who works | what goes in, in bytes |
 |---|---|---|
@@ -55,7 +55,7 @@ class StageStats:
 
 @dataclass(frozen=True)
 class LoaderStats:
-    """What became of an epoch until now; ``seconds``: since its iteration began.
+    """Counts of an epoch until now; ``seconds``: since its iteration began.
 
     Stages run side by side, so that their seconds may be more than those that went by.
     """

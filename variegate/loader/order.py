@@ -78,7 +78,7 @@ class EpochOrder:
         return state if order is None else {**state, "order": order}
 
     def position(self, state: Mapping[str, Any]) -> Position:
-        """Where a state stands. Raises ValueError where it is of another kind, data set or order."""
+        """Position of a state. Raises ValueError where it is of another kind, data set or order."""
         if not isinstance(state, Mapping) or state.get("version") != STATE_VERSION:
             got = state.get("version") if isinstance(state, Mapping) else type(state).__name__
             accepted = f"what Loader.state_dict gave, version {STATE_VERSION}"

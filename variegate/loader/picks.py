@@ -77,7 +77,7 @@ Order = ListedOrder | DrawnOrder | RepeatedOrder
 
 
 def _count(indices: Indices) -> Copies | None:
-    """How often each index came before in the list; None where none comes twice."""
+    """Number of times each index came before in the list; None where none comes twice."""
     order = np.argsort(indices, kind="stable")
     in_order = indices[order]
     is_first = np.concatenate([[True], in_order[1:] != in_order[:-1]])
@@ -101,7 +101,7 @@ class Picks:
 
 
 def check_picking(source: Source | StreamSource, options: LoaderOptions) -> bool:
-    """Whether the order is shuffled. Raises ValueError for arguments that do not go together."""
+    """True if the order is shuffled. Raises ValueError for arguments that do not go together."""
     shuffle, sampler, weights, number = options.shuffle, options.sampler, options.weights, options.num_samples
     is_stream = isinstance(source, StreamSource)
     by_index = "accepted for samples by index: open_source(..., stream=False)"

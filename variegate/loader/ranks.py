@@ -1,4 +1,4 @@
-"""Which of how many processes this is, and which samples of an epoch go into which batch of which of them.
+"""Ranks: this process among all, and the samples of an epoch that go into each batch of each rank.
 
 An epoch is one order of all samples, the same on every rank. A step takes the next ``world_size * batch_size`` of them,
 and each rank every ``world_size``-th of these. So what has been trained on after a step is a prefix of the order, and a

@@ -25,7 +25,7 @@ _REMOTE_READERS = 32
 
 
 def reader_threads(is_remote: bool, num_threads: int) -> int:
-    """How many threads read for ``num_threads`` that decode and augment."""
+    """Number of threads that read for ``num_threads`` that decode and augment."""
     return max(_REMOTE_READERS, num_threads) if is_remote else num_threads
 
 

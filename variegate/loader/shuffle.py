@@ -17,7 +17,7 @@ _ROUNDS = 8
 
 
 class OrderPurpose(IntEnum):
-    """What a stream of random numbers is for; no two share one. The numbers are part of what is reproducible."""
+    """Purposes of streams of random numbers; no two share one. The numbers are part of what is reproducible."""
 
     SAMPLES = 0
     SHARDS = 1

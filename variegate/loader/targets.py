@@ -1,4 +1,4 @@
-"""What belongs to the images of a loader: with their samples from the source on, checked, and joined to batches."""
+"""Targets of a loader's images: with their samples from the source on, checked, and joined to batches."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class TargetBatch(dict[str, Any]):
 if TYPE_CHECKING:
 
     class AnyBatch(Batch, TargetBatch):  # type: ignore[misc]
-        """What a checker is told of what a loader gives: a ``Batch``, or with targets a ``TargetBatch``."""
+        """Static type of a loader's batches: a ``Batch``, or with targets a ``TargetBatch``."""
 
         images: torch.Tensor
         nbytes: int
@@ -93,7 +93,7 @@ class RowsRefused(ValueError):
 
 
 class BatchTargets:
-    """What becomes of targets in batches. ``has_labels``: images have labels of their own beside them. ``has_edges``: a
+    """Targets of batches. ``has_labels``: images have labels of their own beside them. ``has_edges``: a
     source's, whose places are not read as ``options`` say, but only written so."""
 
     def __init__(self, options: Targets, has_labels: bool, has_edges: bool = False) -> None:

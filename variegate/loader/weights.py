@@ -27,7 +27,7 @@ _NUMBERS = "finite numbers from 0 on, not all of them 0"
 
 
 class Groups:
-    """Which group each sample is in, int[N] from 0 on, and how likely each group is, float64[G]: 0 or more, any sum."""
+    """Group of each sample, int[N] from 0 on, and weight of each group, float64[G]: 0 or more, any sum."""
 
     def __init__(self, group_of: npt.NDArray[np.int64], mass: npt.NDArray[np.float64]) -> None:
         self.mass = mass

@@ -49,11 +49,11 @@ class Traced:
     __slots__ = ()
 
     def through(self, transform: Transform, others: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """What a transform makes of it that is called with it."""
+        """Run a transform that is called with it."""
         raise NotImplementedError(f"{type(self).__name__} does not define through()")
 
     def through_function(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        """What a function of ``variegate.transforms.functional`` makes of it."""
+        """Run a function of ``variegate.transforms.functional`` on it."""
         raise NotImplementedError(f"{type(self).__name__} does not define through_function()")
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from variegate.checks import as_integer, as_number, as_numbers
 from variegate.ops.arguments import PROBABILITY, ArgumentError, checks
 from variegate.ops.base import Transform, set_field
-from variegate.ops.container import Container, Said, adopt
+from variegate.ops.container import Container, Verbatim, adopt
 from variegate.program.one_image import Images
 from variegate.program.sampling import Floats, Rows, Sampling
 
@@ -127,7 +127,7 @@ class RandomOrder(Container):
     def __post_init__(self) -> None:
         self._adopt(own=_key_slots(self.transforms))
         if len(self.transforms) > _MOST_TO_ORDER:
-            got = Said(f"{len(self.transforms):,} transforms")
+            got = Verbatim(f"{len(self.transforms):,} transforms")
             raise ArgumentError(self, "transforms", got, f"at most {_MOST_TO_ORDER}")
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
@@ -282,7 +282,7 @@ def _or(value: float | None, otherwise: float) -> float:
 
 
 def _equals(values: npt.NDArray[Any], key: str) -> npt.NDArray[np.bool_]:
-    """Which values a case means, read as the values' own type, since keys become strings on their way through JSON."""
+    """Values of a case, read as the values' own type, since keys become strings on their way through JSON."""
     meant: Any = {"true": True, "false": False}.get(key.lower()) if values.dtype.kind == "b" else key
     if values.dtype.kind in "iuf":
         try:

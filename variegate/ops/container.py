@@ -17,7 +17,7 @@ from variegate.program.one_image import Images
 from variegate.program.sampling import Rows, Sampling
 
 
-class Said(str):
+class Verbatim(str):
     """Words in the place of a value, for a message."""
 
     __slots__ = ()
@@ -50,7 +50,7 @@ class Container(Transform, abstract=True):
             if last is not None and child._changes_bytes:
                 name = type(last).__name__
                 accepted = f"{type(child).__name__} before {name}"
-                raise ArgumentError(self, f"transforms[{i}]", Said(f"{child!r} after {name}"), accepted)
+                raise ArgumentError(self, f"transforms[{i}]", Verbatim(f"{child!r} after {name}"), accepted)
             last = last or child._finisher or next(iter(child._mixers), None)
 
     def _run_child(self, i: int, sampling: Sampling, rows: Rows, slot: int) -> None:
@@ -78,14 +78,14 @@ def adopt(owner: Transform, argument: str, children: Sequence[Transform], own: i
     alone = next((child for child in children if child._is_alone), None)
     if alone is not None:
         raise ArgumentError(
-            owner, argument, Said(f"{type(alone).__name__} inside {type(owner).__name__}"),
+            owner, argument, Verbatim(f"{type(alone).__name__} inside {type(owner).__name__}"),
             f"transforms that make one image; {type(alone).__name__} stands alone, and has what all views begin or end "
             "with in each of its transforms",
         )  # fmt: skip
     setter = next((child._format_setter for child in children if child._format_setter is not None), None)
     if is_choice and setter is not None:
         raise ArgumentError(
-            owner, argument, Said(f"{type(setter).__name__} inside a choice"),
+            owner, argument, Verbatim(f"{type(setter).__name__} inside a choice"),
             f"what leaves all images of a batch in one format; {setter._format_advice}",
         )  # fmt: skip
     set_field(owner, "_format_setter", setter)
@@ -102,7 +102,7 @@ def adopt(owner: Transform, argument: str, children: Sequence[Transform], own: i
         ("blocks of random numbers", ends[-1], MAX_SLOTS),
     ):
         if number > limit:
-            raise ArgumentError(owner, argument, Said(f"{number:,} {what}"), f"at most {limit:,}")
+            raise ArgumentError(owner, argument, Verbatim(f"{number:,} {what}"), f"at most {limit:,}")
     set_field(owner, "_first_slots", tuple(ends[:-1]))
     set_field(owner, "num_slots", ends[-1])
     set_field(owner, "_tree_size", size)
@@ -113,6 +113,6 @@ def mixers_of(owner: Transform, argument: str, children: Sequence[Transform]) ->
     """The transforms among the children's that mix images. Raises ArgumentError where they make different labels."""
     mixers = tuple(mixer for child in children for mixer in child._mixers)
     if len({mixer.num_classes for mixer in mixers}) > 1:
-        got = Said(" and ".join(sorted({f"num_classes={mixer.num_classes}" for mixer in mixers})))
+        got = Verbatim(" and ".join(sorted({f"num_classes={mixer.num_classes}" for mixer in mixers})))
         raise ArgumentError(owner, argument, got, "one num_classes in all transforms that mix images")
     return mixers

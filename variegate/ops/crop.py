@@ -166,7 +166,7 @@ class RandomRotate90(WithProbability):
 
 
 def _central(spare: Any) -> Any:
-    """Where the crop begins that leaves ``spare`` pixels (or fewer than none) of a side."""
+    """Start of the crop that leaves ``spare`` pixels (or fewer than none) of a side."""
     # torchvision rounds an odd rest half to even when it cuts, and puts it last when it pads.
     if isinstance(spare, int):
         return -(-spare // 2) if spare < 0 else round(spare / 2.0)

@@ -123,7 +123,7 @@ class CustomOp(Transform, abstract=True):
             sampling.emit(rows, op, np.array(tables, np.float64)[which.reshape(-1)], values, name=name)
 
     def _table(self, form: str, shape: tuple[int, ...], *arguments: float) -> npt.NDArray[Any]:
-        """What the user's method returns, checked."""
+        """Result of the user's method, checked."""
         table = np.asarray(getattr(self, form)(*arguments))
         accepted_shapes = [shape, (3, 256)] if form == "lut" else [shape]
         ok = table.shape in accepted_shapes and table.dtype.kind in "iuf" and bool(np.isfinite(table).all())

@@ -45,7 +45,7 @@ def _arguments(transform: Transform) -> dict[str, Any]:
 
 
 def wants_statistics(transform: Transform) -> bool:
-    """Whether there is a ``Normalize("dataset")`` in it."""
+    """True if there is a ``Normalize("dataset")`` in it."""
     return any(isinstance(part, Normalize) and part.is_of_dataset for part in walk(transform))
 
 

@@ -25,7 +25,7 @@ Nodes = npt.NDArray[np.floating]  # [R, lines, columns, 2]
 
 @dataclass(frozen=True)
 class Lattice:
-    """Where the nodes of a grid lie: ``lines`` times ``columns`` of them, the first at the centre of the first pixel,
+    """Nodes of a grid: ``lines`` times ``columns`` of them, the first at the centre of the first pixel,
     ``step`` / 2**26 of them per pixel."""
 
     lines: int
@@ -174,7 +174,7 @@ def spacing_for(sigma: float) -> int:
 
 
 def blurred_deviation(sigma: float, radius: int) -> float:
-    """How much a blur along one axis leaves of the deviation of white noise."""
+    """Share of the deviation of white noise that a blur along one axis leaves."""
     return math.sqrt(float((gaussian_taps(sigma, radius) ** 2).sum()))
 
 

@@ -269,7 +269,7 @@ class Convolve(Transform):
 
 @dataclass(frozen=True)
 class Edges(MagnitudeOp):
-    """How steep each channel is, black where it is flat.
+    """Steepness of each channel, black where it is flat.
 
     ``kind``: "laplacian", the absolute value of the second derivative (kernel 0 1 0, 1 -4 1, 0 1 0); or "sobel", the
     absolute values of Sobel's two first derivatives (-1 0 1, -2 0 2, -1 0 1 and its transpose) added up. Times

@@ -1,4 +1,4 @@
-"""What is done to finished tensors, after the last fused pass: kinds of numbers that executors do not make, several
+"""Steps on finished tensors, after the last fused pass: kinds of numbers that executors do not make, several
 crops of one image, functions of the user's.
 
 Each is a *step* of the program's ``Output``. Steps cost a pass over memory each, in PyTorch. Nothing but further steps
@@ -33,7 +33,7 @@ def followed_by(output: Output, step: Any) -> Output:
 
 
 def is_cut_only(output: Output) -> bool:
-    """Whether steps do no more than cut images up, so that values may as well be changed before."""
+    """True if steps do no more than cut images up, so that values may as well be changed before."""
     return all(isinstance(step, _Cuts) for step in output.steps)
 
 

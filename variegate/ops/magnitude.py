@@ -77,7 +77,7 @@ class MagnitudeOp(Transform, abstract=True):
 
     @classmethod
     def check_number(cls, name: str, value: Any, *, error: Refusal = refused) -> float:
-        """Where exactly one number is accepted."""
+        """Check a single number."""
         low, high = cls._bounds
         if cls._integral:
             return integer(name, value, int(low), int(high), error=error)
@@ -85,7 +85,7 @@ class MagnitudeOp(Transform, abstract=True):
 
     @classmethod
     def constants(cls, owner: MagnitudeOp | None = None) -> tuple[float, ...]:
-        """What follows the number: of ``owner``, or by default."""
+        """Arguments after the number: of ``owner``, or by default."""
         return tuple(getattr(owner or cls, name) if isinstance(name, str) else name for name in cls._constants)
 
     def draw(self, images: Images, slot: int) -> None:

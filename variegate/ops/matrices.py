@@ -29,7 +29,7 @@ def inverse_affine(
 
 
 def plain_or_array(value: Any) -> Any:
-    """What makes plain numbers of NumPy's, where ``value`` is one; NumPy's sines are not ``math``'s."""
+    """A function that makes plain numbers of NumPy's, where ``value`` is one; NumPy's sines are not ``math``'s."""
     return float if isinstance(value, (int, float)) else np.asarray
 
 

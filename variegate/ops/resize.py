@@ -173,7 +173,7 @@ def add_resize(images: Images, wanted: Any, interpolation: FilterName) -> None:
 
 
 def crops_first(interpolation: FilterName, edges: Edges) -> bool:
-    """Whether a box of whole pixels is cut out before it is resized. Nearest pixels of a cut are Pillow's of that."""
+    """True if a box of whole pixels is cut out before it is resized. Nearest pixels of a cut are Pillow's of that."""
     return edges == "crop" or interpolation == "nearest"
 
 

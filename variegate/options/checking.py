@@ -10,7 +10,7 @@ from variegate.options import check_options, option
 
 @dataclass(frozen=True, kw_only=True)
 class ThresholdOptions:
-    """What is None follows from the data set. Raises ValueError naming the argument."""
+    """Thresholds; None follows from the data set. Raises ValueError naming the argument."""
 
     dark: float | None = option(
         None, "Dark: 95 % of the pixels are below this luminance, 0 to 1.", "Thresholds", low=0, high=1

@@ -76,7 +76,7 @@ def is_users(function: types.FunctionType) -> bool:
 
 
 def is_library(module: str, package: str) -> bool:
-    """Whether a module is Python's or an installed one that is not ``package``: its objects are its own matter."""
+    """True if a module is Python's or an installed one that is not ``package``: its objects are its own matter."""
     root = module.partition(".")[0]
     if root in _AS_THEY_ARE or root == package:
         return root in _AS_THEY_ARE

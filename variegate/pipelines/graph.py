@@ -1,4 +1,4 @@
-"""What a function draws and computes while it is traced: definitions of values, each written down once."""
+"""Graph of a traced function: definitions of the values that it draws and computes, each written down once."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def _parts(node: ast.stmt) -> Iterator[ast.AST]:
 
 
 def _returns_early(node: ast.AST, in_branch: bool) -> bool:
-    """Whether there is a ``return`` within an ``if`` or a loop."""
+    """True if there is a ``return`` within an ``if`` or a loop."""
     if isinstance(node, ast.Return):
         return in_branch
     if isinstance(node, SCOPES):

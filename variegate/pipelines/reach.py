@@ -77,7 +77,7 @@ class Branches:
             waiting.extend((held, noted) for held in state[0])
 
     def _state(self, thing: Any) -> State | None:
-        """What ``thing`` holds, and what else tells its state; None for what never changes, or is not looked into."""
+        """Contents of ``thing``, and what else tells its state; None for what never changes, or is not looked into."""
         kind = type(thing)
         if kind in _ENTRIES:
             return _some(thing, len(thing)), len(thing)
@@ -255,7 +255,7 @@ def _bytes_of(thing: Any) -> Any:
 
 
 def _place_of(iterator: Any) -> Any:
-    """How far an iterator is, as far as it says."""
+    """Place of an iterator, as far as it says."""
     if isinstance(iterator, types.GeneratorType):
         return None if iterator.gi_frame is None else iterator.gi_frame.f_lasti
     if isinstance(iterator, itertools.cycle):  # whose place only its copy tells, up to Python 3.13

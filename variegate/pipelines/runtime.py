@@ -178,7 +178,7 @@ def check_raise() -> None:
 
 
 def is_true(value: Any, source: Any = None) -> bool:
-    """Whether a flag is set for all samples. ``source``: the variable that a loop takes from, while some have left."""
+    """True if a flag is set for all samples. ``source``: the variable that a loop takes from, while some have left."""
     if isinstance(value, Scalar) and hasattr(type(source), "__next__"):
         refuse("a loop that some samples leave takes from an iterator, which all samples share", "loops over a list")
     return value is True

@@ -124,7 +124,7 @@ def refuse_text(what: str, *values: Any) -> None:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether it may stand among the operands of a value."""
+    """True if it may stand among the operands of a value."""
     return isinstance(value, (Scalar, bool, np.bool_, str)) or as_number(value) is not None
 
 
@@ -168,20 +168,20 @@ def _decided(what: str, *values: bool) -> bool:
 
 
 def same(left: Any, right: Any) -> bool:
-    """Whether two values are one and the same."""
+    """True if two values are one and the same."""
     if isinstance(left, Scalar) or isinstance(right, Scalar):
         return isinstance(left, Scalar) and isinstance(right, Scalar) and left.name == right.name
     return type(left) is type(right) and bool(left == right)
 
 
 def negated(value: Scalar) -> Scalar | None:
-    """What ``value`` is the negation of."""
+    """The value that ``value`` negates."""
     what, *operands = value.graph.definitions.get(value.name, ("",))
     return Scalar(value.graph, operands[0], True) if what == "not" else None
 
 
 def are_opposites(left: Scalar, right: Scalar) -> bool:
-    """Whether one is the negation of the other."""
+    """True if one is the negation of the other."""
     return any(
         inner is not None and inner.name == other.name
         for inner, other in ((negated(left), right), (negated(right), left))
@@ -189,7 +189,7 @@ def are_opposites(left: Scalar, right: Scalar) -> bool:
 
 
 def simplified(what: str, *values: Any) -> Any:
-    """What needs no definition of its own, or None."""
+    """A value that needs no definition of its own, or None."""
     if what == "not":
         return negated(values[0])
     if what == "where":

@@ -1,4 +1,4 @@
-"""What Python's and NumPy's operators are called among the values of a pipeline."""
+"""Names of Python's and NumPy's operators among the values of a pipeline."""
 
 from __future__ import annotations
 

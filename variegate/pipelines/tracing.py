@@ -134,7 +134,7 @@ class TreeBuilder:
         return operands[0] if drawn else ""
 
     def _with(self, known: Known, condition: Scalar, holds: bool) -> Known:
-        """What is known in a branch: of an ``and`` that holds, both sides do."""
+        """Conditions known in a branch: of an ``and`` that holds, both sides do."""
         known = {**known, condition.name: holds}
         what, *operands = self._graph.definitions.get(condition.name, ("",))
         if what == ("and" if holds else "or"):

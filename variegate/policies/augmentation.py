@@ -111,13 +111,13 @@ class Augmentation(Policy):
 
     @computed_once
     def _takes_whole(self) -> bool:
-        """Whether the operation's argument has to be a whole number."""
+        """True if the operation's argument has to be a whole number."""
         cls: Any = Transform.registry.get(self.op) if isinstance(self.op, str) else None
         return hasattr(cls, "_op") and getattr(cls, "_integral", False) and not cls._takes_fractions
 
     @computed_once
     def emission(self) -> Emission:
-        """How the operation is emitted; its arguments are within its class's bounds."""
+        """Emission of the operation; its arguments are within its class's bounds."""
         cls = Transform.registry.get(self.op) if isinstance(self.op, str) and self.op != "Cutout" else None
         number = getattr(cls, "_number", None)
         driven = None

@@ -56,7 +56,7 @@ class Schedule:
         return min(bisect.bisect_right(ends, epoch), len(ends) - 1)
 
     def is_idle_at(self, epoch: int) -> bool:
-        """Whether the policy of ``epoch`` never does anything, as that of a search's first epochs."""
+        """True if the policy of ``epoch`` never does anything, as that of a search's first epochs."""
         return all(probability == 0 for _, probability, _ in self.segments[self.segment_at(epoch)].policy)
 
     def scaled(self, epochs: int, rounding: Rounding = "cumulative") -> Schedule:

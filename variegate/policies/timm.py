@@ -220,7 +220,7 @@ EXAMPLES = "rand-m9-mstd0.5-inc1, augmix-m5-w4-d2 or original-mstd0.5"
 
 
 def is_timm(text: str) -> bool:
-    """Whether ``text`` begins as one of timm's strings."""
+    """True if ``text`` begins as one of timm's strings."""
     return text.split("-")[0] in ("rand", "augmix", *_TABLES)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from variegate.checks import integer, one_of
 from variegate.ops.arguments import MAX_BINS, MAX_STEPS, ArgumentError, Fill, InterpolationName, checks, optional
 from variegate.ops.base import Transform, set_field
-from variegate.ops.container import Said
+from variegate.ops.container import Verbatim
 from variegate.ops.dataset import substituted, walk
 from variegate.ops.magnitude import between, limits, span
 from variegate.ops.tone import Solarize
@@ -191,14 +191,14 @@ class AdaptiveRandAugment(UniformPolicy):
     def _bins(self, sampling: Sampling, rows: Rows) -> Index:
         accepted = 'conditions={"magnitude": magnitudes}, one number from 0 to 1 per image'
         if MAGNITUDE not in sampling.given:
-            raise ArgumentError(self, MAGNITUDE, Said("none given with this batch"), accepted)
+            raise ArgumentError(self, MAGNITUDE, Verbatim("none given with this batch"), accepted)
         given = np.asarray(sampling.given[MAGNITUDE])
         if given.ndim != 1 or given.dtype.kind not in "iuf":
-            got = Said(f"an array of {given.dtype} with shape {given.shape}")
+            got = Verbatim(f"an array of {given.dtype} with shape {given.shape}")
             raise ArgumentError(self, MAGNITUDE, got, accepted)
         magnitude = given[sampling.source[rows]].astype(np.float64)
         if not (is_good := (magnitude >= 0) & (magnitude <= 1)).all():
-            raise ArgumentError(self, MAGNITUDE, Said(f"{magnitude[~is_good][0]:g}"), accepted)
+            raise ArgumentError(self, MAGNITUDE, Verbatim(f"{magnitude[~is_good][0]:g}"), accepted)
         return np.rint(magnitude * (self.num_magnitude_bins - 1)).astype(np.intp)
 
 
@@ -217,7 +217,7 @@ def at_given_magnitude(policy: Transform) -> tuple[Transform, float | None]:
 
 
 def needs_magnitude(transform: Any) -> bool:
-    """Whether there is an ``AdaptiveRandAugment`` in it."""
+    """True if there is an ``AdaptiveRandAugment`` in it."""
     return any(isinstance(part, AdaptiveRandAugment) for part in walk(transform))
 
 

@@ -14,7 +14,7 @@ from variegate.ops.arguments import ArgumentError
 from variegate.ops.base import Transform, set_field
 from variegate.ops.colour import ColorJitter, RandomGrayscale
 from variegate.ops.compose import Compose, RandomApply
-from variegate.ops.container import Said, adopt
+from variegate.ops.container import Verbatim, adopt
 from variegate.ops.crop import RandomHorizontalFlip
 from variegate.ops.filters import GaussianBlur
 from variegate.ops.output import Normalize, ToDtype
@@ -68,7 +68,7 @@ class MultiView(Transform):
         each = [one for group in checked for one in (group if isinstance(group, tuple) else (group,))]
         if mixers := [mixer for one in each for mixer in one._mixers]:
             accepted = "transforms that change one image alone; mix the batch of each view afterwards"
-            raise ArgumentError(self, "transforms", Said(f"{type(mixers[0]).__name__} inside MultiView"), accepted)
+            raise ArgumentError(self, "transforms", Verbatim(f"{type(mixers[0]).__name__} inside MultiView"), accepted)
         adopt(self, "transforms", each, own=0, is_choice=False)
         # Every view begins at slot 0 of words of its own.
         set_field(self, "_view_slots", max(one.num_slots for one in each))

@@ -85,7 +85,7 @@ def known_boxes(sampling: Sampling, title: str) -> SampledBoxes:
 
 
 def _so_far(sampling: Sampling, rows: Rows) -> Program:
-    """What was emitted into ``rows``."""
+    """Instructions emitted into ``rows``."""
     arrays: dict[str, Any] = {name: grid[rows] for name, grid in sampling.instructions.items()}
     source = sampling.source[rows]
     ids, key = sampling.streams(rows)

@@ -71,7 +71,7 @@ class _StampedLocator:
 
 
 class _NowhereLocator(InTreeCacheLocator):
-    """Where no folder can be written: what lies beside the source may still be read."""
+    """Locator where no folder can be written: what lies beside the source may still be read."""
 
     def ensure_cache_path(self) -> None:
         return
@@ -185,7 +185,7 @@ def do_without_helpers() -> None:
 
 
 def what_is_made() -> tuple[Any, ...]:
-    """What code of this process is made of and for, and where it is kept; a helper's has to be the same."""
+    """Sources, processor and folder of this process's code; a helper's have to be the same."""
     magic = cpu_target.target_context.codegen().magic_tuple()
     return magic, str(_ROOT), _StampedImpl(_lock).locator.get_cache_path(), _sources_digest(_ROOT / "program")
 

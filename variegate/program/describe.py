@@ -29,7 +29,7 @@ _NORMALIZED_VALUES = frozenset({"v0", "v1", "v2"})
 
 
 def operations_of(program: Program, output: int, in_words: bool = False) -> list[dict[str, Any]]:
-    """What was done to output ``output``, in order: ``{"op": "Rotate", "angle": -9.0, ...}``, fit for JSON.
+    """Operations of output ``output``, in order: ``{"op": "Rotate", "angle": -9.0, ...}``, fit for JSON.
 
     Arguments are named as in ``docs/operations.md``; those left to their default are left out. An output blended of
     several rows (AugMix) holds one entry: ``{"op": "Blend", "chains": [{"weight": w, "operations": [...]}, ...]}``. So

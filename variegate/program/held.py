@@ -36,7 +36,7 @@ def tuple_kind(value: Any) -> Any:
 
 
 def words_of(kind: Any) -> int:
-    """How many int64 a value of ``kind`` takes."""
+    """Number of int64 that a value of ``kind`` takes."""
     # Of an array: its owners, its size in elements, an element's in bytes, its place; along each axis length and step.
     return 5 + 2 * kind.ndim if isinstance(kind, types.Array) else sum(map(words_of, kind))
 

@@ -290,7 +290,7 @@ class OneImage(Sampling):
 
     @property
     def sampling(self) -> Sampling:
-        """What goes on: this, or the batch that it has become."""
+        """The sampling that goes on: this, or the batch that it has become."""
         return self if self._batch is None else self._batch
 
     def forked(self) -> OneImage | Selection:
@@ -326,7 +326,7 @@ class OneImage(Sampling):
 
     @property
     def has_tables(self) -> bool:
-        """Whether instructions refer to side tables other than rectangles."""
+        """True if instructions refer to side tables other than rectangles."""
         return bool(self._points or self._parts.keys() - _RECTANGLES)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 
 class Kind(IntEnum):
-    """How an operation touches pixels; fusion reasons about kinds only."""
+    """Ways in which operations touch pixels; fusion reasons about kinds only."""
 
     GEOMETRY = 0  # output pixel <- one source place (or a small interpolation footprint around it)
     RESAMPLE = 1  # output pixel <- an area of the source (antialiased resize)

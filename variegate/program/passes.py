@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class PassSource(IntEnum):
-    """How a pass gets the pixels that its value operations act on."""
+    """Sources of the pixels that the value operations of a pass act on."""
 
     DIRECT = 0  # as they are
     STRETCH = 1  # one map whose rows are stretches of source rows: a flip, a crop, a pad, a whole translation

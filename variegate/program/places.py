@@ -61,7 +61,7 @@ def moves_whole_pixels(a: Any) -> bool:
 
 @inner_kernel()
 def source_rectangle(a: Any, top: Any, left: Any, bottom: Any, right: Any) -> Any:
-    """What of the source a whole-pixel map shows in a rectangle of its output: top, left, bottom, right."""
+    """Part of the source that a whole-pixel map shows in a rectangle of its output: top, left, bottom, right."""
     xa, ya = int(a[0]) * left + int(a[1]) * top + int(a[2]), int(a[3]) * left + int(a[4]) * top + int(a[5])
     xb = xa + int(a[0]) * (right - 1 - left) + int(a[1]) * (bottom - 1 - top)
     yb = ya + int(a[3]) * (right - 1 - left) + int(a[4]) * (bottom - 1 - top)
@@ -83,7 +83,7 @@ def seen_by_statistics(args: Any, out_size: Any, window: Any, map_slot: Any, hei
 
 @inner_kernel()
 def may_hit(a: Any, window: Any, size: Any) -> bool:
-    """Whether the bounding box of what a 16.16 map reads meets its window."""
+    """True if the bounding box of what a 16.16 map reads meets its window."""
     dx, dy = a[0] * (size[1] - 1), a[1] * (size[0] - 1)
     ex, ey = a[3] * (size[1] - 1), a[4] * (size[0] - 1)
     left, right = a[2] + min(dx, 0.0) + min(dy, 0.0), a[2] + max(dx, 0.0) + max(dy, 0.0)
@@ -145,7 +145,7 @@ def snap(a: Any, count: Any) -> None:
 
 @inner_kernel()
 def stays_exact(a: Any, size: Any, perspective: Any) -> bool:
-    """Whether sums of coefficients times columns and lines of an output of this size are exact in float64."""
+    """True if sums of coefficients times columns and lines of an output of this size are exact in float64."""
     if perspective:
         steps = max(max(abs(a[0]), abs(a[1])), max(abs(a[3]), abs(a[4]))) + 2.0**15 * max(abs(a[6]), abs(a[7]))
         return bool(steps < _EXACT_STEPS and max(abs(a[2]), abs(a[5])) < _EXACT)

@@ -30,7 +30,7 @@ MAX_SIDE = 32_767
 
 @dataclass(frozen=True)
 class Output:
-    """What leaves the last pass. ``mean`` None: uint8 as it is. Else ``(x / 255 - mean) / std`` in ``dtype``."""
+    """Format of results. ``mean`` None: uint8 as it is. Else ``(x / 255 - mean) / std`` in ``dtype``."""
 
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
@@ -118,7 +118,7 @@ class Blend:
 
 @dataclass(frozen=True)
 class Mixture:
-    """What outputs are joined of several samples: image ``n`` of the batch and its partners, by these shares."""
+    """Outputs joined of several samples: image ``n`` of the batch and its partners, by these shares."""
 
     partners: npt.NDArray[np.int32]  # [outputs, K]: images of the batch
     shares: npt.NDArray[np.float32]  # [outputs, 1 + K]: of the sample itself, then of its partners
@@ -126,7 +126,7 @@ class Mixture:
 
 
 class Grouping(NamedTuple):
-    """How outputs are handed out together: those of one image one after another, by view, then by frame.
+    """Groups of outputs: those of one image one after another, by view, then by frame.
 
     ``counts``: views of each group; ``has_axis``: they have an axis of their own; ``frames``: how many each clip has,
     None for images; ``is_split``: the groups are handed out one by one, also if there is one.

@@ -183,7 +183,7 @@ class Sampling(TableBuilder):
     # -- blending ----------------------------------------------------------------------------------------------
 
     def as_batch(self) -> Sampling:
-        """Where rows can be forked, blended and split: one image alone becomes a batch for it."""
+        """Sampling whose rows can be forked, blended and split: one image alone becomes a batch for it."""
         return self
 
     def fork(self, rows: Rows, copies: int) -> npt.NDArray[np.intp]:
@@ -242,7 +242,7 @@ class Sampling(TableBuilder):
         self._alike = len(rows)
 
     def are_all(self, rows: Rows) -> bool:
-        """Whether ``rows`` stand for all images that leave in one format."""
+        """True if ``rows`` stand for all images that leave in one format."""
         if len(rows) < self._alike or len(self.source) == len(self._ids):
             return len(rows) >= self._alike
         return len(np.unique(self.source[rows])) == self._alike
@@ -298,7 +298,7 @@ class Sampling(TableBuilder):
 
 
 def after_steps(title: str, steps: tuple[object, ...]) -> ValueError:
-    """What refuses an operation after what is done to the finished tensor."""
+    """Refuse an operation after steps on the finished tensor."""
     return ValueError(
         f"{title} after {steps[0]}, which is done to the finished tensor: only what is done to that as well may "
         f"follow it. Put {title} before it."

@@ -1,1 +1,1 @@
-"""What belongs to an image goes where the image goes: key points, boxes and masks through the maps of a ``Program``."""
+"""Targets of an image go where the image goes: key points, boxes and masks through the maps of a ``Program``."""

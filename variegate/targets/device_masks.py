@@ -220,7 +220,7 @@ class _Plan:
         return planes
 
     def _upload(self, mask: npt.NDArray[Any]) -> int:
-        """Where it will be among the masks that are sent; one that several outputs show is sent once."""
+        """Place among the masks that are sent; one that several outputs show is sent once."""
         if id(mask) not in self._offset_of:
             self._offset_of[id(mask)] = self.end
             self.uploads.append(mask)

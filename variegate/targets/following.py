@@ -1,4 +1,4 @@
-"""What belongs to the images of a batch, as it belongs to what a program made of them."""
+"""Targets of a batch's images, led through a program to those of its outputs."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def begin_region(stages: Any, row: Any, left: Any, top: Any, width: Any, height:
 
 @inner_kernel()
 def _keeps_apart(stages: Any, s: Any) -> bool:
-    """Whether a step's columns depend on columns alone, and lines on lines, or the other way round."""
+    """True if a step's columns depend on columns alone, and lines on lines, or the other way round."""
     m = stages.back[s]
     is_apart = (m[1] == 0.0 and m[3] == 0.0) or (m[0] == 0.0 and m[4] == 0.0)
     return bool(stages.kind[s] != S.GRID and is_apart and m[6] == 0.0 and m[7] == 0.0)
@@ -102,7 +102,7 @@ def stretch_of(table: Any, inside: Any, count: Any) -> Any:
 
 @inner_kernel()
 def table_of(table: Any, inside: Any, step: Any, begin: Any, end: Any, places: Any) -> int:
-    """Which pixels of a line's image its columns show, ``step`` apart, -1 for none -> how they run on."""
+    """Fill in the pixels of a line's image that its columns show, ``step`` apart, -1 for none -> how they run on."""
     runs_on, runs_back = True, True
     for i in range(begin, end):
         places[i] = np.int32(table[i]) * np.int32(step) if inside[i] else np.int32(-1)

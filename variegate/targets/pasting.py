@@ -29,7 +29,7 @@ class Part(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """What one part brings to an output."""
+    """Contribution of one part to an output."""
 
     part: Part
     of: OfImage
@@ -39,7 +39,7 @@ class Joined(NamedTuple):
 
     @property
     def kept_instances(self) -> npt.NDArray[np.intp]:
-        """Which of its instance masks, of which it has some."""
+        """Indices of the instance masks of a sample that has some."""
         assert self.of.instances is not None
         return self.kept if self.of.corners is not None else np.arange(len(self.of.instances))
 
@@ -121,7 +121,7 @@ _Layer = tuple[int, int, int, int, int]
 
 
 class _Work:
-    """What is to be read for a batch, as the arrays of ``read_masks``."""
+    """Masks to read for a batch, as the arrays of ``read_masks``."""
 
     def __init__(self, mask_fill: int) -> None:
         self._fill = mask_fill
@@ -200,7 +200,7 @@ def _empty(size: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
 
 
 def _seen(joined: Sequence[Joined]) -> tuple[list[int], bool]:
-    """Whose masks are pasted, in order, less what a whole image lies on top of; whether one does."""
+    """Samples whose masks are pasted, in order, less what a whole image lies on top of; whether one does."""
     if len(joined) == 1:
         return [0], joined[0].part.is_whole
     order = order_of(joined)

@@ -122,7 +122,7 @@ def _numbers(given: GivenBoxes, options: Targets) -> Floats:
 
 
 def has_tv_tensors() -> bool:
-    """Whether any value could be one; whoever has one has imported torchvision."""
+    """True if any value could be one; whoever has one has imported torchvision."""
     return "torchvision.tv_tensors" in sys.modules
 
 

@@ -36,7 +36,7 @@ def move_points(
 def where_mirrored(
     stages: Stages, row: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], order: tuple[int, ...]
 ) -> npt.NDArray[np.int64]:
-    """Which point takes the place of each where images are mirrored, int64[P]; lists of ``len(order)`` points,
+    """Point that takes the place of each where images are mirrored, int64[P]; lists of ``len(order)`` points,
     ``counts``."""
     matrices = stages.back.reshape(-1, 3, 3)
     turns = np.linalg.det(matrices) * np.sign(matrices[:, 2, 2]) < 0
@@ -152,7 +152,7 @@ def _whole(size: Any, frame: Any) -> None:
 
 @inner_kernel()
 def _grows_in_blocks(stages: Any, first: Any, s: Any, end: Any, is_upright: Any) -> bool:
-    """Whether pixels taken whole by a nearest scale grow, here or later, and a box can follow them."""
+    """True if pixels taken whole by a nearest scale grow, here or later, and a box can follow them."""
     while first < s and stages.kind[first] == ERASE:
         first += 1
     growth = 1.0

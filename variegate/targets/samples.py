@@ -75,7 +75,7 @@ MASK_TYPES = {
 
 @dataclass
 class OfImage:
-    """What belongs to one image of ``size`` (height, width), checked, places in pixels from its top left corner.
+    """Targets of one image of ``size`` (height, width), checked, places in pixels from its top left corner.
 
     ``corners`` float64[M, 4, 2], None without boxes; ``points`` float64[P, 2 or 3] or [M, P, 2 or 3]; ``masks`` by
     name, [H, W]; ``instances`` [M, H, W]; ``lists``: what has an entry for every box. ``kinds``: types of tensors of

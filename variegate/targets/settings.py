@@ -1,4 +1,4 @@
-"""How samples say what belongs to their images and what of it is kept, and the ways to write a box."""
+"""Settings of targets: their names in samples, what of them is kept, and the ways to write a box."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _ELSEWHERE = {
 
 @dataclass(frozen=True)
 class Targets:
-    """What ``vg.Augmenter(t)(samples, targets=vg.Targets(...))`` needs to know of samples that are dicts.
+    """Description of samples that are dicts, for ``vg.Augmenter(t)(samples, targets=vg.Targets(...))``.
 
     ``box_format``, ``normalized`` and ``point_origin`` say how places are written, in samples and in results alike. A
     source with annotations (``vg.open_source(..., annotations=...)``) knows how its own are: then they say how

@@ -216,7 +216,7 @@ def _quarter_turns(turns: npt.NDArray[np.int64], height: Floats, width: Floats) 
 
 
 def _exact_turns(args: Floats, height: Floats, width: Floats) -> npt.NDArray[np.int64]:
-    """How many quarter turns a rotation is that Pillow does by transposing; else -1."""
+    """Number of quarter turns of a rotation that Pillow does by transposing; else -1."""
     angle, fits = args[:, 0] % 360.0, (args[:, 3] != 0.0) | (height == width)
     turns = np.where(
         (angle == 0.0) | (angle == 180.0) | (((angle == 90.0) | (angle == 270.0)) & fits), angle / 90.0, -1

@@ -31,7 +31,7 @@ def node_of(place: Any, step: Any, count: Any) -> float:
 
 @inner_kernel()
 def displacement(numbers: Any, grids: Any, x: Any, y: Any) -> Any:
-    """What a grid adds to a place -> along x, along y. Beyond the nodes it is what the nearest of them says."""
+    """Displacement of a place by a grid -> along x, along y. Beyond the nodes it is that of the nearest."""
     lines, columns = numbers[LINES], numbers[COLUMNS]
     u, v = node_of(x, numbers[STEP_X], columns), node_of(y, numbers[STEP_Y], lines)
     j, i = max(min(int(u), columns - 2), 0), max(min(int(v), lines - 2), 0)
@@ -59,7 +59,7 @@ def farthest(numbers: Any, grids: Any) -> float:
 
 @inner_kernel()
 def undisplaced(numbers: Any, grids: Any, after: Any, x: Any, y: Any) -> Any:
-    """Where a grid shows the place (x, y) of its source -> x, y, and how far from it that reads, in pixels. By
+    """Place at which a grid shows (x, y) of its source -> x, y, and how far from it that reads, in pixels. By
     fixed-point iteration; where that leaves the image, Newton's steps from the best place of a lattice of half pixels.
     """
     p, q, error = _iterated(numbers, grids, x, y)
@@ -140,7 +140,7 @@ def _newton(numbers: Any, grids: Any, x: Any, y: Any, p: Any, q: Any, error: Any
 
 @inner_kernel()
 def cut(polygon: Any, count: Any, a: Any, b: Any, c: Any, room: Any) -> int:
-    """What of a convex polygon has ``a x + b y + c >= 0`` -> its number of corners; ``polygon`` is written over."""
+    """Cut a convex polygon to ``a x + b y + c >= 0`` -> its number of corners; ``polygon`` is written over."""
     kept = 0
     for n in range(count):
         x, y = polygon[n, 0], polygon[n, 1]
@@ -161,7 +161,7 @@ def cut(polygon: Any, count: Any, a: Any, b: Any, c: Any, room: Any) -> int:
 
 @inner_kernel()
 def cut_to(polygon: Any, count: Any, rectangle: Any, room: Any) -> int:
-    """What of a convex polygon lies within left, top, right, bottom."""
+    """Cut a convex polygon to left, top, right, bottom."""
     count = cut(polygon, count, 1.0, 0.0, -rectangle[0], room)
     count = cut(polygon, count, 0.0, 1.0, -rectangle[1], room)
     count = cut(polygon, count, -1.0, 0.0, rectangle[2], room)
@@ -188,7 +188,7 @@ def bounds(polygon: Any, count: Any, out: Any) -> None:
 
 @inner_kernel()
 def meets(sides: Any, count: Any, x: Any, y: Any, next_x: Any, next_y: Any) -> bool:
-    """Whether a line between places meets a convex polygon. ``sides``: a, b, c with ``a x + b y + c >= 0`` within."""
+    """True if a line between places meets a convex polygon. ``sides``: a, b, c with ``a x + b y + c >= 0`` within."""
     begin, end = 0.0, 1.0
     for n in range(count):
         here = sides[n, 0] * x + sides[n, 1] * y + sides[n, 2]

@@ -1,4 +1,4 @@
-"""What can be done to an image: one class per operation, with torchvision.transforms.v2 names and arguments.
+"""Operations on images: one class per operation, with torchvision.transforms.v2 names and arguments.
 
 Policies choose among operations and stand above them; they are found here as well. Nothing below imports this file.
 """

@@ -1,1 +1,1 @@
-"""What is wrong with a data set, found before it is trained on, and a copy without it."""
+"""Curation: findings about a data set before it is trained on, and a copy without what is wrong."""

@@ -235,7 +235,7 @@ def _notes_on_classes(sources: dict[str, Source | StreamSource]) -> list[str]:
 
 
 def _notes_on_names(table: pa.Table) -> Iterator[str]:
-    """What names cannot tell apart."""
+    """Notes on names that cannot be told apart."""
     for split in READ:
         counted = pc.value_counts(table.filter(pc.equal(table["split"], split))["file"])
         shared = counted.filter(pc.greater(counted.field("counts"), 1)).field("values").to_pylist()

@@ -61,7 +61,7 @@ class _Link(NamedTuple):
 
 
 def find_duplicates(table: pa.Table, distance: int | None = None, unlike: float = UNLIKE) -> list[DataFinding]:
-    """What ``table`` (of a check, over all splits) says of images that are there more than once:
+    """Find images that are in ``table`` (of a check, over all splits) more than once:
 
     - ``duplicates``: images of a split with the same pixels, a group for each picture, measure 0. All of a group are
       named, the first one too: leaving out all but one of each group leaves one of each picture.

@@ -1,4 +1,4 @@
-"""What tells whether two images are the same, or look alike: hashes of pixels and of looks, and a small picture.
+"""Fingerprints that tell equal and similar images: hashes of pixels and of looks, and a small picture.
 
 The perceptual hash has the signs of 64 low frequencies of a cosine transform of luminance on 32 x 32 areas, after
 C. Zauner, "Implementation and Benchmarking of Perceptual Image Hash Functions" (2010), with signs in the place of a

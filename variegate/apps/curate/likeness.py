@@ -1,4 +1,4 @@
-"""Whether two images look alike, by their signatures: what is left of one when the other is laid over it.
+"""Likeness of two images by their signatures: the rest of one when the other is laid over it.
 
 Images with near hashes may show different things. Their small pictures are compared pixel by pixel then, after one has
 been made as bright as the other, and moved and stretched a little, which a crop does: a least-squares fit of six
@@ -60,7 +60,7 @@ def unlikeness(one: Any, other: Any, flip: Any, scratch: Any) -> Any:
 
 @pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _place(v: Any, u: Any, flip: Any, side: Any) -> Any:
-    """Where pixel (v, u) of a flipped picture is in the picture."""
+    """Place of pixel (v, u) of a flipped picture in the picture."""
     return (side - 1 - v if flip & 2 else v) * side + (side - 1 - u if flip & 1 else u)
 
 
@@ -78,7 +78,7 @@ def _most_chroma(one: Any, other: Any, flip: Any) -> Any:
 
 @pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _have_other_hues(one: Any, other: Any, flip: Any) -> Any:
-    """Whether the colours differ by much, absolutely and beside how colourful both are. A gray image may be a copy of
+    """True if the colours differ by much, absolutely and beside how colourful both are. A gray image may be a copy of
     one of any colours."""
     strength, strength_other, difference = np.int64(0), np.int64(0), np.int64(0)
     for begin in (LUMA_BYTES, LUMA_BYTES + CHROMA_SIDE * CHROMA_SIDE):
@@ -96,7 +96,7 @@ def _have_other_hues(one: Any, other: Any, flip: Any) -> Any:
 
 @pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _fitted(picture: Any, mean: Any, other: Any, mean_other: Any, scratch: Any) -> Any:
-    """What ``picture`` fitted to ``other`` leaves, in parts of what the same pixels of ``other`` deviate: where a small
+    """Rest of ``picture`` fitted to ``other``, in parts of what the same pixels of ``other`` deviate: where a small
     thing before a plain sky is all that does not fit, nothing is left to be alike. ``UNLIKE`` for what would have to be
     inverted."""
     rest = scratch[LUMA_BYTES : 2 * LUMA_BYTES]
@@ -143,7 +143,7 @@ def _fitted(picture: Any, mean: Any, other: Any, mean_other: Any, scratch: Any) 
 
 @pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _terms_at(picture: Any, mean: Any, v: Any, u: Any, terms: Any) -> Any:
-    """What changes with brightness, contrast, a move and a stretch: 1, the picture, its slopes, slopes by place."""
+    """Terms of brightness, contrast, a move and a stretch: 1, the picture, its slopes, slopes by place."""
     at, middle = v * LUMA_SIDE + u, (LUMA_SIDE - 1) / 2.0
     across = (picture[at + 1] - picture[at - 1]) * 0.5
     down = (picture[at + LUMA_SIDE] - picture[at - LUMA_SIDE]) * 0.5

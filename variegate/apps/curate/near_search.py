@@ -24,7 +24,7 @@ _LONG = 64
 
 
 class Given(NamedTuple):
-    """What is known of the images: ``kinds`` bool [KINDS], which of them there are at all; ``failures`` int32 [n]: so
+    """Data of the images: ``kinds`` bool [KINDS], those that there are at all; ``failures`` int32 [n]: so
     far."""
 
     signatures: npt.NDArray[np.uint8]
@@ -36,7 +36,7 @@ class Given(NamedTuple):
 
 @intrinsic
 def _near(typing_context: Any, address: Any, mine: Any, distance: Any) -> Any:
-    """Which of the ``GROUP`` hashes uint64 at an address differ from ``mine`` in at most ``distance`` bits, as bits."""
+    """Bits of the ``GROUP`` hashes uint64 at an address that differ from ``mine`` in at most ``distance`` bits, as bits."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         group = ir.VectorType(ir.IntType(64), GROUP)
@@ -153,7 +153,7 @@ def _look_at(
 
 @pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _are_alike(row: Any, other: Any, flip: Any, signatures: Any, most_unlike: Any, scratch: Any) -> Any:
-    """Whether either explains the other: the one that shows less is all in the one that shows more."""
+    """True if either explains the other: the one that shows less is all in the one that shows more."""
     if unlikeness(signatures[row], signatures[other], flip, scratch) <= most_unlike:
         return True
     return unlikeness(signatures[other], signatures[row], flip, scratch) <= most_unlike
@@ -178,7 +178,7 @@ def _wanted(row: Any, other: Any, splits: Any, labels: Any, rows: Any) -> Any:
 
 @pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _is_full(row: Any, other: Any, kinds: Any, rows: Any) -> Any:
-    """Whether ``row`` wants no partner as late as ``other``, of any kind that there is."""
+    """True if ``row`` wants no partner as late as ``other``, of any kind that there is."""
     is_full = True
     for kind in range(KINDS):
         is_full &= not kinds[kind] or rows[row, kind, KEPT - 1] <= other

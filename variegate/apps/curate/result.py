@@ -1,4 +1,4 @@
-"""What a check has found, and the Parquet file that holds it."""
+"""Result of a check, and the Parquet file that holds it."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ class CheckResult:
 
     @property
     def splits(self) -> dict[str, int]:
-        """How many images each has."""
+        """Number of images of each split."""
         counted = Counter(self.table["split"].to_pylist())
         return {split: counted[split] for split in self.sources}
 
     @property
     def class_sizes(self) -> dict[str, int]:
-        """How many train images each class has, by name where it has one; without those of no class."""
+        """Number of train images of each class, by name where it has one; without those of no class."""
         train = self.table.filter(pc.equal(self.table["split"], "train"))
         counted = Counter(label for label in train["label"].to_pylist() if label >= 0)
         labels = sorted({*counted, *range(len(self.classes))})
@@ -79,7 +79,7 @@ class CheckResult:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many findings there are of each kind, those without any left out."""
+        """Number of findings of each kind, those without any left out."""
         counted = Counter(one.finding for one in self.findings)
         return {name: counted[name] for name in FINDING_KINDS if counted[name]}
 

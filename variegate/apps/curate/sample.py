@@ -155,7 +155,7 @@ class FileFacts:
 
 
 def _is_cut_off(data: bytes) -> bool:
-    """Whether a file lacks the end that its format asks for. False where a format has none; of those Pillow says more
+    """True if a file lacks the end that its format asks for. False where a format has none; of those Pillow says more
     when it decodes."""
     if data.startswith(_PNG):
         return data.rfind(_PNG_END) < 0
@@ -169,7 +169,7 @@ def _is_cut_off(data: bytes) -> bool:
 
 
 def _has_gif_end(data: bytes) -> bool:
-    """Whether its blocks lead to an end (Graphics Interchange Format, Version 89a (CompuServe, 1990), Appendix B): the
+    """True if its blocks lead to an end (Graphics Interchange Format, Version 89a (CompuServe, 1990), Appendix B): the
     bytes behind that, and those within pixels, may be anything."""
     at = _GIF_HEADER + _colours(data, 10)
     while at < len(data):

@@ -52,7 +52,7 @@ _MOST_BYTES = 1 << 40
 
 @dataclass(frozen=True)
 class Position:
-    """How far a pass has come: ``samples`` are done; of a stream, the next is the one at ``place`` of ``shard``."""
+    """Progress of a pass: ``samples`` are done; of a stream, the next is the one at ``place`` of ``shard``."""
 
     samples: int = 0
     shard: int = 0

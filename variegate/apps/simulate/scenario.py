@@ -1,4 +1,4 @@
-"""How tasks are shared out in a simulation (``Strategy``), and what is left to chance: speeds, tasks, failures.
+"""Scenarios of a simulation: how tasks are shared out (``Strategy``), and random speeds, tasks and failures.
 
 Chance is a pure function of the seed, the same for every strategy. Random words come from Philox, with a counter of
 (number, life of a worker, what is drawn). Times are whole ticks: they add up without rounding, and what logarithms
@@ -98,7 +98,7 @@ def ideal_seconds(scenario: Scenario, inputs: RandomInputs) -> float:
 
 
 class Strategy(NamedTuple):
-    """How tasks are shared out."""
+    """Way of sharing out tasks."""
 
     allocation: Allocation
     steal: bool

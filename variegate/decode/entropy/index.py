@@ -98,7 +98,7 @@ class EntropyIndex:
         return apply_orientation(part, header.orientation), top, left
 
     def can_cut(self, data: bytes) -> bool:
-        """Whether entry points of a file are known."""
+        """True if entry points of a file are known."""
         return self._size_of(key_of_file(data)) > 0
 
     def is_unknown(self, data: bytes) -> None:

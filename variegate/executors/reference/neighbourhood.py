@@ -55,7 +55,7 @@ def motion_blur(img_HWC: Image, ins: Instruction) -> Image:
 
 
 def filtered(img_HWC: Image, ins: Instruction) -> Image:
-    """What several kernels make of the image, each clipped to levels, added up."""
+    """Sum of the image filtered by several kernels, each result clipped to levels."""
     first, size_x, size_y, count = ins.integers(4)
     weights = ins.side_tables().filters[first : first + size_x * size_y * count]
     total = np.zeros(img_HWC.shape, np.int64)
@@ -65,7 +65,7 @@ def filtered(img_HWC: Image, ins: Instruction) -> Image:
 
 
 def unsharp_mask(img_HWC: Image, ins: Instruction) -> Image:
-    """What a level has beyond the blurred one is added, times the amount, where it is more than the threshold."""
+    """Add the difference to the blurred image, times the amount, where it is more than the threshold."""
     away = img_HWC.astype(np.int64) - gaussian_blur(img_HWC, ins)
     added = _rounded(away * whole_amount(ins.args[4]), AMOUNT_BITS)
     return to_uint8(img_HWC + np.where(np.abs(away) > ins.args[5], added, 0))

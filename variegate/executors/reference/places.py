@@ -34,7 +34,7 @@ _LIMIT = 2.0**46
 
 
 class Places(NamedTuple):
-    """Where each output pixel reads, (0, 0) being the corner of the first pixel."""
+    """Places that output pixels read, (0, 0) being the corner of the first pixel."""
 
     x_HW: Integers  # with ``bits`` fraction bits; anything outside
     y_HW: Integers

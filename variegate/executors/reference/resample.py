@@ -63,7 +63,7 @@ def resize(
 
 
 def vertical_pass_first(height: int, width: int, out_height: int, out_width: int) -> bool:
-    """Which pass Pillow takes first; since 13.0 (python-pillow/Pillow#9549) the vertical one for lost height.
+    """True if Pillow takes the vertical pass first; since 13.0 (python-pillow/Pillow#9549) for lost height.
 
     The rounding between the passes makes the order visible. The rule looks at the whole image, not at the box; it was
     read off Pillow 13.0.0 by trying sizes, and older versions always began with the horizontal pass.

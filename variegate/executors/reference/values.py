@@ -99,7 +99,7 @@ def permute(img_HWC: Image, ins: Instruction) -> Image:
 
 
 def tabled(spec: OpSpec) -> Operation:
-    """What a table operation declares of one level, done to every level of an image."""
+    """Apply a table operation's function of one level to every level of an image."""
     assert spec.level is not None
     level, count, step = spec.level, 1 if spec.per_channel else len(spec.args), int(spec.per_channel)
 

@@ -57,7 +57,7 @@ def crop_supports(fused: Program, rows: slice = slice(None)) -> npt.NDArray[np.f
 
 
 def crop_boxes(args: Any, supports: Any, in_heights: Any, in_widths: Any, margin: int = 0) -> npt.NDArray[np.int64]:
-    """What resized crops read, int64[N, 4]: filters reach past the box, further the more it shrinks."""
+    """Boxes that resized crops read, int64[N, 4]: filters reach past the crop, further the more it shrinks."""
     out = np.empty((len(args), 4), np.int64)
     for axis, most in enumerate((in_heights, in_widths)):
         first, length, out_length = args[:, axis], args[:, 2 + axis], args[:, 4 + axis]

@@ -80,7 +80,7 @@ def _check_entry(key: Any, value: Any, where: str, size: Size | None, depth: int
 
 
 def _names_a_place(key: Any, value: Any) -> bool:
-    """Whether an entry is a mask, boxes and the like by its name. Flags and counts are not, nor are paths of masks."""
+    """True if an entry is a mask, boxes and the like by its name. Flags and counts are not, nor are paths of masks."""
     if not isinstance(key, str) or value is None or isinstance(value, (bool, int, float, np.generic)):
         return False
     words = re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1_\2", key).lower())

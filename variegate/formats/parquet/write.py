@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from variegate.formats.annotated.written import RecordForm
 from variegate.formats.shards import Labels, Record, Shard
 from variegate.formats.storage import Storage
-from variegate.formats.tar.write import BesideImage, as_objects, has_objects, named_lists
+from variegate.formats.tar.write import ImageAnnotations, as_objects, has_objects, named_lists
 
 # Readers decode whole row groups, so that large ones cost memory; Arrow's columns hold less than 2 GiB.
 _RECORDS_A_GROUP = 256
@@ -125,7 +125,7 @@ class AnnotatedParquetShard(ParquetShard):
         return [path for path in paths if not path.endswith(".bytes")]
 
     def _values(self, record: Record, label: Any) -> tuple[Any, ...]:
-        beside: BesideImage = record.beside
+        beside: ImageAnnotations = record.beside
         found: list[Any] = []
         if has_objects(self._about):
             lists = named_lists(beside.objects or {}, self._form, beside.size)

@@ -103,7 +103,7 @@ CLASS_NAMES = "classnames.txt"
 
 
 def is_a_line(name: str) -> bool:
-    """Whether such a file can hold that name."""
+    """True if such a file can hold that name."""
     try:
         name.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:

@@ -111,7 +111,7 @@ class TarStream:
         return DecodeError(str(name), problem) if problem else Item(sample.data or b"", label)
 
     def _first_is_labelled(self) -> bool | None:
-        """Whether the data set's first sample has a label, which decides if others need one; None without a sample."""
+        """True if the data set's first sample has a label, so that others need one; None without a sample."""
         if self._is_labelled is None:
             for location in self._shards:
                 try:

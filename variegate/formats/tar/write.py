@@ -55,7 +55,7 @@ class WebDatasetShard(Shard):
 
 
 def has_class_names(storage: Storage, labels: Labels) -> bool:
-    """Whether those beside the shards are right; True where there are none to be named."""
+    """True if those beside the shards are right, or there are none to be named."""
     if not labels.classes:
         return True
     return storage.exists(CLASS_NAMES) and storage.read(CLASS_NAMES) == class_names_bytes(labels.classes)
@@ -80,7 +80,7 @@ _DIGITS_OF_PARTS = 8
 _NO_PNG = (".tif", ".tiff", ".bmp", ".gif", ".jpg", ".jpeg", ".webp")
 
 
-class BesideImage(NamedTuple):
+class ImageAnnotations(NamedTuple):
     """Targets of an output: ``size``, its height and width; ``objects``, of ``records.objects_of``; ``mask``, the
     bytes of a PNG. None for what the data set has not."""
 

@@ -76,7 +76,7 @@ def from_albumentations(compose: Any, report: bool = False) -> Transform | tuple
 
 @spelt()
 def targets_from_albumentations(compose: Any) -> Targets:
-    """How samples are read that were written for a pipeline of Albumentations: its ``bbox_params`` and
+    """Targets of samples that were written for a pipeline of Albumentations: its ``bbox_params`` and
     ``keypoint_params``, as ``vg.Augmenter(t)(samples, targets=...)`` and ``vg.Loader(targets=...)`` take it.
 
     Args:

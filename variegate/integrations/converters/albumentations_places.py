@@ -175,7 +175,7 @@ def affine(given: Arguments) -> Transform:
 
 
 def _affine(given: Arguments, degrees: Range, scale: Range, moved: Range, **more: Any) -> Transform:
-    """What does nothing is left out, so that the description reads well."""
+    """Affine map without what does nothing, so that the description reads well."""
     # Clockwise, as torchvision's RandomAffine turns, of counter-clockwise.
     arguments: dict[str, Any] = {"degrees": (0.0 - degrees[1], 0.0 - degrees[0])}
     if scale != (1, 1):
@@ -203,7 +203,7 @@ def _shares(given: Arguments, name: str, axes: Axes) -> Range:
 
 
 def _drawn_affine(given: Arguments, degrees: Range, scale: Any, shear: Axes, shifts: tuple[Axes, Axes]) -> Transform:
-    """What ``RandomAffine`` has no arguments for: the inverse of shear x rotation x scale, as it is there."""
+    """Albumentations' affine that ``RandomAffine`` has no arguments for: the inverse of shear x rotation x scale."""
     drawing = Drawing(given.place)
     value, sides = drawing.value, dict(zip(("y", "x"), drawing.size(), strict=True))
     x_scale = drawing.uniform(scale[0])

@@ -42,7 +42,7 @@ class FloatTail:
 
     @property
     def is_closed(self) -> bool:
-        """Whether something was taken that must not change places with what follows."""
+        """True if something was taken that must not change places with what follows."""
         return bool(self._normals or self._erasings)
 
     def changes_format(self, name: str) -> bool:

@@ -16,7 +16,7 @@ Made = TypeVar("Made", bound=Transform)
 
 
 class ConversionError(PolicyError):
-    """What cannot be converted: ``where`` names the transform and its argument, then what it held, what is accepted."""
+    """A transform that cannot be converted: ``where`` names it and its argument, then value and what is accepted."""
 
 
 class ConversionWarning(UserWarning):
@@ -25,7 +25,7 @@ class ConversionWarning(UserWarning):
 
 @dataclasses.dataclass(frozen=True)
 class ConversionReport:
-    """What became of each transform of a pipeline, by its place in it; ``str`` makes the text of the warning.
+    """Outcome of each transform of a pipeline, by its place in it; ``str`` makes the text of the warning.
 
     ``converted``: the places of those that mean the same. ``approximate``: what differs, and by how much, of those that
     are close. ``refused``: what to use instead of those that are left out.

@@ -230,7 +230,7 @@ class _Timm:
         return drawing.made()
 
     def _policy(self, text: Any) -> Transform:
-        """What timm's string means, filled with the mean and resampled as the rest is."""
+        """The policy of timm's string, filled with the mean and resampled as the rest is."""
         if not isinstance(text, str):
             self._place.refuse("auto_augment", text, "None, or a string such as rand-m9-mstd0.5-inc1")
         mean = self._given.mean if isinstance(self._given.mean, tuple) else (self._given.mean,) * 3

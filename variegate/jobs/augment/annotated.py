@@ -22,7 +22,7 @@ from variegate.formats.annotated.members import AnnotatedShards
 from variegate.formats.annotated.opening import split_typed
 from variegate.formats.annotated.written import RecordForm, objects_of, record_of
 from variegate.formats.base import Source, SourceError, first_names
-from variegate.formats.filtered import KeptFiles, KeptSource, whole_of
+from variegate.formats.filtered import FilteredFiles, FilteredSource, whole_of
 from variegate.formats.shards import Layout
 from variegate.formats.tar.write import check_written, has_objects
 from variegate.io.addresses import is_url
@@ -86,7 +86,7 @@ class AnnotatedPlan(Plan):
 
     @property
     def about(self) -> Mapping[str, Any]:
-        """What a data set in the layout needs to have: ``about`` of the source."""
+        """Requirements of a data set in the layout: ``about`` of the source."""
         found: Mapping[str, Any] = getattr(whole_of(self.source), "about")  # noqa: B009
         return found
 
@@ -113,7 +113,7 @@ class AnnotatedPlan(Plan):
     def about_objects(self, index: int) -> dict[str, Any]:
         """``Objects.about`` of a sample."""
         source: Any = self.source
-        while isinstance(source, KeptSource):
+        while isinstance(source, FilteredSource):
             source, index = source.whole, int(source.kept[index])
         return dict(source.objects.about(index)) if isinstance(source, AnnotatedFolder) else {}
 
@@ -168,9 +168,9 @@ def own_layout(source: Any) -> Layout | None:
 
 def with_outlines(source: Any) -> Any:
     """With a mask for each object that has an outline."""
-    if isinstance(source, KeptSource):
+    if isinstance(source, FilteredSource):
         whole = with_outlines(source.whole)
-        return source if whole is source.whole else KeptFiles(whole, source.kept, source._notes, source.exclude)
+        return source if whole is source.whole else FilteredFiles(whole, source.kept, source._notes, source.exclude)
     if isinstance(source, AnnotatedFolder):
         mask = None if source.objects.shapes is None else "each"
         return source if source.mask == mask else replace(source, mask=mask)
@@ -200,7 +200,7 @@ def _plain(value: Any) -> Any:
 
 @dataclass
 class Following:
-    """What follows the images of an item: targets of the copy that is made last, and files of masks by copy."""
+    """Targets of an item's images: those of the copy that is made last, and files of masks by copy."""
 
     targets: dict[str, Any] = field(default_factory=dict)
     masks: dict[int, bytes] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from typing import Any
 from variegate.formats.annotated.written import targets_in
 from variegate.formats.shards import Labels, Record, Shard, describe_labels, open_shard
 from variegate.formats.storage import Storage
-from variegate.formats.tar.write import BesideImage
+from variegate.formats.tar.write import ImageAnnotations
 from variegate.jobs.augment.annotated import AnnotatedPlan
 from variegate.jobs.augment.plan import ItemOutputs, Plan
 from variegate.jobs.messages import Snapshot
@@ -147,13 +147,13 @@ class ShardCommit:
     def _record(self, row: dict[str, Any], data: bytes, label: Any, extra: Any) -> Record:
         if isinstance(self._plan, AnnotatedPlan):
             objects = None if row["targets"] is None else targets_in(row)
-            extra = BesideImage((row["height"], row["width"]), objects, extra)
+            extra = ImageAnnotations((row["height"], row["width"]), objects, extra)
         about = row["class"], row["source"], row["id"]
         return Record(row["index"], row["copy"], data, self._plan.format, label, *about, beside=extra)
 
 
 def labels_of(plan: Plan) -> Labels:
-    """What labels the outputs have, by the first sample that can be read. Raises SourceError where they do not fit."""
+    """Labels of the outputs, by the first sample that can be read. Raises SourceError where they do not fit."""
     for index in range(min(len(plan.source), 100)):
         with suppress(Exception):  # it will be named when its turn comes
             label = plan.source.read(index).label

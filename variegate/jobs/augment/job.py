@@ -330,7 +330,7 @@ class ExpansionJob:
         return list(map(function, values) if self._pool is None else self._pool.map(function, values))
 
     def _do_or_end(self, write: Callable[[], object]) -> None:
-        """What cannot be written here can be written nowhere."""
+        """Do it, or end the run: an output that cannot be written here can be written nowhere."""
         try:
             write()
         except OSError as error:

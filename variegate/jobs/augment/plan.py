@@ -128,7 +128,7 @@ class Plan:
         return range(first, min(self.copies, first + self.copies_per_item))
 
     def outputs_in(self, start: int, stop: int) -> int:
-        """How many outputs the items ``start..stop-1`` have."""
+        """Number of outputs of the items ``start..stop-1``."""
         per_sample = self._items_per_sample
         before = [n // per_sample * self.copies + n % per_sample * self.copies_per_item for n in (start, stop)]
         return before[1] - before[0]

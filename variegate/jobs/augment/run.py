@@ -248,6 +248,6 @@ class Expansion(DiskRun):
             self.on_progress(self.report)
 
     def _count_time(self) -> None:
-        """How long it takes to start and to end processes is no matter of speed."""
+        """Count time between the first and last item: starting and ending processes is no matter of speed."""
         if self._is_ready:
             self.report.seconds = time.perf_counter() - self._began

@@ -1,4 +1,4 @@
-"""Whether a run that goes on, or is run again, has the source that it was begun with; and what follows if not."""
+"""Comparison of a run's source with the one that it was begun with, and what follows a difference."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ class Destination(AbstractContextManager["Destination"]):
         self.close()
 
     def _check(self) -> bool:
-        """Whether the run has begun there. Raises SourceError where it may not."""
+        """True if the run has begun there. Raises SourceError where it may not."""
         storage = self.storage
         if not storage.is_remote and os.path.lexists(storage.root) and not os.path.isdir(storage.root):
             raise SourceError(f"{storage.shown}: is a file; expected a folder, or a name that is still free")

@@ -74,7 +74,7 @@ def _checked(content: str) -> bytes:
 
 
 def _content(line: bytes) -> bytes | None:
-    """What stands behind the checksum, if that is right."""
+    """Content behind the checksum, if that is right."""
     content = line[_CRC_LENGTH:-1]
     is_whole = line.endswith(b"\n") and line[:_CRC_LENGTH] == b"%08x " % zlib.crc32(content)
     return content if is_whole else None
@@ -177,7 +177,7 @@ class Journal:
 
     @property
     def covered(self) -> list[tuple[int, int]]:
-        """What is recorded, flushed or not: (start, stop), sorted, with neighbours merged."""
+        """Recorded items, flushed or not: (start, stop), sorted, with neighbours merged."""
         merged: list[tuple[int, int]] = []
         for line in self._sorted():
             begin = merged.pop()[0] if merged and merged[-1][1] == line.start else line.start
@@ -185,7 +185,7 @@ class Journal:
         return merged
 
     def left(self, num_items: int, size: int) -> Iterator[tuple[int, int]]:
-        """What is not recorded of so many items: (start, stop), sorted, ``size`` items at most each."""
+        """Items not recorded, of so many: (start, stop), sorted, ``size`` items at most each."""
         first = 0
         for start, stop in [*self.covered, (num_items, num_items)]:
             yield from ((item, min(item + size, start)) for item in range(first, start, size))
@@ -224,7 +224,7 @@ class Journal:
             yield line.start, line.stop, self._read(line)
 
     def flush(self) -> None:
-        """What was appended lasts when this returns. Raises WriteError, DiskFullError; calling it again tries again."""
+        """Make appended lines last. Raises WriteError, DiskFullError; calling it again tries again."""
         if self._waiting:
             self._file.append(b"".join(self._waiting))
             self._waiting.clear()
@@ -241,7 +241,7 @@ class Journal:
         return (row for line in self._sorted() for row in self._read(line))
 
     def close(self) -> None:
-        """What was not flushed is forgotten."""
+        """Close the file; lines that were not flushed are forgotten."""
         self._file.close()
 
     def _sorted(self) -> list[Line]:

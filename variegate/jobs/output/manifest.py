@@ -76,7 +76,7 @@ def write_manifest(storage: Storage, rows: Iterable[dict[str, Any]], settings: d
 
 
 def has_its_checksum(storage: Storage) -> bool | None:
-    """Whether the manifest is the one that was written; None: not known. Raises SourceError for no checksum."""
+    """True if the manifest is the one that was written; None: not known. Raises SourceError for no checksum."""
     try:
         said = storage.read(CHECKSUM_NAME)
     except FileNotFoundError:
@@ -111,11 +111,11 @@ class Manifest:
 
     @property
     def has_checksum(self) -> bool:
-        """Whether one was written beside it, which the first format did not have."""
+        """True if one was written beside it, which the first format did not have."""
         return list(self._file.schema.names) != _FIRST_FORMAT
 
     def count_missing(self) -> int:
-        """How many rows are of outputs that could not be made. Raises SourceError where they cannot be read."""
+        """Number of rows of outputs that could not be made. Raises SourceError where they cannot be read."""
         groups = range(len(self._starts) - 1)
         return sum(self._read(group, ["status"])["status"].to_pylist().count("quarantined") for group in groups)
 
@@ -180,7 +180,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
 
 
 def is_row(row: dict[str, Any]) -> bool:
-    """Whether it is of a sample and a copy, and a column can hold each value: rows of a journal may hold anything."""
+    """True if it is of a sample and a copy, and a column can hold each value: rows of a journal may hold anything."""
     return (
         isinstance(row.get("index"), int)
         and isinstance(row.get("copy"), int)

@@ -50,7 +50,7 @@ def output_path(stem: str, copy: int, extension: str) -> str:
 
 
 class OutputNames:
-    """Where the outputs of each sample of a source go in class folders, all different, and none outside of the root.
+    """Names of the outputs of each sample of a source in class folders, all different, and none outside of the root.
     Picklable.
 
     Of a folder's images, ``output_stems``. Of others ``<class>/<index, 8 digits or more>``, where the class is its

@@ -116,7 +116,7 @@ class Origin(NamedTuple):
 
 
 class ShardEntry(NamedTuple):
-    """What shards need to know of an image. ``key``, ``entries``: of the entropy index, 0 where there is none."""
+    """Entry of an image in shards. ``key``, ``entries``: of the entropy index, 0 where there is none."""
 
     shape: tuple[int, int, int, int]
     key: int = 0

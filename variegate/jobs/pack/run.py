@@ -43,7 +43,7 @@ _ROUNDS, _SECONDS = 3, 0.7
 
 @dataclass
 class Packed:
-    """What a packing came to. ``kept``: JPEG files that were copied as they were; ``skipped``: samples that could not
+    """Result of a packing. ``kept``: JPEG files that were copied as they were; ``skipped``: samples that could not
     be read, by name, with the reason, those of earlier runs among them; bytes of the files (or pixels) of the source,
     of the shards, and of the index.
     """

@@ -214,7 +214,7 @@ def imported(path: str) -> Any:
 
 
 def _unreadable(path: str, error: Exception, accepted: str = "") -> SourceError:
-    """What Python says by itself, such as a division by zero in a parser, would mean nothing to a reader."""
+    """Reason in plain words: Python's own, such as a division by zero in a parser, would mean nothing to a reader."""
     is_meant = isinstance(error, (OSError, ValueError)) or type(error).__module__.split(".")[0] in ("tifffile", "zarr")
     reason = (" ".join(str(error).split())[:_LONGEST] if is_meant else "") or "its fields contradict one another"
     return SourceError(f"{path}: cannot be read ({reason})" + (f"; {accepted}" if accepted else ""))

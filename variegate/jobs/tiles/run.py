@@ -260,7 +260,7 @@ class _Rounds:
         self._next = 0
 
     def has_room(self) -> bool:
-        """Whether the feed may be asked: not for the first task of a round while the last one is under way."""
+        """True if the feed may be asked: not for the first task of a round while the last one is under way."""
         return not self._is_between or not self.areas
 
     def tasks(self) -> Iterator[tuple[int, int, list[TileTask]]]:
@@ -290,7 +290,7 @@ class _Rounds:
         # Whoever asks for more finds that all of it is in: see ``drive``.
 
     def settle(self, item: int, made: Any) -> Area | None:
-        """What has come of an item -> the tile that was made, if it was one."""
+        """Settle an item -> the tile that was made, if it was one."""
         number, area = self.areas.pop(item)
         if self._statistic >= 0:
             self._sum += made
@@ -303,7 +303,7 @@ class _Rounds:
 
 
 def pixel_file(image: Any) -> reading.PixelFile:
-    """What ``map_image`` takes. Raises TypeError, ValueError or SourceError naming what is accepted."""
+    """Open what ``map_image`` takes. Raises TypeError, ValueError or SourceError naming what is accepted."""
     if isinstance(image, (str, os.PathLike)):
         return reading.file_of(image)
     if not isinstance(image, np.ndarray):
@@ -320,7 +320,7 @@ def pixel_file(image: Any) -> reading.PixelFile:
 
 
 def _stamp_of(image: reading.PixelFile) -> Any:
-    """What tells whether a file is the same; None for what is in memory, of which nothing is taken up."""
+    """Stamp of a file; None for an image in memory, of which nothing is taken up."""
     path = getattr(image, "path", None)
     if path is None:
         return None

@@ -202,7 +202,7 @@ class TilesDone:
         self.done: frozenset[int] = frozenset()
 
     def take_up(self) -> bool:
-        """Whether an earlier run made a part of this very result; then ``done`` has its tiles."""
+        """True if an earlier run made a part of this very result; then ``done`` has its tiles."""
         try:
             is_same = self._is_known and self._json.read_text() == self._settings and self._partial.exists()
             data = self._done.read_bytes() if is_same else b""

@@ -166,7 +166,7 @@ _lock = threading.Lock()
 
 @contextmanager
 def _surroundings(num_threads: int) -> Iterator[None]:
-    """What a process inherits that is started inside: counts of threads, no Ctrl-C, a main module that can be found."""
+    """Set what a process started inside inherits: counts of threads, no Ctrl-C, a main module that can be found."""
     # The main module of a program read from standard input has the name of a file that there is not.
     main = sys.modules["__main__"]
     file = getattr(main, "__file__", None)

@@ -167,7 +167,7 @@ def _as_arrays(parts: Parts) -> Parts:
 
 
 def _copied(parts: Parts) -> Parts:
-    """What Ray gives lies in memory that all processes share and none may write to."""
+    """Copy of an array of Ray's, whose memory all processes share and none may write to."""
     copies = []
     for part in parts[1:]:
         copies.append(wire.take_buffer(len(part)))

@@ -76,7 +76,7 @@ def _compared(function: Callable[..., Any], of_different: bool | None = None) ->
 
 
 def _whole(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What is too large for an integer, or none at all, stays a float, and is refused where it is used."""
+    """Integers where they are; a float that is too large, or none, stays one, and is refused where it is used."""
 
     def whole(value: Any) -> Any:
         value = as_numbers(value)

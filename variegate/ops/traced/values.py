@@ -14,7 +14,7 @@ import numpy.typing as npt
 from variegate.checks import as_number
 from variegate.errors import shown
 from variegate.ops.arguments import MAX_ENTRIES, MAX_TRANSFORMS, ArgumentError
-from variegate.ops.container import Said
+from variegate.ops.container import Verbatim
 from variegate.ops.traced.operators import OPERATORS
 from variegate.program.sampling import Sampling
 
@@ -74,7 +74,7 @@ def is_name(value: object) -> bool:
 
 
 def measured_as(name: str) -> str:
-    """What ``Measure`` noted a value under; an empty text for values of other kinds."""
+    """Name that ``Measure`` noted a value under; an empty text for values of other kinds."""
     stem, _, side = name.rpartition(".")
     return stem if side in SIDES else ""
 
@@ -199,7 +199,7 @@ class PipelineValues(dict[str, Any]):
             result = OPERATORS[what].function(*numbers)
         except (TypeError, ValueError) as error:  # of texts, also of those that are no numbers
             definitions = {known: (kind, *rest) for known, (kind, rest, _) in self._recipes.by_name.items()}
-            shown_value = Said(f"`{expression(definitions, name)}`")
+            shown_value = Verbatim(f"`{expression(definitions, name)}`")
             raise ArgumentError(self._owner, "values", shown_value, f"numbers there ({error})") from error
         is_whole = isinstance(result, np.ndarray) and result.shape == self._rows.shape
         return result if is_whole else np.asarray(np.broadcast_to(result, self.number))

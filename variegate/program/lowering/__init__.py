@@ -36,7 +36,7 @@ class Rewrite:
 
 @cache
 def rewrites(geometry: str = "composed", measured_once: bool = False) -> tuple[Rewrite, ...]:
-    """What lowering does, in order. The arguments are those of ``lower``."""
+    """The rewrites of lowering, in order. The arguments are those of ``lower``."""
     if geometry not in GEOMETRY_MODES:
         raise ValueError(f'geometry: got {geometry!r}; accepted: "composed" or "exact"')
     return (

@@ -114,7 +114,7 @@ def _describe_statistics(program: Any, r: Any, height: Any, width: Any, row: Any
 
 
 class _Source(IntEnum):
-    """What a pass reads through so far."""
+    """Maps that a pass reads through so far."""
 
     DIRECT = 0
     WHOLE = 1  # one map that moves whole pixels
@@ -187,7 +187,7 @@ def assign(program: Any, composed: Any, measured_once: Any, breaks: Any) -> None
 
 @inner_kernel()
 def _needs_pixels_again(op: Any, at_source: Any, at_statistic: Any, measured_once: Any) -> bool:
-    """Whether what was measured for the first statistic of the pass does not serve this one."""
+    """True if what was measured for the first statistic of the pass does not serve this one."""
     return bool(measured_once and at_statistic >= 0 and (op == Op.CONTRAST or at_source > at_statistic))
 
 

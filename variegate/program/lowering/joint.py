@@ -162,7 +162,7 @@ def rewrite(work: Work, address: int, composed: bool, measured_once: bool) -> in
 
 
 def rewrite_program(program: Program, composed: bool, measured_once: bool) -> Program:
-    """What all rewrites make of a sampled program, which stays as it is."""
+    """Run all rewrites on a sampled program, which stays as it is."""
     own = {name: plain(getattr(program, name)).copy() for name in (*INSTRUCTION_ARRAYS, "length")}
     given = {name: plain(getattr(program, name)) for name in ("in_shape", "ids", "key")}
     rows, slots = program.opcode.shape

@@ -42,7 +42,7 @@ def rewrite_maps(program: Any) -> None:
 
 @inner_kernel()
 def _vertical_first(h: Any, w: Any, out_size: Any) -> float:
-    """Which of a resize's passes Pillow 13 takes first (python-pillow/Pillow#9549): the rounding between them shows."""
+    """True if Pillow 13 takes the vertical pass first (python-pillow/Pillow#9549): the rounding between them shows."""
     return 1.0 if h > out_size[0] and h - out_size[0] > 2 * (w - out_size[1]) else 0.0
 
 

@@ -131,7 +131,7 @@ def _is_mirror(op: Any, a: Any, size: Any) -> bool:
 
 @inner_kernel()
 def _takes_flip(then: Any, flag: Any, first: Any, a: Any, size: Any) -> bool:
-    """Whether a real map can take in the whole-pixel map before it: mirrors change borders, turns the order of
+    """True if a real map can take in the whole-pixel map before it: mirrors change borders, turns the order of
     rounding."""
     if then == Op.MAP_GRID:
         return bool(flag == Interpolation.NEAREST or first[1] == 0.0)
@@ -147,7 +147,7 @@ def _takes_flip(then: Any, flag: Any, first: Any, a: Any, size: Any) -> bool:
 
 @inner_kernel()
 def _takes_later(flag: Any, a: Any, size: Any) -> bool:
-    """Whether an affine map of coefficients ``a`` can take in the whole-pixel map after it."""
+    """True if an affine map of coefficients ``a`` can take in the whole-pixel map after it."""
     return bool(flag == Interpolation.NEAREST or stays_exact(a, size, False))
 
 
@@ -190,7 +190,7 @@ def _compose_fixed(first: Any, then: Any, whole_then: Any) -> None:
 
 @inner_kernel()
 def _turned(first: Any, turn: Any) -> float:
-    """How a grid's source is turned (``places.TURN``) that read the integer map ``first``, turned by ``turn``."""
+    """Turn of a grid's source (``places.TURN``) that read the integer map ``first``, turned by ``turn``."""
     far_x, far_y = turn & P.FAR_X != 0, turn & P.FAR_Y != 0
     transposed = first[0] == 0.0
     if transposed:

@@ -72,7 +72,7 @@ def shape_of(img: Any) -> tuple[int, int, int]:
 
 
 def is_planar(img: Any) -> bool:
-    """Whether this is a tensor [C, H, W]; channels come last where they could be first as well."""
+    """True for a tensor [C, H, W]; channels come last where they could be first as well."""
     return _is_tensor(img) and len(img.shape) == 3 and img.shape[2] not in (1, 3) and img.shape[0] in (1, 3)
 
 

@@ -20,7 +20,7 @@ from variegate.apps.curate.cleaning.run import Cleaned, CopyRun, OnProgress
 from variegate.apps.curate.findings import FINDING_KINDS
 from variegate.checks import spelt
 from variegate.formats.base import FileSource, Source, SourceError
-from variegate.formats.filtered import HEADER, KeptSource, read_names, sample_key, sample_keys
+from variegate.formats.filtered import HEADER, FilteredSource, read_names, sample_key, sample_keys
 from variegate.formats.kinds import KIND_NAMES
 from variegate.formats.opening import open_source
 from variegate.formats.stamps import UNKNOWN, stamps_of
@@ -107,7 +107,7 @@ def run_cleaning(
         check_apart(opened.folder, destination)
     kept = np.delete(np.arange(len(opened)), [one.index for one in left_out])
     files: Any = opened
-    while isinstance(files, KeptSource) and not isinstance(files, FileSource):
+    while isinstance(files, FilteredSource) and not isinstance(files, FileSource):
         files, kept = files.whole, files.kept[kept]
     if isinstance(files, FileSource):
         copies: Copies = FileCopies(files, kept)
@@ -199,7 +199,7 @@ def _write_list(path: Path, opened: Source, place: str, made: Cleaned) -> None:
             f"{shared}: is the name of several images, some of which stay; accepted: a folder for a copy instead of "
             "--exclude-list"
         )
-    earlier = read_names(opened.exclude)[0] if isinstance(opened, KeptSource) and opened.exclude else []
+    earlier = read_names(opened.exclude)[0] if isinstance(opened, FilteredSource) and opened.exclude else []
     counted = ", ".join(f"{count:,} {name}" for name, count in made.counts.items()) or "nothing"
     header = f"{_LIST_BEGINS.decode()}{' '.join(shown(place).split())} by variegate clean: {counted}"
     lines = [header, *earlier, *(one.file for one in made.left_out)]

@@ -1,4 +1,4 @@
-"""What a cleaned copy is made of, cut into items: a file each, be it an image or a shard."""
+"""Contents of a cleaned copy, cut into items: a file each, be it an image or a shard."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def _copy_tar(location: Location, kept: Kept, out: Any) -> None:
 
 
 def _spans_of(file: BinaryIO, gone: set[int]) -> list[tuple[int, int]]:
-    """Where the members of samples are whose image begins at one of these places: (begin, end) in bytes."""
+    """Members of the samples whose image begins at one of these places: (begin, end) in bytes."""
     with tarfile.open(fileobj=file, mode="r:") as archive:
         members = [(one.name, one.offset, one.offset_data, one.size if _has_data(one) else 0) for one in archive]
     spans = []

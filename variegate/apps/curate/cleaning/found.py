@@ -56,7 +56,7 @@ class Found:
         return len(self.files)
 
     def counts(self) -> dict[str, int]:
-        """How many images have each kind of finding; in the order of ``FINDING_KINDS``, without those of none."""
+        """Number of images with each kind of finding; in the order of ``FINDING_KINDS``, without those of none."""
         found = Counter(kind for _, kind in {(entry.row, entry.finding) for entry in self.entries})
         return {name: found[name] for name in FINDING_KINDS if name in found}
 
