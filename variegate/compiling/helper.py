@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from numba.core import sigutils, types
 
-from variegate.compiling.jobs import Answer, Ask, Do, Done, KernelJob, Run, Message
+from variegate.compiling.jobs import Answer, Ask, Do, Done, KernelJob, Message, Run
 from variegate.compiling.pipeline import BRING_CALLEES, call_of_nothing, returns_nothing
 
 Name = tuple[str, str]  # of a kernel: its module and its own

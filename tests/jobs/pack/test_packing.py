@@ -92,7 +92,7 @@ def test_gray_stays_gray_and_members_say_what_they_are(photos: Path, tmp_path: P
     source: Any = opened(tmp_path / "tars")
     modes = {name: Image.open(io.BytesIO(source.read(i).data)).mode for i, name in enumerate(KINDS)}
     assert modes == {name: "L" if mode in ("L", "I;16") else "RGB" for name, mode in KINDS.items()}
-    places = (opened(tmp_path / "raw"))._files[0].index.places  # type: ignore[attr-defined]
+    places = (opened(tmp_path / "raw")).files[0].index.places  # type: ignore[attr-defined]
     assert places["channels"].tolist() == [1 if mode in ("L", "I;16") else 3 for mode in KINDS.values()]
     assert set(places["shown"].tolist()) == {3}
     import tarfile
@@ -314,7 +314,7 @@ def test_wrong_words_are_named(photos: Path, tmp_path: Path) -> None:
         ({"keep_jpeg": True, "size": 32}, "keep_jpeg: got it with a size"),
         ({"keep_jpeg": True, "format": "raw"}, "keep_jpeg: got it with the format raw"),
         ({"quality": 80, "format": "raw"}, "quality: got it with the format raw"),
-        ({"quality": 101}, "quality: got 101; accepted: 1 to 100"),
+        ({"quality": 101}, "quality: got 101; accepted: an integer from 1 to 100"),
         ({"format": "zip"}, "format: got 'zip'; accepted: 'webdataset', 'parquet', 'raw'"),
         ({"shard_size": "lots"}, "shard_size: got 'lots'; accepted: a size such as 256MB"),
     ):

@@ -36,7 +36,7 @@ class Given(NamedTuple):
 
 @intrinsic
 def _near(typing_context: Any, address: Any, mine: Any, distance: Any) -> Any:
-    """Bits of the ``GROUP`` hashes uint64 at an address that differ from ``mine`` in at most ``distance`` bits, as bits."""
+    """Bits of the ``GROUP`` hashes uint64 at an address that differ from ``mine`` in at most ``distance`` bits."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         group = ir.VectorType(ir.IntType(64), GROUP)
