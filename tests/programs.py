@@ -14,6 +14,7 @@ import triton.language as tl
 
 from tests.images import Image, gray, noise, photo
 from variegate.executors.reference.geometry import rotation
+from variegate.ops import tone  # noqa: F401  # which declares instructions
 from variegate.program.ops import SPECS, Kind, Op
 from variegate.program.places import STEP_BITS
 from variegate.program.program import Output, Program

@@ -22,14 +22,14 @@ MANY_ARGUMENTS_ALLOWED = {
 # The most lines that each room may have; to raise one is a commit that says why. `jobs` holds what `map_image` needs,
 # `compiling` stands below `program`, which compiles, and `transforms` is users' front door of `ops`.
 LINES = {
-    **{"": 637, "io": 772, "compiling": 1024, "options": 1156},
-    **{"program": 4455, "ops": 6588, "pipelines": 2410, "transforms": 975, "policies": 2612},
-    **{"executors": 13470, "decode": 2924, "targets": 2958, "augmenter": 997},
-    **{"formats": 10074, "loader": 3538, "jobs": 8384, "integrations": 3867, "apps": 16147, "cli": 2721},
+    **{"": 629, "io": 747, "compiling": 1024, "options": 1052},
+    **{"program": 4332, "ops": 6511, "pipelines": 2321, "transforms": 938, "policies": 2438},
+    **{"executors": 13141, "decode": 2787, "targets": 2801, "augmenter": 936},
+    **{"formats": 9739, "loader": 3157, "jobs": 7788, "integrations": 3600, "apps": 14882, "cli": 2245},
 }
-MOST_FILES = 567
+MOST_FILES = 457
 # Of all lines, those of import statements.
-MOST_IMPORTS = 0.0834
+MOST_IMPORTS = 0.0760
 # Triton compiles functions of plain arguments alone.
 TRITON_KERNELS = "variegate.executors.cuda.kernels."
 

@@ -86,7 +86,7 @@ def padding(size: int) -> bytes:
 def index_bytes(
     places: npt.NDArray[Any], labels: Sequence[Any], kind: str, names: Sequence[str], classes: Sequence[str]
 ) -> bytes:
-    """``kind``: "int", "float", "ints" or "floats", as ``sinks.shards.base.Labels`` has it."""
+    """``kind``: "int", "float", "ints" or "floats", as ``formats.shards.Labels`` has it."""
     encoded = [name.encode("utf-8", "surrogateescape") for name in names]
     array = np.array(labels, _LABEL_TYPES[kind])
     width = array.shape[1] if array.ndim == 2 else 0

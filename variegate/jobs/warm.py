@@ -26,8 +26,8 @@ from variegate.loader.shuffle import Permutation, permute_within
 from variegate.program import compiled
 from variegate.program.lowering.tables import FILLS, compile_fill
 
-# The kernels that Python calls, or that are called by address, each for one signature, besides those of tables that
-# operations declare; all others are part of their code.
+# The kernels that Python calls, or that are called by address, each for one signature: those of tables are declared by
+# operations. All others are part of their code.
 ENTRIES = (
     "program.rng._fill_keys",
     "program.rng._fill_words",
@@ -57,6 +57,7 @@ ENTRIES = (
     "decode.scan._scan",
     "loader.shuffle._permute",
     "loader.shuffle._permute_within",
+    *(fill._cache.name for fill in FILLS.values() if fill._cache.is_ours),
 )
 
 # Of an entropy index, which no batch waits for that has none.
@@ -166,9 +167,10 @@ def _are_there(names: tuple[str, ...]) -> bool:
 
 
 def _entries(names: tuple[str, ...] = ENTRIES) -> list[Any]:
-    parted = [entry.rpartition(".") for entry in names]
-    entries = [getattr(import_module(f"variegate.{module}"), name) for module, _, name in parted]
-    return [*entries, *FILLS.values()] if names is ENTRIES else entries
+    for module in {name.rpartition(".")[0] for name in names}:
+        import_module(f"variegate.{module}")
+    found = {kernel._cache.name: kernel for kernel in compiled.KERNELS}
+    return [found[name] for name in names]
 
 
 def _folder() -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from variegate.integrations.converters import albumentations_places as places
 from variegate.integrations.converters import albumentations_values as values
 from variegate.integrations.converters.albumentations_arguments import Argument, Arguments, Rule, odd, of, ranged
-from variegate.ops import box_crops, colour, crop, deform, filters, fitting, geometry, tone
+from variegate.ops import box_crops, colour, crop, deform, filters, geometry, sizes, tone
 from variegate.ops.resize import Resize
 
 _ALWAYS = {"p": 1.0}  # the probability is put in afterwards
@@ -85,12 +85,12 @@ RULES: Mapping[str, Rule] = {
     ),
     "Resize": of(Resize, also=_RESAMPLED, size=_SIZE),
     "SmallestMaxSize": of(
-        fitting.SmallestMaxSize, require={"max_size_hw": (None,)}, also=_RESAMPLED, max_size=Argument("max_size")
+        sizes.SmallestMaxSize, require={"max_size_hw": (None,)}, also=_RESAMPLED, max_size=Argument("max_size")
     ),
     "LongestMaxSize": of(
-        fitting.LongestMaxSize, require={"max_size_hw": (None,)}, also=_RESAMPLED, max_size=Argument("max_size")
+        sizes.LongestMaxSize, require={"max_size_hw": (None,)}, also=_RESAMPLED, max_size=Argument("max_size")
     ),
-    "LetterBox": of(fitting.LetterBox, require={"position": ("center",)}, also=_FILLED, size=Argument("size")),
+    "LetterBox": of(sizes.LetterBox, require={"position": ("center",)}, also=_FILLED, size=Argument("size")),
     "Downscale": places.downscale,
     "RandomResizedCrop": places.resized_crop,
     "RandomScale": places.random_scale,
