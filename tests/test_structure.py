@@ -121,6 +121,18 @@ def test_no_function_takes_more_than_ten_arguments(package: Modules) -> None:
     assert MANY_ARGUMENTS_ALLOWED - many == set(), "take these off the list"
 
 
+def test_docstrings_begin_with_a_verb_or_a_noun(package: Modules) -> None:
+    asking = ("What", "Which", "Where", "Who", "Whose", "Whom", "How", "Whether")
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    texts = [
+        (name, ast.get_docstring(node))
+        for name, (_, tree) in package.items()
+        for node in ast.walk(tree)
+        if isinstance(node, kinds)
+    ]
+    assert [(name, text) for name, text in texts if text and text.split(maxsplit=1)[0] in asking] == []
+
+
 def test_rooms_keep_to_their_lines(package: Modules) -> None:
     lines: dict[str, int] = defaultdict(int)
     imports = 0
