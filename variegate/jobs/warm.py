@@ -31,6 +31,7 @@ from variegate.program.lowering.tables import FILLS, compile_fill
 ENTRIES = (
     "program.rng._fill_keys",
     "program.rng._fill_words",
+    "program.rng._fill_words_of_one",
     "program.lowering.joint.keep_work",
     "program.lowering.joint.rewrite_all",
     "ops.fields._draw_noise",

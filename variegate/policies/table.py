@@ -246,8 +246,8 @@ class OperationTable:
         side = np.choose(self._rules.size[index], (height, width, np.minimum(height, width)))
         pixels = fraction * side
         if (spaced := self._is_spaced[index]).any():
-            rules = self._rules.take(index[spaced])
-            pixels[spaced] = elements(rules.high, rules.full, fraction[spaced], side[spaced])
+            end, full = self._rules.high[index[spaced]], self._rules.full[index[spaced]]
+            pixels[spaced] = elements(end, full, fraction[spaced], side[spaced])
         return np.asarray(np.where(self._truncated[index], np.trunc(pixels), pixels))
 
 

@@ -341,7 +341,7 @@ _MADE_WHEN_ASKED: dict[str, Callable[[OneImage], Any]] = {
     "_ids": lambda one: np.array([one.sample_id], np.uint64),
     "key": lambda one: _read_only(one.stream),
     "_first_key": lambda one: None if one._first_stream is None else np.array([one._first_stream], np.uint32),
-    "_words": lambda one: rng.words_of_one(one._ids, one.key, one._num_slots),
+    "_words": lambda one: rng.words_of_one(one.sample_id, one.stream, one._num_slots),
     "shape": lambda one: np.array([one.in_shape], np.int32),
     "source": lambda one: np.zeros(1, np.int32),
     "_is_mixed": lambda one: np.zeros(1, np.bool_),

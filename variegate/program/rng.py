@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from variegate.program.compiled import kernel
+from variegate.program.compiled import inner_kernel, kernel
 
 # Multipliers of the counter's words 0 and 2, and what is added to the key after each round.
 MULTIPLIERS = _M0, _M1 = 0xD2511F53, 0xCD9E8D57
@@ -59,18 +59,26 @@ def philox_block(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
     return c0, c1, c2, c3
 
 
+@inner_kernel()
+def _fill_row(low: Any, high: Any, k0: Any, k1: Any, out: Any) -> None:
+    for slot in range(out.shape[0]):
+        w0, w1, w2, w3 = philox_block(np.uint32(0), np.uint32(slot), low, high, k0, k1)
+        out[slot, 0] = w0
+        out[slot, 1] = w1
+        out[slot, 2] = w2
+        out[slot, 3] = w3
+
+
 @kernel
 def _fill_words(ids: Any, keys: Any, out: Any) -> None:
     for n in range(out.shape[0]):
-        k0, k1 = keys[n, 0], keys[n, 1]
-        low = np.uint32(ids[n] & np.uint64(_MASK32))
-        high = np.uint32(ids[n] >> np.uint64(32))
-        for slot in range(out.shape[1]):
-            w0, w1, w2, w3 = philox_block(np.uint32(0), np.uint32(slot), low, high, k0, k1)
-            out[n, slot, 0] = w0
-            out[n, slot, 1] = w1
-            out[n, slot, 2] = w2
-            out[n, slot, 3] = w3
+        low, high = np.uint32(ids[n] & np.uint64(_MASK32)), np.uint32(ids[n] >> np.uint64(32))
+        _fill_row(low, high, keys[n, 0], keys[n, 1], out[n])
+
+
+@kernel
+def _fill_words_of_one(low: Any, high: Any, k0: Any, k1: Any, out: Any) -> None:
+    _fill_row(np.uint32(low), np.uint32(high), np.uint32(k0), np.uint32(k1), out[0])
 
 
 @kernel
@@ -124,10 +132,10 @@ def sample_words(ids: npt.NDArray[np.uint64], key: npt.NDArray[np.uint32], num_s
     return out
 
 
-def words_of_one(ids: npt.NDArray[np.uint64], key: npt.NDArray[np.uint32], num_slots: int) -> npt.NDArray[np.uint32]:
-    """``sample_words`` of one sample; ``key``: uint32[1, 2], contiguous."""
-    out = np.empty((1, num_slots, 4), dtype=np.uint32)
-    _fill_words(ids, key, out)
+def words_of_one(sample_id: int, key: tuple[int, int], num_slots: int) -> npt.NDArray[np.uint32]:
+    """``sample_words`` of one sample, of plain integers."""
+    out = np.empty((1, num_slots, 4), np.uint32)
+    _fill_words_of_one(sample_id & _MASK32, sample_id >> 32, *key, out)
     return out
 
 
