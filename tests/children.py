@@ -36,7 +36,7 @@ _IMPORTED = """
     torch.utils.data numba pyarrow.parquet fsspec pytest rich.progress variegate.cli.commands variegate.cli.train
     variegate.augmenter.augmenter variegate.loader variegate.executors.cpu variegate.executors.reference
     variegate.jobs.engine variegate.jobs.workers.local variegate.jobs.augment
-    variegate.jobs.pack variegate.jobs.tiles variegate.policies variegate.apps.search.local variegate.apps.train
+    variegate.jobs.pack variegate.jobs.tiles variegate.policies variegate.apps.search.driver variegate.apps.train
     variegate.apps.curate.checking variegate.apps.curate.cleaning variegate.apps.diagnose
 """
 _SERVER = "from tests import children; todo = children.serve(); exec(todo['code'], vars(children.become(todo)))"

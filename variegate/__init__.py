@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from variegate.apps import diagnose
     from variegate.apps.curate.checking import check
     from variegate.apps.curate.cleaning import clean
-    from variegate.apps.curate.result import CheckResult
+    from variegate.apps.curate.findings import CheckResult
     from variegate.augmenter.augmenter import Augmenter
     from variegate.decode.entropy.index import EntropyIndex
     from variegate.errors import DecodeError, DeviceMemoryError
@@ -59,7 +59,7 @@ __all__ += ["PipelineError", "choice", "coin", "normal", "pipeline", "randint", 
 _HOMES = {
     "Augmenter": "variegate.augmenter.augmenter",
     "Batch": "variegate.loader",
-    "CheckResult": "variegate.apps.curate.result",
+    "CheckResult": "variegate.apps.curate.findings",
     "Collate": "variegate.integrations.torch_data",
     "DecodeError": "variegate.errors",
     "DeviceMemoryError": "variegate.errors",

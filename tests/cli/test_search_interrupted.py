@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 import variegate.apps.search.driver
-import variegate.apps.search.local
 import variegate.apps.train.images
 from tests.children import start_python
 from tests.cli.searches import search_in_three_steps as search
@@ -56,9 +55,9 @@ def test_at_any_time(
     moments: list[tuple[Any, str, int, str]] = [
         (variegate.apps.train.images, "load_images", 130, "interrupted"),
         (variegate.apps.train.images, "split", 130, "interrupted"),
-        (variegate.apps.search.local, "LocalSearch", 130, "interrupted"),
+        (variegate.apps.search.driver, "LocalSearch", 130, "interrupted"),
         (Classifier, "train", 130, KEPT),
-        (variegate.apps.search.local.LocalSearch, "_save", 130, KEPT),
+        (variegate.apps.search.driver.LocalSearch, "_save", 130, KEPT),
         (PopulationLog, "append", 130, KEPT),
         (variegate.apps.search.driver, "resume", 130, KEPT),
         (SearchRun, "finish", 0, ""),  # all is done
@@ -83,7 +82,7 @@ def test_from_outside_with_a_second_search_meanwhile(
     out = tmp_path / "out"
     driver = (
         "import sys; from pathlib import Path; from tests.cli.searches import search_in_three_steps as search;"
-        "from variegate.apps.search.local import LocalSearch; save = LocalSearch._save;"
+        "from variegate.apps.search.driver import LocalSearch; save = LocalSearch._save;"
         "LocalSearch._save = lambda *a: (save(*a), print('saved', flush=True), sys.stdin.readline());"
         "sys.exit(search(Path(sys.argv[1]), Path(sys.argv[2]), '--json'))"
     )

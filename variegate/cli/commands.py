@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import variegate
-from variegate.cli import augment, curate, manifest, measure, pack, preview, search, train
+from variegate.cli import augment, datasets, manifest, measure, preview, search, train
 from variegate.cli.console import BAD_INPUT, INTERRUPTED, fail, say
 from variegate.cli.options import UsageError, from_options, usage_message
 
@@ -42,7 +42,7 @@ def _options(
 _PANELS = {
     "Try it": (preview.demo, preview.preview, preview.warm),
     "Data sets on disk": (
-        *(curate.check, curate.clean, manifest.index, pack.pack),
+        *(datasets.check, datasets.clean, manifest.index, datasets.pack),
         *(augment.augment, manifest.replay, manifest.verify),
     ),
     "Find a policy": (search.search, search.evaluate),

@@ -25,7 +25,7 @@ from variegate.options.measurement import MeasurementOptions, Scenario
 
 if TYPE_CHECKING:
     from variegate.apps.diagnose import Measurements
-    from variegate.apps.simulate.run import Outcome
+    from variegate.apps.simulate import Outcome
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,9 +139,9 @@ def simulate(options: SimulateOptions) -> None:
     give the same numbers everywhere. The plot needs matplotlib (pip install 'variegate[plot]').
     """
     from variegate.apps.plotting import check_path
-    from variegate.apps.simulate.run import draw_plot
-    from variegate.apps.simulate.run import simulate as play
-    from variegate.apps.simulate.scenario import RandomInputs, describe, ideal_seconds, parse_strategies
+    from variegate.apps.scenario import RandomInputs, describe, ideal_seconds, parse_strategies
+    from variegate.apps.simulate import draw_plot
+    from variegate.apps.simulate import simulate as play
     from variegate.jobs.jobs import EngineError
 
     as_json = options.as_json
@@ -172,7 +172,7 @@ def simulate(options: SimulateOptions) -> None:
 
 
 def _print_table(ideal: float, outcomes: list[Outcome]) -> None:
-    from variegate.apps.simulate.scenario import seconds
+    from variegate.apps.scenario import seconds
 
     headings = ("", "makespan", "to ideal", "at work", "least", "steals", "losses", "in vain")
     table = table_of(headings, collapse_padding=True)

@@ -57,7 +57,7 @@ def search(options: SearchCommandOptions) -> None:
     run, sizes = prepare_search(images, options, place, fingerprint)
     searching: PopulationSearch
     if is_local:
-        from variegate.apps.search.local import LocalSearch
+        from variegate.apps.search.driver import LocalSearch
 
         searching = LocalSearch(run, options.out, devices, capture=options.capture)
     else:

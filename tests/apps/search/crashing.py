@@ -15,8 +15,7 @@ import torch
 from tests.apps.search.runs import contents, small_run
 from tests.jobs.output.crashing import KILLED, in_a_child, killed_at
 from variegate.apps.search import SearchSpace
-from variegate.apps.search.driver import Progress
-from variegate.apps.search.local import LocalSearch
+from variegate.apps.search.driver import LocalSearch, Progress
 
 torch.set_num_threads(1)
 SPACE = SearchSpace(("Rotate", "Invert"), copies=1, space="pba-relative")

@@ -13,7 +13,7 @@ import pytest
 from tests.apps.search.runs import contents, small_run
 from tests.children import run_python
 from tests.jobs.output.tiny_disk import tiny_disk
-from variegate.apps.search.local import LocalSearch
+from variegate.apps.search.driver import LocalSearch
 from variegate.formats.storage import DiskFullError
 
 CRASHING = """

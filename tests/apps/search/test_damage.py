@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from tests.apps.search.runs import contents, small_run
-from variegate.apps.search.local import LocalSearch
+from variegate.apps.search.driver import LocalSearch
 from variegate.formats.base import SourceError
 
 Change = Callable[[Path], object]

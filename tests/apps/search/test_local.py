@@ -16,8 +16,7 @@ import torch
 import variegate as vg
 from tests.apps.search.runs import contents, small_run
 from variegate.apps.search import LostPopulationError, SearchSpace, read_log
-from variegate.apps.search.driver import Progress, member_seed, search_devices
-from variegate.apps.search.local import LocalSearch
+from variegate.apps.search.driver import LocalSearch, Progress, member_seed, search_devices
 from variegate.apps.search.run import CHECKPOINT_NAMES
 from variegate.apps.train.classifier import Classifier
 from variegate.formats.base import SourceError

@@ -15,7 +15,7 @@ from PIL import Image
 
 from tests.apps.search.runs import small_run
 from variegate.apps.search import SearchSpace, Settings, read_log, schedule_of
-from variegate.apps.search.local import LocalSearch
+from variegate.apps.search.driver import LocalSearch
 from variegate.apps.search.run import SearchRun
 from variegate.apps.train.images import BaselineAugmentation, load_images, split
 from variegate.formats.base import SourceError

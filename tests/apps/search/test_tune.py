@@ -19,8 +19,7 @@ from tests.apps.search.runs import contents, small_run
 from tests.jobs.bounded import fail_after
 from tests.one_ray import one_ray
 from variegate.apps.search import LostPopulationError
-from variegate.apps.search.driver import CheckpointError, Progress
-from variegate.apps.search.local import LocalSearch
+from variegate.apps.search.driver import CheckpointError, LocalSearch, Progress
 from variegate.apps.search.run import SearchRun
 from variegate.apps.search.tune import RETRIES, STATE_NAME, TuneDriver, TuneSearch
 from variegate.formats.base import SourceError

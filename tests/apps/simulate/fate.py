@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 
-from variegate.apps.simulate.scenario import TICKS, RandomInputs
+from variegate.apps.scenario import TICKS, RandomInputs
 from variegate.options.measurement import Scenario
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.apps.simulate.fate import Fate
-from variegate.apps.simulate.scenario import STRATEGIES, TICKS, RandomInputs, ideal_seconds, parse_strategies
+from variegate.apps.scenario import STRATEGIES, TICKS, RandomInputs, ideal_seconds, parse_strategies
 from variegate.options.measurement import Scenario
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from variegate.apps.simulate.run import BINS, BusyTimes, Outcome, simulate
-from variegate.apps.simulate.scenario import STRATEGIES, RandomInputs, describe, ideal_seconds, seconds
+from variegate.apps.scenario import STRATEGIES, RandomInputs, describe, ideal_seconds, seconds
+from variegate.apps.simulate import BINS, BusyTimes, Outcome, simulate
 from variegate.options.measurement import Scenario
 
 
@@ -47,7 +47,7 @@ def test_a_plot_of_many(tmp_path: Path) -> None:
 
 def drawn(outcomes: list[Outcome], ideal: float, lines: list[str], folder: Path) -> bool:
     """In a size that fits a page, with something of every colour."""
-    from variegate.apps.simulate.run import draw_plot
+    from variegate.apps.simulate import draw_plot
 
     draw_plot(outcomes, ideal, lines, folder / "plot.png")
     image = np.asarray(Image.open(folder / "plot.png").convert("RGB")).reshape(-1, 3)

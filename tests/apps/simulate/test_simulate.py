@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.apps.simulate.fate import Fate
-from variegate.apps.simulate.run import Outcome, simulate
-from variegate.apps.simulate.scenario import STRATEGIES, RandomInputs, Strategy, ideal_seconds
+from variegate.apps.scenario import STRATEGIES, RandomInputs, Strategy, ideal_seconds
+from variegate.apps.simulate import Outcome, simulate
 from variegate.jobs.jobs import EngineError
 from variegate.options.measurement import Scenario
 

@@ -16,7 +16,7 @@ import torch
 from tests.apps.search.crashing import RUN
 from tests.apps.train.digits import options
 from tests.soak.mutating import Parser, kept_folder, mutated, mutated_json
-from variegate.apps.search.local import LocalSearch
+from variegate.apps.search.driver import LocalSearch
 from variegate.apps.train import train
 
 _SOURCE = (np.arange(64 * 64).astype(np.uint8).reshape(64, 8, 8, 1), np.arange(64) % 2)

@@ -17,9 +17,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variegate.apps.curate.duplicates import find_duplicates
-from variegate.apps.curate.findings import BESIDE, MEASURED, READ, with_findings
+from variegate.apps.curate.findings import (
+    BESIDE,
+    MEASURED,
+    READ,
+    CheckResult,
+    channel_statistics,
+    check_out,
+    in_order,
+    with_findings,
+    write_findings,
+)
 from variegate.apps.curate.judging import judge, thresholds_for
-from variegate.apps.curate.result import CheckResult, channel_statistics, check_out, in_order, write_findings
 from variegate.apps.curate.sample import prepare
 from variegate.apps.curate.scan import Position, ScanJournal, record_pass
 from variegate.checks import spelt
@@ -29,7 +38,7 @@ from variegate.formats.folder import FolderListing
 from variegate.formats.opening import open_source
 from variegate.formats.stamps import stamps_of
 from variegate.jobs.output.lock import locked
-from variegate.options.checking import CheckingOptions
+from variegate.options.datasets import CheckingOptions
 from variegate.threads import default_threads
 
 # Called with what is being done, images done, and of how many (0: not known).

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variegate.apps.curate.findings import READ, DataFinding, coded, floats
-from variegate.options.checking import ThresholdOptions
+from variegate.options.datasets import ThresholdOptions
 
 Values = npt.NDArray[np.float64]
 # A kind of finding, the rows that have it, its measure by row, and the sentence of a row.

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import importlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from threading import Event
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import chain, islice
+from threading import Event, Lock
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +19,19 @@ import torch
 
 from variegate.apps.curate.duplicates import joined
 from variegate.apps.curate.findings import DataFinding
-from variegate.apps.curate.label_training import predicted, size_for, small_pixels
-from variegate.apps.train.images import LabelledImages
-from variegate.formats.base import Source, SourceError, StreamSource, first_names
+from variegate.apps.train.classifier import Classifier
+from variegate.apps.train.images import BaselineAugmentation, LabelledImages, fitting_batch
+from variegate.apps.train.models import Airbench
+from variegate.apps.train.step import in_channels_last
+from variegate.augmenter.augmenter import Augmenter
+from variegate.decode import read_image
+from variegate.errors import DecodeError
+from variegate.formats.base import Item, Source, SourceError, StreamSource, first_names
+from variegate.loader import Loader
 from variegate.loader.shuffle import Permutation
+from variegate.ops.resize import Resize
+from variegate.options.search import Hyperparameters
+from variegate.threads import default_threads
 
 FOLDS = 3
 Ints = npt.NDArray[np.int64]
@@ -152,3 +164,137 @@ def too_small(labels: Ints, units: Ints, classes: int, folds: int = FOLDS) -> In
     found = np.bincount(labels[np.unique(units)], minlength=classes)
     present = np.bincount(labels, minlength=classes) > 0
     return np.flatnonzero(present & (found < folds))
+
+
+Floats = npt.NDArray[np.float64]
+_BATCH, _SIDE, _MOST_SIDE, _LEAST_SIDE = 256, 32, 64, 16
+_MODEL, _LR = "airbench-94x0.25", 0.5
+# What trains a model: so many images in all, by epochs that are not too few to learn nor more than it needs.
+_TRAINED, _LEAST_EPOCHS, _MOST_EPOCHS = 30_000, 6, 20
+_EVALUATION_BATCH, _INITIALISED = 1024, 2048
+
+
+def size_for(heights: Ints, widths: Ints) -> tuple[int, int]:
+    """(height, width) that all are resized to: their own where it is one, of 16 to 64 pixels a side; 16x16 where all
+    are smaller; else 32x32."""
+    if max(int(heights.max()), int(widths.max())) < _LEAST_SIDE:
+        return _LEAST_SIDE, _LEAST_SIDE
+    height, width = int(heights[0]), int(widths[0])
+    is_one = bool((heights == height).all() and (widths == width).all())
+    is_small = min(height, width) >= _LEAST_SIDE and max(height, width) <= _MOST_SIDE
+    return (height, width) if is_one and is_small else (_SIDE, _SIDE)
+
+
+def small_pixels(source: Source | StreamSource, indices: Ints, size: tuple[int, int]) -> tuple[torch.Tensor, Ints]:
+    """-> uint8 [N, height, width, 3], and int64[N]: which of ``indices`` they are; all that can still be read.
+
+    ``indices``: in the source, ascending; of a stream, in its order. Raises SourceError where none can be read.
+    """
+    # Asked of the class: isinstance() of a protocol would compute the fingerprint.
+    if hasattr(type(source), "read_shard"):
+        parts = list(_of_stream(cast(StreamSource, source), set(indices.tolist()), size))
+    else:
+        parts = list(_of_source(cast(Source, source), indices, size))
+    if not parts:
+        raise SourceError("labels: none of the images can be read any more")
+    pixels, found = zip(*parts, strict=True)
+    return torch.cat(pixels), np.concatenate(found)
+
+
+def _of_source(source: Source, indices: Ints, size: tuple[int, int]) -> Iterator[tuple[torch.Tensor, Ints]]:
+    options: dict[str, Any] = {"shuffle": False, "on_error": "skip", "layout": "NHWC", "prefetch": 1, "targets": False}
+    ids = source.ids(indices)
+    order = np.argsort(ids)
+    for batch in Loader(source, Resize(size), _BATCH, "cpu", sampler=indices, **options):
+        good = np.flatnonzero(~batch.padding)
+        if len(good):
+            kept = torch.stack([_in_colour(batch[0][row]) for row in good.tolist()])
+            yield kept, indices[order[np.searchsorted(ids, batch.ids[good], sorter=order)]]
+
+
+def _of_stream(source: StreamSource, wanted: set[int], size: tuple[int, int]) -> Iterator[tuple[torch.Tensor, Ints]]:
+    augment = Augmenter(Resize(size), "cpu", layout="NHWC")
+    samples = enumerate(chain.from_iterable(map(source.read_shard, range(source.num_shards))))
+    readable = ((index, sample.item) for index, sample in samples if index in wanted and isinstance(sample.item, Item))
+    while some := list(islice(readable, _BATCH)):
+        kept = []
+        for index, item in some:
+            with suppress(DecodeError):  # it has become another since it was checked
+                kept.append((index, read_image(item.data) if isinstance(item.data, bytes) else item.data))
+        if kept:
+            images = augment([image for _, image in kept])
+            yield torch.stack([_in_colour(one) for one in images]), np.array([index for index, _ in kept], np.int64)
+
+
+def _in_colour(image: torch.Tensor) -> torch.Tensor:
+    return image.expand(-1, -1, 3) if image.shape[2] == 1 else image
+
+
+def predicted(
+    images: LabelledImages, folds: Ints, seed: int, tell: Callable[[int, int], object], stop: Event | None = None
+) -> Floats:
+    """float64 [N, classes]: probabilities. ``folds``: int64[N]. ``tell``: of epochs done, and of how many in all.
+
+    The same on every machine without a GPU, whatever the number of its cores. Raises KeyboardInterrupt once ``stop``
+    is set.
+    """
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    numbers = np.unique(folds).tolist()
+    most = len(images) - len(images) // len(numbers)
+    epochs = max(_LEAST_EPOCHS, min(_MOST_EPOCHS, round(_TRAINED / max(most, 1))))
+    result = np.zeros((len(images), images.num_classes))
+    counting, done = Lock(), 0
+
+    def train(fold: int) -> None:
+        nonlocal done
+        inside, outside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        part = images.take(inside)
+        # A crop. Mirrored, a digit or a hand may be of another class.
+        crop = max(1, min(part.pixels.shape[1:3]) // 8)
+        baseline = BaselineAugmentation.of(part, crop, flip=False, cutout=0)
+        recipe = Hyperparameters(epochs=epochs, batch_size=fitting_batch(len(inside)), lr=_LR)
+        model = Classifier(_MODEL, images.num_classes, recipe, device, seed + fold, 3, capture=False, num_threads=1)
+        moved, transform = part.to(device), baseline.with_policy(None)
+        # The first weights follow from some of the images that train.
+        some = np.sort(Permutation(len(part), seed, 0)(np.arange(min(len(part), _INITIALISED))))
+        first = Augmenter(baseline.plain, "cpu", layout="NHWC", num_threads=1)(part.take(some).pixels)
+        assert isinstance(first, torch.Tensor)
+        cast(Airbench, model.model).initialise(in_channels_last(first).to(model.device))
+        for epoch in range(epochs):
+            if stop is not None and stop.is_set():
+                return
+            model.train(moved, transform, epoch)
+            with counting:
+                done += 1
+                tell(done, epochs * len(numbers))
+        result[outside] = _probabilities(model, images.take(outside), baseline, device)
+
+    at_once = 1 if device == "cuda" else min(len(numbers), default_threads())
+    before = torch.get_num_threads()
+    if device == "cpu":  # with one thread for each fold, sums come out the same on every machine
+        torch.set_num_threads(1)
+    try:
+        with ThreadPoolExecutor(at_once, "variegate-labels") as pool:
+            list(pool.map(train, numbers))
+    finally:
+        torch.set_num_threads(before)
+    if stop is not None and stop.is_set():
+        raise KeyboardInterrupt
+    return result
+
+
+@torch.no_grad()
+def _probabilities(
+    classifier: Classifier, images: LabelledImages, baseline: BaselineAugmentation, device: str
+) -> Floats:
+    """NaN, of a training that came to nothing, is as if it knew nothing."""
+    classifier.model.eval()
+    augment = Augmenter(baseline.plain, device, layout="NHWC", num_threads=1)
+    found = []
+    for first in range(0, len(images), _EVALUATION_BATCH):
+        batch = augment(images.pixels[first : first + _EVALUATION_BATCH].to(device))
+        assert isinstance(batch, torch.Tensor)
+        found.append(classifier.model(in_channels_last(batch)).double().softmax(1).cpu().numpy())
+    probabilities = np.concatenate(found)
+    probabilities[~np.isfinite(probabilities).all(axis=1)] = 1 / images.num_classes
+    return probabilities

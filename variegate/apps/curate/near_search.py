@@ -11,7 +11,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from variegate.apps.curate.likeness import SCRATCH, unlikeness
+from variegate.apps.curate.fingerprint import SCRATCH, unlikeness
 from variegate.program.compiled import kernel, pixel_kernel
 
 KINDS, KEPT = 3, 6

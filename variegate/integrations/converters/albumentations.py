@@ -11,9 +11,8 @@ from typing import Any, Literal, overload
 
 from variegate.checks import spelt
 from variegate.errors import PolicyError
-from variegate.integrations.converters.albumentations_arguments import Arguments
+from variegate.integrations.converters.albumentations_arguments import Arguments, targets_of
 from variegate.integrations.converters.albumentations_table import REFUSED, RULES
-from variegate.integrations.converters.albumentations_targets import targets_of
 from variegate.integrations.converters.report import (
     ConversionError,
     ConversionReport,

@@ -10,7 +10,7 @@ import pytest
 
 from variegate.apps.curate.findings import SCHEMA, DataFinding
 from variegate.apps.curate.judging import Thresholds, judge, thresholds_for
-from variegate.options.checking import ThresholdOptions
+from variegate.options.datasets import ThresholdOptions
 
 LIMITS = Thresholds(0.25, 0.75, 0.05, 1.2, 30, 2000, 4, 10)
 COLUMNS = pa.schema([one for one in SCHEMA if one.name != "findings"])

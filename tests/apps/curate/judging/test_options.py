@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from variegate.options.checking import CheckingOptions
+from variegate.options.datasets import CheckingOptions
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def _doubts(pixels: Any, labels: npt.NDArray[np.int64], table: pa.Table | None =
 
 
 def test_wrong_labels_are_found_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("variegate.apps.curate.label_training._MOST_EPOCHS", 8)
+    monkeypatch.setattr("variegate.apps.curate.label_errors._MOST_EPOCHS", 8)
     pixels, labels = _digits()
     truth = labels.copy()
     for index in FLIPPED:
@@ -73,12 +73,12 @@ def test_wrong_labels_are_found_and_named(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_seed_decides_all_of_it_whatever_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("variegate.apps.curate.label_training._MOST_EPOCHS", 2)
-    monkeypatch.setattr("variegate.apps.curate.label_training._LEAST_EPOCHS", 2)
+    monkeypatch.setattr("variegate.apps.curate.label_errors._MOST_EPOCHS", 2)
+    monkeypatch.setattr("variegate.apps.curate.label_errors._LEAST_EPOCHS", 2)
     pixels, labels = _digits(60)
     labels[:6] = (labels[:6] + 1) % 3
     once, other = (_doubts(pixels, labels, seed=seed) for seed in (1, 2))
-    monkeypatch.setattr("variegate.apps.curate.label_training.default_threads", lambda: 1)
+    monkeypatch.setattr("variegate.apps.curate.label_errors.default_threads", lambda: 1)
     again = _doubts(pixels, labels, seed=1)
     assert once == again
     assert once.findings != other.findings

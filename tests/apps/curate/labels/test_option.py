@@ -27,7 +27,7 @@ def _files(folder: Path) -> Path:
 
 def test_doubts_are_among_the_findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("cleanlab")
-    monkeypatch.setattr("variegate.apps.curate.label_training._MOST_EPOCHS", 6)
+    monkeypatch.setattr("variegate.apps.curate.label_errors._MOST_EPOCHS", 6)
     told: set[str] = set()
     source = _files(tmp_path / "photos")
     found = vg.check(source, labels=True, on_progress=lambda what, done, total: told.add(what))

@@ -13,9 +13,16 @@ import pytest
 from tests.apps.curate.report.made import EVIL, Photos, Result, rows_of, small_result
 from variegate.apps.curate.findings import SCHEMA, DataFinding
 from variegate.apps.curate.judging import Thresholds
-from variegate.apps.curate.report import write_report
-from variegate.apps.curate.report.choice import MOST_GROUPS, MOST_IMAGES, MOST_MEMBERS, MOST_ROWS, listed, shown_kinds
-from variegate.apps.curate.report.pictures import MOST_BYTES, SIDE, thumbnail, thumbnails
+from variegate.apps.curate.report import (
+    MOST_GROUPS,
+    MOST_IMAGES,
+    MOST_MEMBERS,
+    MOST_ROWS,
+    listed,
+    shown_kinds,
+    write_report,
+)
+from variegate.apps.curate.report.figures import MOST_BYTES, SIDE, thumbnail, thumbnails
 from variegate.io.durable import WriteError
 
 
@@ -201,7 +208,7 @@ def test_thumbnails_keep_their_shape(shape: tuple[int, ...], size: tuple[int, in
 
 
 def test_pictures_stop_where_the_file_would_become_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("variegate.apps.curate.report.pictures.MOST_BYTES", 3000)
+    monkeypatch.setattr("variegate.apps.curate.report.figures.MOST_BYTES", 3000)
     made = thumbnails([("train", n) for n in range(20)], {"train": Photos(["x"] * 20)})
     assert 0 < sum(len(one.uri or "") for one in made.values()) <= 3000
     assert "to keep this file small" in made["train", 19].error

@@ -14,8 +14,7 @@ from PIL import Image
 
 import variegate as vg
 from variegate.apps.curate import scan
-from variegate.apps.curate.findings import DataFinding
-from variegate.apps.curate.result import CheckResult
+from variegate.apps.curate.findings import CheckResult, DataFinding
 from variegate.cli import main
 
 

@@ -20,9 +20,9 @@ from PIL import Image
 
 import variegate as vg
 from variegate.apps.curate.checking import Checking
-from variegate.apps.curate.result import CheckResult
+from variegate.apps.curate.findings import CheckResult
 from variegate.formats.base import SourceError
-from variegate.options.checking import CheckingOptions
+from variegate.options.datasets import CheckingOptions
 
 PIXELS = vg.sample_images(1)[0][:120, :160]
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.apps.plotting import FRAME, GREEN, INK, PALE_BLUE, RED, drawn_figure, label_rows
-from variegate.apps.simulate.scenario import TICKS, RandomInputs, Strategy, seconds
+from variegate.apps.scenario import TICKS, RandomInputs, Strategy, seconds
 from variegate.jobs import messages
 from variegate.jobs.dispatcher import Dispatcher
 from variegate.jobs.messages import Release, Send, StartWorker, Task, TaskDone, WorkerReady
