@@ -14,7 +14,7 @@ from collections import deque
 
 from benchmarks import machine
 from variegate.jobs.dispatcher import Dispatcher
-from variegate.jobs.messages import Instruction, Release, Send, StartWorker, TaskDone, WorkerReady
+from variegate.jobs.jobs import Instruction, Release, Send, StartWorker, TaskDone, WorkerReady
 from variegate.jobs.options import ALLOCATIONS, Allocation, Rules
 
 TARGET = 20.0  # microseconds per task

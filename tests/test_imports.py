@@ -63,10 +63,19 @@ ROOMS = [
     # One operation run at once is a description and its execution in one.
     "transforms/functional",
     *("formats", "loader"),
-    *("jobs/warm", "jobs/helping", "jobs/output", "jobs", "jobs/augment", "jobs/pack", "jobs/tiles/folder"),
+    *(
+        "jobs/warm",
+        "jobs/helping",
+        "jobs/output",
+        "jobs",
+        "jobs/augment",
+        "jobs/pack_shards",
+        "jobs/pack",
+        "jobs/tiles/folder",
+    ),
     *("integrations/converters", "integrations"),
     *("apps/plotting", "apps/train", "apps/search", "apps/curate", "apps/preview"),
-    *("apps/simulate", "apps/diagnose", "apps/demo", "apps/warm_commands"),
+    *("apps/scenario", "apps/simulate", "apps/diagnose", "apps/demo", "apps/warm_commands"),
     *("cli", "__main__"),
 ]
 # Those that are imported when they are first needed, from below, as their callers are their front door.

@@ -13,7 +13,7 @@ from rich.console import Console
 from variegate.cli import augment as live
 from variegate.cli.augment import ExpansionView
 from variegate.jobs.augment import Report
-from variegate.jobs.messages import DeviceSnapshot, Snapshot
+from variegate.jobs.jobs import DeviceSnapshot, Snapshot
 
 
 def view_of(report: Report, as_json: bool = False) -> tuple[ExpansionView, io.StringIO]:

@@ -40,7 +40,7 @@ def test_it_says_what_came_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_the_speed_is_measured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from variegate.jobs.pack import run as measure
+    from variegate.jobs import pack as measure
 
     monkeypatch.setattr(measure, "_SECONDS", 0.02)
     photos = lay_kinds(tmp_path / "photos")

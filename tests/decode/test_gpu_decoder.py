@@ -13,7 +13,7 @@ from variegate import Augmenter, Loader
 from variegate import transforms as T
 from variegate.decode import gpu, read_image
 from variegate.decode.gpu import GpuJpegDecoder, check_decode, is_installed
-from variegate.jobs.output.encode import encode_image
+from variegate.jobs.output.files import encode_image
 
 needs_package = pytest.mark.skipif(not is_installed(), reason="needs nvImageCodec: " + gpu.INSTALL)
 FILES = [encode_image(photo(61, 50 + i), "jpg") for i in range(5)]

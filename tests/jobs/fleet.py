@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from variegate.jobs.dispatcher import Dispatcher
-from variegate.jobs.jobs import EngineError
-from variegate.jobs.messages import (
+from variegate.jobs.jobs import (
     Beat,
+    EngineError,
     Event,
     Forget,
     Instruction,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.jobs.fleet import Fleet
-from variegate.jobs.messages import Forget, Quarantine, Release, TaskDone
+from variegate.jobs.jobs import Forget, Quarantine, Release, TaskDone
 from variegate.jobs.options import Rules
 
 

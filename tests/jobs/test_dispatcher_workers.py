@@ -6,8 +6,7 @@ import pytest
 
 from tests.jobs.fleet import Fleet
 from variegate.jobs.dispatcher import Dispatcher
-from variegate.jobs.jobs import EngineError
-from variegate.jobs.messages import Retire, StartWorker, StopWorker, TaskFailed, WorkerLost, WorkerReady
+from variegate.jobs.jobs import EngineError, Retire, StartWorker, StopWorker, TaskFailed, WorkerLost, WorkerReady
 from variegate.jobs.options import Rules
 
 

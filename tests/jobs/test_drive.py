@@ -13,8 +13,7 @@ import pytest
 from tests.jobs.workers.contract import NAMES, Run, made_of, tasks
 from tests.jobs.workers.toys import Give, Toy
 from variegate.jobs.drive import FailedItem, FinishedItems
-from variegate.jobs.jobs import EngineError
-from variegate.jobs.messages import Snapshot, Task, TaskDone, WorkerEvent, WorkerReady
+from variegate.jobs.jobs import EngineError, Snapshot, Task, TaskDone, WorkerEvent, WorkerReady
 from variegate.jobs.workers.local import ThreadWorkers
 
 

@@ -17,7 +17,7 @@ from variegate.io.durable import write_atomically
 from variegate.jobs.arguments import build_transform, parse_size
 from variegate.jobs.augment import Expansion, Plan, Report
 from variegate.jobs.engine import Engine
-from variegate.jobs.output.encode import encode_image
+from variegate.jobs.output.files import encode_image
 from variegate.jobs.output.run_record import SETTINGS_NAME
 from variegate.transforms import Transform
 

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from variegate.apps.plotting import FRAME, GREEN, INK, PALE_BLUE, RED, drawn_figure, label_rows
 from variegate.apps.scenario import TICKS, RandomInputs, Strategy, seconds
-from variegate.jobs import messages
+from variegate.jobs import jobs as messages
 from variegate.jobs.dispatcher import Dispatcher
-from variegate.jobs.messages import Release, Send, StartWorker, Task, TaskDone, WorkerReady
+from variegate.jobs.jobs import Release, Send, StartWorker, Task, TaskDone, WorkerReady
 from variegate.options.measurement import Scenario
 
 # Parts of the time from the beginning to the end for which it is said how many devices were at work.

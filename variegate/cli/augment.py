@@ -28,7 +28,7 @@ from variegate.options.datasets import DeviceOptions, ResumeOptions, TargetOptio
 
 if TYPE_CHECKING:
     from variegate.jobs.augment import Expansion, Report
-    from variegate.jobs.messages import DeviceSnapshot
+    from variegate.jobs.jobs import DeviceSnapshot
     from variegate.jobs.tiles.folder import FolderRun
     from variegate.targets.settings import Targets
 

@@ -22,8 +22,7 @@ from variegate.options.datasets import CheckingOptions, CleaningOptions, Packing
 if TYPE_CHECKING:
     from variegate.apps.curate.cleaning import Cleaned
     from variegate.apps.curate.findings import CheckResult
-    from variegate.jobs.pack import Packing
-    from variegate.jobs.pack.run import Speedup
+    from variegate.jobs.pack import Packing, Speedup
 
 _EXAMPLES = 3
 

@@ -102,7 +102,7 @@ def replay(options: ReplayOptions) -> None:
     """
     from variegate.io.durable import write_atomically
     from variegate.jobs.augment.replay import replay as make_again
-    from variegate.jobs.output.naming import safe_name
+    from variegate.jobs.output.files import safe_name
 
     made = make_again(options.manifest, options.row, options.source, options.exclude)
     name = Path(str(made.row["file"] if made.row["member"] is None else made.row["member"])).name

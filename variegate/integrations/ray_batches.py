@@ -19,8 +19,7 @@ from variegate.errors import DecodeError, each_alone, not_taken
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.executors.runners.images import Tensors
 from variegate.formats.objects.samples import image_of
-from variegate.jobs.output.encode import FORMATS, check_format, encode_image
-from variegate.jobs.output.naming import output_path
+from variegate.jobs.output.files import FORMATS, check_format, encode_image, output_path
 
 # One array, or a list where shapes differ.
 Pixels = npt.NDArray[Any] | list[npt.NDArray[Any]]

@@ -13,9 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from variegate.jobs import messages
-from variegate.jobs.jobs import EngineError
-from variegate.jobs.messages import Instruction, Task, TaskDone, TaskFailed, Tick, WorkerLost, WorkerReady
+from variegate.jobs import jobs as messages
+from variegate.jobs.jobs import EngineError, Instruction, Task, TaskDone, TaskFailed, Tick, WorkerLost, WorkerReady
 from variegate.jobs.options import Rules
 from variegate.jobs.queues import Merge, Queues, State
 

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from variegate.io.addresses import speakable
-from variegate.jobs import messages
+from variegate.jobs import jobs as messages
 from variegate.jobs.dispatcher import Dispatcher
-from variegate.jobs.jobs import EngineError, FatalError, WorkerPool
-from variegate.jobs.messages import Forget, Release, Send, TaskDone, TaskFailed, Tick
+from variegate.jobs.jobs import EngineError, FatalError, Forget, Release, Send, TaskDone, TaskFailed, Tick, WorkerPool
 
 Payload: TypeAlias = Sequence[Any] | None
 # Items start..stop-1 of a task, with one payload each, or None. Items ascend from task to task; there may be gaps.

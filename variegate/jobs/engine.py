@@ -20,9 +20,8 @@ from variegate.executors.runners.runner import Dtype, Geometry, Layout
 from variegate.io.addresses import shown_host
 from variegate.jobs.dispatcher import Dispatcher
 from variegate.jobs.drive import FailedItem, FinishedItems, TaskStream, drive
-from variegate.jobs.jobs import JobSpec, WorkerPool
+from variegate.jobs.jobs import JobSpec, Snapshot, WorkerPool
 from variegate.jobs.mapping import MapSpec, iter_images, map_images
-from variegate.jobs.messages import Snapshot
 from variegate.jobs.options import WORKER_KINDS, Allocation, OnError, Rules, WorkerKind, check_on_error
 from variegate.jobs.warm import make_ready
 from variegate.jobs.workers.local import ProcessWorkers, ThreadWorkers

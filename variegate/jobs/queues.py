@@ -11,7 +11,7 @@ from random import Random
 
 import numpy as np
 
-from variegate.jobs.messages import Forget, Instruction, Quarantine, Release, Send, Task
+from variegate.jobs.jobs import Forget, Instruction, Quarantine, Release, Send, Task
 from variegate.jobs.options import Allocation, Rules
 
 # The share of older tasks in a device's measured speed, a task later.

@@ -21,7 +21,7 @@ from variegate.executors.cuda.launch import triton_functions
 from variegate.executors.runners.cuda import CudaRunner
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.executors.runners.images import as_tensor, check_tensor, check_tensors
-from variegate.jobs.output.encode import encode_image
+from variegate.jobs.output.files import encode_image
 from variegate.program.rng import philox4x32
 from variegate.program.table_builder import PointFunction
 from variegate.transforms import Transform

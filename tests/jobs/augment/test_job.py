@@ -21,7 +21,7 @@ from variegate.jobs.augment import job as job_module
 from variegate.jobs.augment.job import ExpansionJob, ExpansionSpec
 from variegate.jobs.augment.plan import ItemOutputs
 from variegate.jobs.jobs import FatalError
-from variegate.jobs.output.encode import encode_image
+from variegate.jobs.output.files import encode_image
 from variegate.transforms import Transform
 
 

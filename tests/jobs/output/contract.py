@@ -14,7 +14,7 @@ from tests.formats.contract import pictures
 from variegate.formats.objects.arrays import ArraySource
 from variegate.formats.shards import Record, describe_labels, open_shard
 from variegate.formats.storage import Storage
-from variegate.jobs.output.naming import OutputNames, output_path
+from variegate.jobs.output.files import OutputNames, output_path
 
 CLASSES = ("bee", "tench, Tinca tinca", "ant", "Zürich")
 Writer = Callable[[Storage, Sequence[Record], tuple[str, ...]], None]

@@ -12,7 +12,7 @@ import numpy as np
 
 from variegate.formats.stamps import Stamps
 from variegate.jobs.output.destination import Destination
-from variegate.jobs.output.lost_outputs import Lost, Row, take_back_lost
+from variegate.jobs.output.on_disk import Lost, Row, take_back_lost
 from variegate.jobs.output.run_record import read_source, write_source
 
 SETTINGS = {"source": "photos", "seed": 0, "copies": 2, "transform": {"op": "Rotate", "angles": [-3.0, 3.0]}}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from variegate.jobs.output.encode import FORMATS, encode_image
+from variegate.jobs.output.files import FORMATS, encode_image
 
 PHOTO = np.random.default_rng(0).integers(0, 256, (4, 5, 3)).astype(np.uint8).repeat(8, 0).repeat(8, 1)
 

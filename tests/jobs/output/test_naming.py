@@ -17,7 +17,7 @@ from variegate.formats.objects.arrays import ArraySource
 from variegate.formats.storage import open_storage
 from variegate.formats.storage.base import check_relative
 from variegate.io.location import Location
-from variegate.jobs.output.naming import OutputNames, class_folders, output_path, output_stems, safe_name
+from variegate.jobs.output.files import OutputNames, class_folders, output_path, output_stems, safe_name
 
 
 def test_plain_names_lose_their_extension() -> None:

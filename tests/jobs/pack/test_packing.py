@@ -25,10 +25,11 @@ from variegate.errors import DecodeError
 from variegate.formats.base import Source, SourceError
 from variegate.formats.packed import statistics_of
 from variegate.formats.storage.local import LocalStorage
+from variegate.jobs import pack_shards
 from variegate.jobs.augment.replay import replay
 from variegate.jobs.output.verify import delete_damaged, verify
-from variegate.jobs.pack import commit, pack
-from variegate.jobs.pack.plan import parse_bytes
+from variegate.jobs.pack import pack
+from variegate.jobs.pack_shards import parse_bytes
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*clipped", "ignore:.*made again", "ignore:.*written again")
 FORMATS = ["webdataset", "parquet", "raw"]
@@ -113,7 +114,7 @@ def test_devices_and_ends_of_any_kind_change_no_byte(
     expected = digest(tmp_path / "one")
     packed(photos, tmp_path / "two", **options)
     assert digest(tmp_path / "two") == expected
-    real, count, failing = commit.open_shard, 0, [1, 2, 2, 3, 4]  # type: ignore[attr-defined]
+    real, count, failing = pack_shards.open_shard, 0, [1, 2, 2, 3, 4]  # type: ignore[attr-defined]
 
     def ends(*arguments: Any) -> Any:
         nonlocal count
@@ -132,7 +133,7 @@ def test_devices_and_ends_of_any_kind_change_no_byte(
             monkeypatch.setattr(shard, "commit", end)
         return shard
 
-    monkeypatch.setattr(commit, "open_shard", ends)
+    monkeypatch.setattr(pack_shards, "open_shard", ends)
     ended = 0
     for _ in range(10):
         try:
@@ -176,7 +177,7 @@ def test_no_shard_takes_the_place_of_another(photos: Path, tmp_path: Path, monke
     assert len(shards) > 2
     others = {path.name: path.read_bytes() for path in shards if path != shards[1]}
     shards[1].unlink()
-    monkeypatch.setattr(commit.PackCommit, "_size_of", lambda self, data: 9_000)
+    monkeypatch.setattr(pack_shards.PackCommit, "_size_of", lambda self, data: 9_000)
     packed(photos, out, **options)
     assert sorted(out.glob("shard-*")) == shards
     assert {name: (out / name).read_bytes() for name in others} == others

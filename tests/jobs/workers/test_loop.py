@@ -7,8 +7,17 @@ from typing import Any
 
 import torch
 
-from variegate.jobs.jobs import Assignment, Result, WorkerInfo, serve
-from variegate.jobs.messages import TaskDone, TaskFailed, WorkerEvent, WorkerLost, WorkerReady
+from variegate.jobs.jobs import (
+    Assignment,
+    Result,
+    TaskDone,
+    TaskFailed,
+    WorkerEvent,
+    WorkerInfo,
+    WorkerLost,
+    WorkerReady,
+    serve,
+)
 
 PLACE = WorkerInfo(0, 7, "cuda:0", 1)
 # Before it had a class of its own, torch raised such errors as RuntimeError.

@@ -29,9 +29,8 @@ from variegate.io.addresses import is_url
 from variegate.jobs.augment.job import DecodedItem, ExpansionJob, ExpansionSpec, Image_HWC
 from variegate.jobs.augment.plan import Plan
 from variegate.jobs.output.destination import Destination
-from variegate.jobs.output.encode import encode_mask
+from variegate.jobs.output.files import encode_mask, output_path
 from variegate.jobs.output.manifest import read_manifest
-from variegate.jobs.output.naming import output_path
 from variegate.jobs.output.side_files import ANNOTATED, lost_annotations, restore_annotations, write_annotations
 from variegate.program.program import Program
 from variegate.targets.samples import of_images

@@ -14,7 +14,7 @@ from variegate.formats.storage import Storage
 from variegate.formats.tar.write import ImageAnnotations
 from variegate.jobs.augment.annotated import AnnotatedPlan
 from variegate.jobs.augment.plan import ItemOutputs, Plan
-from variegate.jobs.messages import Snapshot
+from variegate.jobs.jobs import Snapshot
 from variegate.jobs.output.journal import Journal
 
 

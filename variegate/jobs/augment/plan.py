@@ -17,10 +17,9 @@ from variegate.formats.base import FileSource, Source, SourceError
 from variegate.formats.filtered import excluded_from
 from variegate.formats.folder import FLAT_CLASS
 from variegate.formats.shards import LAYOUTS, Layout, PackFormat
-from variegate.jobs.on_disk import source_settings
 from variegate.jobs.output.destination import Destination
-from variegate.jobs.output.encode import ImageFormat, check_format
-from variegate.jobs.output.naming import OutputNames, output_path
+from variegate.jobs.output.files import ImageFormat, OutputNames, check_format, output_path
+from variegate.jobs.output.on_disk import source_settings
 from variegate.loader.shuffle import partners_of
 from variegate.ops.base import refuse_views
 from variegate.policies.uniform import refuse_given_magnitude

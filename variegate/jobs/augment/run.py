@@ -30,12 +30,11 @@ from variegate.jobs.augment.plan import Plan
 from variegate.jobs.augment.same_source import compare, refuse_other_files
 from variegate.jobs.drive import FailedItem
 from variegate.jobs.engine import Engine
-from variegate.jobs.messages import Snapshot
-from variegate.jobs.on_disk import DiskRun, check_apart
+from variegate.jobs.jobs import Snapshot
 from variegate.jobs.options import ON_CHANGE, OnChange, OnError, check_on_error
 from variegate.jobs.output.destination import Destination
-from variegate.jobs.output.lost_outputs import Lost, Row, SpanOf
 from variegate.jobs.output.manifest import CHECKSUM_NAME, read_manifest, write_checksum
+from variegate.jobs.output.on_disk import DiskRun, Lost, Row, SpanOf, check_apart
 from variegate.jobs.output.run_record import write_source
 
 # Outputs in a task: some tenths of a second of work on a core, so that what it costs to hand one over is nothing.

@@ -17,8 +17,8 @@ from variegate.formats.storage import Storage
 from variegate.formats.tar.labels import CLASS_NAMES, class_names_bytes
 from variegate.formats.voc import voc_files
 from variegate.formats.yolo import yolo_files
-from variegate.jobs.output.lost_outputs import real_name, size_lookup
 from variegate.jobs.output.manifest import Manifest
+from variegate.jobs.output.on_disk import real_name, size_lookup
 from variegate.jobs.output.run_record import (
     LEFT_OUT_NAME,
     SETTINGS_NAME,

@@ -19,8 +19,8 @@ from variegate.formats.raw import SUFFIX, TAIL_SIZE, DamagedRawError, read_index
 from variegate.formats.stamps import printable
 from variegate.formats.storage import Storage, open_storage
 from variegate.formats.tar.members import StreamReader, TarDamage, TarWalk
-from variegate.jobs.output.lost_outputs import Row, real_name, size_lookup
 from variegate.jobs.output.manifest import CHECKSUM_NAME, MANIFEST_NAME, Manifest, has_its_checksum, read_manifest
+from variegate.jobs.output.on_disk import Row, real_name, size_lookup
 from variegate.jobs.output.run_record import SETTINGS_NAME, SOURCE_NAME
 from variegate.jobs.output.side_files import Problem, side_file_problems
 from variegate.threads import default_threads

@@ -19,11 +19,10 @@ from variegate.io.durable import sync_folder
 from variegate.jobs.engine import Engine
 from variegate.jobs.jobs import EngineError
 from variegate.jobs.mapping import MapSpec
-from variegate.jobs.on_disk import DiskRun, check_apart
 from variegate.jobs.options import OnError, check_on_error
 from variegate.jobs.output.destination import Destination
-from variegate.jobs.output.lost_outputs import Lost, SpanOf
-from variegate.jobs.output.naming import output_path, output_stems
+from variegate.jobs.output.files import output_path, output_stems
+from variegate.jobs.output.on_disk import DiskRun, Lost, SpanOf, check_apart
 from variegate.jobs.tiles.reading import SUFFIXES, file_of
 from variegate.jobs.tiles.run import ImageRun
 from variegate.program.describe import operations_of

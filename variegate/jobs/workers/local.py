@@ -18,8 +18,19 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from variegate.jobs.jobs import GRACE, Assignment, JobSpec, WorkerInfo, end_of, serve
-from variegate.jobs.messages import Fatal, Task, WorkerEvent, WorkerLost, WorkerReady
+from variegate.jobs.jobs import (
+    GRACE,
+    Assignment,
+    Fatal,
+    JobSpec,
+    Task,
+    WorkerEvent,
+    WorkerInfo,
+    WorkerLost,
+    WorkerReady,
+    end_of,
+    serve,
+)
 from variegate.jobs.workers import wire
 from variegate.jobs.workers.wire import Parts
 

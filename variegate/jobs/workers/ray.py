@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from variegate.io.addresses import shown_host, without_secrets
-from variegate.jobs.jobs import GRACE, Assignment, JobSpec, WorkerInfo, end_of, serve
-from variegate.jobs.messages import Task, WorkerEvent, WorkerLost
+from variegate.jobs.jobs import GRACE, Assignment, JobSpec, Task, WorkerEvent, WorkerInfo, WorkerLost, end_of, serve
 from variegate.jobs.workers import wire
 from variegate.jobs.workers.wire import PackedEvent, Parts
 

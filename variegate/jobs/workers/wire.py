@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
-from variegate.jobs.jobs import Assignment, WorkerInfo, end_of
-from variegate.jobs.messages import TaskDone, TaskFailed, WorkerEvent
+from variegate.jobs.jobs import Assignment, TaskDone, TaskFailed, WorkerEvent, WorkerInfo, end_of
 
 Buffer: TypeAlias = Any  # bytes, or whatever else has them
 # What is pickled at once: the first part is the pickle, the others are its buffers.

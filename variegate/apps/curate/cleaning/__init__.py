@@ -32,10 +32,9 @@ from variegate.io.durable import write_atomically
 from variegate.io.files import check_regular
 from variegate.io.location import Location
 from variegate.jobs.arguments import absolute_place, open_by_index
-from variegate.jobs.on_disk import DiskRun, check_apart, source_settings
 from variegate.jobs.output.destination import Destination
-from variegate.jobs.output.lost_outputs import Lost, SpanOf
 from variegate.jobs.output.manifest import read_manifest
+from variegate.jobs.output.on_disk import DiskRun, Lost, SpanOf, check_apart, source_settings
 from variegate.jobs.output.run_record import LEFT_OUT_NAME, describe_other, read_source, write_source
 from variegate.options.datasets import CleaningOptions
 from variegate.threads import Lookahead

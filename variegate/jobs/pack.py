@@ -1,4 +1,4 @@
-"""Runs of a packing, ``pack``, and the speed of a loader before and after."""
+"""A data set packed into shards on the devices of an engine, and the speed of a loader before and after."""
 
 from __future__ import annotations
 
@@ -21,13 +21,11 @@ from variegate.formats.storage import Storage
 from variegate.jobs.arguments import absolute_place, open_by_index
 from variegate.jobs.augment.run import Expansion
 from variegate.jobs.engine import Engine
-from variegate.jobs.on_disk import check_apart
 from variegate.jobs.output.destination import Destination
-from variegate.jobs.output.lost_outputs import Row, SpanOf
 from variegate.jobs.output.manifest import read_manifest
+from variegate.jobs.output.on_disk import Row, SpanOf, check_apart
 from variegate.jobs.output.side_files import PACKED_COLUMNS, Totals, totals_of
-from variegate.jobs.pack.commit import PackCommit, spans_of, write_index
-from variegate.jobs.pack.plan import PackJob, PackPlan, parse_bytes
+from variegate.jobs.pack_shards import PackCommit, PackJob, PackPlan, parse_bytes, spans_of, write_index
 from variegate.loader import Loader
 from variegate.ops.compose import Compose
 from variegate.ops.crop import RandomHorizontalFlip
