@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from variegate.apps.curate.judging import Thresholds
 from variegate.formats.base import Source, SourceError, StreamSource
 from variegate.io.durable import write_errors_name, write_pieces
 from variegate.io.files import check_regular
+
+if TYPE_CHECKING:
+    from variegate.apps.curate.judging import Thresholds
 
 
 class FindingKind(NamedTuple):
