@@ -1,6 +1,6 @@
 # Every target works on a bare machine with Python 3.10+: it makes .venv, installs what it needs, and runs.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-unit test-random-order test-strength lint bench bench-single bench-targets bench-loader bench-training bench-gpu wheel install clean
+.PHONY: help demo test test-all test-unit test-random-order test-strength lint bench bench-single bench-targets bench-loader bench-training bench-feeds bench-gpu wheel install clean
 
 # The first interpreter that is new enough; override with `make PYTHON=/path/to/python3.12 test`.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 python; do \
@@ -29,6 +29,7 @@ help:
 	@echo "make bench-targets  masks and boxes, beside AlbumentationsX"
 	@echo "make bench-loader   the same for whole loaders, on all cores"
 	@echo "make bench-training   what the trainer costs beside a bare loop: steps, start, checkpoints, ranks"
+	@echo "make bench-feeds   the step of a training fed by Variegate and by peers   (BENCH_ARGS='photos --out run')"
 	@echo "make bench-gpu   the same on a GPU (BENCH_GPU_WORKS='w3 w3r'), in the Python that PYTHON names"
 	@echo "make wheel   variegate, and the compiled kernels of every processor level, into dist"
 	@echo "make clean   remove the environments and caches"
@@ -78,6 +79,9 @@ bench-loader: $(VENV)/.installed-demo
 
 bench-training: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks.run_training $(BENCH_ARGS)
+
+bench-feeds: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks.run_feeds $(BENCH_ARGS)
 
 bench-gpu:
 	$(PYTHON) -m benchmarks.run_gpu $(BENCH_GPU_WORKS) $(BENCH_ARGS)

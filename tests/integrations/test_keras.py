@@ -182,3 +182,18 @@ def test_fit_sees_every_batch_of_every_epoch(root: Path, backend: str) -> None:
         assert result["losses"][-1] < result["losses"][0]
         assert result["predicted"] == [18, 3]
         assert np.isfinite(result["evaluated"])
+
+
+@pytest.mark.process
+@pytest.mark.xdist_group("tensorflow")
+def test_each_replica_gets_its_part_of_each_batch_and_each_image_comes_once() -> None:
+    found = on_tensorflow("tests.integrations.keras_on_two:replicas")
+    given, batches = found["given"], found["batches"]
+    assert len(given) == 2 * len(batches) == 20
+    assert sorted(label for batch in batches[:5] for label in batch) == list(range(18))
+    for place, batch in enumerate(batches):
+        parts = {replica: (x, y) for replica, x, y in given[2 * place : 2 * place + 2]}
+        assert sorted(parts) == [0, 1]
+        assert [*parts[0][1], *parts[1][1]] == batch
+        for x, y in parts.values():
+            np.testing.assert_allclose(x, y, atol=1e-4)

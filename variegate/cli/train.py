@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import atexit
-import gc
-import importlib
 import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -28,7 +27,7 @@ from variegate.options.training import StudyOptions, TrainOptions
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from variegate.apps.train.study.report import Study
+    from variegate.apps.train.study_report import Study
 
 STUDY_NAME = "study.json"
 
@@ -50,7 +49,7 @@ def train(options: TrainCommandOptions) -> None:
 
     Writes OUT/log.jsonl (a line for each step and each scoring), OUT/checkpoints and, at the end, OUT/model.pt.
     Whatever ends a run, the same command goes on from its last checkpoint, on as many processes as there are then.
-    With --study nothing is trained: its step is timed, fed by Variegate and by other libraries.
+    With --study nothing is trained: its step is timed, fed by one batch repeated and by Variegate.
     """
     wait_briefly()
     from variegate.apps.train.progress import DivergedError
@@ -62,7 +61,9 @@ def train(options: TrainCommandOptions) -> None:
 
     as_json, chosen = options.as_json, part_of(TrainOptions, options)
     if options.study:
-        return _study(options.place, chosen, part_of(StudyOptions, options), as_json)
+        from variegate.apps.train.study import study
+
+        return run_study(partial(study, options.place, chosen, options.study_seconds), chosen.out, as_json)
     is_first, is_alone = os.environ.get("RANK", "0") == "0", "RANK" not in os.environ
     note(*(notes_on(chosen) if is_first else []))
     stop, started = threading.Event(), time.perf_counter()
@@ -149,83 +150,48 @@ class TrainingView(CountingBar):
             say(f"epoch {epoch['epoch'] + 1}: {_scores(mean)}{epoch['images_per_second']:,.0f} images/s", self.console)
 
 
-def _study(src: Any, options: TrainOptions, how: StudyOptions, as_json: bool) -> None:
-    """Time the step with each feed; print, draw and write the rates."""
+def run_study(study: Callable[..., Study], out: Path, as_json: bool) -> None:
+    """Time a training's step with each feed by ``study(on_progress=, stop=)``; print, draw and write the rates."""
     from variegate.apps.train.checkpoints import STUDY_FOLDER, check_out
-    from variegate.apps.train.study import report
+    from variegate.apps.train.study_report import PLOTS, fact_lines, rows, summary
     from variegate.io.addresses import check_is_local
     from variegate.io.durable import write_atomically
     from variegate.loader import TooManyErrors
 
-    check_is_local("out", options.out)
-    check_out(options.out)
-    study = _study_of(how)
-    stop, folder, bar = threading.Event(), options.out / STUDY_FOLDER, StageProgress(as_json, None)
-
-    def show(feed: str, done: int, total: int) -> None:
-        bar(f"timing with {feed}", done, total)
-
+    check_is_local("out", out)
+    check_out(out)
+    stop, folder, bar = threading.Event(), out / STUDY_FOLDER, StageProgress(as_json, None)
     try:
         with working(bar, stop):
-            found = study(src, options, how.study_seconds, on_progress=show, stop=stop)
+            found = study(on_progress=lambda feed, *done: bar(f"timing with {feed}", *done), stop=stop)
     except TooManyErrors as error:
         raise CommandError(error) from error
     folder.mkdir(parents=True, exist_ok=True)
-    written: dict[str, Any] = found.to_dict()
+    written = found.to_dict()
     write_atomically(folder / STUDY_NAME, (json.dumps(written, indent=2) + "\n").encode())
-    throughput, waiting = folder / report.THROUGHPUT_NAME, folder / report.WAITING_NAME
-    draw = console.plot_or_note
-    plots = {"throughput": draw(lambda: report.draw_throughput(found, throughput), throughput)}
-    # Without matplotlib there is neither, which is said once.
-    plots["waiting"] = plots["throughput"] and console.plot_or_note(
-        lambda: report.draw_waiting(found, waiting), waiting
-    )
+    plots: dict[str, str | None] = {}
+    for name, draw in PLOTS.items():
+        path = folder / f"{name}.png"
+        # Without matplotlib there is none, which is said once.
+        plots[name] = None if None in plots.values() else console.plot_or_note(partial(draw, found, path), path)
     if as_json:
         emit_json("done", **written, plots=plots, out=str(folder))
         return
-    for line in report.fact_lines(found):
+    for line in fact_lines(found):
         say(line)
-    console.stdout().print(_study_table(found), crop=False)
+    console.stdout().print(_study_table(rows(found)), crop=False)
     for name, why in found.missing.items():
         say(f"{name}: not timed, {why}")
     note(*found.notes)
-    say(report.summary(found))
+    say(summary(found))
     say(f"written: {folder}")
 
 
-def _study_table(found: Study) -> Table:
+def _study_table(rows: Sequence[dict[str, str]]) -> Table:
     """The table of rates, whose headings may be folded, but no number, however narrow the terminal is."""
-    from variegate.apps.train.study.report import headings, rows
-
-    table = console.table_of(headings(found))
-    for cells in rows(found):
-        table.add_row(*cells)
-        for column, text in zip(table.columns, cells, strict=True):
+    table = console.table_of(list(rows[0]))
+    for cells in rows:
+        table.add_row(*cells.values())
+        for column, text in zip(table.columns, cells.values(), strict=True):
             column.min_width = max(column.min_width or 0, len(text))
     return table
-
-
-def _study_of(how: StudyOptions) -> Callable[..., Any]:
-    """The study of a training, or of Keras' ``fit``. Raises ValueError, ImportError."""
-    if how.keras is None:
-        from variegate.apps.train.study import study
-
-        return study
-    # Before Keras and TensorFlow are loaded, which say much on standard error.
-    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    try:
-        from variegate.apps.train.keras_study import study as study_fit
-    except ImportError as error:
-        advice = "pip install 'variegate[keras]' tensorflow"
-        raise ImportError(f"--keras needs Keras and TensorFlow ({error}): {advice}") from error
-    # As it ends, Python looks through all objects again and again: with TensorFlow's, for 4 to 17 s.
-    atexit.register(gc.freeze)
-    module, _, name = how.keras.partition(":")
-    accepted = "package.module:factory, which is called with (height, width, channels) and the number of classes"
-    try:
-        make_model = getattr(importlib.import_module(module), name)
-    except Exception as error:  # a module is anybody's code
-        said = f"{type(error).__name__}: {error}"
-        raise ValueError(f"keras: got {how.keras!r} ({said}); accepted: {accepted}") from error
-    return lambda src, options, seconds, **more: study_fit(src, make_model, options, seconds, **more)

@@ -290,22 +290,12 @@ class StudyOptions:
 
     study: bool = option(
         False,
-        "Train nothing: time the training's step, fed by one batch repeated, by Variegate, and by DataLoader with "
-        "torchvision and DALI where they are installed. Writes OUT/study.",
+        "Train nothing: time the training's step, fed by one batch repeated, and by Variegate. Writes OUT/study.",
         "Measurement",
     )
     study_seconds: float = option(10.0, "How long the step is timed with each feed.", "Measurement", low=0.01)
-    keras: str | None = option(
-        None,
-        "With --study: a model of Keras on TensorFlow instead, made by factory(shape, classes). Its fit is timed under "
-        "MirroredStrategy, fed by one batch repeated, by Variegate, and by tf.data with Keras' layers.",
-        "Measurement",
-        metavar="package.module:factory",
-    )
 
     def __post_init__(self) -> None:
         check_options(self)
         if self.study_seconds > 3600:
             raise ValueError(f"study_seconds: got {self.study_seconds!r}; accepted: 3600 or less")
-        if self.keras is not None and not self.study:
-            raise ValueError(f"keras: got {self.keras!r} without --study; accepted: together with it")

@@ -28,7 +28,7 @@ from variegate.formats.base import Source, SourceError, StreamSource, first_name
 from variegate.formats.opening import open_source
 from variegate.io.addresses import shown, speakable
 from variegate.jobs.arguments import parse_size
-from variegate.loader import Loader
+from variegate.loader import Batch, Loader
 from variegate.loader.batch import Failure
 from variegate.ops.compose import Compose, Cond, RandomChoice
 from variegate.ops.crop import AlternatingHorizontalFlip, CenterCrop, RandomCrop, RandomHorizontalFlip
@@ -293,13 +293,19 @@ def classes_of(source: Source | StreamSource, place: str) -> tuple[str, ...]:
     return names
 
 
-def labels_to(labels: Any, device: str) -> Any:
-    """Classes, soft labels or ``MixedLabels`` on the device that trains."""
-    if isinstance(labels, MixedLabels):
-        return MixedLabels(*(part.to(device) for part in labels))
-    if isinstance(labels, torch.Tensor):
-        return labels.to(device)
-    raise SourceError("labels: got several for each image; accepted: one class, or shares of classes")
+def tensors_of(batch: Batch, device: str) -> tuple[torch.Tensor, Any, torch.Tensor | None]:
+    """-> images, labels (classes, soft ones or ``MixedLabels``) and, where there is padding, weights of 0 and 1, as
+    models on the device take them. Raises SourceError for images of several sizes, and for several labels of each."""
+    images, labels, weights = batch.images, batch.labels, None
+    if not isinstance(images, torch.Tensor):
+        raise SourceError("the images have several sizes, or views; give one size that all are cut to (--size)")
+    if not isinstance(labels, (MixedLabels, torch.Tensor)):
+        raise SourceError("labels: got several for each image; accepted: one class, or shares of classes")
+    if batch.padding.any():
+        weights = torch.from_numpy(~batch.padding).to(device, torch.float32)
+    is_mixed = isinstance(labels, MixedLabels)
+    moved = MixedLabels(*(part.to(device) for part in labels)) if is_mixed else labels.to(device)
+    return in_channels_last(images).to(device), moved, weights
 
 
 def _open(given: Any) -> tuple[Source | StreamSource, str]:

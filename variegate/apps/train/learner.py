@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as nnf
 
 from variegate.apps.train.checkpoints import Tensors
-from variegate.apps.train.feed import Feed, labels_to
+from variegate.apps.train.feed import Feed, tensors_of
 from variegate.apps.train.models import CompiledModel, ModelError, layer_seed, model_to_train
 from variegate.apps.train.ranks import Ranks
 from variegate.apps.train.replicas import (
@@ -23,8 +23,7 @@ from variegate.apps.train.replicas import (
     share_over_ranks,
 )
 from variegate.apps.train.step import TrainingStep, in_channels_last, load_state, optimizer_of, precision_of, state_of
-from variegate.formats.base import SourceError
-from variegate.loader import Batch, Loader
+from variegate.loader import Loader
 from variegate.options.training import TrainOptions
 
 
@@ -44,9 +43,9 @@ def top_accuracies(
     model.eval()
     counts = torch.zeros(4, dtype=torch.float64, device=ranks.device)
     for batch in loader:
-        labels, good = labels_to(batch.labels, ranks.device), torch.from_numpy(~batch.padding).to(ranks.device)
+        (images, labels, _), good = tensors_of(batch, ranks.device), torch.from_numpy(~batch.padding).to(ranks.device)
         with precision_of(ranks.device, precision):
-            scores = mean_scores(model, images_of(batch, ranks.device), views)
+            scores = mean_scores(model, images, views)
         losses = nnf.cross_entropy(scores.float(), labels, reduction="none").double()
         best = scores.float().topk(min(5, scores.shape[1]), 1).indices == labels[:, None]
         counts[:3] += (torch.stack([best[:, 0], best.any(1), torch.ones_like(good)]) & good).sum(1)
@@ -85,13 +84,6 @@ def mean_scores(model: torch.nn.Module, images: torch.Tensor, views: str) -> tor
     corners = (wider[:, :, at : at + height, at : at + width] for at in (0, 2))
     moved = [mirrored(one.contiguous(memory_format=torch.channels_last)) for one in corners]
     return (mirrored(images) + (moved[0] + moved[1]) / 2) / 2
-
-
-def images_of(batch: Batch, device: str) -> torch.Tensor:
-    """As models take them. Raises SourceError for images of several sizes."""
-    if not isinstance(batch.images, torch.Tensor):
-        raise SourceError("the images have several sizes, or views; give one size that all are cut to (--size)")
-    return in_channels_last(batch.images).to(device)
 
 
 class Learner:

@@ -25,8 +25,8 @@ from variegate.apps.train.checkpoints import (
     describe,
     write_model,
 )
-from variegate.apps.train.feed import Feed, labels_to
-from variegate.apps.train.learner import Learner, evaluated, images_of
+from variegate.apps.train.feed import Feed, tensors_of
+from variegate.apps.train.learner import Learner, evaluated
 from variegate.apps.train.models import seeded_weights
 from variegate.apps.train.progress import Line, StepLines, TrainingLog, check_events, told_as_events
 from variegate.apps.train.ranks import Ranks, joined
@@ -201,10 +201,7 @@ class Trainer:
         return True
 
     def _add_gradients(self, batch: Batch) -> torch.Tensor:
-        device, weights = self.ranks.device, None
-        if batch.padding.any():
-            weights = torch.from_numpy(~batch.padding).to(device, torch.float32)
-        images, labels = images_of(batch, device), labels_to(batch.labels, device)
+        images, labels, weights = tensors_of(batch, self.ranks.device)
         total = self.learner.step.add_gradients(images, labels, self._rank_images, weights)
         self.adaptation.trained(batch.ids, ~batch.padding)
         return total

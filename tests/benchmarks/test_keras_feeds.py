@@ -1,4 +1,4 @@
-"""Keras' ``fit`` under ``MirroredStrategy``: what arrives on the replicas, and how a study times it."""
+"""A study of Keras' ``fit`` under ``MirroredStrategy``, with Variegate's feed and with tf.data."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from PIL import Image
 os.environ.setdefault("KERAS_BACKEND", "torch")  # before Keras is imported here
 
 from tests.one_tensorflow import on_tensorflow
-from variegate.apps.train.study.report import headings, rows, summary
-from variegate.apps.train.study.timing import CEILING, OURS
+from variegate.apps.train.study_report import CEILING, OURS, rows, summary
 
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("tensorflow")]
 PEER = "tf.data+Keras layers"
@@ -27,19 +26,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         path = root / "ab"[number % 2] / f"{number}.png"
         path.parent.mkdir(exist_ok=True)
         Image.fromarray(rng.integers(0, 255, (8, 8, 3), dtype=np.uint8)).save(path)
-    return on_tensorflow("tests.integrations.keras_on_two:find", root)
-
-
-def test_each_replica_gets_its_part_of_each_batch_and_each_image_comes_once(found: dict[str, Any]) -> None:
-    given, batches = found["replicas"]["given"], found["replicas"]["batches"]
-    assert len(given) == 2 * len(batches) == 20
-    assert sorted(label for batch in batches[:5] for label in batch) == list(range(18))
-    for place, batch in enumerate(batches):
-        parts = {replica: (x, y) for replica, x, y in given[2 * place : 2 * place + 2]}
-        assert sorted(parts) == [0, 1]
-        assert [*parts[0][1], *parts[1][1]] == batch
-        for x, y in parts.values():
-            np.testing.assert_allclose(x, y, atol=1e-4)
+    return on_tensorflow("tests.benchmarks.keras_feeds_on_two:find", root)
 
 
 def test_a_study_of_fit(found: dict[str, Any]) -> None:
@@ -53,7 +40,7 @@ def test_a_study_of_fit(found: dict[str, Any]) -> None:
         assert (feed.next_mean_ms > 0) == (feed.name != CEILING)
         assert 0 <= feed.next_share < 1
         assert feed.left_out == ()
-    assert {len(row) for row in rows(one)} == {len(headings(one))}
+    assert {tuple(row) for row in rows(one)} == {tuple(rows(one)[0])}
     assert "Fed by Variegate the training reaches" in summary(one)
     assert one.feeds[2].how.startswith(
         "image_dataset_from_directory, resized to 8x8, ZeroPadding2D, RandomCrop, Random"
@@ -83,7 +70,7 @@ def test_what_cannot_be_studied(found: dict[str, Any]) -> None:
 
 def test_another_back_end_is_refused() -> None:
     keras = pytest.importorskip("keras")
-    from variegate.apps.train.keras_study import study
+    from benchmarks.training.keras_study import study
 
     if keras.backend.backend() == "tensorflow":
         pytest.skip("needs another")

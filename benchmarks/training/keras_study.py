@@ -10,11 +10,11 @@ from typing import Any
 
 import keras
 
+from benchmarks.training.peers import opened
 from variegate.apps.train.feed import Feed
 from variegate.apps.train.ranks import Ranks
-from variegate.apps.train.study import facts_of
-from variegate.apps.train.study.report import Study, study_of
-from variegate.apps.train.study.timing import OnProgress, Utilisation, opened, time_feeds
+from variegate.apps.train.study import OnProgress, facts_of, time_feeds
+from variegate.apps.train.study_report import Study, study_of
 from variegate.options.training import TrainOptions
 
 __all__ = ["study"]
@@ -58,7 +58,7 @@ def study(
         )
     import tensorflow as tf
 
-    from variegate.apps.train.keras_study.fit import FitBench, open_tf_data, ours, synthetic
+    from benchmarks.training.keras_fit import FitBench, open_tf_data, ours, synthetic
 
     options = options or TrainOptions()
     _check(options)
@@ -75,15 +75,14 @@ def study(
     peers, missing = opened({"tf.data+Keras layers": lambda: open_tf_data(feed, labels_of)})
     feeds: list[Any] = [synthetic(feed, strategy, labels_of), ours(feed, classes if one_hot else False), *peers]
     device = "gpu" if any("GPU" in name for name in strategy.extended.worker_devices) else "cpu"
-    busy = Utilisation("cpu")
-    spans, failed = time_feeds(FitBench(model, busy.watching, stop), feeds, seconds, on_progress, stop)
+    spans, failed = time_feeds(FitBench(model, stop), feeds, seconds, on_progress, stop)
     described = {one.name: (one.how, one.left_out) for one in feeds}
     replicas = strategy.num_replicas_in_sync
     facts = facts_of(source, feed, device, seconds)
     facts |= {"model": f"{model.name} (Keras)", "precision": keras.config.dtype_policy().name, "replicas": replicas}
     facts |= {"device": f"{device}, {replicas} {'replica' if replicas == 1 else 'replicas'}"}
     facts |= {"keras": keras.__version__, "tensorflow": tf.__version__}
-    return study_of(facts, spans, described, missing | failed, busy.samples)
+    return study_of(facts, spans, described, missing | failed, {})
 
 
 def _check(options: TrainOptions) -> None:

@@ -6,7 +6,6 @@ import gc
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -17,10 +16,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from benchmarks.training.peers import normalisation_of, shuffled, source_of, steps_of
 from variegate import transforms as T
 from variegate.apps.train.feed import Feed
-from variegate.apps.train.study.peers import normalisation_of, shuffled, source_of, steps_of
-from variegate.apps.train.study.timing import CEILING, LEAST_STEPS, OURS, Span, processor_seconds, settle
+from variegate.apps.train.study import LEAST_STEPS, processor_seconds, settle
+from variegate.apps.train.study_report import CEILING, OURS, Span
 from variegate.formats.base import FileSource, Source
 from variegate.integrations.keras import PyDataset
 
@@ -42,25 +42,20 @@ class KerasFeed:
 
 
 class FitBench:
-    """Timing of ``model.fit``. ``watching``: a context around each timed span, made of the feed's name."""
+    """Timing of ``model.fit``."""
 
-    def __init__(
-        self, model: Any, watching: Callable[[str], AbstractContextManager[None]], stop: Event | None = None
-    ) -> None:
-        self._model, self._watching, self._stop = model, watching, stop
+    def __init__(self, model: Any, stop: Event | None = None) -> None:
+        self._model, self._stop = model, stop
         self._stepped, self._fetch_and_step = _functions(model)
 
     def span(self, feed: KerasFeed, seconds: float) -> Span:
         """Time three steps or more of one ``fit``, after those that use up what is made in advance."""
         settle()
         step = self._held(feed) if feed.is_held else self._fetch_and_step
-        with ExitStack() as stack:
-            timer = _Timer(step, seconds, feed.warm_up, self._stop)
-            timer.watch = lambda: stack.enter_context(self._watching(feed.name))
-            timer.unwatch = stack.close
-            # ``fit`` takes the function that is there, and else makes one of the same parts.
-            self._model.train_function = timer.step
-            self._model.fit(feed.data, epochs=_ENDLESS, shuffle=False, callbacks=[*feed.callbacks, timer], verbose=0)
+        timer = _Timer(step, seconds, feed.warm_up, self._stop)
+        # ``fit`` takes the function that is there, and else makes one of the same parts.
+        self._model.train_function = timer.step
+        self._model.fit(feed.data, epochs=_ENDLESS, shuffle=False, callbacks=[*feed.callbacks, timer], verbose=0)
         gc.collect(1)  # of the feed's iterator, which else makes batches while others are timed
         return timer.span()
 
@@ -73,9 +68,6 @@ class FitBench:
 class _Timer(keras.callbacks.Callback):
     """A stand-in for the model's ``train_function``, and the callback that ends ``fit``; reopening data counts as
     waiting."""
-
-    watch: Callable[[], object]
-    unwatch: Callable[[], object]
 
     def __init__(
         self, fetch_and_step: Callable[[Any], tuple[Any, Any, Any]], seconds: float, warm_up: int, stop: Event | None
@@ -95,7 +87,6 @@ class _Timer(keras.callbacks.Callback):
         self._left -= 1
         if self._left == 0:
             _wait_for(logs)
-            self.watch()
             self._span.processor = processor_seconds()
             self._begun = self._last = time.perf_counter()
         if self._left >= 0:
@@ -107,7 +98,6 @@ class _Timer(keras.callbacks.Callback):
             _wait_for(logs)
             self._span.seconds = time.perf_counter() - self._begun
             self._span.processor = processor_seconds() - self._span.processor
-            self.unwatch()
             self._is_over = True
         return logs
 

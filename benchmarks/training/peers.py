@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import torch
 from variegate import transforms as T
 from variegate.apps.train.feed import Feed
 from variegate.apps.train.step import in_channels_last
-from variegate.apps.train.study.timing import Fed, MissingPeerError, StudiedFeed, reason
+from variegate.apps.train.study import Fed, StudiedFeed, reason
 from variegate.decode import FORMATS
 from variegate.formats.base import FileSource, Item, Source
 from variegate.loader.shuffle import Permutation
@@ -24,6 +25,10 @@ from variegate.threads import default_threads
 
 _PREFETCH = 2  # batches of each worker, torch's default
 _AHEAD, _SHUFFLED = 2, 1024  # DALI's own defaults
+
+
+class MissingPeerError(RuntimeError):
+    """A feed that is not available here, and why."""
 
 
 def open_torchvision(feed: Feed, device: str) -> StudiedFeed:
@@ -222,6 +227,23 @@ class _Batches:
 
 
 PEERS: dict[str, Callable[[Feed, str], StudiedFeed]] = {"DataLoader+torchvision": open_torchvision, "DALI": open_dali}
+
+
+def open_peers(feed: Feed, device: str) -> tuple[list[StudiedFeed], dict[str, str]]:
+    return opened({name: partial(opener, feed, device) for name, opener in PEERS.items()})
+
+
+def opened(openers: Mapping[str, Callable[[], Any]]) -> tuple[list[Any], dict[str, str]]:
+    """-> the peers that there are, and why others are not, by their names."""
+    feeds, missing = [], {}
+    for name, opener in openers.items():
+        try:
+            feeds.append(opener())
+        except MissingPeerError as error:
+            missing[name] = str(error)
+        except Exception as error:  # a peer's own errors are of any type
+            missing[name] = f"failed: {reason(error)}"
+    return feeds, missing
 
 
 def source_of(feed: Feed) -> Source:
