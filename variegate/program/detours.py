@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from variegate.program.ops import Op
+from variegate.program.ops import KIND_OF, Kind, Op
 from variegate.program.program import INSTRUCTION_ARRAYS, Output, Program
 
-_JPEG = int(Op.JPEG)
 _OF_ROWS = (*INSTRUCTION_ARRAYS, "length", "source", "in_shape", "ids", "key")
 
 
@@ -27,14 +26,14 @@ class Detour:
 
 def has_detours(program: Program) -> bool:
     """Of a sampled program."""
-    return bool((program.opcode == _JPEG).any())
+    return bool((KIND_OF[program.opcode] == Kind.DETOUR).any())
 
 
 def cut(program: Program) -> tuple[Program, Program, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Cut at the last detour of every row -> (program before, of rows that have one; after, of all rows; place;
     quality)."""
     slots = np.arange(program.opcode.shape[1])
-    is_cut = (program.opcode == _JPEG) & (slots < program.length[:, None])
+    is_cut = (KIND_OF[program.opcode] == Kind.DETOUR) & (slots < program.length[:, None])
     rows = np.flatnonzero(is_cut.any(axis=1))
     last = len(slots) - 1 - np.argmax(is_cut[rows, ::-1], axis=1)
     before = rows_of(program, rows)

@@ -8,10 +8,10 @@ touching pixels.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import EnumMeta, IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -122,6 +122,7 @@ class OpSpec:
         neutral: the value of the first argument, or the first and the last of many, at which no pixel changes.
         colour_only: it mixes channels, and so changes no pixel of an image of one channel.
         uses_fill: the instruction's fill colour appears in its output.
+        parts_channels: of three equal channels it may make three that differ.
         commutes_with_blend: it may follow a weighted sum of rows, since it may as well be done to each of them.
         labelled_args: names of the arguments where users declared the operation (the instruction has a label).
         level: of a table, the new level, before it is cut off to 0..255, of a level x from 0 to 255 and the arguments.
@@ -135,6 +136,7 @@ class OpSpec:
     neutral: float | tuple[float, float] | None = None
     colour_only: bool = False
     uses_fill: bool = False
+    parts_channels: bool = False
     commutes_with_blend: bool = False
     labelled_args: tuple[str, ...] | None = None
     level: Callable[..., float] | None = None
@@ -192,9 +194,11 @@ SPECS: dict[Op, OpSpec] = {
     Op.HUE: OpSpec("Hue", Kind.VALUE, ("factor",), colour_only=True),
     Op.GRAYSCALE: OpSpec("Grayscale", Kind.VALUE, becomes=Op.MIX, colour_only=True),
     Op.PERMUTE: OpSpec("ChannelPermutation", Kind.VALUE, ("first", "second", "third"), colour_only=True),
-    Op.LUT: OpSpec("LUT", Kind.VALUE, ("_table",), labelled_args=("_table", "magnitude")),
-    Op.COLOR_MATRIX: OpSpec("ColorMatrix", Kind.VALUE, ("_table",), labelled_args=("_table", "magnitude")),
-    Op.POINT: OpSpec("Point", Kind.VALUE, ("_function", "magnitude")),
+    Op.LUT: OpSpec("LUT", Kind.VALUE, ("_table",), labelled_args=("_table", "magnitude"), parts_channels=True),
+    Op.COLOR_MATRIX: OpSpec(
+        "ColorMatrix", Kind.VALUE, ("_table",), labelled_args=("_table", "magnitude"), parts_channels=True
+    ),
+    Op.POINT: OpSpec("Point", Kind.VALUE, ("_function", "magnitude"), parts_channels=True),
     Op.CONTRAST: OpSpec("Contrast", Kind.STATISTIC, ("factor",), neutral=1.0),
     Op.AUTOCONTRAST: OpSpec("AutoContrast", Kind.STATISTIC),
     Op.EQUALIZE: OpSpec("Equalize", Kind.STATISTIC),
@@ -217,10 +221,10 @@ SPECS: dict[Op, OpSpec] = {
         becomes=Op.CONVOLVE,
     ),
     Op.MEDIAN: OpSpec("MedianBlur", Kind.NEIGHBOURHOOD, ("kernel",)),
-    Op.CLAHE: OpSpec("CLAHE", Kind.NEIGHBOURHOOD, ("clip_limit", "tiles_x", "tiles_y")),
-    Op.GAUSSIAN_NOISE: OpSpec("GaussianNoise", Kind.POSITION, ("mean", "sigma", "_slot")),
+    Op.CLAHE: OpSpec("CLAHE", Kind.NEIGHBOURHOOD, ("clip_limit", "tiles_x", "tiles_y"), parts_channels=True),
+    Op.GAUSSIAN_NOISE: OpSpec("GaussianNoise", Kind.POSITION, ("mean", "sigma", "_slot"), parts_channels=True),
     Op.SALT_AND_PEPPER: OpSpec("SaltAndPepper", Kind.POSITION, ("amount", "salt", "_slot")),
-    Op.SHOT_NOISE: OpSpec("ShotNoise", Kind.POSITION, ("scale", "_slot")),
+    Op.SHOT_NOISE: OpSpec("ShotNoise", Kind.POSITION, ("scale", "_slot"), parts_channels=True),
     Op.ERASE: OpSpec(
         "Erase",
         Kind.POSITION,
@@ -228,7 +232,7 @@ SPECS: dict[Op, OpSpec] = {
         uses_fill=True,
         commutes_with_blend=True,
     ),
-    Op.JPEG: OpSpec("JPEG", Kind.DETOUR, ("quality",)),
+    Op.JPEG: OpSpec("JPEG", Kind.DETOUR, ("quality",), parts_channels=True),
     Op.MAP_FIXED: OpSpec("map_fixed", Kind.GEOMETRY, ("a", "b", "c", "d", "e", "f")),
     Op.MAP_SCALE: OpSpec("map_scale", Kind.GEOMETRY, ("a", "c", "e", "f")),
     Op.MAP_FLOAT: OpSpec("map_float", Kind.GEOMETRY, ("a", "b", "c", "d", "e", "f")),
@@ -300,3 +304,27 @@ def declare(number: int, spec: OpSpec) -> Op:
     Op._member_names_.append(name)
     _enter(op, spec)
     return op
+
+
+def require_branches(
+    back_end: str,
+    branches: Mapping[Kind, Iterable[Any]],
+    needed: Callable[[Op], bool] = lambda op: SPECS[op].becomes is None,
+) -> None:
+    """Raise NotImplementedError if ``back_end`` lacks an instruction that is ``needed``: one that lowering leaves.
+
+    ``branches``: of each kind, the functions that tell its instructions apart by ``Op.X``, of which the names are read;
+    and the instructions that are run without being named there, by an ``else`` or as the only ones of their kind.
+    """
+    lacking = []
+    for kind in Kind:
+        places = branches.get(kind, ())
+        run = {place for place in places if isinstance(place, Op)}
+        functions = [getattr(f, "py_func", getattr(f, "fn", f)) for f in places if not isinstance(f, Op)]
+        named = {name for f in functions if "Op" in f.__code__.co_names for name in f.__code__.co_names}
+        files = sorted({f"{f.__module__.replace('.', '/')}.py" for f in functions})
+        for op, spec in SPECS.items():
+            if spec.kind is kind and needed(op) and op not in run and op.name not in named:
+                lacking.append(f"{op.name}, a {kind.name} ({', '.join(files)})")
+    if lacking:
+        raise NotImplementedError(f"{back_end}: no branch for {'; '.join(lacking)}")

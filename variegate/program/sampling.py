@@ -22,9 +22,6 @@ Floats = npt.NDArray[np.float64]
 
 # What errors call an operation that is not the same in every row.
 CHOICE = "a choice of operations"
-# What does not do the same to each of three equal channels as to one alone, besides erasing with noise and tables of
-# each channel's own.
-_UNEQUAL = frozenset({Op.GAUSSIAN_NOISE, Op.SHOT_NOISE, Op.LUT, Op.COLOR_MATRIX, Op.POINT, Op.CLAHE, Op.JPEG})
 
 
 class Sampling(TableBuilder):
@@ -307,9 +304,10 @@ def after_steps(title: str, steps: tuple[object, ...]) -> ValueError:
 
 def check_equal(op: int, is_random: bool, title: str) -> None:
     """Raises ValueError for an instruction that makes three equal channels differ. ``is_random``: of erasing."""
-    if op in _UNEQUAL or (op in SPECS and SPECS[Op(op)].per_channel) or (op == Op.ERASE and is_random):
+    spec = SPECS.get(Op(op))
+    if spec is not None and (spec.parts_channels or spec.per_channel or (op == Op.ERASE and is_random)):
         raise ValueError(
-            f"{title} of a gray image after {SPECS[Op(op)].name}, which would differ between channels; accepted: "
+            f"{title} of a gray image after {spec.name}, which would differ between channels; accepted: "
             f"{title} before it"
         )
 

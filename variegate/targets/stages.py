@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from variegate.program.ops import Interpolation, Op, PadMode
+from variegate.program.ops import SPECS, Interpolation, Kind, Op, PadMode, require_branches
 from variegate.program.program import Program
 
 Floats = npt.NDArray[np.float64]
@@ -55,7 +55,8 @@ def _are(*ops: Op) -> npt.NDArray[np.bool_]:
     return table
 
 
-_FOLLOWED = _are(*(op for op in Op if Op.HFLIP <= op <= Op.DISPLACE), Op.ERASE)
+_MOVING = [op for op, spec in SPECS.items() if op < Op.MAP_FIXED and spec.kind in (Kind.GEOMETRY, Kind.RESAMPLE)]
+_FOLLOWED = _are(*_MOVING, Op.ERASE)
 _REAL = _are(Op.ROTATE, Op.SHEAR_X, Op.SHEAR_Y, Op.TRANSLATE_X, Op.TRANSLATE_Y, Op.AFFINE, Op.PERSPECTIVE)
 _IDENTITY = np.eye(3).ravel()
 
@@ -256,3 +257,6 @@ def _affine(steps: Stages, at: npt.NDArray[np.intp], flags: npt.NDArray[np.int16
     snapped = np.floor(maps * _ONE + 0.5) / _ONE
     snapped[:, [2, 5]] = np.floor(centre * _ONE + 0.5) / _ONE - 0.5 * (snapped[:, [0, 3]] + snapped[:, [1, 4]])
     steps.back[at, :6] = np.where(fixed[:, None], snapped, maps)
+
+
+require_branches("targets", {Kind.GEOMETRY: (_fill, _simple), Kind.RESAMPLE: (_fill,)}, lambda op: op in _MOVING)

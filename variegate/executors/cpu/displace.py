@@ -229,9 +229,6 @@ def quotient(numerator: Any, divisor: Any, factor: Any, end: Any) -> Any:
     return np.int64(min(max(value, np.float32(0.0)), np.float32(end)))
 
 
-_PERSPECTIVE, _GRID_MAP = int(Op.MAP_PERSPECTIVE), int(Op.MAP_GRID)
-
-
 @part_kernel
 def prepare_maps(batch: Any, scratch: Any, r: Any, first: Any, end: Any) -> Any:
     """``scratch.records`` of the real maps in slots first..end -> how many they are."""
@@ -250,11 +247,12 @@ def prepare_maps(batch: Any, scratch: Any, r: Any, first: Any, end: Any) -> Any:
 def real_nearest_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
     """Row ``y`` of a nearest map that 16.16 fixed point does not hold."""
     program, own = batch_at(batch).program, scratch_at(scratch)
-    a, window, is_perspective = program.args[r, slot], program.window[r, slot], program.opcode[r, slot] == _PERSPECTIVE
-    if program.opcode[r, slot] == _GRID_MAP:
+    op, a, window = program.opcode[r, slot], program.args[r, slot], program.window[r, slot]
+    if op == Op.MAP_GRID:
         call_part(own.parts[DISPLACED], batch, scratch, r, 1, y)
         read_places(image_of_sweep(own.sweep), y, own.sweep[RESULT_WIDTH], own)
         return np.int64(0)
+    is_perspective = op == Op.MAP_PERSPECTIVE
     _nearest_row(image_of_sweep(own.sweep), a, window, slot, is_perspective, y, own.sweep[RESULT_WIDTH], own)
     return np.int64(0)
 

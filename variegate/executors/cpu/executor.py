@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate.executors.cpu import displace, neighbourhood, passes, resample, statistics, values
 from variegate.executors.cpu.batch import (
     BatchArrays,
     form_of,
@@ -25,15 +26,27 @@ from variegate.executors.cpu.batch import (
 from variegate.executors.cpu.jpeg import through_jpeg
 from variegate.executors.cpu.layout import BYTES_CHW, BYTES_HWC, NEEDS, ResultFormat
 from variegate.executors.cpu.memory import RESULTS, place_of, scratch_for
-from variegate.executors.cpu.passes import run_rows
 from variegate.executors.cpu.store import SPAN, blend_outputs
 from variegate.executors.images import check_fits, shapes_of
 from variegate.executors.threads import ROWS_AT_A_TIME, share_out
 from variegate.program.compiled import TURN
 from variegate.program.detours import Detour, rows_of
 from variegate.program.lowering import lower
+from variegate.program.ops import Kind, Op, require_branches
 from variegate.program.program import Output, Program
 
+require_branches(
+    "the CPU's executor",
+    {
+        Kind.GEOMETRY: (passes.prepare_source, displace.real_nearest_row, Op.MAP_FIXED, Op.MAP_PAD, Op.MAP_FLOAT),
+        Kind.RESAMPLE: (resample.resized_row, Op.RESIZED_CROP),
+        Kind.VALUE: (values.apply_value,),
+        Kind.STATISTIC: (statistics.build_table,),
+        Kind.NEIGHBOURHOOD: (neighbourhood.filtered_row, neighbourhood.filter_row),
+        Kind.POSITION: (values.noise_row, values.add_noise_row),
+        Kind.DETOUR: (through_jpeg, Op.JPEG),
+    },
+)
 Image = npt.NDArray[np.uint8]
 # (row, place) -> the image that the row reads, which lasts until the thread's next load into the same place.
 Load = Callable[[int, int], Image]
@@ -84,7 +97,7 @@ class _Made:
         if program.length[row]:
             made = np.empty((*program.final_size(row), int(program.in_shape[row, 2])), np.uint8)
             self._sources[row], self._targets[row] = place_of(image), place_of(made)
-            run_rows(row, row + 1, place_of(self._memory), scratch_for(self._needs), self._kind, False)
+            passes.run_rows(row, row + 1, place_of(self._memory), scratch_for(self._needs), self._kind, False)
             image = made
         return through_jpeg(image.reshape(*image.shape[:2], -1), int(self._quality[row]))
 
@@ -220,13 +233,13 @@ def _run_rows(
             return
         scratch, begin, end = scratch_for(needs), int(groups[0]) * together, (int(groups[-1]) + 1) * together
         if load is None:
-            run_rows(begin, end, at, scratch, kind, streams)
+            passes.run_rows(begin, end, at, scratch, kind, streams)
             return
         for i in range(begin, end, at_a_time):
             stop = min(i + at_a_time, end)
             loaded = [load(row, place) for place, row in enumerate(range(i, stop))]
             sources[i:stop] = [place_of(image) for image in loaded]
-            run_rows(i, stop, at, scratch, kind, streams)
+            passes.run_rows(i, stop, at, scratch, kind, streams)
 
     height, width = program.final_size(0) if program.num_rows else (0, 0)
     pixels = height * width if load is None else max(height * width, in_pixels)

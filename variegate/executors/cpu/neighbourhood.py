@@ -18,8 +18,6 @@ from variegate.program.lowering.blurs import AMOUNT_BITS
 from variegate.program.ops import Op
 from variegate.program.places import reflect
 
-_CONVOLVE, _MEDIAN, _CLAHE = int(Op.CONVOLVE), int(Op.MEDIAN), int(Op.CLAHE)
-
 
 @inlined
 def filtered_planes(row: Any, slot: Any, scratch: Any) -> Any:
@@ -29,7 +27,7 @@ def filtered_planes(row: Any, slot: Any, scratch: Any) -> Any:
     them.
     """
     op, a = row.opcode[slot], row.args[slot]
-    return address_of(scratch.plane_image) + int(a[1] if op == _CONVOLVE else a[0] if op == _MEDIAN else 0.0) // 2
+    return address_of(scratch.plane_image) + int(a[1] if op == Op.CONVOLVE else a[0] if op == Op.MEDIAN else 0.0) // 2
 
 
 @part_kernel
@@ -38,7 +36,7 @@ def filtered_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
     held, own = batch_at(batch), scratch_at(scratch)
     row, sweep = row_program(held.program, r, held.side), own.sweep
     op = row.opcode[slot]
-    if op == _CLAHE:
+    if op == Op.CLAHE:
         height, width, channels, stride = (
             sweep[K.RESULT_HEIGHT],
             sweep[K.RESULT_WIDTH],
@@ -50,9 +48,9 @@ def filtered_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
             prepare_tiles(row.args[slot], first, stride, height, width, channels, own)
         equalize_row(row.args[slot], first, stride, height, width, y, channels, own)
         return nb.int64(0)
-    if y == 0 and (op == _CONVOLVE or op == _MEDIAN):
+    if y == 0 and (op == Op.CONVOLVE or op == Op.MEDIAN):
         _prepare(batch, scratch, r, slot)
-    _filter_row(row, slot, sweep[K.RESULT_HEIGHT], sweep[K.RESULT_WIDTH], y, sweep[K.CHANNELS], own)
+    filter_row(row, slot, sweep[K.RESULT_HEIGHT], sweep[K.RESULT_WIDTH], y, sweep[K.CHANNELS], own)
     return nb.int64(0)
 
 
@@ -64,7 +62,7 @@ def _prepare(batch: Any, scratch: Any, r: Any, slot: Any) -> None:
     height, width, channels = sweep[K.RESULT_HEIGHT], sweep[K.RESULT_WIDTH], sweep[K.CHANNELS]
     a, stride, lines = row.args[slot], scratch.planes.shape[1], scratch.lines
     radius_x, radius_y = int(a[1]) // 2, max(int(a[2]) // 2, F.FEW - 1)
-    if row.opcode[slot] == _MEDIAN:
+    if row.opcode[slot] == Op.MEDIAN:
         radius_x = int(a[0]) // 2
     elif a[3] != 0.0:
         # One more on both sides, for the weight of 0 that makes their number even.
@@ -80,13 +78,13 @@ def _prepare(batch: Any, scratch: Any, r: Any, slot: Any) -> None:
 
 
 @inlined
-def _filter_row(row: Any, slot: Any, height: Any, width: Any, y: Any, channels: Any, scratch: Any) -> None:
+def filter_row(row: Any, slot: Any, height: Any, width: Any, y: Any, channels: Any, scratch: Any) -> None:
     a, stride = row.args[slot], scratch.planes.shape[1]
     first, out, lines = filtered_planes(row, slot, scratch), address_of(scratch.planes), address_of(scratch.lines)
-    if row.opcode[slot] == _MEDIAN:
+    if row.opcode[slot] == Op.MEDIAN:
         _find_medians(int(a[0]), first, height, width, y, channels, scratch)
         return
-    if row.opcode[slot] != _CONVOLVE:
+    if row.opcode[slot] == Op.SHARPNESS:
         for c in range(channels):
             _sharpen_row(first + c * stride, 3 * stride, height, width, y, nb.float32(a[0]), out + c * stride)
         return

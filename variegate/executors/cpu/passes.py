@@ -24,7 +24,6 @@ from variegate.program.passes import BEGIN, END, FIRST, MAPS_END, NEEDS, POSITIO
 from variegate.program.places import BEHIND, ONE, moves_whole_pixels, pad_table, scale_table
 
 _GEOMETRY, _POSITION = int(Kind.GEOMETRY), int(Kind.POSITION)
-_SCALE, _ERASE = int(Op.MAP_SCALE), int(Op.ERASE)
 _NEAREST, _BEHIND = int(Interpolation.NEAREST), int(BEHIND)
 _DIRECT, _STRETCH, _ONE_FIXED, _CHAIN, _TABLE, _INTERPOLATED, _FILTER, _RESIZE = (int(s) for s in PassSource)
 
@@ -104,7 +103,7 @@ def _run_sweep(
     ``ahead`` are brought into the cache. ``of``: whose sweep it is, as arguments of parts."""
     width, channels, source, end, position = target.width, target.channels, sweep[SOURCE], sweep[END], sweep[POSITION]
     planes, fill, row_bytes = scratch.planes, scratch.fills[sweep[FIRST]], scratch.planes.size
-    count = _prepare_source(row, sweep, image, target, scratch, of)
+    count = prepare_source(row, sweep, image, target, scratch, of)
     is_stretch = source == _STRETCH or source == _ONE_FIXED
     if source == _INTERPOLATED and row.flags[sweep[FIRST]] != _NEAREST:
         is_stretch = count == 1 and scratch.records[0, _BEHIND] == 0
@@ -127,7 +126,7 @@ def _run_sweep(
             op, a = row.opcode[k], row.args[k]
             if KIND_OF[op] != _POSITION:
                 apply_value(row, k, channels, scratch.stat_luts, planes, first, last)
-            elif op != _ERASE or (
+            elif op != Op.ERASE or (
                 a[7] == 0.0 and erase_row(a, row.fill[k], row.side.rectangles, y, width, channels, planes)
             ):
                 call_part(scratch.parts[K.NOISE], *of, k, y)
@@ -138,7 +137,7 @@ def _run_sweep(
 
 
 @inlined
-def _prepare_source(row: Any, sweep: Any, image: Any, target: Any, scratch: Any, of: Any) -> Any:
+def prepare_source(row: Any, sweep: Any, image: Any, target: Any, scratch: Any, of: Any) -> Any:
     """Prepare a pass before its first row: maps and the colours of their outside, tables, weights -> number of
     maps."""
     source, first, slots, a = sweep[SOURCE], sweep[FIRST], scratch.slots, row.args[sweep[FIRST]]
@@ -158,7 +157,7 @@ def _prepare_source(row: Any, sweep: Any, image: Any, target: Any, scratch: Any,
     if source == _INTERPOLATED:
         call_part(scratch.parts[K.MAPS], *of, first, sweep[MAPS_END])
     elif source == _TABLE:
-        if row.opcode[first] == _SCALE:
+        if row.opcode[first] == Op.MAP_SCALE:
             scale_table(a[1], a[0], image.width, scratch.column, target.width, a[4] != 0.0)
             scale_table(a[3], a[2], image.height, scratch.line, target.height, False)
         else:

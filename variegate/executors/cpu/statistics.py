@@ -21,7 +21,6 @@ from variegate.program.passes import BEGIN, STATISTICS_END
 from variegate.program.places import seen_by_statistics
 
 _GEOMETRY, _STATISTIC = int(Kind.GEOMETRY), int(Kind.STATISTIC)
-_CONTRAST, _AUTOCONTRAST, _EQUALIZE = int(Op.CONTRAST), int(Op.AUTOCONTRAST), int(Op.EQUALIZE)
 # Measured as one: no more than ``sum_luma`` can add up.
 MOST_PIXELS = 1 << 20
 
@@ -51,7 +50,7 @@ def _build_tables(row: Any, plan: Any, image: Any, scratch: Any) -> None:
                 colour_after(row, map_slot, k, channels, scratch, fill)
             if has_tables:
                 joined_luts(row, begin, k, channels, scratch.stat_luts, scratch.tap_lut)
-            _build_table(row.opcode[k], row.args[k, 0], image, seen, fill, has_tables, scratch, scratch.stat_luts[k])
+            build_table(row.opcode[k], row.args[k, 0], image, seen, fill, has_tables, scratch, scratch.stat_luts[k])
         has_tables = True
 
 
@@ -67,7 +66,7 @@ def colour_after(row: Any, slot: Any, stop: Any, channels: Any, scratch: Any, ou
 
 
 @inner_kernel(forceinline=True)
-def _build_table(
+def build_table(
     op: Any, factor: Any, image: Any, seen: Any, fill: Any, has_tables: Any, scratch: Any, table: Any
 ) -> None:
     """Measure ``seen`` (top, left, bottom, right of the image, and how many pixels of colour ``fill`` besides), through
@@ -79,7 +78,7 @@ def _build_table(
     gray = np.int64(0)
     low, high, counts = scratch.extremes[0], scratch.extremes[1], scratch.counts
     low[:], high[:] = 255, 0
-    if op == _EQUALIZE:
+    if op == Op.EQUALIZE:
         counts[:] = 0
     # Whole rows lie one after another.
     lines = max(1, MOST_PIXELS // max(n, 1)) if n == image.width and not has_tables else 1
@@ -89,9 +88,9 @@ def _build_table(
             source = _looked_up(image, v * image.width + left, n, scratch)
         else:
             size *= min(lines, bottom - v)
-        if op == _CONTRAST:
+        if op == Op.CONTRAST:
             gray += gray_sum(source, size, channels)
-        elif op == _AUTOCONTRAST:
+        elif op == Op.AUTOCONTRAST:
             _widen(source, size, low, high)
         else:
             count_bytes(source, size, counts)
@@ -103,9 +102,9 @@ def _build_table(
     for c in range(channels):
         # Of gray images all three "channels" are one.
         stop = c + 1 if channels == 3 else 3
-        if op == _CONTRAST:
+        if op == Op.CONTRAST:
             contrast_table(int(gray / total + 0.5), np.float32(factor), table[c])
-        elif op == _AUTOCONTRAST:
+        elif op == Op.AUTOCONTRAST:
             least, greatest = nb.int64(255), nb.int64(0)
             for i in range(0, S.EXTREMES, 3):
                 for j in range(i + c, i + stop):

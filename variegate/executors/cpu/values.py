@@ -19,9 +19,6 @@ from variegate.program.compiled import inner_kernel
 from variegate.program.normal_table import SEGMENTS
 from variegate.program.ops import KIND_OF, LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT, Kind, Op
 
-_LUT, _MIX, _HUE, _PERMUTE, _COLOR_MATRIX, _POINT = (
-    int(op) for op in (Op.LUT, Op.MIX, Op.HUE, Op.PERMUTE, Op.COLOR_MATRIX, Op.POINT)
-)
 _VALUE, _STATISTIC = int(Kind.VALUE), int(Kind.STATISTIC)
 
 
@@ -40,35 +37,35 @@ def apply_value(row: Any, k: Any, channels: Any, stat_luts: Any, planes: Any, fi
     """Run slot ``k`` on columns first..end if it holds a value or statistic operation."""
     op = row.opcode[k]
     kind = KIND_OF[op]
-    if kind == _STATISTIC or op == _LUT:
+    if kind == _STATISTIC or op == Op.LUT:
         table = stat_luts[k] if kind == _STATISTIC else row.side.luts[int(row.args[k, 0])]
         for c in range(channels):
             look_up(planes[c], table[c], first, end)
-    elif kind == _VALUE and (channels == 3 or op == _COLOR_MATRIX or op == _POINT):
+    elif kind == _VALUE and (channels == 3 or op == Op.COLOR_MATRIX or op == Op.POINT):
         a, r, g, b = row.args[k], planes[0], planes[1], planes[2]
         if channels == 1:
             for x in range(first, end):
                 g[x] = r[x]
                 b[x] = r[x]
-        if op == _MIX:
+        if op == Op.MIX:
             factor, address, stride = np.float32(a[0]), address_of(planes), planes.shape[1]
             # Pillow's ImageEnhance.Color. Runs over into the padding.
             for x in range(first, end, V.COLOUR_LANES):
                 V.mix_block(address + x, stride, factor)
-        elif op == _HUE:
+        elif op == Op.HUE:
             shift, address, stride = np.int32(int(a[0] * 255.0) & 255), address_of(planes), planes.shape[1]
             for x in range(first, end, V.HUE_LANES):
                 V.hue_block(address + x, stride, shift)
-        elif op == _PERMUTE:
+        elif op == Op.PERMUTE:
             address, stride = address_of(planes), planes.shape[1]
             red, green, blue = int(a[0]) * stride, int(a[1]) * stride, int(a[2]) * stride
             for x in range(first, end, BLOCK):
                 V.permute_block(address + x, stride, red, green, blue)
-        elif op == _COLOR_MATRIX:
+        elif op == Op.COLOR_MATRIX:
             address, stride, matrix = address_of(planes), planes.shape[1], address_of(row.side.matrices[int(a[0])])
             for x in range(first, end, V.COLOUR_LANES):
                 V.matrix_block(address + x, stride, matrix)
-        elif op == _POINT:
+        elif op == Op.POINT:
             red, green, blue = address_of(r) + first, address_of(g) + first, address_of(b) + first
             call_point(row.side.points[int(a[0])], red, green, blue, end - first, np.float32(a[1]))
 
@@ -95,7 +92,6 @@ def luma(r: Any, g: Any, b: Any) -> Any:
     return (np.int64(r) * LUMA_RED + np.int64(g) * LUMA_GREEN + np.int64(b) * LUMA_BLUE + LUMA_HALF) >> LUMA_SHIFT
 
 
-_GAUSSIAN, _SALT, _SHOT, _ERASE = (int(op) for op in (Op.GAUSSIAN_NOISE, Op.SALT_AND_PEPPER, Op.SHOT_NOISE, Op.ERASE))
 _MASK32 = np.uint64(0xFFFFFFFF)
 
 
@@ -121,28 +117,28 @@ def add_noise(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
 def noise_row(row: Any, slot: Any, y: Any, pixel: Any, width: Any, channels: Any, planes: Any) -> None:
     """Slot ``slot`` on row ``y`` of ``row``'s rectangles, whose first pixel has the number ``pixel`` in the image."""
     op, a = row.opcode[slot], row.args[slot]
-    if op != _ERASE:
-        _add_noise(op, a, pixel, width, channels, row.noise, planes)
+    if op != Op.ERASE:
+        add_noise_row(op, a, pixel, width, channels, row.noise, planes)
     else:
         _erase_with_noise(a, row.side.rectangles, y, pixel, width, channels, row.noise, planes)
 
 
 @inlined
-def _add_noise(op: Any, a: Any, pixel: Any, width: Any, channels: Any, noise: Any, planes: Any) -> None:
+def add_noise_row(op: Any, a: Any, pixel: Any, width: Any, channels: Any, noise: Any, planes: Any) -> None:
     """Runs over into the padding."""
-    slot = int(a[1]) if op == _SHOT else int(a[2])
+    slot = int(a[1]) if op == Op.SHOT_NOISE else int(a[2])
     first, second = np.float32(a[0]), np.float32(a[1])
     words, segments, stride = N.chunk_memory(), address_of(SEGMENTS), planes.shape[1]
     for start in range(0, width, N.CHUNK):
         count, levels = min(N.CHUNK, width - start), address_of(planes) + start
         draw_words(pixel + start, count, slot, noise, words)
-        if op == _SALT:
+        if op == Op.SALT_AND_PEPPER:
             for x in range(0, count, N.LANES):
                 N.salt_block(levels + x, stride, words + 4 * x, first, second)
             continue
         for c in range(channels):
             row, drawn = levels + c * stride, words + c * N.CHUNK_STRIDE
-            if op == _GAUSSIAN:
+            if op == Op.GAUSSIAN_NOISE:
                 for x in range(0, count, N.LANES):
                     N.gaussian_block(row + x, drawn + 4 * x, segments, first, second)
             else:
@@ -212,7 +208,7 @@ def erase_result(row: Any, sweep: Any, begin: Any, end: Any, first: Any, step: A
     pixel_step, channel_step = (1, height * width) if sweep[K.RESULT_KIND] == FLOATS_CHW else (channels, 1)
     for k in range(begin, end):
         a = row.args[k]
-        if row.opcode[k] != _ERASE or a[7] == 0.0:
+        if row.opcode[k] != Op.ERASE or a[7] == 0.0:
             continue
         for q in range(int(a[0]), int(a[0]) + int(a[1])):
             top, left = max(0, rectangles[q, 0]), max(0, rectangles[q, 1])

@@ -10,14 +10,28 @@ import torch
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
+from variegate.executors.cuda.instructions import fill_instructions
+from variegate.executors.cuda.kernels import fetch, neighbourhood, resample, statistics, tiles, values
 from variegate.executors.cuda.kernels.fused import run_pass
-from variegate.executors.cuda.kernels.statistics import prepare
 from variegate.executors.cuda.kernels.store import blend_rows
 from variegate.executors.cuda.layout import Ability
 from variegate.executors.cuda.pack import Array, Packer
+from variegate.program.ops import Kind, Op, require_branches
 from variegate.program.program import Output
 from variegate.program.table_builder import PointFunction
 
+require_branches(
+    "the GPU's executor",
+    {
+        Kind.GEOMETRY: (fill_instructions, fetch.walk_grids),
+        Kind.RESAMPLE: (resample.read_resampled, Op.RESIZED_CROP),
+        Kind.VALUE: (values.apply_value, Op.LUT),
+        Kind.STATISTIC: (statistics.write_tables,),
+        Kind.NEIGHBOURHOOD: (tiles.read_around, neighbourhood.read_filtered, Op.CONVOLVE),
+        Kind.POSITION: (values.apply_position, Op.SHOT_NOISE),
+        Kind.DETOUR: (Op.JPEG,),  # refused by name, batch by batch
+    },
+)
 RESULTS = {"float32": tl.float32, "float16": tl.float16, "bfloat16": tl.bfloat16, "uint8": tl.uint8}
 # Height and width of a tile.
 BLOCK = (16, 32)
@@ -127,7 +141,7 @@ def launches(
             *(packer.list_at(0), rows),
         )
         constants = {"FORMAT": settings.source_format, "WEIGHTS_BLOCK": L.WEIGHTS_BLOCK, **settings.tiles}
-        queue.append(Launch(prepare, rows, tiles, arguments, constants, _LIGHT))
+        queue.append(Launch(statistics.prepare, rows, tiles, arguments, constants, _LIGHT))
     for p, needed in enumerate(abilities):
         rows, tiles, _ = counts[1 + p].tolist()
         is_last = p + 1 == packer.num_passes

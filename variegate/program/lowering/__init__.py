@@ -8,15 +8,26 @@ from dataclasses import dataclass
 from functools import cache, partial
 
 from variegate.program.detours import Detour, cut, has_detours
+from variegate.program.lowering.blurs import blurs_to_kernels
 from variegate.program.lowering.fuse import assign_passes
 from variegate.program.lowering.identities import drop_identities
 from variegate.program.lowering.joint import rewrite_program
-from variegate.program.lowering.maps import geometry_to_maps
+from variegate.program.lowering.maps import geometry_to_maps, to_map
 from variegate.program.lowering.merge import merge_maps
-from variegate.program.lowering.tables import merge_luts, values_to_tables
+from variegate.program.lowering.tables import build, merge_luts, values_to_tables
+from variegate.program.ops import SPECS, Kind, Op, require_branches
 from variegate.program.program import Program
 from variegate.program.validate import InvalidProgram, validate
 
+require_branches(
+    "lowering",
+    {
+        Kind.GEOMETRY: (to_map, Op.AFFINE),
+        Kind.VALUE: (build,),
+        Kind.NEIGHBOURHOOD: (blurs_to_kernels, Op.GAUSSIAN_BLUR),
+    },
+    lambda op: SPECS[op].becomes is not None and SPECS[op].level is None,
+)
 GEOMETRY_MODES = ("composed", "exact")
 DEBUG = os.environ.get("VARIEGATE_DEBUG") == "1"
 

@@ -16,7 +16,7 @@ from variegate.program.lowering.identities import compact
 from variegate.program.lowering.maps import rewrite_maps
 from variegate.program.lowering.merge import merge_rows
 from variegate.program.lowering.tables import ADDRESSES, NOT_COMPILED, build, compile_fill, compose
-from variegate.program.ops import IS_BLUR, IS_TABLE, NEUTRAL_OF, NUM_ARGS, Op
+from variegate.program.ops import IS_BLUR, IS_TABLE, KIND_OF, NEUTRAL_OF, NUM_ARGS, Kind, Op
 from variegate.program.passes import PASS_FIELDS
 from variegate.program.program import INSTRUCTION_ARRAYS, Program, ProgramArrays, empty_instructions
 
@@ -114,7 +114,7 @@ def rewrite_all(address: Any, composed: Any, measured_once: Any) -> int:
             op = program.opcode[r, k]
             tables += op == Op.LUT or work.fills[op] != 0
             blurs += IS_BLUR[op]
-            detours += op == Op.JPEG
+            detours += KIND_OF[op] == Kind.DETOUR
             if work.fills[op] == NOT_COMPILED:
                 unfilled = op
     report[LONGEST], report[TABLES], report[BLURS] = longest, tables, blurs

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from variegate.program.compiled import inner_kernel, pixel_kernel
-from variegate.program.ops import Interpolation, Op, PadMode
+from variegate.program.ops import KIND_OF, Interpolation, Kind, Op, PadMode
 from variegate.program.places import ONE, snap
 from variegate.program.program import Program
 
@@ -35,8 +35,8 @@ def rewrite_maps(program: Any) -> None:
             program.window[r, k, 2], program.window[r, k, 3] = h, w
             if op == Op.RESIZED_CROP and flag != Interpolation.NEAREST:
                 a[7] = _vertical_first(h, w, size)
-            elif op <= Op.DISPLACE:
-                program.opcode[r, k] = _to_map(op, a, flag, h, w, size)
+            elif KIND_OF[op] == Kind.GEOMETRY or op == Op.RESIZED_CROP:
+                program.opcode[r, k] = to_map(op, a, flag, h, w, size)
             h, w = size[0], size[1]
 
 
@@ -55,7 +55,7 @@ def _set_integer(a: Any, xx: Any, xy: Any, x0: Any, yx: Any, yy: Any, y0: Any) -
 
 
 @inner_kernel()
-def _to_map(op: Any, a: Any, flag: Any, h: Any, w: Any, out_size: Any) -> int:
+def to_map(op: Any, a: Any, flag: Any, h: Any, w: Any, out_size: Any) -> int:
     """Rewrite the arguments ``a`` in place -> the map's opcode. ``h, w``: size of the input."""
     if op == Op.HFLIP:
         return _set_integer(a, -1, 0, w - 1, 0, 1, 0)

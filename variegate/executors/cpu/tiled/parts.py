@@ -35,7 +35,6 @@ HEADER = 8
 
 
 _NEAREST, _BICUBIC = int(Interpolation.NEAREST), int(Interpolation.BICUBIC)
-_PERSPECTIVE, _GRID_MAP = int(Op.MAP_PERSPECTIVE), int(Op.MAP_GRID)
 _GRID, _RECORD = P.GRID, P.RECORD
 _HALF, _ONE = np.float32(0.5), np.float32(1.0)
 
@@ -119,11 +118,11 @@ def real_nearest_tile_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -
     """``real_maps.real_nearest_row``. The window is that of the rectangle that is read."""
     held, own = batch_at(batch), scratch_at(scratch)
     program, header, width, stage = held.program, _header(held.side), own.sweep[calls.RESULT_WIDTH], own.stage
-    if program.opcode[r, slot] == _GRID_MAP:
+    if program.opcode[r, slot] == Op.MAP_GRID:
         call_part(own.parts[calls.DISPLACED], batch, scratch, r, 1, y)
     else:
         a, window, is_perspective = program.args[r, slot], program.window[r, slot], False
-        if program.opcode[r, slot] == _PERSPECTIVE:
+        if program.opcode[r, slot] == Op.MAP_PERSPECTIVE:
             is_perspective = True
         from_x, from_y = header[SOURCE_X], header[SOURCE_Y]
         inside = (window[0] + from_y, window[1] + from_x, window[2] + from_y, window[3] + from_x)

@@ -65,7 +65,7 @@ class PassStage(CutStage):
 
     def reads(self, area: Area) -> Area | None:
         if self._source == PassSource.FILTER:
-            return self._grown(area)
+            return self.seen_by_filter(area)
         if self._source in _FIXED:
             return self._walk(area, False)
         if self._source == PassSource.INTERPOLATED:
@@ -77,7 +77,7 @@ class PassStage(CutStage):
             return Area(int(lines.min()), int(columns.min()), int(lines.max()) + 1, int(columns.max()) + 1)
         return area
 
-    def _grown(self, area: Area) -> Area:
+    def seen_by_filter(self, area: Area) -> Area:
         """With what the filter sees around it."""
         a, op = self._args[self._first], self.workspace.program.opcode[0, self._first]
         lines = columns = 0
