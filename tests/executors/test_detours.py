@@ -20,7 +20,7 @@ from variegate import transforms as T
 from variegate.executors import cpu, reference
 from variegate.executors.cuda.executor import lower_for_cuda, upload_images
 from variegate.executors.images import check_fits
-from variegate.executors.reference.compression import through_jpeg
+from variegate.executors.reference import apply
 from variegate.program.detours import cut, has_detours
 from variegate.program.lowering import lower
 from variegate.program.ops import Op
@@ -51,7 +51,7 @@ def test_pixels_are_those_of_pillow(make: Any, size: tuple[int, int]) -> None:
     image = make(*size)
     for quality in QUALITIES:
         expected = by_pillow(image, quality)
-        np.testing.assert_array_equal(through_jpeg(image, quality), expected)
+        np.testing.assert_array_equal(apply(Op.JPEG, image, [quality]), expected)
         for device in ("cpu", "reference"):
             np.testing.assert_array_equal(F.jpeg(image, quality, device=device), expected)
 

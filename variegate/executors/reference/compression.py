@@ -9,21 +9,19 @@ from __future__ import annotations
 
 import io
 
-import numpy as np
-import numpy.typing as npt
 import PIL.Image
 import simplejpeg
 
-Image = npt.NDArray[np.uint8]
+from variegate.executors.reference.instruction import Image, Instruction
 
 
-def through_jpeg(img_HWC: Image, quality: int) -> Image:
-    """uint8[H, W, C] with C = 1 or 3 -> what a JPEG of this quality (1 to 100) keeps of it, a new array of its shape.
+def jpeg(img_HWC: Image, ins: Instruction) -> Image:
+    """uint8[H, W, C] with C = 1 or 3 -> what a JPEG of the quality (1 to 100) keeps of it, a new array of its shape.
 
     Colour is stored at half resolution (4:2:0), gray as gray.
     """
     is_gray = img_HWC.shape[2] == 1
     file = io.BytesIO()
-    PIL.Image.fromarray(img_HWC[:, :, 0] if is_gray else img_HWC).save(file, "JPEG", quality=quality)
+    PIL.Image.fromarray(img_HWC[:, :, 0] if is_gray else img_HWC).save(file, "JPEG", quality=int(ins.args[0]))
     decoded: Image = simplejpeg.decode_jpeg(file.getbuffer(), "GRAY" if is_gray else "RGB")
     return decoded

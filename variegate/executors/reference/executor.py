@@ -9,54 +9,32 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.images import check_fits, shapes_of
-from variegate.executors.reference import geometry, neighbourhood, position, resample, statistics, values
-from variegate.executors.reference.compression import through_jpeg
+from variegate.executors.reference import (
+    compression,
+    geometry,
+    neighbourhood,
+    position,
+    resample,
+    statistics,
+    values,
+)
 from variegate.executors.reference.instruction import Image, Instruction, Operation, to_uint8
-from variegate.program.ops import SPECS, Op
+from variegate.program.ops import SPECS, Kind, Op
 from variegate.program.program import Output, Program, Tables
 
-OPERATIONS: dict[Op, Operation] = {
-    Op.NOP: lambda img_HWC, _: img_HWC,
-    Op.HFLIP: geometry.hflip,
-    Op.VFLIP: geometry.vflip,
-    Op.ROT90: geometry.rot90,
-    Op.CROP: geometry.crop,
-    Op.PAD: geometry.pad,
-    Op.RESIZED_CROP: resample.resized_crop,
-    Op.ROTATE: geometry.rotate,
-    Op.SHEAR_X: geometry.shear_x,
-    Op.SHEAR_Y: geometry.shear_y,
-    Op.TRANSLATE_X: geometry.translate_x,
-    Op.TRANSLATE_Y: geometry.translate_y,
-    Op.AFFINE: geometry.affine,
-    Op.PERSPECTIVE: geometry.perspective,
-    Op.DISPLACE: geometry.displace,
-    Op.SATURATION: values.saturation,
-    Op.HUE: values.hue,
-    Op.GRAYSCALE: values.grayscale,
-    Op.PERMUTE: values.permute,
-    Op.LUT: values.lut,
-    Op.COLOR_MATRIX: values.color_matrix,
-    Op.POINT: values.point,
-    Op.CONTRAST: statistics.contrast,
-    Op.AUTOCONTRAST: statistics.autocontrast,
-    Op.EQUALIZE: statistics.equalize,
-    Op.SHARPNESS: neighbourhood.sharpness,
-    Op.GAUSSIAN_BLUR: neighbourhood.gaussian_blur,
-    Op.MOTION_BLUR: neighbourhood.motion_blur,
-    Op.FILTER: neighbourhood.filtered,
-    Op.UNSHARP_MASK: neighbourhood.unsharp_mask,
-    Op.MEDIAN: neighbourhood.median,
-    Op.CLAHE: statistics.clahe,
-    Op.GAUSSIAN_NOISE: position.gaussian_noise,
-    Op.SALT_AND_PEPPER: position.salt_and_pepper,
-    Op.SHOT_NOISE: position.shot_noise,
-    Op.ERASE: position.erase,
-    Op.JPEG: lambda img_HWC, ins: through_jpeg(img_HWC, int(ins.args[0])),
+# By kind, the file of functions that have the names of its instructions, in lower case.
+FAMILIES = {
+    **{Kind.GEOMETRY: geometry, Kind.RESAMPLE: resample, Kind.VALUE: values, Kind.STATISTIC: statistics},
+    **{Kind.NEIGHBOURHOOD: neighbourhood, Kind.POSITION: position, Kind.DETOUR: compression},
 }
-
-if _missing := [op.name for op, spec in SPECS.items() if op < Op.MAP_FIXED and not (op in OPERATIONS or spec.level)]:
-    raise NotImplementedError(f"reference executor: no function for {', '.join(_missing)}")
+OPERATIONS: dict[Op, Operation] = {Op.NOP: lambda img_HWC, _: img_HWC}
+for _op, _spec in SPECS.items():
+    if _op < Op.MAP_FIXED and _spec.level is None:
+        _family, _name = FAMILIES[_spec.kind], _op.name.lower()
+        if not hasattr(_family, _name):
+            _file = _family.__name__.replace(".", "/")
+            raise NotImplementedError(f"the reference: no function {_name}, of a {_spec.kind.name}, in {_file}.py")
+        OPERATIONS[_op] = getattr(_family, _name)
 
 Array = npt.NDArray[Any]
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.reference.instruction import Image, Instruction, to_uint8
-from variegate.executors.reference.values import blend
+from variegate.executors.reference.values import blend, luma
 from variegate.program.lowering.blurs import (
     AMOUNT_BITS,
     LEVEL_BITS,
@@ -18,6 +18,7 @@ from variegate.program.lowering.blurs import (
 )
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float32]
 
 
 def sharpness(img_HWC: Image, ins: Instruction) -> Image:
@@ -54,7 +55,7 @@ def motion_blur(img_HWC: Image, ins: Instruction) -> Image:
     return _rounded(_correlate(img_HWC.astype(np.int64), kernel, "edge"), WEIGHT_BITS).astype(np.uint8)
 
 
-def filtered(img_HWC: Image, ins: Instruction) -> Image:
+def filter(img_HWC: Image, ins: Instruction) -> Image:
     """Sum of the image filtered by several kernels, each result clipped to levels."""
     first, size_x, size_y, count = ins.integers(4)
     weights = ins.side_tables().filters[first : first + size_x * size_y * count]
@@ -101,3 +102,48 @@ def _correlate(img_HWC: Ints, kernel: Ints, padding: str) -> Ints:
         if weight:
             total += weight * padded[dy : dy + height, dx : dx + width]
     return total
+
+
+def clahe(img_HWC: Image, ins: Instruction) -> Image:
+    """Every channel is moved as far as the luma is. Arithmetic in float32, as OpenCV's."""
+    tiles_x, tiles_y = (int(number) for number in ins.args[1:3])
+    gray = luma(img_HWC)[..., 0]
+    height, width = gray.shape
+    is_whole = height % tiles_y == 0 and width % tiles_x == 0
+    tile_h, tile_w = (n // tiles + (not is_whole) for n, tiles in ((height, tiles_y), (width, tiles_x)))
+    # Continued below and to the right, mirrored about the last pixel.
+    continued = np.pad(gray, ((0, tile_h * tiles_y - height), (0, tile_w * tiles_x - width)), mode="reflect")
+    tiles = continued.reshape(tiles_y, tile_h, tiles_x, tile_w).swapaxes(1, 2).reshape(tiles_y, tiles_x, -1)
+    tables = np.array([[_table(tile, float(ins.args[0])) for tile in row] for row in tiles])
+    above, below, share_y = _between(height, tile_h, tiles_y)
+    left, right, share_x = _between(width, tile_w, tiles_x)
+    one = np.float32(1)
+
+    def along(line: Ints) -> Floats:
+        """Between the tables of two tiles of the lines ``line`` of tiles."""
+        at_left, at_right = tables[line[:, None], left, gray], tables[line[:, None], right, gray]
+        mixed: Floats = at_left * (one - share_x) + at_right * share_x
+        return mixed
+
+    upper, lower = along(above), along(below)
+    equalized = np.rint(upper * (one - share_y)[:, None] + lower * share_y[:, None])
+    return to_uint8(img_HWC + (equalized - gray)[..., None])
+
+
+def _table(levels: Image, clip_limit: float) -> Floats:
+    """float32[256]: whole levels."""
+    counts = np.bincount(levels, minlength=256)
+    limit = max(int(clip_limit * len(levels) / 256), 1)
+    batch, rest = divmod(int(np.maximum(counts - limit, 0).sum()), 256)
+    counts = np.minimum(counts, limit) + batch
+    step = max(256 // max(rest, 1), 1)
+    counts[: rest * step : step] += 1
+    scale = np.float32(255) / np.float32(len(levels))
+    return np.minimum(np.rint(counts.cumsum().astype(np.float32) * scale), 255)
+
+
+def _between(size: int, tile: int, tiles: int) -> tuple[Ints, Ints, Floats]:
+    """For every pixel along a side: the tile before it, the one behind it, by their centres, and the latter's share."""
+    at = np.arange(size, dtype=np.float32) * (np.float32(1) / np.float32(tile)) - np.float32(0.5)
+    first = np.floor(at)
+    return np.maximum(first, 0).astype(np.int64), np.minimum(first + 1, tiles - 1).astype(np.int64), at - first
