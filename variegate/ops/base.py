@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
 
 from variegate.ops.arguments import ArgumentError, Check
 from variegate.program.one_image import Images, OneImage, Selection
@@ -41,6 +43,19 @@ def _of_images(cls: type[Any]) -> dict[str, Any]:
 def set_field(owner: object, name: str, value: Any) -> None:
     """Store a normalised argument on a frozen dataclass, from its ``__post_init__``."""
     object.__setattr__(owner, name, value)
+
+
+class UsefulRange(NamedTuple):
+    """The part of an operation's range that is of use, from ``low`` to ``high``, of the class's number or of ``make``'s
+    argument. ``identity``: the argument that leaves every image as it is. ``unit``: "shorter" for fractions of the
+    image's shorter side. ``spread(low, high, count)``: arguments as far apart as each other."""
+
+    low: float
+    high: float
+    identity: float | None = None
+    make: Callable[[float], Any] | None = None
+    spread: Callable[[float, float, int], Any] = np.linspace
+    unit: str | None = None
 
 
 class Traced:
@@ -90,6 +105,8 @@ class Transform:
     _mixers: tuple[Any, ...] = ()
     # It makes of a pixel that a policy has emptied what it makes of its colour, where others leave it empty.
     _is_opaque: ClassVar[bool] = False
+    # Where no published policy has a range of it.
+    _useful: ClassVar[UsefulRange | None] = None
     # Arguments that descriptions hold even at their default, because that default was another one once.
     _always_described: ClassVar[tuple[str, ...]] = ()
     # What arguments may be: a subclass states those of its own, beside those of its base.

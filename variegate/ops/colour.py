@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from variegate.checks import Refusal, as_integer, as_number, as_numbers, refused
 from variegate.ops.arguments import BLACK, PROBABILITY, Fill, Number, Pair, check_colour, checks, optional
-from variegate.ops.base import Transform
+from variegate.ops.base import Transform, UsefulRange
 from variegate.ops.filters import Sharpness
 from variegate.ops.magnitude import MagnitudeOp, PlainOp, WithProbability, between, span
 from variegate.ops.tone import Brightness
@@ -50,6 +50,7 @@ class Hue(MagnitudeOp, function="adjust_hue", called={"factor": "hue_factor"}):
 
     factor: Number
     _op, _number, _bounds = Op.HUE, "factor", (-0.5, 0.5)
+    _useful = UsefulRange(-0.5, 0.5)  # even 0 goes to 8-bit hues and back
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class CLAHE(MagnitudeOp):
 
     clip_limit: Number = (1.0, 4.0)
     tile_grid_size: int | Sequence[int] = (8, 8)
-    _number, _bounds = "clip_limit", (1.0, 256.0)
+    _number, _bounds, _useful = "clip_limit", (1.0, 256.0), UsefulRange(1.0, 20.0)
     _checks = checks(tile_grid_size=tile_counts)
 
     def emit_at(self, images: Images, value: Any, slot: int) -> None:
@@ -162,6 +163,8 @@ class ColorTemperature(MagnitudeOp):
 
     kelvin: Number = (3000.0, 15000.0)
     _number, _bounds = "kelvin", (1667.0, 25000.0)
+    # As much warmer as colder.
+    _useful = UsefulRange(2000.0, 20000.0, 6500.0, spread=np.geomspace)
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
         is_colour = sampling.channels[rows] > 1

@@ -25,7 +25,7 @@ from variegate.ops.arguments import (
     checks,
     one_or_two,
 )
-from variegate.ops.base import set_field
+from variegate.ops.base import UsefulRange, set_field
 from variegate.ops.fields import (
     Lattice,
     Nodes,
@@ -144,6 +144,7 @@ class ElasticTransform(Resampled):
     interpolation: InterpolationName = "bilinear"
     fill: Fill = BLACK
     num_slots = 2
+    _useful = UsefulRange(0.0, 300.0, 0.0, lambda alpha: ElasticTransform(alpha))
     _checks = checks(alpha=one_or_two, sigma=partial(one_or_two, low=0.0, high=MAX_SIGMA))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
@@ -171,6 +172,7 @@ class GridDistortion(Resampled):
     interpolation: InterpolationName = "bilinear"
     normalized: bool = True
     fill: Fill = BLACK
+    _useful = UsefulRange(0.0, 0.9, 0.0, lambda limit: GridDistortion(distort_limit=limit))
     _checks = checks(
         num_steps=partial(integer, low=1, high=MAX_GRID_STEPS),
         distort_limit=partial(about_zero, limit=1.0),
@@ -230,6 +232,7 @@ class OpticalFlowWarp(Resampled):
     interpolation: InterpolationName = "bilinear"
     fill: Fill = BLACK
     num_slots = 2
+    _useful = UsefulRange(0.0, 12.0, 0.0, lambda pixels: OpticalFlowWarp(magnitude=pixels))
     _checks = checks(flow=check_flow, magnitude=span(0.0, 1000.0), scale=partial(number, low=0.0, high=MAX_SIGMA))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
@@ -282,6 +285,7 @@ class OpticalDistortion(Resampled):
     interpolation: InterpolationName = "bilinear"
     fill: Fill = BLACK
     num_slots = 1
+    _useful = UsefulRange(-0.6, 0.6, 0.0, lambda limit: OpticalDistortion((limit, limit)))
     _checks = checks(distort_limit=partial(about_zero, limit=100.0), mode=partial(one_of, choices=get_args(Lens)))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
@@ -320,6 +324,7 @@ class ThinPlateSpline(Resampled):
     num_control_points: int = 4
     interpolation: InterpolationName = "bilinear"
     fill: Fill = BLACK
+    _useful = UsefulRange(0.0, 1.0, 0.0, lambda scale: ThinPlateSpline(scale))
     _checks = checks(scale_range=span(0.0, 1.0), num_control_points=partial(integer, low=2, high=MAX_CONTROL_POINTS))
 
     def __post_init__(self) -> None:

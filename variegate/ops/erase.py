@@ -24,7 +24,7 @@ from variegate.ops.arguments import (
     check_colour,
     checks,
 )
-from variegate.ops.base import Transform, set_field
+from variegate.ops.base import Transform, UsefulRange, set_field
 from variegate.ops.magnitude import MagnitudeOp, between, integers_between, limits, span
 from variegate.ops.resize import TRIES, sample_boxes
 from variegate.program.compiled import kernel
@@ -75,6 +75,7 @@ class Cutout(MagnitudeOp):
     num_holes: int = 1
     fill: Fill = BLACK
     _number, _bounds, _integral = "size", (0, MAX_LENGTH), True
+    _useful = UsefulRange(0.0, 0.6, 0.0, unit="shorter")
     _checks = checks(num_holes=partial(integer, low=1, high=MAX_HOLES), fill=check_colour)
 
     def __post_init__(self) -> None:
@@ -260,7 +261,7 @@ class OcclusionDiffusion(MagnitudeOp):
     fill: Fill | str = BLACK
     cells: int = 32
     num_slots = 3
-    _number, _bounds = "area", (0.0, 1.0)
+    _number, _bounds, _useful = "area", (0.0, 1.0), UsefulRange(0.0, 0.6, 0.0)
     _checks = checks(
         num_seeds=span(1, MAX_HOLES, whole=True),
         fill=colour_or_random,

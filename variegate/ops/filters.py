@@ -16,7 +16,7 @@ import numpy as np
 
 from variegate.checks import Refusal, as_integer, as_numbers, integer, interval, number, one_of, refused
 from variegate.ops.arguments import LARGEST, MAX_KERNEL, PROBABILITY, Number, checks
-from variegate.ops.base import Transform
+from variegate.ops.base import Transform, UsefulRange
 from variegate.ops.magnitude import MagnitudeOp, between, integers_between, limits, span
 from variegate.program.one_image import Images
 from variegate.program.ops import MEDIAN_SIZES, Op
@@ -54,6 +54,11 @@ def line_lengths(name: str, value: Any, *, error: Refusal = refused) -> int | tu
     return lengths
 
 
+def odd_sizes(low: float, high: float, count: int) -> Floats:
+    """Sides of windows, from one end to the other."""
+    return np.asarray(2.0 * np.floor(np.linspace(low, high, count) / 2) + 1.0)
+
+
 @dataclass(frozen=True)
 class GaussianBlur(MagnitudeOp, function="gaussian_blur"):
     """Gaussian blur; ``kernel_size`` odd pixels, or a pair (x, y) of them; ``sigma`` in pixels, a number or a range.
@@ -63,7 +68,7 @@ class GaussianBlur(MagnitudeOp, function="gaussian_blur"):
 
     kernel_size: int | Sequence[int]
     sigma: Number = (0.1, 2.0)
-    _number, _bounds = "sigma", (1e-6, 1000.0)
+    _number, _bounds, _useful = "sigma", (1e-6, 1000.0), UsefulRange(0.5, 5.0)
     _checks = checks(kernel_size=kernel_sizes)
 
     def emit_at(self, images: Images, value: Any, slot: int) -> None:
@@ -83,6 +88,7 @@ class MotionBlur(Transform):
     angle: Number = (-180.0, 180.0)
     direction: Number = (-1.0, 1.0)
     num_slots = 1
+    _useful = UsefulRange(1, 31, 1.0, lambda length: MotionBlur(int(length)), odd_sizes)
     _checks = checks(kernel_size=line_lengths, angle=span(-math.inf, math.inf), direction=span(-1.0, 1.0))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
@@ -105,6 +111,7 @@ class JPEG(MagnitudeOp, function="jpeg"):
 
     quality: Number
     _op, _number, _bounds, _integral = Op.JPEG, "quality", (1, 100), True
+    _useful = UsefulRange(95, 5)
 
 
 def window_sizes(name: str, value: Any, *, error: Refusal = refused) -> int | tuple[int, int]:
@@ -126,6 +133,7 @@ class MedianBlur(Transform):
 
     kernel_size: int | Sequence[int] = (3, 7)
     num_slots = 1
+    _useful = UsefulRange(3, 7, None, lambda size: MedianBlur(int(size)), odd_sizes)
     _checks = checks(kernel_size=window_sizes)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
@@ -148,7 +156,7 @@ class GaussianNoise(MagnitudeOp, function="gaussian_noise"):
     sigma: Number = 0.1
     clip: bool = True
     num_slots = 2
-    _number, _bounds = "sigma", (0.0, math.inf)
+    _number, _bounds, _useful = "sigma", (0.0, math.inf), UsefulRange(0.0, 0.4, 0.0)
     _checks = checks(mean=partial(number, low=-LARGEST, high=LARGEST), clip=clipped)
 
     def emit_at(self, images: Images, value: Any, slot: int) -> None:
@@ -164,7 +172,7 @@ class SaltAndPepper(MagnitudeOp):
     amount: Number = 0.05
     salt: float = 0.5
     num_slots = 2
-    _number, _bounds = "amount", (0.0, 1.0)
+    _number, _bounds, _useful = "amount", (0.0, 1.0), UsefulRange(0.0, 0.5, 0.0)
     _checks = checks(salt=PROBABILITY)
 
     def emit_at(self, images: Images, value: Any, slot: int) -> None:
@@ -180,7 +188,7 @@ class PixelDropout(MagnitudeOp):
     dropout_prob: Number = 0.01
     drop_value: int = 0
     num_slots = 2
-    _number, _bounds = "dropout_prob", (0.0, 1.0)
+    _number, _bounds, _useful = "dropout_prob", (0.0, 1.0), UsefulRange(0.0, 0.5, 0.0)
     _checks = checks(drop_value=partial(one_of, choices=(0, 255)))
 
     def emit_at(self, images: Images, value: Any, slot: int) -> None:
@@ -195,7 +203,7 @@ class ShotNoise(MagnitudeOp):
 
     scale: Number = (1.0, 8.0)
     num_slots = 2
-    _number, _bounds = "scale", (0.0, 255.0)
+    _number, _bounds, _useful = "scale", (0.0, 255.0), UsefulRange(0.0, 60.0, 0.0)
 
     def emit_at(self, images: Images, value: Any, slot: int) -> None:
         images.add(Op.SHOT_NOISE, value, slot + 1)
@@ -278,7 +286,7 @@ class Edges(MagnitudeOp):
 
     kind: EdgeKind = "laplacian"
     scale: Number = 1.0
-    _number, _bounds = "scale", (0.0, 16.0)
+    _number, _bounds, _useful = "scale", (0.0, 16.0), UsefulRange(0.0, 4.0)
     _checks = checks(kind=partial(one_of, choices=get_args(EdgeKind)))
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
@@ -297,6 +305,7 @@ class Emboss(Transform):
     alpha: Number = (0.2, 0.5)
     strength: Number = (0.2, 0.7)
     num_slots = 1
+    _useful = UsefulRange(0.0, 1.0, 0.0, lambda alpha: Emboss(alpha, 0.7))
     _checks = checks(alpha=span(0.0, 1.0), strength=span(0.0, 16.0))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
@@ -330,6 +339,7 @@ class UnsharpMask(Transform):
     alpha: Number = (0.2, 0.5)
     threshold: int = 10
     num_slots = 1
+    _useful = UsefulRange(0.0, 1.0, 0.0, lambda alpha: UnsharpMask(7, 0.0, alpha, threshold=0))
     _checks = checks(
         blur_limit=blur_sizes,
         sigma_limit=span(0.0, 1000.0),

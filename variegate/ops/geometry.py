@@ -24,6 +24,7 @@ from variegate.ops.arguments import (
     checks,
     optional,
 )
+from variegate.ops.base import UsefulRange
 from variegate.ops.magnitude import MagnitudeOp, Resampled, between, span
 from variegate.ops.matrices import (
     inverse_affine_of,
@@ -231,6 +232,7 @@ class RandomPerspective(Resampled):
     interpolation: InterpolationName = "bilinear"
     fill: Fill = BLACK
     num_slots = 3
+    _useful = UsefulRange(0.0, 0.9, 0.0, lambda scale: RandomPerspective(scale, 1.0))
     _checks = checks(distortion_scale=PROBABILITY, p=PROBABILITY)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:

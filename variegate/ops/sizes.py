@@ -30,7 +30,7 @@ from variegate.ops.arguments import (
     checks,
     optional,
 )
-from variegate.ops.base import Transform
+from variegate.ops.base import Transform, UsefulRange
 from variegate.ops.crop import emit_pad
 from variegate.ops.magnitude import MagnitudeOp, between
 from variegate.ops.resize import ANTIALIAS, emit_resize, resized_size
@@ -253,7 +253,7 @@ class Downscale(MagnitudeOp):
     scale_range: Number = (0.25, 0.25)
     downscale: FilterName = "nearest"
     upscale: FilterName = "nearest"
-    _number, _bounds = "scale_range", (0.001, 1.0)
+    _number, _bounds, _useful = "scale_range", (0.001, 1.0), UsefulRange(0.1, 1.0, 1.0)
     _checks = checks(downscale=check_filter, upscale=check_filter)
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from variegate.ops.arguments import Number
+from variegate.ops.base import UsefulRange
 from variegate.ops.magnitude import MagnitudeOp, PlainOp, TableOp, WithProbability, integers_between, span
 from variegate.program.sampling import Rows, Sampling
 
@@ -36,6 +37,8 @@ class Gamma(TableOp, MagnitudeOp, opcode=23, function="adjust_gamma"):
     gamma: Number
     gain: float = 1.0
     _bounds = (0.0, math.inf)
+    # As much darker as lighter.
+    _useful = UsefulRange(0.4, 2.5, 1.0, spread=np.geomspace)
 
     @staticmethod
     def level(x: int, gamma: float, gain: float) -> float:
@@ -91,6 +94,7 @@ class SolarizeAdd(TableOp, MagnitudeOp, opcode=26, function="solarize_add"):
     addition: int | Sequence[int]
     threshold: float = 128
     _bounds, _integral, _takes_fractions = (-255, 255), True, True
+    _useful = UsefulRange(0, 110, 0.0)
 
     @staticmethod
     def level(x: int, addition: float, threshold: float) -> float:

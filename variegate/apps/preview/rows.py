@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from variegate import transforms as T
 from variegate.apps.preview.choosing import Choice, Chosen, Naming, moved_overlays, overlay_of, read_chosen
 from variegate.apps.preview.overlay import Overlay
 from variegate.apps.preview.sheet import Cell
@@ -18,13 +18,13 @@ from variegate.augmenter.per_image import num_partners
 from variegate.checks import meant, refused
 from variegate.errors import DecodeError
 from variegate.loader.shuffle import partners_of
+from variegate.ops.base import Transform, UsefulRange
 from variegate.policies.augmentation import Augmentation
 from variegate.policies.spaces import space
 from variegate.policies.table import EMISSIONS
 from variegate.program import describe
-from variegate.program.ops import Op
+from variegate.program.ops import SPECS, Op
 from variegate.program.program import Grouping, Program
-from variegate.transforms import Transform
 
 
 def sample_rows(choice: Choice, transform: Transform, samples: int, seed: int, epoch: int) -> list[list[Cell]]:
@@ -134,51 +134,6 @@ def captions(operations: list[dict[str, Any]], names: Mapping[int, str] | None =
     return lines
 
 
-class UsefulRange(NamedTuple):
-    """The part of an operation's range that is of use, from ``low`` to ``high``. ``identity``: the argument that leaves
-    every image as it is. ``make``: the transform of an argument, where a policy does not take the operation by name."""
-
-    low: float
-    high: float
-    identity: float | None = None
-    make: Callable[[float], Transform] | None = None
-    spread: Callable[[float, float, int], Any] = np.linspace
-
-
-def _odd(low: float, high: float, count: int) -> Any:
-    """Sides of windows."""
-    return 2.0 * np.floor(np.linspace(low, high, count) / 2) + 1.0
-
-
-# Of operations that no published policy has, or has without a range; the others' identity is level 0 of their range.
-_RANGES = {
-    "CLAHE": UsefulRange(1.0, 20.0),
-    # As much warmer as colder, as much darker as lighter.
-    "ColorTemperature": UsefulRange(2000.0, 20000.0, 6500.0, spread=np.geomspace),
-    "Cutout": UsefulRange(0.0, 0.6, 0.0),  # of the shorter side
-    "Downscale": UsefulRange(0.1, 1.0, 1.0),
-    "Edges": UsefulRange(0.0, 4.0),
-    "ElasticTransform": UsefulRange(0.0, 300.0, 0.0, T.ElasticTransform),
-    "Emboss": UsefulRange(0.0, 1.0, 0.0, lambda alpha: T.Emboss(alpha, 0.7)),
-    "Gamma": UsefulRange(0.4, 2.5, 1.0, spread=np.geomspace),
-    "GaussianBlur": UsefulRange(0.5, 5.0),
-    "GaussianNoise": UsefulRange(0.0, 0.4, 0.0),
-    "GridDistortion": UsefulRange(0.0, 0.9, 0.0, lambda limit: T.GridDistortion(distort_limit=limit)),
-    "Hue": UsefulRange(-0.5, 0.5),  # even 0 goes to 8-bit hues and back
-    "JPEG": UsefulRange(95, 5),
-    "MedianBlur": UsefulRange(3, 7, None, lambda size: T.MedianBlur(int(size)), _odd),
-    "MotionBlur": UsefulRange(1, 31, 1.0, lambda length: T.MotionBlur(int(length)), _odd),
-    "OcclusionDiffusion": UsefulRange(0.0, 0.6, 0.0),
-    "OpticalDistortion": UsefulRange(-0.6, 0.6, 0.0, lambda limit: T.OpticalDistortion((limit, limit))),
-    "OpticalFlowWarp": UsefulRange(0.0, 12.0, 0.0, lambda pixels: T.OpticalFlowWarp(magnitude=pixels)),
-    "PixelDropout": UsefulRange(0.0, 0.5, 0.0),
-    "RandomPerspective": UsefulRange(0.0, 0.9, 0.0, lambda scale: T.RandomPerspective(scale, 1.0)),
-    "SaltAndPepper": UsefulRange(0.0, 0.5, 0.0),
-    "ShotNoise": UsefulRange(0.0, 60.0, 0.0),
-    "SolarizeAdd": UsefulRange(0, 110, 0.0),
-    "ThinPlateSpline": UsefulRange(0.0, 1.0, 0.0, T.ThinPlateSpline),
-    "UnsharpMask": UsefulRange(0.0, 1.0, 0.0, lambda alpha: T.UnsharpMask(7, 0.0, alpha, threshold=0)),
-}
 _SIZES = {0: "height", 1: "width"}
 
 
@@ -205,9 +160,13 @@ class StrengthSweep:
         return float(np.trunc(np.float32(magnitude * sides[self.unit])))
 
 
+def _useful_ranges() -> dict[str, UsefulRange]:
+    return {name: cls._useful for name, cls in Transform.registry.items() if cls._useful is not None}
+
+
 def sweepable() -> list[str]:
     """Names that ``sweep_of`` accepts."""
-    return sorted({*EMISSIONS, *_RANGES} - {"Identity"})
+    return sorted({*EMISSIONS, *_useful_ranges()} - {"Identity"})
 
 
 def sweep_of(name: str, steps: int) -> StrengthSweep:
@@ -220,14 +179,15 @@ def sweep_of(name: str, steps: int) -> StrengthSweep:
     found = {known.casefold(): known for known in sweepable()}.get(name.casefold())
     if found is None:
         raise refused("sweep", name, ", ".join(sweepable()) + meant(name, sweepable()))
-    if found in _RANGES:
-        low, high, identity, _, spread = _RANGES[found]
+    if (useful := _useful_ranges().get(found)) is not None:
+        low, high, identity, _, spread, unit = useful
         magnitudes = _spread(lambda count: spread(low, high, count).tolist(), steps, identity)
-        return StrengthSweep(found, magnitudes, "shorter" if found == "Cutout" else None, "a useful range", identity)
+        return StrengthSweep(found, magnitudes, unit, "a useful range", identity)
     rule = space("torchvision-randaugment").rules.get(found)
     if rule is None or rule.low == rule.high:
         return StrengthSweep(found, [0.0], None, "no range: it has no argument")
-    identity = 256.0 if found == "Solarize" else float(rule.parameters(0.0))
+    neutral = SPECS[EMISSIONS[found].opcode].neutral
+    identity = float(math.ceil(neutral[0]) if isinstance(neutral, tuple) else rule.parameters(0.0))
 
     def levels(count: int) -> list[float]:
         if rule.signed:
@@ -248,7 +208,7 @@ def _spread(spread: Callable[[int], list[float]], steps: int, identity: float | 
 
 def sweep_rows(choice: Choice, sweep: StrengthSweep, seed: int) -> list[list[Cell]]:
     """For every image: itself, labelled with the argument that changes nothing, then the operation at each step."""
-    useful = _RANGES.get(sweep.name)
+    useful = _useful_ranges().get(sweep.name)
     rows: list[list[Cell]] = []
     for image in choice.images:
         first = original(image, choice.naming)
