@@ -23,9 +23,9 @@ MANY_ARGUMENTS_ALLOWED = {
 # `compiling` stands below `program`, which compiles, and `transforms` is users' front door of `ops`.
 LINES = {
     **{"": 629, "io": 747, "compiling": 1024, "options": 1052},
-    **{"program": 4332, "ops": 6511, "pipelines": 2321, "transforms": 938, "policies": 2438},
-    **{"executors": 13141, "decode": 2787, "targets": 2801, "augmenter": 936},
-    **{"formats": 9739, "loader": 3157, "jobs": 7788, "integrations": 3600, "apps": 14882, "cli": 2245},
+    **{"program": 4376, "ops": 6553, "pipelines": 2321, "transforms": 938, "policies": 2438},
+    **{"executors": 13138, "decode": 2787, "targets": 2805, "augmenter": 936},
+    **{"formats": 9739, "loader": 3157, "jobs": 7788, "integrations": 3600, "apps": 14792, "cli": 2245},
 }
 MOST_FILES = 457
 # Of all lines, those of import statements.
