@@ -17,8 +17,7 @@ from variegate.augmenter.augmenter import Augmenter
 from variegate.augmenter.samples import follow
 from variegate.checks import as_integer
 from variegate.errors import shown
-from variegate.formats.objects.samples import label_beside, split_sample, targets_beside
-from variegate.formats.objects.targets import check_beside, check_entries
+from variegate.formats.objects.samples import check_beside, check_entries, label_beside, split_sample, targets_beside
 from variegate.integrations.one_sample import form_of, to_array
 from variegate.targets.settings import Targets
 

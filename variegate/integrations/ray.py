@@ -17,7 +17,7 @@ from variegate.augmenter.augmenter import Augmenter
 from variegate.checks import integer, one_of, spelt
 from variegate.errors import DecodeError
 from variegate.executors.runners.runner import Dtype, Geometry, Layout
-from variegate.formats.objects.targets import check_entries
+from variegate.formats.objects.samples import check_entries
 from variegate.integrations.ray_batches import (
     ACCEPTED_IDS,
     ArrayBatch,

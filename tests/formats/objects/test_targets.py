@@ -16,7 +16,7 @@ from tests.images import photo
 from variegate import transforms as T
 from variegate.formats.objects.arrays import ArraySource
 from variegate.formats.objects.dataset import DatasetSource
-from variegate.formats.objects.targets import check_is_image
+from variegate.formats.objects.samples import check_is_image
 
 H, W = 30, 40
 IMAGE = photo(H, W)

@@ -19,7 +19,7 @@ from variegate.formats.labels import (
     hash_labels,
     label_at,
 )
-from variegate.formats.objects.targets import check_beside
+from variegate.formats.objects.samples import check_beside
 from variegate.program.program import MAX_SIDE
 from variegate.threads import computed_once
 
@@ -119,50 +119,49 @@ def _as_mapping(images: Any) -> dict[str, Any] | None:
 
 
 def _check_images(images: Any) -> Image | list[Image]:
-    whole = images if isinstance(images, np.ndarray) else _tensor_as_array("images", images)
+    whole = _as_array("images", images)
     if whole is not None and whole.dtype != object:
         return _check_pixels("images", whole, whole.shape[1:], f"{_ACCEPTED}, not empty")
     if not isinstance(images, (list, tuple, np.ndarray)):
         raise TypeError(f"images: got {type(images).__name__}; accepted: {_ACCEPTED}")
     if len(images) == 0:
         raise SourceError(f"images: got an empty list; accepted: {_ACCEPTED}, not empty")
-    return [_check_image(f"images[{i}]", image) for i, image in enumerate(images)]
-
-
-def _check_image(where: str, image: Any) -> Image:
-    array = image if isinstance(image, np.ndarray) else _tensor_as_array(where, image)
-    accepted = "uint8 [H, W, 3], [H, W, 1] or [H, W]"
-    if array is None:
-        raise TypeError(f"{where}: got {type(image).__name__}; accepted: {accepted}, as array or CPU tensor")
-    return _check_pixels(where, array, array.shape, f"{accepted}, no side empty")
+    found, accepted = [], "uint8 [H, W, 3], [H, W, 1] or [H, W]"
+    for i, image in enumerate(images):
+        array = _as_array(f"images[{i}]", image)
+        if array is None:
+            got = type(image).__name__
+            raise TypeError(f"images[{i}]: got {got}; accepted: {accepted}, as array or CPU tensor")
+        found.append(_check_pixels(f"images[{i}]", array, array.shape, f"{accepted}, no side empty"))
+    return found
 
 
 def _check_pixels(where: str, array: npt.NDArray[Any], image_shape: tuple[int, ...], accepted: str) -> Image:
     """``image_shape``: that of the one image, or of each of those in the array."""
     if array.dtype != np.uint8:
         raise TypeError(f"{where}: got dtype {array.dtype}; accepted: {_ACCEPTED}")
+    shape = f"{where}: got shape {array.shape}; accepted:"
     if image_shape[2:] not in ((), (1,), (3,)) or len(image_shape) < 2 or 0 in array.shape:
         is_channels_first = array.ndim == 4 and array.shape[1] in (1, 3)
         hint = "; the channels come last: transpose(0, 2, 3, 1), or permute for a tensor" if is_channels_first else ""
-        raise SourceError(f"{where}: got shape {array.shape}; accepted: {accepted}{hint}")
+        raise SourceError(f"{shape} {accepted}{hint}")
     # Here, where the image is called by its own number, and not by its place in some batch.
     if max(image_shape[:2]) > MAX_SIDE:
-        raise SourceError(f"{where}: got shape {array.shape}; accepted: sides of at most {MAX_SIDE:,} pixels")
+        raise SourceError(f"{shape} sides of at most {MAX_SIDE:,} pixels")
     return array
 
 
 def _check_labels(labels: Any, length: int, classes: Sequence[str]) -> Labels:
     accepted = f"{length:,} labels, one for each image: ints, floats, or arrays of one shape"
-    array = _tensor_as_array("labels", labels)
+    array = _as_array("labels", labels)
     try:
         array = np.asarray(labels) if array is None else array
     except ValueError as error:  # NumPy's word for rows of several lengths
         raise SourceError(f"labels: arrays of different shapes; accepted: {accepted}") from error
     # Of a list with one number beyond int64 and others within, NumPy makes floats.
-    is_list_of_ints = (
-        isinstance(labels, (list, tuple)) and array.dtype.kind == "f" and type(next(iter(labels), "")) is int
-    )
-    check_int64("labels", np.array(labels, object) if is_list_of_ints else array)
+    is_list = isinstance(labels, (list, tuple)) and array.dtype.kind == "f"
+    are_ints = is_list and type(next(iter(labels), "")) is int
+    check_int64("labels", np.array(labels, object) if are_ints else array)
     if array.dtype.kind not in "biuf":
         raise TypeError(f"labels: got dtype {array.dtype}; accepted: {accepted}")
     if array.ndim == 0 or len(array) != length:
@@ -176,14 +175,14 @@ def _check_labels(labels: Any, length: int, classes: Sequence[str]) -> Labels:
     return array
 
 
-def _tensor_as_array(where: str, value: Any) -> npt.NDArray[Any] | None:
-    """A CPU tensor's memory as an array; None for what is no tensor."""
+def _as_array(where: str, value: Any) -> npt.NDArray[Any] | None:
+    """An array as it is, and a CPU tensor's memory; None for anything else."""
+    if isinstance(value, np.ndarray):
+        return value
     import torch  # takes a second to load, which listing a folder should not
 
     if not isinstance(value, torch.Tensor):
         return None
     if value.device.type != "cpu":
         raise TypeError(f"{where}: got a tensor on {value.device}; accepted: CPU tensors and arrays")
-    if value.dtype == torch.bfloat16:
-        value = value.float()
-    return value.detach().numpy()
+    return (value.float() if value.dtype == torch.bfloat16 else value).detach().numpy()

@@ -55,9 +55,9 @@ class DatasetSource(IndexedSource):
         self._length = _check_dataset(dataset)
         self._dataset, self.has_targets = dataset, has_targets
         self._written = box_format, normalized
-        self.is_locked = not is_independent(dataset) if lock is None else lock
+        self.is_locked = not _is_independent(dataset) if lock is None else lock
         self.after_fork()
-        self.classes = class_names_of(dataset)
+        self.classes = _class_names(dataset)
         at_fork(self)
 
     @computed_once
@@ -87,16 +87,16 @@ class DatasetSource(IndexedSource):
         (``samples``, ``imgs``), its labels (``targets``, ``labels``, those of a list or TensorDataset) or its own
         fingerprint (Hugging Face's)."""
         parts: list[str | bytes] = [f"{type(self._dataset).__qualname__}\0{self._length}\0{self.classes}"]
-        inner, chosen = innermost(self._dataset)
+        inner, chosen = _innermost(self._dataset)
         if chosen is not None:
             parts.append(chosen.tobytes())
         root = getattr(inner, "root", None)
-        for path, label in files_of(inner) or ():
+        for path, label in _files_of(inner) or ():
             name = os.path.relpath(path, root) if isinstance(root, (str, os.PathLike)) else path
             parts.append(f"\0{name}\0{label}")
         parts.append(str(getattr(inner, "_fingerprint", "")))
         with suppress(TypeError, ValueError, RuntimeError):
-            parts.append(hash_labels(as_labels(targets_told(inner), len(inner))))
+            parts.append(hash_labels(_as_labels(_stored_labels(inner), len(inner))))
         return digest_of(*parts)
 
     def read(self, index: int) -> Item:
@@ -125,9 +125,9 @@ class DatasetSource(IndexedSource):
         """The file, where the data set lists its files; else the type of the data set and the index."""
         check_index(index, self._length)
         inner = self._dataset
-        while is_subset(inner):
+        while _is_subset(inner):
             index, inner = int(inner.indices[index]), inner.dataset
-        files = files_of(inner)
+        files = _files_of(inner)
         if files is not None:
             return SampleName(os.fspath(files[index][0]))
         return SampleName(type(inner).__name__, f"item {index}")
@@ -136,17 +136,14 @@ class DatasetSource(IndexedSource):
         """As far as the data set tells them without reading an image; else None."""
         if self.has_targets:
             return None
-        inner, chosen = innermost(self._dataset, indices)
+        inner, chosen = _innermost(self._dataset, indices)
         if getattr(inner, "target_transform", None) is not None:
             return None  # what it lists are not the labels that it yields
-        files = files_of(inner)
-        targets = [label for _, label in files] if files is not None else targets_told(inner)
-        if targets is None:
-            targets = label_column(inner)
-        try:
-            array = as_labels(targets, len(inner))
-        except (TypeError, ValueError, RuntimeError):
-            return None
+        files = _files_of(inner)
+        targets = [label for _, label in files] if files is not None else _stored_labels(inner)
+        targets, array = _label_column(inner) if targets is None else targets, None
+        with suppress(TypeError, ValueError, RuntimeError):
+            array = _as_labels(targets, len(inner))
         if array is None or array.dtype.kind != "U":
             return None if array is None else array[chosen]
         if not set(array.tolist()) <= set(self.classes):
@@ -164,23 +161,23 @@ class DatasetSource(IndexedSource):
 
 def _check_dataset(dataset: Any) -> int:
     """Its length."""
-    kind = type(dataset).__name__
-    if isinstance(dataset, Mapping):
-        held = ", ".join(map(repr, list(dataset)[:5]))
-        raise TypeError(f"dataset: got {kind} with the keys {held}; accepted: {_ACCEPTED}, such as one value of it")
     from torch.utils.data import IterableDataset  # takes a second to load, which listing a folder should not
 
+    got = f"dataset: got {type(dataset).__name__}"
+    if isinstance(dataset, Mapping):
+        names = ", ".join(map(repr, list(dataset)[:5]))
+        raise TypeError(f"{got} with the keys {names}; accepted: {_ACCEPTED}, such as one value of it")
     if isinstance(dataset, IterableDataset):
-        raise TypeError(f"dataset: got {kind}, an IterableDataset; accepted: {_ACCEPTED}")
+        raise TypeError(f"{got}, an IterableDataset; accepted: {_ACCEPTED}")
     if isinstance(dataset, (str, bytes)) or not hasattr(dataset, "__getitem__"):
-        raise TypeError(f"dataset: got {kind}; accepted: {_ACCEPTED}")
+        raise TypeError(f"{got}; accepted: {_ACCEPTED}")
     try:
         return len(dataset)
     except (TypeError, NotImplementedError) as error:
-        raise TypeError(f"dataset: got {kind}, which has no length; accepted: {_ACCEPTED}") from error
+        raise TypeError(f"{got}, which has no length; accepted: {_ACCEPTED}") from error
 
 
-def is_subset(dataset: Any) -> bool:
+def _is_subset(dataset: Any) -> bool:
     # Also the Subsets of other libraries; a wrapper that transforms has no `indices`.
     indices = getattr(dataset, "indices", None)
     if not isinstance(indices, (Sequence, np.ndarray)) or not hasattr(dataset, "dataset"):
@@ -188,39 +185,36 @@ def is_subset(dataset: Any) -> bool:
     return len(indices) == len(dataset)
 
 
-def innermost(dataset: Any, chosen: npt.NDArray[np.int64] | None = None) -> tuple[Any, npt.NDArray[np.int64] | None]:
-    """The data set that Subsets of Subsets are of, and where the samples ``chosen`` of the outermost (None: all) are in
-    it; None where it is that one itself."""
-    while is_subset(dataset):
+def _innermost(dataset: Any, chosen: npt.NDArray[np.int64] | None = None) -> tuple[Any, npt.NDArray[np.int64] | None]:
+    """The data set that Subsets of Subsets are of, and the places in it of the samples ``chosen`` of the outermost
+    (None: all); None where it is that one itself."""
+    while _is_subset(dataset):
         indices = np.asarray(dataset.indices, np.int64)
         chosen = indices if chosen is None else indices[chosen]
         dataset = dataset.dataset
     return dataset, chosen
 
 
-def is_independent(dataset: Any) -> bool:
+def _is_independent(dataset: Any) -> bool:
     from torch.utils.data import TensorDataset
 
-    dataset, _ = innermost(dataset)
-    return isinstance(dataset, (list, tuple, TensorDataset)) or files_of(dataset) is not None
+    dataset, _ = _innermost(dataset)
+    return isinstance(dataset, (list, tuple, TensorDataset)) or _files_of(dataset) is not None
 
 
-def files_of(dataset: Any) -> Sequence[Any] | None:
+def _files_of(dataset: Any) -> Sequence[Any] | None:
     """torchvision's list of (path, class), as ImageFolder and its like have it."""
-    for name in ("samples", "imgs"):
-        files = getattr(dataset, name, None)
+    for files in (getattr(dataset, name, None) for name in ("samples", "imgs")):
         if isinstance(files, (list, tuple)) and files and len(files) == len(dataset):
-            listed: Sequence[Any] = files
-            first = listed[0]
+            first = files[0]
             if isinstance(first, (list, tuple)) and len(first) == 2 and isinstance(first[0], (str, os.PathLike)):
-                return listed
+                return files
     return None
 
 
-def class_names_of(dataset: Any) -> tuple[str, ...]:
-    dataset, _ = innermost(dataset)
-    names = getattr(dataset, "classes", None)
-    features = getattr(dataset, "features", None)
+def _class_names(dataset: Any) -> tuple[str, ...]:
+    dataset, _ = _innermost(dataset)
+    names, features = getattr(dataset, "classes", None), getattr(dataset, "features", None)
     if names is None and isinstance(features, Mapping):  # Hugging Face's
         columns = (*(name for name in LABEL_NAMES if name in features), *features)
         found = (getattr(features[column], "names", None) for column in columns)
@@ -228,19 +222,18 @@ def class_names_of(dataset: Any) -> tuple[str, ...]:
     return names_of(names)
 
 
-def targets_told(dataset: Any) -> Any:
-    """Its labels, in any form; None where it does not tell them."""
-    targets = getattr(dataset, "targets", None)
-    targets = getattr(dataset, "labels", None) if targets is None else targets
-    tensors = getattr(dataset, "tensors", None)
+def _stored_labels(dataset: Any) -> Any:
+    """Its labels, in any form, as far as they are known without reading samples; else None."""
     if isinstance(dataset, (list, tuple)):
-        targets = [sample[1] for sample in dataset if isinstance(sample, (list, tuple)) and len(sample) > 1]
-    elif isinstance(tensors, tuple) and len(tensors) > 1:
-        targets = tensors[1]
-    return targets
+        return [sample[1] for sample in dataset if isinstance(sample, (list, tuple)) and len(sample) > 1]
+    tensors = getattr(dataset, "tensors", None)
+    if isinstance(tensors, tuple) and len(tensors) > 1:
+        return tensors[1]
+    targets = getattr(dataset, "targets", None)
+    return getattr(dataset, "labels", None) if targets is None else targets
 
 
-def label_column(dataset: Any) -> Any:
+def _label_column(dataset: Any) -> Any:
     """Hugging Face's, read by itself: what formats and transforms make of a row is not needed."""
     features = getattr(dataset, "features", None)
     if not isinstance(features, Mapping) or not hasattr(dataset, "with_format"):
@@ -249,7 +242,7 @@ def label_column(dataset: Any) -> Any:
     return None if column is None else list(dataset.with_format(None)[column])
 
 
-def as_labels(targets: Any, length: int) -> npt.NDArray[Any] | None:
+def _as_labels(targets: Any, length: int) -> npt.NDArray[Any] | None:
     array = np.asarray(targets)
     is_known = array.ndim > 0 and len(array) == length and array.dtype.kind in "biufU"
     return array if is_known else None

@@ -1,8 +1,9 @@
-"""Samples of data sets as pixels or bytes, a label and targets."""
+"""Samples of data sets as pixels or bytes, a label and targets; what may not stand beside an image is refused."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,8 @@ from variegate.errors import DecodeError
 from variegate.formats.annotated.records import ObjectFields
 from variegate.formats.base import SourceError
 from variegate.formats.labels import IMAGE_NAMES, LABEL_NAMES, NO_LABEL, check_int64
-from variegate.formats.objects.targets import check_beside, check_entries, check_is_image
+
+Size = tuple[int, int]
 
 _ACCEPTED_SAMPLES = '(image, label, ...), {"image": ..., "label": ...} or an image'
 _ACCEPTED_IMAGES = (
@@ -23,18 +25,33 @@ _ACCEPTED_IMAGES = (
     "an image file"
 )
 _ACCEPTED_LABELS = "an int, a float, an array or list of numbers, or the name of a class"
+_ACCEPTED_TARGETS = "a dict, an image and a dict, or an image and a list of dicts of objects"
+_ACCEPTED_BESIDE = (
+    "labels, ids, names and numbers beside an image; masks, boxes, key points and further images would not be "
+    "augmented along with it, but by vg.Loader, vg.Collate or vg.as_transform with targets=vg.Targets(...)"
+)
+# Words of a key which say that its value lies in the image's own coordinates ...
+_PLACES = {"mask", "segmentation", "segm", "box", "bbox", "boundingbox", "polygon", "contour", "keypoint", "landmark"}
+_PLACES |= {"heatmap", "trimap"}
+# ... and those that say so only where they are the whole key: "flow_rate" and "instance_id" are harmless.
+_ALONE = {"seg", "semantic", "panoptic", "instance", "depth", "disparity", "flow", "normal", "point", "joint", "matte"}
+_ALONE |= {"saliency"}
+# How far a sample is looked through.
+_DEEPEST, _LONGEST = 6, 64
+# Sides from which on a plane of bytes is taken for a picture, and not for a table.
+_PICTURE_SIDE = 8
+_FILE_STARTS = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"RIFF", b"BM", b"II*\0", b"MM\0*")
 
 
 def split_sample(sample: Any, name: str) -> tuple[Any, Any]:
     """(image, label) of a sample; the label is None where there is none. Raises TypeError naming what it held."""
     if isinstance(sample, Mapping):
-        key = next((key for key in IMAGE_NAMES if key in sample), None)
-        if key is None:
-            if "bytes" in sample:  # an undecoded image of Hugging Face's on its own
-                return sample, None
-            keys = ", ".join(map(repr, sample)) or "nothing"
-            raise TypeError(f"{name}: got a dict with {keys}; accepted: {_ACCEPTED_SAMPLES}")
-        return sample[key], next((sample[key] for key in LABEL_NAMES if key in sample), None)
+        if (key := _first(IMAGE_NAMES, sample)) is not None:
+            return sample[key], next((sample[key] for key in LABEL_NAMES if key in sample), None)
+        if "bytes" in sample:  # an undecoded image of Hugging Face's on its own
+            return sample, None
+        keys = ", ".join(map(repr, sample)) or "nothing"
+        raise TypeError(f"{name}: got a dict with {keys}; accepted: {_ACCEPTED_SAMPLES}")
     if isinstance(sample, (tuple, list)):
         if not sample:
             raise TypeError(f"{name}: got an empty {type(sample).__name__}; accepted: {_ACCEPTED_SAMPLES}")
@@ -42,12 +59,15 @@ def split_sample(sample: Any, name: str) -> tuple[Any, Any]:
     return sample, None
 
 
+def _first(names: Sequence[str], sample: Mapping[Any, Any]) -> str | None:
+    return next((name for name in names if name in sample), None)
+
+
 def check_rest(sample: Any, image: bytes | npt.NDArray[np.uint8], name: str) -> None:
     """Refuse masks, boxes and the like beside the image that ``image_of`` made of the sample's. Raises TypeError."""
     size = None if isinstance(image, bytes) else (image.shape[0], image.shape[1])
     if isinstance(sample, Mapping):
-        key = next((key for key in IMAGE_NAMES if key in sample), None)
-        if key is not None:
+        if (key := _first(IMAGE_NAMES, sample)) is not None:
             check_entries(sample, key, name, size)
     elif isinstance(sample, (tuple, list)):
         for i, value in enumerate(sample[1:], 1):
@@ -76,20 +96,35 @@ def image_of(image: Any, name: str, reads_files: bool = True) -> bytes | npt.NDA
     if isinstance(image, (bytes, bytearray, memoryview)):
         return bytes(image)
     if isinstance(image, Mapping) and "bytes" in image:
-        return _of_undecoded(image, name, reads_files)
-    if isinstance(image, np.ndarray):
-        _check_dtype(image.dtype, image.dtype == np.uint8, name)
-        return _of_array(image, image.shape, name)
-    import torch  # takes a second to load, which listing a folder should not
+        data, path = image["bytes"], image.get("path")
+        if data is None and path is not None and reads_files:
+            return read_bytes(path, f"{name}: {os.fspath(path)}")
+        if data is None:
+            other = "the file that it names is not read here, but by vg.open_source"
+            what = "its bytes and its path are None" if path is None else f"its bytes are null; {other}"
+            raise DecodeError(name, f"no image: {what}")
+        return bytes(data)
+    if not isinstance(image, np.ndarray):
+        import torch  # takes a second to load, which listing a folder should not
 
-    if not isinstance(image, torch.Tensor):
-        raise TypeError(f"{name}: got {type(image).__name__} for an image; accepted: {_ACCEPTED_IMAGES}")
-    _check_dtype(image.dtype, image.dtype == torch.uint8, name)
-    if image.device.type != "cpu":
-        raise TypeError(f"{name}: got a tensor on {image.device}; accepted: {_ACCEPTED_IMAGES}, on the CPU")
-    array = image.detach().numpy()
-    channels_first = array.ndim == 3 and array.shape[0] in (1, 3)
-    return _of_array(array.transpose(1, 2, 0) if channels_first else array, tuple(image.shape), name)
+        if not isinstance(image, torch.Tensor):
+            raise TypeError(f"{name}: got {type(image).__name__} for an image; accepted: {_ACCEPTED_IMAGES}")
+    if str(image.dtype).removeprefix("torch.") != "uint8":
+        raise TypeError(
+            f"{name}: got an image of dtype {image.dtype}; accepted: uint8. Leave ToTensor, ToDtype and Normalize out "
+            "of the data set's own transform: they belong to the transform given to Variegate"
+        )
+    array, shape = image, tuple(image.shape)
+    if not isinstance(image, np.ndarray):
+        if image.device.type != "cpu":
+            raise TypeError(f"{name}: got a tensor on {image.device}; accepted: {_ACCEPTED_IMAGES}, on the CPU")
+        channels_first = image.ndim == 3 and shape[0] in (1, 3)
+        array = (image.permute(1, 2, 0) if channels_first else image).detach().numpy()
+    array = array[:, :, None] if array.ndim == 2 else array
+    if array.ndim != 3 or array.shape[2] not in (1, 3) or 0 in shape:
+        raise DecodeError(name, f"got shape {shape}; accepted: {_ACCEPTED_IMAGES}")
+    check_side(name, array.shape[0], array.shape[1])
+    return np.ascontiguousarray(array)
 
 
 def label_of(label: Any, name: str, classes: Sequence[str]) -> Any:
@@ -101,59 +136,23 @@ def label_of(label: Any, name: str, classes: Sequence[str]) -> Any:
             return classes.index(label)
         known = f"one of the classes {', '.join(classes)}" if classes else _ACCEPTED_LABELS.rpartition(", or")[0]
         raise TypeError(f"{name}: got the label {label!r}; accepted: {known}")
+    kind = f"{name}: got {type(label).__name__} for a label"
     try:
         array = np.asarray(label)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise TypeError(
-            f"{name}: got {type(label).__name__} for a label ({error}); accepted: {_ACCEPTED_LABELS}"
-        ) from error
-    try:
         check_int64("label", array)
     except SourceError as error:
         raise DecodeError(name, str(error)) from None
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(f"{kind} ({error}); accepted: {_ACCEPTED_LABELS}") from error
     if array.dtype.kind not in "biuf":
-        raise TypeError(f"{name}: got {type(label).__name__} for a label; accepted: {_ACCEPTED_LABELS}")
+        raise TypeError(f"{kind}; accepted: {_ACCEPTED_LABELS}")
     if array.ndim:
         return array
     return float(array) if array.dtype.kind == "f" else int(array)
 
 
-def _of_undecoded(image: Mapping[str, Any], name: str, reads_files: bool) -> bytes:
-    """Hugging Face's {"bytes": ..., "path": ...}."""
-    data, path = image["bytes"], image.get("path")
-    if data is not None:
-        return bytes(data)
-    if path is None:
-        raise DecodeError(name, "no image: its bytes and its path are None")
-    if not reads_files:
-        raise DecodeError(
-            name, "no image: its bytes are null; the file that it names is not read here, but by vg.open_source"
-        )
-    return read_bytes(path, f"{name}: {os.fspath(path)}")
-
-
-def _of_array(array: npt.NDArray[Any], shape: tuple[int, ...], name: str) -> npt.NDArray[np.uint8]:
-    array = array[:, :, None] if array.ndim == 2 else array
-    if array.ndim != 3 or array.shape[2] not in (1, 3) or 0 in array.shape:
-        raise DecodeError(name, f"got shape {shape}; accepted: {_ACCEPTED_IMAGES}")
-    check_side(name, array.shape[0], array.shape[1])
-    return np.ascontiguousarray(array)
-
-
-def _check_dtype(dtype: Any, is_uint8: bool, name: str) -> None:
-    if not is_uint8:
-        raise TypeError(
-            f"{name}: got an image of dtype {dtype}; accepted: uint8. Leave ToTensor, ToDtype and Normalize out of the "
-            "data set's own transform: they belong to the transform given to Variegate"
-        )
-
-
-_LABEL, _OBJECTS = "label", "objects"
-_ACCEPTED = "a dict, an image and a dict, or an image and a list of dicts of objects"
-
-
 def targets_beside(
-    sample: Any, size: tuple[int, int], name: str, classes: tuple[str, ...], box_format: str, normalized: bool
+    sample: Any, size: Size, name: str, classes: tuple[str, ...], box_format: str, normalized: bool
 ) -> dict[str, Any]:
     """All that stands beside the image, under its own names and as it is, but for the image's own label.
 
@@ -163,20 +162,20 @@ def targets_beside(
     width. Raises TypeError for a sample of another form, DecodeError for wrong objects, and for another ``box_format``
     or ``normalized`` boxes, as which they were never written.
     """
-    beside = _beside(sample)
-    if beside is None:
+    entries = _entries(sample)
+    if entries is None:
         kinds = ", ".join(type(one).__name__ for one in sample) if isinstance(sample, (list, tuple)) else ""
         got = f"a {type(sample).__name__}{f' of {kinds}' if kinds else ''}"
-        raise TypeError(f"{name}: got {got}; accepted with targets=: {_ACCEPTED}")
-    found = {key: value for key, value in beside.items() if key not in (_LABEL, _OBJECTS)}
-    if _OBJECTS not in beside:
+        raise TypeError(f"{name}: got {got}; accepted with targets=: {_ACCEPTED_TARGETS}")
+    found = {key: value for key, value in entries.items() if key not in ("label", "objects")}
+    if "objects" not in entries:
         return found
     try:
-        made = ObjectFields(classes=classes).read(beside[_OBJECTS], size)
+        made = ObjectFields(classes=classes).read(entries["objects"], size)
+        if made.wrong:
+            raise ValueError(made.wrong[0])
     except (TypeError, ValueError, OverflowError) as error:
         raise DecodeError(name, f"its objects: {error}") from None
-    if made.wrong:
-        raise DecodeError(name, f"its objects: {made.wrong[0]}")
     boxes = made.targets.get("boxes")
     if boxes is not None and len(boxes) and (normalized or box_format != "xyxy"):
         if normalized or box_format != made.box_format:
@@ -192,17 +191,106 @@ def targets_beside(
 
 def label_beside(sample: Any) -> Any:
     """The image's own label; None without."""
-    beside = _beside(sample)
-    return None if beside is None else beside.get(_LABEL)
+    return (_entries(sample) or {}).get("label")
 
 
-def _beside(sample: Any) -> dict[str, Any] | None:
+def _entries(sample: Any) -> dict[Any, Any] | None:
+    """All but the image, by name; None for a sample of another form."""
     if isinstance(sample, Mapping):
-        image = next((key for key in IMAGE_NAMES if key in sample), None)
+        image = _first(IMAGE_NAMES, sample)
         return {key: value for key, value in sample.items() if key != image}
     if not isinstance(sample, (list, tuple)) or len(sample) != 2:
         return None
     second = sample[1]
     if isinstance(second, list) and all(isinstance(one, Mapping) for one in second):
-        return {_OBJECTS: second}
+        return {"objects": second}
     return dict(second) if isinstance(second, Mapping) else None
+
+
+def check_beside(value: Any, where: str, size: Size | None, depth: int = 0) -> None:
+    """Refuse what would have to be moved along with an image of ``size`` (height, width; None: not known).
+
+    ``value`` is what came with the image, such as its label, and is looked through. Raises TypeError naming the place
+    (``items[3][1]['boxes']``), what it holds and what is accepted.
+    """
+    if value is None or isinstance(value, (str, int, float, np.generic)) or depth > _DEEPEST:
+        return
+    if found := _found(value, size):
+        raise TypeError(f"{where}: got {found}; accepted: {_ACCEPTED_BESIDE}")
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            _check_entry(key, inner, where, size, depth)
+    elif isinstance(value, (list, tuple)):
+        for i, inner in enumerate(value[:_LONGEST]):
+            check_beside(inner, f"{where}[{i}]", size, depth + 1)
+
+
+def check_entries(entries: Mapping[Any, Any], image_key: Any, where: str, size: Size | None) -> None:
+    """``check_beside`` for all entries of a sample but its image; their names may tell as well."""
+    for key, value in entries.items():
+        if key != image_key:
+            _check_entry(key, value, where, size, 0)
+
+
+def check_is_image(image: Any, where: str) -> None:
+    """Refuse torchvision's masks, boxes and key points in the place of an image, for all that they are tensors."""
+    name = _tv_tensor(image)
+    if name not in ("", "Image"):
+        raise TypeError(f"{where}: got a tv_tensors.{name}; accepted: an image")
+
+
+def _check_entry(key: Any, value: Any, where: str, size: Size | None, depth: int) -> None:
+    place = f"{where}[{key!r}]"
+    if _names_a_place(key, value):
+        shape = getattr(value, "shape", None)
+        other = f"a {type(value).__name__}"
+        if isinstance(shape, tuple):
+            other = f"an array {str(value.dtype).removeprefix('torch.')}{list(shape)}"
+        raise TypeError(f"{place}: got {_found(value, size) or other}; accepted: {_ACCEPTED_BESIDE}")
+    check_beside(value, place, size, depth + 1)
+
+
+def _names_a_place(key: Any, value: Any) -> bool:
+    """True if an entry is a mask, boxes and the like by its name. Flags and counts are not, nor are paths of masks."""
+    if not isinstance(key, str) or value is None or isinstance(value, (bool, int, float, np.generic)):
+        return False
+    words = re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1_\2", key).lower())
+    words = [word.removesuffix("es") if word.endswith("xes") else word.removesuffix("s") for word in words]
+    whole = "".join(words)
+    return whole in _PLACES or (not isinstance(value, str) and (whole in _ALONE or not _PLACES.isdisjoint(words)))
+
+
+def _found(value: Any, size: Size | None) -> str:
+    """A value in words, if it is a picture or boxes by its kind or shape; else ""."""
+    if isinstance(value, Image.Image):
+        return f"a PIL image of {value.height} x {value.width}"
+    if _tv_tensor(value):
+        return f"a tv_tensors.{_tv_tensor(value)}"
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return "an image file" if bytes(value[:4]).startswith(_FILE_STARTS) else ""
+    if isinstance(value, Mapping):
+        return "an image file" if isinstance(value.get("bytes"), bytes) else ""
+    if isinstance(value, (list, tuple)):
+        return f"{len(value)} boxes" if value and all(map(_is_box, value)) else ""
+    shape, dtype = getattr(value, "shape", None), str(getattr(value, "dtype", "")).removeprefix("torch.")
+    if not isinstance(shape, tuple) or len(shape) < 2:
+        return ""
+    if len(shape) == 2 and shape[1] == 4:
+        return f"boxes {dtype}{list(shape)}"
+    if size is not None and min(size) > 1 and size in (shape[-2:], shape[-3:-1], shape[:2]):
+        return f"an array {dtype}{list(shape)} of the image's height and width"
+    sides = shape
+    if len(shape) > 2:
+        sides = shape[-3:-1] if shape[-1] in (1, 3, 4) else shape[-2:]
+    are_bytes = dtype in ("uint8", "bool") or (size is None and "int" in dtype)
+    return f"a picture {dtype}{list(shape)}" if are_bytes and min(sides) >= _PICTURE_SIDE else ""
+
+
+def _is_box(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and len(value) == 4 and all(isinstance(v, (int, float)) for v in value)
+
+
+def _tv_tensor(value: Any) -> str:
+    """The name of torchvision's tensor class, by which it says what it holds; "" for anything else."""
+    cls = type(value)
+    return cls.__name__ if cls.__module__.startswith(("torchvision.tv_tensors", "torchvision.datapoints")) else ""
