@@ -18,7 +18,7 @@ from contextlib import suppress
 
 from numba.core.compiler_lock import global_compiler_lock
 
-from variegate.compiling.lock import ProcessLock
+from variegate.io.lock import FileLock
 
 QUIET = "VARIEGATE_QUIET"
 # Compiling that is over within this time is not worth a word.
@@ -33,7 +33,7 @@ class Turn:
     ``lock``: between processes, or None where nothing can be kept. ``place``: where kernels are kept, to be shown.
     """
 
-    def __init__(self, lock: ProcessLock | None, place: Callable[[], str | None]) -> None:
+    def __init__(self, lock: FileLock | None, place: Callable[[], str | None]) -> None:
         self._lock, self._place = lock, place
         self._notice = Notice()
         self._depth = 0
@@ -72,7 +72,9 @@ class Turn:
         self._has_missed = True
         if self._lock is None or self._lock.is_held:
             return False
-        self._lock.acquire(lambda _: self._notice.waiting(self._seconds, self._place()))
+        # Nobody is kept out where a file cannot be made or locked: a folder that is read-only, a full disk.
+        with suppress(OSError):
+            self._lock.acquire(lambda _: self._notice.waiting(self._seconds, self._place()))
         return self._lock.is_held
 
     def compiling(self) -> None:

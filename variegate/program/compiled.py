@@ -28,11 +28,11 @@ from numba.core.types.misc import unliteral
 
 from variegate.compiling.files import CheckedFile
 from variegate.compiling.helper import Helper, HelperLink, weight_of
-from variegate.compiling.lock import ProcessLock
 from variegate.compiling.pipeline import KernelCompiler
 from variegate.compiling.shipped import Shipped, shipped
 from variegate.compiling.team import Greeting, compile_together
 from variegate.compiling.turn import QUIET, Turn
+from variegate.io.lock import FileLock
 
 _ROOT = Path(__file__).resolve().parent.parent
 
@@ -203,10 +203,10 @@ def common_folder(folders: set[str]) -> str | None:
         return min(folders)
 
 
-def _lock() -> ProcessLock | None:
+def _lock() -> FileLock | None:
     impl = _StampedImpl(_lock)
     folder = impl.locator.get_cache_path()
-    return ProcessLock(os.path.join(folder, "variegate-compiling.lock")) if impl.can_write else None
+    return FileLock(os.path.join(folder, "variegate-compiling.lock")) if impl.can_write else None
 
 
 TURN = Turn(_lock(), cache_folder)

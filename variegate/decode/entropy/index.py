@@ -10,8 +10,7 @@ import json
 import mmap
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -24,6 +23,7 @@ from variegate.decode.header import JpegHeader, apply_orientation, shown_box, st
 from variegate.decode.image import decode_plain
 from variegate.io.durable import write_errors_name, write_pieces
 from variegate.io.location import cache_folder
+from variegate.io.lock import one_at_a_time
 from variegate.threads import at_fork
 
 SUFFIX = ".vgjpeg"
@@ -185,24 +185,12 @@ NONE = _read_only(np.zeros(0, np.uint64), np.zeros(1, np.uint64), np.zeros(0, np
 
 def add_to(path: Path, known: Known) -> None:
     """Write these besides what is in the file, which others may have written since. Raises WriteError."""
-    with write_errors_name(str(path)), _alone(path):
+    with write_errors_name(str(path)), one_at_a_time(path.with_name(f".{path.name}.lock")):
         try:
             kept = load(path) if path.exists() else NONE
         except DamagedIndexError:
             kept = NONE
         write_pieces(path, pieces_of(joined(kept, known)), several_writers=True)
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """One process at a time, where there are locks: each adds to what the others wrote."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path.with_name(f".{path.name}.lock"), "ab") as file:
-        with suppress(ImportError, OSError):
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def load(path: Path) -> Known:

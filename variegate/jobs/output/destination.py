@@ -21,6 +21,7 @@ from typing import Any
 
 from variegate.formats.base import SourceError
 from variegate.formats.storage import PRIVATE, TEMPORARY, Storage, WriteError, open_storage
+from variegate.io.lock import FileLock
 from variegate.jobs.output.journal import Journal, remove_journal
 from variegate.jobs.output.lock import acquire
 from variegate.jobs.output.manifest import MANIFEST_NAME, read_manifest, write_manifest
@@ -66,7 +67,7 @@ class Destination(AbstractContextManager["Destination"]):
         self._plan, self._place = plan, place
         self.is_complete = False
         self._journal: Journal | None = None
-        self._lock: int | None = None
+        self._lock: FileLock | None = None
         is_begun = self._check()
         if resume and is_begun and storage.exists(MANIFEST_NAME) and not storage.exists(PRIVATE):
             self.is_complete = True
@@ -120,7 +121,7 @@ class Destination(AbstractContextManager["Destination"]):
             self._journal.close()
             self._journal = None
         if self._lock is not None:
-            os.close(self._lock)
+            self._lock.release()
             self._lock = None
 
     def __exit__(self, *_: object) -> None:
