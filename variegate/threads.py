@@ -167,3 +167,10 @@ class _Once:
         except BaseException as error:
             future.set_exception(error)
         return future
+
+
+def wait_briefly() -> None:
+    """Before torch is loaded: threads of GNU's OpenMP that wait sleep soon, and leave their core to the loader's."""
+    if not any(name in os.environ for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")):  # either says what a user wants
+        # Some 100 microseconds: more than threads wait for each other that all have a core.
+        os.environ["GOMP_SPINCOUNT"] = "10000"

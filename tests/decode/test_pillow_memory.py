@@ -10,7 +10,7 @@ from PIL import Image
 
 import variegate as vg
 from variegate.decode import pixels_of_pil
-from variegate.decode.pillow_memory import _address_in, _unpack, rgb_of
+from variegate.decode.memory import _address_in, _unpack, rgb_of
 from variegate.errors import DecodeError
 
 # Around the 16 pixels that the kernel takes at once; a row, a column; the most that is in one piece.

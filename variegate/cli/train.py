@@ -20,9 +20,9 @@ from variegate.cli import console
 from variegate.cli.console import INTERRUPTED, CommandError, CountingBar, StageProgress, emit_json, note, say, working
 from variegate.cli.options import CommandOptions, SourceOptions
 from variegate.formats.kinds import LABELLED_IMAGES_HELP
-from variegate.io.openmp import wait_briefly
 from variegate.options import part_of, same_option
 from variegate.options.training import StudyOptions, TrainOptions
+from variegate.threads import wait_briefly
 
 if TYPE_CHECKING:
     from rich.table import Table

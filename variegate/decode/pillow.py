@@ -172,7 +172,7 @@ def pixels_of_pil(image: Image.Image, name: str) -> npt.NDArray[np.uint8]:
         plain = plain if plain.mode == mode else plain.convert(mode)
         pixels = None
         if mode == "RGB":
-            from variegate.decode.pillow_memory import rgb_of  # compiled code, which most who read files do without
+            from variegate.decode.memory import rgb_of  # compiled code, which most who read files do without
 
             pixels = rgb_of(plain)
         if pixels is None:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from variegate.decode.header import JpegHeader
 from variegate.decode.limits import MAX_DECODE_BYTES, MAX_PIXELS
-from variegate.decode.memory_words import byte_at, short_at
+from variegate.decode.memory import byte_at, short_at
 from variegate.program.compiled import pixel_kernel
 from variegate.program.program import MAX_SIDE
 

@@ -19,7 +19,7 @@ from variegate import transforms as T
 from variegate.augmenter.augmenter import Augmenter
 from variegate.decode.entropy.cut import cut_out, key_of_file, pack_file
 from variegate.decode.entropy.index import known_of
-from variegate.decode.pillow_memory import unpack_nothing
+from variegate.decode.memory import unpack_nothing
 from variegate.decode.scan import scan_headers
 from variegate.formats.annotated.outlines import fill_rings
 from variegate.loader.shuffle import Permutation, permute_within
@@ -54,7 +54,7 @@ ENTRIES = (
     "executors.cpu.resample.prepare_resize",
     "executors.cpu.statistics.build_tables",
     "executors.cpu.store.blend_outputs",
-    "decode.pillow_memory._unpack",
+    "decode.memory._unpack",
     "decode.scan._scan",
     "loader.shuffle._permute",
     "loader.shuffle._permute_within",

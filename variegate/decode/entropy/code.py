@@ -8,7 +8,7 @@ import numpy as np
 from numba.core import types
 
 from variegate.decode.entropy.layout import BLOCKS, END_OF_BLOCK, FIRST_BLOCK, LOOK, entry_of
-from variegate.decode.memory_words import bits_at, byte_at, has_ff, put_byte, put_word, swapped, value_at, word_at
+from variegate.decode.memory import bits_at, byte_at, has_ff, put_byte, put_word, swapped, value_at, word_at
 from variegate.program.compiled import pixel_kernel
 
 _P1, _P2, _P3 = np.uint64(0x9E3779B185EBCA87), np.uint64(0xC2B2AE3D27D4EB4F), np.uint64(0x165667B19E3779F9)

@@ -12,7 +12,7 @@ from variegate.decode.entropy.code import SLACK, key_of
 from variegate.decode.entropy.entries import find_entries, pack_entries, unpack_entries
 from variegate.decode.entropy.layout import FITS, LAYOUT_SIZE, MCU_COLUMNS, NO_CODE, HuffmanTables, empty_tables
 from variegate.decode.entropy.splice import splice
-from variegate.decode.memory_words import address_of
+from variegate.decode.memory import address_of
 from variegate.program.compiled import pixel_kernel
 
 _ENTRIES = 1 << 12

@@ -8,7 +8,7 @@ import numpy as np
 
 from variegate.decode.entropy.code import SLACK, count_ff, key_of, skip_units, unstuff
 from variegate.decode.entropy.layout import CODE, DAMAGED, FITS, MCU_COLUMNS, MCU_ROWS, read_layout
-from variegate.decode.memory_words import address_of, bits_at, byte_at, put_byte
+from variegate.decode.memory import address_of, bits_at, byte_at, put_byte
 from variegate.program.compiled import pixel_kernel
 
 # Of the file, for all that is noted; an entry takes about so many bytes.

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from variegate.decode.memory_words import byte_at, short_at
+from variegate.decode.memory import byte_at, short_at
 from variegate.program.compiled import pixel_kernel
 
 LOOK = 10

@@ -24,7 +24,7 @@ from variegate.decode.entropy.layout import (
     number_of_codes,
     read_layout,
 )
-from variegate.decode.memory_words import address_of, bits_at, byte_at, put_byte
+from variegate.decode.memory import address_of, bits_at, byte_at, put_byte
 from variegate.program.compiled import pixel_kernel
 
 TOP, LEFT, BOTTOM, RIGHT = range(4)
