@@ -214,7 +214,7 @@ def test_a_new_kind_of_file_is_one_entry_in_the_table(tmp_path: Path, monkeypatc
     toy = types.ModuleType("toy")
     toy.open_toy = lambda files, classes: (list(map(str, files)), classes)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "variegate.formats.toy", toy)
-    kind = file_kinds.FileKind((".toy", ".toy.gz"), "boxes", "", "toy:open_toy", ("classes",))
+    kind = file_kinds.Format((".toy", ".toy.gz"), "boxes", "", "toy:open_toy", ("classes",))
     kinds = (*file_kinds.FILE_KINDS, kind)
     for module in (file_kinds, resolving):
         monkeypatch.setattr(module, "FILE_KINDS", kinds)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -104,10 +104,13 @@ def entries_of(text: str, file: str) -> Iterator[tuple[str, Any]]:
         raise SourceError(f"{file}: no JSON: {error}") from None  # such as a number of 5,000 digits
 
 
-def open_coco(folder: Location, options: check.Options, opening: Mapping[str, Any]) -> AnnotatedFolder:
+def open_coco(
+    folder: Location, annotations: Mapping[str, Any], on_error: str, classes: Sequence[str] | None
+) -> AnnotatedFolder:
     """Images in the file's order. ``ignored``: objects with ``iscrowd`` are kept. Raises SourceError for what is no
     such file, for images that are missing, and for objects that are wrong, unless ``on_error`` is "skip"."""
-    if opening["classes"] is not None:
+    options = check.Options(COCO_OPTIONS, annotations)
+    if classes is not None:
         raise SourceError("classes: COCO's files name their classes; leave it out")
     file = Location.parse(options.of("file"))
     if not file.is_url:
@@ -120,7 +123,7 @@ def open_coco(folder: Location, options: check.Options, opening: Mapping[str, An
     for is_whole in (False, True):  # once more where it is no JSON, as lines and columns are those of the whole text
         try:
             text, polygons = read_text(file, is_whole)
-            parsed = _Parsed(str(file), ignored, Faults(opening["on_error"]), polygons)
+            parsed = _Parsed(str(file), ignored, Faults(on_error), polygons)
             for member, entry in entries_of(text, str(file)):
                 parsed.add(member, entry)
             return parsed.source(folder, mask)

@@ -21,9 +21,9 @@ from variegate.formats.base import (
     digest_of,
     first_names,
 )
-from variegate.formats.kinds import IMAGE_EXTENSIONS, is_image_name
+from variegate.formats.kinds import IMAGE_EXTENSIONS, file_kind, is_image_name
 from variegate.formats.reading import find_below, read_file
-from variegate.io.location import Location, inside
+from variegate.io.location import Location, LocationLike, inside
 from variegate.threads import computed_once
 
 FLAT_CLASS = "."
@@ -146,7 +146,14 @@ class FolderListing(IndexedSource):
         if not samples:
             beside = f"{len(ignored):,} other files" if ignored else "nothing else either"
             seen = ", ".join([beside, *listing._unusable()])
-            raise SourceError(f"{folder}: no images ({seen}); accepted extensions: {' '.join(IMAGE_EXTENSIONS)}")
+            shards = next((name for name in walked.files.get("", []) if file_kind(Location.of(name)) is not None), None)
+            advice = ""
+            if len(walked.files) > 1 and shards is not None:
+                suffix = os.path.splitext(shards)[1]
+                pattern = f"{str(folder).rstrip('/')}/*{suffix}"
+                advice = f"; for the {suffix} files beside its sub-folders, give {pattern}"
+            accepted = f"accepted extensions: {' '.join(IMAGE_EXTENSIONS)}"
+            raise SourceError(f"{folder}: no images ({seen}); {accepted}{advice}")
         return listing
 
     def __repr__(self) -> str:
@@ -234,7 +241,7 @@ class RemoteFolderSource(FolderListing):
         return Item(read_file(self.folder.child(self.samples[index].path)), self.samples[index].label)
 
 
-def open_folder(root: str | os.PathLike[str]) -> FolderSource:
+def open_folder(root: LocationLike) -> FolderSource:
     """List a folder of images.
 
     With sub-folders that hold images (at any depth), each first-level folder is a class, in sorted order. Without
@@ -242,7 +249,7 @@ def open_folder(root: str | os.PathLike[str]) -> FolderSource:
 
     Raises SourceError when there is no such folder or no image in it.
     """
-    root = Path(root)
+    root = Path(root.address() if isinstance(root, Location) else root)
     if not root.is_dir():
         what = "is a file, not a folder" if root.exists() else "no such folder"
         raise SourceError(f"{root}: {what}; expected a folder of images, or of class folders with images")
@@ -254,7 +261,7 @@ def open_remote_folder(location: Location) -> RemoteFolderSource:
     return RemoteFolderSource.of(location, walk_remote(location))
 
 
-def open_image(path: str | os.PathLike[str]) -> FolderSource:
+def open_image(place: Location) -> FolderSource:
     """One image file as a data set of one sample, of the class that images of a flat folder have."""
-    path = Path(path)
+    path = Path(place.address())
     return FolderSource(Location.of(str(path.parent)), (FLAT_CLASS,), (ImageFile(path.name, 0),))

@@ -1,8 +1,8 @@
-"""The kinds of files that a source may lie in: the one table that opening, messages and help texts are made of."""
+"""The formats that a source may lie in: the one table that opening, messages and help texts are made of."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
@@ -15,13 +15,14 @@ IMAGE_EXTENSIONS = (
 
 
 @dataclass(frozen=True)
-class FileKind:
-    """Files that hold many samples each.
+class Format:
+    """Files or a folder that ``open_source`` reads.
 
-    ``suffixes``: of their names, in small letters; messages name the first. ``noun``: what such files are called after
-    it. ``layout``: what is expected in them, where that has a name. ``opener``: module and function, loaded when first
-    needed; it gets the list of locations, sorted, and those arguments of ``open_source`` that ``options`` names, and
-    returns a Source or StreamSource. ``takes_annotations``: objects or masks may stand in such files.
+    ``suffixes``: of the names of files that hold many samples each, in small letters; messages name the first.
+    ``noun``: what such files are called after it, or a folder. ``layout``: what is expected in them, where that has a
+    name. ``opener``: module and function, loaded when first needed; it gets the list of locations, sorted, or that of
+    the folder, and those arguments of ``open_source`` that ``options`` names, and returns a Source or StreamSource.
+    ``annotated``: the format of LAYOUTS of such files with objects or masks in them.
     """
 
     suffixes: tuple[str, ...]
@@ -29,7 +30,7 @@ class FileKind:
     layout: str
     opener: str
     options: tuple[str, ...]
-    takes_annotations: bool = False
+    annotated: str = ""
 
     @property
     def suffix(self) -> str:
@@ -41,36 +42,30 @@ class FileKind:
 
     def open(self, files: list[Location], options: dict[str, Any]) -> Any:
         module, _, function = self.opener.partition(":")
-        return getattr(import_module(f"variegate.formats.{module}"), function)(
-            files, **{name: options[name] for name in self.options}
-        )
+        opener = getattr(import_module(f"variegate.formats.{module}"), function)
+        return opener(files if self.suffixes else files[0], **{name: options[name] for name in self.options})
 
 
+_TAR, _PARQUET = (".tar", ".tar.gz", ".tgz"), (".parquet",)
+_OF_TAR, _OF_PARQUET = ("stream", "on_error", "classes", "cache_dir"), ("classes", "cache_dir", "image_root")
 FILE_KINDS = (
-    FileKind(
-        suffixes=(".tar", ".tar.gz", ".tgz"),
-        noun="shards",
-        layout="WebDataset",
-        opener="tar.read:open_tar",
-        options=("stream", "on_error", "classes", "cache_dir"),
-        takes_annotations=True,
-    ),
-    FileKind(
-        suffixes=(".parquet",),
-        noun="files",
-        layout="",
-        opener="parquet.read:open_parquet",
-        options=("classes", "cache_dir", "image_root"),
-        takes_annotations=True,
-    ),
-    FileKind(
-        suffixes=(".vgraw",),
-        noun="shards",
-        layout="raw pixels",
-        opener="raw:open_raw",
-        options=(),
-    ),
+    Format(_TAR, "shards", "WebDataset", "tar.read:open_tar", _OF_TAR, annotated="members"),
+    Format(_PARQUET, "files", "", "parquet.read:open_parquet", _OF_PARQUET, annotated="columns"),
+    Format((".vgraw",), "shards", "raw pixels", "raw:open_raw", ()),
 )
+IMAGE = Format((), "an image", "", "folder:open_image", ())
+FOLDER = Format((), "a folder of images", "", "folder:open_folder", ())
+REMOTE_FOLDER = replace(FOLDER, opener="folder:open_remote_folder")
+_WITH, _OF_LAYOUT = "a folder with annotations", ("annotations", "on_error", "classes")
+# By the name that ``annotations=`` has for them.
+LAYOUTS = {
+    "coco": Format((), _WITH, "", "coco:open_coco", _OF_LAYOUT),
+    "voc": Format((), _WITH, "", "voc:open_voc", _OF_LAYOUT),
+    "yolo": Format((), _WITH, "", "yolo:open_yolo", _OF_LAYOUT),
+    "masks": Format((), _WITH, "", "annotated.folders:open_masks", _OF_LAYOUT),
+    "columns": Format(_PARQUET, "", "", "annotated.columns:open_columns", (*_OF_LAYOUT, *_OF_PARQUET[1:])),
+    "members": Format(_TAR, "", "", "annotated.members:open_members", ("annotations", *_OF_TAR)),
+}
 KIND_NAMES = tuple(kind.plural for kind in FILE_KINDS)
 # For the help of commands.
 IMAGES_HELP = f"The images: a folder, with classes or without, {', '.join(KIND_NAMES)}, a pattern of such, or a URL."
@@ -83,7 +78,7 @@ ACCEPTED = (
 )
 
 
-def file_kind(location: Location) -> FileKind | None:
+def file_kind(location: Location) -> Format | None:
     """By the extension, whatever its case; of an address, without its query. None for images and all else."""
     for name in location.names:
         for kind in FILE_KINDS:

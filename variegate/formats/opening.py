@@ -11,11 +11,9 @@ import numpy as np
 from variegate.checks import spelt
 from variegate.formats.base import Source, SourceError, StreamSource, check_on_error
 from variegate.formats.filtered import PlaceWithout, without
-from variegate.formats.folder import open_folder, open_image, open_remote_folder
-from variegate.formats.kinds import ACCEPTED, file_kind, kinds_with
-from variegate.formats.resolving import Resolved, are_places, is_place, resolve
+from variegate.formats.kinds import ACCEPTED, kinds_with
+from variegate.formats.resolving import are_places, is_place, resolve
 from variegate.io.addresses import without_secrets
-from variegate.io.location import Location
 
 
 @spelt()
@@ -58,12 +56,13 @@ def open_source(
     check_on_error(on_error)
     if isinstance(spec, PlaceWithout):
         spec, exclude = spec.place, spec.exclude if exclude is None else exclude
-    options = {
-        **{"stream": stream, "on_error": on_error, "classes": classes},
-        **{"cache_dir": cache_dir, "image_root": image_root},
-    }
+    options: dict[str, Any] = {"stream": stream, "on_error": on_error, "classes": classes, "cache_dir": cache_dir}
+    options["image_root"] = image_root
     if is_place(spec) or are_places(spec):
-        opened = _open_found(resolve(spec, annotations is not None), annotations, options)
+        format, files, options["annotations"] = resolve(spec, annotations)
+        what = f"a {format.suffix} file" if format.suffixes else format.noun
+        _check_options(f"{files[0]}, {what}", options, format.options)
+        opened = format.open(files, options)
     elif annotations is None:
         opened = _open_object(spec, options)
     else:
@@ -72,45 +71,14 @@ def open_source(
     return opened if exclude is None else without(opened, exclude)
 
 
-def _open_found(found: Resolved, annotations: Any, options: dict[str, Any]) -> Source | StreamSource:
-    kind, files = found.kind, found.files
-    suffix = "" if kind is None else kind.suffix
-    if annotations is not None or found.layout is not None:
-        from variegate.formats.annotated.opening import open_annotated
-
-        what = f"{files[0]}, {f'a {suffix} file' if suffix else 'a folder with annotations'}"
-        refused = {"": ("stream", "image_root"), ".tar": ("image_root",)}.get(suffix, ("stream",))
-        _refuse(what, options, *refused)
-        layout = found.layout if annotations is None else annotations
-        return cast("Source | StreamSource", open_annotated(files, suffix, layout, options))
-    if kind is not None:
-        refused = tuple({"stream", "classes", "image_root"}.difference(kind.options))
-        _refuse(f"{files[0]}, a {suffix} file", options, *refused)
-        return cast("Source | StreamSource", kind.open(files, options))
-    what = "an image" if found.is_image else "a folder of images"
-    _refuse(f"{files[0]}, {what}", options, "stream", "classes", "image_root")
-    if found.is_image:
-        return open_image(files[0].address())
-    try:
-        return open_remote_folder(files[0]) if files[0].is_url else open_folder(files[0].address())
-    except SourceError as error:
-        name = next((name for name in found.names if file_kind(Location.of(name)) is not None), None)
-        if name is None:
-            raise
-        suffix = os.path.splitext(name)[1]
-        pattern = f"{str(files[0]).rstrip('/')}/*{suffix}"
-        raise SourceError(f"{error}; for the {suffix} files beside its sub-folders, give {pattern}") from None
-
-
 def _open_object(spec: Any, options: dict[str, Any]) -> Source | StreamSource:
     kind = f"a {type(spec).__name__}"
-    _refuse(kind, options, "image_root")
     # Asked of the class, since isinstance() of a protocol would compute the properties, the fingerprint among them.
     if _has(spec, "read", "name", "ids", "notes", "__len__"):
-        _refuse(kind, options, "stream", "classes")
+        _check_options(kind, options)
         return cast(Source, spec)
     if _has(spec, "read_shard", "notes"):
-        _refuse(kind, options, "classes")
+        _check_options(kind, options, ("stream",))
         return cast(StreamSource, spec)
     is_tensor = type(spec).__module__.partition(".")[0] == "torch" and hasattr(spec, "numpy")
     is_pair = (
@@ -119,7 +87,7 @@ def _open_object(spec: Any, options: dict[str, Any]) -> Source | StreamSource:
     if is_pair or is_tensor or isinstance(spec, np.ndarray):
         from variegate.formats.objects.arrays import ArraySource
 
-        _refuse(kind, options, "stream")
+        _check_options(kind, options, ("classes",))
         images, labels = spec if is_pair else (spec, None)
         return ArraySource(images, labels, () if options["classes"] is None else options["classes"])
     is_collection = isinstance(spec, (list, tuple, bytes, bytearray, memoryview, Mapping))
@@ -129,8 +97,9 @@ def _open_object(spec: Any, options: dict[str, Any]) -> Source | StreamSource:
     if are_samples or (not is_collection and _has(spec, "__getitem__", "__len__")):
         from variegate.formats.objects.dataset import DatasetSource
 
-        _refuse(kind, options, "stream", "classes")
+        _check_options(kind, options)
         return DatasetSource(spec)
+    _check_options(kind, options, ("stream", "classes"))
     got = without_secrets(repr(spec))
     got = got if len(got) <= 80 else got[:77] + "..."
     raise TypeError(f"open_source: got {got} ({type(spec).__name__}); accepted: {ACCEPTED}")
@@ -140,11 +109,9 @@ def _has(spec: Any, *names: str) -> bool:
     return all(hasattr(type(spec), name) for name in names)
 
 
-def _refuse(what: str, options: dict[str, Any], *names: str) -> None:
-    """Raises SourceError for those of the options that were given, as ``what`` takes none of them."""
-    if "stream" in names and options["stream"]:
-        raise SourceError(f"{what}: stream=True is for {kinds_with('stream')}; leave it out")
-    if "classes" in names and options["classes"] is not None:
-        raise SourceError(f"{what}: classes= is for sources that do not name theirs; leave it out")
-    if "image_root" in names and options["image_root"] is not None:
-        raise SourceError(f"{what}: image_root= is for {kinds_with('image_root')}; leave it out")
+def _check_options(what: str, options: dict[str, Any], accepted: Sequence[str] = ()) -> None:
+    """Raises SourceError for an argument that was given, and that ``what`` does not take."""
+    for name in ("stream", "classes", "image_root"):
+        if name not in accepted and (options[name] if name == "stream" else options[name] is not None):
+            which = "sources that do not name theirs" if name == "classes" else kinds_with(name)
+            raise SourceError(f"{what}: {name}={'True' * (name == 'stream')} is for {which}; leave it out")

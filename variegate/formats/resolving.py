@@ -6,31 +6,44 @@ import difflib
 import glob
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
+from variegate.formats.annotated.values import split_typed
 from variegate.formats.base import SourceError
-from variegate.formats.kinds import ACCEPTED, FILE_KINDS, FileKind, file_kind, is_image_name
+from variegate.formats.kinds import (
+    ACCEPTED,
+    FILE_KINDS,
+    FOLDER,
+    IMAGE,
+    LAYOUTS,
+    REMOTE_FOLDER,
+    Format,
+    file_kind,
+    is_image_name,
+)
 from variegate.formats.reading import filesystem, listable_filesystem, named_errors, reason_for
 from variegate.io.files import check_regular
 from variegate.io.location import Location
 
 _RANGE = re.compile(r"^(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?$")
 _MOST_NAMES = 1_000_000
+_ACCEPTED_ANNOTATIONS = (
+    'a COCO .json file, "voc", "yolo", "masks", each with options after commas ("yolo,split=train"), or a dict with '
+    '"format" ("coco", "voc", "yolo", "masks") and options of that; "columns" for .parquet files, "members" for .tar '
+    "shards (docs/targets.md)"
+)
 # Beside the shards that ``variegate augment`` writes, and none of them.
 _MANIFEST, _SETTINGS = "manifest.parquet", "variegate.json"
 
 
 class Resolved(NamedTuple):
-    """The format and files of places. ``kind``: of ``files`` that hold many samples; None for one image or folder.
-    ``names``: the entries of a folder; ``layout``: the annotations that it has by these."""
+    """The format and files, or the folder, of places; ``annotations``: the options of their layout, as they are."""
 
-    kind: FileKind | None
+    format: Format
     files: list[Location]
-    is_image: bool = False
-    names: Sequence[str] = ()
-    layout: str | None = None
+    annotations: Mapping[str, Any] | None = None
 
 
 def is_place(spec: Any) -> bool:
@@ -41,41 +54,45 @@ def are_places(spec: Any) -> bool:
     return isinstance(spec, (list, tuple)) and bool(spec) and all(isinstance(one, (str, os.PathLike)) for one in spec)
 
 
-def resolve(spec: Any, is_annotated: bool = False) -> Resolved:
-    """From a place or places, with patterns, to format and files; nothing is opened. Raises SourceError."""
+def resolve(spec: Any, annotations: Any = None) -> Resolved:
+    """From a place or places, with patterns, to format and files; nothing is opened. Raises SourceError, TypeError for
+    annotations of other types."""
     places = [spec] if is_place(spec) else spec
     files = [file for place in places for file in expand(Location.parse(place))]
-    return _of_files(files, is_annotated) if len(files) > 1 else _of_place(files[0], is_annotated)
-
-
-def _of_place(place: Location, is_annotated: bool) -> Resolved:
+    place = files[0]
+    if len(files) > 1:
+        return _of_files(files, annotations)
     if not place.address():
         raise SourceError(f"an empty path; accepted: {ACCEPTED}")
     is_folder = not place.is_url and os.path.isdir(place.address())
     if file_kind(place) is not None and not is_folder:
-        return _of_files([place], is_annotated)
-    if is_annotated and (place.is_web or not (place.is_url or is_folder)):
-        return Resolved(None, [place])  # web servers list no folders; what is none is refused with its annotations
+        return _of_files(files, annotations)
+    if annotations is not None and (place.is_web or not (place.is_url or is_folder)):
+        return _annotated_folder(place, annotations)  # web servers list no folders
     if not place.is_url and not is_folder:
         _check_file(place)
         if not is_image_name(place.name):
             raise SourceError(f"{place}: a file of a kind that is not read; accepted: {ACCEPTED}")
-        return Resolved(None, [place], is_image=True)
+        return Resolved(IMAGE, files)
     names = _names_at(place) if place.is_url else names_in(place)
-    if files := files_of_folder(place, names):
-        return _of_files(files, is_annotated)
-    return Resolved(None, [place], names=names, layout=layout_of(names))
+    if found := files_of_folder(place, names):
+        return _of_files(found, annotations)
+    if annotations is not None:
+        return _annotated_folder(place, annotations)
+    if (layout := layout_of(names)) is not None:
+        return Resolved(LAYOUTS[layout], files, {"format": layout})
+    return Resolved(REMOTE_FOLDER if place.is_url else FOLDER, files)
 
 
-def _of_files(files: list[Location], is_annotated: bool) -> Resolved:
-    kinds: dict[FileKind | None, Location] = {}
+def _of_files(files: list[Location], annotations: Any) -> Resolved:
+    kinds: dict[Format | None, Location] = {}
     for file in files:
         kinds.setdefault(file_kind(file), file)
     kind = next(iter(kinds))
-    if is_annotated and not (len(kinds) == 1 and kind is not None and kind.takes_annotations):
+    if annotations is not None and not (len(kinds) == 1 and kind is not None and kind.annotated):
         if len(files) > 1:
             raise SourceError("annotations: they are for one folder of images, or for .parquet files or .tar shards")
-        return Resolved(None, files)
+        return _annotated_folder(files[0], annotations)
     if len(kinds) > 1:
         few = " and ".join(map(str, list(kinds.values())[:2]))
         accepted = " or ".join(f"{kind.suffix} files" for kind in FILE_KINDS)
@@ -86,7 +103,43 @@ def _of_files(files: list[Location], is_annotated: bool) -> Resolved:
     if kind is None:
         accepted = ", ".join(kind.suffix for kind in FILE_KINDS)
         raise SourceError(f"{files[0]}: in a list or pattern, {accepted} files are accepted")
-    return Resolved(kind, sorted(files, key=Location.address))
+    files = sorted(files, key=Location.address)
+    return Resolved(kind, files) if annotations is None else _annotated_files(kind, files, annotations)
+
+
+def _annotated_files(kind: Format, files: list[Location], annotations: Any) -> Resolved:
+    name, values = kind.annotated, annotations
+    if isinstance(annotations, str):
+        first, options = split_typed(annotations)
+        values = {**options, "format": first}
+    if not isinstance(values, Mapping) or values.get("format", name) != name:
+        accepted = f"{name!r}, or a dict with options of that (docs/targets.md)"
+        raise SourceError(f"annotations: got {annotations!r} with {kind.suffix} files; accepted: {accepted}")
+    return Resolved(LAYOUTS[name], files, values)
+
+
+def _annotated_folder(place: Location, annotations: Any) -> Resolved:
+    if not place.is_url and not os.path.isdir(place.address()):
+        raise SourceError(f"{place}: annotations= is for a folder of images, and there is no such folder")
+    folders = [name for name, format in LAYOUTS.items() if not format.suffixes]
+    if isinstance(annotations, Mapping):
+        values = {"format": "coco" if "file" in annotations else None, **annotations}
+    elif isinstance(annotations, (str, os.PathLike)):
+        first, options = (annotations, {}) if isinstance(annotations, os.PathLike) else split_typed(annotations)
+        if first in folders:
+            values = {"format": first}
+        elif any(name.lower().endswith(".json") for name in Location.parse(first).names):
+            values = {"format": "coco", "file": first}
+        else:
+            raise SourceError(f"annotations: got {os.fspath(annotations)!r}; accepted: {_ACCEPTED_ANNOTATIONS}")
+        if twice := values.keys() & options.keys():
+            raise SourceError(f"annotations: got {min(twice)}= after {first!r}, which says it; leave one out")
+        values |= options
+    else:
+        raise TypeError(f"annotations: got {annotations!r}; accepted: {_ACCEPTED_ANNOTATIONS}")
+    if not isinstance(values["format"], str) or values["format"] not in folders:
+        raise SourceError(f"annotations: got {annotations!r}; accepted: {_ACCEPTED_ANNOTATIONS}")
+    return Resolved(LAYOUTS[values["format"]], [place], values)
 
 
 def layout_of(names: Sequence[str]) -> str | None:

@@ -7,7 +7,7 @@ xmax, ymax).
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
@@ -48,18 +48,21 @@ class _Read(NamedTuple):
     problem: str = ""
 
 
-def open_voc(folder: Location, options: check.Options, opening: Mapping[str, Any]) -> folders.AnnotatedFolder:
+def open_voc(
+    folder: Location, annotations: Mapping[str, Any], on_error: str, classes: Sequence[str] | None
+) -> folders.AnnotatedFolder:
     """Images in the order of their names, or in that of a split's list (``ImageSets/Main/train.txt`` for "train").
     ``ignored``: objects marked as difficult are kept. ``classes``: their names; None: those that occur, sorted."""
+    options = check.Options(VOC_OPTIONS, annotations)
     split, ignored = options.of("split"), options.of("ignored")
     images = folders.images_by_stem(folder, _IMAGES)
-    stems, notes = (sorted(images), []) if split is None else _listed(folder, split, images, opening["on_error"])
-    faults = Faults(opening["on_error"])
+    stems, notes = (sorted(images), []) if split is None else _listed(folder, split, images, on_error)
+    faults = Faults(on_error)
     below = folder.child(_ANNOTATIONS)
     # An image without a file has no objects.
     every = [read or _Read() for read in folders.read_each(below, [f"{stem}.xml" for stem in stems], _read)]
     found = {one.name for read in every for one in read.objects if not isinstance(one, str)}
-    names = check_classes(opening["classes"]) or tuple(sorted(found))
+    names = check_classes(classes) or tuple(sorted(found))
     labels = {name: label for label, name in enumerate(names)}
     builder, wheres = ObjectsBuilder(), []
     for index, (stem, read) in enumerate(zip(stems, every, strict=True)):

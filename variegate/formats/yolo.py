@@ -38,16 +38,19 @@ _VISIBLE = 2.0
 _MOST_CLASS = 99_999
 
 
-def open_yolo(folder: Location, options: check.Options, opening: Mapping[str, Any]) -> folders.AnnotatedFolder:
+def open_yolo(
+    folder: Location, annotations: Mapping[str, Any], on_error: str, classes: Sequence[str] | None
+) -> folders.AnnotatedFolder:
     """Images in the order of their names, or of the files that list them. ``split``: by ``data.yaml``, or the folder
     below ``images`` and ``labels``, such as "train"; None: all. ``keypoints``, ``classes``: before what data.yaml says.
     Raises SourceError."""
+    options = check.Options(YOLO_OPTIONS, annotations)
     split, mask, keypoints = (options.of(name) for name in ("split", "mask", "keypoints"))
     data = _read_data_yaml(folder)
-    names = check_classes(opening["classes"]) or data.classes
+    names = check_classes(classes) or data.classes
     shape = keypoints or data.keypoints
     points = shape and (shape[0], shape[1])
-    faults, wheres = Faults(opening["on_error"]), []
+    faults, wheres = Faults(on_error), []
     notes: list[str] = []
     images, above = _list_images(folder, data, split, faults.on_error, notes)
     files = list(images)

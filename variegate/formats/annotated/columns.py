@@ -69,8 +69,15 @@ class AnnotatedRows(SourceOver):
         return [*dict.fromkeys([*self._images.notes(), *masks]), *self._reader.notes()]
 
 
-def open_columns(files: Sequence[Location], options: Options, opening: Mapping[str, Any]) -> AnnotatedRows:
-    """Raises SourceError naming the file and the column that is not as it should be."""
+def open_columns(
+    files: Sequence[Location],
+    annotations: Mapping[str, Any],
+    on_error: str,
+    classes: Sequence[str] | None,
+    **places: Any,
+) -> AnnotatedRows:
+    """``places``: as of ``open_parquet``. Raises SourceError naming the file and the column that is wrong."""
+    options = Options(COLUMN_OPTIONS, annotations)
     opened = [open_file(file) for file in files]
     image, objects, mask = (options.of(name) for name in ("image", "objects", "mask"))
     schema = opened[0].schema
@@ -80,7 +87,7 @@ def open_columns(files: Sequence[Location], options: Options, opening: Mapping[s
         objects = "objects"
     if mask is None and "mask" in types and parquet.is_image_column(types["mask"]):
         mask = "mask"
-    fields = ObjectFields.of(options, check_classes(opening["classes"]))
+    fields = ObjectFields.of(options, check_classes(classes))
     wanted = [objects] if objects else _flat_columns(types, fields)
     if not wanted and mask is None:
         usual = ", ".join(("objects", *USUAL_NAMES["boxes"], *USUAL_NAMES["keypoints"], "mask"))
@@ -97,13 +104,12 @@ def open_columns(files: Sequence[Location], options: Options, opening: Mapping[s
         table = pa.concat_tables([part.replace_schema_metadata(None) for part in parts])
         if not fields.classes:
             fields = replace(fields, classes=_classes_of(fields, table, objects, parquet.features_of(schema)))
-    more = {"has_labels": False, "cache_dir": opening["cache_dir"], "image_root": opening["image_root"]}
-    images = open_parquet(files, None, image, None, **more)
-    masks = None if mask is None else open_parquet(files, None, mask, None, **more)
+    images = open_parquet(files, None, image, has_labels=False, **places)
+    masks = None if mask is None else open_parquet(files, None, mask, has_labels=False, **places)
     form = form_of_schema(fields, None if table is None else table.schema, objects)
     names = {"image": image or parquet.find_columns(opened[0]).image, "objects": objects, "mask": mask}
     about = {"format": "columns", **names, "record": asdict(form)}
-    return AnnotatedRows(images, masks, table, RecordReader(fields, opening["on_error"]), about)
+    return AnnotatedRows(images, masks, table, RecordReader(fields, on_error), about)
 
 
 def _flat_columns(types: Mapping[str, pa.DataType], fields: ObjectFields) -> list[str]:

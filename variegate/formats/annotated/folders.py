@@ -248,18 +248,21 @@ class MaskedFolder(FolderWithTargets):
         return self.masks[index]
 
 
-def open_masks(folder: Location, options: Options, opening: Mapping[str, Any]) -> MaskedFolder:
+def open_masks(
+    folder: Location, annotations: Mapping[str, Any], on_error: str, classes: Sequence[str] | None
+) -> MaskedFolder:
     """``images``, ``masks``: folders below ``folder``. Raises SourceError for images without a mask, unless they are
     skipped."""
+    options = Options(MASKS_OPTIONS, annotations)
     images, masks = options.of("images"), options.of("masks")
     pictures, found = images_by_stem(folder, images), images_by_stem(folder, masks)
     missing = [path for stem, path in pictures.items() if stem not in found]
     wanted = "".join(os.path.splitext(os.path.basename(path))[0] + ".png" for path in missing[:1])
     advice, what = f"; accepted: a file of the same name, such as {wanted}", f"have no mask in {masks}"
-    notes = leave_out(missing, len(pictures), what, opening["on_error"], str(folder), advice)
+    notes = leave_out(missing, len(pictures), what, on_error, str(folder), advice)
     if more := [path for stem, path in found.items() if stem not in pictures]:
         notes.append(f"{len(more):,} masks belong to no image: {base.first_names(more)}")
     stems = [stem for stem in pictures if stem in found]
     paths, of_masks = (tuple(paths[stem] for stem in stems) for paths in (pictures, found))
     about = {"format": "masks", "images": images}
-    return MaskedFolder(folder, check_classes(opening["classes"]), paths, tuple(notes), about, masks=of_masks)
+    return MaskedFolder(folder, check_classes(classes), paths, tuple(notes), about, masks=of_masks)

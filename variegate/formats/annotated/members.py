@@ -191,10 +191,15 @@ class AnnotatedStream(TarStream):
 
 
 def open_members(
-    files: Sequence[Location], options: Options, opening: Mapping[str, Any]
+    files: Sequence[Location],
+    annotations: Mapping[str, Any],
+    stream: bool | None,
+    on_error: str,
+    classes: Sequence[str] | None,
+    cache_dir: str | os.PathLike[str] | None,
 ) -> AnnotatedShards | AnnotatedStream:
     """Raises SourceError."""
-    on_error = opening["on_error"]
+    options = Options(MEMBER_OPTIONS, annotations)
     objects, rows, mask = ((options.of(name) or "").removeprefix(".").lower() or None for name in _USES)
     if not (objects or rows or mask):
         objects = "json"
@@ -203,11 +208,11 @@ def open_members(
     if mask and mask in (objects, rows):
         raise SourceError(f"annotations: got the member {mask!r} twice; accepted: one for each use")
     points = options.of("points")
-    known = opening["classes"] if opening["classes"] is not None else class_names_beside(files)
+    known = class_names_beside(files) if classes is None else classes
     fields = records.ObjectFields.of(options, check_classes(known))
     reader = records.RecordReader(fields, on_error)
     members = Members(objects, rows, mask, points and (points[0], points[1]), reader)
     is_remote = any(file.is_url for file in files)
-    if is_remote if opening["stream"] is None else opening["stream"]:
+    if is_remote if stream is None else stream:
         return AnnotatedStream(files, members)
-    return AnnotatedShards(open_webdataset(files, on_error=on_error, cache_dir=opening["cache_dir"]), members)
+    return AnnotatedShards(open_webdataset(files, on_error=on_error, cache_dir=cache_dir), members)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from variegate.checks import meant
 from variegate.errors import shown
 from variegate.formats.base import SourceError
 
@@ -18,6 +20,11 @@ FINITE = "finite numbers, up to 1e9"
 # Of a category or a row; those of whole bodies have 133.
 MOST_POINTS = 1000
 MOST_SIDE = (1 << 31) - 1
+
+
+_OPTION = re.compile(r"\s*([a-z_]+)\s*=(.*)", re.DOTALL)
+_WORDS: dict[str, Any] = {"none": None, "true": True, "false": False, "yes": True, "no": False}
+_SIDES = re.compile(r"(\d+)\s*x\s*(\d+)")
 
 
 class AnnotationOption(NamedTuple):
@@ -33,18 +40,46 @@ class AnnotationOption(NamedTuple):
         return cls(choices[0], ", ".join(map(repr, choices)), lambda value: value in choices)
 
 
-class Options(NamedTuple):
+class Options:
     """The options of a layout by name, checked when they are read: ``options.of("mask")``."""
 
-    known: Mapping[str, AnnotationOption]
-    values: Mapping[str, Any]
+    def __init__(self, known: Mapping[str, AnnotationOption], values: Mapping[str, Any]) -> None:
+        """Raises SourceError for an option that is not known."""
+        if unknown := [name for name in values if name not in known and name != "format"]:
+            accepted = f"{', '.join(known)}{meant(unknown[0], known)}"
+            raise SourceError(f"annotations: got the option {unknown[0]!r}; accepted: {accepted}")
+        self._known, self._values = known, values
 
     def of(self, name: str) -> Any:
         """Raises SourceError for a value that is not accepted; a path as text."""
-        value = self.values.get(name, self.known[name].default)
-        if not self.known[name].fits(value):
-            raise SourceError(f"annotations: {name}: got {shown(value)}; accepted: {self.known[name].accepted}")
+        value = self._values.get(name, self._known[name].default)
+        if not self._known[name].fits(value):
+            raise SourceError(f"annotations: {name}: got {shown(value)}; accepted: {self._known[name].accepted}")
         return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+
+def split_typed(text: str) -> tuple[str, dict[str, Any]]:
+    """Annotations as they are typed, ``yolo,split=train,mask=each`` -> the layout or file that comes first, and the
+    options. Commas that no option follows belong to what stands before them, as names of files may hold some.
+
+    Values are text, but for ``none``, ``true``, ``false`` (``yes``, ``no``), and two numbers ``17x3``, a list.
+    """
+    first, *rest = text.split(",")
+    options: dict[str, Any] = {}
+    last = None
+    for part in rest:
+        if found := _OPTION.fullmatch(part):
+            last = found[1]
+            options[last] = found[2]
+        elif last is None:
+            first += f",{part}"
+        else:
+            options[last] += f",{part}"
+    for name, value in options.items():
+        word = value.strip()
+        sides = _SIDES.fullmatch(word)
+        options[name] = _WORDS.get(word.lower(), word) if sides is None else [int(sides[1]), int(sides[2])]
+    return first, options
 
 
 def is_path(value: Any) -> bool:
