@@ -15,7 +15,7 @@ import numpy as np
 
 from variegate.errors import DecodeError
 from variegate.formats.annotated import values as check
-from variegate.formats.annotated.folders import AnnotatedFolder, is_file, names_below, place_in
+from variegate.formats.annotated.folders import AnnotatedFolder, names_below
 from variegate.formats.annotated.objects import Faults, ObjectsBuilder, leave_out
 from variegate.formats.annotated.shapes import Runs, decode_runs
 from variegate.formats.annotated.values import shown_value
@@ -23,7 +23,7 @@ from variegate.formats.annotated.written import DIGITS, Content, Row, Rows, targ
 from variegate.formats.base import SourceError, first_names
 from variegate.formats.kinds import is_image_name
 from variegate.formats.labels import checked_names
-from variegate.formats.reading import read_file
+from variegate.formats.reading import is_file, read_file
 from variegate.io.location import Location
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def open_coco(
     file = Location.parse(options.of("file"))
     if not file.is_url:
         # As it is, or else from the folder on.
-        found = next(filter(is_file, (file, place_in(folder, file.address()))), None)
+        found = next(filter(is_file, (file, folder.below(file.address()))), None)
         if found is None:
             raise SourceError(f"annotations: no file {file}, neither here nor in {folder}")
         file = found
@@ -234,21 +234,22 @@ class _Parsed:
         if not self._paths:
             raise SourceError(f"{self._file}: names no images")
         self._resolve()
-        sizes = np.array(self._sizes, np.int32).reshape(-1, 2)
+        # Web servers list no folders; an image that is missing is then a bad sample.
+        there = None if folder.is_web else names_below(folder) or set()
+        sizes, paths = np.array(self._sizes, np.int32).reshape(-1, 2), self._paths
         objects = self._builder.done(sizes, self._faults, self._where)
+        notes = self._faults.notes("crowd (iscrowd)")
+        if there is not None:
+            gone = [path for path in paths if path not in there]
+            notes += leave_out(gone, len(paths), f"are not in {folder}", self._faults.on_error, self._file)
+            if more := sorted(path for path in there.difference(paths) if is_image_name(path)):
+                notes.append(f"{len(more):,} images that the annotations do not name are left out: {first_names(more)}")
+            if gone:
+                objects = objects.of_images(np.array([path in there for path in paths], np.bool_))
+                paths = [path for path in paths if path in there]
         names = tuple(str(entry["name"]) for entry in self._entries)
         about = {"format": "coco", "categories": self._entries}
-        source = AnnotatedFolder(folder, names, tuple(self._paths), (), about, objects=objects, mask=mask)
-        notes, gone = self._faults.notes("crowd (iscrowd)"), []
-        if not folder.is_web:  # such servers list no folders; an image that is missing is a bad sample
-            there = names_below(folder) or set()
-            gone = [path for path in self._paths if path not in there]
-            what = f"are not in {folder}"
-            notes += leave_out(gone, len(self._paths), what, self._faults.on_error, self._file)
-            if more := sorted(path for path in there.difference(self._paths) if is_image_name(path)):
-                line = f"{len(more):,} images that the annotations do not name are left out: {first_names(more)}"
-                notes.append(line)
-        return source.without(frozenset(gone), notes)
+        return AnnotatedFolder(folder, names, tuple(paths), tuple(notes), about, objects=objects, mask=mask)
 
     def _where(self, k: int) -> str:
         name = self._paths[self._image_ids[self._images_of[k]]]

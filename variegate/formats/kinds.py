@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from importlib import import_module
-from typing import Any
 
 from variegate.io.location import Location
 
@@ -39,11 +37,6 @@ class Format:
     @property
     def plural(self) -> str:
         return f"{self.suffix} {self.noun}"
-
-    def open(self, files: list[Location], options: dict[str, Any]) -> Any:
-        module, _, function = self.opener.partition(":")
-        opener = getattr(import_module(f"variegate.formats.{module}"), function)
-        return opener(files if self.suffixes else files[0], **{name: options[name] for name in self.options})
 
 
 _TAR, _PARQUET = (".tar", ".tar.gz", ".tgz"), (".parquet",)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from typing import Any, cast
 
 import numpy as np
@@ -60,9 +61,11 @@ def open_source(
     options["image_root"] = image_root
     if is_place(spec) or are_places(spec):
         format, files, options["annotations"] = resolve(spec, annotations)
-        what = f"a {format.suffix} file" if format.suffixes else format.noun
+        what, spec = (f"a {format.suffixes[0]} file", files) if format.suffixes else (format.noun, files[0])
         _check_options(f"{files[0]}, {what}", options, format.options)
-        opened = format.open(files, options)
+        module, _, opener = format.opener.partition(":")
+        open_files = getattr(import_module(f"variegate.formats.{module}"), opener)
+        opened = open_files(spec, **{name: options[name] for name in format.options})
     elif annotations is None:
         opened = _open_object(spec, options)
     else:

@@ -183,6 +183,15 @@ def version_of(location: Location) -> FileVersion:
     return FileVersion(int(info["size"]), " ".join(str(info[key]) for key in _VERSIONS if info.get(key) is not None))
 
 
+def is_file(location: Location) -> bool:
+    """Raises SourceError for an address that cannot be reached."""
+    if not location.is_url:
+        return os.path.isfile(location.address())
+    fs, path = filesystem(location)
+    with named_errors(location):
+        return bool(fs.isfile(path))
+
+
 def read_file(location: Location, most: int = MOST_BYTES) -> bytes:
     """All bytes of a file, of which there may be no more than ``most``. Raises DecodeError."""
     with _decode_errors(location, str(location)):

@@ -23,7 +23,7 @@ from variegate.formats.annotated.values import shown_value
 from variegate.formats.annotated.written import Content, Row, Rows, targets_in
 from variegate.formats.base import SourceError, first_names
 from variegate.formats.labels import check_classes
-from variegate.formats.reading import read_file
+from variegate.formats.reading import is_file, read_file
 from variegate.io.location import Location
 
 VOC_OPTIONS = {"split": check.SPLIT, "ignored": check.FLAG}
@@ -93,8 +93,8 @@ def open_voc(
 
 def _listed(root: Location, split: str, images: dict[str, str], on_error: str) -> tuple[list[str], list[str]]:
     """The images of a split, by their names without extension, and notes."""
-    lists = [folders.place_in(root, f"ImageSets/Main/{split}.txt"), folders.place_in(root, split)]
-    file = next(filter(folders.is_file, lists), None)
+    lists = [root.below(f"ImageSets/Main/{split}.txt"), root.below(split)]
+    file = next(filter(is_file, lists), None)
     if file is None:
         raise SourceError(f"annotations: split: no file {lists[0]}, nor {lists[1]}")
     listed = []

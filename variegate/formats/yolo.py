@@ -26,7 +26,7 @@ from variegate.formats.annotated.objects import Faults, ObjectsBuilder, leave_ou
 from variegate.formats.annotated.written import Content, Row, Rows, targets_in
 from variegate.formats.base import SourceError
 from variegate.formats.labels import check_classes
-from variegate.formats.reading import read_file
+from variegate.formats.reading import is_file, read_file
 from variegate.io.location import Location
 from variegate.io.yaml_text import read_yaml
 
@@ -58,7 +58,7 @@ def open_yolo(
     without = every.count(None)
     if without == len(files):
         labels = [label_folder(one) for one in above]
-        if all(folders.names_below(folders.place_in(folder, one)) is None for one in labels):
+        if all(folders.names_below(folder.below(one)) is None for one in labels):
             raise SourceError(f"{folder}: no folder {labels[0]} in it")
     builder = ObjectsBuilder(points=points[0] if points else 0)
     for index, (name, text) in enumerate(zip(files, every, strict=True)):
@@ -153,7 +153,7 @@ class _Data(NamedTuple):
 def _read_data_yaml(root: Location) -> _Data:
     """Nothing where there is no such file. Raises SourceError for what is none."""
     place = root.child(FILE)
-    if not folders.is_file(place):
+    if not is_file(place):
         return _Data()
     try:
         found = read_yaml(read_file(place, _MOST_BYTES).decode("utf-8-sig"))
@@ -231,8 +231,8 @@ def _find(root: Location, data: _Data, name: str, entry: str) -> str:
     tries = (_below(root, entry, _below(root, data.path) or ""), _below(root, entry), _below(root, without_dots))
     tried = list(dict.fromkeys(filter(None, tries)))
     for path in tried:
-        place = folders.place_in(root, path)
-        if folders.is_file(place) if path.endswith(".txt") else folders.names_below(place) is not None:
+        place = root.below(path)
+        if is_file(place) if path.endswith(".txt") else folders.names_below(place) is not None:
             return path
     what = f"and there is no {' nor '.join(tried)} in {root}" if tried else f"which leads out of {root}"
     raise SourceError(f"{root.child(FILE)}: {name}: got {entry!r}, {what}")

@@ -80,6 +80,12 @@ class Location:
         """The entry ``name`` of this folder. Names of files are no secrets, whatever letters they hold."""
         return Location(inside(self._address, name), inside(self._shown, name), self.protocols)
 
+    def below(self, path: str) -> Location:
+        """``path`` below this folder, or an absolute path of this machine where the folder is of this machine."""
+        if os.path.isabs(path) and not self.is_url:
+            return Location.of(path)
+        return self if path in ("", ".") else self.child(path)
+
 
 # What names a place where one is asked for: parsed on the way in.
 LocationLike = str | os.PathLike[str] | Location

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -24,28 +24,12 @@ from variegate.formats.base import SourceError
 from variegate.formats.folder import walk, walk_remote
 from variegate.formats.kinds import is_image_name
 from variegate.formats.labels import NO_LABEL, check_classes
-from variegate.formats.reading import filesystem, named_errors, read_file
+from variegate.formats.reading import read_file
 from variegate.io.location import Location, inside
 from variegate.threads import computed_once
 
 ReadT = TypeVar("ReadT")
 _THREADS, _REMOTE_THREADS = 8, 32
-
-
-def place_in(root: Location, below: str) -> Location:
-    """``below`` a folder, or an absolute path of this machine where the folder is of this machine."""
-    if os.path.isabs(below) and not root.is_url:
-        return Location.of(below)
-    return root if below in ("", ".") else root.child(below)
-
-
-def is_file(place: Location) -> bool:
-    """Raises SourceError for an address that cannot be reached."""
-    if not place.is_url:
-        return os.path.isfile(place.address())
-    fs, path = filesystem(place)
-    with named_errors(place):
-        return bool(fs.isfile(path))
 
 
 def names_below(folder: Location) -> set[str] | None:
@@ -64,7 +48,7 @@ def images_by_stem(root: Location, below: str) -> dict[str, str]:
 
     Raises SourceError where the folder or images are missing, and where two images differ in their extension alone.
     """
-    folder = place_in(root, below)
+    folder = root.below(below)
     paths = names_below(folder)
     if paths is None:
         raise SourceError(f"{root}: no folder {below} in it")
@@ -148,8 +132,9 @@ class FolderWithTargets(base.IndexedSource):
     has_targets: ClassVar[bool] = True
     has_image_labels: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "is_remote", self.folder.is_url)
+    @computed_once
+    def is_remote(self) -> bool:  # type: ignore[override]
+        return self.folder.is_url
 
     def __repr__(self) -> str:
         return base.describe(self, str(self.folder))
@@ -207,14 +192,6 @@ class AnnotatedFolder(FolderWithTargets):
         except ValueError as error:
             raise DecodeError(path, f"its annotations hold {error}") from None
 
-    def without(self, missing: frozenset[str], remarks: Sequence[str]) -> AnnotatedFolder:
-        """The images but for some, with notes."""
-        if not missing:
-            return replace(self, remarks=tuple(remarks))
-        chosen = np.array([path not in missing for path in self.paths], np.bool_)
-        paths = tuple(path for path in self.paths if path not in missing)
-        return replace(self, paths=paths, objects=self.objects.of_images(chosen), remarks=tuple(remarks))
-
     def notes(self) -> list[str]:
         without = int((np.diff(self.objects.starts) == 0).sum()) - self.noted
         return [*self.remarks, *([f"{without:,} images have no objects"] if without else [])]
@@ -238,7 +215,7 @@ class MaskedFolder(FolderWithTargets):
     def read(self, index: int) -> base.Item:
         """Raises DecodeError naming the image or the mask, also where these are of different sizes."""
         base.check_index(index, len(self))
-        image, place = (place_in(self.folder, paths[index]) for paths in (self.paths, self.masks))
+        image, place = (self.folder.below(paths[index]) for paths in (self.paths, self.masks))
         data, content = read_file(image), read_file(place)
         size = size_of(data, str(image))
         return base.Item(data, NO_LABEL, {"mask": mask_of(content, str(place), size, f"its image {self.paths[index]}")})

@@ -171,7 +171,7 @@ class ObjectsBuilder:
             np.frombuffer(self.labels, np.int64),
             sizes,
             np.frombuffer(self.keypoints, np.float32).reshape(-1, self.points, 3) if self.points else None,
-            None if self.shapes.is_empty else self.shapes.done(),
+            self.shapes.done(),
             is_normalised,
             np.frombuffer(self.ignored, np.bool_) if any(self.ignored) else None,
         )

@@ -67,17 +67,13 @@ class Shapes:
 
 @dataclass
 class ShapesBuilder:
-    """Objects one after another. ``is_empty``: none of them has an outline."""
+    """Objects one after another."""
 
     points: array[float] = field(default_factory=lambda: array("f"))
     rings: array[int] = field(default_factory=lambda: array("q", [0]))
     first: array[int] = field(default_factory=lambda: array("q"))
     last: array[int] = field(default_factory=lambda: array("q"))
     runs: dict[int, Runs] = field(default_factory=dict)
-
-    @property
-    def is_empty(self) -> bool:
-        return len(self.rings) == 1 and not self.runs
 
     def begin_with(self, points: npt.NDArray[np.float32], rings: npt.NDArray[np.int64]) -> None:
         """Rings, as of ``Shapes``, of finite numbers, that ``add_known`` may name."""
@@ -125,7 +121,10 @@ class ShapesBuilder:
         self.runs[len(self.last)] = runs
         self.add_rings(())
 
-    def done(self) -> Shapes:
+    def done(self) -> Shapes | None:
+        """None where no object has an outline."""
+        if len(self.rings) == 1 and not self.runs:
+            return None
         points = np.frombuffer(self.points, np.float32).reshape(-1, 2)
         rings, first, last = (np.array(one, np.int64) for one in (self.rings, self.first, self.last))
         return Shapes(points, rings, first, last, self.runs)
