@@ -22,7 +22,7 @@ MANY_ARGUMENTS_ALLOWED = {
 # The most lines that each room may have; to raise one is a commit that says why. `jobs` holds what `map_image` needs,
 # `compiling` stands below `program`, which compiles, and `transforms` is users' front door of `ops`.
 LINES = {
-    **{"": 629, "io": 747, "compiling": 1024, "options": 1052},
+    **{"": 636, "io": 868, "compiling": 930, "options": 1052},
     **{"program": 4376, "ops": 6553, "pipelines": 2321, "transforms": 938, "policies": 2438},
     **{"executors": 13138, "decode": 2787, "targets": 2805, "augmenter": 936},
     **{"formats": 9739, "loader": 3157, "jobs": 7788, "integrations": 3600, "apps": 14792, "cli": 2245},

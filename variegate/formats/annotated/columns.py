@@ -23,8 +23,7 @@ from variegate.formats.annotated.values import Options, is_name, optional
 from variegate.formats.base import Item, SourceError, check_index, describe, digest_of
 from variegate.formats.labels import NO_LABEL, check_classes, names_of
 from variegate.formats.parquet import columns as parquet
-from variegate.formats.parquet.file import ParquetFile, open_file
-from variegate.formats.parquet.read import ParquetSource, open_parquet
+from variegate.formats.parquet.read import ParquetFile, ParquetSource, open_file, open_parquet
 from variegate.io.location import Location
 
 _NAME = optional("the name of a column", is_name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,9 @@ from variegate.formats.labels import (
     first_outside,
     names_of,
 )
-from variegate.formats.parquet.file import ParquetFile
+
+if TYPE_CHECKING:
+    from variegate.formats.parquet.read import ParquetFile
 
 _ACCEPTED_IMAGES = "a column of image files: struct<bytes: binary, path: string> (Hugging Face's) or binary"
 _ACCEPTED_LABELS = "a column of int, bool, float, string, or lists of numbers of one length"

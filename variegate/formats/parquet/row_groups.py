@@ -22,16 +22,18 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from variegate.formats.base import digest_of
-from variegate.formats.parquet.file import ParquetFile
 from variegate.io.durable import write_pieces
 from variegate.threads import at_fork
+
+if TYPE_CHECKING:
+    from variegate.formats.parquet.read import ParquetFile
 
 _MAGIC = b"VGROWS01"
 

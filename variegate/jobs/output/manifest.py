@@ -31,7 +31,7 @@ from variegate.io.location import Location
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from variegate.formats.parquet.file import ParquetFile
+    from variegate.formats.parquet.read import ParquetFile
 
 MANIFEST_NAME = "manifest.parquet"
 CHECKSUM_NAME = "manifest.sha256"
@@ -149,7 +149,7 @@ class Manifest:
         return dict.fromkeys(_TYPES) | columns | {"operations": operations}
 
     def _read(self, group: int, columns: list[str] | None = None) -> Any:
-        from variegate.formats.parquet.file import reason_for
+        from variegate.formats.parquet.read import reason_for
 
         try:
             with self._file.opened(is_checked=True) as opened:
@@ -161,7 +161,7 @@ class Manifest:
 
 def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     """``path``: of the manifest or its folder; an address too. Raises SourceError where there is none."""
-    from variegate.formats.parquet.file import open_file
+    from variegate.formats.parquet.read import open_file
 
     place = Location.parse(path)
     if os.path.isdir(place.address()) or (place.is_url and not place.address().lower().endswith(".parquet")):

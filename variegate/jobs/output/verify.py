@@ -14,7 +14,7 @@ from typing import BinaryIO, NamedTuple
 
 from variegate.formats.base import SourceError
 from variegate.formats.parquet.columns import is_image_column
-from variegate.formats.parquet.file import reason_for
+from variegate.formats.parquet.read import reason_for
 from variegate.formats.raw import SUFFIX, TAIL_SIZE, DamagedRawError, read_index, read_tail
 from variegate.formats.stamps import printable
 from variegate.formats.storage import Storage, open_storage
