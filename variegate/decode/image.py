@@ -34,9 +34,7 @@ def decode_jpeg(
     data: bytes, path: str = "<bytes>", max_pixels: int | None = None, max_decode_bytes: int | None = None
 ) -> Image_HWC:
     """JPEG bytes -> uint8[H, W, 3], RGB, EXIF orientation applied. Gray is repeated; CMYK and YCCK as Pillow does it.
-
-    Raises DecodeError naming ``path``. What Pillow accepts with a shrug (bytes between segments, say), is accepted.
-    """
+    Raises DecodeError naming ``path``. What Pillow accepts with a shrug (bytes between segments, say), is accepted."""
     header = checked_header(data, path, max_pixels, max_decode_bytes)
     return _decode_whole(data, header, path, max_decode_bytes)[0]
 
@@ -44,11 +42,8 @@ def decode_jpeg(
 def decode_jpeg_warned(
     data: bytes, header: JpegHeader, path: str = "<bytes>", max_decode_bytes: int | None = None
 ) -> tuple[Image_HWC, str]:
-    """``decode_jpeg`` with a header that ``checked_header`` read -> the picture, and what libjpeg warned of, "" for
-    nothing. It warns of pictures that are filled up with gray since data are missing, and of damaged code, and goes on.
-
-    CMYK is Pillow's, which passes over warnings.
-    """
+    """``decode_jpeg`` with a header of ``checked_header`` -> the picture, and what libjpeg warned of, "" for nothing:
+    missing data, which it fills up with gray, and damaged code. CMYK is Pillow's, which passes over warnings."""
     return _decode_whole(data, header, path, max_decode_bytes)
 
 
@@ -61,13 +56,9 @@ def decode_jpeg_scaled(
     max_decode_bytes: int | None = None,
     header: JpegHeader | None = None,
 ) -> Image_HWC:
-    """Decode at the smallest of 1/8, 1/4, 1/2 and 1 that keeps at least ``min_height`` x ``min_width`` pixels.
-
-    The scaled picture is ``ceil(H * scale)`` x ``ceil(W * scale)``; sizes are those after the EXIF orientation. A
-    picture smaller than asked for comes back whole. On photos of ImageNet's size, half scale saves about a quarter
-    of the time and smaller scales little more: most of it goes into the Huffman code, which is read in any case.
-    ``header``: where it was read, by ``checked_header``.
-    """
+    """Decode at the smallest of 1/8, 1/4, 1/2 and 1 that keeps at least ``min_height`` x ``min_width`` pixels, upright.
+    The scaled picture is ``ceil(H * scale)`` x ``ceil(W * scale)``; one smaller than asked for comes back whole. Half
+    scale saves about a quarter of the time, smaller ones little more. ``header``: of ``checked_header``."""
     header = header or checked_header(data, path, max_pixels, max_decode_bytes)
     if header.orientation >= 5:
         min_height, min_width = min_width, min_height
@@ -89,14 +80,11 @@ def decode_jpeg_box(
     header: JpegHeader | None = None,
     buffer: npt.NDArray[np.uint8] | None = None,
 ) -> tuple[Image_HWC, int, int]:
-    """Decode no further down than a box reaches -> (part of the picture, its top, its left) in the whole picture.
+    """Decode no further down than a box reaches -> (part of the picture, its top, its left), equal to the bit.
 
-    Pixel ``(y, x)`` of the whole picture, as ``decode_jpeg`` gives it, is ``part[y - part_top, x - part_left]``, the
-    same to the bit; the part holds the box at least. A sequential JPEG is told a smaller height, so the Huffman code
-    below the box is never read: time falls nearly in proportion to the rows left out. Damage below the box goes
-    unnoticed. Other JPEGs, and boxes that reach the end, are decoded whole. The part may lie in ``buffer`` (bytes,
-    used if large enough): memory that is used again saves the page faults of fresh memory, a quarter of the time.
-    ``header``: as for ``decode_jpeg_scaled``.
+    A sequential JPEG is told a smaller height, so that the Huffman code below the box is never read, and damage there
+    goes unnoticed; other JPEGs, and boxes that reach the end, are decoded whole. The part may lie in ``buffer`` (bytes,
+    used if large enough), which saves the page faults of fresh memory. ``header``: as for ``decode_jpeg_scaled``.
     """
     header = header or checked_header(data, path, max_pixels, max_decode_bytes)
     rows, along_columns, from_far_end = stored_rows_needed(header.orientation, header.height, top, left, height, width)
@@ -124,11 +112,8 @@ def decode_plain(
     buffer: npt.NDArray[np.uint8] | None = None,
     room_for_file: npt.NDArray[np.uint8] | None = None,
 ) -> Image_HWC | None:
-    """A plain JPEG -> uint8[height, width, 3]; None where it turns out otherwise.
-
-    ``divisor``: 2, 4 or 8 for a reduced scale. ``height_offset``: where the head says the height, which is to say
-    ``height`` instead, so that nothing below is read; ``room_for_file``: memory for a copy that says so.
-    """
+    """A plain JPEG -> uint8[height, width, 3]; None where it turns out otherwise. ``divisor``: 2, 4 or 8 for a smaller
+    scale. ``height_offset``: of the bytes that are to say ``height`` instead; ``room_for_file``: for that copy."""
     file: Any = data
     options: dict[str, Any] = {}
     if height_offset:

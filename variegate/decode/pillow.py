@@ -156,12 +156,9 @@ def _to_rgb(image: Image.Image, orientation: int) -> Image_HWC:
 
 
 def pixels_of_pil(image: Image.Image, name: str) -> npt.NDArray[np.uint8]:
-    """uint8 [H, W, 1] of gray images (modes 1, L, LA), [H, W, 3] of all others: palettes looked up, alpha dropped.
-
-    The EXIF orientation is left alone, as torchvision does: whoever opened the image has turned it already if it was to
-    be turned. An image that was opened and not yet loaded is decoded here. Raises DecodeError naming the image for a
-    damaged or closed one, and for one with more pixels, or a longer side, than is taken.
-    """
+    """uint8 [H, W, 1] of gray images (modes 1, L, LA), [H, W, 3] of all others: palettes looked up, alpha dropped, and
+    the EXIF orientation left alone, as torchvision does. One that was opened and not yet loaded is decoded here. Raises
+    DecodeError for a damaged or closed image, and for more pixels, or a longer side, than is taken."""
     check_pixels(name, image.height, image.width)
     check_side(name, image.height, image.width)
     warn_if_clipped(image, name)

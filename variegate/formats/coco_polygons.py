@@ -1,8 +1,7 @@
-"""The polygons of a large COCO file, read apart from its other JSON.
+"""The polygons of a large COCO file, three quarters of its text, read apart from its other JSON.
 
-They are three quarters of the text, and as Python numbers take most of the time of reading it. Here one walk over the
-bytes turns ``"segmentation": [[...]]`` of every annotation into float32 and puts a number in its place; what is left is
-JSON again, and short.
+One walk over the bytes turns ``"segmentation": [[...]]`` of every annotation into float32 and puts a number in its
+place; what is left is JSON again, and short.
 """
 
 from __future__ import annotations

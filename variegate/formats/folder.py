@@ -32,11 +32,8 @@ ListingT = TypeVar("ListingT", bound="FolderListing")
 
 @dataclass
 class WalkedFolder:
-    """Paths are relative to the root, with forward slashes; that of the root itself is "".
-
-    ``files``: the names in each folder. ``irregular``: FIFOs, sockets, devices, and links to them. ``unread``: folders
-    that the system does not list, with its reason.
-    """
+    """The names in each folder (``files``); FIFOs, sockets, devices, and links to them (``irregular``); folders that
+    the system does not list, with its reason (``unread``). Paths are relative to the root, whose own is ""."""
 
     files: dict[str, list[str]] = field(default_factory=dict)
     irregular: list[str] = field(default_factory=list)
@@ -242,13 +239,8 @@ class RemoteFolderSource(FolderListing):
 
 
 def open_folder(root: LocationLike) -> FolderSource:
-    """List a folder of images.
-
-    With sub-folders that hold images (at any depth), each first-level folder is a class, in sorted order. Without
-    any, the images of the folder itself form one class named ``"."``. Names that begin with a dot are passed over.
-
-    Raises SourceError when there is no such folder or no image in it.
-    """
+    """A folder of images: each first-level folder that holds any (at any depth) is a class, in sorted order; without
+    such, the images of the folder itself form one class named ``"."``. Raises SourceError without one."""
     root = Path(root.address() if isinstance(root, Location) else root)
     if not root.is_dir():
         what = "is a file, not a folder" if root.exists() else "no such folder"

@@ -1,8 +1,7 @@
 """Files that ``variegate pack`` puts beside shards: statistics of their pixels, and an entropy index of their JPEGs.
 
-Statistics are over all pixels of all images, each pixel counted alike, as a reader of the shards gets them: JPEGs
-decoded, gray as RGB where files are read as RGB. Sums are whole numbers, so that the order in which images were packed
-changes no digit.
+Statistics are over all pixels as a reader of the shards gets them, each counted alike. Sums are whole numbers, so that
+the order in which images were packed changes no digit.
 """
 
 from __future__ import annotations

@@ -219,13 +219,9 @@ class RawShardFile:
 
 
 class RawSource(FilesSource):
-    """The images of raw shards, in the shards' order. Made by ``open_raw``.
-
-    An image in a file of this machine is a read-only view into its map: nothing is copied, the pixels are where the
-    system's page cache has them. (A gray image of a set of colour ones is shown with its channel repeated, which makes
-    a copy when it is augmented.) A file must not be cut off while it is mapped. Ids are those of the samples that were
-    packed, so that random numbers are the same as with them. A pickled copy makes maps anew.
-    """
+    """The images of raw shards, in the shards' order. Made by ``open_raw``. One in a file of this machine is a
+    read-only view into its map (a file must not be cut off meanwhile); gray ones of a set of colour ones are shown with
+    their channel repeated. Ids are those of the samples that were packed. A pickled copy makes maps anew."""
 
     is_stacked = False
 

@@ -75,13 +75,10 @@ def _short(label: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An output.
-
-    ``data``: an image file, ``extension`` its format without a dot. ``label``: as the source has it, -1 for none.
-    ``source``: the name of the sample that it was made of; ``index`` and ``id`` are that sample's too. ``copy``: None
-    where there are no copies. ``shape``: of pixels that are no file: height, width, channels, and those that readers
-    show. ``beside``: an ``annotated.ImageAnnotations``, in shards that have such.
-    """
+    """An output. ``data``: an image file, ``extension`` its format without a dot; or pixels, ``shape`` then their
+    height, width, channels, and the channels that readers show. ``label``: as the source has it, -1 for none.
+    ``source``, ``index`` and ``id`` are those of the sample that it was made of; ``copy``: None where there are no
+    copies. ``beside``: an ``annotated.ImageAnnotations``, in shards that have such."""
 
     index: int
     copy: int | None

@@ -44,10 +44,8 @@ def names_below(folder: Location) -> set[str] | None:
 
 
 def images_by_stem(root: Location, below: str) -> dict[str, str]:
-    """Name without extension, with its folders below ``below`` -> path below ``root``, of all images in there.
-
-    Raises SourceError where the folder or images are missing, and where two images differ in their extension alone.
-    """
+    """Name without extension, with its folders below ``below`` -> path below ``root``, of all images in there. Raises
+    SourceError without the folder or images, and where two images differ in their extension alone."""
     folder = root.below(below)
     paths = names_below(folder)
     if paths is None:

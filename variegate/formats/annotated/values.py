@@ -59,11 +59,9 @@ class Options:
 
 
 def split_typed(text: str) -> tuple[str, dict[str, Any]]:
-    """Annotations as they are typed, ``yolo,split=train,mask=each`` -> the layout or file that comes first, and the
-    options. Commas that no option follows belong to what stands before them, as names of files may hold some.
-
-    Values are text, but for ``none``, ``true``, ``false`` (``yes``, ``no``), and two numbers ``17x3``, a list.
-    """
+    """``yolo,split=train,mask=each`` -> the layout or file that comes first, and the options: text, but for ``none``,
+    ``true``, ``false`` (``yes``, ``no``), and two numbers ``17x3``, a list. Commas that no option follows belong to
+    what stands before them, as names of files may hold some."""
     first, *rest = text.split(",")
     options: dict[str, Any] = {}
     last = None

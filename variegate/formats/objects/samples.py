@@ -75,21 +75,11 @@ def check_rest(sample: Any, image: bytes | npt.NDArray[np.uint8], name: str) -> 
 
 
 def image_of(image: Any, name: str, reads_files: bool = True) -> bytes | npt.NDArray[np.uint8]:
-    """Bytes as they are; anything else as uint8 [H, W, 3] or [H, W, 1].
-
-    PIL images: gray ones (modes 1, L, LA) keep one channel, all others become RGB as ``read_image`` makes it: palettes
-    looked up, alpha dropped. Their EXIF orientation is left alone, as torchvision does: whoever opened the image has
-    turned it already if it was to be turned. Arrays have their channels last. Tensors have them first, as torch has it:
-    [3, H, 3] has them first; only where they cannot be, as in [224, 224, 3], are they taken to be last.
-
-    ``reads_files``: {"bytes": None, "path": ...}, as Hugging Face's data sets give an image that they left undecoded,
-    is read from its file. False where such rows come from a table, which anybody may have written.
-
-    An image that was opened and not yet loaded is decoded here; one object of that kind must not be given to two
-    threads at once.
-
-    Raises TypeError for other kinds and dtypes, DecodeError for a damaged image or a shape that is no image's.
-    """
+    """Bytes as they are; anything else as uint8 [H, W, 3] or [H, W, 1]: arrays have their channels last, tensors first
+    wherever these can be. PIL images keep their EXIF orientation, as with torchvision; one that was opened and not yet
+    loaded is decoded here, and must not be given to two threads at once. ``reads_files``: of {"bytes": None, "path":
+    ...}, Hugging Face's; False where such rows come from a table, which anybody may have written. Raises TypeError for
+    other kinds and dtypes, DecodeError for a damaged image or a shape that is no image's."""
     check_is_image(image, name)
     if isinstance(image, Image.Image):
         return pixels_of_pil(image, name)
@@ -154,14 +144,10 @@ def label_of(label: Any, name: str, classes: Sequence[str]) -> Any:
 def targets_beside(
     sample: Any, size: Size, name: str, classes: tuple[str, ...], box_format: str, normalized: bool
 ) -> dict[str, Any]:
-    """All that stands beside the image, under its own names and as it is, but for the image's own label.
-
-    Objects as COCO's API gives them, ``(image, [{"bbox": ..., "category_id": ...}, ...])``, or as Hugging Face's data
-    sets have them, ``{"image": ..., "objects": {"bbox": ..., "category": ...}}``, become labels, and boxes as edges in
-    pixels, or in the format that they are written in, where ``box_format`` says so. ``size``: the image's height and
-    width. Raises TypeError for a sample of another form, DecodeError for wrong objects, and for another ``box_format``
-    or ``normalized`` boxes, as which they were never written.
-    """
+    """All that stands beside the image, under its own names, but for the image's own label. Objects in COCO's form (a
+    list of dicts) or Hugging Face's (``objects``) become labels, and boxes as edges in pixels, or in the format that
+    they are written in, where ``box_format`` says so. ``size``: height and width. Raises TypeError for a sample of
+    another form, DecodeError for wrong objects, and for another ``box_format`` or ``normalized`` boxes."""
     entries = _entries(sample)
     if entries is None:
         kinds = ", ".join(type(one).__name__ for one in sample) if isinstance(sample, (list, tuple)) else ""
@@ -208,11 +194,8 @@ def _entries(sample: Any) -> dict[Any, Any] | None:
 
 
 def check_beside(value: Any, where: str, size: Size | None, depth: int = 0) -> None:
-    """Refuse what would have to be moved along with an image of ``size`` (height, width; None: not known).
-
-    ``value`` is what came with the image, such as its label, and is looked through. Raises TypeError naming the place
-    (``items[3][1]['boxes']``), what it holds and what is accepted.
-    """
+    """Refuse what came with an image of ``size`` (height, width; None: not known) and would have to be moved with it.
+    Raises TypeError naming the place (``items[3][1]['boxes']``), what it holds and what is accepted."""
     if value is None or isinstance(value, (str, int, float, np.generic)) or depth > _DEEPEST:
         return
     if found := _found(value, size):

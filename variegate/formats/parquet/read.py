@@ -167,13 +167,10 @@ MEMORY = 512 << 20
 class ParquetSource(FilesSource):
     """The rows of Parquet files, file after file. Made by ``open_parquet``, which says what is accepted.
 
-    A row can only be had by decoding the row group (some hundred or thousand rows) around it. Row groups are decoded
-    when first needed, once however many threads wait for them, and held within ``memory`` bytes. Where all of them fit,
-    that is all. Where they do not, holding the latest would mean decoding hundreds of images for each one of a shuffled
-    epoch; so then every row group is unpacked, when first needed, into a plain file under ``cache_dir``, from which a
-    row is a single read ever after, in this run and the next. Without room on that disk, the latest are held instead.
-
-    A pickled copy opens its own files and holds row groups of its own.
+    A row is had by decoding the row group around it, once however many threads wait for that. Where all groups fit in
+    ``memory`` bytes, they are held there. Where they do not, each is unpacked, when first needed, into a plain file
+    under ``cache_dir``, from which a row is a single read, in this run and the next; without room on that disk the
+    latest are held instead. A pickled copy opens its own files and holds row groups of its own.
     """
 
     def __init__(

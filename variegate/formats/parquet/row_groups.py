@@ -255,12 +255,10 @@ class SizedValue(Generic[V]):
 
 
 class GroupCache(Generic[K, V]):
-    """Values by key, loaded on first use, the least recently used dropped first.
-
-    ``load`` makes a value; ``expect`` says beforehand about how many bytes making it takes. What is held and what is
-    being loaded stay within ``budget`` bytes together, so loads wait for each other where there is not room for all of
-    them. One value larger than the budget is let in alone: refused, it would be made again for each of its rows.
-    """
+    """Values by key, loaded on first use, the least recently used dropped first. ``expect``: about how many bytes
+    ``load`` takes. What is held and what is being loaded stay within ``budget`` bytes together, so that loads wait for
+    each other. One value larger than the budget is let in alone: refused, it would be made again for each of its
+    rows."""
 
     def __init__(self, load: Callable[[K], SizedValue[V]], expect: Callable[[K], int], budget: int) -> None:
         self._load, self._expect, self._budget = load, expect, budget

@@ -47,12 +47,10 @@ class Descriptor(io.RawIOBase):
 
 
 class FileWriter(AbstractContextManager["FileWriter"]):
-    """A large file in the making: write to ``file``, then commit. Until then nothing is to be seen under its name.
-
-    Writing raises WriteError naming ``shown``. As a context manager it is discarded at the end, unless it was
-    committed. ``descriptor``: what ``file`` writes to, a new file with a name of its own, ``temporary``. ``put`` brings
-    that file, whole and closed, and with ``is_synced`` fsynced, to its place.
-    """
+    """A large file in the making: write to ``file``, then commit; until then nothing is to be seen under its name. As a
+    context manager it is discarded at the end, unless it was committed. ``descriptor``: of a new file, ``temporary``,
+    which ``put`` brings to its place, whole and closed, and with ``is_synced`` fsynced. Raises WriteError naming
+    ``shown``."""
 
     def __init__(
         self, descriptor: int, temporary: str, shown: str, put: Callable[[str], None], is_synced: bool = False

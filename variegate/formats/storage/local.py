@@ -20,12 +20,9 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
 class LocalStorage(Storage):
-    """Files are written under temporary names in one folder below the root, fsynced and renamed. ``sync`` fsyncs the
-    folders that names were put into since, and those around them.
-
-    A copy that was pickled after ``prepare`` does not make the folder of temporary names again: should a run have
-    ended without its workers, they fail instead of leaving files behind.
-    """
+    """Files are written under temporary names in one folder below the root, fsynced and renamed; ``sync`` fsyncs the
+    folders of those names. A copy that was pickled after ``prepare`` does not make the folder of temporary names again:
+    should a run have ended without its workers, they fail instead of leaving files behind."""
 
     is_remote = False
 

@@ -37,11 +37,9 @@ def open_storage(spec: str | os.PathLike[str]) -> Storage:
 
 
 class RemoteStorage(Storage):
-    """Files below an address. ``sync`` has nothing to do: what is put is kept.
-
-    On file servers a file is put under a temporary name and moved; where moving does not replace a file, the old one
-    is removed first, and for that moment there is none.
-    """
+    """Files below an address; what is put is kept, so that ``sync`` has nothing to do. On file servers a file is put
+    under a temporary name and moved; where moving does not replace, the old one is removed first, and for a moment
+    there is none."""
 
     is_remote = True
 

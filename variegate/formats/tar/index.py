@@ -1,11 +1,8 @@
 """The samples of a shard and their places, found by one walk over its headers; labels are read on the way.
 
-Indexes are kept in files: beside the shard, or in a cache folder where that cannot be written to.
-
-A file is a line that names the format and its version, then compressed by zlib: the length of a JSON head, the head,
-and the arrays. zlib's checksum tells a damaged one, the shard's size and version in the head one that has become old;
-either is made anew. Files are written under another name and renamed, so that whoever reads sees all of one or none,
-and of several processes that write the same one the last wins.
+An index file, beside the shard or in a cache folder, is a line that names the format and its version, then compressed
+by zlib: the length of a JSON head, the head, and the arrays. zlib's checksum tells a damaged one, the shard's size and
+version in the head one that has become old; either is made anew. Of several processes that write one the last wins.
 """
 
 from __future__ import annotations

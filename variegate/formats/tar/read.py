@@ -38,11 +38,8 @@ from variegate.threads import computed_once
 
 
 class TarStream:
-    """Tar archives, plain or gzip'ed, local ones or addresses that fsspec reads; nothing is opened before it is read.
-
-    Samples, labels and ids are those of ``open_webdataset`` for the same shards. What cannot be read, be it a shard
-    that is not there, ends that shard with a StreamItem that holds the DecodeError.
-    """
+    """Tar archives, plain or gzip'ed, not opened before they are read. Samples, labels and ids are those of
+    ``open_webdataset``; what cannot be read ends its shard with a StreamItem that holds the DecodeError."""
 
     # Extensions of members that are read beside the images.
     _wanted: frozenset[str] = frozenset()
@@ -200,14 +197,13 @@ def open_webdataset(
     on_error: str = "raise",
     cache_dir: str | os.PathLike[str] | None = None,
 ) -> WebDatasetSource:
-    """List the samples of uncompressed tar archives, local ones or addresses that fsspec reads.
+    """List the samples of uncompressed tar archives. Each shard is walked over once and its index kept: beside it
+    (``train-00.tar.vgindex``), or in ``cache_dir``. A sample is a key (the name up to the first dot of the base name)
+    with an image member; its label is in its ``.cls`` member, or under "label", "cls" or "class" in its ``.json``
+    member.
 
-    Each shard is walked over once and its index kept: beside it (``train-00.tar.vgindex``), or in ``cache_dir``. A
-    sample is a key (the name up to the first dot of the base name) with an image member; its label is the number, or
-    the name of one of ``classes``, in its ``.cls`` member or under "label", "cls" or "class" in its ``.json`` member.
-
-    ``on_error="skip"`` accepts shards that are cut off or cannot be read: the whole samples are listed, and one entry
-    more, whose ``read`` raises the DecodeError. Raises SourceError for them otherwise, and where nothing is listed.
+    ``on_error="skip"``: of shards that are cut off or cannot be read the whole samples are listed, and one entry more,
+    whose ``read`` raises the DecodeError. Raises SourceError for them otherwise, and where nothing is listed.
     """
     shards_listed, notes = list_shards(shards, tuple(classes or ()), on_error=on_error, cache_dir=cache_dir)
     return WebDatasetSource(shards_listed, tuple(classes or ()), notes)

@@ -118,11 +118,9 @@ class _Group:
 
 
 class TarSamples:
-    """Iterate once. ``failure`` is set afterwards where the archive broke off, and ``counts`` tells the rest.
-
-    ``wanted``: extensions, in small letters, of members that are read beside the image. Which samples there are, and
-    by which image they are called, does not depend on it.
-    """
+    """Iterate once; afterwards ``failure`` is set where the archive broke off, and ``counts`` tells the rest.
+    ``wanted``: extensions, in small letters, of members read beside the image; samples and their names do not depend on
+    it."""
 
     def __init__(self, reader: ForwardReader, with_data: bool, wanted: frozenset[str] = frozenset()) -> None:
         self.counts = ShardCounts()
