@@ -249,6 +249,11 @@ def check_on_error(on_error: str) -> None:
         raise SourceError(f"on_error: got {on_error!r}; accepted: 'raise', 'skip'{meant(on_error, ('raise', 'skip'))}")
 
 
+def cut_off(text: str, most: int = 60) -> str:
+    """With dots in the place of its end where it is longer."""
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
 def first_names(names: Sequence[str], most: int = 5) -> str:
     """``a, b and 3 more``, for messages."""
     return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")

@@ -157,7 +157,7 @@ class FilteredFiles(FilteredSource):
         return lambda index: ask(int(self.kept[index]))
 
 
-class KeptPixels(FilteredSource):
+class FilteredPixels(FilteredSource):
     """Of a PixelSource."""
 
     is_stacked = _of_whole("is_stacked")
@@ -168,7 +168,7 @@ class KeptPixels(FilteredSource):
         return cast(PixelSource, self.whole).pixels(self.kept[indices])
 
 
-class KeptStream(_WithTargetsOfWhole):
+class FilteredStream(_WithTargetsOfWhole):
     """A stream without the samples of some names. How many these are shows as it is read."""
 
     num_shards = _of_whole("num_shards")
@@ -217,7 +217,7 @@ class KeptStream(_WithTargetsOfWhole):
 
 def whole_of(source: Source | StreamSource) -> Source | StreamSource:
     """The source that some samples of are kept; itself, where all are."""
-    while isinstance(source, (FilteredSource, KeptStream)):
+    while isinstance(source, (FilteredSource, FilteredStream)):
         source = source.whole
     return source
 
@@ -261,7 +261,7 @@ def without(source: Source | StreamSource, exclude: Any) -> Source | StreamSourc
         return source
     # Asked of the class: isinstance() of the protocol would compute the fingerprint.
     if hasattr(type(source), "read_shard"):
-        return KeptStream(cast(StreamSource, source), frozenset(names), place)
+        return FilteredStream(cast(StreamSource, source), frozenset(names), place)
     return _without(cast(Source, source), frozenset(names), place)
 
 
@@ -285,13 +285,12 @@ def _lines(location: Location) -> Iterator[str]:
         data = read_file(location, _MOST_BYTES)
     except DecodeError as error:
         raise SourceError(f"exclude: {location}: {error.reason}; accepted: {ACCEPTED}") from None
+    if data.startswith(b"PAR1"):
+        raise SourceError(f"exclude: {location}: a Parquet file; accepted: {ACCEPTED}")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        what = "a Parquet file" if data.startswith(b"PAR1") else f"not UTF-8 at byte {error.start:,}"
-        raise SourceError(f"exclude: {location}: {what}; accepted: {ACCEPTED}") from None
-    if text.startswith("PAR1"):
-        raise SourceError(f"exclude: {location}: a Parquet file; accepted: {ACCEPTED}")
+        raise SourceError(f"exclude: {location}: not UTF-8 at byte {error.start:,}; accepted: {ACCEPTED}") from None
     # Not splitlines, to which a name may hold further ends of lines.
     for number, line in enumerate(text.split("\n")):
         name = line.removesuffix("\r")
@@ -326,5 +325,5 @@ def _without(source: Source, names: frozenset[str], place: str) -> Source:
     if isinstance(source, FileSource):
         kind = FilteredFiles
     elif isinstance(source, PixelSource):
-        kind = KeptPixels
+        kind = FilteredPixels
     return kind(source, np.flatnonzero(is_kept), notes, place)

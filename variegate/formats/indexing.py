@@ -110,8 +110,8 @@ def _tasks(source: Source | StreamSource, index: EntropyIndex, broken: list[str]
 def _add(read: Callable[[], Item | DecodeError], index: EntropyIndex) -> Found:
     try:
         item = read()
-    except DecodeError:
-        return UNREADABLE, 0, 0
+    except DecodeError as error:
+        item = error
     if isinstance(item, DecodeError):
         return UNREADABLE, 0, 0
     data = item.data

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from variegate.checks import spelt
-from variegate.formats.base import Source, SourceError, StreamSource, check_on_error
+from variegate.formats.base import Source, SourceError, StreamSource, check_on_error, cut_off
 from variegate.formats.filtered import PlaceWithout, without
 from variegate.formats.kinds import ACCEPTED, kinds_with
 from variegate.formats.resolving import are_places, is_place, resolve
@@ -103,8 +103,7 @@ def _open_object(spec: Any, options: dict[str, Any]) -> Source | StreamSource:
         _check_options(kind, options)
         return DatasetSource(spec)
     _check_options(kind, options, ("stream", "classes"))
-    got = without_secrets(repr(spec))
-    got = got if len(got) <= 80 else got[:77] + "..."
+    got = cut_off(without_secrets(repr(spec)), 80)
     raise TypeError(f"open_source: got {got} ({type(spec).__name__}); accepted: {ACCEPTED}")
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from variegate.checks import one_of
-from variegate.formats.base import SourceError
+from variegate.formats.base import SourceError, cut_off
 from variegate.formats.storage import Storage
 from variegate.formats.tar.labels import is_a_line
 
@@ -69,8 +69,7 @@ def _kind_of(label: Any) -> tuple[str, int]:
 
 
 def _short(label: Any) -> str:
-    text = " ".join(repr(label).split())
-    return text if len(text) <= 60 else text[:57] + "..."
+    return cut_off(" ".join(repr(label).split()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from variegate.checks import meant
 from variegate.errors import shown
-from variegate.formats.base import SourceError
+from variegate.formats.base import SourceError, cut_off
 
 # No place in a picture is beyond it, and nothing that is computed from two such numbers and a size is too large for
 # float32.
@@ -151,5 +151,4 @@ def flag_of(name: str, value: Any) -> bool:
 
 
 def shown_value(value: Any) -> str:
-    text = shown(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return cut_off(shown(value))

@@ -26,6 +26,7 @@ from variegate.formats.base import (
     SourceError,
     StoredFile,
     check_index,
+    cut_off,
     digest_of,
 )
 from variegate.formats.labels import NO_LABEL, Labels, check_classes, hash_labels, label_at
@@ -123,9 +124,6 @@ def _handle(location: Location) -> Iterator[tuple[Any, int, str]]:
         yield handle, int(system.size(inner)), stamp
 
 
-_LONGEST_NAME = 200
-
-
 def check_root(image_root: str | os.PathLike[str]) -> str:
     """The folder that named files are read from. Raises SourceError for what is none of this machine."""
     location = Location.parse(image_root)
@@ -137,7 +135,7 @@ def check_root(image_root: str | os.PathLike[str]) -> str:
 
 def read_named_file(path: str, table: Location, root: str | None, name: str) -> bytes:
     """The file that a row names by ``path``, below ``root`` or the table's folder. Raises DecodeError."""
-    quoted = repr(path if len(path) <= _LONGEST_NAME else path[: _LONGEST_NAME - 3] + "...")
+    quoted = repr(cut_off(path, 200))
     if root is None and not table.is_url:
         root = os.path.dirname(table.address()) or "."
     if not path or root is None:

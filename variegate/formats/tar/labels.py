@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from variegate.errors import DecodeError
-from variegate.formats.base import SourceError
+from variegate.formats.base import SourceError, cut_off
 from variegate.formats.reading import read_file
 from variegate.io.files import MOST_TEXT_BYTES
 from variegate.io.location import Location
@@ -67,7 +67,7 @@ def parse_json(content: bytes, extension: str) -> Label:
         return _number(found, extension, _ACCEPTED_JSON)
     if isinstance(found, str) and found:
         return Label(LabelKind.NAME, text=found, extension=extension)
-    return Label(LabelKind.BAD, text=f"{key} is {_short(json.dumps(found))}; {_ACCEPTED_JSON}", extension=extension)
+    return Label(LabelKind.BAD, text=f"{key} is {cut_off(json.dumps(found))}; {_ACCEPTED_JSON}", extension=extension)
 
 
 def resolve_label(label: Label, key: str, numbers: Mapping[str, int], is_labelled: bool) -> tuple[int, str]:
@@ -82,7 +82,7 @@ def resolve_label(label: Label, key: str, numbers: Mapping[str, int], is_labelle
         if label.text in numbers:
             return numbers[label.text], ""
         known = f"none of the classes ({', '.join(list(numbers)[:5])}, ...)" if numbers else "no number"
-        problem = f"{_short(repr(label.text))} is {known}; {_ACCEPTED}"
+        problem = f"{cut_off(repr(label.text))} is {known}; {_ACCEPTED}"
     elif label.kind == LabelKind.NONE:
         wanted = "no label: the first sample has one, so each needs a .cls member, or a .json one with a label"
         return -1, wanted if is_labelled else ""
@@ -91,12 +91,8 @@ def resolve_label(label: Label, key: str, numbers: Mapping[str, int], is_labelle
 
 def _number(number: int, extension: str, accepted: str) -> Label:
     if not -_INT64 <= number < _INT64:
-        return Label(LabelKind.BAD, text=f"{_short(str(number))} is too large; {accepted}", extension=extension)
+        return Label(LabelKind.BAD, text=f"{cut_off(str(number))} is too large; {accepted}", extension=extension)
     return Label(LabelKind.NUMBER, number, extension=extension)
-
-
-def _short(text: str, length: int = 60) -> str:
-    return text if len(text) <= length else text[: length - 3] + "..."
 
 
 CLASS_NAMES = "classnames.txt"
