@@ -1,16 +1,20 @@
-"""Labels as one array for all samples: ints, floats, or an array of one shape a sample."""
+"""Labels as one array for all samples: ints, floats, or an array of one shape a sample; names of classes."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.errors import shown
+from variegate.errors import DecodeError, shown
 from variegate.formats.base import SourceError
+from variegate.formats.reading import read_file
+from variegate.io.files import MOST_TEXT_BYTES
+from variegate.io.location import Location
 
 Labels = npt.NDArray[Any]
 
@@ -89,3 +93,41 @@ def hash_labels(labels: Labels | None) -> bytes:
     digest = hashlib.sha256(f"{labels.dtype.str} {labels.shape}".encode())
     digest.update(np.ascontiguousarray(labels).tobytes())
     return digest.digest()
+
+
+CLASS_NAMES = "classnames.txt"
+
+
+def is_a_line(name: str) -> bool:
+    """True if such a file can hold that name."""
+    try:
+        name.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return bool(name) and "\n" not in name and "\r" not in name
+
+
+def class_names_bytes(classes: Sequence[str]) -> bytes:
+    return "".join(f"{name}\n" for name in classes).encode("utf-8", "surrogateescape")
+
+
+def class_names_beside(shards: Sequence[Location]) -> tuple[str, ...] | None:
+    """The classes that the folder of the shards names; None where it names none, or the shards lie in several. Web
+    servers are not asked: each has its own way to say that there is none. Raises SourceError for a file that cannot
+    be read."""
+    places = [(shard.address(), shard.is_url) for shard in shards]
+    folders = {place.rpartition("/")[0] if is_url else os.path.dirname(place) for place, is_url in places}
+    if len(folders) != 1 or shards[0].is_web or len(shards[0].protocols) > 1:
+        return None
+    (folder,) = folders
+    file = Location.of(f"{folder}/{CLASS_NAMES}" if shards[0].is_url else os.path.join(folder, CLASS_NAMES))
+    if not file.is_url and not os.path.exists(file.address()):
+        return None
+    try:
+        data = read_file(file, MOST_TEXT_BYTES)
+    except DecodeError as error:
+        if file.is_url:  # some answer "forbidden" for what is not there
+            return None
+        raise SourceError(str(error)) from None
+    names = data.decode("utf-8", "surrogateescape").rstrip("\r\n").split("\n")
+    return tuple(name.rstrip("\r") for name in names) if names != [""] else None

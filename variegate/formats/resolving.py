@@ -74,7 +74,7 @@ def resolve(spec: Any, annotations: Any = None) -> Resolved:
         if not is_image_name(place.name):
             raise SourceError(f"{place}: a file of a kind that is not read; accepted: {ACCEPTED}")
         return Resolved(IMAGE, files)
-    names = _names_at(place) if place.is_url else names_in(place)
+    names = _names_at(place)
     if found := files_of_folder(place, names):
         return _of_files(found, annotations)
     if annotations is not None:
@@ -149,12 +149,6 @@ def layout_of(names: Sequence[str]) -> str | None:
     return "yolo" if {"images/", "labels/", "data.yaml"}.issubset(names) else None
 
 
-def names_in(folder: Location) -> list[str]:
-    """The entries of a folder of this machine, sub-folders with a slash at their ends."""
-    path = folder.address()
-    return [name + "/" * os.path.isdir(os.path.join(path, name)) for name in os.listdir(path)]
-
-
 def files_of_folder(folder: Location, names: Sequence[str]) -> list[Location]:
     """The shards or Parquet files of a folder with these entries, of which none is an image or a folder; else none."""
     names = sorted(name for name in names if not name.startswith("."))
@@ -175,7 +169,10 @@ def files_of_folder(folder: Location, names: Sequence[str]) -> list[Location]:
 
 
 def _names_at(location: Location) -> list[str]:
-    """The entries of a remote folder, sub-folders with a slash at their ends; sorted. Raises SourceError."""
+    """The entries of a folder, sub-folders with a slash at their ends; sorted at an address. Raises SourceError."""
+    if not location.is_url:
+        path = location.address()
+        return [name + "/" * os.path.isdir(os.path.join(path, name)) for name in os.listdir(path)]
     fs, root = listable_filesystem(location)
     with named_errors(location):
         if not fs.isdir(root):

@@ -13,8 +13,8 @@ import numpy as np
 
 from variegate.checks import one_of
 from variegate.formats.base import SourceError, cut_off
+from variegate.formats.labels import is_a_line
 from variegate.formats.storage import Storage
-from variegate.formats.tar.labels import is_a_line
 
 Layout = Literal["folder", "webdataset", "parquet"]
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)

@@ -11,8 +11,8 @@ import pytest
 from tests.formats.tars import write_shards, write_tar
 from tests.formats.web import serving
 from variegate.formats.base import Source, SourceError
+from variegate.formats.labels import class_names_beside, class_names_bytes
 from variegate.formats.opening import open_source
-from variegate.formats.tar.labels import class_names_beside, class_names_bytes
 from variegate.io.location import Location
 
 NAMES = tuple(f"class {number}" for number in range(10))

@@ -21,10 +21,9 @@ from variegate.formats.annotated.folders import mask_of, size_of, text_of
 from variegate.formats.annotated.objects import Faults, ObjectsBuilder
 from variegate.formats.annotated.values import POINTS, Options, optional
 from variegate.formats.base import Item, SampleName, SourceError, check_index, digest_of
-from variegate.formats.labels import NO_LABEL, check_classes
+from variegate.formats.labels import NO_LABEL, check_classes, class_names_beside
 from variegate.formats.reading import read_range
 from variegate.formats.tar.index import NO_LABELS
-from variegate.formats.tar.labels import class_names_beside
 from variegate.formats.tar.members import StreamReader
 from variegate.formats.tar.read import TarStream, WebDatasetSource, open_webdataset
 from variegate.formats.tar.samples import SEVERAL_IMAGES, TarSample, TarSamples, split_name, too_large

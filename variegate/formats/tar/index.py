@@ -24,9 +24,18 @@ import numpy.typing as npt
 
 from variegate.formats.base import SourceError, check_on_error, digest_of, first_names
 from variegate.formats.reading import FileVersion, named_errors, open_stream, version_of
-from variegate.formats.tar.labels import NO_LABEL, Label, LabelKind, resolve_label
 from variegate.formats.tar.members import FileReader, ForwardReader, StreamReader
-from variegate.formats.tar.samples import ShardCounts, ShardFailure, TarSamples, notes_of_walks, split_name
+from variegate.formats.tar.samples import (
+    NO_LABEL,
+    Label,
+    LabelKind,
+    ShardCounts,
+    ShardFailure,
+    TarSamples,
+    notes_of_walks,
+    resolve_label,
+    split_name,
+)
 from variegate.io.durable import write_pieces
 from variegate.io.files import open_regular, read_regular
 from variegate.io.location import Location, LocationLike, cache_folder
@@ -72,12 +81,6 @@ class ShardIndex:
     @cached_property
     def _name_ends(self) -> npt.NDArray[np.int64]:
         return np.flatnonzero(np.frombuffer(self.names, np.uint8) == 0)
-
-
-def empty_index(version: FileVersion, failure: ShardFailure) -> ShardIndex:
-    """Of a shard that cannot be read at all."""
-    none = np.zeros(0, np.int64)
-    return ShardIndex(version, none, none, none, none, none.astype(np.uint8), none, [], b"", ShardCounts(), failure)
 
 
 def index_shard(shard: Location, version: FileVersion) -> ShardIndex:
@@ -266,8 +269,9 @@ def _index(shard: Location, *, may_skip: bool, cache_dir: str | os.PathLike[str]
     except SourceError as error:
         if not may_skip:
             raise
-        reason = error.reason(str(shard))
-        return empty_index(FileVersion(0, ""), ShardFailure(None, reason, is_transient=True)), True
+        failure = ShardFailure(None, error.reason(str(shard)), is_transient=True)
+        none: dict[str, Any] = {name: np.zeros(0, kind) for name, kind in _COLUMNS}
+        return ShardIndex(FileVersion(0, ""), **none, texts=[], names=b"", counts=ShardCounts(), failure=failure), True
     if index.failure and not may_skip:
         raise SourceError(f"{shard}: {index.failure.reason}{_remedy(index)}")
     return index, is_kept

@@ -20,16 +20,18 @@ from variegate.formats.base import (
     digest_of,
     first_names,
 )
+from variegate.formats.labels import class_names_beside
 from variegate.formats.reading import open_stream, read_range
 from variegate.formats.tar.index import ListedShard, list_shards, sorted_shards
-from variegate.formats.tar.labels import NO_LABEL, class_names_beside, resolve_label
 from variegate.formats.tar.members import unpacked_reader
 from variegate.formats.tar.samples import (
+    NO_LABEL,
     ShardCounts,
     ShardFailure,
     TarSample,
     TarSamples,
     notes_of_walks,
+    resolve_label,
     split_name,
     too_large,
 )

@@ -15,9 +15,9 @@ import numpy as np
 
 from variegate.formats.annotated.written import DIGITS, RecordForm
 from variegate.formats.base import SourceError
+from variegate.formats.labels import CLASS_NAMES, class_names_bytes
 from variegate.formats.shards import Labels, Record, Shard
 from variegate.formats.storage import Storage
-from variegate.formats.tar.labels import CLASS_NAMES, class_names_bytes
 from variegate.formats.yolo import yolo_rows
 
 _BLOCK = 512

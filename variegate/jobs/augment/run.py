@@ -17,10 +17,10 @@ from variegate.decode.entropy.index import index_path
 from variegate.errors import DecodeError
 from variegate.formats.base import FileSource, SourceError
 from variegate.formats.filtered import whole_of
+from variegate.formats.labels import CLASS_NAMES
 from variegate.formats.packed import index_beside
 from variegate.formats.stamps import Stamps
 from variegate.formats.storage import open_storage
-from variegate.formats.tar.labels import CLASS_NAMES
 from variegate.formats.tar.write import has_class_names, write_class_names
 from variegate.io.location import Location
 from variegate.jobs.augment.annotated import AnnotatedJob, AnnotatedPlan

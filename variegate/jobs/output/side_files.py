@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from variegate.formats.annotated.written import Content, Row
 from variegate.formats.base import SourceError
 from variegate.formats.coco import coco_files
+from variegate.formats.labels import CLASS_NAMES, class_names_bytes
 from variegate.formats.packed import INDEX_NAME, STATISTICS_NAME, PixelSums, statistics_bytes
 from variegate.formats.stamps import printable
 from variegate.formats.storage import Storage
-from variegate.formats.tar.labels import CLASS_NAMES, class_names_bytes
 from variegate.formats.voc import voc_files
 from variegate.formats.yolo import yolo_files
 from variegate.jobs.output.manifest import Manifest

@@ -21,13 +21,13 @@ from variegate.errors import DecodeError
 from variegate.formats.base import Source, SourceError, StoredFile
 from variegate.formats.folder import FLAT_CLASS
 from variegate.formats.kinds import file_kind
+from variegate.formats.labels import CLASS_NAMES, class_names_beside, class_names_bytes
 from variegate.formats.raw import RawShard, open_raw
 from variegate.formats.reading import filesystem, named_errors, read_file, reason_for, version_of
 from variegate.formats.shards import Labels, Record
 from variegate.formats.stamps import printable
 from variegate.formats.storage import Storage
 from variegate.formats.tar.index import index_shard, load_index
-from variegate.formats.tar.labels import CLASS_NAMES, class_names_beside, class_names_bytes
 from variegate.formats.tar.samples import split_name
 from variegate.io.durable import WriteError
 from variegate.io.files import open_regular, read_regular
