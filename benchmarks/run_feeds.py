@@ -23,9 +23,9 @@ from variegate.cli.console import BAD_INPUT, fail
 from variegate.cli.options import CommandOptions, SourceOptions, UsageError, from_options, usage_message
 from variegate.cli.train import run_study
 from variegate.formats.kinds import LABELLED_IMAGES_HELP
-from variegate.io.openmp import wait_briefly
 from variegate.options import option, part_of, same_option
 from variegate.options.training import StudyOptions, TrainOptions
+from variegate.threads import wait_briefly
 
 
 @dataclass(frozen=True, kw_only=True)
