@@ -48,14 +48,11 @@ class Adaptation:
     """
 
     gives = needs_losses = False
+    noting: Callable[[torch.Tensor], None] | None = None
 
     def __init__(self) -> None:
         self._current: ConditionsOfIds = lambda ids: {}
         self._used = [0.0, 0.0]
-
-    @property
-    def noting(self) -> Callable[[torch.Tensor], None] | None:
-        return None
 
     def of_epoch(self, epoch: int) -> ConditionsOfIds:
         self._current = self._given(epoch)
@@ -146,10 +143,7 @@ class EntropyAdaptation(Adaptation):
         self._next = self.table.codes.copy()
         self._codes: torch.Tensor | None = None
         self._pending: list[tuple[Ids, torch.Tensor, npt.NDArray[np.bool_] | None]] = []
-
-    @property
-    def noting(self) -> Callable[[torch.Tensor], None]:
-        return self._note
+        self.noting = self._note
 
     def _given(self, epoch: int) -> ConditionsOfIds:
         return self.table.given()

@@ -50,17 +50,14 @@ _GROWING_SHARE = 0.8
 
 def kept_size_steps(options: TrainOptions, size: Size, fill: tuple[int, int, int]) -> list[Transform]:
     """After the policy, of images that keep their (height, width). ``fill``: of a cutout."""
-    padding = min(size) // 8 if options.padding is None else options.padding
-    steps: list[Transform] = []
-    if padding:
-        steps.append(RandomCrop(size, padding=padding, padding_mode=options.padding_mode))
-    steps += _flips(options)
-    if options.cutout:
-        steps.append(Cutout(options.cutout, fill=fill))
-    stages = sizes_of(options, size)
-    if len(stages) > 1:
-        steps.append(_by_epoch([(begin, Resize(smaller)) for begin, smaller in stages[:-1]], stages[-1][0]))
-    return steps
+    padding, stages = min(size) // 8 if options.padding is None else options.padding, sizes_of(options, size)
+    smaller: list[tuple[int, Transform]] = [(begin, Resize(one)) for begin, one in stages[:-1]]
+    return [
+        *([RandomCrop(size, padding=padding, padding_mode=options.padding_mode)] if padding else []),
+        *_flips(options),
+        *([Cutout(options.cutout, fill=fill)] if options.cutout else []),
+        *([_by_epoch(smaller, stages[-1][0])] if smaller else []),
+    ]
 
 
 def cropping_steps(options: TrainOptions, size: Size) -> list[Transform]:
@@ -68,27 +65,6 @@ def cropping_steps(options: TrainOptions, size: Size) -> list[Transform]:
     stages = sizes_of(options, size)
     crops: list[tuple[int, Transform]] = [(begin, RandomResizedCrop(one)) for begin, one in stages]
     return [crops[0][1] if len(crops) == 1 else _by_epoch(crops), *_flips(options)]
-
-
-def unused_where_cropped(options: TrainOptions) -> list[str]:
-    """Options that were given, and are for images that keep their size alone."""
-    given = {"--padding": options.padding is not None, "--cutout": options.cutout > 0}
-    given["--padding-mode"] = options.padding_mode != TrainOptions.padding_mode
-    return [name for name, is_given in given.items() if is_given]
-
-
-def mixing_steps(options: TrainOptions) -> list[Transform]:
-    """After all that is done to one image alone."""
-    mixers: list[Transform] = [
-        *([MixUp(options.mixup)] if options.mixup else []),
-        *([CutMix(options.cutmix)] if options.cutmix else []),
-    ]
-    return mixers if len(mixers) < 2 else [RandomChoice(mixers)]
-
-
-def last_steps(options: TrainOptions) -> list[Transform]:
-    """After the normalisation."""
-    return [RandomErasing(options.random_erasing)] if options.random_erasing else []
 
 
 def sizes_of(options: TrainOptions, size: Size) -> list[tuple[int, Size]]:
@@ -220,13 +196,18 @@ class Feed:
         if mixing and (options.mixup or options.cutmix):
             name = "mixup" if options.mixup else "cutmix"
             raise ValueError(f"{name}: got {getattr(options, name):g} with a policy that mixes images; accepted: one")
+        mixers: list[Transform] = [MixUp(options.mixup)] if options.mixup else []
+        mixers += [CutMix(options.cutmix)] if options.cutmix else []
+        mixing = mixing or ([RandomChoice(mixers)] if len(mixers) > 1 else mixers)
         normalize = Normalize(mean, std)
-        end = [*(mixing or mixing_steps(options)), normalize, *last_steps(options)]
+        end = [*mixing, normalize, *([RandomErasing(options.random_erasing)] if options.random_erasing else [])]
         self.sizes = sizes_of(options, size)
         if keeps_size:
             fill = BaselineAugmentation(size, mean, std).fill
             return Compose([*alone, *kept_size_steps(options, size, fill), *end]), normalize
-        if self._is_first and (unused := unused_where_cropped(options)):
+        given = {"--padding": options.padding is not None, "--cutout": options.cutout > 0}
+        given["--padding-mode"] = options.padding_mode != TrainOptions.padding_mode
+        if self._is_first and (unused := [name for name, is_given in given.items() if is_given]):
             told = f"{', '.join(unused)}: without effect, since images are cut to {size[0]}x{size[1]} by random crops"
             warnings.warn(f"{told}, instead of keeping their size", stacklevel=3)
         around_crop = tuple(round(side / _KEPT_SHARE) for side in size)
@@ -244,11 +225,9 @@ class Feed:
         number = number if self.length is None else min(number, self.length)
         more: dict[str, Any] = {"seed": self.options.seed, "num_threads": self.options.threads, "layout": "NHWC"}
         more |= {"device": self._device, "rank": 0, "world_size": 1, "on_error": "skip", "prefetch": 0}
-        for batch in Loader(self.source, self.plain, number, **more):
-            images: Any = batch.images
-            if isinstance(images, torch.Tensor):
-                return in_channels_last(images[torch.from_numpy(~batch.padding).to(images.device)])
-            break
+        batch = next(iter(Loader(self.source, self.plain, number, **more)), None)
+        if batch is not None and isinstance(batch.images, torch.Tensor):
+            return in_channels_last(batch.images[torch.from_numpy(~batch.padding).to(batch.images.device)])
         raise SourceError(
             f"{self.place}: has no images that can be read, of one size; accepted: --size cuts them to one"
         )

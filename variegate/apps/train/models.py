@@ -127,7 +127,12 @@ def build_model(name: str, num_classes: int, in_channels: int = 3, **of_timm: An
     """
     prefix, _, rest = name.partition(":")
     if prefix == "timm" and rest:
-        return _build_timm(rest, num_classes, in_channels, of_timm)
+        timm = _timm(rest)
+        try:
+            model: nn.Module = timm.create_model(rest, num_classes=num_classes, in_chans=in_channels, **of_timm)
+        except Exception as error:
+            raise ModelError(f"model {name}: {error}") from error
+        return model
     if of_timm:
         raise ModelError(f"model {name}: takes no {', '.join(of_timm)}; accepted: with timm:NAME alone")
     try:
@@ -176,15 +181,6 @@ def _timm(name: str) -> Any:
         if isinstance(error, ModuleNotFoundError) and error.name == "timm":
             raise ModelError(f"model timm:{name}: timm is not installed: pip install timm") from error
         raise ModelError(f"model timm:{name}: timm cannot be imported ({type(error).__name__}: {error})") from error
-
-
-def _build_timm(name: str, num_classes: int, in_channels: int, more: dict[str, Any]) -> nn.Module:
-    timm = _timm(name)
-    try:
-        model: nn.Module = timm.create_model(name, num_classes=num_classes, in_chans=in_channels, **more)
-    except Exception as error:
-        raise ModelError(f"model timm:{name}: {error}") from error
-    return model
 
 
 def _build_own(name: str, module: str, factory: str, num_classes: int) -> nn.Module:

@@ -9,11 +9,11 @@ import json
 import math
 import struct
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -58,12 +58,9 @@ class TrainingEvents:
         if log.exists():
             whole, _, _ = log.read_text(encoding="utf-8").rpartition("\n")
             for text in whole.splitlines():
-                self._add(json.loads(text), known)
+                self(json.loads(text), known)
 
-    def __call__(self, line: Line) -> None:
-        self._add(line, {})
-
-    def _add(self, line: Line, known: dict[tuple[str, int], float]) -> None:
+    def __call__(self, line: Line, known: Mapping[tuple[str, int], float] = MappingProxyType({})) -> None:
         kind, now = ("train" if "step" in line else "validation"), time.time()
         self._step = line.get("step", self._step)
         for name, value in line.items():
@@ -81,22 +78,6 @@ def write_events(out: Path) -> None:
     """Of a training in this folder, whether it is over or not. Raises ImportError."""
     check_events()
     TrainingEvents(out / EVENTS_FOLDER, out / LOG_NAME).close()
-
-
-@contextmanager
-def told_as_events(out: Path, tell: Callable[[Line], object] | None) -> Iterator[Callable[[Line], object] | None]:
-    """-> what is to be called with each line: it writes events, and calls ``tell``."""
-    events = TrainingEvents(out / EVENTS_FOLDER, out / LOG_NAME)
-
-    def both(line: Line) -> None:
-        events(line)
-        if tell is not None:
-            tell(line)
-
-    try:
-        yield both
-    finally:
-        events.close()
 
 
 def _times(folder: Path) -> dict[tuple[str, int], float]:
@@ -143,12 +124,12 @@ class PendingSteps:
 
 
 class StepLines:
-    """Lines of steps, logged when their losses are read. ``log``: of rank 0, set when open; ``tell`` gets each line."""
+    """Lines of steps, logged when their losses are read. ``log``: of rank 0, set when open; ``views`` get each line."""
 
     log: TrainingLog | None = None
 
     def __init__(self, ranks: Ranks, adaptation: Adaptation, lr: float, tell: Callable[[Line], object] | None) -> None:
-        self.tell = tell
+        self.views = [] if tell is None else [tell]
         self._ranks, self._adaptation, self._lr = ranks, adaptation, lr
         self._every, self._pending = 1, PendingSteps()
 
@@ -177,7 +158,7 @@ class StepLines:
         told = zip(pending.lines, sums[:steps], pending.images, self._adaptation.told(steps, sums[steps:]), strict=True)
         lines = [{**line, "loss": total / images, **more} for line, total, images, more in told]
         self._pending = PendingSteps()
-        good = finite_part(lines)
+        good = list(itertools.takewhile(lambda line: math.isfinite(line["loss"]), lines))
         self.write(good)
         if len(good) < len(lines):
             raise DivergedError(lines[len(good)], self._lr)
@@ -186,8 +167,8 @@ class StepLines:
     def write(self, lines: list[Line]) -> None:
         if self.log is not None:
             self.log.append(lines)
-            for line in lines if self.tell is not None else []:
-                self.tell(line)  # type: ignore[misc]
+            for line, view in itertools.product(lines, self.views):
+                view(line)
 
 
 Line = dict[str, Any]
@@ -201,11 +182,6 @@ class DivergedError(RuntimeError):
             f"the loss is {line['loss']} in step {line['step']} (epoch {line['epoch']}): the training has diverged; a "
             f"lower --lr (it is {lr:g}), a longer --warmup or a smaller --clip may help, with another folder as --out"
         )
-
-
-def finite_part(lines: list[Line]) -> list[Line]:
-    """Those before the first with a loss that is no number."""
-    return list(itertools.takewhile(lambda line: math.isfinite(line["loss"]), lines))
 
 
 class TrainingLog:

@@ -28,7 +28,7 @@ from variegate.apps.train.checkpoints import (
 from variegate.apps.train.feed import Feed, tensors_of
 from variegate.apps.train.learner import Learner, evaluated
 from variegate.apps.train.models import seeded_weights
-from variegate.apps.train.progress import Line, StepLines, TrainingLog, check_events, told_as_events
+from variegate.apps.train.progress import EVENTS_FOLDER, Line, StepLines, TrainingEvents, TrainingLog, check_events
 from variegate.apps.train.ranks import Ranks, joined
 from variegate.checks import integer
 from variegate.jobs.output.lock import locked
@@ -94,13 +94,16 @@ class Trainer:
             self.ranks.sum_and_max([0.0], [0.0])  # nobody goes on before that
             stack.enter_context(seeded_weights(self.options.seed))
             self.learner.rehearse(self.feed.size)
-            end = self._resume()
-            if self._saved_at < 0:
+            end = self.checkpoints.load(self.learner.room_for, self._take)  # how much of the log it knows of
+            if end is not None:
+                self.checkpoints.drop_old()
+            else:
                 self.learner.initialise(self.feed.plain_images)
             if is_first:
-                self.lines.log = stack.enter_context(closing(TrainingLog(out / LOG_NAME, end)))
+                self.lines.log = stack.enter_context(closing(TrainingLog(out / LOG_NAME, end or 0)))
             if is_first and self.options.tensorboard:
-                self.lines.tell = stack.enter_context(told_as_events(out, self.lines.tell))
+                events = stack.enter_context(closing(TrainingEvents(out / EVENTS_FOLDER, out / LOG_NAME)))
+                self.lines.views.insert(0, events)
             self._at = self.feed.train.state_dict()
             is_done = self._run_epochs(stop)
             weights = self.learner.weights() if is_done else {}
@@ -109,13 +112,6 @@ class Trainer:
                 write_model(out, self.feed, weights)
             last = self.lines.log.last if self.lines.log is not None else {}
             return {**last, "is_done": is_done, "unread": [str(one) for one in self.feed.unread()]}
-
-    def _resume(self) -> int:
-        """Go on from the latest checkpoint -> how much of the log it knows of. Raises ResumeError."""
-        end = self.checkpoints.load(self.learner.room_for, self._take)
-        if end is not None:
-            self.checkpoints.drop_old()
-        return end or 0
 
     def _take(self, facts: dict[str, Any], tensors: Tensors) -> int:
         check_same(self.options.out, dict(facts["run"]), describe(self.feed, self.ranks.ranks))
