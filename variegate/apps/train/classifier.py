@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from threading import Lock
 from typing import Any
@@ -15,7 +16,7 @@ import torch.nn.functional as nnf
 
 from variegate.apps.train.adaptation import Adaptation
 from variegate.apps.train.images import LabelledImages
-from variegate.apps.train.models import LayerDraws, model_to_train
+from variegate.apps.train.models import layer_seed, model_to_train, seeded_generator, seeded_weights
 from variegate.apps.train.step import TrainingStep, descent, in_channels_last, precision_of
 from variegate.augmenter.augmenter import Augmenter
 from variegate.loader.shuffle import Permutation
@@ -53,16 +54,14 @@ class Classifier:
         self._draws = LayerDraws(device, seed)
         self._lr = torch.tensor(recipe.lr, device=device)
         self._optimizer = descent(self.model, self._lr, recipe)
-        step = TrainingStep(model, self.model, num_classes, self._optimizer, recipe.precision, recipe.clip)
+        self._step = TrainingStep(model, self.model, num_classes, self._optimizer, recipe.precision, recipe.clip)
         self._memory, self._is_captured = graph_memory, capture and device.startswith("cuda")
-        self._adapt(Adaptation(), step)
+        self.adapt(Adaptation())
 
     def adapt(self, adaptation: Adaptation) -> None:
         """Before the first epoch: it gives the magnitudes of every epoch, and is told of the scores."""
-        self._adapt(adaptation, replace(self._step, on_scores=adaptation.noting))
-
-    def _adapt(self, adaptation: Adaptation, step: TrainingStep) -> None:
-        self._adaptation, self._step = adaptation, step
+        self._adaptation = adaptation
+        self._step = step = replace(self._step, on_scores=adaptation.noting)
         self._run_step = CapturedStep(step, self.device, self._memory) if self._is_captured else step
 
     def train(self, images: LabelledImages, transform: Transform, epoch: int) -> torch.Tensor:
@@ -139,6 +138,30 @@ class Classifier:
                 momentum = kept[weight] if weight in kept else torch.empty_like(weight)
                 momentum.zero_() if loaded is None else momentum.copy_(loaded)
                 own["momentum_buffer"] = momentum
+
+
+class LayerDraws:
+    """Seeds what layers draw by epoch. A model that draws nothing on the CPU may train beside others afterwards."""
+
+    def __init__(self, device: str, seed: int) -> None:
+        self._device, self._seed = torch.device(device), seed
+        self._are_none = False
+
+    @contextmanager
+    def seeded(self, epoch: int) -> Iterator[None]:
+        """The model trains for this epoch within."""
+        seed = layer_seed(self._seed, epoch)
+        if self._device.type == "cuda":
+            # A GPU has a generator of its own, and one thread that trains on it.
+            with seeded_generator(torch.cuda.default_generators[self._device.index or 0], seed):
+                yield
+        elif self._are_none:
+            yield
+        else:
+            with seeded_weights(seed):
+                before = torch.default_generator.get_state()
+                yield
+                self._are_none = torch.equal(before, torch.default_generator.get_state())
 
 
 Step = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
+from variegate import transforms as T
 from variegate.apps.train.adaptation import adapted, compared_indices
 from variegate.apps.train.images import (
     BATCH,
@@ -30,15 +31,8 @@ from variegate.io.addresses import shown, speakable
 from variegate.jobs.arguments import parse_size
 from variegate.loader import Batch, Loader
 from variegate.loader.batch import Failure
-from variegate.ops.compose import Compose, Cond, RandomChoice
-from variegate.ops.crop import AlternatingHorizontalFlip, CenterCrop, RandomCrop, RandomHorizontalFlip
-from variegate.ops.erase import Cutout, RandomErasing
-from variegate.ops.mix import CutMix, MixUp
-from variegate.ops.output import Normalize
-from variegate.ops.resize import RandomResizedCrop, Resize
 from variegate.options.training import TrainOptions
 from variegate.policies.load import scaled_policy
-from variegate.transforms import Transform
 
 Size = tuple[int, int]
 
@@ -48,23 +42,16 @@ _LARGE, _LARGE_STEP, _SMALL_STEP = 128, 32, 4
 _GROWING_SHARE = 0.8
 
 
-def kept_size_steps(options: TrainOptions, size: Size, fill: tuple[int, int, int]) -> list[Transform]:
+def kept_size_steps(options: TrainOptions, size: Size, fill: tuple[int, int, int]) -> list[T.Transform]:
     """After the policy, of images that keep their (height, width). ``fill``: of a cutout."""
     padding, stages = min(size) // 8 if options.padding is None else options.padding, sizes_of(options, size)
-    smaller: list[tuple[int, Transform]] = [(begin, Resize(one)) for begin, one in stages[:-1]]
+    smaller: list[tuple[int, T.Transform]] = [(begin, T.Resize(one)) for begin, one in stages[:-1]]
     return [
-        *([RandomCrop(size, padding=padding, padding_mode=options.padding_mode)] if padding else []),
+        *([T.RandomCrop(size, padding=padding, padding_mode=options.padding_mode)] if padding else []),
         *_flips(options),
-        *([Cutout(options.cutout, fill=fill)] if options.cutout else []),
+        *([T.Cutout(options.cutout, fill=fill)] if options.cutout else []),
         *([_by_epoch(smaller, stages[-1][0])] if smaller else []),
     ]
-
-
-def cropping_steps(options: TrainOptions, size: Size) -> list[Transform]:
-    """Before the policy, of images that are cut to (height, width)."""
-    stages = sizes_of(options, size)
-    crops: list[tuple[int, Transform]] = [(begin, RandomResizedCrop(one)) for begin, one in stages]
-    return [crops[0][1] if len(crops) == 1 else _by_epoch(crops), *_flips(options)]
 
 
 def sizes_of(options: TrainOptions, size: Size) -> list[tuple[int, Size]]:
@@ -86,16 +73,16 @@ def sizes_of(options: TrainOptions, size: Size) -> list[tuple[int, Size]]:
     return stages
 
 
-def _flips(options: TrainOptions) -> list[Transform]:
+def _flips(options: TrainOptions) -> list[T.Transform]:
     if not options.flip:
         return []
-    return [AlternatingHorizontalFlip() if options.alternate_flip else RandomHorizontalFlip()]
+    return [T.AlternatingHorizontalFlip() if options.alternate_flip else T.RandomHorizontalFlip()]
 
 
-def _by_epoch(stages: list[tuple[int, Transform]], end: int | None = None) -> Transform:
+def _by_epoch(stages: list[tuple[int, T.Transform]], end: int | None = None) -> T.Transform:
     """Each of these from its epoch on, until the next; none from ``end`` on."""
     ends = [*(begin for begin, _ in stages[1:]), end]
-    return Cond("epoch", [(begin, until, step) for (begin, step), until in zip(stages, ends, strict=True)])
+    return T.Cond("epoch", [(begin, until, step) for (begin, step), until in zip(stages, ends, strict=True)])
 
 
 # Of ImageNet: the same numbers whatever the images, so that a model is used as it was trained.
@@ -171,7 +158,7 @@ class Feed:
             )
         return self.options.batch_size
 
-    def _transforms(self, validation: Any) -> tuple[Transform, Transform]:
+    def _transforms(self, validation: Any) -> tuple[T.Transform, T.Transform]:
         """-> for images that train, and for those that score."""
         options, source = self.options, self.source
         self.channels, first = _first_image(source, self.place)
@@ -196,23 +183,25 @@ class Feed:
         if mixing and (options.mixup or options.cutmix):
             name = "mixup" if options.mixup else "cutmix"
             raise ValueError(f"{name}: got {getattr(options, name):g} with a policy that mixes images; accepted: one")
-        mixers: list[Transform] = [MixUp(options.mixup)] if options.mixup else []
-        mixers += [CutMix(options.cutmix)] if options.cutmix else []
-        mixing = mixing or ([RandomChoice(mixers)] if len(mixers) > 1 else mixers)
-        normalize = Normalize(mean, std)
-        end = [*mixing, normalize, *([RandomErasing(options.random_erasing)] if options.random_erasing else [])]
+        mixers: list[T.Transform] = [T.MixUp(options.mixup)] if options.mixup else []
+        mixers += [T.CutMix(options.cutmix)] if options.cutmix else []
+        mixing = mixing or ([T.RandomChoice(mixers)] if len(mixers) > 1 else mixers)
+        normalize = T.Normalize(mean, std)
+        end = [*mixing, normalize, *([T.RandomErasing(options.random_erasing)] if options.random_erasing else [])]
         self.sizes = sizes_of(options, size)
         if keeps_size:
             fill = BaselineAugmentation(size, mean, std).fill
-            return Compose([*alone, *kept_size_steps(options, size, fill), *end]), normalize
+            return T.Compose([*alone, *kept_size_steps(options, size, fill), *end]), normalize
         given = {"--padding": options.padding is not None, "--cutout": options.cutout > 0}
         given["--padding-mode"] = options.padding_mode != TrainOptions.padding_mode
         if self._is_first and (unused := [name for name, is_given in given.items() if is_given]):
             told = f"{', '.join(unused)}: without effect, since images are cut to {size[0]}x{size[1]} by random crops"
             warnings.warn(f"{told}, instead of keeping their size", stacklevel=3)
         around_crop = tuple(round(side / _KEPT_SHARE) for side in size)
-        plain = Compose([Resize(min(around_crop)), CenterCrop(size), normalize])
-        return Compose([*cropping_steps(options, size), *alone, *end]), plain
+        plain = T.Compose([T.Resize(min(around_crop)), T.CenterCrop(size), normalize])
+        crops: list[tuple[int, T.Transform]] = [(begin, T.RandomResizedCrop(one)) for begin, one in self.sizes]
+        crop = crops[0][1] if len(crops) == 1 else _by_epoch(crops)
+        return T.Compose([crop, *_flips(options), *alone, *end]), plain
 
     def size_at(self, epoch: int) -> tuple[int, int]:
         """(height, width) of the images that train then."""

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from variegate import transforms as T
 from variegate.apps.train.step import in_channels_last
 from variegate.augmenter.augmenter import Augmenter
 from variegate.decode import read_image
@@ -18,12 +19,6 @@ from variegate.formats.base import Source, SourceError, StreamSource
 from variegate.io.addresses import shown
 from variegate.loader import Loader
 from variegate.loader.shuffle import Permutation
-from variegate.ops.compose import Compose
-from variegate.ops.crop import RandomCrop, RandomHorizontalFlip
-from variegate.ops.erase import Cutout
-from variegate.ops.output import Identity, Normalize
-from variegate.ops.resize import Resize
-from variegate.transforms import Transform
 
 _BATCH = 256
 _LOOKED_AT, LARGEST_KEPT, _SIDE = 32, 64, 32
@@ -61,7 +56,7 @@ class LabelledImages:
 class TrainingImages:
     """Images of a training on its device: ``train``, and ``scored``, float32 [N, C, H, W], with their ``labels``."""
 
-    def __init__(self, train: LabelledImages, scored: LabelledImages, plain: Transform, device: str) -> None:
+    def __init__(self, train: LabelledImages, scored: LabelledImages, plain: T.Transform, device: str) -> None:
         self.device, self.train = device, train.to(device)
         moved = scored.to(device)
         images = Augmenter(plain, device, layout="NHWC")(moved.pixels)
@@ -74,7 +69,7 @@ def load_images(source: Any, size: tuple[int, int] | None = None, device: str = 
 
     Raises SourceError where sizes differ, and where labels are not classes.
     """
-    transform: Transform = Identity() if size is None else Compose([Resize(size)])
+    transform: T.Transform = T.Identity() if size is None else T.Compose([T.Resize(size)])
     options: dict[str, Any] = {"shuffle": False, "on_error": "skip", "layout": "NHWC", "prefetch": 1, "targets": False}
     loader = Loader(source, transform, _BATCH, device, **options)
     parts: list[tuple[torch.Tensor, torch.Tensor, npt.NDArray[np.uint64]]] = []
@@ -205,19 +200,15 @@ class BaselineAugmentation:
         return red, green, blue
 
     @property
-    def plain(self) -> Transform:
+    def plain(self) -> T.Transform:
         """For images that are not trained on."""
-        return Normalize(self.mean, self.std)
+        return T.Normalize(self.mean, self.std)
 
-    def with_policy(self, policy: Transform | None) -> Transform:
-        steps: list[Transform] = [] if policy is None else [policy]
-        if self.padding:
-            steps.append(RandomCrop(self.size, padding=self.padding))
-        if self.flip:
-            steps.append(RandomHorizontalFlip())
-        if self.cutout:
-            steps.append(Cutout(self.cutout, fill=self.fill))
-        return Compose([*steps, self.plain])
+    def with_policy(self, policy: T.Transform | None) -> T.Transform:
+        crop = T.RandomCrop(self.size, padding=self.padding) if self.padding else None
+        flip = T.RandomHorizontalFlip() if self.flip else None
+        cutout = T.Cutout(self.cutout, fill=self.fill) if self.cutout else None
+        return T.Compose([step for step in (policy, crop, flip, cutout, self.plain) if step is not None])
 
     def to_dict(self) -> dict[str, Any]:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}

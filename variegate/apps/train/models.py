@@ -260,33 +260,6 @@ class _Block(nn.Module):
         return out + kept
 
 
-class CompiledModel(torch.nn.Module):
-    """Called as ``model`` is, which is compiled in the first call. Raises ModelError where that fails."""
-
-    def __init__(self, model: torch.nn.Module, name: str) -> None:
-        super().__init__()
-        self._name = name
-        try:
-            self._compiled: Any = torch.compile(model)
-        except RuntimeError as error:  # of a Python or a system that torch compiles nothing for
-            raise self._failed(error) from error
-
-    def forward(self, images: torch.Tensor) -> Any:
-        # Else the second size that comes by has everything compiled once more.
-        torch._dynamo.maybe_mark_dynamic(images, 0)
-        try:
-            return self._compiled(images)
-        except torch._dynamo.exc.TorchDynamoException as error:
-            raise self._failed(error) from error
-
-    def _failed(self, error: Exception) -> ModelError:
-        said = str(error).strip().splitlines()[0]
-        return ModelError(
-            f"model {self._name}: cannot be compiled ({said}); leave --compile out, or give it what it needs: on a "
-            "CPU a C++ compiler"
-        )
-
-
 # Beside the domains of samples, orders and searches, so that no two share a stream.
 _DOMAIN = 0x54524149
 
@@ -297,7 +270,7 @@ _CPU = RLock()
 @contextmanager
 def seeded_weights(seed: int) -> Iterator[None]:
     """Weights drawn within follow from ``seed``; those of models for a GPU as well, which are made on the CPU."""
-    with _CPU, _lent(torch.default_generator, seed):
+    with _CPU, seeded_generator(torch.default_generator, seed):
         yield
 
 
@@ -307,32 +280,9 @@ def layer_seed(seed: int, time: int, rank: int = 0) -> int:
     return int(words[0]) << 32 | int(words[1])
 
 
-class LayerDraws:
-    """Seeds what layers draw by epoch. A model that draws nothing on the CPU may train beside others afterwards."""
-
-    def __init__(self, device: str, seed: int) -> None:
-        self._device, self._seed = torch.device(device), seed
-        self._are_none = False
-
-    @contextmanager
-    def seeded(self, epoch: int) -> Iterator[None]:
-        """The model trains for this epoch within."""
-        seed = layer_seed(self._seed, epoch)
-        if self._device.type == "cuda":
-            # A GPU has a generator of its own, and one thread that trains on it.
-            with _lent(torch.cuda.default_generators[self._device.index or 0], seed):
-                yield
-        elif self._are_none:
-            yield
-        else:
-            with _CPU, _lent(torch.default_generator, seed):
-                before = torch.default_generator.get_state()
-                yield
-                self._are_none = torch.equal(before, torch.default_generator.get_state())
-
-
 @contextmanager
-def _lent(generator: torch.Generator, seed: int) -> Iterator[None]:
+def seeded_generator(generator: torch.Generator, seed: int) -> Iterator[None]:
+    """What it draws within follows from ``seed``; afterwards it goes on where it was."""
     state = generator.get_state()
     generator.manual_seed(seed)
     try:
