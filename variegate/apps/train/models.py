@@ -282,7 +282,7 @@ def layer_seed(seed: int, time: int, rank: int = 0) -> int:
 
 @contextmanager
 def seeded_generator(generator: torch.Generator, seed: int) -> Iterator[None]:
-    """What it draws within follows from ``seed``; afterwards it goes on where it was."""
+    """Draws within follow from ``seed``; afterwards the generator goes on where it was."""
     state = generator.get_state()
     generator.manual_seed(seed)
     try:
