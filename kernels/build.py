@@ -16,7 +16,7 @@ from kernels.level import pack_compiled
 from kernels.wheel_file import platform_tag, write_wheel
 from variegate.apps import warm_commands
 from variegate.compiling.levels import LEVELS, Level, host_level
-from variegate.compiling.shipped import PACKAGE, write_manifest
+from variegate.compiling.stored import PACKAGE, write_manifest
 from variegate.compiling.team import num_cores
 from variegate.jobs import warm
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from variegate.compiling.shipped import pack
+from variegate.compiling.stored import pack
 from variegate.jobs import warm
 from variegate.program import compiled
 

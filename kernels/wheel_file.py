@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import variegate
-from variegate.compiling.shipped import versions
+from variegate.compiling.stored import versions
 
 NAME = "variegate_kernels"
 

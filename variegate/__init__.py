@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from variegate.augmenter.augmenter import Augmenter
     from variegate.decode.entropy.index import EntropyIndex
     from variegate.errors import DecodeError, DeviceMemoryError
-    from variegate.executors.runners.ragged_batch import RaggedBatch
+    from variegate.executors.runners.images import RaggedBatch
     from variegate.formats.opening import open_source
     from variegate.formats.packed import dataset_statistics
     from variegate.formats.samples import sample_images
@@ -68,7 +68,7 @@ _HOMES = {
     "EntropyIndex": "variegate.decode.entropy.index",
     "Loader": "variegate.loader",
     "PipelineError": "variegate.pipelines",
-    "RaggedBatch": "variegate.executors.runners.ragged_batch",
+    "RaggedBatch": "variegate.executors.runners.images",
     "Targets": "variegate.targets.settings",
     "TooManyErrors": "variegate.loader",
     "WithIds": "variegate.integrations.items",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from variegate.compiling.files import CheckedFile
+from variegate.compiling.stored import CheckedFile
 
 KEY, OTHER = (
     ("signature", ("triple", "processor", "features"), ("a", "b")),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from variegate.compiling.jobs import Ask, Do, Done, Jobs, KernelJob, Ready, Run
+from variegate.compiling.team import Ask, Do, Done, Jobs, KernelJob, Ready, Run
 
 
 def job(key: str, weight: int = 1) -> KernelJob:

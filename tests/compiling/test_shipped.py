@@ -21,9 +21,9 @@ from numba.core import config
 import variegate
 from kernels.build import SHIPPED, settings_of
 from tests.compiling.tiny import ROOT
-from variegate.compiling import shipped as shipped_module
+from variegate.compiling import stored as shipped_module
 from variegate.compiling.levels import LEVELS, Level, host_level
-from variegate.compiling.shipped import Shipped, pack, versions, write_manifest
+from variegate.compiling.stored import Shipped, pack, versions, write_manifest
 from variegate.jobs import warm
 from variegate.program.rng import _fill_keys
 
@@ -178,7 +178,7 @@ import variegate as vg
 from variegate import policies
 from variegate.jobs import warm
 from variegate import transforms as T
-from variegate.compiling.shipped import shipped
+from variegate.compiling.stored import shipped
 
 rng = np.random.default_rng(0)
 images = [rng.integers(0, 256, size, dtype=np.uint8) for size in ((37, 53, 3), (64, 64, 3), (17, 31, 1), (1, 1, 3))] * 4

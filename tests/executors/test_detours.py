@@ -18,11 +18,10 @@ from tests.images import Image, gray, noise, photo
 from tests.programs import SEMANTIC, erase, program_of, random_program, resized_crop, rotate, step
 from variegate import transforms as T
 from variegate.executors import cpu, reference
+from variegate.executors.batches import check_fits
 from variegate.executors.cuda.executor import lower_for_cuda, upload_images
-from variegate.executors.images import check_fits
 from variegate.executors.reference import apply
-from variegate.program.detours import cut, has_detours
-from variegate.program.lowering import lower
+from variegate.program.lowering import cut, has_detours, lower
 from variegate.program.ops import Op
 from variegate.transforms import functional as F
 

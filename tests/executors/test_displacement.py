@@ -13,9 +13,8 @@ from tests.images import gray, photo
 from tests.programs import Step, crop, grid, program_of, rotate, step
 from variegate.executors.cpu import executor as cpu
 from variegate.executors.reference.geometry import rotation
-from variegate.program.lowering import lower
+from variegate.program.lowering import InvalidProgram, lower, validate
 from variegate.program.ops import Op
-from variegate.program.validate import InvalidProgram, validate
 
 SIZE = (61, 90)
 

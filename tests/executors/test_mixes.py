@@ -14,7 +14,7 @@ from tests.images import gray, noise, photo
 from variegate import transforms as T
 from variegate.executors import reference
 from variegate.executors.cpu.store import SPAN
-from variegate.program.validate import validate
+from variegate.program.lowering import validate
 
 pytestmark = pytest.mark.usefixtures("validated")
 

@@ -13,7 +13,7 @@ from tests.programs import program_of, step
 from variegate.executors import reference
 from variegate.executors.cpu import executor as cpu
 from variegate.executors.cpu.kernel import address_of
-from variegate.executors.cpu.simd_noise import CHUNK, LANES, words_block
+from variegate.executors.cpu.simd_values import CHUNK, NOISE_LANES, words_block
 from variegate.program.ops import Op
 from variegate.program.program import Output
 from variegate.program.rng import philox4x32, stream_key
@@ -43,10 +43,10 @@ def test_vectors_of_philox_give_the_known_answers(
     out = np.full((3, CHUNK), 0x77777777, np.uint32)
     _words(np.array(counter, np.int64), np.array(key, np.int64), out)
     assert out[:, 0].tolist() == list(answer)
-    for lane in range(LANES):
+    for lane in range(NOISE_LANES):
         first = (counter[0] + lane) & 0xFFFFFFFF
         assert out[:, lane].tolist() == philox4x32((first, *counter[1:]), key)[:3].tolist()
-    assert (out[:, LANES:] == 0x77777777).all()
+    assert (out[:, NOISE_LANES:] == 0x77777777).all()
 
 
 @pytest.mark.parametrize("width", [1, 15, 16, 17, 63, 64, 65, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 31])

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from variegate.executors.threads import share_out
+from variegate.executors.batches import share_out
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])

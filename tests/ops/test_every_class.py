@@ -14,9 +14,9 @@ from variegate import transforms as T
 from variegate.errors import PolicyError
 from variegate.executors import reference
 from variegate.executors.runners.host import take_host_batch, widened
+from variegate.program.lowering import validate
 from variegate.program.ops import SPECS, Op
 from variegate.program.program import Program
-from variegate.program.validate import validate
 
 CASES = [
     pytest.param(example, id=f"{name}-{i}") for name, examples in EXAMPLES.items() for i, example in enumerate(examples)

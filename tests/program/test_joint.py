@@ -12,9 +12,9 @@ from tests.ops.examples import EXAMPLES, POLICIES
 from tests.programs import OUTPUTS, SEMANTIC, random_program
 from variegate import transforms as T
 from variegate.program import lowering
+from variegate.program.lowering import InvalidProgram
 from variegate.program.ops import Op
 from variegate.program.program import INSTRUCTION_ARRAYS, Program
-from variegate.program.validate import InvalidProgram
 
 TRANSFORMS = [(name, t) for name, examples in EXAMPLES.items() for t in examples]
 TRANSFORMS += [(type(t).__name__, t) for t in POLICIES]

@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 from tests.images import gray, noise
 from tests.programs import SEMANTIC, Step, crop, program_of, random_program, rotate, step
 from variegate.executors import cpu, reference
-from variegate.program.lowering import lower, rewrites
-from variegate.program.lowering.identities import drop_identities
-from variegate.program.lowering.merge import merge_maps
+from variegate.program.lowering import lower, rewrites, validate
+from variegate.program.lowering.merge import drop_identities, merge_maps
 from variegate.program.lowering.tables import merge_luts
 from variegate.program.ops import Op
 from variegate.program.program import Program
-from variegate.program.validate import validate
 
 OPTIONAL = (drop_identities, merge_maps, merge_luts)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from variegate.executors.reference.position import normal
-from variegate.program.normal_table import FIRST_SEGMENT, SEGMENT_BITS, SEGMENT_SHIFT, SEGMENTS, upper_quantile
+from variegate.program.rng import FIRST_SEGMENT, SEGMENT_BITS, SEGMENT_SHIFT, SEGMENTS, upper_quantile
 
 
 def normals(words: np.ndarray) -> np.ndarray:

@@ -14,11 +14,10 @@ from variegate import Augmenter
 from variegate import transforms as T
 from variegate.executors import reference
 from variegate.program.describe import explain_row
-from variegate.program.lowering import lower
+from variegate.program.lowering import lower, validate
 from variegate.program.ops import Op
 from variegate.program.passes import SOURCE, PassSource
 from variegate.program.program import Program
-from variegate.program.validate import validate
 
 FLIP, VFLIP, INVERT = step(Op.HFLIP), step(Op.VFLIP), step(Op.INVERT)
 ROTATE, BILINEAR = rotate(20.0, fill=(9, 99, 199)), rotate(12.0, flags=1)

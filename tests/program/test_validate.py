@@ -10,10 +10,9 @@ import pytest
 from tests.images import photo
 from tests.programs import POINT, SEMANTIC, erase, grid, program_of, random_program, resized_crop, rotate, step
 from variegate.program import passes as P
-from variegate.program.lowering import lower, rewrites
+from variegate.program.lowering import InvalidProgram, lower, rewrites, validate
 from variegate.program.ops import Op
 from variegate.program.program import Blend, Program
-from variegate.program.validate import InvalidProgram, validate
 
 
 @pytest.mark.parametrize("geometry", ["composed", "exact"])

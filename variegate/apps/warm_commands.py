@@ -32,10 +32,10 @@ _ANNOTATED = (
 )
 
 _TILES = (
-    "executors.cpu.tiled.resize.axis_taps",
-    "executors.cpu.tiled.resize.axis_weights",
-    "executors.cpu.tiled.resize.resize_columns",
-    "executors.cpu.tiled.resize.resize_lines",
+    "executors.cpu.tiled.chain.axis_taps",
+    "executors.cpu.tiled.chain.axis_weights",
+    "executors.cpu.tiled.chain.resize_columns",
+    "executors.cpu.tiled.chain.resize_lines",
     "executors.cpu.tiled.follow.reach_of_grid",
     "executors.cpu.tiled.follow.reach_of_maps",
     "executors.cpu.tiled.follow.reach_of_nearest",
@@ -48,12 +48,12 @@ _TILES = (
     "executors.cpu.tiled.statistics.fill_clahe",
     "executors.cpu.tiled.statistics.fill_contrast",
     "executors.cpu.tiled.statistics.fill_equalize",
-    "executors.cpu.tiled.parts.add_tile_noise",
-    "executors.cpu.tiled.parts.equalized_tile_row",
-    "executors.cpu.tiled.parts.erase_normalized_tile",
-    "executors.cpu.tiled.parts.follow_tile_row",
-    "executors.cpu.tiled.parts.place_maps",
-    "executors.cpu.tiled.parts.real_nearest_tile_row",
+    "executors.cpu.tiled.workspace.add_tile_noise",
+    "executors.cpu.tiled.workspace.equalized_tile_row",
+    "executors.cpu.tiled.workspace.erase_normalized_tile",
+    "executors.cpu.tiled.workspace.follow_tile_row",
+    "executors.cpu.tiled.workspace.place_maps",
+    "executors.cpu.tiled.workspace.real_nearest_tile_row",
     "executors.cpu.tiled.areas.read_lines",
     "executors.cpu.tiled.areas.write_lines",
 )

@@ -20,11 +20,11 @@ from variegate.augmenter.samples import augment_samples
 from variegate.checks import integer, one_of, renamed, spelt
 from variegate.decode.entropy.index import EntropyIndex
 from variegate.errors import shown
-from variegate.executors.images import check_fits
+from variegate.executors.batches import check_fits
 from variegate.executors.runners import runner as runners
-from variegate.executors.runners.clips import frames_of
 from variegate.executors.runners.decode_plan import SCALES
 from variegate.executors.runners.encoded_batch import EncodedBatch
+from variegate.executors.runners.grouping import frames_of
 from variegate.executors.runners.host import CpuRunner, widened
 from variegate.executors.runners.images import Tensors, check_image, check_sizes, looks_like_sizes, with_wanted_channels
 from variegate.ops.arguments import MAX_SLOTS

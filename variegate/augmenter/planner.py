@@ -10,7 +10,7 @@ import numpy.typing as npt
 from variegate.augmenter import per_image
 from variegate.augmenter.per_image import Conditions, Copies, Ids
 from variegate.checks import integer
-from variegate.executors.runners.clips import over_frames, shapes_of_clips
+from variegate.executors.runners.grouping import over_frames, shapes_of_clips
 from variegate.ops.base import Transform, refuse_views
 from variegate.program import rng
 from variegate.program.boxes import SampledBoxes

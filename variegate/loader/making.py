@@ -18,8 +18,8 @@ from variegate.augmenter.per_image import MixedLabels, check_partners, num_partn
 from variegate.augmenter.samples import follow
 from variegate.decode.entropy.index import EntropyIndex
 from variegate.errors import DecodeError, each_alone, not_taken
+from variegate.executors.batches import extra_seconds
 from variegate.executors.runners.encoded_batch import EncodedBatch
-from variegate.executors.threads import extra_seconds
 from variegate.loader import batch as batches
 from variegate.loader.batch import Batch, Failure
 from variegate.loader.observer import Observer

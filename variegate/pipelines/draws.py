@@ -11,7 +11,7 @@ import numpy as np
 from variegate.checks import as_number, spelt
 from variegate.pipelines.calling import call
 from variegate.pipelines.graph import graph_for, refuse
-from variegate.pipelines.merging import Missing, merge
+from variegate.pipelines.image import Missing, merge
 from variegate.pipelines.reach import Branches
 from variegate.pipelines.scalar import Scalar, is_plain, make, operand
 

@@ -25,7 +25,7 @@ from variegate.errors import shown
 from variegate.ops.traced import TracedPipeline
 from variegate.pipelines.convert import is_library
 from variegate.pipelines.graph import Graph, refuse, users_frame
-from variegate.pipelines.merging import same_plain
+from variegate.pipelines.image import same_plain
 
 # Things that are compared, the nearest first, and entries of each; bytes of an array that are read, evenly spread.
 LARGEST, LONGEST, BYTES = 10_000, 10_000, 1 << 20

@@ -13,9 +13,8 @@ from variegate.pipelines.calling import call
 from variegate.pipelines.convert import is_users
 from variegate.pipelines.draws import entry_of
 from variegate.pipelines.graph import current, refuse
-from variegate.pipelines.image import TracedImage
+from variegate.pipelines.image import Missing, TracedImage, merge, unset
 from variegate.pipelines.jumps import DONE, RESULT, is_flag
-from variegate.pipelines.merging import Missing, merge, unset
 from variegate.pipelines.reach import Branches
 from variegate.pipelines.rewrite import GLOBAL
 from variegate.pipelines.scalar import Scalar, are_opposites, is_plain, make, refuse_text, truth

@@ -17,8 +17,7 @@ from variegate.ops.traced import Function, Measure, TracedPipeline
 from variegate.pipelines.calling import call
 from variegate.pipelines.convert import convert
 from variegate.pipelines.graph import Graph, PipelineError, current, none_swallowed, refuse, shown_place, tracing
-from variegate.pipelines.image import Fork, TracedImage
-from variegate.pipelines.merging import Missing
+from variegate.pipelines.image import Fork, Missing, TracedImage
 from variegate.pipelines.scalar import Scalar, negated
 
 Known = dict[str, bool]

@@ -4,7 +4,7 @@ Numba keeps a compiled function until the file that defines it changes. But a ke
 calls, which live in other files: after an upgrade it would go on running their old code. So the stamp here covers every
 source file of the packages that hold kernels, and what decides for which processors there are branches.
 
-Code that was installed with the package ``variegate_kernels`` comes first (``variegate/compiling/shipped.py``). One
+Code that was installed with the package ``variegate_kernels`` comes first (``variegate/compiling/stored.py``). One
 process compiles at a time, and the others load what it has made (``variegate/compiling/turn.py``); where there is much
 to compile, it starts helpers (``variegate/compiling/team.py``).
 """
@@ -26,10 +26,8 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, InTreeCach
 from numba.core.registry import cpu_target
 from numba.core.types.misc import unliteral
 
-from variegate.compiling.files import CheckedFile
-from variegate.compiling.helper import Helper, HelperLink, weight_of
-from variegate.compiling.pipeline import KernelCompiler
-from variegate.compiling.shipped import Shipped, shipped
+from variegate.compiling.helper import Helper, HelperLink, KernelCompiler, weight_of
+from variegate.compiling.stored import CheckedFile, Shipped, shipped
 from variegate.compiling.team import Greeting, compile_together
 from variegate.compiling.turn import QUIET, Turn
 from variegate.io.lock import FileLock

@@ -16,7 +16,7 @@ from variegate.program.ops import NUM_ARGS, Op
 from variegate.program.passes import PASS_FIELDS
 
 if TYPE_CHECKING:
-    from variegate.program.detours import Detour
+    from variegate.program.lowering import Detour
     from variegate.program.table_builder import PointFunction
 
 

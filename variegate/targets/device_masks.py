@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from variegate.executors.batches import share_out
 from variegate.executors.cuda import mask_layout as M
 from variegate.executors.cuda.executor import CudaExecutor
 from variegate.executors.cuda.kernels.masks import read_masks
 from variegate.executors.cuda.launch import Launch
-from variegate.executors.threads import share_out
 from variegate.targets import stages as S
 from variegate.targets.pasting import Joined, OutputMasks, checked_fill, order_of
 from variegate.targets.samples import MASK_TYPES, Mask, OfImage

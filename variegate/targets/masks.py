@@ -4,17 +4,20 @@ Places are rounded on the way only where the image takes the nearest pixel. What
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from llvmlite import ir
+from numba.core import cgutils
 
+from variegate.executors.batches import share_out
 from variegate.executors.cpu.kernel import address_of
+from variegate.executors.cpu.simd import I32, I64, Value, repeat, steps, vector_block
 from variegate.executors.cpu.simd_pixels import prefetch
-from variegate.executors.threads import share_out
 from variegate.program.compiled import inner_kernel, pixel_kernel
 from variegate.targets import mask_lines as lines
-from variegate.targets import mask_moves as moves
 from variegate.targets.stages import GRID, Stages
 
 # What a region is: a rectangle of a row's result, the width of the row's image, and which layers are read in it.
@@ -152,17 +155,110 @@ def _put(
     at = (region[REGION_TOP] + line) * layer[RESULT_WIDTH] + region[REGION_LEFT]
     result, source = layer[RESULT] + at * size, layer[SOURCE] + base * size
     if begin > 0:
-        moves.fill_line(bits, fill, begin, result)
+        fill_line(bits, fill, begin, result)
     if end < width:
-        moves.fill_line(bits, fill, width - end, result + end * size)
+        fill_line(bits, fill, width - end, result + end * size)
     to, where = result + begin * size, address_of(places) + 4 * begin
     if begin == end:
         return
     if way == lines.ON:
-        moves.copy_line(bits, source + places[begin] * size, end - begin, to)
+        copy_line(bits, source + places[begin] * size, end - begin, to)
     elif way == lines.BACK:
-        moves.copy_reversed(bits, source + places[begin] * size, end - begin, to)
+        copy_reversed(bits, source + places[begin] * size, end - begin, to)
     elif is_direct:
-        moves.gather_line(bits, source, where, end - begin, to)
+        gather_line(bits, source, where, end - begin, to)
     else:
-        moves.gather_or_fill(bits, source, where, fill, end - begin, to)
+        gather_or_fill(bits, source, where, fill, end - begin, to)
+
+
+# Bytes of a vector that is turned around, and places that are looked at in one go.
+_REGISTER, _TOGETHER = 32, 8
+
+
+@vector_block(I32, I64, I64, I64, I64)
+def gather_line(bits: Value, source: Value, places: Value, count: Value, out: Value) -> None:
+    """The elements of ``source`` at int32 ``places``, which are 0 or more, in order -> ``out``."""
+
+    def one(size: int, place: Value, to: Value) -> None:
+        (source + (place.wide("i64") << size)).load(_element(size)).store(to)
+
+    _for_each_place(bits, places, count, out, one)
+
+
+@vector_block(I32, I64, I64, I64, I64, I64)
+def gather_or_fill(bits: Value, source: Value, places: Value, fill: Value, count: Value, out: Value) -> None:
+    """The same with ``fill`` where a place is negative."""
+
+    def one(size: int, place: Value, to: Value) -> None:
+        is_there = place >= 0
+        # What is not there reads the first element of the source, so that nothing branches.
+        safe = is_there.choose(place.wide("i64"), 0)
+        found = (source + (safe << size)).load(_element(size))
+        is_there.choose(found, _cut(fill, size)).store(to)
+
+    _for_each_place(bits, places, count, out, one)
+
+
+@vector_block(I32, I64, I64, I64)
+def copy_line(bits: Value, source: Value, count: Value, out: Value) -> None:
+    size = count << bits.wide("i64")
+    to, of = (out.builder.inttoptr(address.value, ir.IntType(8).as_pointer()) for address in (out, source))
+    cgutils.raw_memcpy(out.builder, to, of, size.value, 1)
+
+
+@vector_block(I32, I64, I64, I64)
+def copy_reversed(bits: Value, source: Value, count: Value, out: Value) -> None:
+    """``count`` elements that end with the one at ``source``, from the last to the first."""
+
+    def line(size: int) -> None:
+        lanes = _REGISTER >> size
+        whole = count & -lanes
+        with steps(whole, lanes) as at:
+            found = (source + ((1 - lanes - at) << size)).load(_element(size), lanes)
+            found.picked(range(lanes - 1, -1, -1)).store(out + (at << size))
+        with steps(count, 1, whole) as at:
+            (source + (-at << size)).load(_element(size)).store(out + (at << size))
+
+    _by_size(bits, line)
+
+
+@vector_block(I32, I64, I64, I64)
+def fill_line(bits: Value, fill: Value, count: Value, out: Value) -> None:
+    def line(size: int) -> None:
+        value = _cut(fill, size)
+        with repeat(count) as at:
+            value.store(out + (at << size))
+
+    _by_size(bits, line)
+
+
+def _for_each_place(
+    bits: Value, places: Value, count: Value, out: Value, one: Callable[[int, Value, Value], None]
+) -> None:
+    def line(size: int) -> None:
+        whole = count & -_TOGETHER
+        with steps(whole, _TOGETHER) as at:
+            for pair in range(0, _TOGETHER, 2):
+                here = at + pair
+                # Two places by one load.
+                both = (places + (here << 2)).load("i64")
+                one(size, both.narrow("i32"), out + (here << size))
+                one(size, (both >> 32).narrow("i32"), out + ((here + 1) << size))
+        with steps(count, 1, whole) as at:
+            one(size, (places + (at << 2)).load("i32"), out + (at << size))
+
+    _by_size(bits, line)
+
+
+def _by_size(bits: Value, line: Callable[[int], None]) -> None:
+    for size in range(4):
+        with bits.builder.if_then(bits.equals(size).value):
+            line(size)
+
+
+def _element(size: int) -> str:
+    return f"i{8 << size}"
+
+
+def _cut(value: Value, size: int) -> Value:
+    return value if size == 3 else value.narrow(_element(size))

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.executors.cpu.blocks import Callables
-from variegate.executors.cpu.simd_statistics import LUMAS
+from variegate.executors.cpu.simd_pixels import LUMAS
 
 RNG = np.random.default_rng(5)
 SIZES = (1, 2, 3, 7, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 224)

@@ -13,10 +13,9 @@ from variegate import IMAGENET_MEAN, IMAGENET_STD, Augmenter
 from variegate import transforms as T
 from variegate.executors.cuda.executor import CudaExecutor, PreparedLaunches, upload_images
 from variegate.executors.cuda.pack import Packer
-from variegate.program.lowering import lower
+from variegate.program.lowering import lower, validate
 from variegate.program.ops import Op
 from variegate.program.program import Program
-from variegate.program.validate import validate
 
 
 def _prepare(program: Program, executor: CudaExecutor | None = None) -> tuple[Program, PreparedLaunches]:

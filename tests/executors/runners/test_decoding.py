@@ -17,9 +17,9 @@ from tests.images import photo
 from variegate import transforms as T
 from variegate.decode import decode_jpeg, decode_jpeg_box, decode_jpeg_scaled, read_image
 from variegate.errors import DecodeError
+from variegate.executors.batches import share_out
 from variegate.executors.runners import encoded_batch
 from variegate.executors.runners.encoded_batch import EncodedBatch
-from variegate.executors.threads import share_out
 from variegate.policies import AugMix
 
 CROP = T.RandomResizedCrop(64)

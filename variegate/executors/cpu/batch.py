@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.cpu import layout as L
-from variegate.executors.cpu.resize_weights import filter_radius
+from variegate.executors.cpu.resizing import filter_radius
 from variegate.executors.cpu.simd import BLOCK
 from variegate.program.compiled import inner_kernel, pixel_kernel
 from variegate.program.held import held_as, plain, tuple_kind, words_of
@@ -144,7 +144,7 @@ def measure(address: Any) -> bool:
 def _measure_resize(a: Any, flag: Any, needs: Any) -> None:
     """Room for the weights of a resize along one axis, for those of one output, and for rows at the new width.
 
-    See ``resize_weights.coefficients``. Weights come in groups of four, outputs in vectors of sixteen.
+    See ``resizing.coefficients``. Weights come in groups of four, outputs in vectors of sixteen.
     """
     radius = filter_radius(flag)
     for axis in range(2):

@@ -1,7 +1,7 @@
 """Run fused programs on the CPU: threads over rows, then blends.
 
-Rows with detours (``variegate/program/detours.py``) are loaders of images: a thread that needs such a row's image runs
-what comes before, by itself, and codes what comes of it. So no more images are held than are being made.
+Rows with detours (``variegate/program/lowering/__init__.py``) are loaders of images: a thread that needs such a row's
+image runs what comes before, by itself, and codes what comes of it. So no more images are held than are being made.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate.executors.batches import ROWS_AT_A_TIME, check_fits, shapes_of, share_out
 from variegate.executors.cpu import displace, neighbourhood, passes, resample, statistics, values
 from variegate.executors.cpu.batch import (
     BatchArrays,
@@ -27,11 +28,8 @@ from variegate.executors.cpu.jpeg import through_jpeg
 from variegate.executors.cpu.layout import BYTES_CHW, BYTES_HWC, NEEDS, ResultFormat
 from variegate.executors.cpu.memory import RESULTS, place_of, scratch_for
 from variegate.executors.cpu.store import SPAN, blend_outputs
-from variegate.executors.images import check_fits, shapes_of
-from variegate.executors.threads import ROWS_AT_A_TIME, share_out
 from variegate.program.compiled import TURN
-from variegate.program.detours import Detour, rows_of
-from variegate.program.lowering import lower
+from variegate.program.lowering import Detour, lower, rows_of
 from variegate.program.ops import Kind, Op, require_branches
 from variegate.program.program import Output, Program
 

@@ -58,7 +58,7 @@ def address_of(typing_context: Any, array: Any) -> Any:
     return types.int64(array), codegen
 
 
-# The parts of ``run_rows``, see parts.py.
+# The parts of ``run_rows``, see memory.py.
 PARTS = 8
 STATISTICS, MAPS, NEAREST, FILTER, RESIZE, NOISE, ERASED, DISPLACED = range(PARTS)
 # Columns of ``Scratch.sweep``, arguments of a part: the image that is read, and the result.

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.cpu.kernel import PARTS, SWEEP_FIELDS, inlined
+from variegate.executors.cpu.resizing import DIGITS
 from variegate.executors.cpu.simd import BLOCK
-from variegate.executors.cpu.simd_resize import DIGITS
-from variegate.executors.cpu.simd_statistics import EXTREMES, TABLES
+from variegate.executors.cpu.simd_pixels import EXTREMES, TABLES
 from variegate.program.ops import MAX_TILES
 from variegate.program.passes import PASS_FIELDS
 from variegate.program.places import RECORD
@@ -170,10 +170,10 @@ def _arrays(
         "resize": np.zeros(2, np.int64),
         "tile_counts": np.zeros((MAX_TILES, 256), np.int32),  # levels in a row of tiles
         "tile_luts": np.zeros((MAX_TILES * MAX_TILES, 256), np.uint8),
-        "picks": np.zeros(DIGITS * weights, np.uint8),  # what simd_resize.resize_block reads
+        "picks": np.zeros(DIGITS * weights, np.uint8),  # what resizing.resize_block reads
         "digits": np.zeros(DIGITS * weights, np.int8),
         "row_digits": np.zeros(DIGITS * taps, np.int8),  # of one output row
-        "halves": np.zeros(8 * weights, np.int16),  # what simd_resize.resize_pixels reads
+        "halves": np.zeros(8 * weights, np.int16),  # what resizing.resize_pixels reads
         "row_halves": np.zeros(2 * taps, np.int16),  # of one output row
         "sweep": np.zeros(SWEEP_FIELDS, np.int64),
         "parts": np.zeros(PARTS, np.int64),  # addresses

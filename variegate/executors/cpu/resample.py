@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from variegate.compiling.levels import HAS_BYTE_DOT
-from variegate.executors.cpu import resize_weights as W
-from variegate.executors.cpu import simd_resize as R
+from variegate.executors.cpu import resizing as R
 from variegate.executors.cpu.batch import batch_at, scratch_at
 from variegate.executors.cpu.kernel import RESULT_HEIGHT, RESULT_WIDTH, address_of, image_of_sweep, inlined, part_kernel
 from variegate.executors.cpu.simd import BLOCK, REGISTER
@@ -28,20 +27,20 @@ def _prepare(program: Any, r: Any, slot: Any, scratch: Any) -> None:
     image, height, width = image_of_sweep(scratch.sweep), scratch.sweep[RESULT_HEIGHT], scratch.sweep[RESULT_WIDTH]
     a, flag = program.args[r, slot], program.flags[r, slot]
     channels, bounds_x, bounds_y = image.channels, scratch.bounds[0], scratch.bounds[1]
-    taps = W.coefficients(image.width, a[1], a[3], width, flag, bounds_x, scratch.weights[0], scratch.taps)
-    W.coefficients(image.height, a[0], a[2], height, flag, bounds_y, scratch.weights[1], scratch.taps)
+    taps = R.coefficients(image.width, a[1], a[3], width, flag, bounds_x, scratch.weights[0], scratch.taps)
+    R.coefficients(image.height, a[0], a[2], height, flag, bounds_y, scratch.weights[1], scratch.taps)
     # The picks hold positions relative to a block's first column, so that they serve either order of passes.
     has_picks = False
     if HAS_BYTE_DOT and channels == 3 and 3 * taps < R.WINDOW:
-        has_picks = W.pick_tables(bounds_x, scratch.weights[0], taps, width, scratch.picks, scratch.digits)
+        has_picks = R.pick_tables(bounds_x, scratch.weights[0], taps, width, scratch.picks, scratch.digits)
     scratch.resize[0], scratch.resize[1] = taps, has_picks
     if channels == 3 and not has_picks:
-        W.pair_weights(scratch.weights[0], taps, width, scratch.halves)
+        R.pair_weights(scratch.weights[0], taps, width, scratch.halves)
     shift = 0 if a[7] == 0.0 else bounds_x[0, 0]
-    for x in range(W.pad_to_vector(width)):
+    for x in range(R.pad_to_vector(width)):
         scratch.offset[x] = 3 * (bounds_x[x, 0] - shift) if x < width else 0
     if a[7] == 0.0:
-        row_size = 4 * W.pad_to_vector(width) if channels == 3 else width
+        row_size = 4 * R.pad_to_vector(width) if channels == 3 else width
         first, end = bounds_y[0, 0], bounds_y[height - 1, 0] + bounds_y[height - 1, 1]
         for v in range(first, end):
             start, at = v * image.width * channels, (v - first) * row_size
@@ -53,9 +52,9 @@ def resized_row(image: Any, a: Any, y: Any, height: Any, width: Any, scratch: An
     """Output row ``y`` in planes, after ``prepare_resize``."""
     channels, bounds_x, bounds_y = image.channels, scratch.bounds[0], scratch.bounds[1]
     low, count, first_column = bounds_y[y, 0], bounds_y[y, 1], bounds_x[0, 0]
-    weights, step = scratch.weights[1, y:], W.pad_to_vector(height)
+    weights, step = scratch.weights[1, y:], R.pad_to_vector(height)
     if a[7] == 0.0:
-        n = 4 * W.pad_to_vector(width) if channels == 3 else width
+        n = 4 * R.pad_to_vector(width) if channels == 3 else width
         first = (low - bounds_y[0, 0]) * n
         _vertical_row(scratch.plane_image, first, n, n, count, weights, step, scratch, scratch.row_bytes)
     else:
@@ -79,16 +78,16 @@ def _horizontal_row(
     ``shift``: the source column that ``start`` stands for. ``out`` has room for whole vectors.
     """
     bounds, weights, taps = scratch.bounds[0], scratch.weights[0], scratch.resize[0]
-    stride, source, target = W.pad_to_vector(out_width), address_of(levels) + start, address_of(out) + at
+    stride, source, target = R.pad_to_vector(out_width), address_of(levels) + start, address_of(out) + at
     # The last rows of an image have fewer readable bytes after them than a window.
     if (
         channels == 3
         and scratch.resize[1] != 0
-        and start + 3 * (bounds[stride - W.LANES, 0] - shift) + R.WINDOW <= levels.size
+        and start + 3 * (bounds[stride - R.LANES, 0] - shift) + R.WINDOW <= levels.size
     ):
         groups, picks, digits = (taps + 3) // 4, address_of(scratch.picks), address_of(scratch.digits)
-        for x in range(0, out_width, W.LANES):
-            table = (x // W.LANES) * groups * 192
+        for x in range(0, out_width, R.LANES):
+            table = (x // R.LANES) * groups * 192
             R.resize_block(source + 3 * (bounds[x, 0] - shift), picks + table, digits + table, groups, target + 4 * x)
     elif (
         channels == 3
@@ -103,10 +102,10 @@ def _horizontal_row(
         for x in range(out_width):
             first = start + channels * (bounds[x, 0] - shift)
             for c in range(channels):
-                total = np.int64(1 << (W.PRECISION - 1))
+                total = np.int64(1 << (R.PRECISION - 1))
                 for j in range(bounds[x, 1]):
                     total += np.int64(levels[first + channels * j + c]) * weights[j * stride + x]
-                out[at + (4 * x + c if channels == 3 else x)] = min(max(total >> W.PRECISION, 0), 255)
+                out[at + (4 * x + c if channels == 3 else x)] = min(max(total >> R.PRECISION, 0), 255)
 
 
 @inner_kernel(forceinline=True)
@@ -143,14 +142,14 @@ def _vertical_row(
         return
     total = scratch.row_words
     for x in range(n):
-        total[x] = 1 << (W.PRECISION - 1)
+        total[x] = 1 << (R.PRECISION - 1)
     for j in range(count):
         weight = weights[j * step]
         line = levels[first + j * stride : first + j * stride + n]
         for x in range(n):
             total[x] += np.int32(line[x]) * weight
     for x in range(n):
-        out[x] = np.uint8(min(max(total[x] >> W.PRECISION, 0), 255))
+        out[x] = np.uint8(min(max(total[x] >> R.PRECISION, 0), 255))
 
 
 @inner_kernel()

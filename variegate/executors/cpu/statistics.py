@@ -7,7 +7,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from variegate.executors.cpu import simd_statistics as S
+from variegate.executors.cpu import simd_pixels as S
 from variegate.executors.cpu.batch import batch_at, scratch_at
 from variegate.executors.cpu.kernel import address_of, bytes_at, image_of_sweep, inlined, part_kernel
 from variegate.executors.cpu.layout import row_program

@@ -8,7 +8,6 @@ import numpy as np
 
 from variegate.compiling.levels import HAS_BYTE_SHUFFLE
 from variegate.executors.cpu import kernel as K
-from variegate.executors.cpu import simd_noise as N
 from variegate.executors.cpu import simd_values as V
 from variegate.executors.cpu.batch import batch_at, scratch_at
 from variegate.executors.cpu.kernel import address_of, bytes_at, floats_at, inlined, part_kernel
@@ -16,8 +15,8 @@ from variegate.executors.cpu.layout import FLOATS_CHW, row_program
 from variegate.executors.cpu.simd import BLOCK
 from variegate.executors.cpu.simd_pixels import call_point
 from variegate.program.compiled import inner_kernel
-from variegate.program.normal_table import SEGMENTS
 from variegate.program.ops import KIND_OF, LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT, Kind, Op
+from variegate.program.rng import SEGMENTS
 
 _VALUE, _STATISTIC = int(Kind.VALUE), int(Kind.STATISTIC)
 
@@ -100,8 +99,8 @@ def draw_words(pixel: Any, count: Any, slot: Any, noise: Any, target: Any) -> No
     """The words of ``count`` pixels, at most a CHUNK, from ``pixel`` on: uint32[3, CHUNK] at the address ``target``."""
     low, high = np.int64(noise.sample_id & _MASK32), np.int64(noise.sample_id >> np.uint64(32))
     key_low, key_high = np.int64(noise.key_low), np.int64(noise.key_high)
-    for x in range(0, count, N.LANES):
-        N.words_block(pixel + x, slot, low, high, key_low, key_high, target + 4 * x)
+    for x in range(0, count, V.NOISE_LANES):
+        V.words_block(pixel + x, slot, low, high, key_low, key_high, target + 4 * x)
 
 
 @part_kernel
@@ -128,22 +127,22 @@ def add_noise_row(op: Any, a: Any, pixel: Any, width: Any, channels: Any, noise:
     """Runs over into the padding."""
     slot = int(a[1]) if op == Op.SHOT_NOISE else int(a[2])
     first, second = np.float32(a[0]), np.float32(a[1])
-    words, segments, stride = N.chunk_memory(), address_of(SEGMENTS), planes.shape[1]
-    for start in range(0, width, N.CHUNK):
-        count, levels = min(N.CHUNK, width - start), address_of(planes) + start
+    words, segments, stride = V.chunk_memory(), address_of(SEGMENTS), planes.shape[1]
+    for start in range(0, width, V.CHUNK):
+        count, levels = min(V.CHUNK, width - start), address_of(planes) + start
         draw_words(pixel + start, count, slot, noise, words)
         if op == Op.SALT_AND_PEPPER:
-            for x in range(0, count, N.LANES):
-                N.salt_block(levels + x, stride, words + 4 * x, first, second)
+            for x in range(0, count, V.NOISE_LANES):
+                V.salt_block(levels + x, stride, words + 4 * x, first, second)
             continue
         for c in range(channels):
-            row, drawn = levels + c * stride, words + c * N.CHUNK_STRIDE
+            row, drawn = levels + c * stride, words + c * V.CHUNK_STRIDE
             if op == Op.GAUSSIAN_NOISE:
-                for x in range(0, count, N.LANES):
-                    N.gaussian_block(row + x, drawn + 4 * x, segments, first, second)
+                for x in range(0, count, V.NOISE_LANES):
+                    V.gaussian_block(row + x, drawn + 4 * x, segments, first, second)
             else:
-                for x in range(0, count, N.LANES):
-                    N.shot_block(row + x, drawn + 4 * x, segments, first)
+                for x in range(0, count, V.NOISE_LANES):
+                    V.shot_block(row + x, drawn + 4 * x, segments, first)
 
 
 @inner_kernel()
@@ -159,15 +158,15 @@ def columns_of(rectangle: Any, y: Any, width: Any) -> Any:
 def _erase_with_noise(
     a: Any, rectangles: Any, y: Any, pixel: Any, width: Any, channels: Any, noise: Any, planes: Any
 ) -> None:
-    words = N.chunk_memory()
+    words = V.chunk_memory()
     for q in range(int(a[0]), int(a[0]) + int(a[1])):
         first, end = columns_of(rectangles[q], y, width)
-        for start in range(first, end, N.CHUNK):
-            count = min(N.CHUNK, end - start)
+        for start in range(first, end, V.CHUNK):
+            count = min(V.CHUNK, end - start)
             draw_words(pixel + start, count, int(a[3]), noise, words)
             for c in range(channels):
                 # The highest byte of a word is the level.
-                drawn = bytes_at(words + c * N.CHUNK_STRIDE, N.CHUNK_STRIDE)
+                drawn = bytes_at(words + c * V.CHUNK_STRIDE, V.CHUNK_STRIDE)
                 for x in range(count):
                     planes[c, start + x] = drawn[4 * x + 3]
 
@@ -204,7 +203,7 @@ def erase_result(row: Any, sweep: Any, begin: Any, end: Any, first: Any, step: A
     """The result's first pixel has the number ``first`` in the image, and the one below it ``step`` more."""
     height, width, channels = sweep[K.RESULT_HEIGHT], sweep[K.RESULT_WIDTH], sweep[K.CHANNELS]
     out, rectangles = floats_at(sweep[K.RESULT], height * width * channels), row.side.rectangles
-    words, segments = N.chunk_memory(), address_of(SEGMENTS)
+    words, segments = V.chunk_memory(), address_of(SEGMENTS)
     pixel_step, channel_step = (1, height * width) if sweep[K.RESULT_KIND] == FLOATS_CHW else (channels, 1)
     for k in range(begin, end):
         a = row.args[k]
@@ -221,13 +220,13 @@ def erase_result(row: Any, sweep: Any, begin: Any, end: Any, first: Any, step: A
                         for x in range(left, right):
                             out[at + x * pixel_step] = value
                     continue
-                for start in range(left, right, N.CHUNK):
-                    pixel, count = y * width + start, min(N.CHUNK, right - start)
+                for start in range(left, right, V.CHUNK):
+                    pixel, count = y * width + start, min(V.CHUNK, right - start)
                     draw_words(first + y * step + start, count, int(a[3]), row.noise, words)
                     for c in range(channels):
-                        drawn = words + c * N.CHUNK_STRIDE
-                        for x in range(0, count, N.LANES):
-                            N.normal_block(drawn + 4 * x, segments)
-                        normals, at = floats_at(drawn, N.CHUNK), c * channel_step + pixel * pixel_step
+                        drawn = words + c * V.CHUNK_STRIDE
+                        for x in range(0, count, V.NOISE_LANES):
+                            V.normal_block(drawn + 4 * x, segments)
+                        normals, at = floats_at(drawn, V.CHUNK), c * channel_step + pixel * pixel_step
                         for x in range(count):
                             out[at + x * pixel_step] = normals[x]

@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from variegate.executors.batches import check_fits, layout, shapes_of, write_images
 from variegate.executors.cuda.images import DeviceImages, Memory, place_packed
 from variegate.executors.cuda.launch import BLOCK, KernelSettings, Launch, launches, triton_functions
 from variegate.executors.cuda.layout import ABILITIES, NUM_ROWS, WORKSPACE
 from variegate.executors.cuda.pack import Array, Capacity, DoesNotFit, Packer
-from variegate.executors.images import check_fits, layout, shapes_of, write_images
 from variegate.program.compiled import TURN
 from variegate.program.lowering import lower
 from variegate.program.program import Program

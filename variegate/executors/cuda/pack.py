@@ -9,13 +9,21 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.headers import PassRecords, RowAddresses, fill_blend_headers, fill_headers, measure
 from variegate.executors.cuda.images import DeviceImages
-from variegate.executors.cuda.instructions import Offsets, fill_instructions, fill_maps
-from variegate.program.normal_table import SEGMENTS
+from variegate.executors.cuda.records import (
+    Offsets,
+    PassRecords,
+    RowAddresses,
+    fill_blend_headers,
+    fill_headers,
+    fill_instructions,
+    fill_maps,
+    measure,
+)
 from variegate.program.ops import Op
 from variegate.program.places import RECORD
 from variegate.program.program import INSTRUCTION_ARRAYS, Program
+from variegate.program.rng import SEGMENTS
 
 Array = npt.NDArray[Any]
 # Sections begin at multiples of this, which lets the compiler assume aligned reads.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.images import check_fits, shapes_of
+from variegate.executors.batches import check_fits, shapes_of
 from variegate.executors.reference import (
     compression,
     geometry,

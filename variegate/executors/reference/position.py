@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.reference.instruction import Image, Instruction, to_uint8
-from variegate.program.normal_table import FIRST_SEGMENT, MAGNITUDE, SEGMENT_SHIFT, SEGMENTS, SIGN
-from variegate.program.rng import philox4x32
+from variegate.program.rng import FIRST_SEGMENT, MAGNITUDE, SEGMENT_SHIFT, SEGMENTS, SIGN, philox4x32
 
 Floats = npt.NDArray[np.float32]
 
@@ -34,7 +33,7 @@ def uniform(words: npt.NDArray[np.uint32]) -> Floats:
 
 
 def normal(words_HW4: npt.NDArray[np.uint32]) -> Floats:
-    """uint32[H, W, 4] -> three standard normal numbers float32[H, W, 3], by the table of program/normal_table.py."""
+    """uint32[H, W, 4] -> three standard normal numbers float32[H, W, 3], by the table of program/rng.py."""
     words = words_HW4[..., :3]
     number = (words & np.uint32(MAGNITUDE) | np.uint32(1)).astype(np.int32).astype(np.float32)
     segment = (number.view(np.int32) >> SEGMENT_SHIFT) - FIRST_SEGMENT

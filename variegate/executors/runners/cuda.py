@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 
 from variegate.decode.gpu import INSTALL, JpegDecoder, decoder_of, is_installed
+from variegate.executors.batches import share_out
 from variegate.executors.cuda.executor import (
     CapturedRun,
     CudaExecutor,
@@ -26,6 +27,7 @@ from variegate.executors.runners.grouping import make_room
 from variegate.executors.runners.host import take_host_batch, widened
 from variegate.executors.runners.images import (
     NAMES,
+    RaggedBatch,
     as_tensor,
     check_images,
     check_tensor,
@@ -33,8 +35,6 @@ from variegate.executors.runners.images import (
     first_channel,
     wants_one_channel,
 )
-from variegate.executors.runners.ragged_batch import RaggedBatch
-from variegate.executors.threads import share_out
 from variegate.program.program import Program
 from variegate.threads import default_threads
 

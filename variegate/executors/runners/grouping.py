@@ -1,4 +1,4 @@
-"""Memory for the outputs of views and clips: one piece for each group, or several where sizes differ."""
+"""Clips as the frames that they consist of, and memory for the outputs of views and clips."""
 
 from __future__ import annotations
 
@@ -7,8 +7,88 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
-from variegate.program.program import Grouping, Program
+from variegate.executors.runners.images import as_tensor
+from variegate.program.program import Blend, Grouping, Program
+
+_ACCEPTED = (
+    "clips: one array [N, T, H, W, C] or tensor (or [N, T, C, H, W]), or a list of clips, each [T, H, W, C] or a list "
+    "of T images of one size"
+)
+
+
+def frames_of(clips: Any) -> tuple[Any, list[int]]:
+    """All frames of all clips as a batch, not copied, and how many each clip has. Raises errors naming the clip."""
+    if not isinstance(clips, (list, tuple)):
+        whole = clips if isinstance(clips, np.ndarray) else as_tensor(clips)
+        if whole is None:
+            raise TypeError(f"images: got {type(clips).__name__}; accepted with consistent=True: {_ACCEPTED}")
+        if whole.ndim != 5 or 0 in whole.shape[1:]:
+            raise ValueError(f"images: got shape {tuple(whole.shape)}; accepted with consistent=True: {_ACCEPTED}")
+        return whole.reshape(-1, *whole.shape[2:]), [int(whole.shape[1])] * len(whole)
+    frames: list[Any] = []
+    counts = []
+    for i, clip in enumerate(clips):
+        of_clip = _frames(clip, f"images[{i}]")
+        frames += of_clip
+        counts.append(len(of_clip))
+    return frames, counts
+
+
+def _frames(clip: Any, where: str) -> list[Any]:
+    if isinstance(clip, (list, tuple)):
+        if len(clip) == 0:
+            raise ValueError(f"{where}: got no frame; accepted with consistent=True: {_ACCEPTED}")
+        return list(clip)
+    stack = clip if isinstance(clip, np.ndarray) else as_tensor(clip)
+    if stack is None:
+        raise TypeError(f"{where}: got {type(clip).__name__}; accepted with consistent=True: {_ACCEPTED}")
+    if stack.ndim != 4 or len(stack) == 0:
+        raise ValueError(f"{where}: got shape {tuple(stack.shape)}; accepted with consistent=True: {_ACCEPTED}")
+    if isinstance(stack, torch.Tensor) and stack.shape[3] not in (1, 3) and stack.shape[1] in (1, 3):
+        stack = stack.permute(0, 2, 3, 1)
+    return list(stack)
+
+
+def shapes_of_clips(shapes: Any, counts: list[int]) -> Any:
+    """Of the frames, int32[frames, 3] -> of the clips, int32[clips, 3]. Raises ValueError for frames that differ."""
+    first = np.cumsum([0, *counts])[:-1]
+    of_clips = shapes[first] if len(counts) else shapes[:0]
+    different = np.flatnonzero((shapes != np.repeat(of_clips, counts, axis=0)).any(axis=1))
+    if len(different):
+        clip = int(np.searchsorted(first, different[0], "right")) - 1
+        frame = int(different[0] - first[clip])
+        raise ValueError(
+            f"images[{clip}][{frame}]: got shape {shapes[different[0]].tolist()} in a clip of "
+            f"{of_clips[clip].tolist()}; accepted: frames of one size"
+        )
+    return of_clips
+
+
+def over_frames(program: Program, frames: Sequence[int]) -> Program:
+    """The program of one image of each clip, for all frames, clip after clip; frames share noise and other chance."""
+    number = np.asarray(frames, np.int64)
+    first = np.cumsum(number) - number
+    of_row = number[program.source]
+    again = np.repeat(np.arange(program.num_rows), of_row)
+    frame = np.arange(len(again)) - np.repeat(np.cumsum(of_row) - of_row, of_row)
+    names = ("opcode", "args", "flags", "fill", "out_size", "label", "length", "in_shape", "ids", "key")
+    repeated = {name: getattr(program, name)[again] for name in names}
+    blend = program.blend
+    if blend is not None:
+        # The first rows are those that give their place to the outputs.
+        of_output = of_row[: program.num_outputs]
+        begins = np.cumsum(of_output) - of_output
+        blend = Blend((begins[blend.target][again] + frame).astype(np.int32), blend.weight[again])
+    grouping = program.grouping or Grouping(is_split=False)
+    return program.replace(
+        **repeated,
+        source=(first[program.source][again] + frame).astype(np.int32),
+        blend=blend,
+        grouping=grouping._replace(frames=tuple(number.tolist())),
+    )
+
 
 Shape = tuple[int, ...]
 # A shape -> memory for it, an array or a tensor.

@@ -11,11 +11,10 @@ import numpy.typing as npt
 import torch
 
 from variegate.executors import reference
-from variegate.executors.images import shapes_of
+from variegate.executors.batches import shapes_of
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.executors.runners.grouping import make_room
-from variegate.executors.runners.images import NAMES, check_images
-from variegate.executors.runners.ragged_batch import RaggedBatch
+from variegate.executors.runners.images import NAMES, RaggedBatch, check_images
 from variegate.program.lowering import lower
 from variegate.program.one_image import OneImage
 from variegate.program.program import Output, Program

@@ -1,4 +1,7 @@
-"""Lowering: a sampled Program becomes fused passes by ``rewrites``; ``VARIEGATE_DEBUG=1`` validates after each."""
+"""Lowering: a sampled Program becomes fused passes by ``rewrites``; ``VARIEGATE_DEBUG=1`` validates after each.
+
+Beside it, the rules that every program satisfies at its stage, and detours: whole images made of whole images (JPEG),
+outside of passes, at which programs are cut before they are lowered."""
 
 from __future__ import annotations
 
@@ -7,17 +10,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 
-from variegate.program.detours import Detour, cut, has_detours
+import numpy as np
+import numpy.typing as npt
+
+from variegate.program import passes as P
 from variegate.program.lowering.blurs import blurs_to_kernels
 from variegate.program.lowering.fuse import assign_passes
-from variegate.program.lowering.identities import drop_identities
 from variegate.program.lowering.joint import rewrite_program
 from variegate.program.lowering.maps import geometry_to_maps, to_map
-from variegate.program.lowering.merge import merge_maps
+from variegate.program.lowering.merge import drop_identities, merge_maps
 from variegate.program.lowering.tables import build, merge_luts, values_to_tables
-from variegate.program.ops import SPECS, Kind, Op, require_branches
-from variegate.program.program import Program
-from variegate.program.validate import InvalidProgram, validate
+from variegate.program.ops import KIND_OF, MAX_OPCODE, MAX_TILES, MEDIAN_SIZES, SPECS, Kind, Op, require_branches
+from variegate.program.places import MAX_UNIT, STEP_BITS
+from variegate.program.program import INSTRUCTION_ARRAYS, STAGES, Output, Program
 
 require_branches(
     "lowering",
@@ -85,3 +90,203 @@ def verified(program: Program) -> Program:
         except InvalidProgram as broken:
             raise InvalidProgram(f"{program.stage}: {broken}") from None
     return program
+
+
+Flags = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.integer]
+Refuse = Callable[[Flags, str], None]
+
+_PRIMITIVE = np.arange(MAX_OPCODE) >= Op.MAP_FIXED
+
+
+class InvalidProgram(AssertionError):
+    """A rewrite (or a transform) left a program that no executor could run as meant."""
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise InvalidProgram(message)
+
+
+_KEEPS_SIZE = ~np.isin(KIND_OF, (Kind.GEOMETRY, Kind.RESAMPLE))
+
+
+def validate(program: Program) -> Program:
+    """Raise InvalidProgram on the first broken rule; return the program, so that calls can be chained."""
+    rows, slots = program.opcode.shape
+    _require(program.stage in STAGES, f"unknown stage {program.stage!r}")
+    tails = {"args": (8,), "fill": (3,), "out_size": (2,)}
+    for name in INSTRUCTION_ARRAYS:
+        shape, expected = getattr(program, name).shape, (rows, slots, *tails.get(name, ()))
+        _require(shape == expected, f"{name} has shape {shape}, not {expected}")
+    for name in ("length", "source", "in_shape", "ids", "key"):
+        _require(len(getattr(program, name)) == rows, f"{name} does not have {rows} rows")
+    _require(bool((program.in_shape > 0).all()), "an input image has no pixels")
+    for r, n in enumerate(program.length.tolist()):
+        _require(0 <= n <= slots, f"row {r} holds {n} of {slots} instructions")
+    used = np.arange(slots) < program.length[:, None]
+    if program.stage != "sampled":
+        rest = np.flatnonzero(((program.opcode != Op.NOP) & ~used).any(axis=1))
+        _require(not len(rest), f"row {rest[:1]}: instructions after its length")
+    _check_instructions(program, used)
+    if program.stage == "fused":
+        _check_passes(program, used)
+    if (blend := program.blend) is not None:
+        entries = rows if blend.row is None else len(blend.row)
+        _require(len(blend.weight) == len(blend.target) == entries, "the blend does not weigh every row")
+        _require(blend.row is None or bool(((blend.row >= 0) & (blend.row < rows)).all()), "the blend names no row")
+    return program
+
+
+def _check_instructions(program: Program, used: Flags) -> None:
+    opcode, args, at = np.where(used, program.opcode, Op.HFLIP), program.args, STAGES.index(program.stage)
+    first = args[..., 0]
+
+    def refuse(broken: Flags, message: str) -> None:
+        if (broken & used).any():
+            r, k = np.argwhere(broken & used)[0]
+            op = int(opcode[r, k])
+            name = Op(op).name if op in SPECS else op
+            raise InvalidProgram(f"row {r} instruction {k} ({name}): {message.format(first=first[r, k])}")
+
+    sizes = np.concatenate([program.in_shape[:, None, :2], program.out_size], axis=1)
+    refuse(KIND_OF.take(opcode, mode="clip") < 0, "not an instruction")
+    empty, resized = (program.out_size <= 0).any(axis=2), (sizes[:, 1:] != sizes[:, :-1]).any(axis=2)
+    refuse(np.asarray(empty), "empty output")
+    refuse(~np.isfinite(args).all(axis=2) & (opcode != Op.ROTATE), "arguments not finite")
+    refuse(resized & _KEEPS_SIZE[opcode], "changes the size")
+    if at == 0:
+        refuse(_PRIMITIVE[opcode], "a primitive in a sampled program")
+    else:
+        refuse(KIND_OF[opcode] == Kind.DETOUR, "should have been cut out by now")
+    maps = [op for op, spec in SPECS.items() if spec.becomes is Op.MAP_FIXED]
+    if at >= STAGES.index("mapped"):
+        refuse(np.isin(opcode, maps), "should be a map by now")
+    if at >= STAGES.index("tabled"):
+        others = [op for op, spec in SPECS.items() if spec.becomes and op not in maps]
+        refuse(np.isin(opcode, others), "should be a table by now")
+    tables = program.tables
+    for op, name, table in (
+        (Op.LUT, "LUT", tables.luts),
+        (Op.COLOR_MATRIX, "matrix", tables.matrices),
+        (Op.POINT, "point function", tables.points),
+    ):
+        refuse((opcode == op) & ((first < 0) | (first >= len(table))), f"{name} {{first:.0f}} does not exist")
+    end = first + args[..., 1] * args[..., 2] * args[..., 3]
+    refuse((opcode == Op.FILTER) & ((first < 0) | (end > len(tables.filters))), "weights {first:.0f} do not exist")
+    refuse((opcode == Op.MEDIAN) & ~np.isin(first, MEDIAN_SIZES), "no window of {first:.0f}")
+    tiles = args[..., 1:3]
+    refuse((opcode == Op.CLAHE) & ((tiles < 1) | (tiles > MAX_TILES)).any(axis=2), "too many or too few tiles")
+    is_separable, more = args[..., 3] != 0.0, args[..., 6]
+    end = first + np.where(is_separable, 2, 3 * (1 + more)) * args[..., 4]
+    refuse((opcode == Op.CONVOLVE) & ((first < 0) | (end > len(tables.kernels))), "kernel {first:.0f} does not exist")
+    _check_grids(opcode, args, program, refuse)
+    beyond = (first < 0) | (args[..., 1] < 0) | (first + args[..., 1] > len(tables.rectangles))
+    refuse((opcode == Op.ERASE) & beyond, "rectangles do not exist")
+
+
+def _check_grids(opcode: Ints, args: npt.NDArray[np.float64], program: Program, refuse: Refuse) -> None:
+    is_grid, first = np.isin(opcode, (Op.DISPLACE, Op.MAP_GRID)), args[..., 0]
+    if not is_grid.any():
+        return
+    beyond = (first < 0) | (first + 2 * args[..., 1] * args[..., 2] > len(program.tables.grids))
+    refuse(is_grid & beyond, "grid {first:.0f} does not exist")
+    # The cell of the last pixel has a node behind it.
+    steps = args[..., 4:6]
+    nodes = np.floor((program.out_size - 1) * steps / (1 << STEP_BITS)) + 2
+    refuse(is_grid & (nodes > args[..., 1:3]).any(axis=2), "the grid ends inside of the image")
+    wrong = (steps < 0).any(axis=2) | (steps > 1 << STEP_BITS).any(axis=2)
+    wrong |= (args[..., 6] < -MAX_UNIT) | (args[..., 6] > MAX_UNIT)
+    refuse(is_grid & wrong, "a grid of unknown steps or units")
+
+
+def _check_passes(program: Program, used: Flags) -> None:
+    if program.pass_of is None or program.num_passes is None or program.window is None or program.passes is None:
+        raise InvalidProgram("a fused program lacks pass_of, num_passes, passes or window")
+    for r, n in enumerate(program.length.tolist()):
+        passes, count = program.pass_of[r, :n], int(program.num_passes[r])
+        _require(bool((program.pass_of[r, n:] == -1).all()), f"row {r}: unused slots belong to a pass")
+        _require(count == (int(passes.max()) + 1 if n else 1), f"row {r}: says {count} passes, holds {passes}")
+        _require(bool((np.diff(passes) >= 0).all()), f"row {r}: passes out of order: {passes}")
+        begin = 0
+        for p in range(count):
+            end = begin + int((passes == p).sum())
+            _require(end > begin or n == 0, f"row {r}: a pass is empty: {passes}")
+            kinds = [Kind(kind) for kind in KIND_OF[program.opcode[r, begin:end]]]
+            _check_pass(kinds, program.passes[r, p].tolist(), (begin, end), f"row {r} pass {p}")
+            _require((program.passes[r, p, P.BREAK] != P.PassBreak.NONE) == (p > 0), f"row {r} pass {p}: no reason")
+            begin = end
+
+
+def _check_pass(kinds: list[Kind], row: list[int], slots: tuple[int, int], where: str) -> None:
+    """Instructions of these kinds may be one pass, and its ``row`` of the pass table says what they are."""
+    _require(Kind.RESAMPLE not in kinds[1:], f"{where}: a resample that is not first")
+    counts = {kind: kinds.count(kind) for kind in Kind}
+    _require(counts[Kind.RESAMPLE] + counts[Kind.NEIGHBOURHOOD] <= 1, f"{where}: two filters")
+    if Kind.POSITION in kinds:
+        _require(
+            set(kinds[kinds.index(Kind.POSITION) :]) <= {Kind.POSITION, Kind.VALUE},
+            f"{where}: a map or statistic after an operation that depends on position",
+        )
+    begin, end = row[P.BEGIN], row[P.END]
+    _require((begin, end) == slots, f"{where}: {begin}..{end} by its table, {slots[0]}..{slots[1]} by slots")
+    _require(begin <= row[P.FIRST] <= row[P.MAPS_END] <= end, f"{where}: maps outside of the pass")
+    _require(begin <= row[P.VALUES] <= row[P.POSITION] <= end, f"{where}: value operations outside of the pass")
+    statistics = counts[Kind.STATISTIC]
+    _require(bool(row[P.NEEDS]) == (statistics > 0), f"{where}: {statistics} statistics, which need {row[P.NEEDS]}")
+    source = P.PassSource(row[P.SOURCE])
+    expected = {
+        P.PassSource.DIRECT: not counts[Kind.GEOMETRY] + counts[Kind.NEIGHBOURHOOD] + counts[Kind.RESAMPLE],
+        P.PassSource.FILTER: counts[Kind.NEIGHBOURHOOD] == 1,
+        P.PassSource.RESAMPLE: counts[Kind.RESAMPLE] == 1,
+    }.get(source, counts[Kind.GEOMETRY] >= 1)
+    _require(expected, f"{where}: read as {source.name}, holds {kinds}")
+
+
+_OF_ROWS = (*INSTRUCTION_ARRAYS, "length", "source", "in_shape", "ids", "key")
+
+
+@dataclass(frozen=True)
+class Detour:
+    """Work that rows of a fused program depend on. ``program``: fused, of those rows alone; it may have a detour
+    itself. ``place``: int[R], the row there whose JPEG of ``quality[place]`` a row here reads; -1: an image of the
+    batch."""
+
+    program: Program
+    place: npt.NDArray[np.int64]
+    quality: npt.NDArray[np.int64]
+
+
+def has_detours(program: Program) -> bool:
+    """Of a sampled program."""
+    return bool((KIND_OF[program.opcode] == Kind.DETOUR).any())
+
+
+def cut(program: Program) -> tuple[Program, Program, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Cut at the last detour of every row -> (program before, of rows that have one; after, of all rows; place;
+    quality)."""
+    slots = np.arange(program.opcode.shape[1])
+    is_cut = (KIND_OF[program.opcode] == Kind.DETOUR) & (slots < program.length[:, None])
+    rows = np.flatnonzero(is_cut.any(axis=1))
+    last = len(slots) - 1 - np.argmax(is_cut[rows, ::-1], axis=1)
+    before = rows_of(program, rows)
+    # Grouping stays, which says that rows are views of one image.
+    before = before.replace(length=last.astype(np.int32), output=Output(layout="NHWC"), blend=None, mixture=None)
+    before.opcode[slots >= last[:, None]] = Op.NOP
+    in_shape = program.in_shape.copy()
+    in_shape[rows, :2] = program.out_size[rows, last]
+    done = np.zeros(program.num_rows, np.int64)
+    done[rows] = last + 1
+    after = {"length": (program.length - done).astype(np.int32), "in_shape": in_shape}
+    moved = np.minimum(slots + done[:, None], slots[-1])
+    every = np.arange(program.num_rows)[:, None]
+    after |= {name: getattr(program, name)[every, moved] for name in INSTRUCTION_ARRAYS}
+    after["opcode"][slots >= after["length"][:, None]] = Op.NOP
+    place = np.full(program.num_rows, -1, np.int64)
+    place[rows] = np.arange(len(rows))
+    return before, program.replace(**after), place, program.args[rows, last, 0].astype(np.int64)
+
+
+def rows_of(program: Program, rows: npt.NDArray[np.intp]) -> Program:
+    """Some rows of a program, sampled or fused, which are copied; of a fused one, as loaders of images look at it."""
+    return program.replace(**{name: getattr(program, name)[rows] for name in _OF_ROWS}, detour=None)

@@ -12,9 +12,8 @@ from variegate.program.compiled import inner_kernel, pixel_kernel
 from variegate.program.held import held_as, plain, tuple_kind, words_of
 from variegate.program.lowering.blurs import blurs_to_kernels
 from variegate.program.lowering.fuse import assign, describe
-from variegate.program.lowering.identities import compact
 from variegate.program.lowering.maps import rewrite_maps
-from variegate.program.lowering.merge import merge_rows
+from variegate.program.lowering.merge import compact, merge_rows
 from variegate.program.lowering.tables import ADDRESSES, NOT_COMPILED, build, compile_fill, compose
 from variegate.program.ops import IS_BLUR, IS_TABLE, KIND_OF, NEUTRAL_OF, NUM_ARGS, Kind, Op
 from variegate.program.passes import PASS_FIELDS

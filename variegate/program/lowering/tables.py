@@ -20,7 +20,7 @@ from numba.np.arrayobj import make_array
 
 from variegate.program.compiled import pixel_kernel
 from variegate.program.lowering.blurs import blurs_to_kernels
-from variegate.program.lowering.identities import close_gaps
+from variegate.program.lowering.merge import close_gaps
 from variegate.program.ops import IS_TABLE, MAX_OPCODE, Op, OpSpec, declare
 from variegate.program.program import Program
 

@@ -16,9 +16,9 @@ result its output; its program is the whole image's with numbers moved (``worksp
   tables like any other (``statistics.py``), and so are the tiles of CLAHE;
 - filters see as much more around a rectangle as their kernels reach. Beyond the image's own border the kernel does what
   it always does; at other borders that is wrong, and cut off;
-- noise, erased rectangles and grids of displacements know where the tile lies (``parts.py``): the kernel calls what it
-  does of these by address, and is given others;
-- a resize is two stages, one for each axis (``resize.py``), and a JPEG one of whole blocks (``coded.py``).
+- noise, erased rectangles and grids of displacements know where the tile lies (``workspace.py``): the kernel calls what
+  it does of these by address, and is given others;
+- a resize is two stages, one for each axis, and a JPEG one of whole blocks (``chain.py``).
 
 Coordinates of rectangles have 64 bits, or count from a rectangle's own first pixel. So there is no limit to the sides
 of an image but that of the numbers in its program.

@@ -171,7 +171,7 @@ def reach_of_nearest(a: Any, window: Any, perspective: Any, tile: Any, out: Any)
 
 @inner_kernel()
 def real_nearest(a: Any, window: Any, perspective: Any, x: Any, y: Any) -> Any:
-    """Pillow's arithmetic, as ``real_maps.py`` has it -> (whether output pixel (x, y) is inside, its column, line)."""
+    """Pillow's arithmetic, as in ``interpolate.py`` -> (whether output pixel (x, y) is inside, its column, line)."""
     g, h = (a[6], a[7]) if perspective else (0.0, 0.0)
     xc, yc = x + 0.5, y + 0.5
     depth = g * xc + h * yc + 1.0

@@ -1,23 +1,51 @@
-"""A pass of one row of a fused program, as kernels take it, for one rectangle after another."""
+"""A pass of one row of a fused program, as kernels take it, for one rectangle after another; and parts of run_rows
+that depend on where a pixel is in the whole image."""
 
 from __future__ import annotations
 
 import threading
+from functools import cache
+from typing import Any
 
+import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.cpu.batch import SCRATCH, form_of, held_batch, keep_scratch, measure, new_batch, side_tables
-from variegate.executors.cpu.layout import BYTES_HWC, NEEDS, Instructions, make_scratch
-from variegate.executors.cpu.memory import place_of
+from variegate.executors.cpu import kernel as calls
+from variegate.executors.cpu.batch import (
+    SCRATCH,
+    batch_at,
+    form_of,
+    held_batch,
+    keep_scratch,
+    measure,
+    new_batch,
+    scratch_at,
+    side_tables,
+)
+from variegate.executors.cpu.kernel import address_of, call_part, floats_at, image_of_sweep, inlined, part_kernel
+from variegate.executors.cpu.layout import (
+    BYTES_HWC,
+    EVEN_LINE,
+    HAS_GRID,
+    NEEDS,
+    ODD_LINE,
+    Instructions,
+    make_scratch,
+    row_program,
+)
+from variegate.executors.cpu.memory import address_of_part, part_addresses, place_of
+from variegate.executors.cpu.neighbourhood import filtered_planes, look_up_row, lumas_of, move_row, tile_sides
 from variegate.executors.cpu.passes import run_rows
-from variegate.executors.cpu.tiled import parts as T
+from variegate.executors.cpu.rows import read_places
 from variegate.executors.cpu.tiled.areas import Area, Image
-from variegate.executors.cpu.tiled.parts import tile_part_addresses
+from variegate.executors.cpu.tiled.follow import follow, real_nearest
+from variegate.executors.cpu.values import erase_result, noise_row
 from variegate.program import passes as P
+from variegate.program import places
 from variegate.program.compiled import TURN
 from variegate.program.held import words_of
-from variegate.program.ops import KIND_OF, Kind, Op
+from variegate.program.ops import KIND_OF, Interpolation, Kind, Op
 from variegate.program.passes import PASS_FIELDS
 from variegate.program.places import RECORD
 from variegate.program.program import Program
@@ -28,7 +56,7 @@ _FREE = np.int16(Op.NOP)
 class TileWorkspace:
     """``plan``: the pass's row of the pass table; slots outside of it are emptied, and statistics become tables, which
     are 0 until somebody writes them into ``tables_of`` their slots. ``is_last``: results are what the program's output
-    says, whose layout is NHWC; else bytes. ``records``: see ``words.py``.
+    says, whose layout is NHWC; else bytes. ``records``: see ``records_of``.
     """
 
     def __init__(
@@ -61,10 +89,10 @@ class TileWorkspace:
         self.statistics = {int(k): (int(opcode[k]), float(self.program.args[0, k, 0])) for k in statistics}
         for i, k in enumerate(statistics):
             opcode[k], self.program.args[0, k, 0] = Op.LUT, len(side.luts) + i
-        points = np.concatenate([side.points, records.reshape(-1), np.zeros(T.HEADER, np.int64)])
-        self._header = points[-T.HEADER :]
-        self._header[T.MAPS] = len(records) // RECORD if records.ndim == 1 else len(records)
-        self._header[T.IMAGE_HEIGHT], self._header[T.IMAGE_WIDTH] = size
+        points = np.concatenate([side.points, records.reshape(-1), np.zeros(HEADER, np.int64)])
+        self._header = points[-HEADER:]
+        self._header[MAPS] = len(records) // RECORD if records.ndim == 1 else len(records)
+        self._header[IMAGE_HEIGHT], self._header[IMAGE_WIDTH] = size
         self._rectangles = side.rectangles
         side = side._replace(luts=luts, points=points, rectangles=side.rectangles.copy())
         self._side = side
@@ -97,8 +125,8 @@ class TileWorkspace:
         """``area`` of the image that the pass makes, of ``levels`` uint8[H, W, C], which are ``source`` of the image
         before it. Sizes that slots make, and maps, are those of the rectangles already."""
         header, program = self._header, self.program
-        header[T.TILE_X], header[T.TILE_Y] = area.left, area.top
-        header[T.SOURCE_X], header[T.SOURCE_Y] = (0, 0) if source is None else (source.left, source.top)
+        header[TILE_X], header[TILE_Y] = area.left, area.top
+        header[SOURCE_X], header[SOURCE_Y] = (0, 0) if source is None else (source.left, source.top)
         program.in_shape[0] = levels.shape
         for begin, end in self._erased:
             moved = self._rectangles[begin:end].astype(np.int64)
@@ -142,3 +170,162 @@ def _own_scratch() -> _TileScratch:
     if scratch is None:
         scratch = _local.scratch = _TileScratch()
     return scratch
+
+
+# Fields of the header, the last numbers of all.
+HEADER = 8
+(
+    TILE_X,  # where the tile begins in the image that the pass makes
+    TILE_Y,
+    IMAGE_WIDTH,  # of that image
+    IMAGE_HEIGHT,
+    SOURCE_X,  # where the rectangle that is read begins in its image
+    SOURCE_Y,
+    MAPS,  # how many records there are
+) = range(7)
+
+
+_NEAREST, _BICUBIC = int(Interpolation.NEAREST), int(Interpolation.BICUBIC)
+_GRID, _RECORD = places.GRID, places.RECORD
+_HALF, _ONE = np.float32(0.5), np.float32(1.0)
+
+
+@inlined
+def _header(side: Any) -> Any:
+    return side.points[side.points.size - HEADER :]
+
+
+@inlined
+def _bits(flag: Any) -> Any:
+    return places.BICUBIC_BITS if flag == _BICUBIC else places.BILINEAR_BITS
+
+
+@part_kernel
+def add_tile_noise(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
+    """``values.add_noise``."""
+    held, own = batch_at(batch), scratch_at(scratch)
+    row, header = row_program(held.program, r, held.side), _header(held.side)
+    pixel = (header[TILE_Y] + y) * header[IMAGE_WIDTH] + header[TILE_X]
+    noise_row(row, slot, y, pixel, own.sweep[calls.RESULT_WIDTH], own.sweep[calls.CHANNELS], own.planes)
+    return np.int64(0)
+
+
+@part_kernel
+def erase_normalized_tile(batch: Any, scratch: Any, r: Any, begin: Any, end: Any) -> Any:
+    """``values.erase_normalized``."""
+    held, own = batch_at(batch), scratch_at(scratch)
+    header = _header(held.side)
+    first = header[TILE_Y] * header[IMAGE_WIDTH] + header[TILE_X]
+    erase_result(row_program(held.program, r, held.side), own.sweep, begin, end, first, header[IMAGE_WIDTH])
+    return np.int64(0)
+
+
+@part_kernel
+def place_maps(batch: Any, scratch: Any, r: Any, first: Any, end: Any) -> Any:
+    """``displace.prepare_maps``: the whole image's records, from the tile's first pixel to the rectangle's. Where a
+    grid is among them they stay as they are, and places are followed one by one."""
+    held, own = batch_at(batch), scratch_at(scratch)
+    points, header, records, lines = held.side.points, _header(held.side), own.records, own.grid_lines
+    count, bits = header[MAPS], _bits(held.program.flags[r, first])
+    begin = points.size - HEADER - _RECORD * count
+    lines[HAS_GRID], lines[EVEN_LINE], lines[ODD_LINE] = 0, -1, -1
+    for i in range(count):
+        for j in range(_RECORD):
+            records[i, j] = points[begin + _RECORD * i + j]
+        if records[i, _GRID] != 0:
+            lines[HAS_GRID] = 1
+    if lines[HAS_GRID] == 0:
+        for i in range(count):
+            for axis in range(3):
+                step_x, step_y = records[i, 3 * axis], records[i, 3 * axis + 1]
+                records[i, 3 * axis + 2] += step_x * header[TILE_X] + step_y * header[TILE_Y]
+        records[0, places.ORIGIN_U] -= header[SOURCE_X] << bits
+        records[0, places.ORIGIN_V] -= header[SOURCE_Y] << bits
+    return np.int64(count)
+
+
+@part_kernel
+def follow_tile_row(batch: Any, scratch: Any, r: Any, count: Any, y: Any) -> Any:
+    """``displace.displaced_row``."""
+    held, own = batch_at(batch), scratch_at(scratch)
+    header, slots, stage = _header(held.side), own.slots, own.stage
+    flag = held.program.flags[r, slots[0]]
+    bits = _bits(flag)
+    from_x, from_y = header[SOURCE_X] << bits, header[SOURCE_Y] << bits
+    for x in range(own.sweep[calls.RESULT_WIDTH]):
+        at_x, at_y = header[TILE_X] + x, header[TILE_Y] + y
+        left_at, column, line = follow(own.records, held.side.grids, count, at_x, at_y, flag, bits)
+        is_out = left_at >= 0
+        stage[x] = slots[left_at] if is_out else -1
+        # What is outside reads the first pixel, which nobody sees.
+        u, v = nb.int64(0) if is_out else column - from_x, nb.int64(0) if is_out else line - from_y
+        own.column[x] = np.int32(u >> bits if flag == _NEAREST else u)
+        own.line[x] = np.int32(v >> bits if flag == _NEAREST else v)
+    return np.int64(0)
+
+
+@part_kernel
+def real_nearest_tile_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
+    """``displace.real_nearest_row``. The window is that of the rectangle that is read."""
+    held, own = batch_at(batch), scratch_at(scratch)
+    program, header, width, stage = held.program, _header(held.side), own.sweep[calls.RESULT_WIDTH], own.stage
+    if program.opcode[r, slot] == Op.MAP_GRID:
+        call_part(own.parts[calls.DISPLACED], batch, scratch, r, 1, y)
+    else:
+        a, window, is_perspective = program.args[r, slot], program.window[r, slot], False
+        if program.opcode[r, slot] == Op.MAP_PERSPECTIVE:
+            is_perspective = True
+        from_x, from_y = header[SOURCE_X], header[SOURCE_Y]
+        inside = (window[0] + from_y, window[1] + from_x, window[2] + from_y, window[3] + from_x)
+        for x in range(width):
+            is_in, column, line = real_nearest(a, inside, is_perspective, header[TILE_X] + x, header[TILE_Y] + y)
+            stage[x] = -1 if is_in else slot
+            own.column[x] = np.int32(column - from_x if is_in else nb.int64(0))
+            own.line[x] = np.int32(line - from_y if is_in else nb.int64(0))
+    read_places(image_of_sweep(own.sweep), y, width, own)
+    return np.int64(0)
+
+
+@part_kernel
+def equalized_tile_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
+    """``neighbourhood.filtered_row`` of a CLAHE, whose tables lie in ``scratch.tile_luts`` already."""
+    held, own = batch_at(batch), scratch_at(scratch)
+    row, header = row_program(held.program, r, held.side), _header(held.side)
+    width, channels, stride = own.sweep[calls.RESULT_WIDTH], own.sweep[calls.CHANNELS], own.planes.shape[1]
+    tiles_x, tiles_y = int(row.args[slot, 1]), int(row.args[slot, 2])
+    tile_h, tile_w = tile_sides(header[IMAGE_HEIGHT], header[IMAGE_WIDTH], tiles_y, tiles_x)
+    if y == 0:
+        shares, scale = floats_at(address_of(own.tap_weights), width), _ONE / np.float32(tile_w)
+        for x in range(width):
+            at = np.float32(header[TILE_X] + x) * scale - _HALF
+            tile = int(np.floor(at))
+            shares[x] = at - np.float32(tile)
+            own.column[x], own.line[x] = 256 * max(tile, 0), 256 * min(tile + 1, tiles_x - 1)
+    at = np.float32(header[TILE_Y] + y) * (_ONE / np.float32(tile_h)) - _HALF
+    tile = int(np.floor(at))
+    share = at - np.float32(tile)
+    first = filtered_planes(row, slot, own) + 3 * stride * y
+    levels, moved, tables = address_of(own.row_bytes), address_of(own.row_pixels), address_of(own.tile_luts)
+    lumas_of(first, stride, width, channels, levels)
+    above, below = tables + 256 * tiles_x * max(tile, 0), tables + 256 * tiles_x * min(tile + 1, tiles_y - 1)
+    look_up_row(levels, width, above, below, own.column, own.line, address_of(own.tap_weights), share, moved)
+    for c in range(channels):
+        move_row(first + c * stride, levels, moved, width, address_of(own.planes) + c * stride)
+    return np.int64(0)
+
+
+_TILE_KERNELS = {
+    calls.MAPS: place_maps,
+    calls.NEAREST: real_nearest_tile_row,
+    calls.NOISE: add_tile_noise,
+    calls.ERASED: erase_normalized_tile,
+    calls.DISPLACED: follow_tile_row,
+}
+
+
+@cache
+def tile_part_addresses(is_clahe: bool) -> tuple[int, ...]:
+    """By number; those of whole images where a tile needs no other."""
+    kernels = {**_TILE_KERNELS, calls.FILTER: equalized_tile_row} if is_clahe else _TILE_KERNELS
+    known = part_addresses()
+    return tuple(address_of_part(kernels[i]) if i in kernels else known[i] for i in range(calls.PARTS))

@@ -10,8 +10,7 @@ import triton.language as tl
 
 from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.kernels.fetch import blue, green, red
-from variegate.program import normal_table as table
-from variegate.program import ops
+from variegate.program import ops, rng
 
 
 @triton.jit
@@ -162,17 +161,17 @@ def unit(word):
 
 @triton.jit
 def normals(segments, pixel, slot, id_low, id_high, key_low, key_high):
-    """Three standard normal float32 of every pixel. ``segments``: float32[segments, 2] of program/normal_table.py."""
+    """Three standard normal float32 of every pixel. ``segments``: float32[segments, 2] of program/rng.py."""
     w0, w1, w2, _ = words(pixel, slot, id_low, id_high, key_low, key_high)
     return _normal(segments, w0), _normal(segments, w1), _normal(segments, w2)
 
 
 @triton.jit
 def _normal(segments, word):
-    number = ((word & table.MAGNITUDE) | 1).to(tl.int32).to(tl.float32)
-    line = segments + 2 * ((number.to(tl.int32, bitcast=True) >> table.SEGMENT_SHIFT) - table.FIRST_SEGMENT)
+    number = ((word & rng.MAGNITUDE) | 1).to(tl.int32).to(tl.float32)
+    line = segments + 2 * ((number.to(tl.int32, bitcast=True) >> rng.SEGMENT_SHIFT) - rng.FIRST_SEGMENT)
     quantile = tl.load(line) + tl.load(line + 1) * number
-    return tl.where((word & table.SIGN) != 0, -quantile, quantile)
+    return tl.where((word & rng.SIGN) != 0, -quantile, quantile)
 
 
 @triton.jit
