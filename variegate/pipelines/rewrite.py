@@ -24,8 +24,9 @@ from variegate.pipelines.jumps import (
     unset_call,
     within,
 )
-from variegate.pipelines.symbols import COMPARISONS
 
+COMPARISONS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
+COMPARISONS |= {ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not"}
 # Called by these names alone, they look at the frame they are called from.
 _OF_THE_FRAME = {"super", "locals", "globals", "vars", "dir", "eval", "exec"}
 # Before the names of variables that belong to the module.

@@ -17,8 +17,7 @@ from variegate.pipelines.image import Missing, TracedImage, merge, unset
 from variegate.pipelines.jumps import DONE, RESULT, is_flag
 from variegate.pipelines.reach import Branches
 from variegate.pipelines.rewrite import GLOBAL
-from variegate.pipelines.scalar import Scalar, are_opposites, is_plain, make, refuse_text, truth
-from variegate.pipelines.symbols import FOLDED
+from variegate.pipelines.scalar import FOLDED, Scalar, are_opposites, is_plain, make, refuse_text, truth
 
 __all__ = ["and_", "assert_test", "call", "check_raise", "compare", "if_expression", "if_statement", "is_true", "item"]
 __all__ += ["load", "loop_test", "not_", "or_", "unset"]

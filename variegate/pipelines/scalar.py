@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -11,7 +13,24 @@ from variegate.ops.traced.operators import OPERATORS
 from variegate.ops.traced.values import expression, is_name
 from variegate.pipelines.convert import is_converted
 from variegate.pipelines.graph import Graph, current, graph_for, refuse, users_frame
-from variegate.pipelines.symbols import FOLDED, OF_BITS, UFUNCS
+
+# Operators of Python and NumPy by their names among the values of a pipeline. Of plain values: what comes out at once.
+FOLDED: dict[str, Callable[..., Any]] = {
+    **{"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv},
+    **{"%": operator.mod, "**": operator.pow, "neg": operator.neg, "abs": abs, "min": min, "max": max},
+    **{"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne},
+}
+UFUNCS = {
+    **{"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"},
+    **{"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "true_divide": "/", "floor_divide": "//"},
+    **{"remainder": "%", "power": "**", "negative": "neg", "absolute": "abs", "minimum": "min", "maximum": "max"},
+    **{"floor": "floor", "ceil": "ceil", "rint": "round", "trunc": "int", "sqrt": "sqrt", "exp": "exp", "log": "log"},
+    **{"sin": "sin", "cos": "cos", "tan": "tan", "less": "<", "less_equal": "<=", "greater": ">"},
+    **{"greater_equal": ">=", "equal": "==", "not_equal": "!=", "logical_and": "and", "logical_or": "or"},
+    **{"logical_not": "not", "logical_xor": "xor"},
+}
+# Of two truth values they are another one; of integers, their bits.
+OF_BITS = {"&": "and", "|": "or", "^": "xor"}
 
 _DECIDED = "`if`, `and`, `or`, `not`, comparisons and arithmetic in the traced function and in functions that it calls"
 
