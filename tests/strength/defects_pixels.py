@@ -279,8 +279,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         name="cuda-normal-with-the-other-sign",
         anchor="_normal",
-        search="(word & table.SIGN) != 0",
-        replace="(word & table.SIGN) == 0",
+        search="(word & rng.SIGN) != 0",
+        replace="(word & rng.SIGN) == 0",
         tests=("tests/executors/cuda/test_interpreted.py",),
     ),
     Defect(

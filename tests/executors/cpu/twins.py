@@ -122,17 +122,17 @@ def check_walks(run: Callables) -> None:
 def check_statistics(run: Callables) -> None:
     for groups in (0, 1, 2, 7, 100):
         pixels, counts = levels(groups * 8 + 2, 3), np.zeros((3, 2, 256), np.int32)
-        run["simd_statistics.count_levels"](pixels, groups, counts)
+        run["simd_pixels.count_levels"](pixels, groups, counts)
         for c in range(3):
             want = np.bincount(pixels[: groups * 8, c], minlength=256)
             same("count_levels", counts[c].sum(0), want)
         pixels = levels(groups * LUMAS + 2, 3)
         value = (pixels[: groups * LUMAS].astype(np.int64) @ np.array([19595, 38470, 7471]) + 32768) >> 16
-        same("sum_luma", run["simd_statistics.sum_luma"](pixels, groups), value.sum())
+        same("sum_luma", run["simd_pixels.sum_luma"](pixels, groups), value.sum())
     for size in (96, 99, 120, 192, 195, 672):
         pixels = RNG.integers(60, 200, (size // 3, 3), dtype=np.uint8)
         extremes = np.concatenate([np.full((1, 96), 255, np.uint8), np.zeros((1, 96), np.uint8)])
-        run["simd_statistics.widen_extremes"](pixels, size, extremes)
+        run["simd_pixels.widen_extremes"](pixels, size, extremes)
         places = extremes.reshape(2, 32, 3)
         same("widen_extremes", places[0].min(0), pixels.min(0))
         same("widen_extremes", places[1].max(0), pixels.max(0))
