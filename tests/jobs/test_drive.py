@@ -14,7 +14,7 @@ from tests.jobs.workers.contract import NAMES, Run, made_of, tasks
 from tests.jobs.workers.toys import Give, Toy
 from variegate.jobs.drive import FailedItem, FinishedItems
 from variegate.jobs.jobs import EngineError, Snapshot, Task, TaskDone, WorkerEvent, WorkerReady
-from variegate.jobs.workers.local import ThreadWorkers
+from variegate.jobs.local_workers import ThreadWorkers
 
 
 def run_of(work: Any, names: tuple[str, ...] = NAMES, **rules: Any) -> Run:

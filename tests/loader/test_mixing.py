@@ -12,7 +12,7 @@ import variegate as vg
 from tests.loader.loading import CROPPED, by_key, load, pixels, pixels_of
 from tests.loader.samples import MemorySource, MemoryStream, jpeg
 from variegate import transforms as T
-from variegate.augmenter.per_image import MixedLabels
+from variegate.augmenter.planner import MixedLabels
 from variegate.errors import DecodeError
 
 NUMBER = 70  # more than a block of partners, and no multiple of one

@@ -12,7 +12,7 @@ import torch
 import variegate as vg
 from tests.images import photo
 from variegate import transforms as T
-from variegate.augmenter.per_image import MixedLabels
+from variegate.augmenter.planner import MixedLabels
 
 N, CLASSES = 12, 5
 IMAGES = [np.roll(photo(17, 31), shift, axis=1) // (1 + shift % 3) for shift in range(N)]

@@ -12,10 +12,19 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.augmenter import per_image
-from variegate.augmenter.per_image import Conditions, Copies, Ids, labels_of, with_labels
 from variegate.augmenter.pickling import CopiedByState, check_copied
-from variegate.augmenter.planner import Planner, Request
+from variegate.augmenter.planner import (
+    Conditions,
+    Copies,
+    Ids,
+    Planner,
+    Request,
+    RunningCount,
+    labels_of,
+    num_partners,
+    of_one_sample,
+    with_labels,
+)
 from variegate.augmenter.samples import augment_samples
 from variegate.checks import integer, one_of, renamed, spelt
 from variegate.decode.entropy.index import EntropyIndex
@@ -113,7 +122,7 @@ class Augmenter(CopiedByState):
             )
         self._output = Output(dtype=kind, layout=self.layout)
         self._wanted_device = device
-        self._count = per_image.RunningCount()
+        self._count = RunningCount()
         self._start()
 
     def _start(self) -> None:
@@ -433,11 +442,11 @@ class Augmenter(CopiedByState):
         """
         if not looks_like_sizes([size]):
             raise ValueError(f"size: got {size!r}; accepted: (height, width) or (height, width, channels)")
-        needed = per_image.num_partners(self.transform)
+        needed = num_partners(self.transform)
         if partners is not None and len(partners) != needed:
             raise ValueError(f"partners: got {shown(partners)}; accepted: {needed} ids")
         ids = [id, *(() if partners is None else partners)]
-        values = per_image.of_one_sample(conditions, len(ids))
+        values = of_one_sample(conditions, len(ids))
         places = None if partners is None else [range(1, len(ids))]
         known = None if boxes is None else [boxes] * len(ids)
         sampled = self.program([size] * len(ids), ids, epoch, copy, values, partners=places, boxes=known)

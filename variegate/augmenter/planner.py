@@ -1,24 +1,32 @@
-"""Planning: programs of a transform under a seed, before a pixel is touched."""
+"""Planning: programs of a transform under a seed, before a pixel is touched; and checks of what a call says of each of
+its images: ids, copies, values for ``Cond``, partners and labels."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
+from numbers import Integral
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
-from variegate.augmenter import per_image
-from variegate.augmenter.per_image import Conditions, Copies, Ids
-from variegate.checks import integer
+from variegate.checks import as_integer, integer
+from variegate.errors import shown
 from variegate.executors.runners.grouping import over_frames, shapes_of_clips
 from variegate.ops.base import Transform, refuse_views
 from variegate.program import rng
 from variegate.program.boxes import SampledBoxes
 from variegate.program.one_image import OneImage
-from variegate.program.program import Output, Program
+from variegate.program.program import Mixture, Output, Program
 from variegate.program.sampling import Sampling
-from variegate.threads import check_running
+from variegate.threads import at_fork, check_running
 
+Conditions = Mapping[str, npt.ArrayLike] | None
+Copies = int | Sequence[int] | npt.ArrayLike
+Ids = Sequence[int] | npt.ArrayLike | None
 _LAST_EPOCH = 2**64 - 1
 
 
@@ -36,7 +44,7 @@ class Request(NamedTuple):
 class Planner:
     """Samples programs; ``count`` gives ids to images that have none."""
 
-    def __init__(self, transform: Transform, seed: int, output: Output, count: per_image.RunningCount) -> None:
+    def __init__(self, transform: Transform, seed: int, output: Output, count: RunningCount) -> None:
         self.transform, self._seed, self._output, self._count = transform, seed, output, count
 
     def program(self, shapes: npt.NDArray[np.int32], call: Request, frames: list[int] | None = None) -> Program:
@@ -45,8 +53,8 @@ class Planner:
             shapes = shapes_of_clips(shapes, frames)
         sampling = self._sampling(shapes, call)
         if call.partners is not None:
-            needed = per_image.num_partners(self.transform)
-            sampling.partners = per_image.check_partners(call.partners, len(shapes), needed)
+            needed = num_partners(self.transform)
+            sampling.partners = check_partners(call.partners, len(shapes), needed)
         program = self._finished(sampling)
         return program if frames is None else over_frames(program, frames)
 
@@ -74,25 +82,25 @@ class Planner:
         """An image of height, width and channels for the transform's ``draw``, of which nothing is sampled yet."""
         check_running("Augmenter")
         ids, epoch, copy, conditions, _, boxes = call
-        values = None if conditions is None else per_image.check_conditions(conditions, 1)
+        values = None if conditions is None else check_conditions(conditions, 1)
         if not (type(epoch) is int and type(copy) is int and 0 <= epoch <= _LAST_EPOCH and 0 <= copy < 1 << 32):
-            epoch, copy = integer("epoch", epoch, 0, _LAST_EPOCH), int(per_image.check_copies(copy, 1)[0])
+            epoch, copy = integer("epoch", epoch, 0, _LAST_EPOCH), int(check_copies(copy, 1)[0])
         key = rng.stream_of(self._seed, epoch, copy)
         first_key = key if not epoch else rng.stream_of(self._seed, 0, copy)
-        sample_id = int(self._count.take(1)[0]) if ids is None else per_image.check_id(ids)
+        sample_id = int(self._count.take(1)[0]) if ids is None else check_id(ids)
         image = OneImage(shape, sample_id, key, self.transform.num_slots, epoch, values, first_key)  # type: ignore[arg-type]
         image.output, image.boxes = self._output, boxes
         return image
 
     def _sampling(self, shapes: npt.NDArray[np.int32], call: Request) -> Sampling:
         check_running("Augmenter")
-        values = per_image.check_conditions(call.conditions, len(shapes))
-        copies = per_image.check_copies(call.copy, len(shapes))
+        values = check_conditions(call.conditions, len(shapes))
+        copies = check_copies(call.copy, len(shapes))
         epoch = integer("epoch", call.epoch, 0, _LAST_EPOCH)
         keys = rng.stream_keys(self._seed, epoch, copies)
         first_keys = rng.stream_keys(self._seed, 0, copies) if epoch else keys
         # Last of all checks, so that a call that is refused takes no place of the running count.
-        ids = self._count.take(len(shapes)) if call.ids is None else per_image.check_ids(call.ids, len(shapes))
+        ids = self._count.take(len(shapes)) if call.ids is None else check_ids(call.ids, len(shapes))
         sampling = Sampling(shapes, ids, keys, self.transform.num_slots, epoch, values, first_keys)
         sampling.output, sampling.boxes = self._output, call.boxes
         return sampling
@@ -100,3 +108,189 @@ class Planner:
     def _finished(self, sampling: Sampling) -> Program:
         self.transform.sample(sampling, np.arange(len(sampling.shape)), 0)
         return sampling.finish(sampling.output)
+
+
+class RunningCount:
+    """Ids of images that have none: how many there have been before. A copy goes on from here."""
+
+    def __init__(self, first: int = 0) -> None:
+        self._next = first
+        self.after_fork()
+        at_fork(self)
+
+    def after_fork(self) -> None:
+        self._lock = Lock()
+
+    def take(self, number: int) -> npt.NDArray[np.uint64]:
+        with self._lock:
+            first = self._next
+            self._next += number
+        return np.arange(first, first + number, dtype=np.uint64)
+
+    def __reduce__(self) -> tuple[type[RunningCount], tuple[int]]:
+        return RunningCount, (self._next,)
+
+
+def check_ids(ids: Any, number: int) -> npt.NDArray[np.uint64]:
+    array = _one_each("ids", ids, number, "one integer per image")
+    if array.dtype.kind in "fO" and isinstance(ids, (list, tuple)) and None not in map(as_integer, ids):
+        # Integers on both sides of 2**63 have no common type but float; those of 2**64 and more, none at all.
+        array = np.array([i if 0 <= i < 1 << 64 else -1 for i in ids], dtype=object)
+        array = array.astype(np.int64 if (array < 0).any() else np.uint64)
+    if array.dtype.kind not in "iu" or (array.dtype.kind == "i" and number and int(array.min()) < 0):
+        raise ValueError(f"ids: got {shown(ids)}; accepted: integers from 0 to 2**64 - 1")
+    return array.astype(np.uint64)
+
+
+def check_id(ids: Any) -> int:
+    """Of a batch of one."""
+    if type(ids) is list and len(ids) == 1 and type(ids[0]) is int and 0 <= ids[0] < 1 << 64:
+        return ids[0]
+    return int(check_ids(ids, 1)[0])
+
+
+def check_conditions(conditions: Conditions, number: int) -> dict[str, npt.NDArray[Any]]:
+    if conditions is None:
+        return {}
+    if not isinstance(conditions, Mapping) or not all(isinstance(name, str) for name in conditions):
+        accepted = 'a dict from name to one value per image, such as {"label": labels}'
+        raise TypeError(f"conditions: got {shown(conditions)}; accepted: {accepted}")
+    return {
+        name: _one_each(f"conditions[{name!r}]", values, number, "one value per image", scalar=False)
+        for name, values in conditions.items()
+    }
+
+
+def of_one_sample(conditions: Conditions, number: int) -> dict[str, npt.NDArray[Any]]:
+    """The conditions of one sample, each in a list or as it is, for ``number`` that are alike."""
+    if isinstance(conditions, Mapping):
+        conditions = {name: np.atleast_1d(np.asarray(value)) for name, value in conditions.items()}
+    return {name: np.repeat(values, number) for name, values in check_conditions(conditions, 1).items()}
+
+
+def with_labels(conditions: Conditions, labels: Any) -> Conditions:
+    """The conditions, and the labels as ``label`` where they are classes and nothing else is."""
+    if labels is None or (isinstance(conditions, Mapping) and "label" in conditions):
+        return conditions
+    array = labels.detach().cpu().numpy() if isinstance(labels, torch.Tensor) else np.asarray(labels)
+    return {**(conditions or {}), "label": array} if array.dtype.kind in "iu" and array.ndim == 1 else conditions
+
+
+def check_copies(copy: Any, number: int) -> npt.NDArray[np.uint32]:
+    """One for all, uint32[1], or uint32[number]."""
+    if isinstance(copy, Integral):
+        accepted = "an integer from 0 to 2**32 - 1, or one per image"
+        return np.array([integer("copy", copy, 0, 2**32 - 1, accepted=accepted)], np.uint32)
+    array = _one_each("copy", copy, number, "one integer, or one per image")
+    if array.dtype.kind not in "iu" or (number and not 0 <= int(array.min()) <= int(array.max()) < 1 << 32):
+        raise ValueError(f"copy: got {shown(copy)}; accepted: integers from 0 to 2**32 - 1")
+    return array.astype(np.uint32)
+
+
+def _one_each(name: str, values: Any, number: int, accepted: str, scalar: bool = True) -> npt.NDArray[Any]:
+    """``number`` values as an array of the host, those of tensors too; each a number, unless ``scalar`` is False."""
+    accepted = f"accepted: {accepted}, {number} here"
+    if isinstance(values, torch.Tensor):
+        values = values.detach().cpu()
+        values = values.float() if values.dtype == torch.bfloat16 else values  # which NumPy does not read
+    try:
+        array = np.asarray(values)
+    except (ValueError, OverflowError) as error:  # NumPy's word for lists of several lengths
+        raise ValueError(f"{name}: got {shown(values)}; {accepted}") from error
+    if (array.shape if scalar else array.shape[:1]) != (number,):
+        raise ValueError(f"{name}: got shape {array.shape}; {accepted}")
+    return array
+
+
+NO_LABEL = -1
+
+
+class MixedLabels(NamedTuple):
+    """Labels of images that were mixed with others, where ``num_classes`` is not given.
+
+    The loss is ``(1 - weight) * loss(label) + weight * loss(partner)``; of a transform that mixes more than two
+    (``Mosaic``), ``partner`` and ``weight`` are [N, K].
+    """
+
+    label: torch.Tensor  # int64[N]: of the image itself
+    partner: torch.Tensor  # int64[N]: of the one it is mixed with
+    weight: torch.Tensor  # float32[N]: the partner's share; 0 where nothing is mixed
+
+
+def num_partners(transform: Any) -> int:
+    """Number of other images that a transform mixes an image with."""
+    return max((mixer.num_partners for mixer in transform._mixers), default=0)
+
+
+def check_partners(partners: Any, images: int, needed: int) -> npt.NDArray[np.int32] | None:
+    """Partners of outputs, int32[outputs, needed], places in the batch; None where there is nothing to mix."""
+    is_batch = isinstance(partners, str) and partners == "batch"
+    if not needed and not is_batch:
+        raise ValueError(f"partners: got {shown(partners)} with a transform that mixes nothing; accepted: 'batch'")
+    if not needed or not images:
+        return None
+    if is_batch:
+        places = np.arange(images)[:, None] - np.arange(1, needed + 1)
+        return (places % images).astype(np.int32)
+    accepted = f"'batch', or places in the batch, integers from 0 to {images - 1}: {needed} for each output"
+    try:
+        array = np.asarray(partners)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"partners: got {shown(partners)}; accepted: {accepted}") from error
+    if array.ndim == 1 and needed == 1:
+        array = array[:, None]
+    is_fit = array.ndim == 2 and array.shape[1] == needed and 0 < len(array) <= images and array.dtype.kind in "iu"
+    if not is_fit or array.min() < 0 or array.max() >= images:
+        raise ValueError(f"partners: got {shown(partners)}; accepted: {accepted}")
+    return array.astype(np.int32)
+
+
+def mix_labels(labels: Any, mixture: Mixture, num_classes: int | None) -> torch.Tensor | MixedLabels:
+    """Labels of outputs, float32[N, num_classes], of classes (-1: none) or floats; else ``MixedLabels``."""
+    array = _as_array(labels)
+    shares, places = mixture.shares, np.concatenate([np.arange(len(mixture.partners))[:, None], mixture.partners], 1)
+    if array.dtype.kind == "f":
+        flat = array.reshape(len(array), math.prod(array.shape[1:])).astype(np.float32)
+        mixed = np.einsum("nk,nkc->nc", shares, flat[places])
+        return torch.from_numpy(mixed.reshape(len(places), *array.shape[1:]))
+    if array.dtype.kind not in "iub" or array.ndim != 1:
+        got = f"{array.dtype}{list(array.shape)}"
+        raise ValueError(f"labels: got {got}; accepted where images are mixed: one class for each, or floats")
+    classes = array.astype(np.int64)[places]
+    if num_classes is None:
+        one = (slice(None), 1) if shares.shape[1] == 2 else (slice(None), slice(1, None))
+        parts = (classes[:, 0], classes[one], shares[one])
+        return MixedLabels(*(torch.from_numpy(np.ascontiguousarray(part)) for part in parts))
+    wrong = (classes < NO_LABEL) | (classes >= num_classes)
+    if wrong.any():
+        accepted = f"0 to {num_classes - 1} (num_classes={num_classes}), or -1 for none"
+        raise ValueError(f"labels: got class {int(classes[wrong][0])}; accepted: {accepted}")
+    soft = np.zeros((len(places), num_classes + 1), np.float32)
+    np.add.at(soft, (np.arange(len(places))[:, None], classes), shares)  # class -1 goes to the last column
+    return torch.from_numpy(np.ascontiguousarray(soft[:, :num_classes]))
+
+
+def label_of(mixed: torch.Tensor | MixedLabels, n: int) -> torch.Tensor | MixedLabels:
+    """Of ``mix_labels``' result that of one output."""
+    return MixedLabels(*(part[n] for part in mixed)) if isinstance(mixed, MixedLabels) else mixed[n]
+
+
+def labels_of(program: Program, labels: Any, transform: Any) -> torch.Tensor | MixedLabels:
+    """Of the outputs of a program. Raises ValueError for what is no number."""
+    if program.mixture is not None and transform._mixers:
+        return mix_labels(labels, program.mixture, transform._mixers[0].num_classes)
+    if isinstance(labels, torch.Tensor):
+        return labels
+    array = _as_array(labels)
+    if array.dtype.kind not in "iubf":
+        raise ValueError(f"labels: got {shown(labels)}; accepted: numbers, one or as many for each image")
+    return torch.as_tensor(array)
+
+
+def _as_array(labels: Any) -> npt.NDArray[Any]:
+    if isinstance(labels, (list, tuple)) and labels and isinstance(labels[0], torch.Tensor):
+        labels = torch.stack(list(labels))
+    if isinstance(labels, torch.Tensor):
+        labels = labels.detach().cpu()
+        return (labels.float() if labels.is_floating_point() else labels).numpy()  # NumPy has no bfloat16
+    return np.asarray(labels)

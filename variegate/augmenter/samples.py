@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from variegate.augmenter.per_image import label_of, labels_of, of_one_sample, with_labels
-from variegate.augmenter.planner import Request
+from variegate.augmenter.planner import Request, label_of, labels_of, of_one_sample, with_labels
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.executors.runners.images import with_wanted_channels
 from variegate.ops.base import refuse_views

@@ -18,9 +18,8 @@ from variegate.errors import shown
 from variegate.formats.objects.samples import image_of
 from variegate.ops.base import Transform, set_field
 from variegate.program import rng
-from variegate.targets.reading import is_tv_tensor
 from variegate.targets.samples import image_like
-from variegate.targets.settings import Targets
+from variegate.targets.settings import Targets, is_tv_tensor
 
 _ACCEPTED = (
     "beside an image a dict of what belongs to it ('boxes', 'mask', ...), torchvision's BoundingBoxes, Mask or "

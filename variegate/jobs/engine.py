@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from variegate.augmenter.per_image import of_one_sample
+from variegate.augmenter.planner import of_one_sample
 from variegate.checks import one_of, renamed, spelt
 from variegate.executors.runners.devices import resolve
 from variegate.executors.runners.runner import Dtype, Geometry, Layout
@@ -21,11 +21,11 @@ from variegate.io.addresses import shown_host
 from variegate.jobs.dispatcher import Dispatcher
 from variegate.jobs.drive import FailedItem, FinishedItems, TaskStream, drive
 from variegate.jobs.jobs import JobSpec, Snapshot, WorkerPool
+from variegate.jobs.local_workers import ProcessWorkers, ThreadWorkers
 from variegate.jobs.mapping import MapSpec, iter_images, map_images
 from variegate.jobs.options import WORKER_KINDS, Allocation, OnError, Rules, WorkerKind, check_on_error
+from variegate.jobs.ray_workers import RayWorkers, connect
 from variegate.jobs.warm import make_ready
-from variegate.jobs.workers.local import ProcessWorkers, ThreadWorkers
-from variegate.jobs.workers.ray import RayWorkers, connect
 from variegate.ops.output import Identity
 from variegate.threads import default_threads
 from variegate.transforms import Transform

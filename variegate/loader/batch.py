@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.augmenter.per_image import MixedLabels
+from variegate.augmenter.planner import MixedLabels
 from variegate.checks import number, refused
 from variegate.formats.base import SampleName
 from variegate.io.addresses import speakable

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 
 from variegate.augmenter.augmenter import Augmenter
-from variegate.augmenter.per_image import MixedLabels, check_partners, num_partners
+from variegate.augmenter.planner import MixedLabels, check_partners, num_partners
 from variegate.augmenter.samples import follow
 from variegate.decode.entropy.index import EntropyIndex
 from variegate.errors import DecodeError, each_alone, not_taken

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from variegate.augmenter.augmenter import Augmenter
-from variegate.augmenter.per_image import num_partners
+from variegate.augmenter.planner import num_partners
 from variegate.formats.base import PixelSource, Source, StreamSource
 from variegate.formats.indexing import open_entropy_index
 from variegate.formats.opening import open_source

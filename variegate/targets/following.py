@@ -13,10 +13,9 @@ import torch
 from variegate.program.boxes import SampledBoxes
 from variegate.program.program import Program
 from variegate.targets.pasting import Joined, OutputMasks, Part, masks_on_host, parts_of
-from variegate.targets.reading import wrap_results
 from variegate.targets.regions import ERASED, LEFT_IMAGE, move_boxes, move_points, where_mirrored
 from variegate.targets.samples import OfImage, of_images
-from variegate.targets.settings import Targets, from_corners, from_edges
+from variegate.targets.settings import Targets, from_corners, from_edges, wrap_results
 from variegate.targets.stages import Stages, stages_of
 
 if TYPE_CHECKING:

@@ -12,9 +12,11 @@ import numpy.typing as npt
 import torch
 
 from variegate.errors import shown
-from variegate.targets.reading import (
+from variegate.targets.settings import (
+    KEYS,
     Floats,
     GivenBoxes,
+    Targets,
     as_array,
     as_numbers,
     check_canvas,
@@ -25,7 +27,6 @@ from variegate.targets.reading import (
     refuse_line,
     wrapped_as,
 )
-from variegate.targets.settings import KEYS, Targets
 
 
 def unlike_most(images: Sequence[OfImage]) -> dict[int, str]:

@@ -26,7 +26,7 @@ from variegate.apps.train.step import (
     optimizer_of,
     state_of,
 )
-from variegate.augmenter.per_image import MixedLabels
+from variegate.augmenter.planner import MixedLabels
 
 pytestmark = needs("sklearn")
 

@@ -20,8 +20,8 @@ from tests.jobs.workers.toys import Give, Toy
 from variegate.jobs.dispatcher import Dispatcher
 from variegate.jobs.drive import FailedItem, FinishedItems, drive
 from variegate.jobs.jobs import EngineError
+from variegate.jobs.local_workers import ProcessWorkers
 from variegate.jobs.options import Rules
-from variegate.jobs.workers.local import ProcessWorkers
 
 pytestmark = pytest.mark.process
 
@@ -118,7 +118,7 @@ def main(toy):
     from variegate.jobs.dispatcher import Dispatcher
     from variegate.jobs.drive import drive
     from variegate.jobs.options import Rules
-    from variegate.jobs.workers.local import ProcessWorkers
+    from variegate.jobs.local_workers import ProcessWorkers
 
     names = ("cpu:0", "cpu:1")
     feed = ((start, start + 4, None) for start in range(0, 40, 4))

@@ -12,7 +12,7 @@ import variegate as vg
 from tests.jobs.workers.contract import NAMES, WorkersContract, check_made, tasks
 from tests.jobs.workers.toys import Toy
 from tests.one_ray import one_ray
-from variegate.jobs.workers.ray import RayWorkers
+from variegate.jobs.ray_workers import RayWorkers
 
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("ray")]
 

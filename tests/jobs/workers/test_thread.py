@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from tests.jobs.workers.contract import WorkersContract
-from variegate.jobs.workers.local import ThreadWorkers
+from variegate.jobs.local_workers import ThreadWorkers
 
 
 class TestThreads(WorkersContract):

@@ -14,7 +14,7 @@ from variegate.apps.preview.choosing import Choice, Chosen, Naming, moved_overla
 from variegate.apps.preview.overlay import Overlay
 from variegate.apps.preview.sheet import Cell
 from variegate.augmenter.augmenter import Augmenter
-from variegate.augmenter.per_image import num_partners
+from variegate.augmenter.planner import num_partners
 from variegate.checks import meant, refused
 from variegate.errors import DecodeError
 from variegate.loader.shuffle import partners_of

@@ -22,7 +22,7 @@ from variegate.apps.train.images import (
 from variegate.apps.train.models import statistics_of
 from variegate.apps.train.ranks import Ranks
 from variegate.apps.train.step import in_channels_last
-from variegate.augmenter.per_image import MixedLabels, num_partners
+from variegate.augmenter.planner import MixedLabels, num_partners
 from variegate.decode import read_image
 from variegate.errors import DecodeError
 from variegate.formats.base import Source, SourceError, StreamSource, first_names

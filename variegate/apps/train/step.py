@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as nnf
 
 from variegate.apps.train.models import ModelError
-from variegate.augmenter.per_image import MixedLabels
+from variegate.augmenter.planner import MixedLabels
 from variegate.options.training import TrainOptions
 
 DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.augmenter.augmenter import Augmenter
-from variegate.augmenter.per_image import num_partners
+from variegate.augmenter.planner import num_partners
 from variegate.checks import integer, one_of
 from variegate.formats.base import FileSource, Source, SourceError
 from variegate.formats.filtered import excluded_from

@@ -19,7 +19,7 @@ from variegate.apps.search.population import Step
 from variegate.apps.search.run import CHECKPOINT_NAMES, SearchRun
 from variegate.io.addresses import shown_host
 from variegate.io.durable import write_atomically
-from variegate.jobs.workers.ray import INSTALL, connect
+from variegate.jobs.ray_workers import INSTALL, connect
 
 __all__ = ["TuneSearch"]
 

@@ -26,7 +26,7 @@ from variegate.apps.train.classifier import Classifier
 from variegate.apps.train.images import TrainingImages
 from variegate.executors.runners.devices import resolve
 from variegate.formats.base import SourceError
-from variegate.jobs.workers.ray import how_it_died
+from variegate.jobs.ray_workers import how_it_died
 
 if TYPE_CHECKING:
     from variegate.apps.search.tune import TuneDriver

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from variegate.io.addresses import shown_host, without_secrets
+from variegate.jobs import wire
 from variegate.jobs.jobs import GRACE, Assignment, JobSpec, Task, WorkerEvent, WorkerInfo, WorkerLost, end_of, serve
-from variegate.jobs.workers import wire
-from variegate.jobs.workers.wire import PackedEvent, Parts
+from variegate.jobs.wire import PackedEvent, Parts
 
 INSTALL = "pip install 'variegate[ray]'"
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from variegate.jobs import wire
 from variegate.jobs.jobs import (
     GRACE,
     Assignment,
@@ -31,8 +32,7 @@ from variegate.jobs.jobs import (
     end_of,
     serve,
 )
-from variegate.jobs.workers import wire
-from variegate.jobs.workers.wire import Parts
+from variegate.jobs.wire import Parts
 
 # One worker, as seen by whoever started it. ``send`` gives it a task; ``finish`` lets it do what it has, and end;
 # ``kill`` ends it as far as force can, which ``ends_when_killed`` says; ``thread`` lives as long as any of it is left.
