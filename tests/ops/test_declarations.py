@@ -209,14 +209,14 @@ def test_an_instruction_that_is_named_is_run() -> None:
 
 
 # Whatever its kind: its row, its arguments' limits, classes and functions that emit it, what it means.
-OF_ALL = ("program/ops.py", "program/validate.py", "ops/", "transforms/functional/", "executors/reference/")
+OF_ALL = ("program/ops.py", "ops/", "transforms/functional/", "executors/reference/")
 # What runs one without naming it says so in its statement.
 OF_ALL += ("program/lowering/__init__.py", "executors/cpu/executor.py", "executors/cpu/tiled/chain.py")
 OF_ALL += ("executors/cuda/launch.py",)
-MAPS = ("program/lowering/maps.py", "program/lowering/identities.py", "targets/stages.py")
+MAPS = ("program/lowering/maps.py", "program/lowering/merge.py", "targets/stages.py")
 FILES = {
     Kind.GEOMETRY: MAPS,
-    Kind.RESAMPLE: (*MAPS, "program/lowering/merge.py"),
+    Kind.RESAMPLE: MAPS,
     Kind.VALUE: ("program/lowering/tables.py", "executors/cpu/values.py", "executors/cuda/kernels/values.py"),
     Kind.STATISTIC: (
         *("executors/cpu/statistics.py", "executors/cpu/tiled/statistics.py"),
@@ -251,11 +251,8 @@ EXCEPTIONS = {
     # The room that a window needs.
     "executors/cpu/batch.py": {"MEDIAN"},
     # What points into tables, sees its source plainly, or takes registers that others should not pay for.
-    "executors/cuda/instructions.py": {"LUT", "COLOR_MATRIX", "SHARPNESS", "ERASE"},
-    "executors/cuda/headers.py": {"HUE", "CLAHE", "ERASE"},
+    "executors/cuda/records.py": {"LUT", "COLOR_MATRIX", "SHARPNESS", "ERASE", "HUE", "CLAHE"},
     "executors/cuda/pack.py": {"ERASE", "GAUSSIAN_NOISE", "SHOT_NOISE"},
-    # Its tables are statistics of tiles.
-    "executors/cuda/kernels/tiles.py": {"CLAHE"},
     # The one instruction that may be run after Normalize, that moves with masks, or is of a colour or of noise.
     **{f"program/{name}.py": {"ERASE"} for name in ("one_image", "sampling")},
     **{f"{name}.py": {"ERASE"} for name in ("executors/cpu/passes", "targets/stages", "apps/preview/rows")},
