@@ -9,17 +9,7 @@ from pathlib import Path
 
 import typer
 
-from variegate.cli.console import (
-    FAILED,
-    INTERRUPTED,
-    CommandError,
-    CountingBar,
-    emit_json,
-    note,
-    print_facts,
-    say,
-    working,
-)
+from variegate.cli import console
 from variegate.cli.options import CommandOptions, SourceOptions
 from variegate.options import option, same_option
 from variegate.options.datasets import IndexingOptions
@@ -49,7 +39,7 @@ def verify(options: VerifyOptions) -> None:
     from variegate.jobs.output.verify import delete_damaged as delete
     from variegate.jobs.output.verify import verify as compare
 
-    with CountingBar(options.as_json, "verifying") as bar:
+    with console.CountingBar(options.as_json, "verifying") as bar:
         found = compare(options.dst, options.threads, bar.show)
     deleted = delete(options.dst, found) if options.delete_damaged else []
     counts = {"outputs": found.outputs, "good": found.good}
@@ -60,15 +50,15 @@ def verify(options: VerifyOptions) -> None:
             {"file": file, **({} if member is None else {"member": member}), "problem": problem, "kind": kind}
             for file, problem, kind, member in found.problems
         ]
-        emit_json("done", **counts, problems=problems)
+        console.emit_json("done", **counts, problems=problems)
         if problems:  # the object has said it
-            raise typer.Exit(FAILED)
+            raise typer.Exit(console.FAILED)
         return
     for file, problem, _, member in found.problems[:_SHOWN]:
-        say(f"{file}{'' if member is None else f' ({member})'}: {problem}")
+        console.say(f"{file}{'' if member is None else f' ({member})'}: {problem}")
     if len(found.problems) > _SHOWN:
-        say(f"and {len(found.problems) - _SHOWN:,} more, which --json lists")
-    print_facts((name, f"{count:,}") for name, count in counts.items() if count or name in ("outputs", "good"))
+        console.say(f"and {len(found.problems) - _SHOWN:,} more, which --json lists")
+    console.print_facts((name, f"{count:,}") for name, count in counts.items() if count or name in ("outputs", "good"))
     if not found.problems:
         return
     number = len(found.problems)
@@ -77,7 +67,7 @@ def verify(options: VerifyOptions) -> None:
         parts.append("the command that wrote this makes again what is missing")
     if found.count("damaged") and not deleted:
         parts.append("--delete-damaged removes what is damaged, and that command then makes it again")
-    raise CommandError("; ".join(parts))
+    raise console.CommandError("; ".join(parts))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,12 +104,12 @@ def replay(options: ReplayOptions) -> None:
     write_atomically(path, made.data)
     described = {"file": str(path), "source": made.row["source"], "copy": made.row["copy"]}
     if options.as_json:
-        emit_json("done", **described, operations=made.row["operations"], is_same=made.is_same)
+        console.emit_json("done", **described, operations=made.row["operations"], is_same=made.is_same)
     else:
         verdict = "the same" if made.is_same else "not the same"
-        say(f"{path}: copy {made.row['copy']} of {made.row['source']}, {verdict}")
+        console.say(f"{path}: copy {made.row['copy']} of {made.row['source']}, {verdict}")
     if not made.is_same:
-        raise CommandError(
+        raise console.CommandError(
             f"row {options.row:,}: {made.row['file']} was another file: its source or this version of variegate "
             "differs, or it was made on a GPU, and here there is none, or another: pixels may be a level off"
         )
@@ -138,20 +128,22 @@ def index(options: IndexOptions) -> None:
     """
     from variegate.formats.indexing import index_source
 
-    stop, started, bar = threading.Event(), time.perf_counter(), CountingBar(options.as_json, "indexing")
-    with working(bar, stop):
+    stop, started, bar = threading.Event(), time.perf_counter(), console.CountingBar(options.as_json, "indexing")
+    with console.working(bar, stop):
         found = index_source(options.place, options.out, options.threads, on_progress=bar.show, stop=stop)
     if not found.is_done:
-        raise CommandError(f"interrupted: {found.indexed:,} images are indexed; the same command goes on", INTERRUPTED)
+        raise console.CommandError(
+            f"interrupted: {found.indexed:,} images are indexed; the same command goes on", console.INTERRUPTED
+        )
     if found.broken:
         kept = f"the {found.indexed:,} images before are indexed; the same command goes on"
         more = f" (and {len(found.broken) - 1:,} more shards)" if len(found.broken) > 1 else ""
-        raise CommandError(f"{found.broken[0]}{more}; {kept}")
+        raise console.CommandError(f"{found.broken[0]}{more}; {kept}")
     seconds = round(time.perf_counter() - started, 1)
     if options.as_json:
-        emit_json("done", **asdict(found), seconds=seconds)
+        console.emit_json("done", **asdict(found), seconds=seconds)
         return
     for reason, number in found.left_out.items():
-        note(f"{number:,} images have no index ({reason}) and are decoded as ever")
+        console.note(f"{number:,} images have no index ({reason}) and are decoded as ever")
     share = f", {found.index_bytes / found.image_bytes:.1%} of their bytes" if found.image_bytes else ""
-    say(f"{found.path}: {found.indexed:,} of {found.images:,} images{share}, {seconds:,.1f} s")
+    console.say(f"{found.path}: {found.indexed:,} of {found.images:,} images{share}, {seconds:,.1f} s")

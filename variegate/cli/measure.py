@@ -7,18 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from variegate.cli.console import (
-    CommandError,
-    StageProgress,
-    emit_json,
-    note,
-    plot_or_note,
-    say,
-    stderr,
-    stdout,
-    table_of,
-    warnings_as_notes,
-)
+from variegate.cli import console
 from variegate.cli.options import CommandOptions, PolicyOptions, SourceOptions
 from variegate.options import option, part_of, same_option
 from variegate.options.measurement import MeasurementOptions, Scenario
@@ -65,14 +54,14 @@ def bench(options: BenchOptions) -> None:
     check_path(options.out)
     measured = run_measurements(options)
     diagnosis = advise(measured)
-    plot = plot_or_note(lambda: draw_plot(measured, diagnosis.bottleneck, options.out), options.out)
+    plot = console.plot_or_note(lambda: draw_plot(measured, diagnosis.bottleneck, options.out), options.out)
     if options.as_json:
-        emit_json("done", bottleneck=diagnosis.bottleneck, plot=plot, measurements=measured.to_dict())
+        console.emit_json("done", bottleneck=diagnosis.bottleneck, plot=plot, measurements=measured.to_dict())
         return
     print_rates(measured, diagnosis.bottleneck)
-    say(diagnosis.summary)
+    console.say(diagnosis.summary)
     if plot is not None:
-        say(f"plot: {plot}")
+        console.say(f"plot: {plot}")
 
 
 def doctor(options: DoctorOptions) -> None:
@@ -89,11 +78,11 @@ def doctor(options: DoctorOptions) -> None:
     measured = run_measurements(options, alternatives=True)
     diagnosis = advise(measured, wanted)
     if options.as_json:
-        emit_json("done", **diagnosis.to_dict(), measurements=measured.to_dict())
+        console.emit_json("done", **diagnosis.to_dict(), measurements=measured.to_dict())
         return
     print_rates(measured, diagnosis.bottleneck)
     for line in finding_lines(diagnosis):
-        say(line)
+        console.say(line)
 
 
 def run_measurements(options: MeasuringOptions, alternatives: bool = False) -> Measurements:
@@ -102,10 +91,10 @@ def run_measurements(options: MeasuringOptions, alternatives: bool = False) -> M
 
     transform = training_transform(options.policy, options.size)
     chosen = {one.name: getattr(options, one.name) for one in fields(MeasurementOptions)}
-    with StageProgress(options.as_json) as progress, warnings_as_notes(stderr()):
+    with console.StageProgress(options.as_json) as progress, console.warnings_as_notes(console.stderr()):
         measured = measure(options.place, transform, alternatives=alternatives, on_progress=progress, **chosen)
     if not options.as_json:
-        note(*measured.notes, *(f"passed over {name}" for name in measured.bad))
+        console.note(*measured.notes, *(f"passed over {name}" for name in measured.bad))
     return measured
 
 
@@ -114,11 +103,11 @@ def print_rates(measured: Measurements, bottleneck: str) -> None:
     from variegate.apps.diagnose.report import data_lines, rate_rows
 
     for line in data_lines(measured):
-        say(line)
-    table = table_of(("", "images/s", "MB/s", "threads", "spread"))
+        console.say(line)
+    table = console.table_of(("", "images/s", "MB/s", "threads", "spread"))
     for stage, cells in rate_rows(measured):
         table.add_row(*cells, style="bold" if stage == bottleneck else None)
-    stdout().print(table)
+    console.stdout().print(table)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,31 +140,31 @@ def simulate(options: SimulateOptions) -> None:
     chance = RandomInputs(scenario)
     ideal = ideal_seconds(scenario, chance)
     outcomes = []
-    with StageProgress(as_json, "simulating") as progress:
+    with console.StageProgress(as_json, "simulating") as progress:
         for strategy in chosen:
             try:
                 outcomes.append(play(scenario, strategy, chance, partial(progress, strategy.name)))
             except EngineError as error:
-                raise CommandError(f"{strategy.name}: {error}") from error
+                raise console.CommandError(f"{strategy.name}: {error}") from error
             if as_json:
-                emit_json("strategy", **outcomes[-1].to_dict(), ratio=outcomes[-1].makespan / ideal)
+                console.emit_json("strategy", **outcomes[-1].to_dict(), ratio=outcomes[-1].makespan / ideal)
     lines = describe(scenario, chance.speeds, ideal)
     if not as_json:
         for line in lines:
-            say(line)
+            console.say(line)
         _print_table(ideal, outcomes)
-    plot = plot_or_note(lambda: draw_plot(outcomes, ideal, lines, options.out), options.out)
+    plot = console.plot_or_note(lambda: draw_plot(outcomes, ideal, lines, options.out), options.out)
     if as_json:
-        emit_json("done", ideal=ideal, plot=plot, scenario=asdict(scenario))
+        console.emit_json("done", ideal=ideal, plot=plot, scenario=asdict(scenario))
     elif plot is not None:
-        say(f"plot: {plot}")
+        console.say(f"plot: {plot}")
 
 
 def _print_table(ideal: float, outcomes: list[Outcome]) -> None:
     from variegate.apps.scenario import seconds
 
     headings = ("", "makespan", "to ideal", "at work", "least", "steals", "losses", "in vain")
-    table = table_of(headings, collapse_padding=True)
+    table = console.table_of(headings, collapse_padding=True)
     for outcome in outcomes:
         table.add_row(
             outcome.strategy.name,
@@ -187,4 +176,4 @@ def _print_table(ideal: float, outcomes: list[Outcome]) -> None:
             f"{outcome.losses:,}",
             seconds(outcome.lost) if outcome.lost else "none",
         )
-    stdout().print(table)
+    console.stdout().print(table)

@@ -18,36 +18,23 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from variegate.jobs import wire
-from variegate.jobs.jobs import (
-    GRACE,
-    Assignment,
-    Fatal,
-    JobSpec,
-    Task,
-    WorkerEvent,
-    WorkerInfo,
-    WorkerLost,
-    WorkerReady,
-    end_of,
-    serve,
-)
+from variegate.jobs import jobs, wire
 from variegate.jobs.wire import Parts
 
 # One worker, as seen by whoever started it. ``send`` gives it a task; ``finish`` lets it do what it has, and end;
 # ``kill`` ends it as far as force can, which ``ends_when_killed`` says; ``thread`` lives as long as any of it is left.
 LocalWorker = Any
-Say = Callable[[WorkerEvent], None]
+Say = Callable[[jobs.WorkerEvent], None]
 
 
 class LocalWorkers:
     """See ``WorkerPool``. ``begin`` starts a worker that reports by the function it gets, or raises OSError."""
 
     def __init__(
-        self, begin: Callable[[WorkerInfo, Say], LocalWorker], devices: Sequence[str], num_threads: int
+        self, begin: Callable[[jobs.WorkerInfo, Say], LocalWorker], devices: Sequence[str], num_threads: int
     ) -> None:
         self._begin, self._devices, self._num_threads = begin, devices, num_threads
-        self._messages: SimpleQueue[WorkerEvent] = SimpleQueue()  # from the threads that hear the workers
+        self._messages: SimpleQueue[jobs.WorkerEvent] = SimpleQueue()  # from the threads that hear the workers
         self._heard: set[int] = set()  # workers that are not lost or stopped
         self._workers: dict[int, LocalWorker] = {}
         self._stopped: list[LocalWorker] = []
@@ -56,13 +43,13 @@ class LocalWorkers:
         self._workers = {number: one for number, one in self._workers.items() if one.thread.is_alive()}
         self._stopped = [one for one in self._stopped if one.thread.is_alive()]
         self._heard.add(worker)
-        info = WorkerInfo(device, worker, self._devices[device], self._num_threads)
+        info = jobs.WorkerInfo(device, worker, self._devices[device], self._num_threads)
         try:
             self._workers[worker] = self._begin(info, self._messages.put)
         except OSError as error:
-            self._messages.put(WorkerLost(device, worker, f"no process could be started: {end_of(error)}"))
+            self._messages.put(jobs.WorkerLost(device, worker, f"no process could be started: {jobs.end_of(error)}"))
 
-    def send(self, worker: int, task: Task, payload: Sequence[Any] | None) -> None:
+    def send(self, worker: int, task: jobs.Task, payload: Sequence[Any] | None) -> None:
         if (one := self._workers.get(worker)) is not None:
             one.send(task, payload)
 
@@ -73,16 +60,16 @@ class LocalWorkers:
             if one.ends_when_killed:
                 self._stopped.append(one)
 
-    def wait(self, timeout: float) -> list[WorkerEvent]:
+    def wait(self, timeout: float) -> list[jobs.WorkerEvent]:
         deadline = time.monotonic() + timeout
-        found: list[WorkerEvent] = []
+        found: list[jobs.WorkerEvent] = []
         try:
             while not found or not self._messages.empty():
                 message = self._messages.get(timeout=max(0.0, deadline - time.monotonic()))
                 if message.worker not in self._heard:
                     continue
                 found.append(message)
-                if isinstance(message, WorkerLost):
+                if isinstance(message, jobs.WorkerLost):
                     # It is lost once, whoever notices first: itself, or those who hear it end.
                     self._heard.discard(message.worker)
         except Empty:
@@ -110,7 +97,7 @@ def start_thread(name: str, run: Callable[..., None], *args: Any) -> threading.T
 
 
 def _join(workers: Sequence[LocalWorker]) -> None:
-    deadline = time.monotonic() + GRACE
+    deadline = time.monotonic() + jobs.GRACE
     for one in workers:
         one.thread.join(max(0.0, deadline - time.monotonic()))
 
@@ -118,7 +105,7 @@ def _join(workers: Sequence[LocalWorker]) -> None:
 class ThreadWorkers(LocalWorkers):
     """See ``WorkerPool``. A thread cannot be ended: one that is stopped is left alone, and ends at its next beat."""
 
-    def __init__(self, spec: JobSpec, devices: Sequence[str], num_threads: int) -> None:
+    def __init__(self, spec: jobs.JobSpec, devices: Sequence[str], num_threads: int) -> None:
         super().__init__(partial(_WorkerThread, spec), devices, num_threads)
 
 
@@ -129,14 +116,14 @@ class _Abandoned(BaseException):
 class _WorkerThread:
     ends_when_killed = False
 
-    def __init__(self, spec: JobSpec, info: WorkerInfo, say: Say) -> None:
-        self._tasks: SimpleQueue[Assignment | None] = SimpleQueue()
+    def __init__(self, spec: jobs.JobSpec, info: jobs.WorkerInfo, say: Say) -> None:
+        self._tasks: SimpleQueue[jobs.Assignment | None] = SimpleQueue()
         self._spec, self._info, self._report = spec, info, say
         self._is_abandoned = threading.Event()
         self.thread = start_thread(f"variegate {info.name} #{info.worker}", self._run)
 
-    def send(self, task: Task, payload: Sequence[Any] | None) -> None:
-        self._tasks.put(Assignment(task.number, task.start, task.stop, payload))
+    def send(self, task: jobs.Task, payload: Sequence[Any] | None) -> None:
+        self._tasks.put(jobs.Assignment(task.number, task.start, task.stop, payload))
 
     def finish(self) -> None:
         self._tasks.put(None)
@@ -147,17 +134,17 @@ class _WorkerThread:
 
     def _run(self) -> None:
         try:
-            serve(lambda: self._spec, self._info, self._take, self._say)
+            jobs.serve(lambda: self._spec, self._info, self._take, self._say)
         except _Abandoned:
             return
         except BaseException as error:
-            self._report(WorkerLost(self._info.device, self._info.worker, f"ended by {end_of(error)}"))
+            self._report(jobs.WorkerLost(self._info.device, self._info.worker, f"ended by {jobs.end_of(error)}"))
 
-    def _take(self) -> Assignment | None:
+    def _take(self) -> jobs.Assignment | None:
         assignment = self._tasks.get()
         return None if self._is_abandoned.is_set() else assignment
 
-    def _say(self, message: WorkerEvent) -> None:
+    def _say(self, message: jobs.WorkerEvent) -> None:
         if self._is_abandoned.is_set():
             raise _Abandoned
         self._report(message)
@@ -205,7 +192,7 @@ def _surroundings(num_threads: int) -> Iterator[None]:
 class ProcessWorkers(LocalWorkers):
     """See ``WorkerPool``. The spec is pickled here, once: raises what that raises."""
 
-    def __init__(self, spec: JobSpec, devices: Sequence[str], num_threads: int) -> None:
+    def __init__(self, spec: jobs.JobSpec, devices: Sequence[str], num_threads: int) -> None:
         if getattr(multiprocessing.current_process(), "_inheriting", False):
             # This process is a worker that is still importing the main script.
             raise SystemExit(_UNGUARDED)
@@ -215,7 +202,7 @@ class ProcessWorkers(LocalWorkers):
 class _WorkerProcess:
     ends_when_killed = True
 
-    def __init__(self, spec: Parts, info: WorkerInfo, say: Callable[[WorkerEvent], None]) -> None:
+    def __init__(self, spec: Parts, info: jobs.WorkerInfo, say: Callable[[jobs.WorkerEvent], None]) -> None:
         self._outbox: SimpleQueue[Parts | None] = SimpleQueue()
         self._info, self._say = info, say
         self._is_ready = False
@@ -236,7 +223,7 @@ class _WorkerProcess:
         self._speaker = start_thread(f"to {name}", self._speak)
         self.thread = start_thread(f"from {name}", self._listen)
 
-    def send(self, task: Task, payload: Sequence[Any] | None) -> None:
+    def send(self, task: jobs.Task, payload: Sequence[Any] | None) -> None:
         head = pickle.dumps((task.number, task.start, task.stop))
         self._outbox.put([head] if payload is None else [head, *wire.encode(payload)])
 
@@ -265,26 +252,26 @@ class _WorkerProcess:
             while self._has_reported():
                 head, *body = wire.receive_parts(self._socket)
                 message = wire.unpack_event((pickle.loads(head), body or None))
-                self._is_ready = self._is_ready or isinstance(message, WorkerReady)
+                self._is_ready = self._is_ready or isinstance(message, jobs.WorkerReady)
                 self._say(message)
                 # Not to be held while the next one is awaited.
                 del head, body, message
         except (EOFError, OSError):
-            self._process.join(GRACE)
+            self._process.join(jobs.GRACE)
         except Exception as error:
-            remark = f"what it said cannot be read: {end_of(error)}; "
+            remark = f"what it said cannot be read: {jobs.end_of(error)}; "
         self.kill()
         self._process.join()
         device, worker, code = self._info.device, self._info.worker, self._process.exitcode
         names = {number.value: f" ({number.name})" for number in signal.Signals}
         if code == _UNGUARDED:
-            self._say(Fatal(device, worker, _UNGUARDED_REASON))
+            self._say(jobs.Fatal(device, worker, _UNGUARDED_REASON))
         elif code is None:
-            self._say(WorkerLost(device, worker, f"{remark}does not end"))
+            self._say(jobs.WorkerLost(device, worker, f"{remark}does not end"))
         elif code >= 0:
-            self._say(WorkerLost(device, worker, f"{remark}ended with exit code {code}"))
+            self._say(jobs.WorkerLost(device, worker, f"{remark}ended with exit code {code}"))
         else:
-            self._say(WorkerLost(device, worker, f"{remark}killed by signal {-code}{names.get(-code, '')}"))
+            self._say(jobs.WorkerLost(device, worker, f"{remark}killed by signal {-code}{names.get(-code, '')}"))
         self._outbox.put(None)
         self._speaker.join()
         self._socket.close()
@@ -304,11 +291,11 @@ def _run_worker(sock: socket.socket) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     start_thread("end with parent", _end_with_parent)
     head, *spec = wire.receive_parts(sock)
-    info = WorkerInfo(*pickle.loads(head))
-    tasks: SimpleQueue[Assignment | None] = SimpleQueue()
+    info = jobs.WorkerInfo(*pickle.loads(head))
+    tasks: SimpleQueue[jobs.Assignment | None] = SimpleQueue()
     outbox: SimpleQueue[Parts | None] = SimpleQueue()
 
-    def say(message: WorkerEvent) -> None:
+    def say(message: jobs.WorkerEvent) -> None:
         event, outputs = wire.pack_event(message)
         outbox.put([pickle.dumps(event), *(outputs or [])])
 
@@ -335,7 +322,7 @@ def _run_worker(sock: socket.socket) -> None:
     start_thread("hear", hear)
     speaker = start_thread("speak", speak)
     try:
-        serve(lambda: wire.decode(spec), info, tasks.get, say)
+        jobs.serve(lambda: wire.decode(spec), info, tasks.get, say)
     finally:
         outbox.put(None)
         speaker.join()

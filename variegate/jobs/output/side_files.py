@@ -17,16 +17,9 @@ from variegate.formats.stamps import printable
 from variegate.formats.storage import Storage
 from variegate.formats.voc import voc_files
 from variegate.formats.yolo import yolo_files
+from variegate.jobs.output import run_record
 from variegate.jobs.output.manifest import Manifest
 from variegate.jobs.output.on_disk import real_name, size_lookup
-from variegate.jobs.output.run_record import (
-    LEFT_OUT_NAME,
-    SETTINGS_NAME,
-    SOURCE_NAME,
-    describe_differences,
-    read_settings,
-    read_source,
-)
 
 # Of a setting of the run: ``AnnotatedFolder.about`` of its data set.
 ANNOTATED = "annotated"
@@ -125,21 +118,23 @@ def side_file_problems(storage: Storage, manifest: Manifest, expected: set[str])
     """Every side file that is not as it should be; the names of all are added to ``expected``. Raises SourceError."""
     settings = manifest.settings
     try:
-        if describe_differences(read_settings(storage), settings):
-            yield Problem(SETTINGS_NAME, "not the settings that the manifest has", "damaged")
+        if run_record.describe_differences(run_record.read_settings(storage), settings):
+            yield Problem(run_record.SETTINGS_NAME, "not the settings that the manifest has", "damaged")
     except FileNotFoundError:
-        yield Problem(SETTINGS_NAME, "missing", "missing")
+        yield Problem(run_record.SETTINGS_NAME, "missing", "missing")
     except SourceError:
-        yield Problem(SETTINGS_NAME, "not the settings of a run", "damaged")
+        yield Problem(run_record.SETTINGS_NAME, "not the settings of a run", "damaged")
     try:
-        read_source(storage)
+        run_record.read_source(storage)
     except SourceError as error:
-        yield Problem(SOURCE_NAME, str(error).removeprefix(f"{storage.place_of(SOURCE_NAME)}: "), "damaged")
+        yield Problem(
+            run_record.SOURCE_NAME, str(error).removeprefix(f"{storage.place_of(run_record.SOURCE_NAME)}: "), "damaged"
+        )
     found: list[tuple[str, str, Callable[[], bool]]] = []
     if settings.get("command") == "clean":
         digest = settings.get("dropped", {}).get("sha256")
         wrong = "its checksum is not that of the settings"
-        found.append((LEFT_OUT_NAME, wrong, lambda: storage.sha256(LEFT_OUT_NAME) == digest))
+        found.append((run_record.LEFT_OUT_NAME, wrong, lambda: storage.sha256(run_record.LEFT_OUT_NAME) == digest))
     if settings.get("layout") == "webdataset" and settings.get("classes"):
         names = class_names_bytes(settings["classes"])
         found.append((CLASS_NAMES, "not the classes of the run", lambda: storage.read(CLASS_NAMES) == names))
