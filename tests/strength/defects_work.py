@@ -207,7 +207,7 @@ _OF_TOOLS = (
     Defect(
         name="verify-ends-well-with-problems",
         anchor="verify",
-        search="raise typer.Exit(FAILED)",
+        search="raise typer.Exit(console.FAILED)",
         replace="raise typer.Exit(0)",
         tests=("tests/cli/test_cli.py",),
     ),
