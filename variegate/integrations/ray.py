@@ -31,7 +31,7 @@ from variegate.integrations.ray_batches import (
 )
 from variegate.ops.base import refuse_views
 from variegate.ops.compose import KNOWN, Cond
-from variegate.ops.dataset import walk
+from variegate.ops.description import walk
 from variegate.transforms import Transform
 
 __all__ = ["MapBatches", "id_of"]

@@ -29,7 +29,7 @@ from variegate.loader.ranks import Share, check_alike, processes_here
 from variegate.loader.reading import Reader, reader_threads
 from variegate.loader.stream import StreamOrder
 from variegate.loader.targets import targets_of, with_asked
-from variegate.ops.dataset import wants_statistics, with_statistics
+from variegate.ops.description import wants_statistics, with_statistics
 from variegate.ops.output import Identity
 from variegate.policies import load_policy
 from variegate.threads import Threads

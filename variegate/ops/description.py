@@ -1,18 +1,20 @@
 """Transforms made of their descriptions: dicts, as files hold them and ``Transform.to_dict`` writes them.
 
-Any dict may be handed over; whatever is wrong with it has a place.
+Any dict may be handed over; whatever is wrong with it has a place. And walks through a transform's parts, by which
+``Normalize("dataset")`` gets its numbers before anything is sampled.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, cast
 
 from variegate.checks import meant
 from variegate.errors import PolicyError, shown
 from variegate.ops.arguments import MAX_DEPTH, ArgumentError
 from variegate.ops.base import Transform
+from variegate.ops.output import Normalize
 
 # Of a description: a transform in a list takes two levels, and a policy's own lists a few more.
 _MAX_LEVELS = 2 * MAX_DEPTH + 16
@@ -104,3 +106,52 @@ def check_keys(described: Mapping[Any, Any], where: str) -> None:
     for key in described:
         if not isinstance(key, str):
             raise PolicyError(f"{where}.{shown(key)}", key, "a name of an argument, which is a string")
+
+
+def walk(value: Any) -> Iterator[Any]:
+    """A transform, its arguments and all that is within them."""
+    yield value
+    if isinstance(value, Transform):
+        parts = list(_arguments(value).values())
+    elif isinstance(value, Mapping):
+        parts = list(value.values())
+    else:
+        parts = list(value) if isinstance(value, (list, tuple)) else []
+    for part in parts:
+        yield from walk(part)
+
+
+def substituted(value: Any, change: Callable[[Any], Any]) -> Any:
+    """``value`` with ``change(part)`` for each part within it where that is not None; else the same object."""
+    if (made := change(value)) is not None:
+        return made
+    if isinstance(value, (Transform, Mapping)):
+        parts = _arguments(value) if isinstance(value, Transform) else value
+        new = {name: made for name, part in parts.items() if (made := substituted(part, change)) is not part}
+        if not new:
+            return value
+        return {**value, **new} if isinstance(value, Mapping) else dataclasses.replace(value, **new)  # type: ignore[type-var]
+    if isinstance(value, (list, tuple)):
+        items = [substituted(part, change) for part in value]
+        return value if all(map(lambda a, b: a is b, items, value)) else type(value)(items)
+    return value
+
+
+def _arguments(transform: Transform) -> dict[str, Any]:
+    fields: tuple[Any, ...] = dataclasses.fields(transform) if dataclasses.is_dataclass(transform) else ()
+    return {field.name: getattr(transform, field.name) for field in fields if field.init}
+
+
+def wants_statistics(transform: Transform) -> bool:
+    """True if there is a ``Normalize("dataset")`` in it."""
+    return any(isinstance(part, Normalize) and part.is_of_dataset for part in walk(transform))
+
+
+def with_statistics(transform: Transform, mean: tuple[float, ...], std: tuple[float, ...]) -> Transform:
+    """The same transform with these numbers; parts that want none are the same objects."""
+
+    def change(part: Any) -> Any:
+        is_asked = isinstance(part, Normalize) and part.is_of_dataset
+        return Normalize(mean, std, part.inplace) if is_asked else None
+
+    return cast(Transform, substituted(transform, change))

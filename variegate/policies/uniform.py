@@ -13,7 +13,7 @@ from variegate.checks import integer, one_of
 from variegate.ops.arguments import MAX_BINS, MAX_STEPS, ArgumentError, Fill, InterpolationName, checks, optional
 from variegate.ops.base import Transform, set_field
 from variegate.ops.container import Verbatim
-from variegate.ops.dataset import substituted, walk
+from variegate.ops.description import substituted, walk
 from variegate.ops.magnitude import between, limits, span
 from variegate.ops.tone import Solarize
 from variegate.policies.augmentation import check_operations, entries_of

@@ -8,9 +8,17 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.reference.gather import FRACTION_BITS, gather, gather_nearest, gather_real
 from variegate.executors.reference.instruction import Image, Instruction
-from variegate.executors.reference.places import Places, double_perspective, nearest_affine, places
+from variegate.executors.reference.places import (
+    FRACTION_BITS,
+    Places,
+    double_perspective,
+    gather,
+    gather_nearest,
+    gather_real,
+    nearest_affine,
+    places,
+)
 from variegate.program.ops import Interpolation, PadMode
 
 Integers = npt.NDArray[np.integer]
