@@ -12,28 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.checks import Refusal, integer, meant, pair, refused
-from variegate.ops.arguments import (
-    BLACK,
-    FLAG,
-    MAX_BINS,
-    MAX_ENTRIES,
-    ArgumentError,
-    Fill,
-    InterpolationName,
-    checks,
-    optional,
-)
+from variegate.ops import arguments
+from variegate.ops.arguments import MAX_BINS, MAX_ENTRIES, ArgumentError, Fill, InterpolationName
 from variegate.ops.base import Transform, set_field
+from variegate.policies import table
 from variegate.policies.spaces import Space, space
-from variegate.policies.table import (
-    EMISSIONS,
-    Emission,
-    Entry,
-    OperationTable,
-    Policy,
-    emission_of,
-    kernel_for,
-)
+from variegate.policies.table import EMISSIONS, Emission, Entry, Policy, emission_of
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once
 
@@ -76,9 +60,8 @@ class Augmentation(Policy):
     mag_to_param: Mapping | Callable[[float], float] = "identity"
     interpolation: InterpolationName = "nearest"
     fill: Fill = None
-    _checks = checks(
-        signed=FLAG,
-        bins=optional(partial(integer, low=2, high=MAX_BINS, accepted=_BINS)),
+    _checks = arguments.checks(
+        signed=arguments.FLAG, bins=arguments.optional(partial(integer, low=2, high=MAX_BINS, accepted=_BINS))
     )
 
     def __post_init__(self) -> None:
@@ -128,7 +111,7 @@ class Augmentation(Policy):
             try:
                 driven = cls(**{number: (min(ends), max(ends))}, **_DECIDED.get(str(self.op), {}))
                 if self.op == "GaussianBlur":
-                    replace(driven, kernel_size=kernel_for(max(ends)))  # type: ignore[type-var]
+                    replace(driven, kernel_size=table.kernel_for(max(ends)))  # type: ignore[type-var]
             except ArgumentError as error:
                 raise ArgumentError(self, "magnitude", self.magnitude, f"{self.op}: {error.accepted}") from error
         if isinstance(self.op, str) and self.op not in EMISSIONS:
@@ -138,9 +121,9 @@ class Augmentation(Policy):
         return emission_of(self.op)
 
     @computed_once
-    def _table(self) -> OperationTable:
+    def _table(self) -> table.OperationTable:
         rule = _Declared(self, (self.bins or DEFAULT_BINS) - 1)
-        return self._table_of([Entry(self.name, self.emission, rule)], BLACK)
+        return self._table_of([Entry(self.name, self.emission, rule)], arguments.BLACK)
 
     @computed_once
     def _grid(self) -> Floats:
@@ -184,10 +167,7 @@ class _Declared:
 
 
 def entry_of(owner: object, where: str, operation: Any, source: Space, full: float | None = None) -> Entry:
-    """The entry of a name of the space ``source`` or of an Augmentation; ``full``: the highest level, if not its own.
-
-    Raises ArgumentError with ``where``, the place in the owner's arguments.
-    """
+    """The entry of a name of the space ``source`` or of an Augmentation; ``full``: the highest level, if another."""
     top = float(source.full if full is None else max(full, 1.0))
     if isinstance(operation, Augmentation):
         return Entry(operation.name, operation.emission, _Declared(operation, top))

@@ -15,7 +15,7 @@ from variegate.checks import integer, meant, number, one_of
 from variegate.ops.arguments import MAX_ENTRIES, MAX_STEPS, ArgumentError, Fill, checks
 from variegate.ops.base import set_field
 from variegate.policies.augmentation import Augmentation, entry_of
-from variegate.policies.spaces import DATA, Space, check_deviation, noisy, space
+from variegate.policies.spaces import DATA, Space, check_deviation, noisy, space_of
 from variegate.policies.table import AnyInterpolation, Entry, Index, OperationTable, Policy, check_any_interpolation
 from variegate.program.one_image import Images, Selection
 from variegate.program.sampling import Floats, Rows, Sampling
@@ -25,19 +25,8 @@ Step = tuple[str | Augmentation, float, int | None]
 SubPolicy = tuple[Step, ...]
 
 PUBLISHED = ("imagenet", "cifar10", "svhn", "v0")
-# The short names of torchvision's and DALI's spaces; the others are called by their own names.
-AUTOAUGMENT_SPACES = {
-    "torchvision": "torchvision-autoaugment",
-    "tf": "tf",
-    "timm": "timm",
-    "timm-increasing": "timm-increasing",
-    "timm-original": "timm-original",
-    "timm-research": "timm-research",
-    "dali": "dali-autoaugment",
-    "dali-relative": "dali-autoaugment-relative",
-    "pba": "pba",
-    "pba-relative": "pba-relative",
-}
+_TIMM_SPACES = ("timm", "timm-increasing", "timm-original", "timm-research")
+_SPACES = ("torchvision", "tf", *_TIMM_SPACES, "dali", "dali-relative", "pba", "pba-relative")
 
 
 @functools.cache
@@ -88,8 +77,8 @@ class AutoAugment(Policy):
         set_field(self, "policy", policy)
         if self.space is None:
             set_field(self, "space", "tf" if policy == "v0" else "torchvision")
-        one_of("space", self.space, tuple(AUTOAUGMENT_SPACES), error=partial(ArgumentError, self))
-        set_field(self, "num_slots", 1 + self._index.shape[1] * self._step_slots)
+        one_of("space", self.space, _SPACES, error=partial(ArgumentError, self))
+        set_field(self, "num_slots", 1 + self._built[1].shape[1] * self._step_slots)
 
     def _checked(self, i: int, sub_policy: Any) -> SubPolicy:
         """A user's sub-policy with its steps' shapes and probabilities checked."""
@@ -107,7 +96,7 @@ class AutoAugment(Policy):
 
     @computed_once
     def _space(self) -> Space:
-        return space(AUTOAUGMENT_SPACES[str(self.space)])
+        return space_of(str(self.space), "autoaugment")
 
     @computed_once
     def _sub_policies(self) -> tuple[SubPolicy, ...]:
@@ -115,9 +104,7 @@ class AutoAugment(Policy):
 
     @computed_once
     def _built(self) -> tuple[OperationTable, Index, Floats, Floats]:
-        """The table with one entry per step of the policy, and per [sub-policy, step]: its entry, probability, and
-        [..., 2] arguments with either sign. Shorter sub-policies end in steps of probability 0.
-        """
+        """The table of all steps; per [sub-policy, step] its entry, its probability, and [..., 2] signed arguments."""
         shape = (len(self._sub_policies), max(map(len, self._sub_policies)))
         index, probability, parameter = np.zeros(shape, np.intp), np.zeros(shape), np.zeros((*shape, 2))
         entries: list[Entry] = []
@@ -137,10 +124,6 @@ class AutoAugment(Policy):
     @property
     def _table(self) -> OperationTable:
         return self._built[0]
-
-    @property
-    def _index(self) -> Index:
-        return self._built[1]
 
     @property
     def _step_slots(self) -> int:

@@ -125,6 +125,13 @@ def space(name: str) -> Space:
     )
 
 
+def space_of(name: str, ranges: str) -> Space:
+    """The space of a library's policy by its short name: "dali-relative" stands for "dali-<ranges>-relative"."""
+    library, *others = name.split("-")
+    whole = "-".join((library, ranges, *others))
+    return space(whole if whole in SPACES else name)
+
+
 def _operations(name: str) -> dict[str, Any]:
     described = _DESCRIBED[name]
     inherited = _operations(described["extends"]) if "extends" in described else {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import zip_longest
 from typing import Any, Literal
 
@@ -11,23 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.checks import Refusal, one_of, refused
-from variegate.ops import colour, filters, geometry, output, tone
-from variegate.ops.arguments import (
-    BLACK,
-    INTERPOLATIONS,
-    Colour,
-    Fill,
-    InterpolationName,
-    check_colour,
-    check_interpolation,
-    checks,
-    optional,
-)
+from variegate.ops import arguments, colour, filters, geometry, output, tone
+from variegate.ops.arguments import BLACK, Colour, Fill, InterpolationName
 from variegate.ops.base import Transform
 from variegate.ops.magnitude import MagnitudeOp, PlainOp
 from variegate.policies.spaces import Rule, elements, one_element
 from variegate.program.one_image import ROW, Images, Selection
-from variegate.program.ops import SPECS, Interpolation, Kind, Op
+from variegate.program.ops import KIND_OF, SPECS, Interpolation, Kind, Op
 from variegate.program.sampling import CHOICE, Floats, Rows, Sampling
 from variegate.threads import computed_once
 
@@ -36,20 +27,13 @@ Emitter = Callable[[Sampling, Rows, Floats, int, Colour], None]
 
 @dataclass(frozen=True)
 class Emission:
-    """Instruction ``opcode`` with the parameter and then ``tail`` as arguments; or ``emitter``, with ``num_slots``.
-
-    ``is_opaque``: of a pixel that was emptied it makes what it makes of its colour.
-    """
+    """Instruction ``opcode`` with the parameter and then ``tail`` as arguments; or ``emitter``, with ``num_slots``."""
 
     opcode: Op
     tail: tuple[float, ...] = ()
     emitter: Emitter | None = None
     num_slots: int = 0
-    is_opaque: bool = False
-
-    @property
-    def is_geometry(self) -> bool:
-        return self.opcode in SPECS and SPECS[self.opcode].kind is Kind.GEOMETRY
+    is_opaque: bool = False  # of a pixel that was emptied it makes what it makes of its colour
 
 
 def _cutout(sampling: Sampling, rows: Rows, sides: Floats, slot: int, fill: Colour) -> None:
@@ -99,21 +83,15 @@ EMISSIONS: dict[str, Emission] = {
 _WITHIN_SPACES = {"GaussianBlurRand": Emission(Op.NOP, emitter=_random_blur, num_slots=1)}
 
 
-@dataclass(frozen=True)
-class _Driven:
-    """Emitter of a transform with ``emit_magnitude``; a class, so that policies can be pickled."""
-
-    transform: Any
-
-    def __call__(self, sampling: Sampling, rows: Rows, values: Floats, slot: int, fill: Colour) -> None:
-        self.transform.emit_magnitude(sampling, rows, values, slot)
+def _drive(transform: Any, sampling: Sampling, rows: Rows, values: Floats, slot: int, fill: Colour) -> None:
+    transform.emit_magnitude(sampling, rows, values, slot)
 
 
 def emission_of(op: str | Transform) -> Emission:
     """Emission of a name or of a transform with ``emit_magnitude``."""
     if isinstance(op, str):
         return EMISSIONS[op] if op in EMISSIONS else _WITHIN_SPACES[op]
-    return Emission(Op.NOP, emitter=_Driven(op), num_slots=op.num_slots)
+    return Emission(Op.NOP, emitter=partial(_drive, op), num_slots=op.num_slots)
 
 
 Index = npt.NDArray[np.intp]
@@ -139,7 +117,7 @@ class OperationTable:
         self._opcode = np.array([int(emission.opcode) for emission in emissions], np.int16)
         self._has_nop = bool((self._opcode == Op.NOP).any())
         self._tails = [np.array(tail) for tail in zip_longest(*(e.tail for e in emissions), fillvalue=0.0)]
-        self._geometric = np.array([emission.is_geometry for emission in emissions])
+        self._geometric = np.array([KIND_OF[emission.opcode] == Kind.GEOMETRY for emission in emissions])
         # Where all rows would get the same zeros, the scalar saves a lookup per step.
         flag = int(Interpolation[interpolation.upper()])
         self._flag = np.where(self._geometric, flag, 0).astype(np.int16) if flag else None
@@ -174,10 +152,7 @@ class OperationTable:
         slot: int,
         interpolation: npt.NDArray[np.int16] | None = None,
     ) -> None:
-        """Append operation ``index[R]`` with argument ``parameter[R]`` to ``rows``.
-
-        ``interpolation[R]`` overrides the table's; the operations' own chances come from ``slot`` on.
-        """
+        """Append operations ``index[R]`` with arguments ``parameter[R]``; their own chances come from ``slot`` on."""
         sized = np.flatnonzero(self._is_sized[index])
         if len(sized):
             parameter = parameter.copy()
@@ -256,7 +231,7 @@ AnyInterpolation = InterpolationName | Literal["random"]
 
 def check_any_interpolation(name: str, value: Any, *, error: Refusal = refused) -> str:
     """An interpolation's name, or "random": bilinear or bicubic, drawn for every operation."""
-    return one_of(name, getattr(value, "value", value), ("random", *INTERPOLATIONS), error=error)
+    return one_of(name, getattr(value, "value", value), ("random", *arguments.INTERPOLATIONS), error=error)
 
 
 class Policy(Transform, abstract=True):
@@ -264,7 +239,9 @@ class Policy(Transform, abstract=True):
 
     interpolation: AnyInterpolation
     fill: Fill
-    _checks = checks(interpolation=check_interpolation, fill=optional(check_colour))
+    _checks = arguments.checks(
+        interpolation=arguments.check_interpolation, fill=arguments.optional(arguments.check_colour)
+    )
 
     def _table_of(self, entries: Sequence[Entry], fill: Colour) -> OperationTable:
         fixed = "bilinear" if self.interpolation == "random" else self.interpolation

@@ -196,7 +196,6 @@ class TimmAugMix(ChainMixture):
         self._table.emit(sampling, rows, index, parameter, slot, self._drawn(draw[:, 2]))
 
 
-_Keys = dict[str, tuple[str, type]]
 # timm's AutoAugment policies: the published table and the space that make them. "v0" alone is TensorFlow's.
 _TABLES: dict[str, tuple[Any, str]] = {
     "original": ("imagenet", "timm-original"),
@@ -205,23 +204,53 @@ _TABLES: dict[str, tuple[Any, str]] = {
     "v0r": ("v0", "timm-research"),
     "3a": ([[["Solarize", 1, 5]], [["Desaturate", 1, 10]], [["GaussianBlurRand", 1, 10]]], "timm"),
 }
-_COMMON: _Keys = {"m": ("magnitude", float), "mstd": ("magnitude_std", float)}
-_RAND: _Keys = {**_COMMON, "n": ("num_ops", int), "p": ("p", float), "mmax": ("magnitude_max", float)}
-_AUGMIX: _Keys = {**_COMMON, "w": ("mixture_width", int), "d": ("chain_depth", int), "a": ("alpha", float)}
-_TABLE: _Keys = {"mstd": ("magnitude_std", float)}
-_ACCEPTED = {
-    "rand": "rand followed by -m<magnitude>, -n<operations>, -p<probability>, -mstd<deviation>, -mmax<magnitude>, "
-    "-inc1, -t<set or translate fraction>, -w0; for example rand-m9-mstd0.5-inc1",
-    "augmix": "augmix followed by -m<magnitude>, -w<width>, -d<depth>, -a<alpha>, -b<0 or 1>, -mstd<deviation>; "
-    "for example augmix-m5-w4-d2",
-    "table": f"{', '.join(_TABLES)} followed by -mstd<deviation> or nothing; for example original-mstd0.5",
+
+
+def _auto_augment(name: str, **arguments: Any) -> Transform:
+    if name == "3a" and not arguments:
+        return ThreeAugment()
+    policy, space = _TABLES[name]
+    return AutoAugment(policy, **{"interpolation": "random", "space": space, **arguments})
+
+
+# By a string's first section: the policy, what is accepted, and keys that a number follows.
+_NUMBERS: dict[str, tuple[str, type]] = {"m": ("magnitude", float), "mstd": ("magnitude_std", float)}
+_RAND = {"n": ("num_ops", int), "p": ("p", float), "mmax": ("magnitude_max", float), "t": ("translate_pct", float)}
+_AUGMIX = {"w": ("mixture_width", int), "d": ("chain_depth", int), "a": ("alpha", float)}
+_KINDS: dict[str, tuple[Callable[..., Transform], str, dict[str, tuple[str, type]]]] = {
+    "rand": (
+        TimmRandAugment,
+        "rand followed by -m<magnitude>, -n<operations>, -p<probability>, -mstd<deviation>, -mmax<magnitude>, "
+        "-inc1, -t<set or translate fraction>, -w0; for example rand-m9-mstd0.5-inc1",
+        _NUMBERS | _RAND,
+    ),
+    "augmix": (
+        TimmAugMix,
+        "augmix followed by -m<magnitude>, -w<width>, -d<depth>, -a<alpha>, -b<0 or 1>, -mstd<deviation>; "
+        "for example augmix-m5-w4-d2",
+        _NUMBERS | _AUGMIX,
+    ),
+}
+_OF_TABLES = f"{', '.join(_TABLES)} followed by -mstd<deviation> or nothing; for example original-mstd0.5"
+_KINDS |= {name: (partial(_auto_augment, name), _OF_TABLES, {"mstd": _NUMBERS["mstd"]}) for name in _TABLES}
+# By kind, sections without a number and their argument; and sections that are refused, with what is accepted.
+_WORDS: dict[str, dict[str, tuple[str, Any]]] = {
+    "rand": {
+        **dict.fromkeys(("inc1", "inc"), ("increasing", True)),
+        **{"w0": ("operations", "w0"), **{f"t{name}": ("operations", name) for name in operation_sets()}},
+    }
+}
+_REFUSED = {
+    ("rand", r"inc0"): "inc1, or nothing: older versions of timm read inc0 as inc1",
+    ("rand", r"t(?![\d.]+\Z)[^-]*"): f"t followed by {', '.join(operation_sets())}, or by a fraction of the size",
+    ("augmix", r"d0?"): "d followed by 1 or more, or no d: one to three at random",
 }
 EXAMPLES = "rand-m9-mstd0.5-inc1, augmix-m5-w4-d2 or original-mstd0.5"
 
 
 def is_timm(text: str) -> bool:
     """True if ``text`` begins as one of timm's strings."""
-    return text.split("-")[0] in ("rand", "augmix", *_TABLES)
+    return text.split("-")[0] in _KINDS
 
 
 def parse_timm(text: str, where: str | None = None, **arguments: Any) -> Transform:
@@ -239,77 +268,37 @@ def parse_timm(text: str, where: str | None = None, **arguments: Any) -> Transfo
     """
     where = where or f"{text!r}"
     first, *sections = text.split("-")
-    read = {"rand": _rand_section, "augmix": _augmix_section}.get(first, _table_section)
-    if first not in ("rand", "augmix", *_TABLES):
-        raise PolicyError(where, first, _ACCEPTED["rand"])
+    if first not in _KINDS:
+        raise PolicyError(where, first, _KINDS["rand"][1])
+    make, accepted, _ = _KINDS[first]
     for section in sections:
         if first == "augmix" and section in ("b0", "b1"):
             continue
-        key, value = read(section, where)
+        key, value = _argument(first, section, where)
         if key in arguments:
-            accepted = _ACCEPTED.get(first, _ACCEPTED["table"])
             raise PolicyError(where, section, f"{key} once; it was set before. {accepted}")
         arguments[key] = value
     try:
-        return _KINDS.get(first, _auto_augment(first))(**arguments)
+        return make(**arguments)
     except ValueError as error:
         raise PolicyError(where, text, str(error)) from error
 
 
-def _auto_augment(name: str) -> Callable[..., Transform]:
-    def made(**arguments: Any) -> Transform:
-        if name == "3a" and not arguments:
-            return ThreeAugment()
-        policy, space = _TABLES[name]
-        return AutoAugment(policy, **{"interpolation": "random", "space": space, **arguments})
-
-    return made
-
-
-_KINDS: dict[str, Callable[..., Transform]] = {"rand": TimmRandAugment, "augmix": TimmAugMix}
-
-
-def _rand_section(section: str, where: str) -> tuple[str, Any]:
-    if section in ("inc1", "inc"):
-        return "increasing", True
-    if section == "inc0":
-        raise PolicyError(where, section, "inc1, or nothing: older versions of timm read inc0 as inc1")
-    if section == "w0":
-        return "operations", "w0"
-    if section.startswith("t"):
-        name = section[1:]
-        if name in operation_sets():
-            return "operations", name
-        if re.fullmatch(r"[\d.]+", name):
-            return "translate_pct", _number(section, name, float, where, _ACCEPTED["rand"])
-        raise PolicyError(where, section, f"t followed by {', '.join(operation_sets())}, or by a fraction of the size")
-    return _keyed(section, where, _RAND, _ACCEPTED["rand"])
-
-
-def _augmix_section(section: str, where: str) -> tuple[str, Any]:
-    if section in ("d", "d0"):
-        raise PolicyError(where, section, "d followed by 1 or more, or no d: one to three at random")
-    return _keyed(section, where, _AUGMIX, _ACCEPTED["augmix"])
-
-
-def _table_section(section: str, where: str) -> tuple[str, Any]:
-    return _keyed(section, where, _TABLE, _ACCEPTED["table"])
-
-
-def _keyed(section: str, where: str, keys: _Keys, accepted: str) -> tuple[str, Any]:
+def _argument(kind: str, section: str, where: str) -> tuple[str, Any]:
+    if (word := _WORDS.get(kind, {}).get(section)) is not None:
+        return word
+    for (of, pattern), instead in _REFUSED.items():
+        if of == kind and re.fullmatch(pattern, section):
+            raise PolicyError(where, section, instead)
+    _, accepted, keys = _KINDS[kind]
     match = re.fullmatch(r"([a-z]+)([\d.einf+]+)", section)
     if match is None or match[1] not in keys:
         raise PolicyError(where, section, accepted)
-    argument, kind = keys[match[1]]
-    return argument, _number(section, match[2], kind, where, accepted)
-
-
-def _number(section: str, text: str, kind: type, where: str, accepted: str) -> Any:
+    argument, number_type = keys[match[1]]
     try:
-        number = kind(text)
+        number = number_type(match[2])
     except ValueError as error:
-        letter = section[: len(section) - len(text)]
-        whole = f"a whole number after {letter}; {accepted}"
-        raise PolicyError(where, section, whole if kind is int else accepted) from error
+        whole = f"a whole number after {match[1]}; {accepted}"
+        raise PolicyError(where, section, whole if number_type is int else accepted) from error
     # 9.0 is written 9, so that the description reads like the string.
-    return int(number) if number == int(min(number, 1e9)) else number
+    return argument, int(number) if number == int(min(number, 1e9)) else number

@@ -17,7 +17,7 @@ from variegate.ops.description import substituted, walk
 from variegate.ops.magnitude import between, limits, span
 from variegate.ops.tone import Solarize
 from variegate.policies.augmentation import check_operations, entries_of
-from variegate.policies.spaces import space
+from variegate.policies.spaces import space_of
 from variegate.policies.table import Index, OperationTable, Policy, emit_blur
 from variegate.program.one_image import Images
 from variegate.program.ops import Op
@@ -37,6 +37,7 @@ class UniformPolicy(Policy, abstract=True):
     space: SpaceName
     _ranges = "randaugment"
     _checks = checks(
+        num_ops=partial(integer, low=0, high=MAX_STEPS),
         num_magnitude_bins=partial(integer, low=2, high=MAX_BINS),
         operations=optional(check_operations),
         space=partial(one_of, choices=get_args(SpaceName)),
@@ -49,8 +50,7 @@ class UniformPolicy(Policy, abstract=True):
     @computed_once
     def _table(self) -> OperationTable:
         """The policy's last bin is the end of every range."""
-        library, _, relative = self.space.partition("-")
-        source = space(f"{library}-{self._ranges}" + (f"-{relative}" if relative else ""))
+        source = space_of(self.space, self._ranges)
         names = source.default if self.operations is None else self.operations
         return self._table_of(entries_of(self, "operations", names, source, self.num_magnitude_bins - 1), source.fill)
 
@@ -60,7 +60,7 @@ class UniformPolicy(Policy, abstract=True):
 
     def _column(self, images: Images, slot: int) -> Any:
         """Columns of ``_grid`` for the images; None where it has one axis alone."""
-        raise NotImplementedError(f"{type(self).__name__} does not define _column()")
+        return None
 
     def draw(self, images: Images, slot: int) -> None:
         table, grid, column = self._table, self._grid, self._column(images, slot)
@@ -92,7 +92,6 @@ class RandAugment(UniformPolicy):
     fill: Fill = None
     operations: Sequence[str | Transform | type[Transform]] | None = None
     space: SpaceName = "torchvision"
-    _checks = checks(num_ops=partial(integer, low=0, high=MAX_STEPS))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -102,9 +101,6 @@ class RandAugment(UniformPolicy):
     @computed_once
     def _grid(self) -> Floats:
         return self._table.grid([self.magnitude])[:, 0].copy()
-
-    def _column(self, images: Images, slot: int) -> None:
-        return None
 
 
 @dataclass(frozen=True)
@@ -183,7 +179,6 @@ class AdaptiveRandAugment(UniformPolicy):
     fill: Fill = None
     operations: Sequence[str | Transform | type[Transform]] | None = None
     space: SpaceName = "torchvision"
-    _checks = checks(num_ops=partial(integer, low=0, high=MAX_STEPS))
 
     def _column(self, images: Images, slot: int) -> Any:
         return images.numbers(self._bins(images.sampling, images.rows)[:, None])[0]
