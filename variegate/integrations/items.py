@@ -79,28 +79,28 @@ class WithIds(Dataset[Any]):
 
 
 def take_apart(items: Sequence[Any]) -> tuple[list[npt.NDArray[np.uint8]], list[Any], list[int] | None]:
-    """Images as arrays [H, W, C], labels, and ids unless no item has one.
-
-    Raises TypeError or ValueError naming the item, for masks and boxes too, which would no longer fit the image.
-    """
-    if len(items) == 0:
-        raise ValueError("items: got none; accepted: at least one")
-    parts = [_parts(item, f"items[{i}]") for i, item in enumerate(items)]
-    images = [to_array(part[0], f"the image of items[{i}]") for i, part in enumerate(parts)]
-    for i, (item, image) in enumerate(zip(items, images, strict=True)):
+    """Images as arrays [H, W, C], labels, and ids unless no item has one; refuses masks and boxes."""
+    names = _names(items)
+    parts = [_parts(item, name) for item, name in zip(items, names, strict=True)]
+    images = [to_array(part[0], f"the image of {name}") for part, name in zip(parts, names, strict=True)]
+    for item, image, name in zip(items, images, names, strict=True):
         size = (image.shape[0], image.shape[1])
         if isinstance(item, Mapping):
-            check_entries(item, "image", f"items[{i}]", size)
+            check_entries(item, "image", name, size)
         else:
             for n, value in enumerate(item[1:], 1):
-                check_beside(value, f"items[{i}][{n}]", size)
+                check_beside(value, f"{name}[{n}]", size)
     labels = [part[1] for part in parts]
-    with_id = [len(part) == 3 for part in parts]
-    if not any(with_id):
+    if all(len(part) == 2 for part in parts):
         return images, labels, None
-    if not all(with_id):
-        raise ValueError(f"items[{with_id.index(False)}]: got no id where others have one; accepted: all or none")
-    return images, labels, [check_item_id(part[2], f"items[{i}]") for i, part in enumerate(parts)]
+    _all_or_none([part[2:] or None for part in parts], "id")
+    return images, labels, [check_item_id(part[2], name) for part, name in zip(parts, names, strict=True)]
+
+
+def _names(items: Sequence[Any]) -> list[str]:
+    if len(items) == 0:
+        raise ValueError("items: got none; accepted: at least one")
+    return [f"items[{i}]" for i in range(len(items))]
 
 
 def _parts(item: Any, where: str) -> tuple[Any, ...]:
@@ -122,10 +122,7 @@ def check_item_id(value: Any, where: str) -> int:
 
 
 def stack_labels(labels: Sequence[Any]) -> Any:
-    """Integers as int64[N], other numbers as float32[N], arrays and tensors stacked, the rest as a list.
-
-    Raises ValueError for arrays of different shapes.
-    """
+    """Integers as int64[N], other numbers as float32[N], arrays and tensors stacked, the rest as a list."""
     first = labels[0]
     if all(isinstance(label, (bool, np.bool_)) for label in labels):
         return torch.tensor([bool(label) for label in labels])
@@ -150,15 +147,10 @@ def stack_labels(labels: Sequence[Any]) -> Any:
 def collate_samples(
     augmenter: Augmenter, items: Sequence[Any], options: Targets, epoch: int, count: Callable[[int], Ids]
 ) -> Any:
-    """A batch of dicts with an image and its targets, of (image, dict) or (image, dict, id); ``count`` makes ids.
-
-    Raises TypeError or ValueError naming the item and what is accepted.
-    """
+    """A batch of dicts with an image and its targets, of (image, dict) or (image, dict, id); ``count`` makes ids."""
     from variegate.loader.targets import BatchTargets, TargetBatch  # most batches have no targets
 
-    if len(items) == 0:
-        raise ValueError("items: got none; accepted: at least one")
-    names = [f"items[{i}]" for i in range(len(items))]
+    names = _names(items)
     parted = [_without_id(item, name, options) for item, name in zip(items, names, strict=True)]
     samples, given = [sample for sample, _ in parted], [id for _, id in parted]
     images = [

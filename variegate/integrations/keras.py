@@ -141,14 +141,7 @@ T = TypeVar("T")
 
 
 class BatchesAhead(Generic[T]):
-    """``make(epoch, index)`` in threads: while a consumer goes through an epoch in order, the next are on their way.
-
-    Args:
-        make: gives a batch; called by up to ``workers`` threads.
-        depth: batches begun ahead of the one asked for.
-
-    A consumer that jumps about gets each batch when it asks for it, and nothing is made in vain.
-    """
+    """``make(epoch, index)`` in threads: an epoch in order has ``depth`` batches on their way, jumps have none."""
 
     def __init__(self, make: Callable[[int, int], T], workers: int, depth: int) -> None:
         self._make, self._depth = make, depth

@@ -56,10 +56,7 @@ def to_array(image: Any, where: str) -> npt.NDArray[np.uint8]:
 
 
 def augment_inputs(augmenter: Augmenter, inputs: tuple[Any, ...], targets: Targets | None, **given: Any) -> Any:
-    """Of a dict with an image a dict; else a tuple, whose parts are of the kinds of the inputs.
-
-    ``given``: ids, epoch and conditions. Raises TypeError or ValueError naming the input or the sample's entry.
-    """
+    """Of a dict with an image a dict; else a tuple of the kinds of the inputs. ``given``: ids, epoch and conditions."""
     if len(inputs) == 1:
         if not is_sample(inputs[0]):
             raise TypeError(f"sample: got {shown(inputs[0])} with targets=; accepted: a dict with 'image'")
@@ -118,10 +115,9 @@ def form_of(item: Any) -> str:
 
 
 class RunningIds:
-    """Ids for samples that have none: a count, which in a worker begins at a hash of the worker's seed.
+    """Ids for samples that have none: a count, which in a worker begins at a hash of its seed, that of a DataLoader.
 
-    The DataLoader makes that seed of torch's generator and the worker's place: workers do not repeat one another, nor
-    an earlier epoch, and ``torch.manual_seed`` makes a run repeat. Persistent workers keep their seed and count on.
+    Persistent workers keep their seed and count on.
     """
 
     def __init__(self) -> None:

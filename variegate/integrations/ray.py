@@ -6,11 +6,13 @@ Importing this does not need Ray; pixels in Arrow tables do.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import torch
 
 from variegate.augmenter.augmenter import Augmenter
@@ -18,17 +20,9 @@ from variegate.checks import integer, one_of, spelt
 from variegate.errors import DecodeError
 from variegate.executors.runners.runner import Dtype, Geometry, Layout
 from variegate.formats.objects.samples import check_entries
-from variegate.integrations.ray_batches import (
-    ACCEPTED_IDS,
-    ArrayBatch,
-    ImageFiles,
-    ImageRows,
-    Pixels,
-    TableBatch,
-    id_of,
-    ids_of,
-    open_batch,
-)
+from variegate.integrations import ray_batches as batches
+from variegate.integrations.ray_batches import ArrayBatch, Pixels, TableBatch, id_of
+from variegate.jobs.output.files import FORMATS, check_format, encode_image, output_path
 from variegate.ops.base import refuse_views
 from variegate.ops.compose import KNOWN, Cond
 from variegate.ops.description import walk
@@ -101,7 +95,9 @@ class MapBatches:
         if isinstance(untouched, str) or not all(isinstance(name, str) for name in untouched):
             raise TypeError(f"untouched: got {untouched!r}; accepted: a list of names of columns")
         self._image, self._id, self._on_error, self._untouched = image, id, on_error, tuple(untouched)
-        self._files = None if encode is None else ImageFiles(encode, quality, numbered=self._copies > 1)
+        if encode is not None:
+            check_format(one_of("encode", encode, [*FORMATS]), quality)
+        self._encode, self._quality = encode, quality
         arguments = {"transform": transform, "seed": seed, "dtype": dtype, "layout": layout, "geometry": geometry}
         arguments |= {"num_threads": num_threads, "fast_decode": fast_decode}
         self._arguments: dict[str, Any] = {**arguments, "device": str(device)}
@@ -109,7 +105,7 @@ class MapBatches:
         is_theirs = self._arguments["device"].startswith(("cuda", "auto"))
         refuse_views(self._arguments["transform"], "transform")
         Augmenter(**{**self._arguments, **({"device": "reference"} if is_theirs else {})})
-        if self._files is not None:
+        if encode is not None:
             self._arguments["layout"] = "NHWC"
         self._augmenter: Augmenter | None = None
         conditions = [part.by for part in walk(transform) if isinstance(part, Cond)]
@@ -130,14 +126,15 @@ class MapBatches:
                 and for columns of masks, boxes, key points and further images that are not named in ``untouched``.
             DecodeError: naming the id of a bad image, if ``on_error`` is "raise".
         """
-        columns = open_batch(batch)
+        columns = batches.open_batch(batch)
         if not columns.names:  # an empty block of Ray's may have no columns
             return batch
         self._check_columns(columns)
         images, names = columns.images(self._image), columns.values(self._id)
         self._check_rest(columns, images)
         given = {name: _one_per_row(columns.values(name), name) for name in self._given}
-        rows = ImageRows(images, ids_of(names, self._id), given, lambda row: self._name(names, images, row))
+        ids = batches.ids_of(names, self._id)
+        rows = batches.ImageRows(images, ids, given, lambda row: self._name(names, images, row))
         self._report(rows.bad)
         if self._augmenter is None:
             self._augmenter = Augmenter(**self._arguments)
@@ -147,15 +144,24 @@ class MapBatches:
             self._report(bad, copy)
             made.append((numbers, pixels))
         numbers, copies, pixels = _interleaved(made)
-        if self._files is None:
-            new = {self._image: columns.pixels(pixels)}
+        if self._encode is None:
+            new = {self._image: columns.column(pixels)}
         else:
             paths = [_path(images, row) or str(names[row]) for row in numbers]
-            files = [self._files.make(*each) for each in zip(pixels, paths, copies, strict=True)]
-            new = {self._image: columns.files(files)}
+            files = [self._file(*each) for each in zip(pixels, paths, copies, strict=True)]
+            new = {self._image: columns.column(files, batches.FILES)}
         if self._copies > 1:
-            new["copy"] = columns.numbers(np.array(copies, np.int64))
+            new["copy"] = columns.column(np.array(copies, np.int64), pa.int64())
         return columns.put(None if numbers == list(range(len(columns))) else numbers, new)
+
+    def _file(self, img_HWC: npt.NDArray[Any], path: str, copy: int) -> dict[str, Any]:
+        """Hugging Face's struct: the path is that of the original, by the new format's extension."""
+        if img_HWC.dtype != np.uint8:
+            got = f"got {img_HWC.dtype} pixels, as the transform ends in Normalize"
+            raise ValueError(f"encode: {got}; accepted: one without it, since image files hold bytes")
+        stem, suffix = os.path.splitext(path)[0], str(self._encode)
+        name = output_path(stem, copy, suffix) if self._copies > 1 else f"{stem}.{suffix}"
+        return {"bytes": encode_image(img_HWC, suffix, self._quality), "path": name}
 
     def _check_columns(self, columns: ArrayBatch | TableBatch) -> None:
         there = ", ".join(map(repr, columns.names))
@@ -165,7 +171,7 @@ class MapBatches:
         if self._id not in columns.names:
             raise ValueError(
                 f"id: there is no column {self._id!r}; the batch has {there}; accepted: the name of a column of "
-                f"{ACCEPTED_IDS}, that stay with their rows however these are split. Ray adds one that does by "
+                f"{batches.ACCEPTED_IDS}, that stay with their rows however these are split. Ray adds one that does by "
                 "read_images(..., include_paths=True), for id='path', and by read_parquet(..., include_row_hash=True), "
                 "for id='row_hash'"
             )
@@ -215,8 +221,7 @@ def _path(images: Any, row: int) -> str | None:
 
 
 def _interleaved(made: list[tuple[list[int], Pixels]]) -> tuple[list[int], list[int], Pixels]:
-    """Rows and pixels of each copy -> rows in their order, each with its copies one after another; pixels as one array
-    if their shapes agree."""
+    """Rows and pixels of each copy -> rows in order, each with its copies; pixels as one array if shapes agree."""
     numbers, pixels = made[0]
     copies = [0] * len(numbers)
     if len(made) > 1:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,19 +12,17 @@ import pyarrow as pa
 import torch
 
 from variegate.augmenter.augmenter import Augmenter
-from variegate.checks import as_integer, one_of
+from variegate.checks import as_integer
 from variegate.errors import DecodeError, each_alone, not_taken
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.executors.runners.images import Tensors
 from variegate.formats.objects.samples import image_of
-from variegate.jobs.output.files import FORMATS, check_format, encode_image, output_path
 
 # One array, or a list where shapes differ.
 Pixels = npt.NDArray[Any] | list[npt.NDArray[Any]]
 
-
 # Hugging Face's struct for the file of an image.
-_FILES = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+FILES = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 
 
 class ArrayBatch:
@@ -53,26 +49,20 @@ class ArrayBatch:
         return column if isinstance(column, np.ndarray) and column.ndim == 4 else list(column)
 
     def put(self, rows: Sequence[int] | None, new: Mapping[str, Any]) -> dict[str, Any]:
-        """The batch with these rows (None: all of them, untouched) and ``new`` columns, made by ``pixels``, ..."""
+        """The batch with these rows (None: all of them, untouched) and ``new`` columns, made by ``column``"""
         columns = {**self._columns, **new}
         if rows is None:
             return columns
         index = np.array(rows, np.int64)
         return {name: column if name in new else np.asarray(column)[index] for name, column in columns.items()}
 
-    def pixels(self, images: Pixels) -> npt.NDArray[Any]:
-        return _objects(images) if isinstance(images, list) else images
-
-    def files(self, files: Sequence[dict[str, Any]]) -> npt.NDArray[Any]:
-        return _objects(files)
-
-    def numbers(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        return numbers
+    def column(self, values: Any, kind: Any = None) -> npt.NDArray[Any]:
+        """A new column: pixels, or values of an Arrow ``kind``."""
+        return _objects(values) if isinstance(values, list) else values
 
 
 class TableBatch:
-    """``batch_format="pyarrow"``, used as ``ArrayBatch`` is. Columns keep their types, and integers stay integers where
-    some are null."""
+    """``batch_format="pyarrow"``, used as ``ArrayBatch`` is; integers stay integers where some are null."""
 
     def __init__(self, table: pa.Table) -> None:
         self._table = table
@@ -104,48 +94,14 @@ class TableBatch:
         names = list(dict.fromkeys([*self.names, *new]))
         return pa.table({name: new[name] if name in new else kept.column(name) for name in names})
 
-    def pixels(self, images: Pixels) -> Any:
-        if len(images) == 0:
+    def column(self, values: Any, kind: Any = None) -> Any:
+        if kind is not None:
+            return pa.array(values, kind)
+        if len(values) == 0:
             return pa.nulls(0)
         from ray.data.extensions import ArrowTensorArray
 
-        return ArrowTensorArray.from_numpy(_objects(images) if isinstance(images, list) else images)
-
-    def files(self, files: Sequence[dict[str, Any]]) -> pa.Array:
-        return pa.array(files, _FILES)
-
-    def numbers(self, numbers: npt.NDArray[np.int64]) -> pa.Array:
-        return pa.array(numbers)
-
-
-@dataclass(frozen=True)
-class ImageFiles:
-    """Augmented pixels as image files in a table, the way Hugging Face's data sets hold them.
-
-    ``format``: "jpg", "png" or "webp"; ``numbered``: whether names end in the copy's number.
-
-    Raises ValueError for other formats, and for a quality outside 1..100.
-    """
-
-    format: str
-    quality: int
-    numbered: bool
-
-    def __post_init__(self) -> None:
-        one_of("encode", self.format, [*FORMATS])
-        check_format(self.format, self.quality)
-
-    def make(self, img_HWC: npt.NDArray[Any], path: str, copy: int) -> dict[str, Any]:
-        """{"bytes": ..., "path": ...}; the path is that of the original, by the new format's extension.
-
-        Raises ValueError for pixels that are not uint8, and for a picture larger than the format can hold.
-        """
-        if img_HWC.dtype != np.uint8:
-            got = f"got {img_HWC.dtype} pixels, as the transform ends in Normalize"
-            raise ValueError(f"encode: {got}; accepted: one without it, since image files hold bytes")
-        stem = os.path.splitext(path)[0]
-        name = output_path(stem, copy, self.format) if self.numbered else f"{stem}.{self.format}"
-        return {"bytes": encode_image(img_HWC, self.format, self.quality), "path": name}
+        return ArrowTensorArray.from_numpy(_objects(values) if isinstance(values, list) else values)
 
 
 def open_batch(batch: Any) -> ArrayBatch | TableBatch:
@@ -174,15 +130,9 @@ def _objects(values: Sequence[Any]) -> npt.NDArray[Any]:
 
 
 class ImageRows:
-    """
-    Args:
-        images: one array [N, H, W, C], or per row whatever ``image_of`` takes; None is a bad image.
-        ids: uint64[N].
-        given: values for ``Cond``, one per row.
-        name_of: what errors call a row.
+    """Rows with images [N, H, W, C], or of whatever ``image_of`` takes; ``bad``: those that show it undrawn.
 
-    ``bad`` holds the rows that can be seen to be bad before anything is drawn. Raises TypeError for what is no image at
-    all, such as a string, and for pixels other than uint8.
+    ``given``: values for ``Cond``, one per row; ``name_of``: what errors call a row.
     """
 
     def __init__(
@@ -208,10 +158,7 @@ class ImageRows:
                 self.bad[row] = error
 
     def augment(self, augmenter: Augmenter, epoch: int, copy: int) -> tuple[list[int], Pixels, dict[int, DecodeError]]:
-        """-> the rows that were made, their outputs, and the rows that turned out to be bad beyond those in ``bad``.
-
-        Which rows these are depends on each row alone: its image, its id, epoch and copy.
-        """
+        """Each row alone decides -> the rows that were made, their outputs, and bad ones beyond those in ``bad``."""
         rows = [row for row in range(len(self._ids)) if row not in self.bad]
         bad: dict[int, DecodeError] = {}
         try:
