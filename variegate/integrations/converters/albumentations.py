@@ -13,14 +13,7 @@ from variegate.checks import spelt
 from variegate.errors import PolicyError
 from variegate.integrations.converters.albumentations_arguments import Arguments, targets_of
 from variegate.integrations.converters.albumentations_table import REFUSED, RULES
-from variegate.integrations.converters.report import (
-    ConversionError,
-    ConversionReport,
-    Notes,
-    Place,
-    argument_names,
-    plain,
-)
+from variegate.integrations.converters.report import ConversionError, ConversionReport, Notes, Place, parameters, plain
 from variegate.io.files import TooLargeError, read_regular
 from variegate.ops.arguments import PROBABILITY
 from variegate.ops.base import Transform
@@ -69,7 +62,7 @@ def from_albumentations(compose: Any, report: bool = False) -> Transform | tuple
     if not report:
         notes.raise_refused()
     notes.warn()
-    whole = Place("Compose", notes).build(Compose, {"transforms": steps}) if len(steps) > 1 else [*steps, Identity()][0]
+    whole = Place("Compose", notes).build(Compose, transforms=steps) if len(steps) > 1 else [*steps, Identity()][0]
     return (whole, notes.made()) if report else whole
 
 
@@ -177,7 +170,7 @@ def _by_rule(place: Place, name: str, described: Mapping[str, Any]) -> Transform
 def _with_probability(converted: Transform, p: float) -> Transform:
     if p == 1:
         return converted
-    if "p" in argument_names(type(converted)):
+    if "p" in parameters(type(converted)):
         return dataclasses.replace(converted, p=p * converted.p)  # type: ignore[type-var,attr-defined]
     return RandomApply([converted], p=p)
 
@@ -192,10 +185,10 @@ def _composition(place: Place, name: str, described: Mapping[str, Any], path: st
     if name in _ROWS:
         return _with_probability(Compose(inner), p)
     if name == "OneOrOther":
-        return place.build(OneOf, {"transforms": [inner[0], inner[-1]], "weights": (p, 1 - p)})
+        return place.build(OneOf, transforms=[inner[0], inner[-1]], weights=(p, 1 - p))
     if name == "OneOf":
         weights = tuple(_probability(*_place(child, where, place.report), child) for child, where in children)
-        return place.build(OneOf, {"transforms": inner, "p": p, "weights": weights})
+        return place.build(OneOf, transforms=inner, p=p, weights=weights)
     if described.get("replace", False):
         place.refuse("replace", True, "False: different ones of the transforms")
     n = described.get("n", 1)
@@ -204,8 +197,8 @@ def _composition(place: Place, name: str, described: Mapping[str, Any], path: st
     elif n != 1:
         if n < len(inner):
             place.refuse("n", n, f"1, or {len(inner)}: all of the transforms in random order")
-        return _with_probability(place.build(RandomOrder, {"transforms": inner}), p)
-    return _with_probability(place.build(SomeOf, {"transforms": inner, "n": n}), p)
+        return _with_probability(place.build(RandomOrder, transforms=inner), p)
+    return _with_probability(place.build(SomeOf, transforms=inner, n=n), p)
 
 
 def _format(given: Arguments, name: str) -> Transform:

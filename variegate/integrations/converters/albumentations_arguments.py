@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from variegate.checks import number
-from variegate.integrations.converters.report import ConversionError, Made, Place, plain
+from variegate.integrations.converters.report import ConversionError, Place, plain
 from variegate.ops.base import Transform
 from variegate.targets.settings import KEYS, Targets
 
@@ -30,6 +30,7 @@ class Arguments:
 
     def __init__(self, place: Place, described: Mapping[str, Any], entry: str = "") -> None:
         self.place, self._prefix = place, f"{entry}." if entry else ""
+        self.build = place.build
         self._left = {
             name: plain(value)
             for name, value in described.items()
@@ -64,10 +65,6 @@ class Arguments:
     def differs(self, how: str, name: str = "", got: object = None) -> None:
         """The argument ``name``, or the transform as a whole, becomes something close."""
         self.place.differs(self._prefix + name, got, how)
-
-    def build(self, cls: type[Made], names: Mapping[str, str] | None = None, **arguments: Any) -> Made:
-        """``cls`` of ``arguments``. ``names``: those in Albumentations that differ, for errors."""
-        return self.place.build(cls, arguments, names)
 
     def interpolation(self, name: str = "interpolation", code: Any = None) -> str:
         """cv2's of ``code``, or of the argument."""
@@ -123,16 +120,13 @@ Rule = Callable[[Arguments], Transform | None]
 
 
 class Argument(NamedTuple):
-    """An argument's ``names`` there, older ones last, and what becomes of its value; of two "a, b" their pair.
-
-    One with ``centre`` is a range (``take_range``); an ``is_optional`` one is left out where it is None.
-    """
+    """An argument's ``names`` there, older ones last, and what becomes of its value; of two "a, b" their pair."""
 
     names: str
     default: Any = None
-    centre: float | None = None
+    centre: float | None = None  # of a range (``take_range``)
     to: Callable[[Any], Any] | None = None
-    is_optional: bool = False
+    is_optional: bool = False  # left out where it is None
 
     @property
     def called(self) -> str:
@@ -171,8 +165,7 @@ def of(
 ) -> Rule:
     """A rule: ``cls`` of ``constants``, of the ``arguments`` by their names there, and of what ``also`` takes.
 
-    ``require``: values that others must have, and ``why``; ``ignore``: arguments without a meaning here; ``differs``:
-    what is close, of the argument ``at`` or of the whole.
+    ``ignore``: arguments without a meaning here; ``differs``: what is close, of the argument ``at`` or of the whole.
     """
     taken = {name: Argument(one, is_optional=True) if isinstance(one, str) else one for name, one in arguments.items()}
     called = {name: one.called for name, one in taken.items()}

@@ -1,7 +1,4 @@
-"""Rules of Albumentations' crops, borders, resizes and maps that do more than take arguments.
-
-It resamples by cv2, Variegate as Pillow does.
-"""
+"""Rules of Albumentations' crops, borders, resizes (by cv2) and maps that do more than take arguments."""
 
 from __future__ import annotations
 
@@ -34,8 +31,7 @@ def crop(given: Arguments) -> Transform:
         given.take(name)
     given.differs("beyond a smaller image it is black here, and an error there")
     drawing = Drawing(given.place)
-    drawing.do("crop", top=top, left=left, height=bottom - top, width=right - left)
-    return drawing.made()
+    return drawing.do("crop", top=top, left=left, height=bottom - top, width=right - left).made()
 
 
 def crop_from_borders(given: Arguments) -> Transform:
@@ -48,8 +44,7 @@ def crop_from_borders(given: Arguments) -> Transform:
         end = drawing.between(value("max", value("+", start, 1), stop), side)
         box.append((start, value("-", end, start)))
     (top, height), (left, width) = box
-    drawing.do("crop", top=top, left=left, height=height, width=width)
-    return drawing.made()
+    return drawing.do("crop", top=top, left=left, height=height, width=width).made()
 
 
 def crop_and_pad(given: Arguments) -> Transform:
@@ -97,8 +92,7 @@ def pad_if_needed(given: Arguments) -> Transform:
             before = 0 if first in position else missing
         borders |= {first: before, last: value("-", missing, before)}
     padding = tuple(borders[side] for side in ("left", "top", "right", "bottom"))
-    drawing.do("pad", padding=padding, **given.bordered())
-    return drawing.made()
+    return drawing.do("pad", padding=padding, **given.bordered()).made()
 
 
 # -- resizes -----------------------------------------------------------------------------------------------------
@@ -121,8 +115,7 @@ def random_scale(given: Arguments) -> Transform:
     sides = drawing.size()
     factor = drawing.uniform((1 + low, 1 + high))
     size = tuple(drawing.value("int", drawing.value("*", side, factor)) for side in sides)
-    drawing.do("resize", size=size, **given.resampled())
-    return drawing.made()
+    return drawing.do("resize", size=size, **given.resampled()).made()
 
 
 def sized_crop(given: Arguments) -> Transform:
@@ -226,8 +219,7 @@ def _drawn_affine(given: Arguments, degrees: Range, scale: Any, shear: Axes, shi
         a, b = (value("/", entry, value("*", least, factor)) for entry in (a, b))
         there = value("+", value("*", a, moved[0]), value("*", b, moved[1]))
         coefficients += [a, b, value("-", value("/", sides[axis], 2), there)]
-    drawing.map(coefficients, given.warped())
-    return drawing.made()
+    return drawing.map(coefficients, given.warped()).made()
 
 
 def safe_rotate(given: Arguments) -> Transform:
@@ -249,8 +241,7 @@ def safe_rotate(given: Arguments) -> Transform:
         a, b = value("*", a, by[0]), value("*", b, by[1])
         there = value("+", value("*", a, right), value("*", b, low))
         coefficients += [a, b, value("-", centre, there)]
-    drawing.map(coefficients, given.warped())
-    return drawing.made()
+    return drawing.map(coefficients, given.warped()).made()
 
 
 def perspective(given: Arguments) -> Transform:
@@ -282,8 +273,8 @@ def perspective(given: Arguments) -> Transform:
     half = 0.5  # of a pixel, whose corners have whole numbers here and whose centres have them there
     start = [[value("+", side, half) for side in corner] for corner in start]
     ends = [[half, half], [value("+", right, half), half], [value("+", right, half), value("+", low, half)]]
-    drawing.do("perspective", startpoints=start, endpoints=[*ends, [half, value("+", low, half)]], **given.warped())
-    return drawing.made()
+    ends.append([half, value("+", low, half)])
+    return drawing.do("perspective", startpoints=start, endpoints=ends, **given.warped()).made()
 
 
 def elastic(given: Arguments) -> Transform:

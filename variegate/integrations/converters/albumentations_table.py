@@ -6,14 +6,23 @@ from collections.abc import Mapping
 
 from variegate.integrations.converters import albumentations_places as places
 from variegate.integrations.converters import albumentations_values as values
-from variegate.integrations.converters.albumentations_arguments import Argument, Arguments, Rule, odd, of, ranged
+from variegate.integrations.converters.albumentations_arguments import Argument, Arguments, Range, Rule, odd, of, ranged
 from variegate.ops import box_crops, colour, crop, deform, filters, geometry, sizes, tone
+from variegate.ops.compose import Compose
 from variegate.ops.resize import Resize
 
 _ALWAYS = {"p": 1.0}  # the probability is put in afterwards
 _SIZE = Argument("height, width")
 _RESAMPLED, _WARPED, _FILLED = (Arguments.resampled,), (Arguments.warped,), (Arguments.filled, Arguments.resampled)
 _BOX_KEPT = "there a single box is not eroded, as it is here, and the crop's last row and column may be a pixel less"
+
+_SYMMETRY = {"transforms": [crop.RandomRotate90(p=0.75), crop.RandomHorizontalFlip(p=0.5)]}
+
+
+def _whole_levels(ends: Range) -> tuple[int, ...]:
+    white = 255 if all(abs(end) <= 1 for end in ends) else 1  # shares of it, as version 2.0 takes them
+    return tuple(round(white * end) for end in ends)
+
 
 RULES: Mapping[str, Rule] = {
     # Exact.
@@ -39,8 +48,7 @@ RULES: Mapping[str, Rule] = {
         ),
     ),
     "RandomRotate90": values.rotate90,
-    "D4": values.square_symmetry,
-    "SquareSymmetry": values.square_symmetry,
+    **dict.fromkeys(("D4", "SquareSymmetry"), of(Compose, _SYMMETRY, require={"group_element": (None,)})),
     "Solarize": values.solarize,
     "RandomBrightnessContrast": values.brightness_contrast,
     "RandomCrop": of(
@@ -132,7 +140,13 @@ RULES: Mapping[str, Rule] = {
     "ToGray": of(
         colour.RandomGrayscale, _ALWAYS, require={"num_output_channels": (3,), "method": ("weighted_average",)}
     ),
-    "RGBShift": values.rgb_shift,
+    "RGBShift": of(
+        tone.RGBShift,
+        ignore="approximation noise_params noise_type spatial_mode",
+        red=ranged("r_shift_range r_shift_limit", (-20, 20), to=_whole_levels),
+        green=ranged("g_shift_range g_shift_limit", (-20, 20), to=_whole_levels),
+        blue=ranged("b_shift_range b_shift_limit", (-20, 20), to=_whole_levels),
+    ),
     "Equalize": values.equalize,
     "AutoContrast": values.autocontrast,
     "Blur": values.box_blur,

@@ -9,7 +9,7 @@ from variegate.integrations.converters.report import Drawing
 from variegate.ops import colour, filters, tone
 from variegate.ops.base import Transform
 from variegate.ops.compose import Compose, OneOf
-from variegate.ops.crop import RandomHorizontalFlip, RandomRotate90
+from variegate.ops.crop import RandomRotate90
 from variegate.ops.erase import CoarseDropout, GridMask, RandomErasing
 from variegate.ops.mix import Mosaic
 
@@ -32,11 +32,6 @@ def rotate90(given: Arguments) -> Transform:
     return RandomRotate90(p=0.75)
 
 
-def square_symmetry(given: Arguments) -> Transform:
-    given.require("group_element", None)
-    return Compose([RandomRotate90(p=0.75), RandomHorizontalFlip(p=0.5)])
-
-
 # -- values ------------------------------------------------------------------------------------------------------
 
 
@@ -48,8 +43,7 @@ def solarize(given: Arguments) -> Transform:
 
 
 def brightness_contrast(given: Arguments) -> Transform:
-    """``c x + b``: b is a share of 255, or of the image's mean; or a torchvision contrast and brightness (version 2.5
-    of AlbumentationsX, which calls its arguments ranges)."""
+    """``c x + b``: b is a share of 255, or of the image's mean; or torchvision's contrast and brightness (X 2.5)."""
     is_torchvision = "brightness_range" in given
     brightness = given.take_range("brightness_range brightness_limit", (-0.2, 0.2))
     contrast = _plus_one(given.take_range("contrast_range contrast_limit", (-0.2, 0.2)))
@@ -118,17 +112,6 @@ def hue(given: Arguments) -> Transform:
 def _hue_differs(given: Arguments, name: str, value: Any) -> None:
     how = "hues have 256 steps here (Pillow), 180 there (cv2): half a level on average, 10 at most"
     given.differs(how, name, value)
-
-
-def rgb_shift(given: Arguments) -> Transform:
-    for name in ("approximation", "noise_params", "noise_type", "spatial_mode"):
-        given.take(name)  # of the AdditiveNoise that it is there
-    shifts = {}
-    for name in ("red", "green", "blue"):
-        limits = given.take_range(f"{name[0]}_shift_range {name[0]}_shift_limit", (-20, 20))
-        white = 255 if all(abs(end) <= 1 for end in limits) else 1  # shares of it, as version 2.0 takes them
-        shifts[name] = tuple(round(white * end) for end in limits)
-    return given.build(tone.RGBShift, {name: f"{name[0]}_shift_range" for name in shifts}, **shifts)
 
 
 _EQUALIZED = "Pillow's Equalize here: 6 levels on average over eight photos, 50 at most"
@@ -217,8 +200,7 @@ def box_blur(given: Arguments) -> Transform:
 
 
 def sharpen(given: Arguments) -> Transform:
-    """A Laplacian of strength alpha, which is a Sharpness after a Brightness: its weights are theirs. With
-    method="gaussian" an UnsharpMask."""
+    """A Laplacian of strength alpha, a Sharpness after a Brightness of its weights; method="gaussian": UnsharpMask."""
     is_old = "alpha" in given
     alpha = given.take_range("alpha_range alpha", (0.2, 0.5))
     lightness = given.take_range("lightness_range lightness", (0.5, 1.0))
@@ -237,8 +219,7 @@ def sharpen(given: Arguments) -> Transform:
     total = value("+", 1, value("*", share, value("-", light, 1)))
     factor = value("/", value("+", 1, value("*", share, value("+", light, 12))), value("max", total, 1e-3))
     drawing.do("adjust_brightness", brightness_factor=total)
-    drawing.do("adjust_sharpness", sharpness_factor=factor)
-    return drawing.made()
+    return drawing.do("adjust_sharpness", sharpness_factor=factor).made()
 
 
 def motion_blur(given: Arguments) -> Transform:

@@ -73,8 +73,7 @@ class Notes:
         return ConversionReport(tuple(path for path in self._converted if path not in close), close, refused)
 
     def warn(self) -> None:
-        """Warn where the user called the converter, whose own frame is next to this one, with ``spelt`` around it: once
-        for a pipeline."""
+        """Warn, once for a pipeline, where the user called the converter, which calls this and is ``spelt``."""
         if self._approximate or self._refused:
             warnings.warn(str(self.made()), ConversionWarning, stacklevel=4)
 
@@ -95,7 +94,7 @@ class Place(NamedTuple):
         """``argument`` (or "", for the transform as a whole) is converted to something close."""
         self.report.add(self.path, f".{argument}={shown(got)}: {how}" if argument else f": {how}")
 
-    def build(self, cls: type[Made], arguments: Mapping[str, Any], names: Mapping[str, str] | None = None) -> Made:
+    def build(self, cls: type[Made], names: Mapping[str, str] | None = None, **arguments: Any) -> Made:
         """``cls`` of ``arguments``. ``names``: what the library calls those whose names differ."""
         try:
             return cls(**arguments)
@@ -104,7 +103,7 @@ class Place(NamedTuple):
             raise ConversionError(self.argument(name), error.got, error.accepted) from error
 
 
-def argument_names(cls: type[Transform]) -> tuple[str, ...]:
+def parameters(cls: type[Transform]) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(cls) if field.init)  # type: ignore[arg-type]
 
 
@@ -148,14 +147,15 @@ class Drawing:
         self._steps.append(Measure(name))
         return f"{name}.height", f"{name}.width"
 
-    def do(self, function: str, **arguments: Any) -> None:
+    def do(self, function: str, **arguments: Any) -> Drawing:
         """A function of ``variegate.transforms.functional``."""
-        self._steps.append(self._place.build(Function, {"function": function, "arguments": arguments}))
+        self._steps.append(self._place.build(Function, function=function, arguments=arguments))
+        return self
 
-    def map(self, coefficients: list[Value], arguments: Mapping[str, Any]) -> None:
+    def map(self, coefficients: list[Value], arguments: Mapping[str, Any]) -> Drawing:
         """Each place of the output shows another of the image, by Pillow's six coefficients of an affine map."""
-        self.do("perspective", startpoints=None, endpoints=None, coefficients=(*coefficients, 0, 0), **arguments)
+        return self.do("perspective", startpoints=None, endpoints=None, coefficients=(*coefficients, 0, 0), **arguments)
 
     def made(self) -> Transform:
         name = self._place.path.split()[-1]
-        return self._place.build(TracedPipeline, {"transforms": self._steps, "values": self._values, "name": name})
+        return self._place.build(TracedPipeline, transforms=self._steps, values=self._values, name=name)

@@ -9,15 +9,7 @@ from typing import Any
 
 from variegate.checks import as_integer, as_numbers, meant, spelt
 from variegate.errors import PolicyError
-from variegate.integrations.converters.report import (
-    ConversionError,
-    Drawing,
-    Made,
-    Notes,
-    Place,
-    Value,
-    plain,
-)
+from variegate.integrations.converters.report import ConversionError, Drawing, Made, Notes, Place, Value, plain
 from variegate.ops.base import Transform
 from variegate.ops.colour import ColorJitter, RandomGrayscale
 from variegate.ops.compose import Compose, RandomApply, RandomChoice
@@ -112,7 +104,7 @@ def _sides(size: int | tuple[int, ...]) -> tuple[int, ...]:
 
 class _Timm:
     def __init__(self, given: TimmArguments, place: Place) -> None:
-        self._given, self._place = given, place
+        self._given, self._place, self._build = given, place, place.build
         sides = as_integer(given.input_size) or as_numbers(given.input_size, whole=True)
         if isinstance(sides, tuple) and len(sides) in (2, 3):
             sides = sides[-2:]
@@ -144,9 +136,6 @@ class _Timm:
                 self._place.refuse(name, getattr(self._given, name), accepted)
         if self._given.tf_preprocessing and self._given.use_prefetcher:
             self._place.refuse("tf_preprocessing", True, "False: TensorFlow's resampling is not Pillow's")
-
-    def _build(self, cls: type[Made], names: dict[str, str] | None = None, **arguments: Any) -> Made:
-        return self._place.build(cls, arguments, names)
 
     # -- training ------------------------------------------------------------------------------------------------
 
@@ -207,8 +196,7 @@ class _Timm:
             value("round", value("/", value("*", side, factor), ratio))
             for side, factor in zip(sides, factors, strict=True)
         )
-        drawing.do("resize", size=size, interpolation=kind)
-        return drawing.made()
+        return drawing.do("resize", size=size, interpolation=kind).made()
 
     def _cut_or_padded(self, by_chance: bool = False, **padding: Any) -> Transform:
         """The central part of the input's size, or one of any place; smaller images are padded to it."""
@@ -226,8 +214,7 @@ class _Timm:
         (top, bottom), (left, right) = borders
         drawing.do("pad", padding=(left, top, right, bottom), **padding)
         height, width = _sides(self._size)
-        drawing.do("crop", top=starts[0], left=starts[1], height=height, width=width)
-        return drawing.made()
+        return drawing.do("crop", top=starts[0], left=starts[1], height=height, width=width).made()
 
     def _policy(self, text: Any) -> Transform:
         """The policy of timm's string, filled with the mean and resampled as the rest is."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from variegate.checks import spelt
-from variegate.integrations.converters.report import Notes, Place, argument_names, plain
+from variegate.integrations.converters.report import Notes, Place, parameters, plain
 from variegate.ops.arguments import for_images
 from variegate.ops.base import Transform
 from variegate.ops.compose import Compose, RandomApply, RandomChoice, RandomOrder
@@ -166,14 +166,14 @@ class _Converter:
             steps.append(self._convert(inner, child, f"{where}.") or Identity())
         cls = _CONTAINERS.get(type(source).__name__)
         if cls is None:
-            return place.build(Compose, {"transforms": steps}) if steps else Identity()
-        rest = {"p": plain(source.p)} if "p" in argument_names(cls) else {}
-        return place.build(cls, {"transforms": steps, **rest})
+            return place.build(Compose, transforms=steps) if steps else Identity()
+        rest = {"p": plain(source.p)} if "p" in parameters(cls) else {}
+        return place.build(cls, transforms=steps, **rest)
 
     def _same(self, place: Place, name: str, source: Any) -> Transform:
         """The class of the same name, of arguments of the same names and meaning."""
         cls = Transform.registry[name]
-        names = argument_names(cls)
+        names = parameters(cls)
         arguments: dict[str, Any] = {**EXTRA.get(name, {})}
         for key, value in vars(source).items():
             if key.startswith("_") or key in _MODULE or key in IGNORED.get(name, ()):
@@ -192,7 +192,7 @@ class _Converter:
         if self._tail.is_float and name not in EXACT_ON_FLOATS and is_blended:
             how = "works on floats there, on levels 0..255 here, rounded after each operation: one or two levels differ"
             place.differs("", None, how)
-        return place.build(cls, arguments)
+        return place.build(cls, **arguments)
 
     def _argument(self, place: Place, key: str, value: Any) -> Any:
         if key == "antialias":
@@ -304,13 +304,13 @@ class FloatTail:
         if not self.is_float:
             place.refuse("", source, "it behind ToTensor or ToDtype(torch.float32, scale=True), as in torchvision")
         arguments = {"mean": plain(source.mean), "std": plain(source.std)}
-        self._normals.append(place.build(Normalize, arguments))
+        self._normals.append(place.build(Normalize, **arguments))
 
     def _take_erasing(self, place: Place, source: Any) -> None:
         value = plain(source.value)
         value = "random" if value is None or value == "random" else value  # v2 keeps None for "random"
         arguments = {"p": source.p, "scale": plain(source.scale), "ratio": plain(source.ratio), "value": value}
-        erasing = place.build(RandomErasing, arguments)
+        erasing = place.build(RandomErasing, **arguments)
         self._erasings.append((place, erasing, len(self._normals)))
 
     def check_may_follow(self, place: Place, name: str, step: Transform) -> None:
