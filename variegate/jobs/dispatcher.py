@@ -74,10 +74,7 @@ class Dispatcher:
         self._queues.drain()
 
     def handle(self, event: messages.Event, now: float) -> list[Instruction]:
-        """Raises EngineError when the last device is given up.
-
-        A worker reports a task that it has, once; KeyError for any other.
-        """
+        """Raises EngineError when the last device is given up, KeyError for a task that the worker does not have."""
         if isinstance(event, Tick):
             return self._check_times(now)
         device = self._devices[event.device]

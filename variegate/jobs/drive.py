@@ -51,20 +51,14 @@ class FailedItem(NamedTuple):
 def drive(
     workers: WorkerPool,
     dispatcher: Dispatcher,
-    feed: TaskStream,
+    feed: TaskStream,  # asked only while the dispatcher has room
     *,
-    stop: threading.Event | None = None,
-    on_turn: Callable[[messages.Snapshot], None] | None = None,
-    has_room: Callable[[], bool] | None = None,
+    stop: threading.Event | None = None,  # once it is set, nothing more is sent; what is in flight may still come in
+    on_turn: Callable[[messages.Snapshot], None] | None = None,  # called a few times a second
+    has_room: Callable[[], bool] | None = None,  # False: the feed is not asked, unless nothing else is under way
     clock: Callable[[], float] = time.monotonic,
 ) -> Generator[FinishedItems | FailedItem, None, None]:
     """Everything that comes of a feed, in the order that the dispatcher says. The workers are closed at the end.
-
-    Args:
-        feed: asked only while the dispatcher has room. What belongs to a task is kept until all of it is out.
-        stop: once it is set, nothing more is sent; what is in flight is awaited for a while, then the iteration ends.
-        on_turn: told how it stands, a few times a second.
-        has_room: False where the feed is not to be asked now; it is asked all the same if nothing else is under way.
 
     Raises EngineError where no device is left, FatalError as a job did, and what ``feed`` and ``on_turn`` raise.
     """
@@ -107,26 +101,25 @@ class _Chunk:
         return self.payload[task.start - self.start : task.stop - self.start]
 
 
+@dataclass
 class _DispatchLoop:
     """Between a dispatcher and its workers: payloads on their way there, results on their way back."""
 
-    def __init__(
-        self,
-        workers: WorkerPool,
-        dispatcher: Dispatcher,
-        feed: Iterator[tuple[int, int, Payload]],
-        has_room: Callable[[], bool] | None,
-        clock: Callable[[], float],
-    ) -> None:
+    _workers: WorkerPool
+    _dispatcher: Dispatcher
+    _feed: Iterator[tuple[int, int, Payload]]
+    _has_room: Callable[[], bool] | None
+    _clock: Callable[[], float]
+
+    def __post_init__(self) -> None:
         self.failure: EngineError | None = None
-        self._workers, self._dispatcher, self._feed, self._has_room = workers, dispatcher, feed, has_room
         self._is_fed = False
         self._chunks: dict[int, _Chunk] = {}  # by first item
         self._starts: list[int] = []  # the keys of these, ascending
         self._sent: dict[int, Send] = {}  # by task
         self._results: dict[int, Sequence[Any]] = {}  # by task
         self._out: deque[FinishedItems | FailedItem] = deque()
-        self._clock, self._seen, self._time, self._ticked = clock, clock(), 0.0, 0.0
+        self._seen, self._time, self._ticked = self._clock(), 0.0, 0.0
         self._give_up_at: float | None = None
 
     def now(self) -> float:

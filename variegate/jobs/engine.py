@@ -23,7 +23,7 @@ from variegate.jobs.drive import FailedItem, FinishedItems, TaskStream, drive
 from variegate.jobs.jobs import JobSpec, Snapshot, WorkerPool
 from variegate.jobs.local_workers import ProcessWorkers, ThreadWorkers
 from variegate.jobs.mapping import MapSpec, iter_images, map_images
-from variegate.jobs.options import WORKER_KINDS, Allocation, OnError, Rules, WorkerKind, check_on_error
+from variegate.jobs.options import ON_ERROR, WORKER_KINDS, Allocation, OnError, Rules, WorkerKind
 from variegate.jobs.ray_workers import RayWorkers, connect
 from variegate.jobs.warm import make_ready
 from variegate.ops.output import Identity
@@ -196,7 +196,7 @@ class Engine:
         chosen = self.transform if transform is None else transform
         if chosen is None:
             raise ValueError("transform: got none; give one to map(..., transform=...) or to Engine(transform=...)")
-        check_on_error(on_error)
+        one_of("on_error", on_error, ON_ERROR)
         spec = replace(self._spec, transform=chosen, epoch=epoch, copy=copy, names=tuple(conditions or ()))
         spec.check()
         tasks = iter_images(images, ids, conditions or {})

@@ -17,44 +17,24 @@ ON_ERROR: tuple[OnError, ...] = get_args(OnError)
 ON_CHANGE: tuple[OnChange, ...] = get_args(OnChange)
 
 
-def check_on_error(value: str) -> None:
-    """Raises ValueError for what is no ``OnError``."""
-    one_of("on_error", value, ON_ERROR)
-
-
 @dataclass(frozen=True)
 class Rules:
-    """Rules of a dispatcher.
-
-    Args:
-        allocation: "least_loaded", "round_robin" or "random" (by ``seed``).
-        steal: a device with nothing to do takes tasks from the end of the longest queue.
-        ordered: results come out in the order of the items.
-        in_flight: tasks at a worker at a time, so that it need not wait for the next.
-        queue_limit: tasks that wait, per device, before ``capacity`` is 0; None for no limit.
-        max_items: items between submission and release, at most.
-        max_failures: so many failures of an item alone put it in quarantine.
-        max_setbacks: so many failed tasks and lost workers of a device with nothing done in between retire it.
-        max_failed_starts: so many workers of a device in a row that did not start retire it.
-        heartbeat_timeout: a worker with a task that is silent for so many seconds is stopped.
-        start_timeout: the same while it starts.
-    """
+    """Rules of a dispatcher. Raises ValueError for what is not accepted."""
 
     allocation: Allocation = "least_loaded"
-    steal: bool = True
-    ordered: bool = True
-    in_flight: int = 2
-    queue_limit: int | None = 8
-    max_items: int = 1 << 62
-    max_failures: int = 3
-    max_setbacks: int = 30
-    max_failed_starts: int = 3
-    heartbeat_timeout: float = 120.0
-    start_timeout: float = 600.0
-    seed: int = 0
+    steal: bool = True  # a device with nothing to do takes tasks from the end of the longest queue
+    ordered: bool = True  # results come out in the order of the items
+    in_flight: int = 2  # tasks at a worker at a time, so that it need not wait for the next
+    queue_limit: int | None = 8  # tasks that wait, per device, before ``capacity`` is 0
+    max_items: int = 1 << 62  # between submission and release
+    max_failures: int = 3  # of an item alone, which put it in quarantine
+    max_setbacks: int = 30  # failed tasks and lost workers with nothing done in between, which retire a device
+    max_failed_starts: int = 3  # of a device's workers in a row, which retire it
+    heartbeat_timeout: float = 120.0  # seconds of silence after which a worker with a task is stopped
+    start_timeout: float = 600.0  # the same while it starts
+    seed: int = 0  # of random allocation
 
     def __post_init__(self) -> None:
-        """Raises ValueError for what is not accepted."""
         one_of("allocation", self.allocation, ALLOCATIONS)
         for name in ("in_flight", "queue_limit", "max_items", "max_failures", "max_setbacks", "max_failed_starts"):
             value = getattr(self, name)

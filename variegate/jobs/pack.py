@@ -6,7 +6,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from os import PathLike
@@ -17,7 +17,6 @@ import numpy as np
 
 from variegate.checks import integer, spelt
 from variegate.formats.packed import INDEX_NAME, STATISTICS_NAME, DatasetStatistics, statistics_bytes
-from variegate.formats.storage import Storage
 from variegate.jobs.arguments import absolute_place, open_by_index
 from variegate.jobs.augment.run import Expansion
 from variegate.jobs.engine import Engine
@@ -25,7 +24,7 @@ from variegate.jobs.output.destination import Destination
 from variegate.jobs.output.manifest import read_manifest
 from variegate.jobs.output.on_disk import Row, SpanOf, check_apart
 from variegate.jobs.output.side_files import PACKED_COLUMNS, Totals, totals_of
-from variegate.jobs.pack_shards import PackCommit, PackJob, PackPlan, parse_bytes, spans_of, write_index
+from variegate.jobs.pack_shards import PackCommit, PackPlan, parse_bytes, spans_of, write_index
 from variegate.loader import Loader
 from variegate.ops.compose import Compose
 from variegate.ops.crop import RandomHorizontalFlip
@@ -66,7 +65,6 @@ class Packing(Expansion):
 
     verb = "packing"
     _shard_commit = PackCommit
-    _kind = PackJob
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -87,20 +85,16 @@ class Packing(Expansion):
     def _index_file(self) -> None:
         """Whole images are read."""
 
-    def finish(self, destination: Destination) -> None:
-        self._write_side_files(destination.storage, destination.journal.rows(self.num_items))
-        super().finish(destination)
-
     def restore_side_files(self, destination: Destination) -> None:
-        storage, rows = destination.storage, _rows_of(destination)
+        storage = destination.storage
         if all(map(storage.exists, [STATISTICS_NAME, *([INDEX_NAME] if self._has_index else [])])):
-            self.packed = _packed_of(totals_of(rows), storage.sizes().get(INDEX_NAME, 0))
+            self.packed = _packed_of(totals_of(_rows_of(destination)), storage.sizes().get(INDEX_NAME, 0))
         else:
-            destination.amend(lambda storage: self._write_side_files(storage, rows))
+            destination.amend(lambda storage: self.write_side_files(destination, lambda: _rows_of(destination)))
 
-    def _write_side_files(self, storage: Storage, rows: Iterable[Row]) -> None:
+    def write_side_files(self, destination: Destination, rows: Callable[[], Iterator[Row]]) -> None:
         """Statistics and index; and shards that an earlier life of this run had more of go."""
-        found = totals_of(rows)
+        storage, found = destination.storage, totals_of(rows())
         self.packed = _packed_of(found)
         for name in storage.sizes():
             if _SHARD.fullmatch(name) and name not in found.shards:
@@ -196,10 +190,8 @@ class Speedup(NamedTuple):
 
 
 def speedup_of(packing: Packing, threads: int | None = None) -> Speedup | None:
-    """Of a packing that is done: RandomResizedCrop, flip and normalise on up to 512 samples, runs of neighbours from
-    all over, in the same order, by the same threads in turns. They are read once before, so that both are in memory as
-    far as there is room; the packed one reads its index, if there is one. None where samples of the source are missing
-    in the packed one, or none can be read."""
+    """Speed of a loader on the source and on what was packed, in turns: crop, flip and normalise on up to 512 samples,
+    runs of neighbours from all over, which were read before. None where samples are missing in the packed one."""
     source, after = packing.plan.source, open_by_index(str(packing.destination))
     if len(after) != len(source) or not len(source):
         return None

@@ -26,7 +26,7 @@ from variegate.formats.shards import PACKED, Labels, Record, Shard, open_shard
 from variegate.formats.storage import PRIVATE, Storage
 from variegate.io.location import Location, inside
 from variegate.jobs.augment.commit import Report, ShardCommit
-from variegate.jobs.augment.job import DecodedItem, ExpansionJob
+from variegate.jobs.augment.job import DecodedItem, ExpansionJob, Output, size_and_sum
 from variegate.jobs.augment.plan import PIXELS, Plan
 from variegate.jobs.output.files import encode_image
 from variegate.jobs.output.journal import Journal
@@ -40,19 +40,11 @@ _ACCEPTED_SIZE = "a size such as 256MB, 1GB or 512MiB"
 
 @dataclass(frozen=True)
 class PackPlan(Plan):
-    """Every sample of a source once, in shards of about ``shard_bytes``.
+    """Every sample of a source once, an item each, in shards of about ``shard_bytes``."""
 
-    Args:
-        short_side: larger pictures are reduced so that their shorter side has this many pixels; None: none is.
-        keep_jpeg: JPEG files are copied as they are; other kinds are encoded.
-        shard_bytes: a shard ends before the image that would take it beyond; one image may be larger.
-
-    The items are the samples. Raises ValueError (SourceError) naming the argument.
-    """
-
-    short_side: int | None = None
-    keep_jpeg: bool = False
-    shard_bytes: int = 256 * 1000**2
+    short_side: int | None = None  # larger pictures are reduced so that their shorter side has this many pixels
+    keep_jpeg: bool = False  # JPEG files are copied as they are; other kinds are encoded
+    shard_bytes: int = 256 * 1000**2  # a shard ends before the image that would take it beyond; one may be larger
     _layouts: ClassVar[tuple[str, ...]] = PACKED
 
     def __post_init__(self) -> None:
@@ -68,6 +60,10 @@ class PackPlan(Plan):
             )
         if self.keep_jpeg and self.layout == "raw":
             raise ValueError("keep_jpeg: got it with the format raw, which has no files; accepted: webdataset, parquet")
+
+    @property
+    def job_kind(self) -> type[PackJob]:
+        return PackJob
 
     @property
     def has_index(self) -> bool:
@@ -159,28 +155,22 @@ class PackJob(ExpansionJob):
         if rest := [one for one, is_one in zip(group, is_large, strict=True) if not is_one]:
             self._encode_copy(rest, copy, None, [one.sample.pixels for one in rest])
 
-    def _extras(self, one: DecodedItem) -> list[ShardEntry]:
-        return [one.extra]
-
-    def _encode(self, both: tuple[DecodedItem, Image_HWC]) -> tuple[bytes, dict[str, Any]] | ValueError:
-        one, image = both
+    def _encode(self, one: DecodedItem, image: Image_HWC, row: dict[str, Any]) -> Output:
         origin: Origin = one.sample.file
-        about = {"bytes": origin.nbytes, "kept": origin.kept is not None}
+        about: dict[str, Any] = {"bytes": origin.nbytes, "kept": origin.kept is not None}
         if self._plan.layout == "raw":
-            one.extra = ShardEntry((*image.shape, origin.shown))
             data, about = np.ascontiguousarray(image).tobytes(), about | _sums(image, origin.shown)
-            return data, {"packed": json.dumps(about)}
-        try:
+            entry = ShardEntry((*image.shape, origin.shown))
+        else:
             data = encode_image(image, "jpg", self._plan.quality) if origin.kept is None else origin.kept
-            # What a reader gets, which is a little beside what was encoded.
-            about |= _sums(image if origin.kept is not None else read_image(data), 3)
-        except DecodeError as error:
-            return ValueError(error.reason)
-        except ValueError as error:  # larger than the format can hold
-            return error
-        found = pack_file(data)
-        one.extra = ShardEntry((*image.shape, 3), key_of_file(data), b"" if isinstance(found, int) else found)
-        return data, {"packed": json.dumps(about)}
+            try:
+                # What a reader gets, which is a little beside what was encoded.
+                about |= _sums(image if origin.kept is not None else read_image(data), 3)
+            except DecodeError as error:
+                raise ValueError(error.reason) from error
+            found = pack_file(data)
+            entry = ShardEntry((*image.shape, 3), key_of_file(data), b"" if isinstance(found, int) else found)
+        return Output(row | size_and_sum(data) | {"packed": json.dumps(about)}, data, entry)
 
 
 def _sums(image: Image_HWC, channels: int) -> dict[str, Any]:

@@ -22,8 +22,7 @@ INSTALL = "pip install 'variegate[ray]'"
 
 
 def connect(address: str | None = None, wanted: str = "workers='ray'") -> Any:
-    """The module ``ray``, connected to a cluster: the one it is connected to already, the one at ``address``, or a new
-    one on this machine, which stays until the interpreter ends: to start it takes seconds.
+    """The module ``ray``, connected to a cluster: its own already, the one at ``address``, or a new one that stays.
 
     Raises ImportError where Ray is not installed, ConnectionError where nobody answers at the address.
     """

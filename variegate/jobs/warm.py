@@ -110,12 +110,9 @@ def make_ready(has_targets: bool = False) -> None:
 
 
 def warm(progress: Progress | None = None, more: Mapping[tuple[str, ...], Callable[[], None]] | None = None) -> Warmth:
-    """Compile what is not on disk yet. Where other processes compile, this one waits for them and loads the result.
+    """Compile what is not on disk yet, or wait for processes that do. Raises NotKeptError where it cannot be kept.
 
     ``more``: further entries, and what has them compiled (``warm_commands.py``).
-
-    Raises NotKeptError where what is compiled cannot be kept; with ``NUMBA_CACHE_DIR`` set, where it cannot be kept
-    there.
     """
     began = time.perf_counter()
     before = _compiled()

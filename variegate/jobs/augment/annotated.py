@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import warnings
@@ -26,7 +25,7 @@ from variegate.formats.filtered import FilteredFiles, FilteredSource, whole_of
 from variegate.formats.shards import Layout
 from variegate.formats.tar.write import check_written, has_objects
 from variegate.io.addresses import is_url
-from variegate.jobs.augment.job import DecodedItem, ExpansionJob, ExpansionSpec, Image_HWC
+from variegate.jobs.augment.job import DecodedItem, ExpansionJob, ExpansionSpec, Image_HWC, Output, size_and_sum
 from variegate.jobs.augment.plan import Plan
 from variegate.jobs.output.destination import Destination
 from variegate.jobs.output.files import encode_mask, output_path
@@ -47,19 +46,13 @@ _json = json.JSONEncoder(separators=(",", ":")).encode
 
 @dataclass(frozen=True)
 class AnnotatedPlan(Plan):
-    """``copies`` augmented copies of every image, with what belongs to it, in the layout of the source.
+    """``copies`` augmented copies of every image, with boxes, masks or key points, in the layout of the source.
 
-    Args:
-        source: of ``open_source(folder, annotations=...)``. Outlines are kept whether it gives masks of them or not.
-        annotations: as they were given to ``open_source``, for whoever wants to open the source again.
-        targets: ``vg.Targets`` with ``mask_fill``, ``min_area`` or ``min_visibility``.
-
-    ``layout`` is that of the source: "folder", or of shards "webdataset" or "parquet". Raises ValueError (SourceError)
-    naming the argument.
+    Outlines are kept whether the source gives masks of them or not.
     """
 
-    annotations: Any = None
-    targets: Targets = field(default_factory=Targets)
+    annotations: Any = None  # as they were given to ``open_source``, to open the source again
+    targets: Targets = field(default_factory=Targets)  # with ``TARGET_OPTIONS`` alone
 
     def __post_init__(self) -> None:
         whole = whole_of(self.source)
@@ -84,8 +77,11 @@ class AnnotatedPlan(Plan):
         super().__post_init__()
 
     @property
+    def job_kind(self) -> type[AnnotatedJob]:
+        return AnnotatedJob
+
+    @property
     def about(self) -> Mapping[str, Any]:
-        """Requirements of a data set in the layout: ``about`` of the source."""
         found: Mapping[str, Any] = getattr(whole_of(self.source), "about")  # noqa: B009
         return found
 
@@ -141,8 +137,10 @@ class AnnotatedPlan(Plan):
 def plan_for(
     source: Source, *arguments: Any, annotations: Any = None, targets: Targets | None = None, **more: Any
 ) -> Plan:
-    """A ``Plan`` of these arguments, or an ``AnnotatedPlan`` where the source has boxes, masks or key points. Raises
-    ValueError for ``targets`` where it has none. ``layout="auto"``: that of a source with any, else "folder"."""
+    """A ``Plan`` of these arguments, or an ``AnnotatedPlan``; ``layout="auto"``: its own layout, else "folder".
+
+    Raises ValueError for ``targets`` of a source without boxes, masks or key points.
+    """
     has_targets, none = getattr(source, "has_targets", False), Targets()
     if more.get("layout") == OWN_LAYOUT:
         more["layout"] = (own_layout(whole_of(source)) if has_targets else None) or "folder"
@@ -197,14 +195,6 @@ def _plain(value: Any) -> Any:
     return os.fspath(value) if isinstance(value, os.PathLike) else list(value) if isinstance(value, tuple) else value
 
 
-@dataclass
-class Following:
-    """Targets of an item's images: those of the copy that is made last, and files of masks by copy."""
-
-    targets: dict[str, Any] = field(default_factory=dict)
-    masks: dict[int, bytes] = field(default_factory=dict)
-
-
 class AnnotatedJob(ExpansionJob):
     """An ``ExpansionJob`` whose boxes, masks and key points follow the images."""
 
@@ -230,42 +220,21 @@ class AnnotatedJob(ExpansionJob):
         images = [sample.pixels for sample in every]
         made, _, followed, program = follow(self._augmenter, images, check, self._options, **given)
         for one, targets in zip(group, followed, strict=False):
-            one.extra = one.extra or Following()
             # Masks are where images are made.
-            one.extra.targets = {k: v.cpu() if isinstance(v, torch.Tensor) else v for k, v in targets.items()}
+            one.targets = {k: v.cpu() if isinstance(v, torch.Tensor) else v for k, v in targets.items()}
         return program, [image.cpu().numpy() for image in made]
 
-    def _encode_copy(
-        self, group: list[DecodedItem], copy: int, program: Program | None, images: list[Image_HWC]
-    ) -> None:
-        super()._encode_copy(group, copy, program, images)
-        self._map(self._describe, [pair for pair in zip(group, images, strict=False) if not pair[0].failure])
-
-    def _describe(self, both: tuple[DecodedItem, Image_HWC]) -> None:
-        """Complete the row of the copy that was made last."""
-        one, image = both
-        row, _ = one.outputs[-1]
+    def _encode(self, one: DecodedItem, image: Image_HWC, row: dict[str, Any]) -> Output:
+        row, data, mask = super()._encode(one, image, row)
         row |= dict.fromkeys(("mask_file", "mask_bytes", "mask_sha256", "targets"))
-        plan, targets = self._plan, one.extra.targets
+        plan, targets = self._plan, one.targets
         if plan.is_sharded and plan.has_objects:
             row["targets"] = _json(objects_of(targets, plan.per_box))
         elif plan.has_objects:
             row["targets"] = _json(record_of(targets, image.shape[2], plan.about["format"] == "yolo"))
-        if not plan.has_masks:
-            return
-        try:
-            data = encode_mask(np.asarray(targets["mask"]))
-        except ValueError as error:
-            one.failure = str(error)
-            return
-        if not plan.is_sharded:
-            row["mask_file"] = f"masks/{os.path.splitext(row['file'])[0].removeprefix('images/')}.png"
-        row["mask_bytes"], row["mask_sha256"] = len(data), hashlib.sha256(data).hexdigest()
-        one.extra.masks[row["copy"]] = data
-
-    def _files(self, one: DecodedItem, row: dict[str, Any], data: bytes) -> list[tuple[str, bytes]]:
-        files = super()._files(one, row, data)
-        return files if row["mask_file"] is None else [*files, (row["mask_file"], one.extra.masks[row["copy"]])]
-
-    def _extras(self, one: DecodedItem) -> list[bytes | None]:
-        return [one.extra.masks.get(row["copy"]) for row, _ in one.outputs]
+        if plan.has_masks:
+            mask = encode_mask(np.asarray(targets["mask"]))
+            if not plan.is_sharded:
+                row["mask_file"] = f"masks/{os.path.splitext(row['file'])[0].removeprefix('images/')}.png"
+            row |= size_and_sum(mask, "mask_")
+        return Output(row, data, mask)

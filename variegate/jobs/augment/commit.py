@@ -12,7 +12,6 @@ from variegate.formats.annotated.written import targets_in
 from variegate.formats.shards import Labels, Record, Shard, describe_labels, open_shard
 from variegate.formats.storage import Storage
 from variegate.formats.tar.write import ImageAnnotations
-from variegate.jobs.augment.annotated import AnnotatedPlan
 from variegate.jobs.augment.plan import ItemOutputs, Plan
 from variegate.jobs.jobs import Snapshot
 from variegate.jobs.output.journal import Journal
@@ -89,8 +88,7 @@ class ShardCommit:
             self._begin(item, made.data)
             shard = self._shard
             assert shard is not None
-            extras = made.extras or [None] * len(made.rows)
-            for text, data, extra in zip(made.rows, made.data, extras, strict=True):
+            for text, data, extra in zip(made.rows, made.data, made.extras, strict=True):
                 row = json.loads(text)
                 row["file"], row["member"] = shard.name, shard.add(self._record(row, data, made.label, extra))
                 self._rows.append(row)
@@ -117,8 +115,7 @@ class ShardCommit:
             plan = self._plan
             number, rest = divmod(item, plan.items_per_shard)
             assert rest == 0, "items come in order, from the beginning of a shard"
-            about = plan.about if isinstance(plan, AnnotatedPlan) else None
-            self._shard = open_shard(self._storage, plan.layout, number, self._labels, about)
+            self._shard = open_shard(self._storage, plan.layout, number, self._labels, plan.about)
             self._first = item
 
     def _end_item(self, item: int) -> None:
@@ -145,7 +142,7 @@ class ShardCommit:
         return {"shard_bytes": shard.size, "shard_sha256": shard.sha256}
 
     def _record(self, row: dict[str, Any], data: bytes, label: Any, extra: Any) -> Record:
-        if isinstance(self._plan, AnnotatedPlan):
+        if self._plan.about is not None:
             objects = None if row["targets"] is None else targets_in(row)
             extra = ImageAnnotations((row["height"], row["width"]), objects, extra)
         about = row["class"], row["source"], row["id"]

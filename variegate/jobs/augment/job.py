@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import warnings
 from collections import deque
@@ -39,15 +40,14 @@ Image_HWC = npt.NDArray[np.uint8]
 
 
 class Decoded(NamedTuple):
-    """A sample, and those that it is mixed with. ``image``: a file still, where little more than a crop of it will be
-    decoded. ``file``: facts of it for a packing; ``targets``: arrays of what belongs to places in the image."""
+    """A sample, and those that it is mixed with."""
 
     id: int
-    image: Image_HWC | bytes
+    image: Image_HWC | bytes  # a file still, where little more than a crop of it will be decoded
     label: Any
     partners: Sequence[Decoded] = ()
-    file: Any = None
-    targets: Mapping[str, Any] | None = None
+    file: Any = None  # facts of it for a packing
+    targets: Mapping[str, Any] | None = None  # arrays of what belongs to places in the image
 
     @property
     def pixels(self) -> Image_HWC:
@@ -61,34 +61,35 @@ class Decoded(NamedTuple):
         return own + sum(partner.nbytes for partner in self.partners)
 
 
+class Output(NamedTuple):
+    """A copy of an item."""
+
+    row: dict[str, Any]  # of the manifest
+    data: bytes  # its image file
+    extra: Any = None  # the file of its mask, or for a packing, what an index has of it
+
+
 @dataclass
 class DecodedItem:
-    """``outputs``: row and file of each copy; ``extra``: what else is known of them; ``failure``: why it has none."""
-
     item: int
     index: int  # of the sample
     sample: Decoded
-    outputs: list[tuple[dict[str, Any], bytes]] = field(default_factory=list)
-    failure: str = ""
-    extra: Any = None
+    outputs: list[Output] = field(default_factory=list)
+    failure: str = ""  # why it has no outputs
+    targets: Any = None  # of the copy that is made last
 
 
 @dataclass(frozen=True)
 class ExpansionSpec:
-    """``storage``: where the outputs are written as files; None: they are given back. ``is_alone``: it has a process to
-    itself, where nobody else would see warnings. ``labels``: what all labels must be like, where outputs are gathered.
-    ``stamps``: what the source's files must be like when they are read. ``kept``: by item, the copies that are in their
-    place already, and are left alone. ``index``: the file of an entropy index that knows the source's JPEGs; their
-    pixels are the same without. ``kind``: an ``ExpansionJob`` for this kind of plan; None: that itself."""
+    """A job on the items of a plan."""
 
     plan: Plan
-    storage: Storage | None
-    is_alone: bool = False
-    labels: Labels | None = None
-    stamps: Stamps | None = None
-    kept: dict[int, frozenset[int]] = field(default_factory=dict)
-    index: str | None = None
-    kind: type[ExpansionJob] | None = None
+    storage: Storage | None  # where outputs are written as files; None: they are given back
+    is_alone: bool = False  # in a process, where nobody else would see warnings
+    labels: Labels | None = None  # that all labels must be like, where outputs are gathered
+    stamps: Stamps | None = None  # that the source's files must be like when they are read
+    kept: dict[int, frozenset[int]] = field(default_factory=dict)  # by item: copies that are in their place, left alone
+    index: str | None = None  # file of an entropy index of the source's JPEGs, whose pixels are the same without
 
     @property
     def has_targets(self) -> bool:
@@ -96,9 +97,7 @@ class ExpansionSpec:
         return bool(getattr(self.plan.source, "has_targets", False))
 
     def open(self, device: str, num_threads: int) -> ExpansionJob:
-        job = (self.kind or ExpansionJob)(self, device, num_threads)
-        if self.is_alone:
-            job.collect_warnings()
+        job: ExpansionJob = self.plan.job_kind(self, device, num_threads)
         job.warm_up()
         return job
 
@@ -107,9 +106,7 @@ class ExpansionJob:
     """On one device, with no more threads than it was given."""
 
     def __init__(self, spec: ExpansionSpec, device: str, num_threads: int) -> None:
-        self._plan, self._storage, self._labels = spec.plan, spec.storage, spec.labels
-        self._stamps, self._kept = spec.stamps, spec.kept
-        self._threads = num_threads
+        self._spec, self._plan, self._threads = spec, spec.plan, num_threads
         self._pool = Threads(num_threads, "variegate-expand") if num_threads > 1 else None
         self._augmenter = Augmenter(spec.plan.transform, device, spec.plan.seed, num_threads=num_threads, layout="NHWC")
         self._notes: deque[str] = deque()
@@ -118,11 +115,9 @@ class ExpansionJob:
             self._index = None if spec.index is None else EntropyIndex(spec.index)
         except (DamagedIndexError, OSError) as error:  # nothing but time depends on it
             warnings.warn(f"the index of JPEG files is not used: {error}", stacklevel=2)
-
-    def collect_warnings(self) -> None:
-        """Give warnings back with the results, instead of printing them."""
-        warnings.simplefilter("default", UserWarning)
-        warnings.showwarning = lambda message, *_, **__: self._notes.append(str(message))
+        if spec.is_alone:  # warnings are given back with the results, instead of being printed
+            warnings.simplefilter("default", UserWarning)
+            warnings.showwarning = lambda message, *_, **__: self._notes.append(str(message))
 
     def warm_up(self) -> None:
         """Compile kernels (or load them) before a task has to show that it gets on."""
@@ -148,15 +143,15 @@ class ExpansionJob:
                 self._finish(group, made, failed, beat)
                 group, size = [], 0
         self._finish(group, made, failed, beat)
-        if self._storage is not None:
-            self._do_or_end(self._storage.sync)
+        if self._spec.storage is not None:
+            self._do_or_end(self._spec.storage.sync)
         if self._notes and made:
             first = next(iter(made))
             made[first] = made[first]._replace(notes=tuple(self._notes.popleft() for _ in range(len(self._notes))))
         return Result([made.get(item) for item in items], failed)
 
-    def make(self, index: int, copy: int) -> tuple[dict[str, Any], bytes, Any]:
-        """One output alone: row, image file, extra. Raises DecodeError, or ValueError where it is not taken."""
+    def make(self, index: int, copy: int) -> Output:
+        """One output alone. Raises DecodeError, or ValueError where it is not taken."""
         found = self._decode(index)
         if isinstance(found, DecodeError):
             raise found
@@ -164,8 +159,7 @@ class ExpansionJob:
         self._encode_copy([one], copy, *self._augment([one], copy))
         if one.failure:
             raise ValueError(one.failure)
-        extras = self._extras(one)
-        return *one.outputs[0], extras and extras[0]
+        return one.outputs[0]
 
     def _read(self, items: range) -> Iterator[tuple[int, list[int], Decoded | DecodeError]]:
         """(index, items, pixels and label or what went wrong) of every sample, decoded ahead by all threads."""
@@ -199,8 +193,8 @@ class ExpansionJob:
         source = self._plan.source
         try:
             data, label = item = source.read(index)
-            if self._stamps is not None:
-                check_read(self._stamps, source, index, len(data))
+            if self._spec.stamps is not None:
+                check_read(self._spec.stamps, source, index, len(data))
             image, file = self._open(data, str(source.name(index)))
             if isinstance(image, np.ndarray):
                 check_side(str(source.name(index)), *image.shape[:2])
@@ -210,9 +204,9 @@ class ExpansionJob:
             raise
         except Exception as error:  # whatever a data set or a storage raises for this sample; the next may be good
             return DecodeError(str(source.name(index)), f"cannot be read ({type(error).__name__}: {error})")
-        if self._labels is not None:
+        if self._spec.labels is not None:
             try:
-                self._labels.check(label, "label")
+                self._spec.labels.check(label, "label")
             except ValueError as error:
                 return DecodeError(str(source.name(index)), str(error))
         return Decoded(self._plan.sample_id(index), image, label, (), file, self._targets(item, index))
@@ -232,37 +226,29 @@ class ExpansionJob:
         self, group: list[DecodedItem], made: dict[int, ItemOutputs], failed: dict[int, str], beat: Callable[[], None]
     ) -> None:
         """Augment and encode, then write: of an item of which a copy fails, nothing is written."""
-        copies_of, kept = self._plan.copies_of, self._kept
+        copies_of, storage, kept = self._plan.copies_of, self._spec.storage, self._spec.kept
         for copy in sorted({copy for one in group for copy in copies_of(one.item)}):
             if todo := [one for one in group if copy in copies_of(one.item) and not one.failure]:
                 self._make_copy(todo, copy)
             beat()
         failed |= {one.item: one.failure for one in group if one.failure}
         good = [one for one in group if not one.failure]
-        made |= {one.item: ItemOutputs(tuple(json.dumps(row) for row, _ in one.outputs)) for one in good}
-        if self._storage is None:
-            for one in good:
-                data = tuple(data for _, data in one.outputs)
-                made[one.item] = made[one.item]._replace(data=data, label=one.sample.label, extras=self._extras(one))
+        for one in good:
+            rows, data, extras = zip(*one.outputs, strict=True)
+            gathered = (data, extras, one.sample.label) if storage is None else ()
+            made[one.item] = ItemOutputs(tuple(map(json.dumps, rows)), *gathered)
+        if storage is None:
             return
-        outputs = [(one, *output) for one in good for output in one.outputs]
-        new = [output for output in outputs if output[1]["copy"] not in kept.get(output[0].item, ())]
-        files = [file for output in new for file in self._files(*output)]
-        write_many, share = self._storage.write_many, max(1, min(_FILES_AT_ONCE, -(-len(files) // self._threads)))
+        new = [output for one in good for output in one.outputs if output.row["copy"] not in kept.get(one.item, ())]
+        files = [(row["file"], data) for row, data, _ in new]
+        files += [(row["mask_file"], mask) for row, _, mask in new if row.get("mask_file")]
+        write_many, share = storage.write_many, max(1, min(_FILES_AT_ONCE, -(-len(files) // self._threads)))
 
         def put(first: int) -> None:
             write_many(files[first : first + share])
             beat()
 
         self._do_or_end(lambda: self._map(put, range(0, len(files), share)))
-
-    def _files(self, one: DecodedItem, row: dict[str, Any], data: bytes) -> list[tuple[str, bytes]]:
-        """Those of an output, with their names."""
-        return [(row["file"], data)]
-
-    def _extras(self, one: DecodedItem) -> list[Any] | None:
-        """By copy, for ``ItemOutputs``."""
-        return None
 
     def _make_copy(self, group: list[DecodedItem], copy: int) -> None:
         try:
@@ -308,23 +294,24 @@ class ExpansionJob:
         self, group: list[DecodedItem], copy: int, program: Program | None, images: list[Image_HWC]
     ) -> None:
         """Adds to ``outputs`` of each item, or sets its ``failure``."""
-        encoded = self._map(self._encode, list(zip(group, images, strict=True)))
-        for number, (one, image, found) in enumerate(zip(group, images, encoded, strict=True)):
-            if isinstance(found, ValueError):
-                one.failure = str(found)
-                continue
-            data, more = found
+
+        def encode(each: tuple[DecodedItem, Image_HWC, dict[str, Any]]) -> None:
+            try:
+                each[0].outputs.append(self._encode(*each))
+            except ValueError as error:
+                each[0].failure = str(error)
+
+        rows = []
+        for number, (one, image) in enumerate(zip(group, images, strict=True)):
             sample = one.sample
             operations = [] if program is None else _with_labels(operations_of(program, number), sample)
-            row = self._plan.written_row(one.index, sample.id, copy, sample.label, image.shape, operations, data)
-            one.outputs.append((row | more, data))
+            rows.append(self._plan.written_row(one.index, sample.id, copy, sample.label, image.shape, operations))
+        self._map(encode, list(zip(group, images, rows, strict=True)))
 
-    def _encode(self, both: tuple[DecodedItem, Image_HWC]) -> tuple[bytes, dict[str, Any]] | ValueError:
-        """The image file, and further columns of its row; a ValueError for a picture that the format cannot hold."""
-        try:
-            return encode_image(both[1], self._plan.format, self._plan.quality), {}
-        except ValueError as error:
-            return error
+    def _encode(self, one: DecodedItem, image: Image_HWC, row: dict[str, Any]) -> Output:
+        """Complete the row. Raises ValueError for a picture that the format cannot hold."""
+        data = encode_image(image, self._plan.format, self._plan.quality)
+        return Output(row | size_and_sum(data), data)
 
     def _map(self, function: Callable[[Any], Any], values: Iterable[Any]) -> list[Any]:
         return list(map(function, values) if self._pool is None else self._pool.map(function, values))
@@ -335,6 +322,11 @@ class ExpansionJob:
             write()
         except OSError as error:
             raise FatalError(str(error)) from error
+
+
+def size_and_sum(data: bytes, prefix: str = "") -> dict[str, Any]:
+    """Columns of a row: number of bytes and checksum of a file."""
+    return {f"{prefix}sha256": hashlib.sha256(data).hexdigest(), f"{prefix}bytes": len(data)}
 
 
 def _with_labels(operations: list[dict[str, Any]], sample: Decoded) -> list[dict[str, Any]]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
@@ -35,44 +34,32 @@ SETTINGS = ("seed", "epoch", "copies", "layout", "format", "quality")
 
 
 class ItemOutputs(NamedTuple):
-    """The outputs of an item, by copy: rows of the manifest as JSON; unless the worker has written them, the image
-    files, the sample's label, and ``extras``, what else shards need of each. ``notes``: warnings on the way."""
+    """The outputs of an item, by copy; unless the worker has written them, with all that shards need of them."""
 
-    rows: tuple[str, ...]
-    data: tuple[bytes, ...] = ()
-    label: Any = None
-    notes: tuple[str, ...] = ()
-    extras: Any = None
+    rows: tuple[str, ...]  # of the manifest, as JSON
+    data: tuple[bytes, ...] = ()  # image files
+    extras: tuple[Any, ...] = ()
+    label: Any = None  # of the sample
+    notes: tuple[str, ...] = ()  # warnings on the way
 
 
 @dataclass(frozen=True)
 class Plan:
-    """``copies`` augmented copies of every sample of a source.
-
-    Args:
-        source: samples by index.
-        transform: what is done to them; it ends in bytes, not in Normalize.
-        copies, seed, epoch: with the sample's id all that its pixels depend on.
-        layout: "folder" (class folders of image files), "webdataset" (tar shards) or "parquet" (shards, too).
-        format, quality: of the images: "jpg", "png" or "webp".
-        shard_size: images in a shard, about.
-        place: the source as it was given, for whoever wants to open it again.
-
-    The work is cut into *items*: a sample, or where there are more than 16 copies, some copies of one.
+    """``copies`` augmented copies of every sample of a source, cut into *items*: a sample, or up to 16 copies of one.
 
     Raises ValueError (SourceError) naming the argument.
     """
 
-    source: Source
-    transform: Transform
+    source: Source  # by index
+    transform: Transform  # it ends in bytes, not in Normalize
     copies: int = 1
     seed: int = 0
     epoch: int = 0
-    layout: Layout | PackFormat = "folder"
+    layout: Layout | PackFormat = "folder"  # class folders of image files, or shards
     format: ImageFormat = "jpg"
     quality: int = 95
-    shard_size: int = 1000
-    place: str = field(default="", repr=False)  # it may hold a password
+    shard_size: int = 1000  # images in a shard, about
+    place: str = field(default="", repr=False)  # of the source, to open it again; it may hold a password
     _layouts: ClassVar[tuple[str, ...]] = LAYOUTS
 
     def __post_init__(self) -> None:
@@ -89,6 +76,18 @@ class Plan:
             raise SourceError(f"{self.source!r}: has boxes, masks or key points; accepted: AnnotatedPlan, for these")
         if (end := _no_image_after(self.transform, self.seed, self._has_boxes)) is not None:
             raise SourceError(f"the policy ends in {end}; images on disk hold bytes, so leave it out")
+
+    @property
+    def job_kind(self) -> Any:
+        """The ``ExpansionJob`` for such a plan."""
+        from variegate.jobs.augment.job import ExpansionJob
+
+        return ExpansionJob
+
+    @property
+    def about(self) -> Mapping[str, Any] | None:
+        """Requirements of a data set with boxes, masks or key points."""
+        return None
 
     @property
     def _has_boxes(self) -> bool:
@@ -162,9 +161,9 @@ class Plan:
         return source.relative_path(index) if isinstance(source, FileSource) else str(source.name(index))
 
     def written_row(
-        self, index: int, id: int, copy: int, label: Any, shape: tuple[int, ...], operations: Any, data: bytes
+        self, index: int, id: int, copy: int, label: Any, shape: tuple[int, ...], operations: Any
     ) -> dict[str, Any]:
-        """The manifest's row of an output: ``data`` is the file. Shards add ``file`` and ``member``."""
+        """The manifest's row of an output, but for what its bytes say. Shards add ``file`` and ``member``."""
         label = int(label) if isinstance(label, (int, np.integer)) else label
         classes = self.source.classes
         is_class = isinstance(label, int) and 0 <= label < len(classes)
@@ -178,8 +177,6 @@ class Plan:
             "height": shape[0],
             "width": shape[1],
             "operations": operations,
-            "sha256": hashlib.sha256(data).hexdigest(),
-            "bytes": len(data),
         }
 
     def missing_rows(self, item: int, reason: str) -> Iterator[dict[str, Any]]:

@@ -11,8 +11,8 @@ from variegate.formats.base import SourceError
 from variegate.formats.filtered import place_without
 from variegate.io.addresses import shown
 from variegate.jobs.arguments import open_by_index
-from variegate.jobs.augment.annotated import AnnotatedJob, AnnotatedPlan, plan_for, with_outlines
-from variegate.jobs.augment.job import ExpansionJob, ExpansionSpec
+from variegate.jobs.augment.annotated import plan_for, with_outlines
+from variegate.jobs.augment.job import ExpansionSpec
 from variegate.jobs.augment.plan import SETTINGS, Plan
 from variegate.jobs.output.manifest import Manifest, read_manifest
 from variegate.jobs.output.side_files import ANNOTATED
@@ -21,26 +21,21 @@ from variegate.transforms import from_dict
 
 
 class Replayed(NamedTuple):
-    """``data``: the bytes of the image file; ``mask``: those of its mask's, where it has one; ``targets``: the text of
-    the row's column. ``is_same``: all of them are those of the row."""
+    """An output as it was recorded, and as it is made now."""
 
     row: dict[str, Any]
-    data: bytes
-    is_same: bool
-    mask: bytes | None = None
-    targets: str | None = None
+    data: bytes  # the image file
+    is_same: bool  # all of it is as the row says
+    mask: bytes | None = None  # the file of its mask
+    targets: str | None = None  # text of the column
 
 
 def replay(
     manifest: str | PathLike[str], row: int, source: Any = None, exclude: str | PathLike[str] | None = None
 ) -> Replayed:
-    """Make the output of a row of a manifest again, on what made it: a GPU, where there is one.
+    """Make the output of a row of a manifest again, on what made it: a GPU, where there is one. Raises SourceError.
 
-    ``source``: where the samples are now, if not where they were (anything that ``open_source`` opens); ``exclude``:
-    where the list of those left out is now.
-
-    Raises SourceError for a manifest or source that is not there, for a source that holds other samples, for rows
-    without an output, and for settings that are none.
+    ``source``, ``exclude``: where the samples, and the list of those left out, are now, if not where they were.
     """
     listed = read_manifest(manifest)
     if (command := listed.settings.get("command", "augment")) != "augment":
@@ -68,10 +63,8 @@ def _replayed(listed: Manifest, row: int, wanted: dict[str, Any], source: Any, e
         import torch
 
         device = "cuda:0" if torch.cuda.is_available() else "cpu"
-    kind, names = ExpansionJob, ["sha256"]
-    if isinstance(plan, AnnotatedPlan):
-        kind, names = AnnotatedJob, ["sha256", "mask_sha256", "targets"]
-    made, data, mask = kind(ExpansionSpec(plan, None), device, 1).make(wanted["index"], wanted["copy"])
+    made, data, mask = plan.job_kind(ExpansionSpec(plan, None), device, 1).make(wanted["index"], wanted["copy"])
+    names = ["sha256"] if plan.about is None else ["sha256", "mask_sha256", "targets"]
     is_same = all(made[name] == wanted[name] for name in names)
     return Replayed(wanted, data, is_same, mask, made.get("targets"))
 

@@ -23,15 +23,14 @@ from variegate.formats.stamps import Stamps
 from variegate.formats.storage import open_storage
 from variegate.formats.tar.write import has_class_names, write_class_names
 from variegate.io.location import Location
-from variegate.jobs.augment.annotated import AnnotatedJob, AnnotatedPlan
 from variegate.jobs.augment.commit import FileCommit, Report, ShardCommit, labels_of
-from variegate.jobs.augment.job import ExpansionJob, ExpansionSpec
+from variegate.jobs.augment.job import ExpansionSpec
 from variegate.jobs.augment.plan import Plan
 from variegate.jobs.augment.same_source import compare, refuse_other_files
 from variegate.jobs.drive import FailedItem
 from variegate.jobs.engine import Engine
 from variegate.jobs.jobs import Snapshot
-from variegate.jobs.options import ON_CHANGE, OnChange, OnError, check_on_error
+from variegate.jobs.options import ON_CHANGE, ON_ERROR, OnChange, OnError
 from variegate.jobs.output.destination import Destination
 from variegate.jobs.output.manifest import CHECKSUM_NAME, read_manifest, write_checksum
 from variegate.jobs.output.on_disk import DiskRun, Lost, Row, SpanOf, check_apart
@@ -48,51 +47,32 @@ _WAITING_BYTES = 512 << 20
 
 @dataclass
 class Expansion(DiskRun):
-    """Outputs and manifest depend on the plan, and on whether GPUs or CPUs run it; on nothing else.
-
-    Args:
-        plan: what is to be made.
-        destination: a folder, or an address that fsspec writes to.
-        engine: where it is made.
-        on_error: "skip" passes over samples that failed three times; "raise" ends the run at the first.
-        resume: go on where an earlier run of the same plan ended; False makes everything anew.
-        changed: where files of the source have changed since outputs were made of them: "refuse" ends the run,
-            "remake" makes these outputs again, "same" takes files of equal size for the same in spite of their times.
-        on_progress: called now and then with the report.
-        stop: once it is set, the run ends with what it has begun, all of which is kept.
-        index: the file of an entropy index, "auto" for the one that ``variegate index`` made of this source, if it did,
-            or None: crops of its JPEGs are read faster where one copy is made of each. Outputs do not depend on it.
-    """
+    """Outputs and manifest depend on the plan, and on whether GPUs or CPUs run it; on nothing else."""
 
     plan: Plan
-    destination: str | PathLike[str] = field(repr=False)  # it may hold a password
+    destination: str | PathLike[str] = field(repr=False)  # a folder or an address, which may hold a password
     engine: Engine
-    on_error: OnError = "skip"
-    resume: bool = True
-    changed: OnChange = "refuse"
+    on_error: OnError = "skip"  # passes over samples that failed three times; "raise" ends the run at the first
+    resume: bool = True  # False: an earlier run's outputs are replaced
+    changed: OnChange = "refuse"  # of source files that are not those of an earlier run; "same": of equal size suffices
     on_progress: Callable[[Report], None] | None = None
-    stop: Event = field(default_factory=Event)
-    index: str | PathLike[str] | None = "auto"
+    stop: Event = field(default_factory=Event)  # once set, the run ends with what it has begun
+    index: str | PathLike[str] | None = "auto"  # an entropy index, or None; "auto": what ``variegate index`` has made
     verb: ClassVar[str] = "augmenting"
     _shard_commit: ClassVar[Any] = ShardCommit
 
     def __post_init__(self) -> None:
-        check_on_error(self.on_error)
+        one_of("on_error", self.on_error, ON_ERROR)
         one_of("changed", self.changed, ON_CHANGE)
         if self.index not in (None, "auto") and not Path(self.index).is_file():
             raise ValueError(f"index: {self.index} is no file; accepted: auto, none, or what variegate index wrote")
         self.report = Report(len(self.plan.source), self.plan.num_outputs)
         self.num_items, self.is_sharded = self.plan.num_items, self.plan.is_sharded
+        self.same = {"seed": self.plan.seed, "epoch": self.plan.epoch}
         self._skipped: set[int] = set()  # samples in report.skipped, by index
 
     def run(self) -> Report:
-        """Do it. ``self.report`` counts what was done even where this raises. Outputs of an earlier run that are gone,
-        or have another size, are made again.
-
-        Raises SourceError for a destination that holds anything else, and for a source whose files are not those that
-        the run was begun with (see ``changed``), DecodeError with on_error="raise", and
-        EngineError where no device is left or outputs cannot be written.
-        """
+        """``self.report`` counts what was done even where this raises SourceError, DecodeError or EngineError."""
         source, location, workers = self.plan.source, Location.parse(self.destination), self.engine.workers
         if isinstance(source, FileSource):
             check_apart(source.folder, self.destination)
@@ -154,18 +134,11 @@ class Expansion(DiskRun):
         """Of a complete run: what lies beside the outputs and is lost is made again."""
         self.plan.restore_side_files(destination)
 
-    def finish(self, destination: Destination) -> None:
-        plan, journal = self.plan, destination.journal
-        plan.write_side_files(destination, lambda: journal.rows(plan.num_items))
-        same = {"seed": plan.seed, "epoch": plan.epoch}
-        destination.finish(row | same for row in journal.rows(plan.num_items))
-
-    @property
-    def _kind(self) -> type[ExpansionJob]:
-        return AnnotatedJob if isinstance(self.plan, AnnotatedPlan) else ExpansionJob
+    def write_side_files(self, destination: Destination, rows: Callable[[], Iterator[Row]]) -> None:
+        self.plan.write_side_files(destination, rows)
 
     def _index_file(self) -> str | None:
-        if self.index is None or self.plan.copies > 1 or isinstance(self.plan, AnnotatedPlan):
+        if self.index is None or self.plan.copies > 1 or self.plan.about is not None:
             return None  # one decode serves all copies, whose crops together are nearly all of the picture
         path = Path(self.index)
         if self.index == "auto":
@@ -184,7 +157,7 @@ class Expansion(DiskRun):
         self._is_ready, self._began = engine.workers == "thread", time.perf_counter()
         self._items = self._bytes = 0
         stamps = None if self._stamps is None else self._stamps.for_workers()
-        spec = ExpansionSpec(plan, None, engine.workers != "thread", None, stamps, {}, self._index_file(), self._kind)
+        spec = ExpansionSpec(plan, None, engine.workers != "thread", stamps=stamps, index=self._index_file())
         commit: FileCommit | ShardCommit
         if plan.is_sharded:
             spec = replace(spec, labels=self._labels)

@@ -37,8 +37,7 @@ def refuse_other_files(storage: Storage, settings: dict[str, Any], stamps: Stamp
 def compare(
     destination: Destination, plan: Plan, stamps: Stamps | None, changed: OnChange
 ) -> tuple[npt.NDArray[np.bool_], bool]:
-    """The source as it is with what the run saw of it -> for each sample, whether its outputs are to be made again; and
-    whether the destination's record of the source is as the source is now. What no output was made of may have changed.
+    """-> for each sample, whether its outputs are to be made again; whether the record of the source is as it is now.
 
     Raises SourceError naming the files where outputs were made of others, unless ``changed`` says what to do.
     """
@@ -98,8 +97,7 @@ def _check_allowed(was: Stamps, now: Stamps, files: npt.NDArray[np.int64], chang
 def check_read(stamps: Stamps, source: Source, index: int, num_bytes: int) -> None:
     """Raise DecodeError naming a sample that was read, where its file is not as it was when the run began.
 
-    Of a file of this machine it asks size and time, which costs a microsecond; of one behind an address it compares the
-    number of bytes alone. Parquet files ask for themselves, whenever a row group is read.
+    Of one behind an address it compares the number of bytes alone; Parquet files ask for themselves.
     """
     was = stamps.at(stamps.file_of(index))
     if was.size < 0:

@@ -1,13 +1,8 @@
 """Places that runs write to: whether one may, and what an earlier life of the same run has already done there.
 
-The files that are found there show how far it came, whenever it was killed:
-
-    nothing, or only names that begin with a dot    it has not begun: ``variegate.json`` is the first file to be written
-    variegate.json                                  it has begun; ``.variegate/journal`` has what is finished
-    variegate.json, manifest.parquet                it is complete; what may be left of ``.variegate`` is removed
-
-Beside these, ``variegate.source`` is what the run saw of its source (``run_record.py``). A complete run of which
-outputs are lost is made one that has begun again by ``reopen``: the journal is made of the manifest, which then goes.
+nothing, or only names that begin with a dot    it has not begun: ``variegate.json`` is the first file to be written
+variegate.json                                  it has begun; ``.variegate/journal`` has what is finished
+variegate.json, manifest.parquet                it is complete; what may be left of ``.variegate`` is removed
 """
 
 from __future__ import annotations
@@ -16,12 +11,11 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from typing import Any
 
 from variegate.formats.base import SourceError
 from variegate.formats.storage import PRIVATE, TEMPORARY, Storage, WriteError, open_storage
-from variegate.io.lock import FileLock
 from variegate.jobs.output.journal import Journal, remove_journal
 from variegate.jobs.output.lock import acquire
 from variegate.jobs.output.manifest import MANIFEST_NAME, read_manifest, write_manifest
@@ -37,37 +31,29 @@ _LOCK = f"{PRIVATE}/lock"
 
 
 class Destination(AbstractContextManager["Destination"]):
-    """A place that this run may write to, until ``finish`` or ``close``. Usable as a context manager.
+    """A place that this run may write to, until ``finish`` or ``close``; one that is refused is left as it is.
 
-    In a folder of this machine no second run can be opened meanwhile. There is no such lock at addresses, on Windows,
-    and on network disks that have none: there, two runs at once are the user's to avoid (they would write the same
-    bytes, but overwrite each other's journal).
-
-    ``settings``: what the outputs depend on, as JSON has it; another run with other settings is refused.
-    ``plan``: a digest of what is in the journal, for what the settings do not tell; None: of the settings.
-    ``place``: the name of a setting that may differ where the destination holds a record of the source, which tells
-    better than its place whether it is the same. The run then keeps the place that it was begun with.
-
-    ``resume=False``: what an earlier life of this run did is forgotten; its files are replaced one by one.
+    In a folder of this machine no second run can be opened meanwhile. Where there are no locks (at addresses, on
+    Windows, on some network disks), two runs at once would overwrite each other's journal.
 
     Raises SourceError where the place holds another run or other files, or another run is writing there now;
-    WriteError where it cannot be written to. A place that is refused is left as it is.
+    WriteError where it cannot be written to.
     """
 
     def __init__(
         self,
         spec: str | os.PathLike[str],
-        settings: dict[str, Any],
-        plan: str | None = None,
-        resume: bool = True,
-        place: str | None = None,
+        settings: dict[str, Any],  # what the outputs depend on; a run with others is refused
+        plan: str | None = None,  # a digest of what is in the journal; None: of the settings
+        resume: bool = True,  # False: what an earlier run did is forgotten; its files are replaced one by one
+        place: str | None = None,  # a setting that may differ where there is a record of the source: the first stays
     ) -> None:
         self.storage = storage = open_storage(spec)
         self.settings: dict[str, Any] = json.loads(json.dumps(settings))  # what reading them back gives
         self._plan, self._place = plan, place
         self.is_complete = False
         self._journal: Journal | None = None
-        self._lock: FileLock | None = None
+        self._open = ExitStack()  # the lock, then the journal
         is_begun = self._check()
         if resume and is_begun and storage.exists(MANIFEST_NAME) and not storage.exists(PRIVATE):
             self.is_complete = True
@@ -117,12 +103,8 @@ class Destination(AbstractContextManager["Destination"]):
 
     def close(self) -> None:
         """Let the next run in, which goes on from what was flushed to the journal."""
-        if self._journal is not None:
-            self._journal.close()
-            self._journal = None
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
+        self._journal = None
+        self._open.close()
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -161,6 +143,7 @@ class Destination(AbstractContextManager["Destination"]):
     def _open_journal(self) -> Journal:
         of_settings = hashlib.sha256(json.dumps(self.settings, sort_keys=True).encode()).hexdigest()[:16]
         self._journal = Journal(self.storage, self._plan or of_settings)
+        self._open.callback(self._journal.close)
         return self._journal
 
     def _claim(self) -> bool:
@@ -168,7 +151,7 @@ class Destination(AbstractContextManager["Destination"]):
         storage = self.storage
         if not storage.is_remote:
             storage.prepare()
-            self._lock = acquire(os.path.join(storage.root, _LOCK), storage.shown)
+            self._open.callback(acquire(os.path.join(storage.root, _LOCK), storage.shown).release)
         is_begun = self._check()  # again, now that nobody else writes
         storage.remove_tree(TEMPORARY)
         storage.prepare()  # again: a run that ended between may have removed it

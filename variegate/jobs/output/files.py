@@ -32,11 +32,9 @@ _MOST_BYTES = 230
 
 
 def output_stems(paths: Sequence[str]) -> list[str]:
-    """Paths of sources -> where their outputs go, without copy number and extension; all different.
+    """Paths of sources -> where their outputs go, without copy number and extension; all different on any file system.
 
-    ``cat/a.jpg`` gives ``cat/a``. Where several sources of a folder would share that (``a.jpg`` beside ``a.png``, or
-    ``A.jpg``, which is the same name on some file systems), each of them keeps its extension: ``cat/a.jpg``. Should
-    that meet yet another name, the index of the source is added. A pure function of the listing.
+    ``cat/a.jpg`` gives ``cat/a``; those that would share that keep their extensions, or else get their index.
     """
     level = [0] * len(paths)
     while True:
@@ -57,11 +55,9 @@ def output_path(stem: str, copy: int, extension: str) -> str:
 
 
 class OutputNames:
-    """Names of the outputs of each sample of a source in class folders, all different, and none outside of the root.
-    Picklable.
+    """Names of the outputs of each sample of a source, all different, and none outside of the root.
 
-    Of a folder's images, ``output_stems``. Of others ``<class>/<index, 8 digits or more>``, where the class is its
-    name, or the label itself where only the names are unknown; and ``<index>`` where a sample has no class.
+    Of a folder's images, ``output_stems``. Of others ``<class or label>/<index, 8 digits or more>``, or ``<index>``.
     """
 
     def __init__(self, source: Source) -> None:
@@ -142,10 +138,9 @@ def check_format(name: str, quality: int) -> None:
 
 
 def encode_image(img_HWC: npt.NDArray[np.uint8], name: str, quality: int = 95) -> bytes:
-    """uint8[H, W, 3] RGB, or [H, W] or [H, W, 1] gray -> the bytes of a jpg, png or webp.
+    """uint8[H, W, 3] RGB, or [H, W] or [H, W, 1] gray -> the bytes of a jpg (4:2:0), png or webp.
 
-    The same pixels give the same bytes. JPEG stores colour at half resolution (4:2:0) as Pillow does; ``quality``
-    does nothing for png, which is lossless. Raises ValueError for a picture larger than the format can hold.
+    Raises ValueError for a picture larger than the format can hold.
     """
     check_format(name, quality)
     longest = max(img_HWC.shape[:2])

@@ -96,8 +96,7 @@ def _parse(text: bytes, offset: int) -> Line | None:
 class Scan:
     """Iterate once over the records of a file. Afterwards ``end`` is where the believed part of it ends.
 
-    Raises SourceError naming ``shown`` and the line: of another plan or format, or where a damaged line is followed by
-    one that was written when the damaged one had been fsynced.
+    Raises SourceError: of another plan or format, or where a damaged line comes before one that trusts it.
     """
 
     def __init__(self, file: IO[bytes], plan: str, shown: str) -> None:
@@ -148,11 +147,7 @@ def remove_journal(storage: Storage) -> None:
 class Journal:
     """Ranges of items that are finished, and the manifest's rows of their outputs. For one thread.
 
-    Opening finds what an earlier run recorded; of what that run was writing when it was killed, nothing is believed
-    that is not whole. ``plan`` is a digest of all that the rows depend on. Raises SourceError for a journal of another
-    plan, and for one that is damaged where it had been safe.
-
-    Memory is by record, not by row: the rows stay in the file.
+    Opening finds what an earlier run recorded; the rows stay in the file. Raises SourceError as ``Scan``.
     """
 
     def __init__(self, storage: Storage, plan: str) -> None:
@@ -202,9 +197,10 @@ class Journal:
         return time.monotonic() - self._flushed >= _FLUSH_SECONDS
 
     def append(self, start: int, stop: int, rows: Sequence[str], missing: int = 0) -> None:
-        """Items ``start..stop-1`` are done; ``rows``: the JSON text of one object per output, in the items' order, as
-        json.dumps makes it (ASCII, one line); ``missing``: how many of them are of outputs that could not be made.
-        Raises ValueError where the range overlaps one that is recorded."""
+        """Items ``start..stop-1`` are done; ``rows``: JSON of their outputs; ``missing`` of them could not be made.
+
+        Raises ValueError where the range overlaps one that is recorded.
+        """
         text = record(start, stop, rows, self._file.end, missing)
         offset = self._file.end + self.pending_bytes
         if not self._remember(Line(offset, len(text), self._file.end, start, stop, len(rows), missing)):
@@ -232,8 +228,7 @@ class Journal:
         self._flushed = time.monotonic()
 
     def rows(self, num_items: int) -> Iterator[dict[str, Any]]:
-        """All rows, in the order of the items, once each. Raises ValueError unless exactly the items 0..num_items-1 are
-        recorded, WriteError where flushing fails, and, while iterating, SourceError where the journal has changed."""
+        """All rows, in the order of the items. Raises ValueError unless just these are recorded."""
         covered = self.covered
         if covered != ([(0, num_items)] if num_items else []):
             raise ValueError(f"num_items: got {num_items}; recorded are {covered[:5]}; accepted: all of them")

@@ -1,16 +1,7 @@
 """The manifest of a run: a Parquet file with a row for every output, and the settings.
 
-Columns: file (relative to the destination; null if quarantined), member (within a shard), status ("written" or
-"quarantined"), reason, source (the sample's name), index and id (of the sample), copy, label, class, seed, epoch,
-height and width (of the output), operations (JSON), sha256 (hex) and bytes (both of the output's encoded bytes),
-shard_bytes and shard_sha256 (of the whole shard). What does not apply is null, and so is a label that is no whole
-number. Bytes of names that are not UTF-8 are written as ``\\udcff``. A run of ``variegate pack`` has one more: packed
-(JSON: the bytes that the source had, whether its file was kept, sums of the pixels). One of a data set with
-annotations has mask_file, mask_bytes and mask_sha256, and targets (JSON, ``annotated/written.py``). Format 1 had no
-columns after sha256, and no checksums of its own pages.
-
-``manifest.sha256`` beside it is its own checksum, in the form that ``sha256sum -c`` reads. It is written first, so that
-a manifest is never there without it.
+docs/engine.md, pack.md and targets.md have the columns. Bytes of names that are not UTF-8 are written as ``\\udcff``.
+Format 1 had no columns after sha256, no checksums of its own pages, and no ``manifest.sha256``, which comes first now.
 """
 
 from __future__ import annotations
@@ -22,6 +13,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from variegate.formats.base import SourceError, check_index
 from variegate.formats.labels import NO_LABEL
@@ -53,10 +46,9 @@ _KNOWN = [list(types) for types in (_TYPES, _PACKED, _ANNOTATED)]
 
 
 def write_manifest(storage: Storage, rows: Iterable[dict[str, Any]], settings: dict[str, Any]) -> int:
-    """Write ``manifest.parquet``, whole or not at all -> the number of rows.
+    """Write ``manifest.parquet``, whole or not at all -> the number of rows; equal ones give equal bytes.
 
-    ``rows``: the columns by name, ``operations`` as a list; those that are missing are null. ``settings``: what JSON
-    can hold. Equal rows and settings give equal bytes. Raises WriteError, and ValueError for a column that is none.
+    ``rows``: the columns by name, ``operations`` as a list; those that are missing are null.
     """
     import pyarrow.parquet as pq
 
@@ -192,9 +184,8 @@ def is_row(row: dict[str, Any]) -> bool:
 def _holds(kind: str) -> Callable[[Any], bool]:
     if kind == "string":
         return lambda value: value is None or isinstance(value, str)
-    lowest = 0 if kind[0] == "u" else -(1 << int(kind.lstrip("uint")) - 1)
-    every = range(lowest, lowest + (1 << int(kind.lstrip("uint"))))
-    return lambda value: value is None or (type(value) is int and value in every)
+    bounds = np.iinfo(kind)
+    return lambda value: value is None or (type(value) is int and bounds.min <= value <= bounds.max)
 
 
 _HOLDS = {name: _holds(kind) for name, kind in (_PACKED | _ANNOTATED).items()}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from threading import Event
+from types import MappingProxyType
 from typing import Any
 
 from variegate import errors
@@ -32,6 +33,7 @@ class DiskRun:
     is_sharded = False
     num_items: int
     is_interrupted = False
+    same: Mapping[str, Any] = MappingProxyType({})  # columns that all rows of the manifest have alike
 
     def settings(self) -> dict[str, Any]:
         """All that the outputs depend on, as JSON."""
@@ -52,9 +54,8 @@ class DiskRun:
         """Make and record what is left in the journal, or less where ``stop`` is set."""
         raise NotImplementedError
 
-    def finish(self, destination: Destination) -> None:
-        """Write what lies beside the outputs, now that all of them are there, and the manifest."""
-        destination.finish(destination.journal.rows(self.num_items))
+    def write_side_files(self, destination: Destination, rows: Callable[[], Iterator[Row]]) -> None:
+        """Write what lies beside the outputs, now that all of them are there. ``rows``: of the manifest, in order."""
 
     def run_on(self, source: Source | None) -> None:
         """Go the whole way. ``is_interrupted``: it ended before all items were there."""
@@ -71,7 +72,8 @@ class DiskRun:
             self.make(destination)
             self.is_interrupted = destination.journal.covered != [(0, self.num_items)]
             if not self.is_interrupted:
-                self.finish(destination)
+                self.write_side_files(destination, lambda: destination.journal.rows(self.num_items))
+                destination.finish({**row, **self.same} for row in destination.journal.rows(self.num_items))
 
     def refuse(self, settings: dict[str, Any], stamps: Stamps | None) -> None:
         """Raise SourceError for a destination of another source, before its settings are compared."""
@@ -151,14 +153,10 @@ class Lost:
 def take_back_lost(
     destination: Destination, span_of: SpanOf, is_sharded: bool, is_unwanted: Callable[[Row], bool]
 ) -> Lost:
-    """``span_of``: the range of items that are made together with a row's output, its own or those of its shard.
+    """Items whose outputs are missing, of another size, or unwanted, are no longer done; a complete run begins again.
 
-    Look for every output that is recorded as written; the items of those that are missing, or of another size, or
-    unwanted, are then no longer done. A complete run of which any is lost has begun again. Files of unwanted outputs
-    are removed: should they not be made again, nothing would replace them.
-
-    Killed at any moment, it is as if it had not been done, or had been for some, and the next call finds the others.
-    Raises WriteError, and SourceError for a journal or manifest that cannot be read.
+    ``span_of``: the items that are made together with a row's output. Files of unwanted outputs are removed: should
+    they not be made again, nothing would replace them. Killed at any moment, the next call finds the others.
     """
     storage, found = destination.storage, Lost()
     size_of = size_lookup(storage)

@@ -1,7 +1,6 @@
 """Settings of a run, and the files of its source as it saw them, by which a run that goes on is known to be the same.
 
-``variegate.source`` is a Parquet file with a row for every file of the source: name, size, time (ns) or mark, as
-``formats/stamps.py`` has them. (It is not called so, since readers take all Parquet files of a folder for data.)
+``variegate.source`` is a Parquet file not called so, since readers take all such files of a folder for data.
 """
 
 from __future__ import annotations

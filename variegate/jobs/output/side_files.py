@@ -32,20 +32,18 @@ _FORMATS = {"coco": coco_files, "voc": voc_files, "yolo": yolo_files}
 
 
 class Problem(NamedTuple):
-    """``file``: below the destination; ``member``: the image in it, where it is a shard. ``kind``: "missing", "damaged"
-    (which ``delete_damaged`` removes), "unreadable" or "extra"."""
+    """A file that is not as the manifest says."""
 
-    file: str
+    file: str  # below the destination
     problem: str
-    kind: str
-    member: str | None = None
+    kind: str  # "missing", "damaged" (which ``delete_damaged`` removes), "unreadable" or "extra"
+    member: str | None = None  # the image in it, where it is a shard
 
 
 def write_annotations(
     storage: Storage, settings: dict[str, Any], rows: Callable[[], Iterator[Row]], only: set[str] | None = None
 ) -> None:
-    """Write the files of annotations, or ``only`` some. ``rows``: of all outputs, in order. Every file is there whole,
-    or as it was. Raises WriteError."""
+    """Write the files of annotations, or ``only`` some. ``rows``: of all outputs, in order."""
     waiting: list[tuple[str, bytes]] = []
     for name, content in _annotations(settings, rows):
         if only is not None and name not in only:
@@ -116,7 +114,7 @@ def totals_of(rows: Iterable[Row]) -> Totals:
 
 def side_file_problems(storage: Storage, manifest: Manifest, expected: set[str]) -> Iterator[Problem]:
     """Every side file that is not as it should be; the names of all are added to ``expected``. Raises SourceError."""
-    settings = manifest.settings
+    settings, size_of = manifest.settings, size_lookup(storage)
     try:
         if run_record.describe_differences(run_record.read_settings(storage), settings):
             yield Problem(run_record.SETTINGS_NAME, "not the settings that the manifest has", "damaged")
@@ -130,24 +128,37 @@ def side_file_problems(storage: Storage, manifest: Manifest, expected: set[str])
         yield Problem(
             run_record.SOURCE_NAME, str(error).removeprefix(f"{storage.place_of(run_record.SOURCE_NAME)}: "), "damaged"
         )
-    found: list[tuple[str, str, Callable[[], bool]]] = []
-    if settings.get("command") == "clean":
-        digest = settings.get("dropped", {}).get("sha256")
-        wrong = "its checksum is not that of the settings"
-        found.append((run_record.LEFT_OUT_NAME, wrong, lambda: storage.sha256(run_record.LEFT_OUT_NAME) == digest))
-    if settings.get("layout") == "webdataset" and settings.get("classes"):
-        names = class_names_bytes(settings["classes"])
-        found.append((CLASS_NAMES, "not the classes of the run", lambda: storage.read(CLASS_NAMES) == names))
-    for name, wrong, is_right in found:
-        expected.add(name)
-        if not storage.exists(name):
-            yield Problem(name, "missing", "missing")
-        elif not is_right():
-            yield Problem(name, wrong, "damaged")
+    for name, wrong, digest in _with_digests(manifest):
+        shown = printable(name)
+        expected.add(shown)
+        if size_of(shown) is None:
+            yield Problem(shown, "missing", "missing")
+        elif storage.sha256(real_name(storage, shown)) != digest:
+            yield Problem(shown, wrong, "damaged")
     if settings.get("command") == "pack":
         yield from _packed_problems(storage, manifest, expected)
-    if ANNOTATED in settings:
-        yield from _annotation_problems(storage, manifest, expected)
+
+
+def _with_digests(manifest: Manifest) -> Iterator[tuple[str, str, str | None]]:
+    """Side files that follow from the manifest: name, what is said of another one, checksum. Raises SourceError."""
+    settings = manifest.settings
+    if settings.get("command") == "clean":
+        yield run_record.LEFT_OUT_NAME, "its checksum is not that of the settings", settings.get("dropped", {}).get("sha256")
+    if settings.get("layout") == "webdataset" and settings.get("classes"):
+        names = hashlib.sha256(class_names_bytes(settings["classes"])).hexdigest()
+        yield CLASS_NAMES, "not the classes of the run", names
+    if ANNOTATED not in settings:
+        return
+    try:
+        for name, content in _annotations(settings, lambda: manifest.columns(*_ANNOTATED_COLUMNS)):
+            digest = hashlib.sha256()
+            for piece in _pieces(content):
+                digest.update(piece)
+            yield name, "not what the manifest's rows come to", digest.hexdigest()
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        if isinstance(error, SourceError):
+            raise
+        raise SourceError(f"damaged: the targets in it cannot be read ({error})") from None
 
 
 def _packed_problems(storage: Storage, manifest: Manifest, expected: set[str]) -> Iterator[Problem]:
@@ -174,23 +185,3 @@ def _packed_problems(storage: Storage, manifest: Manifest, expected: set[str]) -
         yield Problem(STATISTICS_NAME, "not what the manifest's sums come to", "damaged")
     elif has_index and INDEX_NAME not in missing and storage.sha256(INDEX_NAME) != index["sha256"]:
         yield Problem(INDEX_NAME, f"its checksum is not that in {STATISTICS_NAME}", "damaged")
-
-
-def _annotation_problems(storage: Storage, manifest: Manifest, expected: set[str]) -> Iterator[Problem]:
-    size_of = size_lookup(storage)
-    try:
-        for name, content in _annotations(manifest.settings, lambda: manifest.columns(*_ANNOTATED_COLUMNS)):
-            shown = printable(name)
-            expected.add(shown)
-            if size_of(shown) is None:
-                yield Problem(shown, "missing", "missing")
-                continue
-            digest = hashlib.sha256()
-            for piece in _pieces(content):
-                digest.update(piece)
-            if storage.sha256(real_name(storage, shown)) != digest.hexdigest():
-                yield Problem(shown, "not what the manifest's rows come to", "damaged")
-    except (ValueError, KeyError, TypeError, IndexError) as error:
-        if isinstance(error, SourceError):
-            raise
-        raise SourceError(f"damaged: the targets in it cannot be read ({error})") from None

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby, islice
-from typing import BinaryIO, NamedTuple
+from itertools import chain, groupby, islice
+from typing import Any, BinaryIO
 
 from variegate.formats.base import SourceError
 from variegate.formats.parquet.columns import is_image_column
@@ -51,12 +51,9 @@ class Verified:
 
 
 def verify(spec: str | os.PathLike[str], threads: int | None = None, on_progress: OnProgress | None = None) -> Verified:
-    """Compare what is there with the manifest. Nothing is changed.
+    """Compare what is there with the manifest. Nothing is changed. Raises SourceError where no run has been.
 
-    ``threads``: None for as many as there are cores. ``on_progress``: called with the outputs looked at, and all.
-
-    Raises SourceError where no run of ``variegate augment``, ``pack`` or ``clean`` has been, WriteError where it cannot
-    be listed.
+    ``on_progress``: called with the outputs looked at, and all.
     """
     storage = open_storage(spec)
     has_manifest = storage.exists(MANIFEST_NAME)
@@ -152,48 +149,36 @@ def _others(storage: Storage, folder: str, expected: set[str]) -> Iterator[str]:
             yield printable(name)
 
 
-class _Listed(NamedTuple):
-    """A file, as the manifest has it, and its size on the disk."""
-
-    name: str
-    bytes: int | None
-    sha256: str
-    size: int | None
-
-
 def _file_tasks(storage: Storage, rows: Iterator[Row], expected: set[str]) -> Iterator[Callable[[], Verified]]:
     size_of = size_lookup(storage)
     while some := list(islice(rows, _FILES_A_TASK)):
         # Listed here: tasks run in threads, each folder would be listed by several.
-        each = []
+        outputs = []
         for row in some:
-            files = [(row["file"], row["bytes"], row["sha256"])]
-            files += [(row["mask_file"], row["mask_bytes"], row["mask_sha256"])] if row["mask_file"] else []
-            each.append([_Listed(*file, size_of(file[0])) for file in files])
+            kinds = ["", "mask_"] if row["mask_file"] else [""]
+            files = [tuple(row[f"{kind}{name}"] for name in ("file", "bytes", "sha256")) for kind in kinds]
+            outputs.append([(*file, size_of(file[0])) for file in files])
             expected.update(file[0] for file in files)
-        yield partial(_check_files, storage, each)
+        yield partial(_check_files, storage, outputs)
 
 
-def _check_files(storage: Storage, some: list[list[_Listed]]) -> Verified:
-    found = Verified(len(some))
-    for files in some:
-        problems = [problem for file in files if (problem := _check_file(storage, file))]
-        found.problems += problems
-        found.good += not problems
-    return found
+def _check_files(storage: Storage, outputs: list[list[tuple[Any, ...]]]) -> Verified:
+    problems = [[found for file in files if (found := _check_file(storage, *file))] for files in outputs]
+    return Verified(len(outputs), problems.count([]), [*chain.from_iterable(problems)])
 
 
-def _check_file(storage: Storage, file: _Listed) -> Problem | None:
-    if file.size is None:
-        return Problem(file.name, "missing", "missing")
-    if file.bytes not in (None, file.size):
-        return Problem(file.name, f"has {file.size:,} bytes, the manifest says {file.bytes:,}", "damaged")
+def _check_file(storage: Storage, name: str, wanted: int | None, sha256: str, size: int | None) -> Problem | None:
+    """``wanted``, ``sha256``: as the manifest has them; ``size``: on the disk."""
+    if size is None:
+        return Problem(name, "missing", "missing")
+    if wanted not in (None, size):
+        return Problem(name, f"has {size:,} bytes, the manifest says {wanted:,}", "damaged")
     try:
-        digest = storage.sha256(real_name(storage, file.name))
+        digest = storage.sha256(real_name(storage, name))
     except Exception as error:  # of the system, or of any package that fsspec reads with
-        return _unreadable(file.name, error)
-    if digest != file.sha256:
-        return Problem(file.name, "its checksum is not that of the manifest", "damaged")
+        return _unreadable(name, error)
+    if digest != sha256:
+        return Problem(name, "its checksum is not that of the manifest", "damaged")
     return None
 
 
@@ -254,10 +239,6 @@ class _Hashed:
         self.digest.update(data)
         return data
 
-    def read_on(self) -> None:
-        while self.read(_CHUNK):
-            pass
-
 
 def _read_shard(name: str, file: BinaryIO) -> tuple[dict[str, str], str, _Hashed]:
     """Checksums of the members by name, as far as it can be read; why no further, or ""; and the whole, hashed."""
@@ -269,7 +250,8 @@ def _read_shard(name: str, file: BinaryIO) -> tuple[dict[str, str], str, _Hashed
                 members[member.name] = hashlib.sha256(walk.content()).hexdigest()
         except TarDamage as error:
             damage = error.reason
-    hashed.read_on()
+    while hashed.read(_CHUNK):
+        pass
     try:
         if name.endswith(SUFFIX):
             members.update(_images_of_raw(file, hashed.size))

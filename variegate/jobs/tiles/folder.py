@@ -12,14 +12,14 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from variegate.checks import integer
+from variegate.checks import integer, one_of
 from variegate.formats.base import SourceError
 from variegate.formats.storage import Storage
 from variegate.io.durable import sync_folder
 from variegate.jobs.engine import Engine
 from variegate.jobs.jobs import EngineError
 from variegate.jobs.mapping import MapSpec
-from variegate.jobs.options import OnError, check_on_error
+from variegate.jobs.options import ON_ERROR, OnError
 from variegate.jobs.output.destination import Destination
 from variegate.jobs.output.files import output_path, output_stems
 from variegate.jobs.output.on_disk import DiskRun, Lost, SpanOf, check_apart
@@ -31,11 +31,7 @@ from variegate.transforms import Transform
 
 @dataclass
 class FolderRun(DiskRun):
-    """``copies`` of every image of ``source``, a file or a folder of them, into the folder ``destination``.
-
-    ``done`` of ``total`` outputs are there, ``resumed`` of them from an earlier run; ``skipped``: files that could not
-    be read, and why. ``image``: what is being made now.
-    """
+    """``copies`` of every image of ``source``, a file or a folder of them, into the folder ``destination``."""
 
     source: str
     destination: str
@@ -52,15 +48,16 @@ class FolderRun(DiskRun):
 
     def __post_init__(self) -> None:
         """Raises ValueError, or SourceError where there are no images."""
-        check_on_error(self.on_error)
+        one_of("on_error", self.on_error, ON_ERROR)
         self.copies = integer("copies", self.copies, 1)
         check_apart(self.source, self.destination)
         self.root, self.names = image_files(self.source)
         self._stems = output_stems(self.names)
         self.total = self.num_items = len(self.names) * self.copies
-        self.done = self.resumed = 0
-        self.skipped: list[tuple[str, str]] = []
-        self.image: ImageRun | None = None
+        self.same = {"seed": self.seed, "epoch": self.epoch}
+        self.done = self.resumed = 0  # outputs; ``resumed``: of an earlier run
+        self.skipped: list[tuple[str, str]] = []  # files that could not be read, and why
+        self.image: ImageRun | None = None  # what is being made now
         self.seconds, self.pixels = 0.0, 0
 
     def run(self) -> None:
@@ -97,10 +94,6 @@ class FolderRun(DiskRun):
             self.done += not is_missing
             self.seconds = time.perf_counter() - self._began
             self._show()
-
-    def finish(self, destination: Destination) -> None:
-        same = {"seed": self.seed, "epoch": self.epoch}
-        destination.finish(row | same for row in destination.journal.rows(self.total))
 
     def _make(self, item: int, storage: Storage) -> list[dict[str, Any]] | None:
         """The manifest's rows of an output; None where it was interrupted."""

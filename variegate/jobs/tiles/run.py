@@ -7,7 +7,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -181,7 +181,7 @@ class ImageRun:
                 except (MemoryError, ValueError):  # too much, or too much to be counted
                     size = f"{self.shape[0]:,} x {self.shape[1]:,} x {self.shape[2]} {self.dtype.name}"
                     raise EngineError(f"out: got None for {size}, more than memory holds; accepted: a file") from None
-                self._make(self._local(stack), made.transpose(1, 2, 0) if is_planar else made, None)
+                self._make(stack, None, made.transpose(1, 2, 0) if is_planar else made)
                 return made
             result = ResultFile(self.out, self.shape, self.dtype.name, self.tile)
             progress = TilesDone(result, self._settings())
@@ -191,7 +191,7 @@ class ImageRun:
                     progress.remove()
                     result.begin()
                     progress.begin()
-                self._make(self._local(stack, result), None, progress)
+                self._make(stack, result, None, progress)
                 if not self.is_interrupted:
                     result.finish()
             except OSError as error:
@@ -200,20 +200,22 @@ class ImageRun:
                 progress.remove()
         return None
 
-    def _local(self, stack: ExitStack, result: ResultFile | None = None) -> TileSpec:
-        """As workers take it: an array that is in this process' memory becomes a file for other processes."""
-        image = self.image
+    def _make(
+        self,
+        stack: ExitStack,
+        result: ResultFile | None,
+        into: npt.NDArray[Any] | None,
+        progress: TilesDone | None = None,
+    ) -> None:
+        image, rounds = self.image, _Rounds(self, progress)
         if isinstance(image, reading.HeldArray) and self.engine.workers == "process":
+            # What is in this process' memory becomes a file for others.
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="variegate-"))
             path = os.path.join(folder, "image.npy")
             np.save(path, image.array)
             image = reading.RectangleFile(path)
-        return TileSpec(self.work, self.id, image, self._spec.shape, result, self.conditions)
-
-    def _make(self, spec: TileSpec, into: npt.NDArray[Any] | None, progress: TilesDone | None) -> None:
-        rounds = _Rounds(self, progress)
         results = self.engine.run(
-            spec,
+            replace(self._spec, image=image, result=result),
             rounds.tasks(),
             ordered=False,
             max_items=_AHEAD * len(self.engine.devices) * max(1, self.engine.num_threads),
@@ -221,10 +223,10 @@ class ImageRun:
             stop=self.stop,
         )
         with closing(results):
-            for result in results:
-                if isinstance(result, FailedItem):
-                    raise EngineError(f"tile {rounds.areas[result.item][1]}: {result.reason}")
-                for item, made in enumerate(result.outputs, result.start):
+            for finished in results:
+                if isinstance(finished, FailedItem):
+                    raise EngineError(f"tile {rounds.areas[finished.item][1]}: {finished.reason}")
+                for item, made in enumerate(finished.outputs, finished.start):
                     area = rounds.settle(item, made)
                     if area is None:
                         continue

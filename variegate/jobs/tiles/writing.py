@@ -87,12 +87,8 @@ class ResultFile:
         step = self.shape[1] * pixel
 
         def write(area: Area, levels: Pixels) -> None:
-            at, size, levels = (
-                begin + area.top * step + area.left * pixel,
-                area.width * pixel,
-                np.ascontiguousarray(levels),
-            )
-            i = 0
+            levels, size = np.ascontiguousarray(levels), area.width * pixel
+            at, i = begin + area.top * step + area.left * pixel, 0
             while i < area.height:
                 part = levels[i:]
                 i += write_lines(file.fileno(), place_of(part), area.height - i, size, at + i * step, step)
@@ -188,9 +184,8 @@ def _write(descriptor: int, levels: Pixels, at: int) -> None:
 
 
 class TilesDone:
-    """Beside the partial file: ``.json``, what it is a part of, and ``.done``, the numbers of its tiles, four bytes
-    each, written once a tile is in its place. A machine that loses its power loses what it had not yet written to disk;
-    a process that is killed loses nothing."""
+    """Beside the partial file: ``.json``, what it is a part of; ``.done``, numbers of its tiles, of four bytes. Nothing
+    is synced: a process that is killed loses nothing, a machine that loses its power may."""
 
     def __init__(self, result: ResultFile, settings: dict[str, Any]) -> None:
         self._partial = result.partial

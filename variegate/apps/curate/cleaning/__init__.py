@@ -26,7 +26,6 @@ from variegate.formats.filtered import HEADER, FilteredSource, excluded_from, re
 from variegate.formats.kinds import KIND_NAMES
 from variegate.formats.opening import open_source
 from variegate.formats.stamps import UNKNOWN, Stamps, stamps_of
-from variegate.formats.storage import Storage
 from variegate.io.addresses import shown
 from variegate.io.durable import write_atomically
 from variegate.io.files import check_regular
@@ -292,7 +291,7 @@ class CopyRun(DiskRun):
             return
         self.made.resumed = len(read_manifest(storage.root))
         if not storage.exists(LEFT_OUT_NAME) or storage.read(LEFT_OUT_NAME) != self._record:
-            destination.amend(self._write_side_files)
+            destination.amend(lambda storage: self.write_side_files(destination, lambda: iter(())))
 
     def make(self, destination: Destination) -> None:
         journal, storage, made = destination.journal, destination.storage, self.made
@@ -331,11 +330,8 @@ class CopyRun(DiskRun):
                 pool.shutdown()
                 flush()
 
-    def finish(self, destination: Destination) -> None:
-        self._write_side_files(destination.storage)
-        super().finish(destination)
-
-    def _write_side_files(self, storage: Storage) -> None:
+    def write_side_files(self, destination: Destination, rows: Callable[[], Iterator[Row]]) -> None:
+        storage = destination.storage
         storage.write(LEFT_OUT_NAME, self._record)
         if not storage.is_remote:  # where there are no folders without files
             for folder in self.copies.folders:
