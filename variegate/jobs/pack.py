@@ -63,6 +63,7 @@ class Packed:
 class Packing(Expansion):
     """An ``Expansion`` of a ``PackPlan``, with the same promises: exactly once, the same bytes however it went."""
 
+    plan: PackPlan
     verb = "packing"
     _shard_commit = PackCommit
 
@@ -87,7 +88,7 @@ class Packing(Expansion):
 
     def restore_side_files(self, destination: Destination) -> None:
         storage = destination.storage
-        if all(map(storage.exists, [STATISTICS_NAME, *([INDEX_NAME] if self._has_index else [])])):
+        if all(map(storage.exists, [STATISTICS_NAME, *([INDEX_NAME] if self.plan.has_index else [])])):
             self.packed = _packed_of(totals_of(_rows_of(destination)), storage.sizes().get(INDEX_NAME, 0))
         else:
             destination.amend(lambda storage: self.write_side_files(destination, lambda: _rows_of(destination)))
@@ -101,14 +102,10 @@ class Packing(Expansion):
                 storage.remove(name)
         if not found.shards:
             return
-        index = write_index(storage, found.shards) if self._has_index else None
+        index = write_index(storage, found.shards) if self.plan.has_index else None
         self.packed.index_bytes = cast(int, index["bytes"]) if index else 0
         storage.write(STATISTICS_NAME, statistics_bytes(found.sums, index))
         storage.sync()
-
-    @property
-    def _has_index(self) -> bool:
-        return cast(PackPlan, self.plan).has_index
 
 
 def _packed_of(found: Totals, index_bytes: int = 0) -> Packed:

@@ -26,7 +26,7 @@ from variegate.formats.shards import PACKED, Labels, Record, Shard, open_shard
 from variegate.formats.storage import PRIVATE, Storage
 from variegate.io.location import Location, inside
 from variegate.jobs.augment.commit import Report, ShardCommit
-from variegate.jobs.augment.job import DecodedItem, ExpansionJob, Output, size_and_sum
+from variegate.jobs.augment.job import DecodedItem, ExpansionJob, Output, digest_columns
 from variegate.jobs.augment.plan import PIXELS, Plan
 from variegate.jobs.output.files import encode_image
 from variegate.jobs.output.journal import Journal
@@ -170,7 +170,7 @@ class PackJob(ExpansionJob):
                 raise ValueError(error.reason) from error
             found = pack_file(data)
             entry = ShardEntry((*image.shape, 3), key_of_file(data), b"" if isinstance(found, int) else found)
-        return Output(row | size_and_sum(data) | {"packed": json.dumps(about)}, data, entry)
+        return Output(row | digest_columns(data) | {"packed": json.dumps(about)}, data, entry)
 
 
 def _sums(image: Image_HWC, channels: int) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from variegate.formats.filtered import FilteredFiles, FilteredSource, whole_of
 from variegate.formats.shards import Layout
 from variegate.formats.tar.write import check_written, has_objects
 from variegate.io.addresses import is_url
-from variegate.jobs.augment.job import DecodedItem, ExpansionJob, ExpansionSpec, Image_HWC, Output, size_and_sum
+from variegate.jobs.augment.job import DecodedItem, ExpansionJob, ExpansionSpec, Image_HWC, Output, digest_columns
 from variegate.jobs.augment.plan import Plan
 from variegate.jobs.output.destination import Destination
 from variegate.jobs.output.files import encode_mask, output_path
@@ -236,5 +236,5 @@ class AnnotatedJob(ExpansionJob):
             mask = encode_mask(np.asarray(targets["mask"]))
             if not plan.is_sharded:
                 row["mask_file"] = f"masks/{os.path.splitext(row['file'])[0].removeprefix('images/')}.png"
-            row |= size_and_sum(mask, "mask_")
+            row |= digest_columns(mask, "mask_")
         return Output(row, data, mask)

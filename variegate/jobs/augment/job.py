@@ -311,7 +311,7 @@ class ExpansionJob:
     def _encode(self, one: DecodedItem, image: Image_HWC, row: dict[str, Any]) -> Output:
         """Complete the row. Raises ValueError for a picture that the format cannot hold."""
         data = encode_image(image, self._plan.format, self._plan.quality)
-        return Output(row | size_and_sum(data), data)
+        return Output(row | digest_columns(data), data)
 
     def _map(self, function: Callable[[Any], Any], values: Iterable[Any]) -> list[Any]:
         return list(map(function, values) if self._pool is None else self._pool.map(function, values))
@@ -324,7 +324,7 @@ class ExpansionJob:
             raise FatalError(str(error)) from error
 
 
-def size_and_sum(data: bytes, prefix: str = "") -> dict[str, Any]:
+def digest_columns(data: bytes, prefix: str = "") -> dict[str, Any]:
     """Columns of a row: number of bytes and checksum of a file."""
     return {f"{prefix}sha256": hashlib.sha256(data).hexdigest(), f"{prefix}bytes": len(data)}
 

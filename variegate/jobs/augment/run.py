@@ -68,7 +68,7 @@ class Expansion(DiskRun):
             raise ValueError(f"index: {self.index} is no file; accepted: auto, none, or what variegate index wrote")
         self.report = Report(len(self.plan.source), self.plan.num_outputs)
         self.num_items, self.is_sharded = self.plan.num_items, self.plan.is_sharded
-        self.same = {"seed": self.plan.seed, "epoch": self.plan.epoch}
+        self.shared_columns = {"seed": self.plan.seed, "epoch": self.plan.epoch}
         self._skipped: set[int] = set()  # samples in report.skipped, by index
 
     def run(self) -> Report:

@@ -33,7 +33,7 @@ class DiskRun:
     is_sharded = False
     num_items: int
     is_interrupted = False
-    same: Mapping[str, Any] = MappingProxyType({})  # columns that all rows of the manifest have alike
+    shared_columns: Mapping[str, Any] = MappingProxyType({})  # of all rows of the manifest
 
     def settings(self) -> dict[str, Any]:
         """All that the outputs depend on, as JSON."""
@@ -73,7 +73,7 @@ class DiskRun:
             self.is_interrupted = destination.journal.covered != [(0, self.num_items)]
             if not self.is_interrupted:
                 self.write_side_files(destination, lambda: destination.journal.rows(self.num_items))
-                destination.finish({**row, **self.same} for row in destination.journal.rows(self.num_items))
+                destination.finish({**row, **self.shared_columns} for row in destination.journal.rows(self.num_items))
 
     def refuse(self, settings: dict[str, Any], stamps: Stamps | None) -> None:
         """Raise SourceError for a destination of another source, before its settings are compared."""

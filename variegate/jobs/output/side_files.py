@@ -128,7 +128,7 @@ def side_file_problems(storage: Storage, manifest: Manifest, expected: set[str])
         yield Problem(
             run_record.SOURCE_NAME, str(error).removeprefix(f"{storage.place_of(run_record.SOURCE_NAME)}: "), "damaged"
         )
-    for name, wrong, digest in _with_digests(manifest):
+    for name, wrong, digest in _expected_digests(manifest):
         shown = printable(name)
         expected.add(shown)
         if size_of(shown) is None:
@@ -139,11 +139,12 @@ def side_file_problems(storage: Storage, manifest: Manifest, expected: set[str])
         yield from _packed_problems(storage, manifest, expected)
 
 
-def _with_digests(manifest: Manifest) -> Iterator[tuple[str, str, str | None]]:
+def _expected_digests(manifest: Manifest) -> Iterator[tuple[str, str, str | None]]:
     """Side files that follow from the manifest: name, what is said of another one, checksum. Raises SourceError."""
     settings = manifest.settings
     if settings.get("command") == "clean":
-        yield run_record.LEFT_OUT_NAME, "its checksum is not that of the settings", settings.get("dropped", {}).get("sha256")
+        digest_of_list = settings.get("dropped", {}).get("sha256")
+        yield run_record.LEFT_OUT_NAME, "its checksum is not that of the settings", digest_of_list
     if settings.get("layout") == "webdataset" and settings.get("classes"):
         names = hashlib.sha256(class_names_bytes(settings["classes"])).hexdigest()
         yield CLASS_NAMES, "not the classes of the run", names

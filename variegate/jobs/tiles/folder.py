@@ -54,7 +54,7 @@ class FolderRun(DiskRun):
         self.root, self.names = image_files(self.source)
         self._stems = output_stems(self.names)
         self.total = self.num_items = len(self.names) * self.copies
-        self.same = {"seed": self.seed, "epoch": self.epoch}
+        self.shared_columns = {"seed": self.seed, "epoch": self.epoch}
         self.done = self.resumed = 0  # outputs; ``resumed``: of an earlier run
         self.skipped: list[tuple[str, str]] = []  # files that could not be read, and why
         self.image: ImageRun | None = None  # what is being made now
@@ -106,10 +106,10 @@ class FolderRun(DiskRun):
         try:
             os.makedirs(os.path.dirname(out), exist_ok=True)
             work = MapSpec(self.transform, self.seed, "float32", "NHWC", "composed", self.epoch, copy)
-            self.image = ImageRun(self.engine, work, file_of(place), index, out, self.tile, None, self.resume)
+            places = file_of(place), index, out, self.tile, None
+            self.image = ImageRun(self.engine, work, *places, self.resume, lambda _: self._show(), self.stop)
             if self.image.program.output.is_float:
                 raise SourceError("the policy ends in Normalize; images on disk hold bytes, so leave it out")
-            self.image.stop, self.image.on_progress = self.stop, lambda _: self._show()
             self.image.run()
         except (SourceError, EngineError) as error:
             # What reads a file names it first.

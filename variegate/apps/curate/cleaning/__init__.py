@@ -289,9 +289,10 @@ class CopyRun(DiskRun):
         if not destination.is_complete:
             self.made.resumed = destination.journal.num_rows
             return
-        self.made.resumed = len(read_manifest(storage.root))
+        manifest = read_manifest(storage.root)
+        self.made.resumed = len(manifest)
         if not storage.exists(LEFT_OUT_NAME) or storage.read(LEFT_OUT_NAME) != self._record:
-            destination.amend(lambda storage: self.write_side_files(destination, lambda: iter(())))
+            destination.amend(lambda storage: self.write_side_files(destination, manifest.rows))
 
     def make(self, destination: Destination) -> None:
         journal, storage, made = destination.journal, destination.storage, self.made
