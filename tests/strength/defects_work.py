@@ -152,7 +152,7 @@ _OF_ENGINES = (
     Defect(
         name="sinks-verify-sizes-alone",
         anchor="_check_file",
-        search="if digest != file.sha256:",
+        search="if digest != sha256:",
         replace="if not digest:",
         tests=("tests/jobs/output/test_verify.py",),
     ),
