@@ -96,8 +96,13 @@ class ExpansionSpec:
         """Boxes, masks or key points follow the images."""
         return bool(getattr(self.plan.source, "has_targets", False))
 
+    def cold_job(self, device: str, num_threads: int) -> ExpansionJob:
+        """A job whose first task compiles its kernels."""
+        kind: type[ExpansionJob] = self.plan.job_kind or ExpansionJob
+        return kind(self, device, num_threads)
+
     def open(self, device: str, num_threads: int) -> ExpansionJob:
-        job: ExpansionJob = self.plan.job_kind(self, device, num_threads)
+        job = self.cold_job(device, num_threads)
         job.warm_up()
         return job
 

@@ -79,10 +79,8 @@ class Plan:
 
     @property
     def job_kind(self) -> Any:
-        """The ``ExpansionJob`` for such a plan."""
-        from variegate.jobs.augment.job import ExpansionJob
-
-        return ExpansionJob
+        """The ``ExpansionJob`` for such a plan; None: that class itself."""
+        return None
 
     @property
     def about(self) -> Mapping[str, Any] | None:

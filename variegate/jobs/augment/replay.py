@@ -63,7 +63,7 @@ def _replayed(listed: Manifest, row: int, wanted: dict[str, Any], source: Any, e
         import torch
 
         device = "cuda:0" if torch.cuda.is_available() else "cpu"
-    made, data, mask = plan.job_kind(ExpansionSpec(plan, None), device, 1).make(wanted["index"], wanted["copy"])
+    made, data, mask = ExpansionSpec(plan, None).cold_job(device, 1).make(wanted["index"], wanted["copy"])
     names = ["sha256"] if plan.about is None else ["sha256", "mask_sha256", "targets"]
     is_same = all(made[name] == wanted[name] for name in names)
     return Replayed(wanted, data, is_same, mask, made.get("targets"))
