@@ -26,7 +26,7 @@ from variegate.formats.shards import PACKED, Labels, Record, Shard, open_shard
 from variegate.formats.storage import PRIVATE, Storage
 from variegate.io.location import Location, inside
 from variegate.jobs.augment.commit import Report, ShardCommit
-from variegate.jobs.augment.job import DecodedItem, ExpansionJob, Output, digest_columns
+from variegate.jobs.augment.job import CopyOutput, DecodedItem, ExpansionJob, digest_columns
 from variegate.jobs.augment.plan import PIXELS, Plan
 from variegate.jobs.output.files import encode_image
 from variegate.jobs.output.journal import Journal
@@ -155,7 +155,7 @@ class PackJob(ExpansionJob):
         if rest := [one for one, is_one in zip(group, is_large, strict=True) if not is_one]:
             self._encode_copy(rest, copy, None, [one.sample.pixels for one in rest])
 
-    def _encode(self, one: DecodedItem, image: Image_HWC, row: dict[str, Any]) -> Output:
+    def _encode(self, one: DecodedItem, image: Image_HWC, row: dict[str, Any]) -> CopyOutput:
         origin: Origin = one.sample.file
         about: dict[str, Any] = {"bytes": origin.nbytes, "kept": origin.kept is not None}
         if self._plan.layout == "raw":
@@ -170,7 +170,7 @@ class PackJob(ExpansionJob):
                 raise ValueError(error.reason) from error
             found = pack_file(data)
             entry = ShardEntry((*image.shape, 3), key_of_file(data), b"" if isinstance(found, int) else found)
-        return Output(row | digest_columns(data) | {"packed": json.dumps(about)}, data, entry)
+        return CopyOutput(row | digest_columns(data) | {"packed": json.dumps(about)}, data, entry)
 
 
 def _sums(image: Image_HWC, channels: int) -> dict[str, Any]:

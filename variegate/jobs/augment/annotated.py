@@ -25,7 +25,7 @@ from variegate.formats.filtered import FilteredFiles, FilteredSource, whole_of
 from variegate.formats.shards import Layout
 from variegate.formats.tar.write import check_written, has_objects
 from variegate.io.addresses import is_url
-from variegate.jobs.augment.job import DecodedItem, ExpansionJob, ExpansionSpec, Image_HWC, Output, digest_columns
+from variegate.jobs.augment.job import CopyOutput, DecodedItem, ExpansionJob, ExpansionSpec, Image_HWC, digest_columns
 from variegate.jobs.augment.plan import Plan
 from variegate.jobs.output.destination import Destination
 from variegate.jobs.output.files import encode_mask, output_path
@@ -224,7 +224,7 @@ class AnnotatedJob(ExpansionJob):
             one.targets = {k: v.cpu() if isinstance(v, torch.Tensor) else v for k, v in targets.items()}
         return program, [image.cpu().numpy() for image in made]
 
-    def _encode(self, one: DecodedItem, image: Image_HWC, row: dict[str, Any]) -> Output:
+    def _encode(self, one: DecodedItem, image: Image_HWC, row: dict[str, Any]) -> CopyOutput:
         row, data, mask = super()._encode(one, image, row)
         row |= dict.fromkeys(("mask_file", "mask_bytes", "mask_sha256", "targets"))
         plan, targets = self._plan, one.targets
@@ -237,4 +237,4 @@ class AnnotatedJob(ExpansionJob):
             if not plan.is_sharded:
                 row["mask_file"] = f"masks/{os.path.splitext(row['file'])[0].removeprefix('images/')}.png"
             row |= digest_columns(mask, "mask_")
-        return Output(row, data, mask)
+        return CopyOutput(row, data, mask)

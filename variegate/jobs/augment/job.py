@@ -61,7 +61,7 @@ class Decoded(NamedTuple):
         return own + sum(partner.nbytes for partner in self.partners)
 
 
-class Output(NamedTuple):
+class CopyOutput(NamedTuple):
     """A copy of an item."""
 
     row: dict[str, Any]  # of the manifest
@@ -74,7 +74,7 @@ class DecodedItem:
     item: int
     index: int  # of the sample
     sample: Decoded
-    outputs: list[Output] = field(default_factory=list)
+    outputs: list[CopyOutput] = field(default_factory=list)
     failure: str = ""  # why it has no outputs
     targets: Any = None  # of the copy that is made last
 
@@ -155,7 +155,7 @@ class ExpansionJob:
             made[first] = made[first]._replace(notes=tuple(self._notes.popleft() for _ in range(len(self._notes))))
         return Result([made.get(item) for item in items], failed)
 
-    def make(self, index: int, copy: int) -> Output:
+    def make(self, index: int, copy: int) -> CopyOutput:
         """One output alone. Raises DecodeError, or ValueError where it is not taken."""
         found = self._decode(index)
         if isinstance(found, DecodeError):
@@ -313,10 +313,10 @@ class ExpansionJob:
             rows.append(self._plan.written_row(one.index, sample.id, copy, sample.label, image.shape, operations))
         self._map(encode, list(zip(group, images, rows, strict=True)))
 
-    def _encode(self, one: DecodedItem, image: Image_HWC, row: dict[str, Any]) -> Output:
+    def _encode(self, one: DecodedItem, image: Image_HWC, row: dict[str, Any]) -> CopyOutput:
         """Complete the row. Raises ValueError for a picture that the format cannot hold."""
         data = encode_image(image, self._plan.format, self._plan.quality)
-        return Output(row | digest_columns(data), data)
+        return CopyOutput(row | digest_columns(data), data)
 
     def _map(self, function: Callable[[Any], Any], values: Iterable[Any]) -> list[Any]:
         return list(map(function, values) if self._pool is None else self._pool.map(function, values))
