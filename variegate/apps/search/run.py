@@ -17,7 +17,7 @@ from variegate.apps.train.images import BaselineAugmentation, LabelledImages
 from variegate.formats.base import SourceError
 from variegate.io.addresses import shown
 from variegate.io.durable import make_folder, write_atomically, write_errors_name
-from variegate.jobs.output.lock import locked
+from variegate.jobs.output.destination import locked
 from variegate.options.search import Hyperparameters, SearchOptions
 from variegate.policies.schedule import Schedule
 from variegate.threads import computed_once

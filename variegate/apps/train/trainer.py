@@ -31,7 +31,7 @@ from variegate.apps.train.models import seeded_weights
 from variegate.apps.train.progress import EVENTS_FOLDER, Line, StepLines, TrainingEvents, TrainingLog, check_events
 from variegate.apps.train.ranks import Ranks, joined
 from variegate.checks import integer
-from variegate.jobs.output.lock import locked
+from variegate.jobs.output.destination import locked
 from variegate.loader import Batch
 from variegate.options.recipes import describe_recipe
 from variegate.options.training import TrainOptions
