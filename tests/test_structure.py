@@ -22,14 +22,14 @@ MANY_ARGUMENTS_ALLOWED = {
 # The most lines that each room may have; to raise one is a commit that says why. `jobs` holds what `map_image` needs,
 # `compiling` stands below `program`, which compiles, and `transforms` is users' front door of `ops`.
 LINES = {
-    **{"": 636, "io": 868, "compiling": 930, "options": 1052},
-    **{"program": 4376, "ops": 6553, "pipelines": 2321, "transforms": 938, "policies": 2438},
-    **{"executors": 13138, "decode": 2787, "targets": 2805, "augmenter": 936},
-    **{"formats": 9739, "loader": 3157, "jobs": 7788, "integrations": 3600, "apps": 14792, "cli": 2245},
+    **{"": 636, "io": 868, "compiling": 904, "options": 1034},
+    **{"program": 4342, "ops": 6545, "pipelines": 2302, "transforms": 934, "policies": 2369},
+    **{"executors": 13003, "decode": 2742, "targets": 2789, "augmenter": 930},
+    **{"formats": 9547, "loader": 3157, "jobs": 7471, "integrations": 3468, "apps": 13892, "cli": 2177},
 }
-MOST_FILES = 457
+MOST_FILES = 400
 # Of all lines, those of import statements.
-MOST_IMPORTS = 0.0760
+MOST_IMPORTS = 0.0723
 # Triton compiles functions of plain arguments alone.
 TRITON_KERNELS = "variegate.executors.cuda.kernels."
 

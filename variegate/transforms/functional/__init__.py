@@ -12,23 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 from variegate.checks import spelt
 from variegate.ops.base import Transform
-from variegate.transforms.functional.crops import (
-    center_crop,
-    crop,
-    five_crop,
-    pad,
-    resize,
-    resized_crop,
-    ten_crop,
-)
 from variegate.transforms.functional.geometry import (
     affine,
+    center_crop,
+    crop,
     elastic,
+    five_crop,
     horizontal_flip,
+    pad,
     perspective,
+    resize,
+    resized_crop,
     rotate,
     shear_x,
     shear_y,
+    ten_crop,
     translate_x,
     translate_y,
     vertical_flip,
