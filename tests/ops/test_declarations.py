@@ -209,7 +209,7 @@ def test_an_instruction_that_is_named_is_run() -> None:
 
 
 # Whatever its kind: its row, its arguments' limits, classes and functions that emit it, what it means.
-OF_ALL = ("program/ops.py", "ops/", "transforms/functional/", "executors/reference/")
+OF_ALL: tuple[str, ...] = ("program/ops.py", "ops/", "transforms/functional/", "executors/reference/")
 # What runs one without naming it says so in its statement.
 OF_ALL += ("program/lowering/__init__.py", "executors/cpu/executor.py", "executors/cpu/tiled/chain.py")
 OF_ALL += ("executors/cuda/launch.py",)
