@@ -26,7 +26,7 @@ from variegate.program.compiled import TURN
 from variegate.program.lowering.blurs import blurs_to_kernels
 from variegate.program.lowering.joint import DETOURS, RECORD, held_work, new_work, rewrite
 from variegate.program.one_image import OneImage
-from variegate.program.ops import KIND_OF, Kind
+from variegate.program.ops import Op
 from variegate.program.program import Output, Program
 
 # What a workspace has room for: instructions, rectangles and, to begin with, weights of blurs.
@@ -139,7 +139,7 @@ def _run_with_detours(
     """Run the instructions between detours one part after another, each as an image of its own, of the same numbers."""
     begin = 0
     for k, (op, _, height, width, _, _, _, _, quality, *_) in enumerate(image.records):
-        if KIND_OF[op] == Kind.DETOUR:
+        if op == Op.JPEG:
             if k > begin:
                 part = _part_of(image, pixels, begin, k)
                 part.height, part.width = height, width

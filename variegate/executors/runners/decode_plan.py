@@ -14,7 +14,7 @@ from variegate.decode import decode_plain
 from variegate.decode.entropy.index import WORTH_CUTTING, EntropyIndex
 from variegate.decode.limits import LARGE
 from variegate.decode.scan import COEFFICIENT_BYTES, COMPONENTS, HEIGHT, HEIGHT_OFFSET, IS_COMPLETE, MCU_HEIGHT, WIDTH
-from variegate.program.ops import KIND_OF, Interpolation, Kind
+from variegate.program.ops import Interpolation, Op
 from variegate.program.program import Program
 
 # First row, first column, and those after the last.
@@ -28,6 +28,7 @@ _SUPPORT = {
     int(Interpolation.HAMMING): 1.0,
     int(Interpolation.LANCZOS): 3.0,
 }
+_RESIZED_CROP = int(Op.RESIZED_CROP)
 
 
 def shift_crop(fused: Program, row: int, top: int, left: int, height: int, width: int) -> None:
@@ -49,7 +50,7 @@ def crop_supports(fused: Program, rows: slice = slice(None)) -> npt.NDArray[np.f
     if not fused.opcode.shape[1]:
         return supports
     opcode, flags = fused.opcode[rows, 0], fused.flags[rows, 0]
-    is_crop = (fused.length[rows] > 0) & (KIND_OF[opcode] == Kind.RESAMPLE) & (fused.args[rows, 0, 0] >= 0.0)
+    is_crop = (fused.length[rows] > 0) & (opcode == _RESIZED_CROP) & (fused.args[rows, 0, 0] >= 0.0)
     for interpolation, support in _SUPPORT.items():
         supports[is_crop & (flags == interpolation)] = support
     return supports

@@ -243,6 +243,7 @@ def _check_pass(kinds: list[Kind], row: list[int], slots: tuple[int, int], where
     _require(expected, f"{where}: read as {source.name}, holds {kinds}")
 
 
+_JPEG = int(Op.JPEG)
 _OF_ROWS = (*INSTRUCTION_ARRAYS, "length", "source", "in_shape", "ids", "key")
 
 
@@ -259,14 +260,14 @@ class Detour:
 
 def has_detours(program: Program) -> bool:
     """Of a sampled program."""
-    return bool((KIND_OF[program.opcode] == Kind.DETOUR).any())
+    return bool((program.opcode == _JPEG).any())
 
 
 def cut(program: Program) -> tuple[Program, Program, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Cut at the last detour of every row -> (program before, of rows that have one; after, of all rows; place;
     quality)."""
     slots = np.arange(program.opcode.shape[1])
-    is_cut = (KIND_OF[program.opcode] == Kind.DETOUR) & (slots < program.length[:, None])
+    is_cut = (program.opcode == _JPEG) & (slots < program.length[:, None])
     rows = np.flatnonzero(is_cut.any(axis=1))
     last = len(slots) - 1 - np.argmax(is_cut[rows, ::-1], axis=1)
     before = rows_of(program, rows)
