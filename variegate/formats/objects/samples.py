@@ -94,12 +94,15 @@ def image_of(image: Any, name: str, reads_files: bool = True) -> bytes | npt.NDA
             what = "its bytes and its path are None" if path is None else f"its bytes are null; {other}"
             raise DecodeError(name, f"no image: {what}")
         return bytes(data)
-    if not isinstance(image, np.ndarray):
+    if isinstance(image, np.ndarray):
+        is_uint8 = image.dtype == np.uint8
+    else:
         import torch  # takes a second to load, which listing a folder should not
 
         if not isinstance(image, torch.Tensor):
             raise TypeError(f"{name}: got {type(image).__name__} for an image; accepted: {_ACCEPTED_IMAGES}")
-    if str(image.dtype).removeprefix("torch.") != "uint8":
+        is_uint8 = image.dtype == torch.uint8
+    if not is_uint8:
         raise TypeError(
             f"{name}: got an image of dtype {image.dtype}; accepted: uint8. Leave ToTensor, ToDtype and Normalize out "
             "of the data set's own transform: they belong to the transform given to Variegate"
