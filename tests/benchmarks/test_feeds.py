@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
 
 from benchmarks.run_feeds import main
 from benchmarks.training.peers import PEERS, normalisation_of, open_peers, spelled, steps_of
-from tests.apps.train.digits import digits
+from tests.apps.train.digits import SMALL, digit_files, digits
 from variegate import transforms as T
 from variegate.apps.train import TrainOptions
 from variegate.apps.train.feed import Feed
@@ -46,15 +45,7 @@ def test_arrays_and_peers_that_are_missing(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.fixture
 def images(tmp_path: Path) -> Path:
-    (pixels, labels), _ = digits(64)
-    for number, (one, label) in enumerate(zip(pixels, labels, strict=True)):
-        path = tmp_path / "images" / str(label) / f"{number}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(one.repeat(3, 2)).save(path)
-    return tmp_path / "images"
-
-
-SMALL = ("--model", "wrn-10-1", "--batch-size", 16, "--device", "cpu", "--threads", 1, "--policy", "none")
+    return digit_files(tmp_path / "images")
 
 
 def run_feeds(images: Path, out: Path, *more: object) -> int:

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed
+from PIL import Image
 
 from tests.children import start_python
 from variegate.apps.train import Trainer, TrainOptions, train
@@ -30,6 +31,16 @@ def digits(number: int = 512) -> tuple[Any, Any]:
     pixels, labels = _digits()
     end = number + number // 2
     return (pixels[:number], labels[:number]), (pixels[number:end], labels[number:end])
+
+
+def digit_files(folder: Path) -> Path:
+    """``folder``, with 64 digits as RGB pictures in class folders."""
+    (pixels, labels), _ = digits(64)
+    for number, (one, label) in enumerate(zip(pixels, labels, strict=True)):
+        path = folder / str(label) / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(one.repeat(3, 2)).save(path)
+    return folder
 
 
 @cache
@@ -70,6 +81,8 @@ class Centring(torch.nn.Module):
 
 
 KEPT = "VARIEGATE_TEST_DIGITS"
+# Of commands that train on ``digit_files``.
+SMALL = ("--model", "wrn-10-1", "--batch-size", 16, "--device", "cpu", "--threads", 1, "--policy", "none")
 PLAIN = "tests.apps.train.digits:without_statistics"
 OPTIONS = TrainOptions(
     model=PLAIN, policy="none", flip=False, padding=1, epochs=3, batch_size=32, lr=0.05, device="cpu", threads=1

@@ -22,7 +22,7 @@ from matplotlib.patches import Rectangle
 from PIL import Image
 from rich.console import Console
 
-from tests.apps.train.digits import digits
+from tests.apps.train.digits import SMALL, digit_files, digits
 from tests.cli.searches import run
 from variegate.apps.train import TrainOptions
 from variegate.apps.train import study_report as report
@@ -197,15 +197,7 @@ def test_variegate_feeds_what_a_training_is_fed() -> None:
 
 @pytest.fixture
 def images(tmp_path: Path) -> Path:
-    (pixels, labels), _ = digits(64)
-    for number, (one, label) in enumerate(zip(pixels, labels, strict=True)):
-        path = tmp_path / "images" / str(label) / f"{number}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(one.repeat(3, 2)).save(path)
-    return tmp_path / "images"
-
-
-SMALL = ("--model", "wrn-10-1", "--batch-size", 16, "--device", "cpu", "--threads", 1, "--policy", "none")
+    return digit_files(tmp_path / "images")
 
 
 def test_the_command_prints_one_object_and_draws(
