@@ -67,6 +67,19 @@ def _filter(x: Any, kind: Any) -> float:
     return 0.0
 
 
+@inlined
+def axis_of_box(in_size: Any, start: Any, extent: Any, out_size: Any) -> Any:
+    """A box along one axis, float32 as in Pillow -> (pixels skipped, the size without them, the box's first place, its
+    scale, the filter's). ``start`` -1 - s: whole pixels from s on, cropped first; the filter does not see beyond them.
+    """
+    skipped = np.int64(0)
+    if start < 0.0:
+        skipped, in_size, start = np.int64(-1.0 - start), np.int64(extent), 0.0
+    first = np.float32(start)
+    scale = np.float64(np.float32(np.float32(start + extent) - first)) / out_size
+    return skipped, in_size, np.float64(first), scale, max(scale, 1.0)
+
+
 @inner_kernel()
 def coefficients(
     in_size: Any, start: Any, extent: Any, out_size: Any, kind: Any, bounds: Any, weights: Any, real: Any
@@ -74,25 +87,17 @@ def coefficients(
     """Per output i its first source index and number of weights, ``bounds[i]``, and weight j, ``weights[j * padded +
     i]``.
 
-    Weights have 22 fraction bits; ``padded`` is ``out_size`` rounded up to whole vectors. Returns the greatest number
-    of weights. The box is float32 as in Pillow; weights are normalised in double.
-
-    ``start`` -1 - s stands for whole pixels from s on that are cropped first: the filter does not see beyond them.
+    Weights have 22 fraction bits, and are normalised in double; ``padded`` is ``out_size`` rounded up to whole vectors.
+    Returns the greatest number of weights. The box is that of ``axis_of_box``.
     """
-    skipped = np.int64(0)
-    if start < 0.0:
-        skipped, in_size, start = np.int64(-1.0 - start), np.int64(extent), 0.0
-    first = np.float32(start)
-    scale = np.float64(np.float32(np.float32(start + extent) - first)) / out_size
-    filter_scale = max(scale, 1.0)
-    support = filter_radius(kind) * filter_scale
+    skipped, in_size, first, scale, filter_scale = axis_of_box(in_size, start, extent, out_size)
+    support, inverse = filter_radius(kind) * filter_scale, 1.0 / filter_scale
     stride = pad_to_vector(out_size)
     taps = int(np.ceil(support)) * 2 + 1
     weights[: taps * stride] = 0
-    inverse = 1.0 / filter_scale
     most = 0
     for i in range(out_size):
-        low, count = weigh_output(np.float64(first) + (i + 0.5) * scale, support, inverse, in_size, kind, real)
+        low, count = weigh_output(first + (i + 0.5) * scale, support, inverse, in_size, kind, real)
         for j in range(count):
             weights[j * stride + i] = fixed_weight(real[j])
         bounds[i, 0], bounds[i, 1] = skipped + low, count

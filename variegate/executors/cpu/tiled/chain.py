@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.cpu.jpeg import through_jpeg
-from variegate.executors.cpu.resizing import PRECISION, filter_radius, fixed_weight, weigh_output
+from variegate.executors.cpu.resizing import PRECISION, axis_of_box, filter_radius, fixed_weight, weigh_output
 from variegate.executors.cpu.tiled import areas
 from variegate.executors.cpu.tiled.areas import Area, CutStage, Image, Stage
 from variegate.executors.cpu.tiled.stages import PassStage
@@ -172,8 +172,8 @@ class _Blended(CutStage):
 @pixel_kernel
 def axis_taps(start: Any, extent: Any, out_size: Any, kind: Any) -> int:
     """The greatest number of weights of an output."""
-    scale = np.float64(np.float32(np.float32(max(start, 0.0) + extent) - np.float32(max(start, 0.0)))) / out_size
-    return int(np.ceil(filter_radius(kind) * max(scale, 1.0))) * 2 + 2
+    _, _, _, _, filter_scale = axis_of_box(0, start, extent, out_size)
+    return int(np.ceil(filter_radius(kind) * filter_scale)) * 2 + 2
 
 
 @pixel_kernel
@@ -182,15 +182,10 @@ def axis_weights(
 ) -> None:
     """Of the outputs from ``begin`` on: first source index and number of weights, bounds int64[N, 2], and the weights,
     int32[N, taps]. See ``resizing.coefficients``."""
-    skipped = np.int64(0)
-    if start < 0.0:
-        skipped, in_size, start = np.int64(-1.0 - start), np.int64(extent), 0.0
-    first = np.float32(start)
-    scale = np.float64(np.float32(np.float32(start + extent) - first)) / out_size
-    filter_scale = max(scale, 1.0)
+    skipped, in_size, first, scale, filter_scale = axis_of_box(in_size, start, extent, out_size)
     support, inverse = filter_radius(kind) * filter_scale, 1.0 / filter_scale
     for i in range(bounds.shape[0]):
-        centre = np.float64(first) + (begin + i + 0.5) * scale
+        centre = first + (begin + i + 0.5) * scale
         low, count = weigh_output(centre, support, inverse, in_size, kind, real)
         for j in range(count):
             weights[i, j] = fixed_weight(real[j])
