@@ -21,7 +21,7 @@ from benchmarks import machine
 from benchmarks.training import ranks
 from benchmarks.training.steps import median, shares
 from benchmarks.training.watching import in_a_process
-from variegate.io import openmp
+from variegate.threads import wait_briefly
 
 STEP_TARGET, START_TARGET, SAVE_TARGET = 0.95, 2.0, 0.05
 STEPS = (("wrn-16-1", 32, 64), ("benchmarks.training.models:resnet18", 224, 16))
@@ -144,7 +144,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--images", type=Path, default=None, help="a tar of JPEG files, else made from photos")
     parser.add_argument("--out", type=Path, default=None, help="a JSON file for all figures")
     options = parser.parse_args(arguments)
-    openmp.wait_briefly()
+    wait_briefly()
     environment = {} if options.threads is None else {"OMP_NUM_THREADS": str(options.threads)}
     where = machine.describe() | {"torch": torch.__version__, "spins": os.environ.get("GOMP_SPINCOUNT")}
     print(", ".join(f"{name}: {value}" for name, value in where.items()))
