@@ -1,6 +1,6 @@
 # Every target works on a bare machine with Python 3.10+: it makes .venv, installs what it needs, and runs.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-unit test-random-order test-strength lint bench bench-single bench-targets bench-loader bench-training bench-feeds bench-gpu wheel install clean
+.PHONY: help demo test test-all test-unit test-random-order test-strength lint bench bench-single bench-targets bench-loader bench-training bench-feeds bench-gpu wheel docs docs-links install clean
 
 # The first interpreter that is new enough; override with `make PYTHON=/path/to/python3.12 test`.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 python; do \
@@ -32,6 +32,7 @@ help:
 	@echo "make bench-feeds   the step of a training fed by Variegate and by peers   (BENCH_ARGS='photos --out run')"
 	@echo "make bench-gpu   the same on a GPU (BENCH_GPU_WORKS='w3 w3r'), in the Python that PYTHON names"
 	@echo "make wheel   variegate, and the compiled kernels of every processor level, into dist"
+	@echo "make docs    build the site into build/docs   (make docs-links checks the links that leave it)"
 	@echo "make clean   remove the environments and caches"
 
 demo: $(VENV)/.installed-demo
@@ -90,6 +91,16 @@ bench-gpu:
 wheel: $(VENV)/.installed-demo
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 	$(BIN)/python -m kernels.build --out dist $(KERNELS_ARGS)
+
+# A warning is an error: a link that leads nowhere, a public name without its docstring.
+SPHINX = $(BIN)/python -m sphinx -W --keep-going -q -d build/doctrees
+
+docs: $(VENV)/.installed-docs
+	$(SPHINX) -b html docs build/docs
+	@echo "build/docs/index.html"
+
+docs-links: $(VENV)/.installed-docs
+	$(SPHINX) -b linkcheck docs build/linkcheck
 
 install: $(VENV)/.installed-dev
 

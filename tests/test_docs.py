@@ -16,14 +16,17 @@ from typing import Any
 import pytest
 import typer
 
+from tests.pages import name_of
 from variegate.cli.commands import app
 from variegate.transforms import Transform
 
 ROOT = Path(__file__).resolve().parent.parent
-WRITTEN = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
-PAGES = sorted(path.relative_to(ROOT).as_posix() for path in WRITTEN)
 RESULTS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs" / "results").glob("*.md"))
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```\n", re.M | re.S)
+# Tutorials, migration guides and explanations are in folders of their own.
+WRITTEN = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("**/*.md")]
+PAGES = sorted({path.relative_to(ROOT).as_posix() for path in WRITTEN} - set(RESULTS))
+# A block's first line may also be a directive of the site: ```{toctree}.
+BLOCK = re.compile(r"^```([^`\n]*)\n(.*?)^```\n", re.M | re.S)
 LINK = re.compile(r"\]\(([^)#\s]+)\)")
 # What a page that is not written to its end holds, outside of code; a line of one word in capitals among them.
 PLACEHOLDER = re.compile(r"\b(?:TODO|TBD|FIXME|XXX+)\b|\?\?\?|^[A-Z][A-Z_]{4,}$", re.M)
@@ -87,6 +90,12 @@ def test_python_that_is_not_run_is_listed(page: str) -> None:
     # A block without a language is a terminal: what was typed, and what was printed.
     bare = [block[2] for block in BLOCK.finditer(text_of(page)) if block[1] == ""]
     assert [block for block in bare if not block.startswith(("$ ", ">>> "))] == []
+
+
+def test_pages_in_folders_are_found() -> None:
+    assert "docs/explanation/randomness.md" in PAGES
+    assert not set(PAGES) & set(RESULTS)
+    assert name_of(ROOT / "docs" / "tutorials" / "a-b.md") == "page_tutorials_a_b"
 
 
 def test_the_readme_runs() -> None:

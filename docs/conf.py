@@ -1,0 +1,124 @@
+"""The site: ``make docs`` builds it from these pages, the README, the docstrings and the measured results."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import sys
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+DOCS = Path(__file__).resolve().parent
+ROOT = DOCS.parent
+sys.path[:0] = [str(ROOT), str(DOCS)]
+
+PYPROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+
+
+def written(pattern: str, otherwise: str) -> str:
+    found = re.search(pattern, PYPROJECT, re.M)
+    return found[1] if found else otherwise
+
+
+project = "Variegate"
+copyright = "The Variegate authors"
+release = version = re.search(r'^__version__ = "(.+)"', (ROOT / "variegate" / "__init__.py").read_text(), re.M)[1]
+REPOSITORY = written(r'^(?:Repository|Source|source|repository) = "(.+?)/?"', "https://github.com/variegate/variegate")
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_design",
+]
+exclude_patterns = ["_static"]
+nitpicky = True
+
+# -- pages -------------------------------------------------------------------------------------------------------------
+
+myst_enable_extensions = ["colon_fence", "attrs_inline"]
+myst_heading_anchors = 4
+myst_links_external_new_tab = False
+copybutton_prompt_text = r"\$ |>>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+
+# Pages that are files outside of docs/: the site's page for each.
+ELSEWHERE = {"README.md": "index", "CONTRIBUTING.md": "project/contributing", "CHANGELOG.md": "project/changelog"}
+FENCE = re.compile(r"(^```.*?^```$)", re.M | re.S)
+TARGET = re.compile(r"(\]\()([^)\s]+)(\))")
+PATTERN = re.compile(r"^(\S+\*)\n", re.M)  # of a toctree, whose pages may not be written yet
+INCLUDED = re.compile(r"^```\{from\} (\S+) ?(.*)\n```$", re.M)
+
+
+def link(target: str, folder: str, page: str) -> str:
+    """Where the site has what ``target`` names in the repository; a page, a picture, or the file on the web."""
+    if re.match(r"[a-z]+:|#|<", target):
+        return target
+    path, _, anchor = target.partition("#")
+    path = posixpath.normpath(posixpath.join(folder, path))
+    anchor = anchor and f"#{anchor}"
+    here = posixpath.dirname(f"docs/{page}")
+    if path in ELSEWHERE:
+        return posixpath.relpath(f"docs/{ELSEWHERE[path]}.md", here) + anchor
+    if path.startswith("docs/") and path.endswith((".md", ".png", ".svg", ".webp")):
+        return posixpath.relpath(path, here) + anchor
+    kind = "tree" if (ROOT / path).is_dir() else "blob"
+    return f"{REPOSITORY}/{kind}/main/{path}{anchor}"
+
+
+def links(text: str, folder: str, page: str) -> str:
+    parts = FENCE.split(text)
+    parts[::2] = [TARGET.sub(lambda m: m[1] + link(m[2], folder, page) + m[3], part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def included(file: str, part: str, page: str) -> str:
+    """A file of the repository, or its beginning (``intro``), or what follows that (``rest``)."""
+    text = (ROOT / file).read_text(encoding="utf-8") if (ROOT / file).exists() else f"# {Path(file).stem}\n"
+    intro, heading, rest = text.partition("\n## ")
+    return links({"intro": intro, "rest": heading + rest}.get(part, text), posixpath.dirname(file), page)
+
+
+def read(_: Sphinx, page: str, source: list[str]) -> None:
+    text = links(source[0], posixpath.dirname(f"docs/{page}"), page)
+    if page == "index":
+        text = PATTERN.sub(lambda m: m[0] if [*DOCS.glob(m[1])] else "", text)
+    source[0] = INCLUDED.sub(lambda m: included(m[1], m[2], page), text)
+
+
+# -- reference ---------------------------------------------------------------------------------------------------------
+
+autodoc_typehints_format = "short"
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
+maximum_signature_line_length = 88
+python_use_unqualified_type_names = True
+toc_object_entries = False
+# Types in signatures: other libraries', and names that only type checkers see.
+nitpick_ignore_regex = [("py:.*", ".*")]
+
+# -- looks -------------------------------------------------------------------------------------------------------------
+
+html_theme = "furo"
+html_title = f"Variegate {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sphinx = False
+html_theme_options = {
+    "source_repository": f"{REPOSITORY}/",
+    "source_branch": "main",
+    "source_directory": "docs/",
+    "navigation_with_keys": True,
+}
+pygments_style = "friendly"
+pygments_dark_style = "github-dark"
+linkcheck_timeout = 20
+linkcheck_anchors_ignore_for_url = [r"https://github\.com/.*"]
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("source-read", read)
