@@ -18,7 +18,6 @@ import pytest
 from numba import typeof
 from numba.core import config
 
-import variegate
 from kernels.build import SHIPPED, settings_of
 from tests.compiling.tiny import ROOT
 from variegate.compiling import stored as shipped_module
@@ -128,12 +127,6 @@ def test_a_kernel_that_is_shipped_is_called_by_no_other() -> None:
     for kernel in KERNELS:
         named = [kernel.py_func.__globals__.get(name) for name in kernel.py_func.__code__.co_names]
         assert [other for other in named if id(other) in entries] == [], kernel
-
-
-def test_the_extra_wants_the_kernels_of_this_version() -> None:
-    text = (ROOT / "pyproject.toml").read_text()
-    assert f'kernels = ["variegate-kernels=={variegate.__version__}; ' in text
-    assert f'\nversion = "{variegate.__version__}"\n' in text
 
 
 # -- both wheels in a fresh environment --------------------------------------------------------------------------------

@@ -1,0 +1,107 @@
+"""What is released: one version everywhere, and metadata that an index of packages accepts."""
+
+from __future__ import annotations
+
+from email.message import Message
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+from hatchling.metadata.core import ProjectMetadata
+from hatchling.metadata.spec import get_core_metadata_constructors
+from hatchling.plugin.manager import PluginManager
+
+import variegate
+from kernels import release
+from kernels.metadata import REPOSITORY, pinned, with_absolute_links
+
+VERSION = variegate.__version__
+
+
+@pytest.fixture(scope="module")
+def metadata() -> Message:
+    """What the wheel and the sdist say of themselves."""
+    project = ProjectMetadata(str(release.ROOT), PluginManager())
+    return Parser().parsestr(next(reversed(get_core_metadata_constructors().values()))(project))
+
+
+def test_the_version_is_a_literal_in_one_place(metadata: Message) -> None:
+    assert metadata["Version"] == release.version_of(release.ROOT) == VERSION
+    assert VERSION not in (release.ROOT / "pyproject.toml").read_text(encoding="utf-8")
+
+
+def test_the_extra_wants_the_kernels_of_this_version(metadata: Message) -> None:
+    wanted = [line for line in metadata.get_all("Requires-Dist", []) if line.startswith("variegate-kernels")]
+    assert len(wanted) == 1
+    assert wanted[0].startswith(f"variegate-kernels=={VERSION}; ")
+    assert pinned("a; python_version > '3'", "1.2") == "a==1.2; python_version > '3'"
+    assert pinned("a", "1.2") == "a==1.2"
+
+
+def test_licenses_and_addresses(metadata: Message) -> None:
+    assert metadata["License-Expression"] == "Apache-2.0"
+    files = metadata.get_all("License-File", [])
+    assert files == ["LICENSE", "variegate/formats/photos/README.md"]
+    assert all((release.ROOT / file).is_file() for file in files)
+    assert not [line for line in metadata.get_all("Classifier", []) if line.startswith("License ::")]
+    names = [line.partition(",")[0] for line in metadata.get_all("Project-URL", [])]
+    assert names == ["Homepage", "Documentation", "Source", "Issues", "Changelog"]
+
+
+def test_the_readme_of_a_release_links_to_its_tag(metadata: Message) -> None:
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    text = metadata.get_payload()
+    assert isinstance(text, str)
+    assert f"]({REPOSITORY}/blob/v{VERSION}/docs/cli.md)" in text
+    assert "](docs/" not in text
+    assert with_absolute_links("[a `b`](c.md#d) ![p](q.png)", "1.2") == (
+        f"[a `b`]({REPOSITORY}/blob/v1.2/c.md#d) ![p](https://raw.githubusercontent.com/variegate/variegate/v1.2/q.png)"
+    )
+    for text in ("[a](https://b.c/d)", "[a](#b)", "f[i](j, k)"):
+        assert with_absolute_links(text, "1.2") == text
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A repository of version 1.2.3."""
+    (tmp_path / "variegate").mkdir()
+    (tmp_path / "variegate" / "__init__.py").write_text('"""."""\n\n__version__ = "1.2.3"\n')
+    (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## 1.2.3 (2026-12-01)\n\n## 1.2.2\n")
+    (tmp_path / "CITATION.cff").write_text("cff-version: 1.2.0\nversion: 1.2.3\n")
+    return tmp_path
+
+
+def test_a_release_that_agrees(root: Path) -> None:
+    assert release.find_errors(root, "v1.2.3") == []
+    (root / "CHANGELOG.md").write_text("# Changelog\n\n## [1.2.3] - 2026-12-01\n")
+    (root / "CITATION.cff").unlink()
+    assert release.find_errors(root, "v1.2.3") == []
+
+
+def test_a_release_that_does_not_agree(root: Path) -> None:
+    (root / "CHANGELOG.md").write_text("# Changelog\n\n## Unreleased\n\n## 1.2.3\n")
+    (root / "CITATION.cff").write_text('cff-version: 1.2.0\nversion: "1.2.2"\n')
+    assert release.find_errors(root, "1.2.3") == [
+        "tag: got '1.2.3'; accepted: 'v1.2.3', by __version__ in variegate/__init__.py",
+        "CHANGELOG.md: the newest entry is 'Unreleased'; accepted: '1.2.3'",
+        "CITATION.cff: version: got '1.2.2'; accepted: '1.2.3'",
+    ]
+
+
+def test_the_files_of_a_release(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(release, "ROOT", root)
+    dist = root / "dist"
+    dist.mkdir()
+    kernels = [f"variegate_kernels-1.2.3-cp3{n}-cp3{n}-manylinux_2_28_x86_64.whl" for n in range(10, 14)]
+    for name in ("variegate-1.2.3.tar.gz", "variegate-1.2.3-py3-none-any.whl", *kernels):
+        (dist / name).touch()
+    assert release.main(["v1.2.3", "--dist", str(dist)]) == 0
+    (dist / kernels[1]).unlink()
+    (dist / "variegate-1.2.2.tar.gz").touch()
+    assert release.main(["v1.2.3", "--dist", str(dist)]) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        f"{dist}: no variegate_kernels-1.2.3-cp311-cp311-*.whl",
+        f"{dist}: variegate-1.2.2.tar.gz is not of this release",
+    ]
