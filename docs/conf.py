@@ -8,10 +8,13 @@ import sys
 from pathlib import Path
 
 from sphinx.application import Sphinx
+from sphinx.ext.autodoc.mock import mock
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 sys.path[:0] = [str(ROOT), str(DOCS)]
+
+import reference_pages  # noqa: E402
 
 PYPROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
@@ -86,11 +89,15 @@ def read(_: Sphinx, page: str, source: list[str]) -> None:
     text = links(source[0], posixpath.dirname(f"docs/{page}"), page)
     if page == "index":
         text = PATTERN.sub(lambda m: m[0] if [*DOCS.glob(m[1])] else "", text)
+    with mock(autodoc_mock_imports):
+        text = reference_pages.expanded(text)
     source[0] = INCLUDED.sub(lambda m: included(m[1], m[2], page), text)
 
 
 # -- reference ---------------------------------------------------------------------------------------------------------
 
+# Heavy, and not needed to read docstrings.
+autodoc_mock_imports = ["keras", "ray", "tensorflow"]
 autodoc_typehints_format = "short"
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
@@ -98,7 +105,7 @@ maximum_signature_line_length = 88
 python_use_unqualified_type_names = True
 toc_object_entries = False
 # Types in signatures: other libraries', and names that only type checkers see.
-nitpick_ignore_regex = [("py:.*", ".*")]
+nitpick_ignore_regex = [("py:class", ".*")]
 
 # -- looks -------------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,67 @@
+"""The site's reference has every public name, once; it is built by ``make docs``, which these tests do not run."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import variegate
+from docs.reference_pages import described, entries
+from variegate import policies, transforms
+from variegate.transforms import functional
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+# Pages about the inside, which show names that are not promised.
+INSIDE = {"architecture.md", "internals.md", "custom.md", "policies.md"}
+# Need another package than the tests' own; the site is built without them.
+ELSEWHERE = {"variegate.integrations.keras", "variegate.integrations.ray"}
+LISTED = [entry for page in sorted((DOCS / "reference").glob("*.md")) for entry in entries(page.read_text("utf-8"))]
+
+
+@pytest.mark.parametrize("module", [variegate, transforms, functional, policies])
+def test_every_public_name_is_in_the_reference_once(module) -> None:
+    described_as = Counter(
+        (name, id(getattr(importlib.import_module(home), name))) for home, name, _ in LISTED if home not in ELSEWHERE
+    )
+    # Pages describe `transforms` name by name, and `from_dict` is that of transforms.
+    names = set(module.__all__) - {"transforms"}
+    assert {name: n for name in names if (n := described_as[name, id(getattr(module, name))]) != 1} == {}
+
+
+def test_nothing_is_described_twice() -> None:
+    assert [entry for entry, times in Counter((home, name) for home, name, _ in LISTED).items() if times > 1] == []
+
+
+def test_what_pages_import_is_described() -> None:
+    known = {f"{home}.{name}" for home, name, _ in LISTED}
+    for page in DOCS.glob("**/*.md"):
+        if page.name in INSIDE:
+            continue
+        for block in re.findall(r"^```py(?:thon)?\n(.*?)^```\n", page.read_text("utf-8"), re.M | re.S):
+            for line in re.findall(r"^ *(from variegate[\w.]* import .*?)(?:#.*)?$", block, re.M):
+                (found,) = ast.parse(line.strip()).body
+                assert isinstance(found, ast.ImportFrom)
+                names = {alias.name for alias in found.names} - {"transforms", "functional", "*"}
+                missing = [n for n in names if f"{found.module}.{n}" not in known and (found.module, n) not in PARTS]
+                assert missing == [], page.name
+
+
+# What pages take from where it is defined, and the reference describes elsewhere.
+PARTS = {("variegate.cli", "main"), ("variegate.formats.samples", "sample_photo")}
+
+
+def test_a_member_that_does_not_exist_would_be_found() -> None:
+    for home, name, members in LISTED:
+        if home not in ELSEWHERE:
+            value = getattr(importlib.import_module(home), name)
+            assert [member for member in members.split(", ") if member and not hasattr(value, member)] == []
+
+
+def test_an_alias_says_what_it_is() -> None:
+    assert "horizontal_flip" in described("variegate.transforms.functional", "hflip", "")[2]
