@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from variegate.apps.curate.cleaning import clean
     from variegate.apps.curate.findings import CheckResult
     from variegate.augmenter.augmenter import Augmenter
+    from variegate.checks import PIXEL_VERSION
     from variegate.decode.entropy.index import EntropyIndex
     from variegate.errors import DecodeError, DeviceMemoryError
     from variegate.executors.runners.images import RaggedBatch
@@ -40,6 +41,7 @@ IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 
 __all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "DecodeError", "DeviceMemoryError", "EngineError", "TooManyErrors"]
+__all__ += ["PIXEL_VERSION"]
 __all__ += ["Augmenter", "Batch", "CheckResult", "Collate", "Engine", "EntropyIndex", "Loader", "RaggedBatch"]
 __all__ += [
     "Targets",
@@ -67,6 +69,7 @@ _HOMES = {
     "EngineError": "variegate.jobs.jobs",
     "EntropyIndex": "variegate.decode.entropy.index",
     "Loader": "variegate.loader",
+    "PIXEL_VERSION": "variegate.checks",
     "PipelineError": "variegate.pipelines",
     "RaggedBatch": "variegate.executors.runners.images",
     "Targets": "variegate.targets.settings",

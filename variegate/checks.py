@@ -27,6 +27,20 @@ Number = int | float
 Refusal = Callable[[str, Any, str], Exception]
 
 _LARGEST_IN_DIGITS = 1 << 31
+# Raised when any (seed, epoch, sample id, copy) gives other bytes than before: docs/stability.md.
+PIXEL_VERSION = 1
+
+
+def check_pixel_version(
+    place: str, found: Any, error: Callable[[str], Exception], instead: str = "start over in another folder"
+) -> None:
+    """Raise ``error`` where ``place`` was written with other pixels. None stands for 1: before versions were written."""
+    found = 1 if found is None else found
+    if found != PIXEL_VERSION:
+        raise error(
+            f"{place}: written with pixel version {shown(found)}, and this version of Variegate makes pixel version "
+            f"{PIXEL_VERSION}; install the version that wrote it, or {instead}"
+        )
 
 
 def refused(name: str, got: object, accepted: str) -> ValueError:

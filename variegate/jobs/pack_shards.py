@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from variegate.checks import PIXEL_VERSION
 from variegate.decode import PillowFile, checked_header, is_jpeg, read_image
 from variegate.decode.entropy.cut import key_of_file, pack_file
 from variegate.decode.entropy.index import known_of, pieces_of
@@ -27,7 +28,7 @@ from variegate.formats.storage import PRIVATE, Storage
 from variegate.io.location import Location, inside
 from variegate.jobs.augment.commit import Report, ShardCommit
 from variegate.jobs.augment.job import CopyOutput, DecodedItem, ExpansionJob, digest_columns
-from variegate.jobs.augment.plan import PIXELS, Plan
+from variegate.jobs.augment.plan import Plan
 from variegate.jobs.output.files import encode_image
 from variegate.jobs.output.journal import Journal
 from variegate.jobs.output.on_disk import source_settings
@@ -94,7 +95,7 @@ class PackPlan(Plan):
             **encoding,
             "shard_bytes": self.shard_bytes,
             "executor": executor,
-            "pixels": PIXELS,
+            "pixels": PIXEL_VERSION,
             **excluded_from(self.source),
         }
 

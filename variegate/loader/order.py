@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from variegate.checks import integer
+from variegate.checks import PIXEL_VERSION, check_pixel_version, integer
 from variegate.formats.base import PixelSource, SampleName, Source, check_index
 from variegate.loader.observer import Observer
 from variegate.loader.options import LoaderOptions
@@ -73,7 +73,7 @@ class EpochOrder:
     def state(self, position: Position) -> dict[str, Any]:
         """As ``Loader.state_dict`` gives it."""
         epoch, done = position
-        state = {"version": STATE_VERSION, "epoch": epoch, "done": done, **self.facts}
+        state = {"version": STATE_VERSION, "pixels": PIXEL_VERSION, "epoch": epoch, "done": done, **self.facts}
         order = self.digest(epoch)
         return state if order is None else {**state, "order": order}
 
@@ -83,6 +83,7 @@ class EpochOrder:
             got = state.get("version") if isinstance(state, Mapping) else type(state).__name__
             accepted = f"what Loader.state_dict gave, version {STATE_VERSION}"
             raise ValueError(f"state_dict: got version {got!r}; accepted: {accepted}")
+        check_pixel_version("state_dict", state.get("pixels"), ValueError, "begin the epoch again without it")
         missing = {"epoch", "done", *_ADVICE} - set(state)
         if missing:
             raise ValueError(f"state_dict: {', '.join(sorted(missing))} missing; accepted: what Loader.state_dict gave")

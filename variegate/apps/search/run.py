@@ -14,6 +14,7 @@ from typing import Any
 from variegate.apps.search import run as originals
 from variegate.apps.search.history import History, Settings, schedule_of
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages
+from variegate.checks import PIXEL_VERSION, check_pixel_version
 from variegate.formats.base import SourceError
 from variegate.io.addresses import shown
 from variegate.io.durable import make_folder, write_atomically, write_errors_name
@@ -167,7 +168,8 @@ class SearchRun:
     def claim(self, folder: Path, backend: str = "local") -> None:
         """Make the folder this run's. Raises SourceError where it is another's or another back end's, WriteError."""
         if not self._is_begun(folder, backend):
-            write_atomically(folder / SETTINGS_NAME, (json.dumps(self.describe(), indent=2) + "\n").encode(), True)
+            described = {**self.describe(), "pixels": PIXEL_VERSION}
+            write_atomically(folder / SETTINGS_NAME, (json.dumps(described, indent=2) + "\n").encode(), True)
         if not (folder / originals.ORIGINALS_NAME).exists():  # nor where a run was killed between the two
             originals.write(folder, self.images)
 
@@ -177,6 +179,7 @@ class SearchRun:
             return False
         mine = self.describe()
         theirs = _read_settings(folder / SETTINGS_NAME, mine)
+        check_pixel_version(str(folder), theirs.get("pixels"), SourceError)
         if theirs["images"] != mine["images"] and all(theirs[name] == mine[name] for name in ("fingerprint", "size")):
             originals.check_same(folder, self.images, theirs["images"])
         for name in mine:

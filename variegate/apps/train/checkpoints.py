@@ -24,7 +24,7 @@ from torch.distributed.checkpoint.state_dict_saver import save
 
 from variegate.apps.train.feed import Feed
 from variegate.apps.train.ranks import Ranks
-from variegate.checks import integer
+from variegate.checks import PIXEL_VERSION, check_pixel_version, integer
 from variegate.formats.base import SourceError
 from variegate.io.durable import sync_folder, write_atomically, write_error
 from variegate.options.training import FREE, FREE_ON_OTHER_RANKS
@@ -43,7 +43,8 @@ def describe(feed: Feed, ranks: int) -> dict[str, Any]:
     if feed.recorded is not None:
         decided["adapt_from"] = f"{feed.options.adapt_from} ({feed.recorded})"
     decided |= {"model": feed.model, "batch_size": feed.batch_size, "size": list(feed.size)}
-    return {"classes": len(feed.classes), "source": feed.source.fingerprint, **decided, "ranks": ranks}
+    found = {"classes": len(feed.classes), "source": feed.source.fingerprint, **decided, "ranks": ranks}
+    return {**found, "pixels": PIXEL_VERSION}
 
 
 def check_out(folder: Path) -> None:
@@ -78,7 +79,8 @@ def claim(folder: Path, mine: dict[str, Any]) -> None:
 
 def check_same(folder: Path, theirs: dict[str, Any], mine: dict[str, Any]) -> None:
     """Raises ResumeError naming the first option that differs."""
-    free = {"ranks", "recipe"} | (FREE_ON_OTHER_RANKS if theirs.get("ranks") != mine["ranks"] else set())
+    check_pixel_version(str(folder), theirs.get("pixels"), ResumeError)
+    free = {"ranks", "recipe", "pixels"} | (FREE_ON_OTHER_RANKS if theirs.get("ranks") != mine["ranks"] else set())
     for name, value in mine.items():
         if name not in free and theirs.get(name) != value:
             raise ResumeError(

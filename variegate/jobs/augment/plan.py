@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from variegate.augmenter.augmenter import Augmenter
 from variegate.augmenter.planner import num_partners
-from variegate.checks import integer, one_of
+from variegate.checks import PIXEL_VERSION, integer, one_of
 from variegate.formats.base import FileSource, Source, SourceError
 from variegate.formats.filtered import excluded_from
 from variegate.formats.folder import FLAT_CLASS
@@ -25,8 +25,6 @@ from variegate.policies.uniform import refuse_given_magnitude
 from variegate.threads import computed_once
 from variegate.transforms import Transform
 
-# Another number where the same plan gives other bytes than it gave before: no run goes on from one into the other.
-PIXELS = 1
 # Copies of a sample made from one decode. More are several items, so that a few samples keep many devices busy.
 _COPIES_PER_ITEM = 16
 # Settings that have the names of arguments.
@@ -205,7 +203,7 @@ class Plan:
             **({"shard_size": self.shard_size} if self.is_sharded else {}),
             **excluded_from(self.source),
             "executor": executor,
-            "pixels": PIXELS,
+            "pixels": PIXEL_VERSION,
         }
 
 

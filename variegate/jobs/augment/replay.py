@@ -6,6 +6,7 @@ import os
 from os import PathLike
 from typing import Any, NamedTuple
 
+from variegate.checks import check_pixel_version
 from variegate.errors import DecodeError
 from variegate.formats.base import SourceError
 from variegate.formats.filtered import place_without
@@ -40,6 +41,8 @@ def replay(
     listed = read_manifest(manifest)
     if (command := listed.settings.get("command", "augment")) != "augment":
         raise SourceError(f"{_shown(manifest)}: of a run of variegate {command}; accepted: of variegate augment")
+    again = "run variegate augment again, into another folder"
+    check_pixel_version(listed.place, listed.settings.get("pixels"), SourceError, again)
     if not 0 <= row < len(listed):
         raise SourceError(f"row: got {row:,}; accepted: 0 to {len(listed) - 1:,}, the rows of {_shown(manifest)}")
     wanted = listed.row(row)

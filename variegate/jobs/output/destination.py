@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import Any
 
+from variegate.checks import check_pixel_version
 from variegate.formats.base import SourceError
 from variegate.formats.storage import PRIVATE, TEMPORARY, Storage, WriteError, open_storage
 from variegate.io.durable import write_errors_name
@@ -137,6 +138,10 @@ class Destination(AbstractContextManager["Destination"]):
             self.settings = here = here | {"exclude": there["exclude"]}
         if (was := there.get("command", "augment")) != here.get("command", "augment"):
             raise SourceError(f"{storage.shown}: holds a run of variegate {was}; choose another folder")
+        if "pixels" in here:
+            check_pixel_version(storage.shown, there.get("pixels"), SourceError)
+            if "pixels" not in there:  # the settings stay as they were written
+                self.settings = here = {name: value for name, value in here.items() if name != "pixels"}
         if difference := describe_differences(there, here):
             raise SourceError(f"{storage.shown}: holds a run {difference}; choose another folder")
         return True

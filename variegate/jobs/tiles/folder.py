@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from variegate.checks import integer, one_of
+from variegate.checks import PIXEL_VERSION, integer, one_of
 from variegate.formats.base import SourceError
 from variegate.formats.storage import Storage
 from variegate.io.durable import sync_folder
@@ -73,6 +73,7 @@ class FolderRun(DiskRun):
             "fingerprint": hashlib.sha256(json.dumps(stamps).encode()).hexdigest()[:16], "classes": [],
             "transform": self.transform.to_dict(), "seed": self.seed, "epoch": self.epoch,
             "copies_of_each": self.copies, "layout": "folder", "tile": self.tile, "executor": self.engine.executor,
+            "pixels": PIXEL_VERSION,
         }  # fmt: skip
 
     def spans(self, destination: Destination) -> SpanOf:

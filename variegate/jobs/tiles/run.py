@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.augmenter.augmenter import Augmenter
-from variegate.checks import integer
+from variegate.checks import PIXEL_VERSION, integer
 from variegate.executors.cpu.tiled.areas import Area
 from variegate.executors.cpu.tiled.chain import TiledImage
 from variegate.formats.base import SourceError
@@ -243,7 +243,7 @@ class ImageRun:
             "geometry": work.geometry, "id": self.id, "tile": self.tile, "shape": list(self.shape),
             "dtype": self.dtype.name,
             "conditions": None if self.conditions is None else {k: repr(v) for k, v in self.conditions.items()},
-            "source": _stamp_of(self.image),
+            "source": _stamp_of(self.image), "pixels": PIXEL_VERSION,
         }  # fmt: skip
 
 
