@@ -34,7 +34,7 @@ PIXEL_VERSION = 1
 def check_pixel_version(
     place: str, found: Any, error: Callable[[str], Exception], instead: str = "start over in another folder"
 ) -> None:
-    """Raise ``error`` where ``place`` was written with other pixels. None stands for 1: before versions were written."""
+    """Raise ``error`` where ``place`` was written with other pixels. None stands for 1, as in older files."""
     found = 1 if found is None else found
     if found != PIXEL_VERSION:
         raise error(
