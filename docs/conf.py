@@ -14,6 +14,7 @@ DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 sys.path[:0] = [str(ROOT), str(DOCS)]
 
+import gallery  # noqa: E402
 import reference_pages  # noqa: E402
 
 PYPROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
@@ -37,7 +38,8 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
 ]
-exclude_patterns = ["_static"]
+exclude_patterns = ["_static", "search.md"]
+smartquotes = False  # "nearest" is a value
 nitpicky = True
 
 # -- pages -------------------------------------------------------------------------------------------------------------
@@ -48,8 +50,13 @@ myst_links_external_new_tab = False
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 
-# Pages that are files outside of docs/: the site's page for each.
-ELSEWHERE = {"README.md": "index", "CONTRIBUTING.md": "project/contributing", "CHANGELOG.md": "project/changelog"}
+# Files that are other pages of the site: those outside of docs/, and one whose name is that of Sphinx's own page.
+ELSEWHERE = {
+    "README.md": "index",
+    "CONTRIBUTING.md": "project/contributing",
+    "CHANGELOG.md": "project/changelog",
+    "docs/search.md": "policy-search",
+}
 FENCE = re.compile(r"(^```.*?^```$)", re.M | re.S)
 TARGET = re.compile(r"(\]\()([^)\s]+)(\))")
 PATTERN = re.compile(r"^(\S+\*)\n", re.M)  # of a toctree, whose pages may not be written yet
@@ -91,6 +98,8 @@ def read(_: Sphinx, page: str, source: list[str]) -> None:
         text = PATTERN.sub(lambda m: m[0] if [*DOCS.glob(m[1])] else "", text)
     with mock(autodoc_mock_imports):
         text = reference_pages.expanded(text)
+    if page == "gallery":
+        text = text.replace("```{gallery}\n```\n", gallery.written(MADE / "gallery"))
     source[0] = INCLUDED.sub(lambda m: included(m[1], m[2], page), text)
 
 
@@ -113,6 +122,10 @@ html_theme = "furo"
 html_title = f"Variegate {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+# Pictures made while building, copied as they are.
+MADE = ROOT / "build" / "site"
+MADE.mkdir(parents=True, exist_ok=True)
+html_extra_path = [str(MADE)]
 html_copy_source = False
 html_show_sphinx = False
 html_theme_options = {

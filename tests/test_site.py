@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import variegate
+from docs.gallery import FAMILIES, WITHOUT, named
 from docs.reference_pages import described, entries
 from variegate import policies, transforms
 from variegate.transforms import functional
@@ -65,3 +66,25 @@ def test_a_member_that_does_not_exist_would_be_found() -> None:
 
 def test_an_alias_says_what_it_is() -> None:
     assert "horizontal_flip" in described("variegate.transforms.functional", "hflip", "")[2]
+
+
+# -- the gallery -------------------------------------------------------------------------------------------------------
+
+
+def test_every_transform_is_in_the_gallery_or_has_a_reason() -> None:
+    classes = {name for name in transforms.__all__ if issubclass_of_transform(getattr(transforms, name))}
+    shown = [named(calls[0]) for _, family in FAMILIES.values() for calls in family]
+    without = [name for names in WITHOUT.values() for name in names]
+    assert [name for name, times in Counter(shown + without).items() if times > 1] == []
+    assert classes == {*shown, *without}
+
+
+def issubclass_of_transform(value: object) -> bool:
+    return isinstance(value, type) and issubclass(value, transforms.Transform) and value is not transforms.Transform
+
+
+def test_a_row_of_the_gallery_is_one_transform_that_can_be_made() -> None:
+    for _, family in FAMILIES.values():
+        for calls in family:
+            assert {named(call) for call in calls} == {named(calls[0])}
+            assert all(isinstance(eval(call, vars(transforms)), transforms.Transform) for call in calls)

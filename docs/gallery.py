@@ -1,0 +1,311 @@
+"""The gallery: a few pictures of every transform that changes an image, made by the library itself."""
+
+from __future__ import annotations
+
+import html
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+import variegate as vg
+from variegate import transforms as T
+
+SIDE = 160  # pixels of a picture's side, at most
+BOXES = [[30.0, 22.0, 92.0, 80.0], [84.0, 60.0, 150.0, 124.0]]
+# Of each family: its photo, and what is drawn. Several calls are several strengths; one is drawn in three epochs.
+FAMILIES: dict[str, tuple[str, list[list[str]]]] = {
+    "Flips and quarter turns": (
+        "cat",
+        [
+            ["RandomHorizontalFlip(p=1)"],
+            ["RandomVerticalFlip(p=1)"],
+            ["AlternatingHorizontalFlip()"],
+            ["Transpose(p=1)"],
+            ["RandomRotate90(p=1)"],
+            ["D4()"],
+        ],
+    ),
+    "Crops and sizes": (
+        "coffee",
+        [
+            ["CenterCrop(64)", "CenterCrop(100)"],
+            ["RandomCrop(64)", "RandomCrop(100)", "RandomCrop(128, padding=40)"],
+            ["RandomResizedCrop(128)"],
+            ["FiveCrop(64)"],
+            ["TenCrop(64)"],
+            ["Pad(10)", 'Pad(30, padding_mode="reflect")', 'Pad(30, padding_mode="edge")'],
+            ["RandomZoomOut(p=1)"],
+            ["Resize(64)", "Resize((64, 128))", "Resize(128)"],
+            ["RandomResize(48, 128)"],
+            ["RandomShortestSize([48, 80, 128])"],
+            ["ScaleJitter((128, 128), scale_range=(0.3, 1))"],
+            ["SmallestMaxSize(64)", "SmallestMaxSize(96)", "SmallestMaxSize(128)"],
+            ["LongestMaxSize(64)", "LongestMaxSize(96)", "LongestMaxSize(128)"],
+            ["LetterBox(96)", "LetterBox((96, 160))", "LetterBox((160, 96))"],
+            ["Downscale(0.5)", "Downscale(0.25)", "Downscale(0.1)"],
+        ],
+    ),
+    "Crops around boxes": (
+        "coffee",
+        [
+            ["RandomAtLeastOneBoxCrop(80)"],
+            ["RandomBoxSafeCrop()"],
+            ["RandomResizedBoxSafeCrop(128)"],
+            ["RandomIoUCrop()"],
+        ],
+    ),
+    "Geometry": (
+        "cat",
+        [
+            ["Rotate(15)", "Rotate(45)", "Rotate(90)"],
+            ["RandomRotation(45)"],
+            ["ShearX(0.1)", "ShearX(0.3)", "ShearX(0.6)"],
+            ["ShearY(0.1)", "ShearY(0.3)", "ShearY(0.6)"],
+            ["TranslateX(20)", "TranslateX(60)", "TranslateX(-60)"],
+            ["TranslateY(20)", "TranslateY(60)", "TranslateY(-60)"],
+            ["Stretch(1.3, 1)", "Stretch(1, 1.3)", "Stretch(0.7, 0.7)"],
+            ["RandomAffine(30, translate=(0.1, 0.1), scale=(0.7, 1.3), shear=10)"],
+            [
+                "RandomPerspective(0.2, p=1)",
+                "RandomPerspective(0.5, p=1)",
+                "RandomPerspective(0.8, p=1)",
+            ],
+        ],
+    ),
+    "Deformations": (
+        "bricks",
+        [
+            ["ElasticTransform(20)", "ElasticTransform(50)", "ElasticTransform(120)"],
+            [
+                "GridDistortion(distort_limit=0.1)",
+                "GridDistortion(distort_limit=0.3)",
+                "GridDistortion(distort_limit=0.6)",
+            ],
+            ["OpticalDistortion((-0.5, -0.5))", "OpticalDistortion((0.3, 0.3))", "OpticalDistortion((0.9, 0.9))"],
+            [
+                "OpticalFlowWarp(magnitude=1.0)",
+                "OpticalFlowWarp(magnitude=3.0)",
+                "OpticalFlowWarp(magnitude=8.0)",
+            ],
+            [
+                "ThinPlateSpline((0.1, 0.1))",
+                "ThinPlateSpline((0.3, 0.3))",
+                "ThinPlateSpline((0.6, 0.6))",
+            ],
+        ],
+    ),
+    "Color": (
+        "coffee",
+        [
+            ["Color(0)", "Color(0.5)", "Color(2)"],
+            ["Hue(-0.25)", "Hue(0.1)", "Hue(0.5)"],
+            ["ColorTemperature(3000.0)", "ColorTemperature(6500.0)", "ColorTemperature(15000.0)"],
+            ["ColorJitter(0.4, 0.4, 0.4, 0.1)"],
+            ["RandomPhotometricDistort(p=1)"],
+            ["RGBShift(40, 0, 0)", "RGBShift(0, 40, 0)", "RGBShift(-40, 0, 40)"],
+            ["ChannelPermutation((2, 1, 0))", "ChannelPermutation((1, 2, 0))"],
+            ["RandomChannelPermutation()"],
+            ["ChannelDropout(p=1)", "ChannelDropout((2, 2), p=1)"],
+            ["Grayscale(3)"],
+            ["RandomGrayscale(p=1)"],
+        ],
+    ),
+    "Tone": (
+        "astronaut",
+        [
+            ["Brightness(0.4)", "Brightness(0.8)", "Brightness(1.6)"],
+            ["Contrast(0.3)", "Contrast(0.7)", "Contrast(2)"],
+            ["Gamma(0.5)", "Gamma(1.5)", "Gamma(3)"],
+            ["AutoContrast()"],
+            ["RandomAutocontrast(p=1)"],
+            ["Equalize()"],
+            ["RandomEqualize(p=1)"],
+            ["CLAHE(1.0)", "CLAHE(4.0)", "CLAHE(12.0)"],
+            ["Posterize(4)", "Posterize(2)", "Posterize(1)"],
+            ["RandomPosterize(2, p=1)"],
+            ["Solarize(192)", "Solarize(128)", "Solarize(64)"],
+            ["RandomSolarize(128, p=1)"],
+            ["SolarizeAdd(40)", "SolarizeAdd(80)", "SolarizeAdd(110)"],
+            ["Invert()"],
+            ["RandomInvert(p=1)"],
+        ],
+    ),
+    "Blur, sharpness and filters": (
+        "cat",
+        [
+            ["GaussianBlur(5, 1.0)", "GaussianBlur(9, 2.0)", "GaussianBlur(21, 5.0)"],
+            ["MotionBlur(5)", "MotionBlur(11)", "MotionBlur(21)"],
+            ["MedianBlur(3)", "MedianBlur(5)", "MedianBlur(7)"],
+            ["Sharpness(0)", "Sharpness(2)", "Sharpness(6)"],
+            ["RandomAdjustSharpness(3, p=1)"],
+            ["UnsharpMask(alpha=0.5, threshold=0)", "UnsharpMask(7, alpha=1.0, threshold=0)"],
+            ["Emboss(0.3, 0.5)", "Emboss(0.7, 0.7)", "Emboss(1.0, 1.0)"],
+            ["Edges()", 'Edges("sobel")'],
+            ["Convolve([[0, -1, 0], [-1, 5, -1], [0, -1, 0]])"],
+            ["JPEG(60)", "JPEG(20)", "JPEG(5)"],
+        ],
+    ),
+    "Noise": (
+        "astronaut",
+        [
+            ["GaussianNoise(sigma=0.05)", "GaussianNoise(sigma=0.1)", "GaussianNoise(sigma=0.25)"],
+            ["ShotNoise(2.0)", "ShotNoise(8.0)", "ShotNoise(32.0)"],
+            ["SaltAndPepper(0.01)", "SaltAndPepper(0.05)", "SaltAndPepper(0.2)"],
+            ["PixelDropout(0.01)", "PixelDropout(0.1)", "PixelDropout(0.3)"],
+        ],
+    ),
+    "Occlusion": (
+        "coffee",
+        [
+            ["Cutout(32)", "Cutout(64)", "Cutout(32, num_holes=4)"],
+            ["RandomErasing(p=1)", 'RandomErasing(p=1, value="random")'],
+            ["CoarseDropout()", "CoarseDropout(16, 20)"],
+            ["GridMask(24)", "GridMask(48)", "GridMask(48, ratio=0.7)"],
+            [
+                "OcclusionDiffusion(area=0.05)",
+                "OcclusionDiffusion(area=0.15)",
+                "OcclusionDiffusion(area=0.4)",
+            ],
+        ],
+    ),
+    "Mixing": ("cat", [["MixUp()"], ["CutMix()"], ["ResizeMix()"], ["Mosaic()"]]),
+    "Policies": (
+        "astronaut",
+        [
+            ["RandAugment(2, 3)", "RandAugment(2, 9)", "RandAugment(2, 20)"],
+            ["TrivialAugmentWide()"],
+            ['AutoAugment("imagenet")', 'AutoAugment("cifar10")', 'AutoAugment("svhn")'],
+            ["AugMix(1)", "AugMix(3)", "AugMix(10)"],
+            ["ThreeAugment()"],
+            ["TimmRandAugment(3)", "TimmRandAugment(9)", "TimmRandAugment(9, num_ops=4, p=1)"],
+            ["TimmAugMix(3)", "TimmAugMix(9)"],
+        ],
+    ),
+}
+# Why a transform has no pictures of its own.
+WITHOUT = {
+    "changes no pixel": [
+        *("ClampBoundingBoxes", "SanitizeBoundingBoxes", "Identity", "ToImage", "PILToTensor", "ToPureTensor"),
+        "Measure",
+    ],
+    "changes the form of the output": ["Normalize", "ToTensor", "ToDtype", "ConvertImageDtype"],
+    "runs other transforms": [
+        *("Compose", "OneOf", "SomeOf", "RandomApply", "RandomChoice", "RandomOrder", "Cond", "MultiView"),
+        *("TracedPipeline", "Function", "Lambda", "CustomOp", "Augmentation"),
+    ],
+    "needs a magnitude for each image or epoch": ["AdaptiveRandAugment", "PBA"],
+}
+
+
+def named(call: str) -> str:
+    return call.partition("(")[0]
+
+
+def photos(first: str) -> list[Any]:
+    """The sample photos at the size of the gallery, ``first`` at the head; all 160 x 160 but where size matters."""
+    from variegate.formats.samples import NAMES, sample_photo
+
+    names = [first, *(name for name in ("coffee", "astronaut", "rocket", "cat") if name != first)]
+    assert set(names) <= set(NAMES)
+    pictures = []
+    for name in names:
+        picture = Image.open(sample_photo(name)).convert("RGB")
+        side = min(picture.size)
+        left, top = (picture.width - side) // 2, (picture.height - side) // 3
+        square = picture.crop((left, top, left + side, top + side))
+        pictures.append(np.asarray(square.resize((SIDE, SIDE), Image.Resampling.LANCZOS)))
+    return pictures
+
+
+def wide(image: Any) -> Any:
+    """Not square, so that sizes show."""
+    return np.ascontiguousarray(image[16:-16])
+
+
+def drawn(call: str, images: list[Any], epoch: int, boxes: bool) -> Any:
+    """What ``T.call`` makes of the first image in that epoch: uint8 [H, W, 3]."""
+    transform = eval(call, vars(T))
+    if named(call) in ("MixUp", "CutMix", "ResizeMix", "Mosaic"):
+        loader = vg.Loader((images, [*range(len(images))]), transform, len(images), "cpu", shuffle=False, layout="NHWC")
+        loader.set_epoch(epoch)
+        return np.asarray(next(iter(loader))[0][0])
+    augmenter = vg.Augmenter(transform, device="cpu", seed=3, layout="NHWC")
+    if boxes:
+        sample = {"image": images[0], "boxes": BOXES, "labels": ["cup", "spoon"]}
+        out = augmenter([sample], ids=[1], epoch=epoch)[0]
+        picture = Image.fromarray(np.asarray(out["image"]))
+        for box in np.asarray(out["boxes"]).tolist():
+            ImageDraw.Draw(picture).rectangle(box, outline=(255, 210, 0), width=2)
+        return np.asarray(picture)
+    out = np.asarray(augmenter([images[0]], ids=[1], epoch=epoch)[0])
+    if out.ndim == 4:  # several crops, side by side
+        if out.shape[1] == 3:
+            out = out.transpose(0, 2, 3, 1)
+        rows = [np.concatenate(list(out[first : first + 5]), axis=1) for first in range(0, len(out), 5)]
+        out = np.concatenate(rows)
+    return out
+
+
+def save(picture: Any, path: Path) -> tuple[int, int]:
+    image = Image.fromarray(picture)
+    if image.width > 2 * SIDE:
+        image = image.resize((2 * SIDE, round(image.height * 2 * SIDE / image.width)))
+    image.save(path, quality=78, method=4)
+    return image.size
+
+
+def figure(file: str, size: tuple[int, int], call: str, caption: str) -> str:
+    return (
+        f'<figure><img src="gallery/{file}" width="{size[0]}" height="{size[1]}" loading="lazy" '
+        f'alt="{html.escape(call)}"><figcaption>{html.escape(caption)}</figcaption></figure>'
+    )
+
+
+def caption(call: str, epoch: int, only: bool) -> str:
+    """The arguments, or which draw it is."""
+    given = call.partition("(")[2][:-1]
+    return given if only else f"epoch {epoch}"
+
+
+def first_sentence(name: str) -> str:
+    paragraph = (inspect.getdoc(getattr(T, name)) or "").partition("\n\n")[0].replace("\n", " ")
+    sentence = re.match(r".*?[.:](?=\s|$)", paragraph)
+    text = (sentence[0] if sentence else paragraph).rstrip(":.") + "."
+    return text.replace("``", "`")
+
+
+def written(folder: Path) -> str:
+    """The pictures, in ``folder``, and the page's text with them (MyST Markdown)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines: list[str] = []
+    for family, (photo, shown) in FAMILIES.items():
+        images = photos(photo)
+        if family == "Crops and sizes":
+            images[0] = wide(images[0])
+        original = f"{family.split()[0].lower().rstrip(',')}-{len(lines)}.webp"
+        size = save(images[0], folder / original)
+        lines += [f"## {family}", "", "```{raw} html", figure(original, size, "the photo", "The photo"), "```", ""]
+        for calls in shown:
+            name = named(calls[0])
+            pictures: dict[bytes, tuple[Any, str, int]] = {}
+            for epoch, call in enumerate(calls if len(calls) > 1 else calls * 3):
+                picture = drawn(call, images, epoch, family == "Crops around boxes")
+                pictures.setdefault(picture.tobytes(), (picture, call, epoch))
+            one = len(pictures) == 1 or len(calls) > 1
+            lines += [f"**{{py:class}}`{name} <variegate.transforms.{name}>`**", first_sentence(name), ""]
+            if not one:
+                lines[-1:] = [f"`{calls[0]}`:", ""]
+            lines += ["```{raw} html", '<div class="strip">']
+            for picture, call, epoch in pictures.values():
+                file = f"{name.lower()}-{epoch}.webp"
+                lines.append(figure(file, save(picture, folder / file), call, caption(call, epoch, one)))
+            lines += ["</div>", "```", ""]
+    lines += ["## Without pictures", "", "| transforms | reason |", "|---|---|"]
+    for reason, names in WITHOUT.items():
+        links = ", ".join(f"{{py:class}}`~variegate.transforms.{name}`" for name in names)
+        lines.append(f"| {links} | {reason} |")
+    return "\n".join(lines) + "\n"
