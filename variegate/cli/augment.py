@@ -44,54 +44,54 @@ _IDLE_WITH_TILES = (
 @dataclass(frozen=True, kw_only=True)
 class AugmentOptions(ResumeOptions, DeviceOptions, TargetOptions, SourceOptions, PolicyOptions):
     dst: str = option(
-        ..., "The folder to write to, or a URL. It is made if missing; not inside SRC.", "Arguments", metavar="DST"
+        ..., "Output folder or URL, created if missing. It must not be inside SRC.", "Arguments", metavar="DST"
     )
-    copies: int = option(1, "How many augmented copies to make of every image.", "Augmentation", low=1)
-    seed: int = option(0, "Another seed gives other augmentations.", "Augmentation", low=0)
+    copies: int = option(1, "Augmented copies of each image.", "Augmentation", low=1)
+    seed: int = option(0, "Seed for the augmentation.", "Augmentation", low=0)
     epoch: int = option(
         0,
-        "Another epoch gives other augmentations, and a schedule's policy for it.",
+        "Epoch to augment for: it changes the augmentation, and selects the policy of a schedule.",
         "Augmentation",
         low=0,
         high=MOST_EPOCH,
     )
     layout: Literal["auto", "folder", "webdataset", "parquet"] = option(
         "auto",
-        "Write class folders, or shards: .tar (webdataset) or .parquet. auto: boxes, masks and key points in the "
-        "layout that SRC has them in, images alone in class folders.",
+        "Output layout: class folders, .tar shards (webdataset) or .parquet shards. auto keeps the layout of "
+        "annotated data and writes class folders otherwise.",
         "Output",
     )
-    shard_size: int = option(1000, "About how many images to put in a shard.", "Output", low=1)
-    format: Literal["jpg", "png", "webp"] = option("jpg", "The file format of the images.", "Output")
-    quality: int = option(95, "The quality of jpg and webp.", "Output", low=1, high=100)
+    shard_size: int = option(1000, "Approximate number of images per shard.", "Output", low=1)
+    format: Literal["jpg", "png", "webp"] = option("jpg", "Image file format.", "Output")
+    quality: int = option(95, "JPEG or WebP quality.", "Output", low=1, high=100)
     tile: int | None = option(
         None,
-        "SRC is a .npy, TIFF or Zarr image of any size, or a folder of such: make them in tiles of so many pixels a "
-        "side, in files of the same kind.",
+        "Process images of any size in tiles of this side. SRC is a .npy, TIFF or Zarr image, or a folder of them; "
+        "outputs have the same format.",
         "Output",
         low=1,
         high=16_384,
     )
     index: str = option(
         "auto",
-        "Read crops of JPEGs by an index, where one copy is made of each: the one of variegate index, if there is one "
-        "(auto), none, or a file.",
+        "Read crops of JPEGs through an index if --copies is 1: the one that variegate index wrote, if any (auto), "
+        "none, or a file.",
         "Devices",
         metavar="auto|none|FILE",
     )
-    ordered: bool = option(False, "Write images in the order of SRC. Shards always are in order.", "Running")
+    ordered: bool = option(False, "Write images in the order of SRC. Shards are always in order.", "Running")
 
 
 def augment(options: AugmentOptions) -> None:
-    """Expand a data set into augmented copies, on all devices of this machine or of a Ray cluster.
+    """Write augmented copies of a data set.
 
-    It writes the images, manifest.parquet with the operations, arguments and checksum of each, and variegate.json with
-    the settings. Boxes, masks and key points of SRC (--annotations) come out in the layout that SRC has them in.
+    Runs on all devices of this machine, or on a Ray cluster. DST receives the images, manifest.parquet (operations,
+    arguments and checksum of each image) and variegate.json (the settings). Boxes, masks and key points (--annotations)
+    are written in the layout of SRC.
 
-    The files depend on SRC, the policy, the size, the seed and the epoch, but not on devices, workers or
-    threads. After an interruption of any kind the same command goes on, and ends with the same files. A finished
-    command that is given again makes what has been deleted or cut off since; `variegate verify DST` looks for damage
-    within files.
+    The output depends on SRC, the policy, the size, the seed and the epoch, but not on devices, workers or threads.
+    To resume an interrupted run, run the same command again; the resulting files are the same. After a finished run,
+    it writes deleted or truncated files again. `variegate verify DST` finds damage inside files.
     """
     if options.tile is not None:
         augment_tiles(options)

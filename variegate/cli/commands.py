@@ -14,8 +14,8 @@ from variegate.cli.options import UsageError, from_options, usage_message
 
 app = typer.Typer(
     name="variegate",
-    help="Fused random image augmentation. The commands expand data sets on disk, show what a policy does, learn one "
-    "for your images, and find out what slows a training down.",
+    help="Fast random image augmentation: prepare and augment data sets, train classifiers, search policies, and find "
+    "the bottleneck of a loader.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -40,14 +40,10 @@ def _options(
 
 
 _PANELS = {
-    "Try it": (preview.demo, preview.preview, preview.warm),
-    "Data sets on disk": (
-        *(datasets.check, datasets.clean, manifest.index, datasets.pack),
-        *(augment.augment, manifest.replay, manifest.verify),
-    ),
-    "Find a policy": (search.search, search.evaluate),
-    "Train a model": (train.train,),
-    "Find the bottleneck": (measure.bench, measure.doctor, measure.simulate),
+    "Prepare": (datasets.check, datasets.clean, datasets.pack, manifest.index),
+    "Augment": (augment.augment, preview.preview, manifest.verify, manifest.replay, preview.demo),
+    "Learn": (train.train, search.search, search.evaluate),
+    "Measure": (measure.doctor, measure.bench, measure.simulate, preview.warm),
 }
 for _panel, _commands in _PANELS.items():
     for _run in _commands:

@@ -30,17 +30,19 @@ _EXAMPLES = 3
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions(CheckingOptions, SourceOptions, CommandOptions):
     test: str | None = option(
-        None, "Images that a model will be tested with; those of SRC among them are leaks.", "Images", metavar="SRC2"
+        None, "Test data set. Its images that are also in SRC are reported as leaks.", "Images", metavar="SRC2"
     )
     out: Path | None = same_option(CheckingOptions, "out", default=Path("findings.parquet"))
 
 
 def check(options: CheckOptions) -> None:
-    """Find what would hurt a training: images that do not decode, are blank, blurred, of an odd size, or there twice;
-    classes that are out of balance; test images among those of the training.
+    """Find corrupt, duplicate, leaked and unusual images in a data set.
 
-    Every image is read and decoded once, on all cores. The exit code is 1 where something serious is found. After an
-    interruption of any kind the same command goes on. `variegate clean` leaves out what you choose.
+    Each image is read and decoded once, on all cores. Findings are images that do not decode, are blank or blurred,
+    have an unusual size, or occur twice. They are also test images (--test) in SRC, and imbalanced classes.
+
+    The exit code is 1 if a finding is serious. To resume an interrupted check, run the same command again.
+    `variegate clean` drops the findings that you choose.
     """
     from variegate.apps.curate.checking import Checking
 
@@ -135,18 +137,19 @@ def _facts(result: CheckResult) -> Iterator[tuple[str, str]]:
 @dataclass(frozen=True, kw_only=True)
 class CleanOptions(CleaningOptions, SourceOptions, CommandOptions):
     dst: str | None = option(
-        None, "The folder to write the copy to, or a URL; not inside SRC. Not with --exclude-list.", "Arguments",
-        metavar="[DST]",
-    )  # fmt: skip
+        None, "Output folder or URL, not inside SRC. Omit it with --exclude-list.", "Arguments", metavar="[DST]"
+    )
 
 
 def clean(options: CleanOptions) -> None:
-    """Copy a data set without what `variegate check` found in it, or list what to leave out of it.
+    """Copy a data set without the findings of `check` that you choose.
 
-    SRC stays as it is. The copy has the same layout: files under their names, shards with all that belongs to the
-    images that stay. Of a group of duplicates one stays: the one with the most pixels, of equals that of the most
-    bytes, then the first. left_out.jsonl in DST names what is not there, and why. After an interruption of any kind
-    the same command goes on, and ends with the same files; `variegate verify DST` compares them with their checksums.
+    SRC is not changed. The copy has the same layout: files keep their names, and shards keep everything that belongs to
+    the remaining images. One image of each group of duplicates is kept: the one with the most pixels, then the most
+    bytes, then the first. DST/left_out.jsonl lists the images that were dropped, with the reasons.
+
+    To resume an interrupted copy, run the same command again; the resulting files are the same. `variegate verify DST`
+    compares them with their checksums. With --exclude-list, a list is written instead of a copy.
     """
     if options.findings is None:
         raise ValueError("--from: is missing; accepted: the findings.parquet that variegate check wrote")
@@ -201,16 +204,16 @@ def _print_cleaned(made: Cleaned, options: CleanOptions, seconds: float) -> None
 @dataclass(frozen=True, kw_only=True)
 class PackOptions(PackingOptions, SourceOptions, CommandOptions):
     dst: str = option(
-        ..., "The folder to write to, or a URL. It is made if missing; not inside SRC.", "Arguments", metavar="DST"
+        ..., "Output folder or URL, created if missing. It must not be inside SRC.", "Arguments", metavar="DST"
     )
 
 
 def pack(options: PackOptions) -> None:
-    """Pack a data set into shards that a loader reads faster, on all devices: reduced, encoded anew, or as raw pixels.
+    """Pack a data set into shards that load faster.
 
-    Beside the shards it writes the mean and standard deviation of the pixels, which Normalize("dataset") takes, an
-    index of the JPEGs, which Loader(index="auto") finds, and a manifest with checksums, which `variegate verify DST`
-    compares. After an interruption of any kind the same command goes on, and ends with the same files.
+    Images are shrunk, re-encoded or stored as raw pixels, on all devices. DST also receives the mean and standard
+    deviation for Normalize("dataset"), and an index of the JPEGs for Loader(index="auto"). `variegate verify DST`
+    compares its files with checksums. To resume an interrupted run, run the same command again.
     """
     from variegate.io.addresses import shown
     from variegate.jobs.pack import packing_of, speedup_of

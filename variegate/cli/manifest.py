@@ -19,22 +19,20 @@ _SHOWN = 20
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyOptions(CommandOptions):
-    dst: str = option(
-        ..., "A folder that `augment`, `pack` or `clean` wrote, or the URL of one.", "Arguments", metavar="DST"
-    )
+    dst: str = option(..., "Folder or URL that `augment`, `pack` or `clean` wrote.", "Arguments", metavar="DST")
     delete_damaged: bool = option(
-        False, "Remove the files that are damaged, so that the command that wrote them makes them again.", "Running"
+        False, "Delete damaged files, so that the command that wrote them can write them again.", "Running"
     )
-    threads: int | None = option(None, "Files read at a time. Default: as many as there are cores.", "Loader", low=1)
+    threads: int | None = option(None, "Files to read in parallel. By default, the number of cores.", "Loader", low=1)
     as_json: bool = same_option(CommandOptions, "as_json", help="Print the counts and all problems as one JSON object.")
 
 
 def verify(options: VerifyOptions) -> None:
-    """Compare every output of `augment`, `pack` or `clean` with the checksum in the manifest, and say which files are
-    missing, damaged, or not in the manifest.
+    """Compare output files with the checksums in their manifest.
 
-    The command that wrote DST, given once more, makes again what is missing. With --delete-damaged it also makes again
-    what was damaged. The exit code is 1 where anything is wrong.
+    Reports outputs of `augment`, `pack` or `clean` that are missing, damaged or not in the manifest. The exit code is
+    then 1. To write missing files again, run the command that wrote DST again. With --delete-damaged, that replaces
+    damaged files as well.
     """
     from variegate.jobs.output.verify import delete_damaged as delete
     from variegate.jobs.output.verify import verify as compare
@@ -73,22 +71,22 @@ def verify(options: VerifyOptions) -> None:
 @dataclass(frozen=True, kw_only=True)
 class ReplayOptions(CommandOptions):
     manifest: str = option(
-        ..., "The manifest.parquet that augment wrote, or the folder it is in.", "Arguments", metavar="MANIFEST"
+        ..., "The manifest.parquet that augment wrote, or its folder.", "Arguments", metavar="MANIFEST"
     )
-    row: int = option(..., "The number of the row, counted from 0.", "Arguments", low=0, metavar="ROW")
+    row: int = option(..., "Number of the row, from 0.", "Arguments", low=0, metavar="ROW")
     out: Path | None = option(
-        None, "The file to write. Without it, the output's own name in the current folder.", "Output", metavar="FILE"
+        None, "File to write. By default, the name of the output in the current folder.", "Output", metavar="FILE"
     )
-    source: str | None = option(None, "Where the source images are now, if they have moved.", "Running", metavar="SRC")
+    source: str | None = option(None, "New place of the source images, if they have moved.", "Running", metavar="SRC")
     exclude: Path | None = option(
-        None, "Where the list of images left out is now, if it has moved.", "Running", metavar="FILE"
+        None, "New place of the list of excluded images, if it has moved.", "Running", metavar="FILE"
     )
 
 
 def replay(options: ReplayOptions) -> None:
-    """Make one output of `augment` again, from its row in the manifest.
+    """Write one output of `augment` again, from its row in the manifest.
 
-    It says whether the new file equals the old one to the byte. If not, the exit code is 1.
+    Reports whether the new file is identical to the old one. If it is not, the exit code is 1.
     """
     from variegate.io.durable import write_atomically
     from variegate.jobs.augment.replay import replay as make_again
@@ -121,10 +119,11 @@ class IndexOptions(IndexingOptions, SourceOptions, CommandOptions):
 
 
 def index(options: IndexOptions) -> None:
-    """Note where the Huffman code of JPEGs can be entered, so that crops are read without what surrounds them.
+    """Index JPEGs, so that loaders decode only the crops they need.
 
-    Files stay as they are; pixels are the same to the bit. The index takes about 2 % of the files' bytes, and knows
-    files by their content: whatever is renamed, moved or joined stays known. Loader(index="auto") uses it.
+    The index stores entry points into the Huffman code of each file. It takes about 2% of the size of the files and
+    identifies them by content: it stays valid when files are renamed, moved or packed. Files are not changed, and
+    pixels are identical to the bit. Loader(index="auto") uses the index.
     """
     from variegate.formats.indexing import index_source
 

@@ -29,24 +29,24 @@ class MeasuringOptions(MeasurementOptions, SourceOptions, PolicyOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class BenchOptions(MeasuringOptions):
-    out: Path = option(Path("bench.png"), "Where to write the plot, a PNG.", "Output", metavar="FILE")
+    out: Path = option(Path("bench.png"), "File for the plot, a PNG.", "Output", metavar="FILE")
 
 
 @dataclass(frozen=True, kw_only=True)
 class DoctorOptions(MeasuringOptions):
-    consume: float | None = option(None, "How many images a second your model takes.", "Model", metavar="RATE")
+    consume: float | None = option(None, "Images per second that your model takes.", "Model", metavar="RATE")
     model_ms: float | None = option(
-        None, "Or: how many milliseconds your model takes for a batch.", "Model", metavar="MS"
+        None, "Milliseconds that your model takes per batch, instead of --consume.", "Model", metavar="MS"
     )
     seconds: float = same_option(MeasuringOptions, "seconds", default=1.0)
 
 
 def bench(options: BenchOptions) -> None:
-    """Measure how fast your own images are read, decoded, augmented and sent to the device.
+    """Measure the throughput of a loader and of each of its stages.
 
-    Each stage is measured alone, with its neighbours, and as a whole. A rate is the median of five spans after a
-    warm-up, and its MB/s count what goes into the stage. Images that cannot be read are counted and left out. The plot
-    needs matplotlib (pip install 'variegate[plot]').
+    Your own images are read, decoded, augmented and transferred to the device. Stages are measured separately, in
+    pairs and end to end. A rate is the median of five spans after a warm-up; MB/s count the data that enters the
+    stage. Unreadable images are skipped and counted. The plot requires matplotlib (pip install 'variegate[plot]').
     """
     from variegate.apps.diagnose import advise, draw_plot
     from variegate.apps.plotting import check_path
@@ -65,10 +65,10 @@ def bench(options: BenchOptions) -> None:
 
 
 def doctor(options: DoctorOptions) -> None:
-    """Find out what slows a loader down on your images, and what to change.
+    """Find the bottleneck of a loader, and suggest changes.
 
-    The gain to expect of each change alone is computed from rates measured on your data. With --consume or --model-ms,
-    it also says whether the loader keeps up with your model.
+    The expected gain of each change is computed from rates measured on your data. With --consume or --model-ms, the
+    report says whether the loader keeps up with your model.
     """
     from variegate.apps.diagnose import advise
     from variegate.apps.diagnose.advise import consumed
@@ -114,18 +114,18 @@ def print_rates(measured: Measurements, bottleneck: str) -> None:
 class SimulateOptions(Scenario, CommandOptions):
     strategies: str = option(
         "all",
-        "What to compare: least_loaded, round_robin, random, each also with +steal, with commas between them.",
+        "Strategies to compare, separated by commas: least_loaded, round_robin or random, each also with +steal.",
         "Dispatcher",
         metavar="all|NAMES",
     )
-    out: Path = option(Path("simulate.png"), "Where to write the plot, a PNG.", "Output", metavar="FILE")
+    out: Path = option(Path("simulate.png"), "File for the plot, a PNG.", "Output", metavar="FILE")
 
 
 def simulate(options: SimulateOptions) -> None:
-    """Simulate how many devices share out their work, and when work stealing matters.
+    """Simulate how devices share their work, with and without stealing.
 
-    The engine's own dispatcher runs under a virtual clock; nothing of this machine is measured, and the same options
-    give the same numbers everywhere. The plot needs matplotlib (pip install 'variegate[plot]').
+    Runs the dispatcher of the engine under a virtual clock. Nothing is measured on this machine: the same options give
+    the same results everywhere. The plot requires matplotlib (pip install 'variegate[plot]').
     """
     from variegate.apps.plotting import check_path
     from variegate.apps.scenario import RandomInputs, describe, ideal_seconds, parse_strategies

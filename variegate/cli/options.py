@@ -31,9 +31,7 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 class CommandOptions:
     """Options of every command."""
 
-    as_json: bool = option(
-        False, "Print JSON alone, an object a line, for other programs to read.", "Output", flag="--json"
-    )
+    as_json: bool = option(False, "Print JSON only, one object per line.", "Output", flag="--json")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,16 +40,14 @@ class PolicyOptions(CommandOptions):
 
     policy: str = option(
         "randaugment",
-        "What is done to an image: randaugment, trivialaugment, autoaugment, augmix, 3-augment, imagenet, cifar10, "
-        "svhn, v0, pba-cifar10, pba-svhn, a string of timm's such as rand-m9-mstd0.5-inc1, a .json or .yaml file, or "
-        "none.",
+        "Augmentation policy: randaugment, trivialaugment, autoaugment, augmix, 3-augment, imagenet, cifar10, svhn, "
+        "v0, pba-cifar10, pba-svhn, a timm string such as rand-m9-mstd0.5-inc1, a .json or .yaml file, or none.",
         "Augmentation",
         metavar="POLICY",
     )
     size: str = option(
         "none",
-        "Crop a random box and resize it to this (RandomResizedCrop) before the policy. With none, every image keeps "
-        "its own size.",
+        "Random crop resized to this size (RandomResizedCrop) before the policy; none keeps the size of each image.",
         "Augmentation",
         metavar="SIDE|HxW|none",
     )
@@ -64,8 +60,8 @@ class SourceOptions:
     src: str = option(..., IMAGES_HELP, "Arguments", metavar="SRC")
     exclude: Path | None = option(
         None,
-        "Leave out the images of SRC that this file names, one a line, as variegate clean --exclude-list writes it. "
-        "The others are augmented as they would be beside them.",
+        "File with the names of images to exclude, one per line, as written by variegate clean --exclude-list. It "
+        "does not change how the other images are augmented.",
         "Images",
         metavar="FILE",
     )

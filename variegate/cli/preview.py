@@ -17,16 +17,16 @@ from variegate.options.datasets import TargetOptions
 
 @dataclass(frozen=True, kw_only=True)
 class DemoOptions(CommandOptions):
-    folder: Path = option(Path("demo"), "The folder to write to.", "Arguments", metavar="[DIR]")
-    copies: int = option(8, "How many augmented copies to make of every photo.", "Augmentation", low=1)
-    seed: int = option(0, "Another seed gives other augmentations.", "Augmentation", low=0)
-    threads: int | None = option(None, "Threads to use. Without it, all cores.", "Running", low=1)
+    folder: Path = option(Path("demo"), "Output folder.", "Arguments", metavar="[DIR]")
+    copies: int = option(8, "Augmented copies of each photo.", "Augmentation", low=1)
+    seed: int = option(0, "Seed for the augmentation.", "Augmentation", low=0)
+    threads: int | None = option(None, "Number of threads. By default, all cores.", "Running", low=1)
 
 
 def demo(options: DemoOptions) -> None:
-    """Expand a few photos with RandAugment, and draw a contact sheet of the result.
+    """Augment a few photos and draw a contact sheet of the result.
 
-    The photos come with the package; nothing is downloaded.
+    The photos are part of the package; nothing is downloaded.
     """
     from variegate.apps.demo import run_demo
 
@@ -62,44 +62,42 @@ def demo(options: DemoOptions) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class PreviewOptions(TargetOptions, SourceOptions, PolicyOptions):
-    src: str = same_option(SourceOptions, "src", help="A folder of images, with classes or without, or a single image.")
+    src: str = same_option(SourceOptions, "src", help="Folder of images, with or without classes, or one image.")
     sweep: str | None = option(
-        None, "Show one operation over its range, such as Rotate, not a policy.", "Augmentation", metavar="OPERATION"
+        None, "Show one operation, such as Rotate, over its range.", "Augmentation", metavar="OPERATION"
     )
-    seed: int = option(0, "The seed, as given to augment.", "Augmentation", low=0)
-    epoch: int = option(0, "The epoch, as given to augment.", "Augmentation", low=0, high=MOST_EPOCH)
+    seed: int = option(0, "Seed, as for augment.", "Augmentation", low=0)
+    epoch: int = option(0, "Epoch, as for augment.", "Augmentation", low=0, high=MOST_EPOCH)
     images: int | None = option(
         None,
-        "How many images to show, spread evenly over SRC. Without it, 4 if a screen has room.",
+        "Number of images, spread evenly over SRC. By default 4, or fewer if the sheet would not fit on a screen.",
         "Sheet",
         low=1,
         high=64,
     )
     samples: int | None = option(
         None,
-        "How many copies of each to show, or how many steps of the sweep. Without it, 6, of views as many as make 6.",
+        "Copies of each image, or steps of the sweep. By default 6, or fewer if each copy has several views.",
         "Sheet",
         low=1,
         high=32,
     )
     cell: int | None = option(
         None,
-        "Side of each picture in pixels. Without it, up to 224, as far as the sheet fits on a screen.",
+        "Side of each picture in pixels. By default up to 224, as large as fits on a screen.",
         "Sheet",
         low=32,
         high=1024,
     )
-    out: Path = option(
-        Path("preview.png"), "The file to write: .png, .jpg or .webp, by its name.", "Output", metavar="FILE"
-    )
+    out: Path = option(Path("preview.png"), "Output file: .png, .jpg or .webp.", "Output", metavar="FILE")
 
 
 def preview(options: PreviewOptions) -> None:
-    """Draw a contact sheet that shows what a policy does to your images, with every operation written underneath.
+    """Draw a contact sheet that shows what a policy does to your images.
 
-    Beside each original stand copies 0, 1, ... exactly as `variegate augment` with the same policy, size, seed and
-    epoch writes them. With --sweep, one operation is shown from one end of its range to the other. Boxes, masks and key
-    points of --annotations are drawn where they are then; a key says whose colours they have.
+    Next to each original are copies 0, 1, ... exactly as `variegate augment` writes them with the same policy, size,
+    seed and epoch. The operations are written below each copy. With --sweep, one operation is shown over its range.
+    Boxes, masks and key points (--annotations) are drawn where they are after augmentation, with a key of colors.
     """
     with warnings_as_notes(stderr()):
         from variegate.apps.preview import Annotations, check_out, policy_sheet, sweep_sheet
@@ -132,9 +130,10 @@ _SAY_EVERY = 10.0
 
 
 def warm(options: CommandOptions) -> None:
-    """Compile every kernel ahead, so that no later start waits for it.
+    """Compile all CPU kernels ahead of time.
 
-    Kernels are kept beside the installed package, or in NUMBA_CACHE_DIR. If all are there already, nothing is done.
+    Later starts then compile nothing. Kernels are stored next to the installed package, or in NUMBA_CACHE_DIR. If all
+    of them exist already, nothing is done.
     """
     from variegate.apps.warm_commands import COMMANDS
     from variegate.jobs.warm import warm as compile_ahead

@@ -39,11 +39,11 @@ class SearchCommandOptions(SearchOptions, ClassesOptions):
 
 
 def search(options: SearchCommandOptions) -> None:
-    """Learn a schedule of augmentation policies on your own images (Population Based Augmentation).
+    """Search a schedule of augmentation policies for your images.
 
-    Writes OUT/schedule.json, which --policy of the other commands and vg.load_policy take. How many images train and
-    score, the size of a step, the epochs and the model follow from the data where they are not given. Whatever ends a
-    search, the same command goes on from its last step.
+    The method is Population Based Augmentation. Writes OUT/schedule.json, which --policy of other commands and
+    vg.load_policy accept. By default, the split, batch size, epochs and model are chosen to fit the data. To resume an
+    interrupted search, run the same command again.
     """
     from variegate.apps.search.driver import search_devices
     from variegate.apps.search.prepare import prepare_search
@@ -201,10 +201,10 @@ class EvaluateCommandOptions(EvaluationOptions, ClassesOptions):
 
 
 def evaluate(options: EvaluateCommandOptions) -> None:
-    """Train the same model with one policy after another, and compare: is a search worth it on your images?
+    """Compare policies by training the same model with each of them.
 
-    All policies of a repeat train on the same images, from the same weights, in the same order; repeats differ in all
-    of these. Policies are compared by their differences within repeats, with 95 % intervals and a verdict in words.
+    Within a repeat, all policies train on the same images, from the same weights, in the same order. Repeats differ in
+    all three. Policies are compared by their differences within repeats, with 95% intervals and a verdict.
     """
     from variegate.apps.plotting import check_path
     from variegate.apps.search.compare import compare

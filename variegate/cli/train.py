@@ -36,7 +36,7 @@ STUDY_NAME = "study.json"
 class TrainCommandOptions(TrainOptions, StudyOptions, SourceOptions, CommandOptions):
     src: str = same_option(SourceOptions, "src", help=LABELLED_IMAGES_HELP)
     as_json: bool = same_option(
-        CommandOptions, "as_json", help="Print one object of JSON at the end: the last step, and the last scores."
+        CommandOptions, "as_json", help="Print one JSON object at the end: the last step and the last scores."
     )
 
     def __post_init__(self) -> None:
@@ -45,11 +45,11 @@ class TrainCommandOptions(TrainOptions, StudyOptions, SourceOptions, CommandOpti
 
 
 def train(options: TrainCommandOptions) -> None:
-    """Train a classifier on your own images, alone or under torchrun, and go on wherever a run was stopped.
+    """Train an image classifier, on one process or many (torchrun).
 
-    Writes OUT/log.jsonl (a line for each step and each scoring), OUT/checkpoints and, at the end, OUT/model.pt.
-    Whatever ends a run, the same command goes on from its last checkpoint, on as many processes as there are then.
-    With --study nothing is trained: its step is timed, fed by one batch repeated and by Variegate.
+    Writes OUT/log.jsonl (one line per step and per scoring), OUT/checkpoints and, at the end, OUT/model.pt. To resume
+    from the last checkpoint, run the same command again, on any number of processes. With --study, nothing is trained:
+    training steps are timed with one repeated batch and with the loader.
     """
     wait_briefly()
     from variegate.apps.train.progress import DivergedError

@@ -61,8 +61,8 @@ LAYOUTS = {
 }
 KIND_NAMES = tuple(kind.plural for kind in FILE_KINDS)
 # For the help of commands.
-IMAGES_HELP = f"The images: a folder, with classes or without, {', '.join(KIND_NAMES)}, a pattern of such, or a URL."
-LABELLED_IMAGES_HELP = f"Images with classes: class folders, {' or '.join(KIND_NAMES)} with labels; URLs too."
+IMAGES_HELP = f"Images: a folder, with or without class folders, {', '.join(KIND_NAMES)}, a glob pattern, or a URL."
+LABELLED_IMAGES_HELP = f"Labeled images: class folders, or {' or '.join(KIND_NAMES)} with labels. URLs are accepted."
 ACCEPTED = (
     "a folder of images or of class folders, "
     + ", ".join(kind.plural + f" ({kind.layout})" * bool(kind.layout) for kind in FILE_KINDS)

@@ -16,29 +16,9 @@ from variegate.checks import meant
 T = TypeVar("T")
 # Groups of options, in the order of --help.
 PANELS = (
-    *(
-        "Arguments",
-        "Images",
-        "Augmentation",
-        "Around the policy",
-        "Search",
-        "Comparison",
-        "Training",
-        "Sheet",
-        "Loader",
-    ),
-    *(
-        "Model",
-        "Measurement",
-        "Work",
-        "Dispatcher",
-        "Failures",
-        "Thresholds",
-        "Devices",
-        "Running",
-        "Machine",
-        "Output",
-    ),
+    *("Arguments", "Images", "Augmentation", "Crop and flip", "Search", "Comparison", "Model", "Training", "Optimizer"),
+    *("Sheet", "Loader", "Measurement", "Work", "Dispatcher", "Failures", "Thresholds", "Devices", "Running"),
+    *("Machine", "Output"),
 )
 
 

@@ -15,23 +15,22 @@ class DeviceOptions:
 
     devices: str = option(
         "auto",
-        "All GPUs, else the CPU (auto), or a list such as cuda:0,cuda:1 or cpu:0,cpu:1 (parts of the CPU).",
+        "Devices to use: auto (all GPUs, or else the CPU), or a list such as cuda:0,cuda:1 or "
+        "cpu:0,cpu:1 (parts of the CPU).",
         "Devices",
         metavar="DEVICES",
     )
     workers: Literal["process", "thread", "ray"] = option(
-        "process", "What runs a device; ray uses actors on a cluster.", "Devices"
+        "process", "Type of worker that runs each device; ray uses actors on a Ray cluster.", "Devices"
     )
     address: str | None = option(
-        None, "Where the Ray cluster is. Without it, a new one runs on this machine.", "Devices", metavar="ADDRESS"
+        None, "Address of the Ray cluster. Without it, a new one starts on this machine.", "Devices", metavar="ADDRESS"
     )
-    threads: int | None = option(
-        None, "Threads for each device. Without it, the devices share the cores.", "Devices", low=1
-    )
+    threads: int | None = option(None, "Threads per device. By default, the devices share all cores.", "Devices", low=1)
     allocation: Literal["least_loaded", "round_robin", "random"] = option(
-        "least_loaded", "How a task's device is chosen.", "Devices"
+        "least_loaded", "Strategy that assigns tasks to devices.", "Devices"
     )
-    steal: bool = option(True, "Let an idle device take a task from the longest queue.", "Devices")
+    steal: bool = option(True, "Let idle devices take tasks from the longest queue (work stealing).", "Devices")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,20 +39,19 @@ class TargetOptions:
 
     annotations: str | None = option(
         None,
-        "Boxes, masks and key points of the images in the folder SRC: a COCO .json file, voc, yolo or masks, and "
-        "options after commas, as in instances.json,mask=each or yolo,split=train. Without it, SRC is looked at for "
-        "the layouts of voc and yolo.",
+        "Boxes, masks and key points for a folder SRC: a COCO .json file, voc, yolo or masks, and options after "
+        "commas (instances.json,mask=each or yolo,split=train). By default, voc and yolo layouts are detected.",
         "Images",
-        metavar="FILE|LAYOUT[,OPTION=VALUE]",
+        metavar="FILE|LAYOUT",
     )
     min_area: float = option(
-        0.0, "Leave out boxes of which less than so many pixels are left.", "Augmentation", low=0, metavar="PIXELS"
+        0.0, "Drop boxes whose remaining area is smaller than this.", "Augmentation", low=0, metavar="PIXELS"
     )
     min_visibility: float = option(
-        0.0, "Leave out boxes of which less than this share is left.", "Augmentation", low=0, high=1, metavar="SHARE"
+        0.0, "Drop boxes of which less than this share remains.", "Augmentation", low=0, high=1, metavar="SHARE"
     )
     mask_fill: int = option(
-        0, "What masks show where images show their fill colour; 255 is often not counted.", "Augmentation"
+        0, "Mask value where the image shows its fill color. Losses often ignore 255.", "Augmentation"
     )
 
 
@@ -61,14 +59,14 @@ class TargetOptions:
 class ResumeOptions:
     """Treatment of earlier runs, and of images that cannot be read."""
 
-    resume: bool = option(True, "Go on where an earlier run ended, or make everything anew.", "Running")
+    resume: bool = option(True, "Resume an earlier run, or start over with --no-resume.", "Running")
     on_error: Literal["raise", "skip"] = option(
-        "skip", "Go on without an image that failed three times (skip), or stop there (raise).", "Running"
+        "skip", "Skip an image that failed three times, or stop with an error (raise).", "Running"
     )
     changed: Literal["refuse", "same", "remake"] = option(
         "refuse",
-        "What to do about files of SRC that have changed since outputs were made of them: refuse names them and stops, "
-        "same says that only their times differ, remake makes their outputs again.",
+        "If files of SRC have changed since their outputs were written: stop and report them (refuse), accept files "
+        "with new times only (same), or write their outputs again (remake).",
         "Running",
     )
 
@@ -79,22 +77,20 @@ class PackingOptions(ResumeOptions, DeviceOptions):
 
     size: int | None = option(
         None,
-        "Reduce larger images so that their shorter side has this many pixels; smaller ones stay as they are. Without "
-        "it, all do.",
+        "Shrink larger images to this length of the shorter side. By default, all images keep their size.",
         "Images",
         low=1,
         metavar="SIDE",
     )
-    quality: int | None = option(None, "The quality of the JPEGs; 90 without it.", "Images", low=1, high=100)
-    keep_jpeg: bool = option(False, "Copy JPEG files as they are; only images of other kinds are encoded.", "Images")
+    quality: int | None = option(None, "JPEG quality. By default 90.", "Images", low=1, high=100)
+    keep_jpeg: bool = option(False, "Copy JPEG files unchanged; encode other formats only.", "Images")
     format: Literal["webdataset", "parquet", "raw"] = option(
         "webdataset",
-        "What to write: .tar shards (webdataset), .parquet files in Hugging Face's layout, or pixels that are mapped "
-        "to memory (raw).",
+        "Output format: .tar shards (webdataset), Hugging Face .parquet files, or memory-mapped pixels (raw).",
         "Output",
     )
-    shard_size: str = option("256MB", "About how large a shard is to be: 256MB, 1GB, 512MiB.", "Output", metavar="SIZE")
-    measure: bool = option(True, "At the end, measure how fast a loader reads SRC and DST.", "Running")
+    shard_size: str = option("256MB", "Approximate shard size, such as 256MB, 1GB or 512MiB.", "Output", metavar="SIZE")
+    measure: bool = option(True, "Measure at the end how fast a loader reads SRC and DST.", "Running")
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -105,23 +101,26 @@ class CleaningOptions:
     """Raises ValueError naming the argument."""
 
     findings: Path | None = option(
-        None, "The table that variegate check wrote of SRC.", "Images", flag="--from", metavar="FINDINGS.PARQUET"
+        None, "Findings file that variegate check wrote for SRC.", "Images", flag="--from", metavar="FINDINGS.PARQUET"
     )
     drop: str = option(
         "",
-        "What to leave out: names of findings with commas between them, such as corrupt,duplicates,leaks, or all. "
-        "Without it, the command says what there is.",
+        "Findings to drop, separated by commas, such as corrupt,duplicates,leaks, or all. Without it, the findings "
+        "are listed.",
         "Images",
         metavar="NAMES",
     )
     split: Literal["train", "test"] = option(
-        "train", "Which of the images that were checked SRC holds. Leaks are dropped of these.", "Images"
+        "train", "Split of the checked images that SRC holds. Leaks are dropped from it.", "Images"
     )
     exclude_list: Path | None = option(
-        None, "Write no copy, but a list for --exclude and vg.open_source(SRC, exclude=...).", "Output", metavar="FILE"
+        None,
+        "Write a list for --exclude and vg.open_source(SRC, exclude=...) instead of a copy.",
+        "Output",
+        metavar="FILE",
     )
-    resume: bool = option(True, "Go on where an earlier run ended, or copy everything anew.", "Running")
-    threads: int | None = option(None, "How many files to copy at a time. Without it, 4.", "Running", low=1)
+    resume: bool = option(True, "Resume an earlier run, or start over with --no-resume.", "Running")
+    threads: int | None = option(None, "Files to copy in parallel. By default 4.", "Running", low=1)
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -132,10 +131,12 @@ class IndexingOptions:
     """Raises ValueError naming the argument."""
 
     out: Path | None = option(
-        None, "The file of the index. By default one in the user's cache folder, where Loader(index='auto') looks.",
-        "Output", metavar="FILE",
-    )  # fmt: skip
-    threads: int | None = option(None, "How many threads. Without it, all cores.", "Machine", low=1)
+        None,
+        "Index file. By default, one in the user's cache folder, where Loader(index='auto') finds it.",
+        "Output",
+        metavar="FILE",
+    )
+    threads: int | None = option(None, "Number of threads. By default, all cores.", "Machine", low=1)
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -146,36 +147,33 @@ class ThresholdOptions:
     """Thresholds; None follows from the data set. Raises ValueError naming the argument."""
 
     dark: float | None = option(
-        None, "Dark: 95 % of the pixels are below this luminance, 0 to 1.", "Thresholds", low=0, high=1
+        None, "Dark: 95% of the pixels have a luminance below this, from 0 to 1.", "Thresholds", low=0, high=1
     )
     bright: float | None = option(
-        None, "Bright: 95 % of the pixels are above this luminance, 0 to 1.", "Thresholds", low=0, high=1
+        None, "Bright: 95% of the pixels have a luminance above this, from 0 to 1.", "Thresholds", low=0, high=1
     )
     low_contrast: float | None = option(
         None,
-        "Low contrast: the standard deviation of luminance is below this, 0 to 0.5.",
+        "Low contrast: the standard deviation of the luminance is below this, from 0 to 0.5.",
         "Thresholds",
         low=0,
         high=0.5,
     )
     blurred: float | None = option(
-        None,
-        "Blurred: sharpness is below this; 1 is that of edges blurred by a Gaussian of one pixel.",
-        "Thresholds",
-        low=0,
+        None, "Blurred: the sharpness is below this. Edges blurred by a one-pixel Gaussian have 1.", "Thresholds", low=0
     )
     tiny: float | None = option(
-        None, "Tiny: fewer pixels than a square of this side.", "Thresholds", low=0, metavar="SIDE"
+        None, "Tiny: the image has fewer pixels than a square of this side.", "Thresholds", low=0, metavar="SIDE"
     )
     huge: float | None = option(
-        None, "Huge: more pixels than a square of this side.", "Thresholds", low=1, metavar="SIDE"
+        None, "Huge: the image has more pixels than a square of this side.", "Thresholds", low=1, metavar="SIDE"
     )
     aspect: float | None = option(
-        None, "Extreme aspect: the longer side is more than so many times the shorter.", "Thresholds", low=1
+        None, "Extreme aspect: the ratio of the longer side to the shorter side is above this.", "Thresholds", low=1
     )
     imbalance: float | None = option(
         None,
-        "Imbalance: the largest class has more than so many times the images of the smallest.",
+        "Imbalance: the ratio of the largest class to the smallest, in images, is above this.",
         "Thresholds",
         low=1,
     )
@@ -192,28 +190,26 @@ class CheckingOptions(ThresholdOptions):
 
     out: Path | None = option(
         None,
-        "The Parquet file of measures and findings, a row per image. While it is made, what is done so far lies beside "
-        "it, so that the same command goes on.",
+        "Parquet file of measures and findings, one row per image. Progress is saved next to it.",
         "Output",
         metavar="FILE",
     )
-    report: Path | None = option(None, "An HTML report of it all, in one file.", "Output", metavar="FILE")
+    report: Path | None = option(None, "HTML report of all results, in one file.", "Output", metavar="FILE")
     labels: bool = option(
         False,
-        "Find labels that are likely to be wrong, by short trainings and cleanlab. Takes minutes, and the extra "
-        "'variegate[labels]'.",
+        "Find likely label errors with short training runs and cleanlab. Takes minutes; requires 'variegate[labels]'.",
         "Training",
     )
-    seed: int | None = option(None, "What the trainings of --labels follow from; 0 without it.", "Training", low=0)
+    seed: int | None = option(None, "Seed for the training runs of --labels. By default 0.", "Training", low=0)
     near_distance: int | None = option(
         None,
-        "Near duplicates: their perceptual hashes differ in at most so many of 64 bits, 0 to 15.",
+        "Near duplicates: the perceptual hashes differ in at most this number of 64 bits, from 0 to 15.",
         "Thresholds",
         low=0,
         high=15,
         metavar="BITS",
     )
-    threads: int | None = option(None, "How many threads. Without it, all cores.", "Machine", low=1)
+    threads: int | None = option(None, "Number of threads. By default, all cores.", "Machine", low=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()

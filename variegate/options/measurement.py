@@ -26,33 +26,32 @@ class MeasurementOptions:
     Raises ValueError naming the argument.
     """
 
-    batch_size: int = option(64, "How many images the loader puts in a batch.", "Loader", low=1)
+    batch_size: int = option(64, "Images per batch.", "Loader", low=1)
     device: str = option(
-        "auto", "The loader's device: cpu, cuda, cuda:N, or auto for a GPU if there is one.", "Loader", metavar="DEVICE"
+        "auto", "Device of the loader: cpu, cuda, cuda:N, or auto (a GPU if there is one).", "Loader", metavar="DEVICE"
     )
-    threads: int | None = option(None, "The loader's threads. Without it, all cores.", "Loader", low=1)
+    threads: int | None = option(None, "Threads of the loader. By default, all cores.", "Loader", low=1)
     cache: str | os.PathLike[str] | None = option(
-        None, "Keep decoded pixels there, as the loader's cache does.", "Loader", metavar="host|device|DIR"
-    )
-    cache_side: int | None = option(None, "Reduce images in the cache to this shorter side.", "Loader", low=1)
-    fast_decode: bool = option(
-        False,
-        "Decode JPEGs at half, a quarter or an eighth of their size where crops are large enough for it, as the "
-        "loader's fast_decode does.",
+        None,
+        "Cache decoded pixels in host memory, in device memory, or in a folder.",
         "Loader",
+        metavar="host|device|DIR",
+    )
+    cache_side: int | None = option(None, "Shrink cached images to this length of the shorter side.", "Loader", low=1)
+    fast_decode: bool = option(
+        False, "Decode JPEGs at 1/2, 1/4 or 1/8 of their size where crops are large enough.", "Loader"
     )
     index: str | None = option(
         None,
-        "Cut crops out of coded JPEGs by an index, as the loader's index does: auto for the one of variegate index, or "
-        "a file.",
+        "Read crops of JPEGs through an index: the one that variegate index wrote (auto), or a file.",
         "Loader",
         metavar="auto|FILE",
     )
-    prefetch: int = option(2, "How many batches the loader makes ahead.", "Loader", low=0)
-    seconds: float = option(3.0, "How long each rate is measured.", "Measurement", low=0.01, high=3600)
+    prefetch: int = option(2, "Batches to prefetch.", "Loader", low=0)
+    seconds: float = option(3.0, "Seconds to measure each rate.", "Measurement", low=0.01, high=3600)
     limit: int = option(
         1000,
-        "How many samples to measure at most, drawn at random. Fewer are used where they are large.",
+        "Maximum number of samples to measure, drawn at random. Fewer are used if they are large.",
         "Measurement",
         low=1,
     )
@@ -86,26 +85,22 @@ class Scenario:
     Raises ValueError for a number that is not accepted.
     """
 
-    devices: int = option(8, "How many devices there are, up to 1,024.", "Devices")
-    tasks: int = option(10_000, "How many tasks there are. All of them are known from the start.", "Work")
-    task_items: int = option(16, "How many items are in a task.", "Work")
-    task_seconds: float = option(1.0, "How long a task takes on a device of speed 1, on average.", "Work")
-    variation: float = option(0.2, "How much that varies: the standard deviation of its logarithm.", "Work")
+    devices: int = option(8, "Number of devices, up to 1,024.", "Devices")
+    tasks: int = option(10_000, "Number of tasks. All are known at the start.", "Work")
+    task_items: int = option(16, "Items per task.", "Work")
+    task_seconds: float = option(1.0, "Mean seconds per task on a device of speed 1.", "Work")
+    variation: float = option(0.2, "Variation of task times: the standard deviation of their logarithm.", "Work")
     speeds: tuple[float, ...] = option(
-        (1.0,), "The speeds of the devices, which take them in turn.", "Devices", metavar="1,1,0.5", parse=_speeds
+        (1.0,), "Speeds of the devices, repeated in turn.", "Devices", metavar="1,1,0.5", parse=_speeds
     )
-    spread: float = option(0.0, "How much speeds vary besides: the standard deviation of their logarithm.", "Devices")
-    failure_rate: float = option(0.0, "How often a worker is lost, per hour that it is up.", "Failures")
-    restart: float = option(10.0, "How many seconds pass from a loss until the next worker is ready.", "Failures")
+    spread: float = option(0.0, "Additional variation of speeds: the standard deviation of their logarithm.", "Devices")
+    failure_rate: float = option(0.0, "Worker failures per hour of uptime.", "Failures")
+    restart: float = option(10.0, "Seconds from a failure until the next worker is ready.", "Failures")
     queue: int | None = option(
-        8,
-        "How many tasks wait for each device. With none, all are given out at once.",
-        "Dispatcher",
-        metavar="N|none",
-        parse=_queue,
+        8, "Tasks queued per device; none assigns all tasks at once.", "Dispatcher", metavar="N|none", parse=_queue
     )
-    in_flight: int = option(2, "How many tasks are at a worker at a time.", "Dispatcher")
-    seed: int = option(0, "Another seed gives other speeds, tasks and failures.", "Work")
+    in_flight: int = option(2, "Tasks in flight per worker.", "Dispatcher")
+    seed: int = option(0, "Seed for speeds, task times and failures.", "Work")
 
     def __post_init__(self) -> None:
         for name, (low, high) in _BOUNDS.items():

@@ -24,15 +24,19 @@ class Hyperparameters:
     Raises ValueError naming the argument.
     """
 
-    epochs: int = option(..., "How many epochs each training takes.", "Training", low=1)
+    epochs: int = option(..., "Epochs per training run.", "Training", low=1)
     batch_size: int = option(128, "Images per training step.", "Training", low=1)
-    lr: float = option(0.1, "The learning rate at the beginning.", "Training")
-    lr_schedule: LrSchedule = option("cosine", "How the learning rate falls.", "Training")
-    weight_decay: float = option(5e-4, "The L2 penalty, of all parameters.", "Training", low=0.0)
-    momentum: float = option(0.9, "Nesterov's momentum, of the gradient descent.", "Training", low=0.0)
-    clip: float = option(5.0, "The norm that gradients are cut to; 0 leaves them as they are.", "Training", low=0.0)
+    lr: float = option(0.1, "Initial learning rate.", "Optimizer")
+    lr_schedule: LrSchedule = option(
+        "cosine",
+        "Learning rate decay: to 0 (cosine), or by a factor of 10 after 1/2 and 3/4 of the epochs (step).",
+        "Optimizer",
+    )
+    weight_decay: float = option(5e-4, "Weight decay (L2 penalty) of all parameters.", "Optimizer", low=0.0)
+    momentum: float = option(0.9, "Nesterov momentum.", "Optimizer", low=0.0)
+    clip: float = option(5.0, "Maximum gradient norm; 0 disables clipping.", "Optimizer", low=0.0)
     precision: Precision = option(
-        "float32", "The numbers that products and convolutions are computed in; weights stay float32.", "Training"
+        "float32", "Precision of convolutions and matrix products; weights stay float32.", "Training"
     )
 
     def __post_init__(self) -> None:
@@ -64,39 +68,36 @@ class TrainingOptions:
 
     size: str = option(
         "auto",
-        "All images are resized to this. auto keeps images that have one size of up to 64 pixels, and resizes others "
-        "to 32x32; none never resizes.",
+        "Resize all images to this. auto keeps images of one common size of up to 64 pixels and resizes others to "
+        "32x32; none never resizes.",
         "Images",
         metavar="SIDE|HxW|auto|none",
     )
     padding: int | None = option(
-        None, "The border of the random crop, in pixels. By default an eighth of the side.", "Around the policy", low=0
+        None, "Padding of the random crop in pixels. By default 1/8 of the image side.", "Crop and flip", low=0
     )
-    flip: bool = option(True, "Half of the images are mirrored.", "Around the policy")
+    flip: bool = option(True, "Mirror half of the images at random.", "Crop and flip")
     cutout: int | None = option(
-        None,
-        "The side of the square that is cut out, in pixels. By default half of the image's.",
-        "Around the policy",
-        low=0,
+        None, "Side of the cutout square in pixels. By default half of the image side.", "Crop and flip", low=0
     )
     model: str | None = option(
         None,
-        "The network: wrn-DEPTH-WIDTH, timm:NAME, or package.module:factory, which is called with num_classes. By "
-        "default wrn-28-2, and wrn-16-1 for fewer than 2,000 images.",
-        "Training",
+        "Network: wrn-DEPTH-WIDTH, timm:NAME, or package.module:factory, which is called with num_classes. By "
+        "default wrn-28-2, or wrn-16-1 for fewer than 2,000 images.",
+        "Model",
     )
     batch_size: int | None = same_option(
         Hyperparameters,
         "batch_size",
         default=None,
-        help="Images per training step. By default 128, and fewer where an epoch would have fewer than eight steps.",
+        help="Images per training step. By default 128, or fewer where an epoch would have fewer than eight steps.",
     )
     epochs: int | None = same_option(
         Hyperparameters,
         "epochs",
         default=None,
-        help="How many epochs each training takes; schedules are scaled to them. By default 200, and fewer where more "
-        "than 50,000 images train.",
+        help="Epochs per training run; schedules are scaled to it. By default 200, or fewer with more than 50,000 "
+        "training images.",
     )
     lr: float = same_option(Hyperparameters, "lr")
     lr_schedule: LrSchedule = same_option(Hyperparameters, "lr_schedule")
@@ -104,13 +105,13 @@ class TrainingOptions:
     momentum: float = same_option(Hyperparameters, "momentum")
     clip: float = same_option(Hyperparameters, "clip")
     precision: Precision = same_option(Hyperparameters, "precision")
-    seed: int = option(0, "It decides splits, weights, orders and policies.", "Training", low=0)
+    seed: int = option(0, "Seed for splits, weight initialization, shuffling and policies.", "Training", low=0)
     devices: str = option(
         "auto",
-        "auto takes all GPUs, and without one every core of the CPU; or a list such as cuda:0,cuda:1 or cpu:0,cpu:1.",
+        "Devices to use: auto (all GPUs, or else each CPU core), or a list such as cuda:0,cuda:1 or cpu:0,cpu:1.",
         "Machine",
     )
-    capture: bool = option(True, "On GPUs, training steps are recorded as CUDA graphs.", "Machine")
+    capture: bool = option(True, "Record training steps as CUDA graphs on GPUs.", "Machine")
 
     def hyperparameters(self, epochs: int, batch_size: int) -> Hyperparameters:
         """With sizes that fit the images. Raises ValueError."""
@@ -122,40 +123,45 @@ class SearchOptions(TrainingOptions):
     """Options of a search: its population, its images and its policies."""
 
     train: int | None = option(
-        None, "So many images train the members. By default half of them, at most 4,000.", "Images", low=1
+        None, "Number of images to train the members on. By default half of the images, at most 4,000.", "Images", low=1
     )
     validation: int | None = option(
-        None, "So many other images score the members. By default all others, at most 46,000.", "Images", low=1
-    )
-    population: int = option(16, "How many members to train.", "Search", low=2)
-    epochs: int | None = option(
         None,
-        "How many epochs each member trains. By default 200, and fewer where more than 50,000 images train.",
-        "Search",
+        "Number of held-out images to score the members on. By default all remaining images, at most 46,000.",
+        "Images",
         low=1,
     )
-    interval: int = option(3, "Epochs between two rounds of copying the best members.", "Search", low=1)
+    population: int = option(16, "Number of members in the population.", "Search", low=2)
+    epochs: int | None = option(
+        None, "Epochs per member. By default 200, or fewer with more than 50,000 training images.", "Search", low=1
+    )
+    interval: int = option(3, "Epochs between rounds in which the worst members copy the best.", "Search", low=1)
     operations: str | None = option(
-        None, "Only these are searched: names with commas, such as Rotate,Invert. By default the paper's 15.", "Search"
+        None,
+        "Operations to search, separated by commas, such as Rotate,Invert. By default the 15 of the paper.",
+        "Search",
     )
     space: str | None = option(
-        None, "What magnitudes mean. By default pba for 32x32 images, and pba-relative for others.", "Search"
+        None,
+        "Magnitude space, which maps magnitudes to arguments. By default pba for 32x32 images and pba-relative for "
+        "others.",
+        "Search",
     )
     backend: Backend = option(
-        "local", "local uses this machine's devices; ray makes the members trials of Ray Tune on a cluster.", "Machine"
+        "local", "Train the members on this machine (local), or as Ray Tune trials on a cluster (ray).", "Machine"
     )
     address: str | None = option(
         None,
-        "With ray: the cluster's address. By default this machine's cluster, or a new one.",
+        "Address of the Ray cluster. By default the cluster on this machine, or a new one.",
         "Machine",
         metavar="HOST:PORT|auto",
     )
     gpus_per_member: float | None = option(
-        None, "With ray: a part of a GPU, 1, or 0 for CPUs. By default 1 where the cluster has GPUs.", "Machine"
+        None,
+        "GPUs per member with --backend ray: 1, a fraction, or 0 for CPUs. By default 1 if the cluster has GPUs.",
+        "Machine",
     )
-    out: Path = option(
-        Path("search"), "The folder for the schedule, the log, the pictures and the checkpoint.", "Output"
-    )
+    out: Path = option(Path("search"), "Output folder for the schedule, log, plots and checkpoint.", "Output")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,15 +170,15 @@ class EvaluationOptions(TrainingOptions):
 
     policies: str = option(
         "none,flip-crop,randaugment,trivialaugment",
-        "These are compared, with commas: none (no augmentation), flip-crop (no policy), names of policies in whatever "
-        "case, files; adaptive:gap and adaptive:entropy, randaugment at magnitudes that follow the training.",
+        "Policies to compare, separated by commas: none, flip-crop (flip and crop only), policy names, files, or "
+        "adaptive:gap and adaptive:entropy (RandAugment with magnitudes that adapt during training).",
         "Comparison",
     )
     test: str | None = option(
-        None, "Other images score the trainings. By default those of SRC that do not train.", "Images", metavar="SRC2"
+        None, "Test data set. By default the images of SRC that are not used for training.", "Images", metavar="SRC2"
     )
     train: int | None = option(
-        None, "So many images train, another random part in every repeat. By default four fifths.", "Images", low=1
+        None, "Number of training images, drawn again for each repeat. By default 4/5 of the images.", "Images", low=1
     )
-    repeats: int = option(5, "So many trainings with each policy; two or more give intervals.", "Comparison", low=1)
-    out: Path = option(Path("evaluate.png"), "The plot is written to this PNG file.", "Output")
+    repeats: int = option(5, "Training runs per policy. Two or more give confidence intervals.", "Comparison", low=1)
+    out: Path = option(Path("evaluate.png"), "File for the plot, a PNG.", "Output")

@@ -33,196 +33,194 @@ class TrainOptions(metaclass=WithRecipe):
     """
 
     recipe: str | None = option(
-        None, f"Other defaults for all that is not given: {', '.join(RECIPES)}.", "Training", metavar="NAME"
+        None, f"Recipe that sets the defaults of other options: {', '.join(RECIPES)}.", "Training", metavar="NAME"
     )
-    validation: str | None = option(None, "Other images score the model after each epoch.", "Images", metavar="SRC2")
+    validation: str | None = option(
+        None, "Validation data set to score the model on during training.", "Images", metavar="SRC2"
+    )
     size: str = option(
         "auto",
-        "What the model sees. auto keeps images that have one size of up to 64 pixels, and takes 224x224 of others; "
-        "none takes images of one size as they are.",
+        "Image size for the model. auto keeps images of one common size of up to 64 pixels and uses 224x224 for "
+        "others; none keeps images of one size as they are.",
         "Images",
         metavar="SIDE|HxW|auto|none",
     )
     index: str = option(
         "none",
-        "Cut crops out of coded JPEGs by an index, with the same pixels: auto for the one of variegate index, or FILE. "
-        "What it lacks is added beside the epochs.",
+        "Read crops of JPEGs through an index, with identical pixels: the one that variegate index wrote (auto), or "
+        "a file. Missing entries are added during training.",
         "Images",
         metavar="auto|FILE|none",
     )
     progressive: int | None = option(
         None,
-        "The longer side in the first epochs: it grows to --size within the first four fifths of them, in steps of 32 "
-        "pixels, of images below 128 pixels of 4.",
+        "Longer side of the images in the first epochs (progressive resizing). It grows to --size over the first 4/5 "
+        "of the epochs.",
         "Images",
         low=4,
         metavar="FROM",
     )
     policy: str = option(
         "randaugment",
-        "What is done to an image besides a crop and a flip: a name, a string of timm's or a file as augment takes "
-        "them, a schedule (by the epoch), a file with MixUp or CutMix, or none.",
+        "Augmentation in addition to crop and flip: a policy name, a timm string, a policy file, a schedule, a file "
+        "with MixUp or CutMix, or none.",
         "Augmentation",
         metavar="POLICY",
     )
     adapt: Adapt = option(
         "none",
-        "How the magnitude of RandAugment, or of what a file has at given magnitudes, follows the training: gap moves "
-        "it by the loss of validation images beside that of images that train, entropy gives each image its own by the "
-        "model's confidence.",
+        "Adapt magnitudes during training: from the gap between training and validation loss (gap), or for each "
+        "image from the model's confidence (entropy).",
         "Augmentation",
     )
     adapt_target: float | None = option(
         None,
-        "With gap: the magnitude rises while more than this share of the validation loss is not there for images that "
-        "train, and falls otherwise. By default 0.5.",
+        "With gap: relative gap of validation to training loss above which the magnitude rises. By default 0.5.",
         "Augmentation",
         low=0.0,
         high=1.0,
     )
     adapt_step: float | None = option(
-        None, "With gap: so much of the range, an epoch. By default 0.05.", "Augmentation", low=0.0, high=1.0
+        None,
+        "With gap: change of the magnitude per epoch, from 0 to 1. By default 0.05.",
+        "Augmentation",
+        low=0.0,
+        high=1.0,
     )
     adapt_from: str | None = option(
-        None, "Use the magnitudes that another training recorded, by its folder or log.", "Augmentation", metavar="LOG"
+        None, "Reuse the magnitudes of another training run, by its folder or log.", "Augmentation", metavar="LOG"
     )
     padding: int | None = option(
         None,
-        "Of images that keep their size: the border of the random crop. By default an eighth of the side.",
-        "Around the policy",
+        "Padding of the random crop for images that keep their size. By default 1/8 of the side.",
+        "Crop and flip",
         low=0,
     )
     padding_mode: PaddingMode = option(
-        "constant", "What is in that border: constant is black, reflect mirrors the image.", "Around the policy"
+        "constant", "Content of the padding: constant is black, reflect mirrors the image.", "Crop and flip"
     )
     flip: bool = same_option(TrainingOptions, "flip")
     alternate_flip: bool = option(
         False,
-        "Every image is mirrored in every other epoch, half of them in the first, instead of by chance.",
-        "Around the policy",
+        "Mirror each image in every other epoch instead of at random. Half of the images start mirrored.",
+        "Crop and flip",
         flag="--alternate-flip/--no-alternate-flip",
     )
-    cutout: int = option(
-        0, "Of images that keep their size: the side of the square that is cut out.", "Around the policy", low=0
-    )
+    cutout: int = option(0, "Side of the cutout square for images that keep their size.", "Crop and flip", low=0)
     random_erasing: float = option(
-        0.0,
-        "The probability that a rectangle of an image is erased, last of all.",
-        "Around the policy",
-        low=0.0,
-        high=1.0,
+        0.0, "Probability of erasing a rectangle, as the last step.", "Crop and flip", low=0.0, high=1.0
     )
     mixup: float = option(
         0.0,
-        "Images are mixed with others, by shares of a beta distribution with this alpha; with --cutmix, half of them.",
+        "MixUp alpha; 0 disables it. With --cutmix, each of the two is applied to half of the images.",
         "Augmentation",
         low=0.0,
     )
-    cutmix: float = option(
-        0.0, "A rectangle of another image is put into each, of a size by this alpha.", "Augmentation", low=0.0
-    )
-    copies: int = option(
-        1,
-        "Each image comes so often in an epoch, augmented anew each time: repeated augmentation.",
-        "Augmentation",
-        low=1,
-    )
+    cutmix: float = option(0.0, "CutMix alpha; 0 disables it.", "Augmentation", low=0.0)
+    copies: int = option(1, "Times each image is drawn per epoch (repeated augmentation).", "Augmentation", low=1)
     model: str | None = same_option(
         TrainingOptions,
         "model",
-        help="The network: wrn-DEPTH-WIDTH, airbench-94xWIDTH, timm:NAME, or package.module:factory, which is called "
-        "with num_classes. By default wrn-28-2, and wrn-16-1 for fewer than 2,000 images.",
+        help="Network: wrn-DEPTH-WIDTH, airbench-94xWIDTH, timm:NAME, or package.module:factory, which is called with "
+        "num_classes. By default wrn-28-2, or wrn-16-1 for fewer than 2,000 images.",
     )
     pretrained: bool = option(
-        False, "Begin with the weights that timm has for the model.", "Training", flag="--pretrained/--no-pretrained"
+        False, "Start from timm's pretrained weights for the model.", "Model", flag="--pretrained/--no-pretrained"
     )
     drop_path: float = option(
         0.0,
-        "Of timm's models: the share of images that skip the last block, of others fewer.",
-        "Training",
+        "Stochastic depth of timm models: the drop rate of the last block; earlier blocks have lower rates.",
+        "Model",
         low=0.0,
         high=1.0,
     )
-    epochs: int = option(100, "How many epochs to train.", "Training", low=1)
+    epochs: int = option(100, "Number of epochs.", "Training", low=1)
     batch_size: int | None = option(
         None,
-        "Images of a batch on each rank. By default 128, and fewer where an epoch would have fewer than eight steps.",
+        "Batch size per rank. By default 128, or less where an epoch would have fewer than eight steps.",
         "Training",
         low=1,
     )
-    accumulate: int = option(1, "A step adds up the gradients of so many batches.", "Training", low=1)
+    accumulate: int = option(1, "Batches to accumulate gradients over before each optimizer step.", "Training", low=1)
     averaging: str = option(
         "sync",
-        "How ranks keep together: sync averages gradients in every step, periodic:K weights in every K-th step, async "
-        "weights behind the step that comes next.",
+        "Averaging across ranks: gradients in every step (sync), weights every K steps (periodic:K), or weights in "
+        "the background of the next step (async).",
         "Training",
         metavar="sync|periodic:K|async",
     )
     shard: bool = option(
         False,
-        "Ranks split weights, gradients and the optimiser's numbers between them (FSDP2), for models that do not fit.",
+        "Shard weights, gradients and optimizer state across ranks (FSDP2), for models that do not fit.",
         "Training",
     )
     optimizer: OptimizerName = option(
-        "sgd", "sgd by Nesterov's momentum, adamw, or timm's lamb, for large batches.", "Training"
+        "sgd", "Optimizer: SGD with Nesterov momentum, AdamW, or timm's LAMB for large batches.", "Optimizer"
     )
-    lr: float = same_option(Hyperparameters, "lr")
-    lr_schedule: TrainSchedule = same_option(Hyperparameters, "lr_schedule")
-    warmup: float = option(0.0, "So many epochs at first in which the learning rate rises.", "Training", low=0.0)
-    weight_decay: float = same_option(Hyperparameters, "weight_decay")
-    decay_norms: bool = option(True, "Weight decay is for biases and the weights of norms, too.", "Training")
+    lr: float = same_option(Hyperparameters, "lr", help="Learning rate after warm-up.")
+    lr_schedule: TrainSchedule = same_option(
+        Hyperparameters,
+        "lr_schedule",
+        help="Learning rate decay after warm-up: to 0 (cosine, linear), or by a factor of 10 at 1/2 and 3/4 of it "
+        "(step).",
+    )
+    warmup: float = option(0.0, "Epochs of linear warm-up.", "Optimizer", low=0.0)
+    weight_decay: float = same_option(Hyperparameters, "weight_decay", help="Weight decay.")
+    decay_norms: bool = option(True, "Apply weight decay to biases and normalization layers as well.", "Optimizer")
     momentum: float = same_option(
-        Hyperparameters, "momentum", help="Nesterov's momentum; of adamw and lamb, the first of their betas."
+        Hyperparameters, "momentum", help="Nesterov momentum of sgd; first beta of adamw and lamb."
     )
     clip: float = same_option(Hyperparameters, "clip")
     loss: LossName = option(
         "cross-entropy",
-        "bce asks of each class by itself whether it is there; of mixed images, those with more than a fifth are.",
+        "Loss: softmax cross-entropy, or binary cross-entropy per class (bce). In mixed images, bce counts classes "
+        "with more than 1/5 of the image as present.",
         "Training",
     )
     label_smoothing: float = option(
-        0.0, "This share of each label goes to all classes alike.", "Training", low=0.0, high=1.0
+        0.0, "Label smoothing: the share of each label spread evenly over all classes.", "Training", low=0.0, high=1.0
     )
     entropy_loss: float = option(
         0.0,
-        "The weight in the loss of the entropy of the model's probabilities, as a share of the highest there is "
-        "(EntLoss); 1 is what its authors use, 0 none.",
+        "Weight of the entropy of predictions in the loss (EntLoss), relative to the maximum entropy. Its authors "
+        "use 1; 0 disables it.",
         "Training",
         low=0.0,
     )
     ema: float = option(
         0.0,
-        "Score and keep a moving average of the weights that has so much of itself left after a step, such as 0.999; "
-        "0 for none.",
+        "Decay of an exponential moving average of the weights, such as 0.999, which is scored and saved. 0 disables "
+        "it.",
         "Training",
         low=0.0,
         high=1.0,
     )
     score_every: int = option(
-        1,
-        "The images of --validation score the model after every so many epochs, and after the last.",
-        "Training",
-        low=1,
+        1, "Epochs between scorings on --validation. The last epoch is always scored.", "Training", low=1
     )
     tta: TestViews = option(
         "none",
-        "Score by the mean over several views of each image: with its mirror image, and moved by a pixel.",
+        "Test-time augmentation: average predictions over the image and its mirror image (flip), also moved by a "
+        "pixel (flip-shift).",
         "Training",
     )
     precision: TrainPrecision = same_option(Hyperparameters, "precision", default="float32")
-    seed: int = option(0, "It decides weights, orders and augmentations.", "Training", low=0)
+    seed: int = option(0, "Seed for weight initialization, shuffling and augmentation.", "Training", low=0)
     device: str = option(
-        "auto", "cpu, cuda, cuda:N, or auto: a GPU for each rank if there are any.", "Machine", metavar="DEVICE"
+        "auto",
+        "Device: cpu, cuda, cuda:N, or auto (a GPU for each rank if there are any).",
+        "Machine",
+        metavar="DEVICE",
     )
-    threads: int | None = option(None, "The loader's threads. Without it, all cores.", "Machine", low=1)
-    compile: bool = option(False, "The model goes through torch.compile.", "Machine")
-    timeout: float = option(600.0, "How many seconds ranks wait for each other.", "Machine", low=1.0)
-    keep: int = option(2, "How many checkpoints stay, the latest ones.", "Output", low=1)
+    threads: int | None = option(None, "Threads of the loader. By default, all cores.", "Machine", low=1)
+    compile: bool = option(False, "Compile the model with torch.compile.", "Machine")
+    timeout: float = option(600.0, "Seconds that ranks wait for each other.", "Machine", low=1.0)
+    keep: int = option(2, "Number of most recent checkpoints to keep.", "Output", low=1)
     checkpoint_every: int | None = option(
-        None, "So many steps between checkpoints, besides those at the ends of epochs.", "Output", low=1
+        None, "Steps between checkpoints, in addition to those at the ends of epochs.", "Output", low=1
     )
-    tensorboard: bool = option(False, "Write TensorBoard's events to OUT/tensorboard, too.", "Output")
-    out: Path = option(Path("train"), "The folder for the log, the checkpoints and the model.", "Output")
+    tensorboard: bool = option(False, "Write TensorBoard events to OUT/tensorboard as well.", "Output")
+    out: Path = option(Path("train"), "Output folder for the log, checkpoints and model.", "Output")
 
     def __post_init__(self) -> None:
         self._check_adapt()
@@ -290,10 +288,10 @@ class StudyOptions:
 
     study: bool = option(
         False,
-        "Train nothing: time the training's step, fed by one batch repeated, and by Variegate. Writes OUT/study.",
+        "Time training steps instead of training: with one repeated batch, then with the loader. Writes OUT/study.",
         "Measurement",
     )
-    study_seconds: float = option(10.0, "How long the step is timed with each feed.", "Measurement", low=0.01)
+    study_seconds: float = option(10.0, "Seconds to time each feed.", "Measurement", low=0.01)
 
     def __post_init__(self) -> None:
         check_options(self)
