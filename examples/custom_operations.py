@@ -37,7 +37,7 @@ class Sepia(T.CustomOp):
         return (1 - m) * np.eye(3, 4) + m * brown
 
 
-def lift_dull_colours(r, g, b, m):
+def lift_dull_colors(r, g, b, m):
     mean = (r + g + b) / 3
     gain = 1 + m * (1 - (max(r, g, b) - min(r, g, b)) / 255)
     return mean + gain * (r - mean), mean + gain * (g - mean), mean + gain * (b - mean)
@@ -47,7 +47,7 @@ class Vibrance(T.CustomOp):
     """A function of a pixel, compiled by Numba."""
 
     magnitude = T.Magnitude(0, 1)
-    point = staticmethod(lift_dull_colours)
+    point = staticmethod(lift_dull_colors)
 
 
 if __name__ == "__main__":

@@ -19,13 +19,13 @@ except ImportError:  # nothing here needs it on a CPU
     triton = None
 
 
-def lift_dull_colours(r, g, b, m):
+def lift_dull_colors(r, g, b, m):
     mean = (r + g + b) / 3
     gain = 1 + m * (1 - (max(r, g, b) - min(r, g, b)) / 255)
     return mean + gain * (r - mean), mean + gain * (g - mean), mean + gain * (b - mean)
 
 
-def lift_dull_colours_triton(r, g, b, m):
+def lift_dull_colors_triton(r, g, b, m):
     mean = (r + g + b) / 3
     spread = tl.maximum(tl.maximum(r, g), b) - tl.minimum(tl.minimum(r, g), b)
     gain = 1 + m * (1 - spread / 255)
@@ -34,9 +34,9 @@ def lift_dull_colours_triton(r, g, b, m):
 
 class Vibrance(T.CustomOp):
     magnitude = T.Magnitude(0, 1)
-    point = staticmethod(lift_dull_colours)
+    point = staticmethod(lift_dull_colors)
     if triton is not None:
-        point_triton = staticmethod(triton.jit(lift_dull_colours_triton))
+        point_triton = staticmethod(triton.jit(lift_dull_colors_triton))
 
 
 def main() -> None:
