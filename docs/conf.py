@@ -15,6 +15,7 @@ ROOT = DOCS.parent
 sys.path[:0] = [str(ROOT), str(DOCS)]
 
 import gallery  # noqa: E402
+import plots  # noqa: E402
 import reference_pages  # noqa: E402
 
 PYPROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
@@ -92,10 +93,14 @@ def included(file: str, part: str, page: str) -> str:
     return links({"intro": intro, "rest": heading + rest}.get(part, text), posixpath.dirname(file), page)
 
 
-def read(_: Sphinx, page: str, source: list[str]) -> None:
+def read(app: Sphinx, page: str, source: list[str]) -> None:
+    """A page as the site has it; it is read again when what it was made of has changed."""
+    for made_of in (*DOCS.glob("*.py"), *(ROOT / file for file in re.findall(r"{from} (\S+)", source[0]))):
+        app.env.note_dependency(str(made_of))
     text = links(source[0], posixpath.dirname(f"docs/{page}"), page)
     if page == "index":
         text = PATTERN.sub(lambda m: m[0] if [*DOCS.glob(m[1])] else "", text)
+    text = plots.shown(text, MADE / "plots")
     with mock(autodoc_mock_imports):
         text = reference_pages.expanded(text)
     if page == "gallery":

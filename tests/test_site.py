@@ -12,6 +12,7 @@ import pytest
 
 import variegate
 from docs.gallery import FAMILIES, WITHOUT, named
+from docs.plots import MARK, PLOTS, speedups
 from docs.reference_pages import described, entries
 from variegate import policies, transforms
 from variegate.transforms import functional
@@ -88,3 +89,18 @@ def test_a_row_of_the_gallery_is_one_transform_that_can_be_made() -> None:
         for calls in family:
             assert {named(call) for call in calls} == {named(calls[0])}
             assert all(isinstance(eval(call, vars(transforms)), transforms.Transform) for call in calls)
+
+
+# -- plots -------------------------------------------------------------------------------------------------------------
+
+
+def test_every_plot_is_on_a_page_of_results() -> None:
+    on_pages = [name for page in (DOCS / "results").glob("*.md") for name in MARK.findall(page.read_text("utf-8"))]
+    assert sorted(on_pages) == sorted(PLOTS)
+
+
+def test_a_plot_has_the_figures_of_the_table() -> None:
+    table = (DOCS / "results" / "cpu.md").read_text("utf-8")
+    for title, limited, _ in speedups(("operation", "pipeline", "file pipeline")):
+        (row,) = [line for line in table.splitlines() if line.startswith(f"| {title} |")]
+        assert f"{limited:.1f}" in row, row
