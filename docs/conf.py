@@ -60,6 +60,8 @@ ELSEWHERE = {
 }
 FENCE = re.compile(r"(^```.*?^```$)", re.M | re.S)
 TARGET = re.compile(r"(\]\()([^)\s]+)(\))")
+# A link that shows a file's name: on the site, the page's or the section's heading.
+NAMED = re.compile(r"\[[\w/-]+\.md\](?=\([^):]+\.md[#)])")
 PATTERN = re.compile(r"^(\S+\*)\n", re.M)  # of a toctree, whose pages may not be written yet
 INCLUDED = re.compile(r"^```\{from\} (\S+) ?(.*)\n```$", re.M)
 
@@ -82,6 +84,7 @@ def link(target: str, folder: str, page: str) -> str:
 
 def links(text: str, folder: str, page: str) -> str:
     parts = FENCE.split(text)
+    parts[::2] = [NAMED.sub("[]", part) for part in parts[::2]]
     parts[::2] = [TARGET.sub(lambda m: m[1] + link(m[2], folder, page) + m[3], part) for part in parts[::2]]
     return "".join(parts)
 

@@ -245,8 +245,9 @@ def drawn(call: str, images: list[Any], epoch: int, boxes: bool) -> Any:
     if out.ndim == 4:  # several crops, side by side
         if out.shape[1] == 3:
             out = out.transpose(0, 2, 3, 1)
+        out = np.pad(out, ((0, 0), (0, 4), (0, 4), (0, 0)), constant_values=255)
         rows = [np.concatenate(list(out[first : first + 5]), axis=1) for first in range(0, len(out), 5)]
-        out = np.concatenate(rows)
+        out = np.concatenate(rows)[:-4, :-4]
     return out
 
 
@@ -273,8 +274,10 @@ def caption(call: str, epoch: int, only: bool) -> str:
 
 def first_sentence(name: str) -> str:
     paragraph = (inspect.getdoc(getattr(T, name)) or "").partition("\n\n")[0].replace("\n", " ")
-    sentence = re.match(r".*?[.:](?=\s|$)", paragraph)
-    text = (sentence[0] if sentence else paragraph).rstrip(":.") + "."
+    ends = [found.end() for found in re.finditer(r"(?<!et al)(?<! \.)[.:](?=\s|$)", paragraph)]
+    # "A lens: bend straight lines ..." says little before its colon.
+    end = next((end for end in ends if end > 30), len(paragraph))
+    text = paragraph[:end].rstrip(":.") + "."
     return text.replace("``", "`")
 
 
