@@ -1,6 +1,6 @@
 # Every target works on a bare machine with Python 3.10+: it makes .venv, installs what it needs, and runs.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-unit test-random-order test-strength lint bench bench-single bench-targets bench-loader bench-training bench-feeds bench-gpu wheel docs docs-links install clean
+.PHONY: help demo test test-all test-unit test-random-order test-strength lint lint-workflows bench bench-single bench-targets bench-loader bench-training bench-feeds bench-gpu wheel docs docs-links install clean
 
 # The first interpreter that is new enough; override with `make PYTHON=/path/to/python3.12 test`.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 python; do \
@@ -32,6 +32,7 @@ help:
 	@echo "make bench-feeds   the step of a training fed by Variegate and by peers   (BENCH_ARGS='photos --out run')"
 	@echo "make bench-gpu   the same on a GPU (BENCH_GPU_WORKS='w3 w3r'), in the Python that PYTHON names"
 	@echo "make wheel   variegate, and the compiled kernels of every processor level, into dist"
+	@echo "make lint-workflows   the workflows in .github, and the Dockerfile"
 	@echo "make docs    build the site into build/docs   (make docs-links checks the links that leave it)"
 	@echo "make clean   remove the environments and caches"
 
@@ -65,6 +66,20 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.pages build/pages
 	$(BIN)/mypy variegate kernels benchmarks tests examples build/pages
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
+
+# Their own environment, as they need nothing of the project. Nothing is asked of the network once they are installed.
+LINTERS := build/linters
+lint-workflows: $(LINTERS)/.installed
+	$(LINTERS)/bin/zizmor --offline --no-progress .github
+	$(LINTERS)/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(LINTERS)/bin/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(LINTERS)/bin/yamllint --strict --config-file .github/yamllint.yml .github CITATION.cff .pre-commit-config.yaml
+	$(LINTERS)/bin/hadolint Dockerfile
+
+$(LINTERS)/.installed: .github/linters.txt
+	$(PYTHON) -m venv $(LINTERS)
+	$(LINTERS)/bin/pip install --quiet --no-compile --disable-pip-version-check -r $<
+	@touch $@
 
 bench: $(VENV)/.installed-demo
 	$(BIN)/python -m benchmarks.run $(BENCH_WORKS) $(BENCH_ARGS)
