@@ -145,6 +145,7 @@ html_theme_options = {
 pygments_style = "friendly"
 pygments_dark_style = "github-dark"
 linkcheck_timeout = 20
+linkcheck_ignore = [f"{re.escape(REPOSITORY)}/(blob|tree|edit)/.*"]  # files of this repository, which tests look for
 linkcheck_anchors_ignore_for_url = [r"https://github\.com/.*"]
 
 

@@ -69,6 +69,19 @@ def test_an_alias_says_what_it_is() -> None:
     assert "horizontal_flip" in described("variegate.transforms.functional", "hflip", "")[2]
 
 
+def test_every_page_is_in_the_contents() -> None:
+    """Sphinx refuses a page that no table of contents leads to."""
+    listed: set[str] = set()
+    for page in (DOCS / "index.md", DOCS / "reference" / "index.md"):
+        for block in re.findall(r"^```\{toctree\}\n(.*?)^```\n", page.read_text("utf-8"), re.M | re.S):
+            for line in block.splitlines():
+                name = re.sub(r".*<(.*)>", r"\1", line)
+                found = page.parent.glob(f"{name}.md") if name and not name.startswith(":") else ()
+                listed.update(path.relative_to(DOCS).as_posix() for path in found)
+    written = {path.relative_to(DOCS).as_posix() for path in DOCS.glob("**/*.md")}
+    assert written - listed == {"index.md", "search.md"}  # the site has search.md as policy-search
+
+
 # -- the gallery -------------------------------------------------------------------------------------------------------
 
 
