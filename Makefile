@@ -14,6 +14,7 @@ BENCH_GPU_WORKS ?= w3 w3r
 BENCH_ARGS ?=
 DEMO_ARGS ?=
 KERNELS_ARGS ?=
+WHEEL_PYTHONS ?=
 STRENGTH_ARGS ?=
 
 help:
@@ -31,8 +32,8 @@ help:
 	@echo "make bench-training   what the trainer costs beside a bare loop: steps, start, checkpoints, ranks"
 	@echo "make bench-feeds   the step of a training fed by Variegate and by peers   (BENCH_ARGS='photos --out run')"
 	@echo "make bench-gpu   the same on a GPU (BENCH_GPU_WORKS='w3 w3r'), in the Python that PYTHON names"
-	@echo "make wheel   variegate, and the compiled kernels of every processor level, into dist"
 	@echo "make lint-workflows   the workflows in .github, and the Dockerfile"
+	@echo "make wheel   sdist, wheel, and kernels wheels of each Python found, into dist   (WHEEL_PYTHONS='3.11 3.12')"
 	@echo "make docs    build the site into build/docs   (make docs-links checks the links that leave it)"
 	@echo "make clean   remove the environments and caches"
 
@@ -102,10 +103,9 @@ bench-feeds: $(VENV)/.installed-test
 bench-gpu:
 	$(PYTHON) -m benchmarks.run_gpu $(BENCH_GPU_WORKS) $(BENCH_ARGS)
 
-# The second wheel holds machine code of this platform and this Python: see kernels/README.md.
-wheel: $(VENV)/.installed-demo
-	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
-	$(BIN)/python -m kernels.build --out dist $(KERNELS_ARGS)
+# The wheels of kernels hold machine code of this platform and of each Python: see kernels/README.md.
+wheel:
+	$(PYTHON) -m kernels.wheels --out dist --pythons "$(WHEEL_PYTHONS)" $(KERNELS_ARGS)
 
 # A warning is an error: a link that leads nowhere, a public name without its docstring.
 SPHINX = $(BIN)/python -m sphinx -W --keep-going -q -d build/doctrees

@@ -1,4 +1,4 @@
-"""Write a wheel of a folder of files: https://packaging.python.org/en/latest/specifications/binary-distribution-format."""
+"""Write a wheel of a folder of files, as the specification of binary distributions at packaging.python.org says."""
 
 from __future__ import annotations
 
@@ -14,6 +14,22 @@ import variegate
 from variegate.compiling.stored import versions
 
 NAME = "variegate_kernels"
+URLS = {
+    "Documentation": "https://variegate.readthedocs.io",
+    "Source": "https://github.com/variegate/variegate",
+    "Issues": "https://github.com/variegate/variegate/issues",
+}
+DESCRIPTION = """\
+# variegate-kernels
+
+Machine code of [Variegate](https://variegate.readthedocs.io) for x86-64 processors: with it, the first batch is not
+preceded by a minute of compilation. Install both together:
+
+```sh
+pip install 'variegate[kernels]'
+```
+
+The code is for one version of Variegate, Numba, llvmlite and NumPy, which this package requires."""
 
 
 def platform_tag() -> str:
@@ -32,17 +48,24 @@ def write_wheel(package: Path, out: Path, platform: str) -> Path:
     tag = f"{python_tag()}-{python_tag()}{getattr(sys, 'abiflags', '')}-{platform}"
     numpy_version = versions()["numpy"]
     requirements = [
+        f"variegate=={variegate.__version__}",
         *(f"{name}=={version(name)}" for name in ("numba", "llvmlite")),
         f"numpy=={numpy_version}.*",
     ]
+    license_text = (Path(__file__).resolve().parent.parent / "LICENSE").read_bytes()
     metadata = [
-        "Metadata-Version: 2.1",
+        "Metadata-Version: 2.4",
         "Name: variegate-kernels",
         f"Version: {variegate.__version__}",
         "Summary: Compiled CPU kernels of Variegate, so that nothing is compiled when it starts.",
-        "License: Apache-2.0",
+        "License-Expression: Apache-2.0",
+        "License-File: LICENSE",
+        *(f"Project-URL: {name}, {url}" for name, url in URLS.items()),
         f"Requires-Python: =={sys.version_info[0]}.{sys.version_info[1]}.*",
         *(f"Requires-Dist: {requirement}" for requirement in requirements),
+        "Description-Content-Type: text/markdown",
+        "",
+        DESCRIPTION,
     ]
     wheel = ["Wheel-Version: 1.0", "Generator: variegate", "Root-Is-Purelib: false", f"Tag: {tag}"]
     files = {
@@ -51,6 +74,7 @@ def write_wheel(package: Path, out: Path, platform: str) -> Path:
         if path.is_file()
     }
     files[f"{info}/METADATA"] = ("\n".join(metadata) + "\n").encode()
+    files[f"{info}/licenses/LICENSE"] = license_text
     files[f"{info}/WHEEL"] = ("\n".join(wheel) + "\n").encode()
     files[f"{info}/RECORD"] = "".join(
         [*(f"{name},sha256={_digest(data)},{len(data)}\n" for name, data in files.items()), f"{info}/RECORD,,\n"]

@@ -19,7 +19,10 @@ from numba import typeof
 from numba.core import config
 
 from kernels.build import SHIPPED, settings_of
+from tests.apps.diagnose.made_up import measurements
 from tests.compiling.tiny import ROOT
+from tests.compiling.tiny import run as run_tiny
+from variegate.apps.diagnose import advise
 from variegate.compiling import stored as shipped_module
 from variegate.compiling.levels import LEVELS, Level, host_level
 from variegate.compiling.stored import Shipped, pack, versions, write_manifest
@@ -100,23 +103,65 @@ def test_who_says_what_to_compile_for_gets_it(monkeypatch: pytest.MonkeyPatch, n
 
 
 @pytest.mark.parametrize("what", list(versions()))
-def test_code_for_other_versions_is_not_taken(package: Path, what: str) -> None:
+def test_code_for_other_versions_is_not_taken(package: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     manifest = json.loads((package / "manifest.json").read_text())
     assert found() is not None
+    assert shipped_module.mismatch() == ""
+    here = manifest["versions"][what]
     manifest["versions"][what] += "1"
     (package / "manifest.json").write_text(json.dumps(manifest))
     assert found() is None
+    assert shipped_module.mismatch() == f"{what} {here}1 (installed: {here})"
+    # Who says what to compile for wants no other code.
+    monkeypatch.setattr(config, "CPU_NAME", "x86-64")
+    assert shipped_module.mismatch() == ""
 
 
 def test_a_package_that_is_not_whole_or_not_there(package: Path) -> None:
     for text in ("", "{}", '{"versions": 3}', "[]", "\udcff"):
         (package / "manifest.json").write_bytes(text.encode("utf-8", "surrogatepass"))
-        assert found() is None
+        assert (found(), shipped_module.mismatch()) == (None, "")
     (package / "manifest.json").unlink()
-    assert found() is None
+    assert (found(), shipped_module.mismatch()) == (None, "")
     (package / "__init__.py").unlink()
     package.rmdir()
     assert found() is None
+
+
+def claim_others(package: Path) -> None:
+    """Say in the package's table of contents that it was made with other versions."""
+    manifest = json.loads((package / "manifest.json").read_text())
+    manifest["versions"].update(numba="0.1.2", numpy="1.0")
+    (package / "manifest.json").write_text(json.dumps(manifest))
+
+
+OTHERS = f"numba 0.1.2 (installed: {versions()['numba']}), numpy 1.0 (installed: {versions()['numpy']})"
+NOT_USED = (
+    f"variegate: the installed kernels wheel is not used: it needs {OTHERS}. To fix this, run: "
+    "pip install --upgrade 'variegate[kernels]'"
+)
+
+
+@pytest.mark.process
+def test_one_line_says_what_the_installed_code_needs(package: Path, tmp_path: Path) -> None:
+    claim_others(package)
+    settings = {"PYTHONPATH": os.pathsep.join((str(ROOT), str(tmp_path / "a"), str(tmp_path / "b"), str(tmp_path)))}
+    settings.update(NUMBA_CPU_NAME=None, NUMBA_CPU_FEATURES=None, NUMBA_ENABLE_AVX=None)
+    done, said = run_tiny(tmp_path / "a", env=settings)
+    assert done["compiled"]
+    assert [line for line in said if "compil" not in line] == [NOT_USED]  # those depend on the time it took
+    # Nothing is to be compiled any more.
+    assert run_tiny(tmp_path / "a", env=settings)[1] == []
+    assert run_tiny(tmp_path / "b", env={**settings, "VARIEGATE_QUIET": "1"})[1] == []
+
+
+def test_doctor_reports_installed_code_that_is_not_used(package: Path) -> None:
+    assert [one.kind for one in advise(measurements(kernels=shipped_module.mismatch())).findings] == []
+    claim_others(package)
+    finding = advise(measurements(kernels=shipped_module.mismatch())).findings[-1]
+    assert finding.kind == "kernels"
+    assert finding.advice.endswith("pip install --upgrade 'variegate[kernels]'")
+    assert OTHERS in finding.why
 
 
 def test_a_kernel_that_is_shipped_is_called_by_no_other() -> None:
@@ -238,7 +283,8 @@ def check_wheels(tmp_path: Path, levels: Sequence[Level], *options: str) -> None
     wheels = build(tmp_path / "wheels", *options)
     assert [wheel.name.split("-")[0] for wheel in wheels] == ["variegate", "variegate_kernels"]
     names = zipfile.ZipFile(wheels[1]).namelist()
-    assert sum(name.count("/") == 2 for name in names) == len(levels) * len(SHIPPED)
+    code = [name for name in names if name.startswith("variegate_kernels/") and name.count("/") == 2]
+    assert len(code) == len(levels) * len(SHIPPED)
     python, packages = install(tmp_path / "fresh", wheels)
     best = levels[-1]
     for level in levels:

@@ -3,7 +3,7 @@
 The package ``variegate_kernels`` holds code for every level of a platform. It holds the kernels that Python calls, each
 with all that it calls in it, so that nothing of it is ever joined with code that was compiled here. Which level is
 loaded depends on the processor alone: the best that it can run. The code is read and never written, and is taken only
-for the very sources and versions that it was made of.
+for the very sources and versions that it was made of; ``mismatch`` says which of them are others here.
 """
 
 from __future__ import annotations
@@ -28,17 +28,21 @@ from numba.core import config
 from numba.core.caching import IndexDataCacheFile
 from numba.core.compiler import CompileResult
 
+import variegate
 from variegate.compiling.levels import host_level
 
 PACKAGE = "variegate_kernels"
 _MANIFEST = "manifest.json"
+INSTALL_KERNELS = "pip install --upgrade 'variegate[kernels]'"
+"""What gets the installed code and the versions that it is for together again."""
 
 
 def versions() -> dict[str, str]:
     """Versions that code depends on besides sources and processor; NumPy keeps its layouts within a minor version."""
     numpy_version = ".".join(np.__version__.split(".")[:2])
     python = f"{sys.implementation.cache_tag}{getattr(sys, 'abiflags', '')} {sys.platform}"
-    return {"numba": numba.__version__, "llvmlite": llvmlite.__version__, "numpy": numpy_version, "python": python}
+    libraries = {"numba": numba.__version__, "llvmlite": llvmlite.__version__, "numpy": numpy_version}
+    return {"variegate": variegate.__version__, **libraries, "python": python}
 
 
 class Shipped:
@@ -72,19 +76,35 @@ class Shipped:
 @cache
 def shipped() -> Shipped | None:
     """That for this processor; None where nothing is installed that fits, or where users say what to compile for."""
-    if config.CPU_NAME is not None or config.CPU_FEATURES is not None or not config.ENABLE_AVX:
-        return None
     with suppress(Exception):  # it is not there, or is not whole
-        spec, level = find_spec(PACKAGE), host_level()
-        if spec is None or level is None:
-            return None
-        folder = next(iter(spec.submodule_search_locations or ()))
-        with open(os.path.join(folder, _MANIFEST), encoding="utf-8") as file:
-            manifest = json.load(file)
-        if manifest["versions"] != versions() or level.name not in manifest["levels"]:
+        folder, manifest, level = _installed(), _manifest(), host_level()
+        if level is None or manifest["versions"] != versions() or level.name not in manifest["levels"]:
             return None
         return Shipped(os.path.join(folder, level.name), manifest["kernels"])
     return None
+
+
+def mismatch() -> str:
+    """What the installed code was made with and is another here, as "numba 0.68.1 (installed: 0.69.0)"; "" where it
+    fits, is not there, or is not wanted."""
+    with suppress(Exception):
+        needed, here = _manifest()["versions"], versions()
+        others = [f"{name} {needed[name]} (installed: {here[name]})" for name in here if needed[name] != here[name]]
+        return ", ".join(others)
+    return ""
+
+
+def _manifest() -> Any:
+    """The table of contents of the code that is installed. Raises an exception where none is, or none is wanted."""
+    if config.CPU_NAME is not None or config.CPU_FEATURES is not None or not config.ENABLE_AVX:
+        raise LookupError(PACKAGE)
+    with open(os.path.join(_installed(), _MANIFEST), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def _installed() -> str:
+    spec = find_spec(PACKAGE)
+    return next(iter((spec and spec.submodule_search_locations) or ()))
 
 
 def pack(folder: str, kernels: Iterable[tuple[str, str, Any, Any]]) -> None:

@@ -4,7 +4,8 @@ Numba compiles under a lock of the process, which the thread that takes a turn h
 kernel that has to be made ready, and covers the kernels that this one calls. The first that is not on disk takes the
 lock between processes; when it is ours, the disk is asked again, because who held it may have made what we want.
 
-On standard error it says when compiling begins to take long, and when it is over; ``VARIEGATE_QUIET=1`` silences both.
+On standard error it says when compiling begins to take long, and when it is over, and before that, where compiled code
+is installed and does not fit, why. ``VARIEGATE_QUIET=1`` silences all of it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from contextlib import suppress
 
 from numba.core.compiler_lock import global_compiler_lock
 
+from variegate.compiling.stored import INSTALL_KERNELS, mismatch
 from variegate.io.lock import FileLock
 
 QUIET = "VARIEGATE_QUIET"
@@ -132,6 +134,7 @@ class Notice:
         self._is_announced = False
         self._has_compiled = False
         self._has_failed = False
+        self._has_explained = False
 
     def compiling(self, seconds: float, place: str | None, mark: str) -> str | None:
         """A kernel is about to be compiled, ``seconds`` into this spell -> the mark to leave for other processes.
@@ -139,6 +142,7 @@ class Notice:
         ``place``: where kernels are kept; None: nowhere. ``mark``: what another process has left there.
         """
         self._has_compiled = True
+        self._explain()
         if self._is_announced or seconds < PATIENCE_SECONDS:
             return None
         # Workers come in numbers: one of them speaks, unless their parent does or another process did.
@@ -169,6 +173,12 @@ class Notice:
             self._is_announced = False
             _say(f"kernels {'compiled' if self._has_compiled else 'ready'} after {seconds:.0f} s")
         self._has_compiled = False
+
+    def _explain(self) -> None:
+        """Report, once, that there is compiled code that cannot be used."""
+        if not self._has_explained and not _is_worker() and (others := mismatch()):
+            _say(f"the installed kernels wheel is not used: it needs {others}. To fix this, run: {INSTALL_KERNELS}")
+        self._has_explained = True
 
     def _announce(self, text: str) -> None:
         self._is_announced = True

@@ -9,6 +9,7 @@ from typing import Any
 
 from variegate.apps.diagnose import measurements as m
 from variegate.apps.diagnose.measurements import Costs, Measurements, rate, size, times
+from variegate.compiling.stored import INSTALL_KERNELS
 
 # Of the free memory, what ``cache="host"`` takes.
 _CACHE_SHARE = 0.5
@@ -213,6 +214,12 @@ def remarks(data: Measurements) -> Iterator[Finding]:
             "expect less: the cache has no room for all pictures (cache_side makes them smaller)",
             f"{data.samples:,} pictures of {size(data.mean_pixel_bytes)} are {size(pixels)}, of which {size(room)} are "
             "held; the rates here are those of pictures that are",
+        )
+    if data.kernels:
+        yield Finding(
+            "kernels",
+            f"install the compiled kernels that fit: {INSTALL_KERNELS}",
+            f"the installed kernels wheel needs {data.kernels}; without it, kernels are compiled on this machine",
         )
     if data.skipped:
         yield Finding(

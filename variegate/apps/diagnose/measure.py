@@ -30,6 +30,7 @@ from variegate.apps.diagnose.recorder import (
 from variegate.apps.diagnose.samples import CyclicView, MeasuredSample, Pictures, draw_working_set, reduce_samples
 from variegate.augmenter.augmenter import Augmenter
 from variegate.checks import spelt
+from variegate.compiling.stored import mismatch
 from variegate.decode import is_jpeg
 from variegate.decode.entropy.index import EntropyIndex
 from variegate.decode.gpu import is_installed
@@ -314,5 +315,6 @@ def _result(session: Session, place: str) -> Measurements:
         rates=session.recorder.rates,
         out_side=session.out_side,
         reduced_side=session.reduced_side,
+        kernels=mismatch(),
         notes=(*source.notes(), *session.recorder.notes()),
     )

@@ -115,6 +115,7 @@ class Measurements:
     rates: dict[str, Rate]
     out_side: int | None = None  # the shorter side of what leaves the transform; None where sizes differ
     reduced_side: int | None = None  # the shorter side that pictures were reduced to for the rates named so
+    kernels: str = ""  # versions that installed kernels need and are others here; "" where they fit, or there are none
     notes: tuple[str, ...] = ()
 
     def rate(self, stage: str) -> float | None:
