@@ -37,6 +37,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         action="store_true",
         help="what is compiled here for this very processor, as code of its level: a wheel to try out",
     )
+    parser.add_argument(
+        "--signatures",
+        type=Path,
+        help="a file with the types of the kernels' arguments, for another Python to compile by: read where it exists, "
+        "else written",
+    )
     options = parser.parse_args(arguments)
     own = host_level()
     levels = [level for level in LEVELS if (level == own if options.own else level.name in options.levels)]
@@ -47,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         package = Path(folder) / PACKAGE
         package.mkdir()
         (package / "__init__.py").write_text('"""Compiled kernels of Variegate, which finds them by itself."""\n')
-        signatures = find_signatures()
+        signatures = known_signatures(options.signatures)
         entries = warm._entries(SHIPPED)
         if options.own:
             pack_compiled(str(package / own.name), entries)
@@ -76,6 +82,18 @@ def compile_for(
 
     with ThreadPoolExecutor(num_cores()) as pool:
         list(pool.map(compile_level, levels))
+
+
+def known_signatures(file: Path | None) -> dict[str, tuple[object, ...]]:
+    """Those in ``file``; where it is not there, they are found, and written to it."""
+    if file is not None and file.exists():
+        # Equal types in all Pythons, which our own processes have written: see kernels/wheels.py.
+        found: dict[str, tuple[object, ...]] = pickle.loads(file.read_bytes())
+        return found
+    found = find_signatures()
+    if file is not None:
+        file.write_bytes(pickle.dumps(found, protocol=4))
+    return found
 
 
 def find_signatures() -> dict[str, tuple[object, ...]]:

@@ -13,6 +13,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -56,9 +57,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     out = options.out.absolute()
     build_ours(builders[0], out)
-    for builder in builders:
-        command = [str(builder), "-m", "kernels.build", "--out", str(out), *others]
-        subprocess.run(command, check=True, cwd=ROOT)
+    with tempfile.TemporaryDirectory() as folder:
+        # Found by the first, which has kernels compiled and run for it.
+        signatures = ["--signatures", str(Path(folder) / "signatures")]
+        for builder in builders:
+            command = [str(builder), "-m", "kernels.build", "--out", str(out), *signatures, *others]
+            subprocess.run(command, check=True, cwd=ROOT)
     return 0
 
 
