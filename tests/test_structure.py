@@ -22,10 +22,10 @@ MANY_ARGUMENTS_ALLOWED = {
 # The most lines that each room may have; to raise one is a commit that says why. `jobs` holds what `map_image` needs,
 # `compiling` stands below `program`, which compiles, and `transforms` is users' front door of `ops`.
 LINES = {
-    **{"": 653, "io": 868, "compiling": 904, "options": 1034},
+    **{"": 653, "io": 868, "compiling": 934, "options": 1034},
     **{"program": 4343, "ops": 6545, "pipelines": 2302, "transforms": 934, "policies": 2369},
     **{"executors": 13004, "decode": 2742, "targets": 2789, "augmenter": 930},
-    **{"formats": 9550, "loader": 3158, "jobs": 7479, "integrations": 3468, "apps": 13897, "cli": 2177},
+    **{"formats": 9550, "loader": 3158, "jobs": 7479, "integrations": 3468, "apps": 13907, "cli": 2177},
 }
 MOST_FILES = 400
 # Of all lines, those of import statements.

@@ -145,8 +145,8 @@ NOT_USED = (
 @pytest.mark.process
 def test_one_line_says_what_the_installed_code_needs(package: Path, tmp_path: Path) -> None:
     claim_others(package)
-    settings = {"PYTHONPATH": os.pathsep.join((str(ROOT), str(tmp_path / "a"), str(tmp_path / "b"), str(tmp_path)))}
-    settings.update(NUMBA_CPU_NAME=None, NUMBA_CPU_FEATURES=None, NUMBA_ENABLE_AVX=None)
+    path = os.pathsep.join(map(str, (ROOT, tmp_path / "a", tmp_path / "b", tmp_path)))
+    settings = {"PYTHONPATH": path, "NUMBA_CPU_NAME": None, "NUMBA_CPU_FEATURES": None, "NUMBA_ENABLE_AVX": None}
     done, said = run_tiny(tmp_path / "a", env=settings)
     assert done["compiled"]
     assert [line for line in said if "compil" not in line] == [NOT_USED]  # those depend on the time it took

@@ -34,7 +34,7 @@ from variegate.compiling.levels import host_level
 PACKAGE = "variegate_kernels"
 _MANIFEST = "manifest.json"
 INSTALL_KERNELS = "pip install --upgrade 'variegate[kernels]'"
-"""What gets the installed code and the versions that it is for together again."""
+"""The command that installs the code and the versions that it is for."""
 
 
 def versions() -> dict[str, str]:
@@ -85,7 +85,7 @@ def shipped() -> Shipped | None:
 
 
 def mismatch() -> str:
-    """What the installed code was made with and is another here, as "numba 0.68.1 (installed: 0.69.0)"; "" where it
+    """Versions that the installed code needs and that differ here, as "numba 0.68.1 (installed: 0.69.0)"; "" where it
     fits, is not there, or is not wanted."""
     with suppress(Exception):
         needed, here = _manifest()["versions"], versions()
