@@ -37,7 +37,6 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
-    "sphinx_design",
 ]
 exclude_patterns = ["_static", "search.md"]
 smartquotes = False  # "nearest" is a value
@@ -60,8 +59,8 @@ ELSEWHERE = {
 }
 FENCE = re.compile(r"(^```.*?^```$)", re.M | re.S)
 TARGET = re.compile(r"(\]\()([^)\s]+)(\))")
-# A link that shows a file's name: on the site, the page's or the section's heading.
-NAMED = re.compile(r"\[[\w/-]+\.md\](?=\([^):]+\.md[#)])")
+# A link that shows a file's name, which on the site shows the page's title.
+NAMED = re.compile(r"\[[\w/-]+\.md\](?=\(([^):#]+\.md)[#)])")
 PATTERN = re.compile(r"^(\S+\*)\n", re.M)  # of a toctree, whose pages may not be written yet
 INCLUDED = re.compile(r"^```\{from\} (\S+) ?(.*)\n```$", re.M)
 
@@ -82,9 +81,13 @@ def link(target: str, folder: str, page: str) -> str:
     return f"{REPOSITORY}/{kind}/main/{path}{anchor}"
 
 
+def title(file: str) -> str:
+    return (ROOT / file).read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+
+
 def links(text: str, folder: str, page: str) -> str:
     parts = FENCE.split(text)
-    parts[::2] = [NAMED.sub("[]", part) for part in parts[::2]]
+    parts[::2] = [NAMED.sub(lambda m: f"[{title(posixpath.join(folder, m[1]))}]", part) for part in parts[::2]]
     parts[::2] = [TARGET.sub(lambda m: m[1] + link(m[2], folder, page) + m[3], part) for part in parts[::2]]
     return "".join(parts)
 

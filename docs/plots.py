@@ -156,7 +156,9 @@ def shown(text: str, folder: Path) -> str:
             for scheme in COLORS:
                 save(name, scheme, folder / f"{name}-{scheme}.svg")
                 source = f"../plots/{name}-{scheme}.svg"
-                lines.append(f'<img class="only-{scheme} plot" src="{source}" alt="{PLOTS[name][0]}" loading="lazy">')
+                lines.append(
+                    f'<div class="only-{scheme} plot"><img src="{source}" alt="{PLOTS[name][0]}" loading="lazy"></div>'
+                )
         return "\n".join([*lines, "```"])
 
     return MARK.sub(pictures, text)
