@@ -18,6 +18,7 @@ REQUIREMENTS: dict[str, list[str]] = {
     "AlbumentationsX": ["albumentationsx[headless]", "opencv-python-headless"],
     "Kornia": ["kornia"],
     "DALI": ["nvidia-dali-cuda120"],
+    "timm": ["timm"],
 }
 
 

@@ -43,6 +43,11 @@ NOT_RUN = {
     "docs/gpu.md": [""],
     "docs/keras.md": [""],
     "docs/loader.md": ["batch.padding", "dcp.save("],
+    "docs/migration/albumentations.md": [""],  # run by benchmarks/migration.py
+    "docs/migration/dali.md": [""],
+    "docs/migration/ffcv.md": [""],
+    "docs/migration/timm.md": [""],
+    "docs/migration/torchvision.md": [""],
     "docs/ray.md": ["ray.data.", "dataset.map_batches("],
 }
 
