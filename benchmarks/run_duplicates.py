@@ -68,7 +68,7 @@ DAMAGES: dict[str, tuple[Callable[[Picture], Picture], int]] = {
     "size x 2": (resized(2, 2), 90),
     "aspect + 10 %": (resized(1.1, 1), 90),
     "aspect - 10 %": (resized(0.9, 1), 90),
-    "crop 5 %, centre": (cropped(0.025, 0.025, 0.025, 0.025), 90),
+    "crop 5 %, center": (cropped(0.025, 0.025, 0.025, 0.025), 90),
     "crop 5 %, left": (cropped(0.05, 0, 0, 0), 90),
     "crop 5 %, right": (cropped(0, 0, 0.05, 0), 90),
     "crop 5 %, top": (cropped(0, 0.05, 0, 0), 90),

@@ -94,7 +94,7 @@ def parts_of_decoding(found: dict[str, float], files: list[Decode]) -> dict[str,
     total = sum(len(one.file) for one in files)
     chroma = (gray - entropy) * sum(one.chroma_blocks * len(one.file) for one in files) / total
     transform = gray - entropy + chroma
-    return {"Huffman code": entropy, "inverse DCT": transform, "upsampling and colours": full - entropy - transform}
+    return {"Huffman code": entropy, "inverse DCT": transform, "upsampling and colors": full - entropy - transform}
 
 
 def steps(images: list[Any]) -> dict[str, Work]:
@@ -153,7 +153,7 @@ def shares(jpegs: list[bytes], index: Any, folder: Path) -> dict[str, float]:
     parts |= parts_of_decoding(found, files)
     parts["crop, resize, flip"] = found["crop"]
     parts["policy"] = found["policy"] - found["store"]
-    parts["normalise, store as floats"] = found["store"] - found["crop"]
+    parts["normalize, store as floats"] = found["store"] - found["crop"]
     every = found["all"] + found["read"]
     return parts | {"the rest: plans, calls": every - sum(parts.values()), "all": every}
 

@@ -55,7 +55,7 @@ def check_batch(batch: Any, expected: int, side: int = 224) -> None:
         raise ValueError(f"batch is {array.dtype}{array.shape}, contiguous={contiguous}; float32 NCHW is asked for")
     if not np.isfinite(array).all() or array.min() < -2.2 or array.max() > 2.7 or array.std() < 0.5:
         raise ValueError(
-            f"batch is not normalised: values {array.min():.3f}..{array.max():.3f}, deviation {array.std():.3f}"
+            f"batch is not normalized: values {array.min():.3f}..{array.max():.3f}, deviation {array.std():.3f}"
         )
 
 

@@ -37,7 +37,7 @@ def check_batch(batch: Any, expected: int, device: str, dtypes: tuple[torch.dtyp
     low, high, deviation = float(values.min()), float(values.max()), float(values.std())
     # Wider than for one draw per sample: one draw for the whole batch may be a dark one.
     if not bool(values.isfinite().all()) or low < -2.2 or high > 2.7 or deviation < 0.2:
-        raise ValueError(f"batch is not normalised: values {low:.3f}..{high:.3f}, deviation {deviation:.3f}")
+        raise ValueError(f"batch is not normalized: values {low:.3f}..{high:.3f}, deviation {deviation:.3f}")
 
 
 class GpuWorker(Worker):

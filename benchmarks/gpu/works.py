@@ -113,7 +113,7 @@ def _same_bits(name: str, ours: torch.Tensor, theirs: torch.Tensor) -> Check:
 WORKS = {
     "w3": GpuWork(
         name="w3",
-        title="uint8 224x224x3 on the GPU -> flip, RandAugment(2, 9), normalise -> bfloat16 NCHW, one GPU",
+        title="uint8 224x224x3 on the GPU -> flip, RandAugment(2, 9), normalize -> bfloat16 NCHW, one GPU",
         target=20.0,
         share=0.30,
         make_pictures=_pictures.square,
@@ -122,7 +122,7 @@ WORKS = {
     "w3r": GpuWork(
         name="w3r",
         title="decoded photos of several sizes on the GPU, packed -> RandomResizedCrop(224), flip, RandAugment(2, 9), "
-        "normalise -> bfloat16 NCHW, one GPU",
+        "normalize -> bfloat16 NCHW, one GPU",
         target=None,
         share=None,
         make_pictures=_pictures.whole,

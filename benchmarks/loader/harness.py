@@ -21,7 +21,7 @@ from benchmarks.peers_env import peers_python
 from benchmarks.process import Process
 
 NAME = "loader"
-TITLE = "JPEG files -> RandomResizedCrop(224), flip, RandAugment(2, 9), normalise -> float32 NCHW and labels, all cores"
+TITLE = "JPEG files -> RandomResizedCrop(224), flip, RandAugment(2, 9), normalize -> float32 NCHW and labels, all cores"
 PEERS = ("torchvision_pil", "torchvision_tensor", "albumentationsx", "dali")
 FIRST_BATCHES = 3
 # The check may compile every kernel; preparing runs many variants for whole epochs, which may be long.

@@ -103,7 +103,7 @@ def _finishers(work: str) -> dict[str, Callable[[list[Image]], torch.Tensor]]:
     def per_batch(images: list[Image]) -> torch.Tensor:
         return normalise(torch.from_numpy(np.stack([pixels(image=image)["image"] for image in images])))
 
-    return {"Normalize and ToTensorV2 per sample": per_sample, "normalised as a batch by torch": per_batch}
+    return {"Normalize and ToTensorV2 per sample": per_sample, "normalized as a batch by torch": per_batch}
 
 
 def _jpeg_variant(

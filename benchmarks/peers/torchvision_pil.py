@@ -34,8 +34,8 @@ def pipelines(work: str, to_tensor: list[Any]) -> dict[str, Callable[[list[Any]]
     """Samples -> the batch."""
     each, pixels, last = steps(work, to_tensor)
     return {
-        "normalised per sample": lambda samples: torch.stack([each(sample) for sample in samples]),
-        "normalised as a batch": lambda samples: last(torch.stack([pixels(sample) for sample in samples])),
+        "normalized per sample": lambda samples: torch.stack([each(sample) for sample in samples]),
+        "normalized as a batch": lambda samples: last(torch.stack([pixels(sample) for sample in samples])),
     }
 
 

@@ -70,12 +70,12 @@ def _operations() -> list[Case]:
     def add(name: str, title: str, out: int = 224, fixed: bool = False) -> None:
         made.append(Case(name, title, "operation", out=out, fixed=fixed))
 
-    add("normalize", "normalise only", fixed=True)
+    add("normalize", "normalize only", fixed=True)
     add("hflip", "horizontal flip", fixed=True)
     add("vflip", "vertical flip", fixed=True)
     add("rotate90", "quarter turns: 90, 180 or 270 degrees")
     add("pad", f"pad by {PADDING}", out=224 + 2 * PADDING, fixed=True)
-    add("center_crop", f"centre crop of {CUT}", out=CUT, fixed=True)
+    add("center_crop", f"center crop of {CUT}", out=CUT, fixed=True)
     add("random_crop", f"random crop of 224, padded by {PADDING}")
     add("resize", f"resize to {SMALLER}, bilinear", out=SMALLER, fixed=True)
     add("resize_bicubic", f"resize to {SMALLER}, bicubic", out=SMALLER, fixed=True)
@@ -95,12 +95,12 @@ def _operations() -> list[Case]:
     add("shear_y", "shear along y, nearest")
     add("translate_x", "translate along x, nearest")
     add("translate_y", "translate along y, nearest")
-    add("stretch", "stretch about the centre, bilinear")
+    add("stretch", "stretch about the center, bilinear")
     add("brightness", "brightness 1 +- 0.4")
     add("contrast", "contrast 1 +- 0.4")
     add("saturation", "saturation 1 +- 0.4")
     add("hue", "hue +- 0.1")
-    add("color_jitter", "colour jitter (0.4, 0.4, 0.4, 0.1)")
+    add("color_jitter", "color jitter (0.4, 0.4, 0.4, 0.1)")
     add("photometric_distort", "RandomPhotometricDistort")
     add("gamma", "gamma 0.8 to 1.2")
     add("sharpness", "sharpness 2", fixed=True)
@@ -131,7 +131,7 @@ def _operations() -> list[Case]:
     add("transpose", "transpose", fixed=True)
     add("d4", "one of the eight symmetries of a square")
     add("downscale", "to a quarter of the size and back, nearest")
-    add("color_temperature", "colour temperature, 3,000 to 15,000 K")
+    add("color_temperature", "color temperature, 3,000 to 15,000 K")
     add("channel_dropout", "one channel black")
     add("pixel_dropout", "1 % of the pixels black")
     add("emboss", "emboss")
@@ -153,8 +153,8 @@ CASES: tuple[Case, ...] = (
     Case("byol", "BYOL's first view: bicubic crop, flip, jitter (p 0.8), gray 0.2, blur 23", "pipeline"),
     Case("dino_global", "DINO's second global crop: bicubic, flip, jitter, gray, blur 0.1, solarize 0.2", "pipeline"),
     Case("dino_local", "DINO's local crop of 96: bicubic, flip, jitter, gray, blur 9 (p 0.5)", "pipeline", 224, 96),
-    Case("jitter_affine", "colour jitter, affine bilinear", "pipeline"),
-    Case("jitter_perspective", "flip, colour jitter, perspective bilinear (p 0.5)", "pipeline"),
+    Case("jitter_affine", "color jitter, affine bilinear", "pipeline"),
+    Case("jitter_perspective", "flip, color jitter, perspective bilinear (p 0.5)", "pipeline"),
     Case("autoaugment", "flip, AutoAugment (ImageNet)", "pipeline"),
     Case("trivialaugment", "flip, TrivialAugmentWide", "pipeline"),
     Case("augmix", "AugMix", "pipeline"),

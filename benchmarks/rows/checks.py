@@ -30,4 +30,4 @@ def normalised(case: Case, images: Images, pixels: Images) -> Check:
     """Float outputs are ``(x / 255 - mean) / std`` of the uint8 ones, up to float32's rounding (values reach 2.7)."""
     expected = (pixels.astype(np.float64) / 255 - np.array(vg.IMAGENET_MEAN)) / np.array(vg.IMAGENET_STD)
     off = float(np.abs(outputs(case, images, "cpu", is_float=True) - expected).max())
-    return Check("normalised as (x / 255 - mean) / std", off < 2e-6, f"largest difference {off:.1e}")
+    return Check("normalized as (x / 255 - mean) / std", off < 2e-6, f"largest difference {off:.1e}")

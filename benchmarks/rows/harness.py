@@ -17,7 +17,7 @@ from benchmarks.rows import inputs as _inputs
 from benchmarks.rows.catalogue import FLOOR, Case
 
 NAME = "w2o"
-TITLE = "operations and pipelines, uint8 photos in memory -> float32 NCHW, normalised, one core"
+TITLE = "operations and pipelines, uint8 photos in memory -> float32 NCHW, normalized, one core"
 PEERS = ("torchvision_pil", "torchvision_tensor", "albumentationsx", "dali")
 # A peer this many times slower than the best is not it: two runs tell.
 FAR, FEWEST = 1.5, 2

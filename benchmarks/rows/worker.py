@@ -48,7 +48,7 @@ def check_batch(batch: Any, case: Case, expected: int) -> None:
             raise ValueError(f"batch is almost even: deviation {array.std():.1f} of 255 levels")
     elif not np.isfinite(array).all() or array.min() < -2.2 or array.max() > 2.7 or array.std() < 0.3:
         spread = f"values {array.min():.3f}..{array.max():.3f}, deviation {array.std():.3f}"
-        raise ValueError(f"batch is not normalised: {spread}")
+        raise ValueError(f"batch is not normalized: {spread}")
 
 
 class RowWorker:

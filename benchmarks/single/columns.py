@@ -89,7 +89,7 @@ def notes(record: dict[str, Any]) -> list[str]:
         "microseconds of processor time an image, medians; in a batch: the same work for all images in one call, by "
         "image; beyond: the one less the other",
         "functions are given arrays, Pillow its images; as_transform and torchvision are given Pillow images and make "
-        "normalised float32 tensors; t(image) is given arrays",
+        "normalized float32 tensors; t(image) is given arrays",
         f"where Pillow does something else: {differing}",
     ]
 

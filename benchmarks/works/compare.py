@@ -59,7 +59,7 @@ def normalised(float_transform: Any, uint8_transform: Any, images: Images) -> Ch
     pixels = outputs(uint8_transform, images, "cpu").astype(np.float64)
     expected = (pixels / 255 - np.array(vg.IMAGENET_MEAN)) / np.array(vg.IMAGENET_STD)
     off = float(np.abs(outputs(float_transform, images, "cpu") - expected).max())
-    return Check("normalised as (x / 255 - mean) / std", off < 2e-6, f"largest difference {off:.1e}")
+    return Check("normalized as (x / 255 - mean) / std", off < 2e-6, f"largest difference {off:.1e}")
 
 
 def golden(

@@ -1,4 +1,4 @@
-"""W1: JPEG bytes -> RandomResizedCrop(224), flip, RandAugment(2, 9), normalise -> float32 NCHW, on one core."""
+"""W1: JPEG bytes -> RandomResizedCrop(224), flip, RandAugment(2, 9), normalize -> float32 NCHW, on one core."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _decode(data: bytes) -> npt.NDArray[np.uint8]:
 
 WORK = Work(
     name="w1",
-    title="JPEG bytes -> RandomResizedCrop(224), flip, RandAugment(2, 9), normalise -> float32 NCHW, one core",
+    title="JPEG bytes -> RandomResizedCrop(224), flip, RandAugment(2, 9), normalize -> float32 NCHW, one core",
     target=2.0,
     peers=("torchvision_pil", "torchvision_tensor", "albumentationsx", "dali"),
     make_inputs=make_inputs,

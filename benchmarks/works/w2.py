@@ -1,4 +1,4 @@
-"""W2: uint8 224x224x3 in memory -> flip, RandAugment(2, 9), normalise -> float32 NCHW, on one core."""
+"""W2: uint8 224x224x3 in memory -> flip, RandAugment(2, 9), normalize -> float32 NCHW, on one core."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check(inputs: Inputs, replay: Replay) -> Iterable[Check]:
 
 WORK = Work(
     name="w2",
-    title="uint8 224x224x3 in memory -> flip, RandAugment(2, 9), normalise -> float32 NCHW, one core",
+    title="uint8 224x224x3 in memory -> flip, RandAugment(2, 9), normalize -> float32 NCHW, one core",
     target=10.0,
     peers=("torchvision_pil", "torchvision_tensor", "albumentationsx", "dali", "kornia"),
     make_inputs=make_inputs,

@@ -40,7 +40,7 @@ class AlbumentationsX(LoaderPeer):
         ways: dict[str, Way] = {}
         for decode in (decode_cv2, decode_simplejpeg):
             ways[f"{decode.__name__}, per sample"] = Way(_reader(decode), each)
-            ways[f"{decode.__name__}, normalised as a batch"] = Way(_reader(decode), pixels, normalise)
+            ways[f"{decode.__name__}, normalized as a batch"] = Way(_reader(decode), pixels, normalise)
         return torch_data.variants(given, ways)
 
 

@@ -15,7 +15,7 @@ class TorchvisionPil(LoaderPeer):
 
     def variants(self, given: Given) -> dict[str, Opener]:
         each, pixels, last = steps("w1", [v2.PILToTensor()])
-        ways = {"per sample": Way(pil_loader, each), "normalised as a batch": Way(pil_loader, pixels, last)}
+        ways = {"per sample": Way(pil_loader, each), "normalized as a batch": Way(pil_loader, pixels, last)}
         return torch_data.variants(given, ways)
 
 

@@ -24,7 +24,7 @@ class TorchvisionTensor(LoaderPeer):
 
     def variants(self, given: Given) -> dict[str, Opener]:
         each, pixels, last = steps("w1", [])
-        ways = {"per sample": Way(read, each), "normalised as a batch": Way(read, pixels, last)}
+        ways = {"per sample": Way(read, each), "normalized as a batch": Way(read, pixels, last)}
         return torch_data.variants(given, ways)
 
 

@@ -51,8 +51,8 @@ class Dali(RowLibrary):
     }
     differs: ClassVar[dict[str, str]] = {
         **dict.fromkeys(("contrast", "color_jitter", "jitter_affine"), "contrast about 128, hue as a linear matrix"),
-        **dict.fromkeys(("hue", "simclr", "byol", "dino_global", "dino_local"), "colours by one linear matrix"),
-        "clahe": "multiplies colours by what the luma gains",
+        **dict.fromkeys(("hue", "simclr", "byol", "dino_global", "dino_local"), "colors by one linear matrix"),
+        "clahe": "multiplies colors by what the luma gains",
         "three_augment": "jitter as one linear matrix",
         **dict.fromkeys(("resized_crop", "imagenet"), "draws its box by a rule of its own"),
         **dict.fromkeys(("autoaugment", "trivialaugment"), "translations and signs by rules of its own"),

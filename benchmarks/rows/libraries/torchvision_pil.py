@@ -21,7 +21,7 @@ class TorchvisionPil(RowLibrary):
 
     def variants(self, case: Case, images: Images, batch: int) -> dict[str, NextBatch]:
         if case.views:
-            return {"normalised per sample": _views(case, images, batch)}
+            return {"normalized per sample": _views(case, images, batch)}
         steps = rows()[case.name]
         pixels = v2.Compose([*steps.pixels, v2.PILToTensor(), *steps.tensors])
         last = finish(case, steps)
@@ -31,8 +31,8 @@ class TorchvisionPil(RowLibrary):
 
         batches = in_turn(images, batch)
         ways = {
-            "normalised per sample": lambda: torch.stack([last(pixels(image)) for image in opened()]),
-            "normalised as a batch": lambda: last(torch.stack([pixels(image) for image in opened()])),
+            "normalized per sample": lambda: torch.stack([last(pixels(image)) for image in opened()]),
+            "normalized as a batch": lambda: last(torch.stack([pixels(image) for image in opened()])),
         }
         return {way: mixed(steps, next_batch) for way, next_batch in ways.items()}
 

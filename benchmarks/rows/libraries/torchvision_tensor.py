@@ -40,9 +40,9 @@ class TorchvisionTensor(RowLibrary):
             return lambda: last(torch.stack([pixels(image) for image in given()])).contiguous()
 
         ways = {
-            "CHW, normalised per sample": lambda: torch.stack([last(pixels(image)) for image in from_planar()]),
-            "CHW, normalised as a batch": whole(from_planar),
-            "view of HWC, normalised as a batch": whole(from_views),
+            "CHW, normalized per sample": lambda: torch.stack([last(pixels(image)) for image in from_planar()]),
+            "CHW, normalized as a batch": whole(from_planar),
+            "view of HWC, normalized as a batch": whole(from_views),
         }
         return {way: mixed(steps, next_batch) for way, next_batch in ways.items()}
 
