@@ -61,7 +61,7 @@ FENCE = re.compile(r"(^```.*?^```$)", re.M | re.S)
 TARGET = re.compile(r"(\]\()([^)\s]+)(\))")
 # A link that shows a file's name, which on the site shows the page's title.
 NAMED = re.compile(r"\[[\w/-]+\.md\](?=\(([^):#]+\.md)[#)])")
-PATTERN = re.compile(r"^(\S+\*)\n", re.M)  # of a toctree, whose pages may not be written yet
+PATTERN = re.compile(r"^(\S+\*)\n", re.M)  # of a toctree: pages that it does not name
 INCLUDED = re.compile(r"^```\{from\} (\S+) ?(.*)\n```$", re.M)
 
 
@@ -99,13 +99,18 @@ def included(file: str, part: str, page: str) -> str:
     return links({"intro": intro, "rest": heading + rest}.get(part, text), posixpath.dirname(file), page)
 
 
+def unlisted(pattern: str, index: str) -> list[str]:
+    names = [path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.glob(f"{pattern}.md")]
+    return [name for name in names if not re.search(rf"^{name}$|<{name}>", index, re.M)]
+
+
 def read(app: Sphinx, page: str, source: list[str]) -> None:
     """A page as the site has it; it is read again when what it was made of has changed."""
     for made_of in (*DOCS.glob("*.py"), *(ROOT / file for file in re.findall(r"{from} (\S+)", source[0]))):
         app.env.note_dependency(str(made_of))
     text = links(source[0], posixpath.dirname(f"docs/{page}"), page)
     if page == "index":
-        text = PATTERN.sub(lambda m: m[0] if [*DOCS.glob(m[1])] else "", text)
+        text = PATTERN.sub(lambda m: m[0] if unlisted(m[1], source[0]) else "", text)
     text = plots.shown(text, MADE / "plots")
     with mock(autodoc_mock_imports):
         text = reference_pages.expanded(text)
