@@ -48,6 +48,7 @@ NOT_RUN = {
     "docs/migration/ffcv.md": [""],
     "docs/migration/timm.md": [""],
     "docs/migration/torchvision.md": [""],
+    "docs/tutorials/detection.md": ["from torchvision"],
     "docs/ray.md": ["ray.data.", "dataset.map_batches("],
 }
 
