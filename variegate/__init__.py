@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from variegate.apps.curate.checking import check
     from variegate.apps.curate.cleaning import clean
     from variegate.apps.curate.findings import CheckResult
+    from variegate.apps.search.race import race
     from variegate.augmenter.augmenter import Augmenter
     from variegate.checks import PIXEL_VERSION
     from variegate.decode.entropy.index import EntropyIndex
@@ -53,7 +54,7 @@ __all__ += [
     "from_timm",
     "from_torchvision",
 ]
-__all__ += ["dataset_statistics", "diagnose", "load_policy", "open_source", "pack", "policies", "sample_images"]
+__all__ += ["dataset_statistics", "diagnose", "load_policy", "open_source", "pack", "policies", "race", "sample_images"]
 __all__ += ["targets_from_albumentations", "transforms"]
 __all__ += ["PipelineError", "choice", "coin", "normal", "pipeline", "randint", "select", "uniform"]
 
@@ -89,6 +90,7 @@ _HOMES = {
     "pack": "variegate.jobs.pack",
     "open_source": "variegate.formats.opening",
     "pipeline": "variegate.pipelines",
+    "race": "variegate.apps.search.race",
     "randint": "variegate.pipelines",
     "sample_images": "variegate.formats.samples",
     "select": "variegate.pipelines",

@@ -31,7 +31,7 @@ def test_the_best_wins_and_the_hopeless_train_little() -> None:
     assert heavy.rounds <= 3
     assert heavy.low < 0.35 < heavy.high
     assert found.trainings <= 20 < 12 * len(SKILLS)
-    assert "flip-crop is the best of 5" in found.verdict
+    assert '"flip-crop" is the best of 5' in found.verdict
 
 
 @pytest.mark.parametrize(("spreads", "draw"), [([0.3, 0.3, 0.5, 1, 2, 3], "normal"), ([1.0] * 6, "heavy")])
@@ -58,7 +58,7 @@ def test_equal_candidates_end_with_no_difference() -> None:
     assert found.standings[0].rounds < 12
     undecided = race(noisy, {"a": 0.700, "b": 0.701}, rounds=3)
     assert undecided.ending == "rounds"
-    assert "Not decided after 3 rounds" in undecided.verdict
+    assert "Undecided after 3 rounds" in undecided.verdict
 
 
 def test_what_diverges_is_dropped() -> None:
@@ -121,7 +121,7 @@ def test_a_budget_ends_it_in_time_and_resuming_counts_what_was_used(
     assert race(slow, two, budget=0.5).trainings == 1  # how long one takes is not known before
     found = race(slow, two, budget=7.5, out=tmp_path / "r")
     assert (found.ending, found.trainings) == ("budget", 6)
-    assert "Not decided after 3 rounds" in found.verdict
+    assert "Undecided after 3 rounds" in found.verdict
     now += 1000.0
     again = race(slow, two, budget=7.5, out=tmp_path / "r")
     assert (again.ending, again.trainings) == ("budget", 6)

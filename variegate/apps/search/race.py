@@ -321,26 +321,23 @@ def _result(
 
 
 def _verdict(rows: Sequence[Standing], standings: Standings, ending: Ending, margin: float, confidence: float) -> str:
-    winner, left = rows[0], [row for row in rows[1:] if row.dropped is None]
+    winner, number = f'"{rows[0].candidate}"', rows[0].rounds
+    left = [row for row in rows[1:] if row.dropped is None]
     if not standings.left:
         return "Every candidate diverged: no score is finite."
     if ending == "won":
-        return (
-            f"{winner.candidate} is the best of {len(rows)}, after {winner.rounds} rounds. The chance that a better "
-            f"one was dropped is at most {1 - confidence:.2g}."
-        )
-    if winner.rounds < 2:
-        return (
-            f"No verdict: the {ending} ended the race after {winner.rounds} whole rounds, and two or more are needed."
-        )
-    names = ", ".join(row.candidate for row in left)
-    high = max(row.high for row in left)
+        error = f"{1 - confidence:.2g}"
+        return f"{winner} is the best of {len(rows)}. The chance that a better one was dropped is at most {error}."
+    if number < 2:
+        why = "the race was interrupted" if ending == "interrupted" else f"the {ending} ended the race"
+        return f"No verdict: {why} after {number} whole rounds, and two or more are needed."
+    others = ", ".join(f'"{row.candidate}"' for row in left)
     if ending == "no difference":
-        return f"{winner.candidate} has the highest mean; {names} may be better by {margin:.2g} at most."
-    gap = min(row.behind for row in left)
-    needed = repeats_needed(gap, standings.spread(winner.rounds)[0]) if gap > 0 else None
-    more = f"about {needed:,} rounds" if needed else "more than 1,000 rounds"
+        return f"No difference above {margin:.2g}: {winner} has the highest mean, ahead of {others}."
+    high, lead = max(row.high for row in left), min(row.behind for row in left)
+    needed = repeats_needed(lead, standings.spread(number)[0]) if lead > 0 else None
+    rounds = "over 1,000" if needed is None else f"about {needed:,}"
     return (
-        f"Not decided after {winner.rounds} rounds: {winner.candidate} has the highest mean, and {names} may lie up to "
-        f"{high:.3g} below it or be better. A difference of {gap:.2g} takes {more} to show."
+        f"Undecided after {number} rounds: {winner} has the highest mean. {others} may be better, or worse by up to "
+        f"{high:.2g}. To show a difference of {lead:.1g} takes {rounds} rounds."
     )
