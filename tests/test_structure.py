@@ -14,22 +14,22 @@ import pytest
 pytestmark = pytest.mark.xdist_group("package")
 ROOT = Path(__file__).resolve().parent.parent
 MOST_ARGUMENTS = 10
-# Arguments that users give by name: constructors of the public API.
+# Arguments that users give by name, in the public API.
 MANY_ARGUMENTS_ALLOWED = {
-    "variegate.jobs.engine.Engine.__init__",
+    *("variegate.jobs.engine.Engine.__init__", "variegate.apps.search.race.race"),
     *("variegate.augmenter.augmenter.Augmenter.__init__", "variegate.integrations.ray.MapBatches.__init__"),
 }
 # The most lines that each room may have; to raise one is a commit that says why. `jobs` holds what `map_image` needs,
 # `compiling` stands below `program`, which compiles, and `transforms` is users' front door of `ops`.
 LINES = {
-    **{"": 655, "io": 868, "compiling": 934, "options": 1009},
+    **{"": 655, "io": 868, "compiling": 934, "options": 1034},
     **{"program": 4343, "ops": 6545, "pipelines": 2302, "transforms": 934, "policies": 2369},
     **{"executors": 13004, "decode": 2742, "targets": 2789, "augmenter": 930},
-    **{"formats": 9550, "loader": 3158, "jobs": 7479, "integrations": 3468, "apps": 14250, "cli": 2170},
+    **{"formats": 9550, "loader": 3158, "jobs": 7479, "integrations": 3468, "apps": 14250, "cli": 2177},
 }
 MOST_FILES = 401
 # Of all lines, those of import statements.
-MOST_IMPORTS = 0.0723
+MOST_IMPORTS = 0.0724
 # Triton compiles functions of plain arguments alone.
 TRITON_KERNELS = "variegate.executors.cuda.kernels."
 
