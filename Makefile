@@ -116,6 +116,7 @@ wheel:
 SPHINX = $(BIN)/python -m sphinx -W --keep-going -q -d build/doctrees
 
 docs: $(VENV)/.installed-docs
+	$(BIN)/python -m docs.cli_page
 	$(SPHINX) -b html docs build/docs
 	@echo "build/docs/index.html"
 

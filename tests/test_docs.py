@@ -16,7 +16,9 @@ from typing import Any
 import pytest
 import typer
 
+from docs import cli_page
 from tests.pages import name_of
+from tests.words import DONE, long_sentences, odd_turns, paragraphs
 from variegate.cli.commands import app
 from variegate.transforms import Transform
 
@@ -38,7 +40,7 @@ MAY_BE_EMPTY = {"Variegate is"}
 NOT_RUN = {
     "README.md": ["for epoch in range(90):"],
     "docs/check.md": ["vg.clean(", "find_duplicates("],
-    "docs/cli.md": ["vg.diagnose.measure("],
+    "docs/command-line.md": ["vg.diagnose.measure("],
     "docs/converting.md": ["from torchvision", "import albumentations"],
     "docs/gpu.md": [""],
     "docs/keras.md": [""],
@@ -261,6 +263,27 @@ def test_anchors_are_headings(page: str) -> None:
 def test_files_named_exist(page: str) -> None:
     named = re.findall(r"`((?:variegate|tests|benchmarks|examples|docs)/[\w./-]+\.(?:py|json|md))`", text_of(page))
     assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_the_page_of_commands_is_what_they_say() -> None:
+    """``python -m docs.cli_page`` writes it."""
+    assert text_of("docs/cli.md") == cli_page.page()
+
+
+@pytest.mark.parametrize("page", DONE)
+def test_words_are_plain(page: str) -> None:
+    for paragraph in paragraphs(text_of(page)):
+        assert odd_turns(paragraph) == [], paragraph
+        assert long_sentences(paragraph) == []
+
+
+def test_words_of_a_page_are_looked_at() -> None:
+    page = (
+        "# Colours\n\nIt `goes on`.\n\n- It goes on.\n\n| a | b |\n|---|---|\n| [told](b.md) | " + "word " * 26 + "|\n"
+    )
+    found = paragraphs(page)
+    assert [turn for one in found for turn in odd_turns(one)] == ["Colours", "goes on", "told"]
+    assert sum(bool(long_sentences(one)) for one in found) == 1
 
 
 def test_every_command_has_its_place() -> None:

@@ -123,7 +123,7 @@ def test_an_interrupted_check_says_how_to_go_on(
 
     monkeypatch.setattr(Checking, "run", interrupted)
     assert run(photos, "--out", tmp_path / "found.parquet") == 130
-    assert "the same command goes on" in capsys.readouterr().err
+    assert "to resume, run the same command again" in capsys.readouterr().err
     monkeypatch.undo()
     assert run(photos, "--out", tmp_path / "found.parquet") == 0
     assert "by an earlier run" in capsys.readouterr().out

@@ -24,8 +24,8 @@ def test_it_says_what_was_left_out_and_why(tmp_path, asked, capsys):
     command = [*asked, str(tmp_path / "dst"), "--drop", "corrupt,duplicates,leaks"]
     assert main(command) == 0
     shown = capsys.readouterr()
-    assert "corrupt: 1 left out, ant/001.png" in shown.out
-    assert "duplicates: 1 left out, bee/004.png (bee/003.png stays)" in shown.out
+    assert "corrupt: 1 dropped, ant/001.png" in shown.out
+    assert "duplicates: 1 dropped, bee/004.png (bee/003.png is kept)" in shown.out
     assert "found in no image: leaks" in shown.err
     assert main([*command, "--json"]) == 0
     done = json.loads(capsys.readouterr().out)
@@ -40,7 +40,7 @@ def test_a_list_is_what_other_commands_take(tmp_path, asked, capsys):
     quick = ["--policy", "none", "--workers", "thread", "--devices", "cpu:0", "--threads", "1"]
     command = ["augment", str(tmp_path / "photos"), out, *quick]
     assert main([*command, "--exclude", listed]) == 0
-    assert "left out: 3 of 7 images, by the names of list.txt" in capsys.readouterr().err
+    assert "excluded: 3 of 7 images, by the names of list.txt" in capsys.readouterr().err
     assert len(list((tmp_path / "out").rglob("*.jpg"))) == 4
     assert main(["replay", out, "1", "--out", str(tmp_path / "again.jpg")]) == 0
     assert main(command) == 2

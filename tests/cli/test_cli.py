@@ -123,7 +123,7 @@ def test_augment_writes_and_sums_up(photos: Path, tmp_path: Path, capsys: pytest
 def test_a_schedule_that_does_nothing_yet_is_said(
     photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = "note: pba-cifar10: in epoch 11 this schedule does nothing; --epoch chooses another, from 0 to 199"
+    said = "note: pba-cifar10: in epoch 11 this schedule does nothing; --epoch selects another, from 0 to 199"
     assert augment(photos, tmp_path / "out", "--policy", "pba-cifar10", "--epoch", 11) == 0
     assert said in capsys.readouterr().err
     assert run("preview", photos, "--policy", "pba-cifar10", "--epoch", 11, "--out", tmp_path / "p.png") == 0
@@ -247,10 +247,10 @@ def test_verify_names_what_is_wrong_and_augment_mends_it(
     (out / "dog/3_1.jpg").unlink()
     assert run("verify", out) == 1
     shown = capsys.readouterr()
-    assert "cat/1_0.jpg: its checksum is not that of the manifest\ndog/3_1.jpg: missing\n" in shown.out
+    assert "cat/1_0.jpg: its checksum differs from the manifest\ndog/3_1.jpg: missing\n" in shown.out
     assert shown.err == (
-        "variegate: error: 2 problems; the command that wrote this makes again what is missing; "
-        "--delete-damaged removes what is damaged, and that command then makes it again\n"
+        "variegate: error: 2 problems; to write missing files again, run the command that wrote them; "
+        "--delete-damaged deletes damaged files, so that the same command writes them again\n"
     )
     assert run("verify", out, "--json", "--delete-damaged") == 1
     shown = capsys.readouterr()
@@ -258,7 +258,7 @@ def test_verify_names_what_is_wrong_and_augment_mends_it(
         "event": "done",
         **{"outputs": 6, "good": 4, "missing": 1, "damaged": 1, "unreadable": 0, "extra": 0, "deleted": 1},
         "problems": [
-            {"file": "cat/1_0.jpg", "problem": "its checksum is not that of the manifest", "kind": "damaged"},
+            {"file": "cat/1_0.jpg", "problem": "its checksum differs from the manifest", "kind": "damaged"},
             {"file": "dog/3_1.jpg", "problem": "missing", "kind": "missing"},
         ],
     }
@@ -273,7 +273,7 @@ def test_verify_names_what_is_wrong_and_augment_mends_it(
     assert run("verify", out, "--json") == 0
     (out / "cat/1_1.jpg").unlink()
     assert augment(photos, out, "--copies", 2) == 0
-    assert "repaired  1 (were missing, or of another size)" in capsys.readouterr().out
+    assert "repaired  1 (were missing or had another size)" in capsys.readouterr().out
 
 
 def test_of_many_problems_the_first_are_shown(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -285,7 +285,7 @@ def test_of_many_problems_the_first_are_shown(photos: Path, tmp_path: Path, caps
     shown = capsys.readouterr()
     assert shown.out.count(": missing\n") == 20
     assert "and 7 more, which --json lists\n" in shown.out
-    assert shown.err.startswith("variegate: error: 27 problems; the command that wrote this makes again")
+    assert shown.err.startswith("variegate: error: 27 problems; to write missing files again, run")
 
 
 def test_a_changed_source_is_refused_by_name(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -296,7 +296,7 @@ def test_a_changed_source_is_refused_by_name(photos: Path, tmp_path: Path, capsy
     assert augment(photos, out) == 2
     said = one_error_line(capsys)
     assert said.startswith(f"variegate: error: {photos}/dog/3.jpg: was ")
-    assert "--changed same goes on where they hold the same pictures, --changed remake makes their outputs" in said
+    assert "--changed same accepts them if they hold the same pictures, --changed remake writes their outputs" in said
     assert augment(photos, out, "--changed", "remake", "--json") == 0
     done = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert (done["written"], done["resumed"], done["repaired"], done["remade"]) == (1, 2, 0, 1)
@@ -429,7 +429,7 @@ def test_preview_draws_a_sheet(photos: Path, tmp_path: Path, capsys: pytest.Capt
     assert run("preview", photos, "--images", 2, "--samples", 3, "--size", 32, "--out", out) == 0
     shown = capsys.readouterr()
     assert str(out) in shown.out
-    assert "note: passed over" in shown.err
+    assert "note: skipped" in shown.err
     assert Image.open(out).width > 4 * 200
     assert run("preview", photos / "dog/3.jpg", "--sweep", "rotate", "--out", out, "--json") == 0
     assert json.loads(capsys.readouterr().out)["images"] == 1
@@ -445,7 +445,7 @@ def test_bench_measures_and_draws(photos: Path, tmp_path: Path, capsys: pytest.C
     assert run("bench", photos, *QUICK, "--out", out) == 0
     shown = capsys.readouterr()
     for word in (
-        "3 of them measured, 1 bad ones left out",
+        "3 of them measured, 1 unreadable skipped",
         "read, first touch",
         "decode + augment",
         "images/s",
@@ -453,8 +453,8 @@ def test_bench_measures_and_draws(photos: Path, tmp_path: Path, capsys: pytest.C
     ):
         assert word in shown.out
     assert next(line for line in shown.out.splitlines() if line.startswith("transfer")).split() == ["transfer", "none"]
-    assert "The loader gives " in shown.out
-    assert f"note: passed over {photos}/cat/bad.jpg: not an image" in shown.err
+    assert "The loader delivers " in shown.out
+    assert f"note: skipped {photos}/cat/bad.jpg: not an image" in shown.err
     assert Image.open(out).format == "PNG"
 
 
@@ -531,7 +531,7 @@ def test_ctrl_c_keeps_what_is_done(photos: Path, tmp_path: Path) -> None:
     stdout, stderr = started.communicate(timeout=60)
     assert started.returncode == 130, stderr
     assert stderr.count("\n") == 1
-    assert "are written and kept; the same command goes on" in stderr
+    assert "images are written; to resume, run the same command again" in stderr
     assert "written" in stdout
     files = sorted(out.rglob("*.jpg"))
     assert len(files) >= 20

@@ -38,7 +38,7 @@ def test_a_search_and_what_it_was_worth(stripes: Path, tmp_path: Path, capsys: p
     training = (*SMALL, "--epochs", 2, "--repeats", 2, "--devices", "cpu", "--out", plot)
     assert run("evaluate", stripes, "--policies", policies, *training) == 0
     table, told = capsys.readouterr()
-    assert "note: a schedule that was learnt on SRC has seen the images that score here, and is favoured" in told
+    assert "note: a schedule learned on SRC has seen the images that are scored here, which favors it" in told
     assert "  to " in table.splitlines()[0]
     assert [line.split()[0] for line in table.splitlines()[1:5]] == [
         "none",
@@ -106,7 +106,7 @@ def test_sizes_follow_from_the_data(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert run("evaluate", photos, *given, *short) == 0
     shown = capsys.readouterr()
     assert f"sizes: {evaluated}; wrn-16-1, 1 epoch, batches of {second}, {shape}\n" in shown.err
-    assert "No verdict: a single repeat is there" in shown.out
+    assert "No verdict: a single repeat is complete" in shown.out
     assert "95 %" not in shown.out
 
 
@@ -197,7 +197,7 @@ def test_images_that_cannot_be_read_are_counted(
     for number in range(4):
         (stripes / "all" / f"{2 * number}.png").write_bytes(b"no image")
     assert search(stripes, tmp_path / "search", "--epochs", 1) == 0
-    assert "note: 4 of 60 images cannot be read and are left out" in capsys.readouterr().err
+    assert "note: 4 of 60 images cannot be read and are skipped" in capsys.readouterr().err
 
 
 def test_a_lost_population_leaves_one_line(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -224,7 +224,7 @@ def test_a_table_outlasts_a_plot_that_cannot_be_written(
     shown = capsys.readouterr()
     assert shown.out.splitlines()[1].split()[:2] == ["none", "0.00%"]
     assert shown.err.splitlines()[1:] == [
-        "note: none: 1 of its trainings diverged (the loss is not finite) and count as 0; a lower --lr may help",
+        "note: none: 1 of its training runs diverged (the loss is not finite) and count as 0; a lower --lr may help",
         f"variegate: error: {plot}: the disk is full (No space left on device)",
     ]
     assert run("evaluate", stripes, "--policies", "none", *training, "--json") == 1

@@ -21,7 +21,7 @@ from variegate.apps.search.run import SearchRun
 from variegate.apps.train.classifier import Classifier
 
 TOLD = ("note: ", "sizes: ", "step ")
-KEPT = "interrupted: the steps that are over are kept; the same command goes on"
+KEPT = "interrupted: completed steps are saved; to resume, run the same command again"
 
 
 def interrupting(real: Callable[..., Any], undo: Callable[[], None]) -> Callable[..., Any]:

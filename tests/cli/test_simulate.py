@@ -138,7 +138,7 @@ def test_ctrl_c_ends_it_at_once(tmp_path: Path) -> None:
 
 
 SHOWN = re.compile(r"^\$ variegate simulate (.*)\n((?:.*\n)+?)```", re.M)
-PAGES = [ROOT / "docs" / "simulate.md", ROOT / "docs" / "cli.md"]
+PAGES = [ROOT / "docs" / "simulate.md"]
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_other_classes_and_a_missing_one(stripes: Path, tmp_path: Path, capsys: 
 def test_images_that_cannot_be_read_are_told(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (stripes / "all" / "broken.jpg").write_bytes(b"\xff\xd8")
     assert train(stripes, tmp_path / "out", "--epochs", 1) == 0
-    assert f"note: an image could not be read and was left out: {stripes}/all/broken.jpg: " in capsys.readouterr().err
+    assert f"note: an image could not be read and was skipped: {stripes}/all/broken.jpg: " in capsys.readouterr().err
     for number in range(9):
         (stripes / "all" / f"broken{number}.jpg").write_bytes(b"\xff\xd8")
     assert train(stripes, tmp_path / "other", "--epochs", 1) == 1
@@ -148,7 +148,7 @@ def test_killed_and_interrupted_it_goes_on_to_the_same_digits(
     with monkeypatch.context() as patched:
         patched.setattr(Learner, "begin_step", interrupt)
         assert train(stripes, out, *more) == 130
-    assert "interrupted: the steps so far are kept; the same command goes on" in capsys.readouterr().err
+    assert "interrupted: progress is saved; to resume, run the same command again" in capsys.readouterr().err
     assert logged(out)[-1]["step"] == 15
     assert train(stripes, out, *more) == 0
     assert train(stripes, tmp_path / "whole") == 0

@@ -212,7 +212,7 @@ def test_the_command_when_all_is_there(capsys: pytest.CaptureFixture[str]) -> No
     assert time.perf_counter() - began < 2.0
     said = capsys.readouterr()
     assert said.err == ""
-    assert said.out.startswith(f"all kernels are there already: {compiled.cache_folder()} (")
+    assert said.out.startswith(f"all kernels are compiled already: {compiled.cache_folder()} (")
     assert main(["warm", "--json"]) == 0
     said = capsys.readouterr()
     line = json.loads(said.out)

@@ -1,4 +1,4 @@
-"""Samples that are left out by their names: lists, what is said of them, and that all else stays what it was."""
+"""Samples that are excluded by their names: lists, what is said of them, and that all else stays what it was."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_the_others_are_augmented_as_beside_those_left_out(place, listed):
 def test_it_says_what_was_left_out_and_which_names_are_of_no_image(place, listed):
     notes = open_source(place, exclude=listed).notes()
 
-    assert "left out: 2 of 7 images, by the names of out.txt" in notes
+    assert "excluded: 2 of 7 images, by the names of out.txt" in notes
     assert "of no image: 1 of the names to leave out of out.txt, such as 'no/such.jpg'" in notes
 
 
@@ -113,7 +113,7 @@ def test_a_stream_gives_what_the_index_gives(tmp_path):
     assert [item.id for item in items] == by_index.ids(np.arange(len(by_index))).tolist()
     assert [item.name for item in items] == [by_index.name(index) for index in range(len(by_index))]
     assert stream.notes()[-2:] == [
-        "left out: 2 images, by their names",
+        "excluded: 2 images, by their names",
         "of no image: 1 of the names to leave out, such as 'c.tar: 0.png'",
     ]
     assert stream.fingerprint != open_source(str(tmp_path / "tars" / "*.tar"), stream=True).fingerprint
@@ -155,7 +155,7 @@ def test_a_list_that_is_none_is_named(place, tmp_path, content, message):
 
 
 def test_nothing_may_be_left_of_no_source(place):
-    with pytest.raises(SourceError, match=r"all 7 images of .* are left out"):
+    with pytest.raises(SourceError, match=r"all 7 images of .* are excluded"):
         open_source(place, exclude=sample_keys(open_source(place)))
 
 

@@ -159,15 +159,15 @@ def run_expansion(expansion: Expansion, as_json: bool, summary: bool = True, is_
         _print_summary(expansion, as_json)
     if error is not None:
         kept = f"; the {report.written:,} images written are kept" if report.written else ""
-        hint = " (--on-error skip passes over such files)" if isinstance(error, DecodeError) else ""
-        again = " (the same command goes on from there)" if kept and not hint else ""
+        hint = " (--on-error skip skips such files)" if isinstance(error, DecodeError) else ""
+        again = " (to resume, run the same command again)" if kept and not hint else ""
         raise CommandError(f"{error}{kept}{hint}{again}") from error
     if report.is_interrupted:
         raise _interruption(done, report.total)
 
 
 def _interruption(done: int, total: int) -> CommandError:
-    rest = f"interrupted: {done:,} of {total:,} images are written and kept; the same command goes on"
+    rest = f"interrupted: {done:,} of {total:,} images are written; to resume, run the same command again"
     return CommandError(rest, INTERRUPTED)
 
 
@@ -201,9 +201,9 @@ def earlier_facts(report: Report) -> Iterable[tuple[str, str]]:
     if report.resumed:
         yield "before", f"{report.resumed:,} (by an earlier run)"
     if report.repaired:
-        yield "repaired", f"{report.repaired:,} (were missing, or of another size)"
+        yield "repaired", f"{report.repaired:,} (were missing or had another size)"
     if report.remade:
-        yield "remade", f"{report.remade:,} (of files that have changed)"
+        yield "remade", f"{report.remade:,} (of files that had changed)"
 
 
 def rate_fact(report: Report) -> Iterable[tuple[str, str]]:
@@ -296,7 +296,7 @@ def augment_tiles(options: AugmentOptions) -> None:
     for name in _IDLE_WITH_TILES:
         if (value := getattr(options, name)) != getattr(type(options), name):
             flag = f"--{name.replace('_', '-')}"
-            raise ValueError(f"{flag}: got {value!r} with --tile, where it does nothing; leave it out")
+            raise ValueError(f"{flag}: got {value!r} with --tile, which ignores it; omit it")
     if options.workers == "ray":
         raise ValueError("--workers: got 'ray' with --tile; accepted: process or thread")
     transform = build_transform(options.policy, parse_size(options.size))

@@ -59,7 +59,7 @@ def check(options: CheckOptions) -> None:
             result = checking.run(show, stop)
         except KeyboardInterrupt:
             of = f" of {done[1]:,}" if done[1] else ""
-            message = f"interrupted: {done[0]:,}{of} images are checked; the same command goes on"
+            message = f"interrupted: {done[0]:,}{of} images are checked; to resume, run the same command again"
             raise CommandError(message, console.INTERRUPTED) from None
     if options.as_json:
         console.print_json(_described(result))
@@ -87,7 +87,7 @@ def _print_checked(result: CheckResult, src: str) -> None:
     from variegate.apps.curate.findings import FINDING_KINDS
 
     if result.findings:
-        table = console.table_of(("finding", "number", "", "for example"))
+        table = console.table_of(("finding", "count", "", "examples"))
         table.columns[2].justify = table.columns[3].justify = "left"
         for name, count in result.counts.items():
             found = [one for one in result.findings if one.finding == name]
@@ -100,7 +100,7 @@ def _print_checked(result: CheckResult, src: str) -> None:
             table.add_row(name, f"{count:,}", serious, cell(text))
         console.stdout().print(table)
     else:
-        say("nothing was found")
+        say("no findings")
     print_facts(_facts(result))
     found_here = {one.finding for one in result.findings if one.file is not None and one.split == "train"}
     # Few data sets want these; dark or tiny images may be what a model is to learn from. Serious ones first.
@@ -161,8 +161,8 @@ def clean(options: CleanOptions) -> None:
     found, opened = open_checked(options.place, options.findings, options.split)
     if not kinds:
         named = ", ".join(f"{name} ({count:,})" for name, count in found.counts().items())
-        choices = f"{found.place} has: {named}; accepted: such names with commas between them, or all"
-        nothing = f"and {found.place} has nothing that could be left out"
+        choices = f"{found.place} has: {named}; accepted: such names separated by commas, or all"
+        nothing = f"and {found.place} has no findings that can be dropped"
         raise CommandError(f"--drop: is missing; {choices if named else nothing}", console.BAD_INPUT)
     if options.dst is None and options.exclude_list is None:
         raise ValueError("DST: is missing; accepted: a folder to write the copy to, or --exclude-list FILE")
@@ -171,9 +171,9 @@ def clean(options: CleanOptions) -> None:
         with working(bar, stop):
             made = run_cleaning(options.place, opened, found, kinds, options.dst, options, bar.show, stop)
     except WriteError as error:
-        raise CommandError(f"{error}; what was copied is kept, and the same command goes on") from error
+        raise CommandError(f"{error}; to resume, run the same command again") from error
     if made.is_interrupted:
-        rest = f"interrupted: {made.files + made.resumed:,} files are copied and kept; the same command goes on"
+        rest = f"interrupted: {made.files + made.resumed:,} files are copied; to resume, run the same command again"
         raise CommandError(rest, console.INTERRUPTED)
     _print_cleaned(made, options, time.perf_counter() - started)
 
@@ -189,11 +189,11 @@ def _print_cleaned(made: Cleaned, options: CleanOptions, seconds: float) -> None
     for kind, count in made.counts.items():
         some = [one for one in made.left_out if kind in one.findings]
         first = [
-            f"{one.file}{f' ({one.kept} stays)' if one.kept and kind != 'leaks' else ''}" for one in some[:_EXAMPLES]
+            f"{one.file}{f' ({one.kept} is kept)' if one.kept and kind != 'leaks' else ''}" for one in some[:_EXAMPLES]
         ]
         more = f" and {len(some) - _EXAMPLES:,} more" if len(some) > _EXAMPLES else ""
-        say(f"{kind}: {count:,} left out, {', '.join(first)}{more}")
-    facts_shown = [("images", f"{made.images:,}"), ("left out", f"{len(made.left_out):,}"), ("kept", f"{kept:,}")]
+        say(f"{kind}: {count:,} dropped, {', '.join(first)}{more}")
+    facts_shown = [("images", f"{made.images:,}"), ("dropped", f"{len(made.left_out):,}"), ("kept", f"{kept:,}")]
     if options.dst is not None:
         facts_shown.append(("files", f"{made.files:,} ({made.bytes / 1e6:,.1f} MB)"))
     if made.resumed:
@@ -226,7 +226,7 @@ def pack(options: PackOptions) -> None:
         none = f"none of its {packing.report.files:,} images could be read; nothing was written"
         raise CommandError(f"{shown(options.src)}: {none}")
     if options.measure and not options.as_json:
-        note("comparing how fast a loader reads SRC and DST: up to half a minute, which --no-measure leaves out")
+        note("comparing how fast a loader reads SRC and DST, for up to half a minute; --no-measure skips this")
     _print_packed(packing, speedup_of(packing, options.threads) if options.measure else None, options.as_json)
 
 
@@ -255,7 +255,7 @@ def _print_packed(packing: Packing, speedup: Speedup | None, as_json: bool) -> N
         facts.append(("skipped", f"{len(packed.skipped):,}"))
     if packed.kept:
         encoded = packed.images - packed.kept
-        facts.append(("kept", f"{packed.kept:,} JPEG files as they were; {encoded:,} of other kinds encoded"))
+        facts.append(("kept", f"{packed.kept:,} JPEG files unchanged; {encoded:,} other images encoded"))
     saved = f"{packed.saved:.1%} saved" if packed.saved >= 0 else f"{-packed.saved:.1%} more"
     facts.append(("bytes", f"{_bytes(packed.bytes_before)} -> {_bytes(packed.bytes_after)} ({saved})"))
     if packed.index_bytes:

@@ -62,9 +62,9 @@ def verify(options: VerifyOptions) -> None:
     number = len(found.problems)
     parts = [f"{number:,} problem{'s' if number > 1 else ''}"]
     if found.count("missing") or deleted:
-        parts.append("the command that wrote this makes again what is missing")
+        parts.append("to write missing files again, run the command that wrote them")
     if found.count("damaged") and not deleted:
-        parts.append("--delete-damaged removes what is damaged, and that command then makes it again")
+        parts.append("--delete-damaged deletes damaged files, so that the same command writes them again")
     raise console.CommandError("; ".join(parts))
 
 
@@ -98,7 +98,7 @@ def replay(options: ReplayOptions) -> None:
         name = safe_name(name)
     path = Path(name) if options.out is None else options.out
     if options.out is None and path.exists():
-        raise ValueError(f"{path}: is there already; accepted: another folder, or --out FILE")
+        raise ValueError(f"{path}: exists already; accepted: another folder, or --out FILE")
     write_atomically(path, made.data)
     described = {"file": str(path), "source": made.row["source"], "copy": made.row["copy"]}
     if options.as_json:
@@ -108,8 +108,8 @@ def replay(options: ReplayOptions) -> None:
         console.say(f"{path}: copy {made.row['copy']} of {made.row['source']}, {verdict}")
     if not made.is_same:
         raise console.CommandError(
-            f"row {options.row:,}: {made.row['file']} was another file: its source or this version of variegate "
-            "differs, or it was made on a GPU, and here there is none, or another: pixels may be a level off"
+            f"row {options.row:,}: {made.row['file']} was another file: its source or the version of variegate has "
+            "changed, or it was written on another kind of device, where pixels may differ by one level"
         )
 
 
@@ -132,10 +132,11 @@ def index(options: IndexOptions) -> None:
         found = index_source(options.place, options.out, options.threads, on_progress=bar.show, stop=stop)
     if not found.is_done:
         raise console.CommandError(
-            f"interrupted: {found.indexed:,} images are indexed; the same command goes on", console.INTERRUPTED
+            f"interrupted: {found.indexed:,} images are indexed; to resume, run the same command again",
+            console.INTERRUPTED,
         )
     if found.broken:
-        kept = f"the {found.indexed:,} images before are indexed; the same command goes on"
+        kept = f"the {found.indexed:,} images before it are indexed; to resume, run the same command again"
         more = f" (and {len(found.broken) - 1:,} more shards)" if len(found.broken) > 1 else ""
         raise console.CommandError(f"{found.broken[0]}{more}; {kept}")
     seconds = round(time.perf_counter() - started, 1)
@@ -143,6 +144,6 @@ def index(options: IndexOptions) -> None:
         console.emit_json("done", **asdict(found), seconds=seconds)
         return
     for reason, number in found.left_out.items():
-        console.note(f"{number:,} images have no index ({reason}) and are decoded as ever")
+        console.note(f"{number:,} images have no index ({reason}) and are decoded in full")
     share = f", {found.index_bytes / found.image_bytes:.1%} of their bytes" if found.image_bytes else ""
     console.say(f"{found.path}: {found.indexed:,} of {found.images:,} images{share}, {seconds:,.1f} s")

@@ -94,7 +94,7 @@ def run_measurements(options: MeasuringOptions, alternatives: bool = False) -> M
     with console.StageProgress(options.as_json) as progress, console.warnings_as_notes(console.stderr()):
         measured = measure(options.place, transform, alternatives=alternatives, on_progress=progress, **chosen)
     if not options.as_json:
-        console.note(*measured.notes, *(f"passed over {name}" for name in measured.bad))
+        console.note(*measured.notes, *(f"skipped {name}" for name in measured.bad))
     return measured
 
 

@@ -20,7 +20,7 @@ from variegate.options import option, option_of
 
 # The manifest holds an epoch in 64 bits, with a sign.
 MOST_EPOCH = 2**63 - 1
-_METAVARS: dict[type, str | None] = {int: "N", float: "X", Path: "PATH", str: "TEXT", bool: None}
+METAVARS: dict[type, str | None] = {int: "N", float: "X", Path: "PATH", str: "TEXT", bool: None}
 _KINDS: dict[type, str] = {int: "a whole number", float: "a number", Path: "a path", str: "text"}
 
 # The exception of click for a bad option or argument; newer versions of Typer bring click along.
@@ -80,10 +80,7 @@ def from_options(run: Callable[[Any], None]) -> Callable[..., None]:
     """
     owner = next(hint for name, hint in get_type_hints(run).items() if name != "return")
     hints = get_type_hints(owner)
-    # By panels, as --help shows them; --json, which every command has, last.
-    declared = sorted(
-        fields(owner), key=lambda one: (options.PANELS.index(option_of(one).panel), one.name == "as_json")
-    )
+    declared = sorted(fields(owner), key=order)
 
     def command(context: typer.Context | None = None, **typed: Any) -> None:
         with one_line_errors(typed["as_json"], [one.name for one in declared]):
@@ -108,6 +105,17 @@ def from_options(run: Callable[[Any], None]) -> Callable[..., None]:
     return command
 
 
+def order(declared: Field[Any]) -> tuple[int, bool]:
+    """By panels, as --help shows them; --json, which every command has, last."""
+    return options.PANELS.index(option_of(declared).panel), declared.name == "as_json"
+
+
+def flags_of(declared: Field[Any]) -> str:
+    """An option as typed; what is on by default has a flag that turns it off."""
+    flag = option_of(declared).flag or f"--{declared.name.replace('_', '-')}"
+    return f"{flag}/--no-{flag[2:]}" if declared.default is True else flag
+
+
 def device_list(devices: str) -> str | list[str]:
     """``--devices`` as functions take it."""
     return devices if devices == "auto" else [name.strip() for name in devices.split(",")]
@@ -126,7 +134,7 @@ def usage_message(error: Any, arguments: Sequence[str]) -> str:
     owner = inspect.unwrap(context.command.callback).options
     declared, wanted = next(one for one in fields(owner) if one.name == param.name), get_type_hints(owner)[param.name]
     described, choices = option_of(declared), options.choices_of(wanted)
-    accepted = f"{', '.join(choices[:-1])} or {choices[-1]}" if choices else _KINDS[_type_of(described, wanted)]
+    accepted = f"{', '.join(choices[:-1])} or {choices[-1]}" if choices else _KINDS[type_of(described, wanted)]
     low, high = (
         f"{bound:,}" if isinstance(bound, int) else f"{bound or 0:,g}" for bound in (described.low, described.high)
     )
@@ -146,16 +154,16 @@ def usage_message(error: Any, arguments: Sequence[str]) -> str:
     return f"{name}: got {got}; accepted: {accepted}{meant(value, choices)}{hint}"
 
 
-def _type_of(described: options.Option, hint: Any) -> type:
+def type_of(described: options.Option, hint: Any) -> type:
     """bool, int, float, Path or str as typed for a field: str for several types and for others."""
-    known = [one for one in get_args(hint) or (hint,) if one in _METAVARS and one is not str]
+    known = [one for one in get_args(hint) or (hint,) if one in METAVARS and one is not str]
     return known[0] if len(known) == 1 and described.parse is None else str
 
 
 def _parameter(declared: Field[Any], hint: Any) -> inspect.Parameter:
     described, default, choices = option_of(declared), declared.default, options.choices_of(hint)
-    typed: Any = _type_of(described, hint)
-    metavar = described.metavar or (None if choices else _METAVARS[typed])
+    typed: Any = type_of(described, hint)
+    metavar = described.metavar or (None if choices else METAVARS[typed])
     if choices:  # older versions of Typer know no Literal
         typed = _enum_of(choices)
         default = typed(default)
@@ -165,9 +173,7 @@ def _parameter(declared: Field[Any], hint: Any) -> inspect.Parameter:
         typed = typed | None
     info: Any = {"min": described.low, "max": described.high, "help": described.help, "metavar": metavar}
     info["rich_help_panel"] = described.panel
-    flag = described.flag or f"--{declared.name.replace('_', '-')}"
-    flags = f"{flag}/--no-{flag[2:]}" if default is True else flag
-    made = typer.Argument(**info) if described.panel == "Arguments" else typer.Option(flags, **info)
+    made = typer.Argument(**info) if described.panel == "Arguments" else typer.Option(flags_of(declared), **info)
     empty = inspect.Parameter.empty if default is MISSING else default
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(declared.name, kind, default=empty, annotation=Annotated[typed, made])

@@ -32,7 +32,7 @@ def demo(options: DemoOptions) -> None:
 
     as_json = options.as_json
     if not as_json:
-        say("preparing: photos, and kernels (compiled at the first start only, for about a minute) ...", stderr())
+        say("preparing photos and kernels (compiled on the first start only, for about a minute) ...", stderr())
 
     run = partial(run_expansion, as_json=as_json, summary=False)
     done = run_demo(options.folder, options.copies, options.seed, options.threads, run)
@@ -113,7 +113,7 @@ def preview(options: PreviewOptions) -> None:
             sheet = policy_sheet(options.place, options.policy, **described, **common)
             note(idle_note(options.policy, options.epoch))
         note(*sheet.source_notes)
-        note(*(f"passed over {error}" for error in sheet.bad))
+        note(*(f"skipped {error}" for error in sheet.bad))
         sheet.save(options.out)
     if options.as_json:
         bad = [error.path for error in sheet.bad]
@@ -157,7 +157,7 @@ def warm(options: CommandOptions) -> None:
         return
     where = f"{done.folder} ({done.num_bytes / 1e6:.1f} MB)"
     if done.was_ready:
-        say(f"all kernels are there already: {where}")
+        say(f"all kernels are compiled already: {where}")
     else:
         others = "" if done.compiled else ", by another process"
         say(f"kernels compiled in {done.seconds:.0f} s{others}: {where}")

@@ -92,7 +92,7 @@ def _load(src: Any, size: str | tuple[int, int], device: str) -> tuple[LabelledI
     with stderr().status(f"decoding {len(source):,} images"):
         images = load_images(source, fitting_size(source) if size == "auto" else sides, device)
     if len(images) < len(source):
-        note(f"{len(source) - len(images):,} of {len(source):,} images cannot be read and are left out")
+        note(f"{len(source) - len(images):,} of {len(source):,} images cannot be read and are skipped")
     if images.num_classes < 2:
         raise SourceError(
             f"{shown(str(src))}: has one class ({images.classes[0]}); accepted: two or more, in folders of their own"
@@ -127,9 +127,9 @@ def _run_search(search: PopulationSearch, as_json: bool) -> None:
         except LostPopulationError as error:
             raise CommandError(f"{error}; a lower --lr may help, with another folder as --out") from error
         except WriteError as error:
-            raise CommandError(f"{error}; the same command goes on from its last step") from error
+            raise CommandError(f"{error}; to resume from the last step, run the same command again") from error
     if schedule is None:
-        raise CommandError("interrupted: the steps that are over are kept; the same command goes on", INTERRUPTED)
+        raise CommandError("interrupted: completed steps are saved; to resume, run the same command again", INTERRUPTED)
     history = read_log(search.folder / LOG_NAME)
     best = history.steps[-1][history.best]
     pictures = _draw(search.folder, schedule, history)
@@ -188,9 +188,7 @@ class SearchView(CountingBar):
             say(f"{line}, {seconds:,.0f} s", self.console)
         for member, donor in copies:
             if member in lost:
-                note(
-                    f"member {member} diverged (its loss is not finite); it goes on as member {donor}", to=self.console
-                )
+                note(f"member {member} diverged (loss is not finite); it continues as member {donor}", to=self.console)
         if progress.is_flat:
             note(f"after epoch {epoch} all members score the same; nobody was ranked", to=self.console)
 
@@ -222,16 +220,16 @@ def evaluate(options: EvaluateCommandOptions) -> None:
     _note_bias(evaluation)
     trials = _run_trainings(evaluation, as_json)
     if not trials:
-        raise CommandError("interrupted before the first training was over", INTERRUPTED)
+        raise CommandError("interrupted before the first training run was complete", INTERRUPTED)
     for name in evaluation.policies:
         lost = [trial for trial in trials if trial.policy == name and math.isnan(trial.accuracy)]
         if lost:
-            said = f"{name}: {len(lost)} of its trainings diverged (the loss is not finite) and count as 0"
+            said = f"{name}: {len(lost)} of its training runs diverged (the loss is not finite) and count as 0"
             note(f"{said}; a lower --lr may help")
     _show(compare(trials, evaluation.policies, evaluation.subsets.scored), evaluation, options.out, as_json)
     if len(trials) < trainings:
-        done = f"{len(trials)} of {trainings} trainings"
-        raise CommandError(f"interrupted after {done}; the table is of the whole repeats among them", INTERRUPTED)
+        done = f"{len(trials)} of {trainings} training runs"
+        raise CommandError(f"interrupted after {done}; the table covers the complete repeats", INTERRUPTED)
 
 
 def _load_test(src: str, options: EvaluateCommandOptions, images: LabelledImages, device: str) -> LabelledImages:
@@ -268,10 +266,10 @@ def _note_bias(evaluation: Evaluation) -> None:
     from variegate.apps.search.evaluate import GAP
 
     if evaluation.subsets.test is None and any(is_own(name) for name in evaluation.policies):
-        seen = "a schedule that was learnt on SRC has seen the images that score here"
-        note(f"{seen}, and is favoured; give others as --test")
+        seen = "a schedule learned on SRC has seen the images that are scored here"
+        note(f"{seen}, which favors it; pass other images as --test")
     if GAP in evaluation.policies:
-        note(f"{GAP} trains on nine tenths of its images, and measures the gap on the others")
+        note(f"{GAP} trains on 9/10 of its images and measures the gap on the rest")
 
 
 def _show(comparison: Comparison, evaluation: Evaluation, out: Path, as_json: bool) -> None:
@@ -302,7 +300,7 @@ def _show(comparison: Comparison, evaluation: Evaluation, out: Path, as_json: bo
     else:
         # The accuracy of each training is in the plot and in --json: a line has 80 characters.
         to = [] if reference is None else [f"to {reference}" + (" (95 %)" if comparison.repeats > 1 else "")]
-        table = console.table_of(("policy", "accuracy", "spread", *to, "s a training"))
+        table = console.table_of(("policy", "accuracy", "spread", *to, "s per run"))
         for one in comparison.summaries:
             mean, spread, difference = cells(one, comparison)
             middle = [] if reference is None else [difference]

@@ -74,14 +74,14 @@ def train(options: TrainCommandOptions) -> None:
     except (DivergedError, RanksError, TooManyErrors) as error:
         raise CommandError(error) from error
     except WriteError as error:
-        kept = "; the same command goes on from its last checkpoint" if (chosen.out / "train.json").exists() else ""
-        raise CommandError(f"{error}{kept}") from error
+        again = "; to resume from the last checkpoint, run the same command again"
+        raise CommandError(f"{error}{again * (chosen.out / 'train.json').exists()}") from error
     is_done, unread = last.pop("is_done"), last.pop("unread")
     if unread:
-        several = f"{len(unread):,} images could not be read and were left out, {unread[0]} among them"
-        note(several if len(unread) > 1 else f"an image could not be read and was left out: {unread[0]}")
+        several = f"{len(unread):,} images could not be read and were skipped, such as {unread[0]}"
+        note(several if len(unread) > 1 else f"an image could not be read and was skipped: {unread[0]}")
     if not is_done and is_first:
-        raise CommandError("interrupted: the steps so far are kept; the same command goes on", INTERRUPTED)
+        raise CommandError("interrupted: progress is saved; to resume, run the same command again", INTERRUPTED)
     if not is_done:
         raise typer.Exit(INTERRUPTED)
     if not is_first:

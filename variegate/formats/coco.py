@@ -243,7 +243,7 @@ class _Parsed:
             gone = [path for path in paths if path not in there]
             notes += leave_out(gone, len(paths), f"are not in {folder}", self._faults.on_error, self._file)
             if more := sorted(path for path in there.difference(paths) if is_image_name(path)):
-                notes.append(f"{len(more):,} images that the annotations do not name are left out: {first_names(more)}")
+                notes.append(f"{len(more):,} images that the annotations do not name are skipped: {first_names(more)}")
             if gone:
                 objects = objects.of_images(np.array([path in there for path in paths], np.bool_))
                 paths = [path for path in paths if path in there]

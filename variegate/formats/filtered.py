@@ -207,7 +207,7 @@ class FilteredStream(_WithTargetsOfWhole):
         lines = self.whole.notes()
         if self._left_out:
             found = frozenset().union(*self._left_out.values())
-            lines.append(f"left out: {len(found):,} images, by their names")
+            lines.append(f"excluded: {len(found):,} images, by their names")
             unknown = self._names - found
             if len(self._left_out) == self.num_shards and unknown:
                 some = min(unknown)
@@ -310,16 +310,16 @@ def _without(source: Source, names: frozenset[str], place: str) -> Source:
         raise SourceError(
             f"exclude: none of the {len(names):,} names{of_list}, such as {some!r}, is in {source!r}{there}"
         )
-    notes = [f"left out: {len(left_out):,} of {len(keys):,} images, by the names{of_list}"]
+    notes = [f"excluded: {len(left_out):,} of {len(keys):,} images, by the names{of_list}"]
     if unknown := sorted(names - found):
         notes.append(f"of no image: {len(unknown):,} of the names to leave out{of_list}, such as {unknown[0]!r}")
     if len(left_out) > len(found):
         counts = Counter(keys[index] for index in left_out.tolist())
         twice = next(key for key, count in counts.items() if count > 1)
-        notes.append(f"a name to leave out is that of several images, all of which are left out: {twice!r}")
+        notes.append(f"an excluded name is that of several images, all of which are excluded: {twice!r}")
     if not is_kept.any():
         raise SourceError(
-            f"exclude: all {len(keys):,} images of {source!r} are left out{of_list and f' by the names{of_list}'}"
+            f"exclude: all {len(keys):,} images of {source!r} are excluded{of_list and f' by the names{of_list}'}"
         )
     kind: type[FilteredSource] = FilteredSource
     if isinstance(source, FileSource):

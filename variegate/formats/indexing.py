@@ -161,7 +161,7 @@ def open_entropy_index(where: str | os.PathLike[str] | None, source: Source | St
     except DamagedIndexError as error:
         if not is_auto:
             raise
-        warnings.warn(speakable(f"{error}; made anew beside the epochs"), stacklevel=8)
+        warnings.warn(speakable(f"{error}; rebuilt during the epochs"), stacklevel=8)
         with suppress(OSError):
             os.unlink(path)
         return LoaderIndex(path)
@@ -184,7 +184,7 @@ def _packed_index(source: Source | StreamSource) -> EntropyIndex | None:
     try:
         return EntropyIndex(place.address())
     except (DamagedIndexError, OSError) as error:
-        warnings.warn(speakable(f"{place}: cannot be used ({error}); made anew beside the epochs"), stacklevel=9)
+        warnings.warn(speakable(f"{place}: cannot be used ({error}); rebuilt during the epochs"), stacklevel=9)
         return None
 
 

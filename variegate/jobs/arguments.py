@@ -41,7 +41,7 @@ def idle_note(policy: str, epoch: int) -> str | None:
     if not isinstance(loaded, PBA) or not loaded.resolved.is_idle_at(epoch):
         return None
     last = loaded.resolved.epochs - 1
-    return f"{policy}: in epoch {epoch} this schedule does nothing; --epoch chooses another, from 0 to {last}"
+    return f"{policy}: in epoch {epoch} this schedule does nothing; --epoch selects another, from 0 to {last}"
 
 
 def open_by_index(place: Any, on_error: str = "raise", annotations: Any = None) -> Source:

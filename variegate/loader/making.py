@@ -1,4 +1,4 @@
-"""Makes batches of samples that were read: augmented together, with the bad ones left out or replaced."""
+"""Makes batches of samples that were read: augmented together, with the unreadable ones skipped or replaced."""
 
 from __future__ import annotations
 

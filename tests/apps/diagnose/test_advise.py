@@ -25,8 +25,8 @@ def test_decoding_is_the_wall_and_nothing_can_be_done() -> None:
     found = advise(measurements())
     assert found.bottleneck == "decode"
     assert found.findings == ()
-    assert found.summary == "The loader gives 790 images/s; decoding is the wall, with 80% of the time of the cores."
-    assert "Nothing that could be changed" in finding_lines(found)[-1]
+    assert found.summary == "The loader delivers 790 images/s. Decoding is the bottleneck: it takes 80% of CPU time."
+    assert "No change is expected" in finding_lines(found)[-1]
 
 
 def test_pixels_that_fit_in_memory_are_worth_a_cache() -> None:
@@ -36,7 +36,7 @@ def test_pixels_that_fit_in_memory_are_worth_a_cache() -> None:
     assert cache.gain == pytest.approx(5.0)
     assert cache.images_per_second == pytest.approx(5 * 790)
     assert 'cache="host"' in cache.advice
-    for number in ("50,000 pictures", "600 kB", "30 GB", "64 GB", "4,000 images/s"):
+    for number in ("50,000 images", "600 kB", "30 GB", "64 GB", "4,000 images/s"):
         assert number in cache.why
     assert found.findings[0] is cache
 
@@ -87,7 +87,7 @@ def test_with_a_cache_no_decoding_is_advised_on() -> None:
 
 def test_a_cache_without_room_for_all() -> None:
     remark = finding(advise(measurements({m.LOADER: 3900}, cache="host")), "cache room")
-    for number in ("1,000,000 pictures of 600 kB are 600 GB", "32 GB are held"):
+    for number in ("1,000,000 images of 600 kB are 600 GB", "32 GB fit"):
         assert number in remark.why
     assert "cache room" not in kinds(measurements({m.LOADER: 3900}, cache="host", samples=50_000))
 
@@ -126,7 +126,7 @@ def test_small_files_from_a_slow_disk(in_page_cache: float) -> None:
         assert found.bottleneck != "read"
         return
     assert found.bottleneck == "read"
-    assert "reading is the wall, at 300 images/s" in found.summary
+    assert "Reading is the bottleneck, at 300 images/s" in found.summary
     shards = finding(found, "shards")
     assert shards.gain == pytest.approx(800 / 300)
     assert shards.is_limit
@@ -208,7 +208,7 @@ def test_a_loader_slower_than_its_stages(prefetch: int, advice: str) -> None:
     ahead = finding(found, "prefetch")
     assert ahead.advice.startswith(advice)
     assert ahead.gain == pytest.approx(2.0)
-    assert "the loader gives 400 images/s, its stages together 800 images/s" in ahead.why
+    assert "the loader delivers 400 images/s, its stages together 800 images/s" in ahead.why
 
 
 def test_bad_files_are_named() -> None:
@@ -238,7 +238,7 @@ def test_does_it_keep_up() -> None:
     badly = advise(data, consume=1580)
     assert badly.keeps_up is False
     assert badly.margin == pytest.approx(-0.5)
-    assert "it waits 50% of the time" in badly.summary
+    assert "it waits for data 50% of the time" in badly.summary
     assert any("enough for the model" in line for line in finding_lines(badly))
     with pytest.raises(ValueError, match="consume: got 0; accepted: a positive number"):
         advise(data, consume=0)

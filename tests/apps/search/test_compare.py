@@ -212,7 +212,7 @@ def test_a_single_repeat_claims_nothing() -> None:
     assert math.isnan(difference.low)
     assert difference.shown is None
     assert verdicts(found) == [
-        "No verdict: a single repeat is there, and differences may be chance. Two or more give intervals (--repeats 5)."
+        "No verdict: a single repeat is complete; differences may be chance. Two or more give intervals (--repeats 5)."
     ]
     assert verdicts(comparison(none=[0.8, 0.9])) == []
 

@@ -186,13 +186,13 @@ def test_a_checkpoint_that_is_gone_is_named(reference: dict[str, bytes], tmp_pat
         copy = driver.advance(places).copies[0]
     assert not places[copy.target].exists()
     places[copy.donor].rmdir()
-    with pytest.raises(CheckpointError, match="is gone, and the search cannot go on without this checkpoint"):
+    with pytest.raises(CheckpointError, match="is missing; the search cannot resume without this checkpoint"):
         TuneDriver(run, out, lambda progress: None, None)
     state = out / "ray" / STATE_NAME
     written = state.read_text()
     for damaged in ("", written[:-9], written.replace("wrn-10-1", "wrn-16-1"), written.replace("member-3", "")):
         state.write_text(damaged)
-        with pytest.raises(CheckpointError, match=r"state\.json: is damaged|checkpoint_000000: is gone"):
+        with pytest.raises(CheckpointError, match=r"state\.json: is damaged|checkpoint_000000: is missing"):
             TuneDriver(run, out, lambda progress: None, None)
 
 

@@ -261,7 +261,7 @@ def test_what_cannot_adapt_is_refused(tmp_path: Path) -> None:
     run = str(tmp_path / "run")
     refused("adapt_from: .*run has the magnitudes of 3 epochs, not of epoch 3", adapt_from=run, epochs=4)
     refused(r"adapt_from: .*run is of other images \(sample 64 has no", images=digits(65)[0], adapt_from=run)
-    with pytest.raises(ResumeError, match="holds a training with --adapt 'entropy', this one has 'none'"):
+    with pytest.raises(ResumeError, match="holds a training run with --adapt 'entropy', this one has 'none'"):
         train(source, options(tmp_path / "run", **ADAPTED))
     (tmp_path / "run" / "magnitudes" / "0001.npy").write_bytes(b"nothing")
     refused("adapt_from: .*0001.npy: no file of magnitudes", adapt_from=run)

@@ -98,7 +98,7 @@ def test_the_arithmetic_of_a_study() -> None:
     assert tuple(rows(found)[1].values()) == cells
     headings = ("", "images/s", "spread", "of ceiling", "CPU for data", "next() ms", "95 %", "of step", "GPU busy")
     assert {tuple(row) for row in rows(found)} == {headings}
-    assert summary(found).endswith("reaches 80.0% of what it could without any data to make; fed by other, 50.0%.")
+    assert summary(found).endswith("reaches 80.0% of the ceiling, which needs no data; fed by other, 50.0%.")
     assert "batches of 2, policy none" in fact_lines(found)[0]
     assert json.loads(json.dumps(found.to_dict()))["missing"] == {"DALI": "is not here"}
 
@@ -166,7 +166,7 @@ def test_a_noisy_machine_and_a_lesser_peer_are_noted() -> None:
     }
     found = study_of(FACTS, spans, {CEILING: ("", ()), OURS: ("", ("MixUp", "Cutout"))}, {}, {})
     assert "spans of the ceiling differ by 67%" in found.notes[0]
-    assert found.notes[1] == "Variegate does less than the training asks for, without MixUp, Cutout"
+    assert found.notes[1] == "Variegate does less than the training run requires: it omits MixUp, Cutout"
 
 
 @pytest.mark.parametrize("width", [40, 80])
@@ -218,7 +218,7 @@ def test_the_command_prints_one_object_and_draws(
         assert Image.open(told["plots"][name]).size[0] > 500
     assert run("train", images, "--out", out, *SMALL, "--epochs", 1) == 0, "a training may follow into the same folder"
     assert run("train", images, "--out", out, *SMALL, *more) == 0
-    assert "Fed by Variegate the training reaches" in capsys.readouterr().out
+    assert "Fed by Variegate, training reaches" in capsys.readouterr().out
 
 
 def test_what_cannot_be_studied(

@@ -158,7 +158,7 @@ def test_half_precision_learns_and_goes_on(tmp_path: Path, precision: str) -> No
 
 def test_a_processor_without_such_numbers_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("variegate.apps.train.trainer._has_half", lambda precision: False)
-    said = "this processor has no arithmetic in bfloat16: --precision float32 is faster here"
+    said = "this processor has no bfloat16 arithmetic; --precision float32 is faster here"
     assert notes_on(TrainOptions(precision="bfloat16", device="cpu")) == [said]
     assert notes_on(TrainOptions(device="cpu")) == []
     monkeypatch.undo()
@@ -168,10 +168,10 @@ def test_a_processor_without_such_numbers_is_told(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"lr": 0.1}, "holds a training with --lr 0.05, this one has 0.1; go on with that, or choose another folder"),
-        ({"model": "wrn-10-1"}, f"holds a training with --model '{PLAIN}', this one has 'wrn-10-1'"),
-        ({"batch_size": 16}, "holds a training with --batch-size 32, this one has 16"),
-        ({"policy": "trivialaugment"}, "holds a training with --policy 'none', this one has 'trivialaugment'"),
+        ({"lr": 0.1}, "holds a training run with --lr 0.05, this one has 0.1; resume that, or choose another folder"),
+        ({"model": "wrn-10-1"}, f"holds a training run with --model '{PLAIN}', this one has 'wrn-10-1'"),
+        ({"batch_size": 16}, "holds a training run with --batch-size 32, this one has 16"),
+        ({"policy": "trivialaugment"}, "holds a training run with --policy 'none', this one has 'trivialaugment'"),
     ],
 )
 def test_a_run_goes_on_with_its_own_options(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
@@ -179,7 +179,7 @@ def test_a_run_goes_on_with_its_own_options(tmp_path: Path, changes: dict[str, A
     train(source, options(tmp_path, epochs=1))
     with pytest.raises(ResumeError, match=said):
         train(source, options(tmp_path, **{"epochs": 1, **changes}))
-    with pytest.raises(ResumeError, match="holds a training with source "):
+    with pytest.raises(ResumeError, match="holds a training run with source "):
         train(digits(96)[0], options(tmp_path, epochs=1))
 
 
@@ -228,7 +228,7 @@ def test_a_folder_that_is_deleted_ends_the_run(tmp_path: Path, step: int) -> Non
 
 def test_options_without_effect_are_told(tmp_path: Path) -> None:
     unused = TrainOptions(tta="flip", score_every=2, averaging="async", device="cpu")
-    wanted = ["--tta does nothing without", "--score-every does nothing without", "--averaging: one process has"]
+    wanted = ["--tta has no effect without", "--score-every has no effect without", "--averaging has no effect on one"]
     assert [one[: len(start)] for one, start in zip(notes_on(unused), wanted, strict=True)] == wanted
     chosen: dict[str, Any] = {"size": "12", "epochs": 1, "padding": None, "model": "wrn-10-1"}
     with pytest.warns(UserWarning, match="--cutout, --padding-mode: without effect, since images are cut to 12x12"):
@@ -267,7 +267,9 @@ def test_what_a_checkpoint_says_may_be_anything(tmp_path: Path) -> None:
     said = json.loads(facts.read_bytes())
     for change in ({"step": "4"}, {"run": [1]}, {"log": -1}, {"loader": {**said["loader"], "seed": 7}}):
         facts.write_text(json.dumps(said | change))
-        with pytest.raises(ResumeError, match=r"step-00000004: is damaged, or no checkpoint of a training .*before$"):
+        with pytest.raises(
+            ResumeError, match=r"step-00000004: is damaged, or no checkpoint of a training run .*before it$"
+        ):
             train(source, options(tmp_path, epochs=2))
     facts.write_text(json.dumps(said))
     (tmp_path / "log.jsonl").write_text("{}\n[1]\n" + 400 * " ")

@@ -64,7 +64,7 @@ def test_run_lengths_and_crowds(tmp_path: Path) -> None:
     entries = changed(iscrowd=1, segmentation={"size": [40, 60], "counts": counts})
     source = opened(tmp_path, entries, mask="instances")
     assert source.read(0).targets["labels"].tolist() == [0]
-    assert '1 crowd (iscrowd) objects are left out; "ignored": True keeps them' in source.notes()
+    assert '1 crowd (iscrowd) objects are skipped; "ignored": True keeps them' in source.notes()
     mask = opened(tmp_path, entries, mask="each", ignored=True).read(0).targets["masks"][0]
     np.testing.assert_array_equal(np.flatnonzero(mask.T), np.arange(100, 120))  # down the columns
     compressed = changed(segmentation={"size": [40, 60], "counts": "T3d0XW2"})
@@ -83,7 +83,7 @@ def test_an_object_with_another_number_of_key_points_is_left_out_as_the_note_say
     entries = changed(keypoints=[7, 11, 2])
     entries["categories"][2]["keypoints"] = ["nose", "tail"]
     source = opened(tmp_path, entries, on_error="skip")
-    assert source.notes()[0].startswith("1 wrong objects are left out")
+    assert source.notes()[0].startswith("1 invalid objects are skipped")
     assert source.read(0).targets["labels"].tolist() == [0]
 
 
@@ -138,7 +138,7 @@ def test_wrong_objects_are_named_or_left_out(tmp_path: Path, values: dict[str, A
     assert len(str(caught.value)) <= 400 + len(str(tmp_path))
     source = opened(tmp_path, changed(**values), on_error="skip")
     assert source.read(0).targets["labels"].tolist() == [0]
-    assert any(note.startswith("1 wrong objects are left out") for note in source.notes())
+    assert any(note.startswith("1 invalid objects are skipped") for note in source.notes())
 
 
 def test_numbers_in_quotes_are_numbers(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_boxes_over_the_edge_are_clipped_and_flat_ones_left_out(tmp_path: Path) 
     source = opened(tmp_path, entries)
     np.testing.assert_array_equal(source.read(0).targets["boxes"], [[0, 10, 17, 40]])
     assert source.notes()[:2] == [
-        "1 objects without area are left out",
+        "1 objects without area are skipped",
         "1 boxes reach beyond their images, and are clipped",
     ]
 

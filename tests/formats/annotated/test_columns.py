@@ -163,7 +163,7 @@ def test_wrong_objects_are_named_or_left_out(tmp_path: Path, objects: Any, said:
     assert said in str(error.value)
     source = vg.open_source(file, annotations="columns", on_error="skip", **names)
     assert source.read(0).targets["boxes"].tolist() == source.read(0).targets["boxes"].tolist() == [[1, 2, 4, 6]]
-    assert [note for note in source.notes() if note.startswith("1 wrong objects were left out")]
+    assert [note for note in source.notes() if note.startswith("1 invalid objects were skipped")]
 
 
 def test_rows_that_cannot_be_read_are_bad_samples(tmp_path: Path) -> None:

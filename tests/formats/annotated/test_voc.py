@@ -39,7 +39,7 @@ def test_difficult_objects_are_left_out_unless_asked_for(tmp_path: Path) -> None
     put_voc(tmp_path)
     (tmp_path / "Annotations" / "c.xml").write_text(voc_xml(2, difficult="1"))
     source = open_source(tmp_path, classes=None)
-    assert '1 difficult objects are left out; "ignored": True keeps them' in source.notes()
+    assert '1 difficult objects are skipped; "ignored": True keeps them' in source.notes()
     check_objects(open_source(tmp_path, annotations={"format": "voc", "ignored": True}))
 
 
@@ -69,7 +69,7 @@ def test_wrong_files_are_named_or_left_out(tmp_path: Path, text: str, what: str)
     with pytest.raises(SourceError, match=re.escape(what)):
         open_source(tmp_path)
     source = open_source(tmp_path, on_error="skip")
-    assert any(note.startswith("1 wrong objects are left out") for note in source.notes())
+    assert any(note.startswith("1 invalid objects are skipped") for note in source.notes())
 
 
 def test_no_entity_is_expanded() -> None:

@@ -83,7 +83,7 @@ def test_wrong_rows_are_named_or_left_out(tmp_path: Path, line: str, what: str) 
     assert str(caught.value).startswith(f"{tmp_path / 'labels' / 'a.txt'}, line 3: ")
     source: Any = open_source(tmp_path, on_error="skip")
     assert source.read(0).targets["labels"].tolist() == [0]
-    assert any(note.startswith("1 wrong objects are left out") for note in source.notes())
+    assert any(note.startswith("1 invalid objects are skipped") for note in source.notes())
 
 
 @pytest.mark.parametrize(

@@ -203,7 +203,7 @@ def test_a_range_recorded_twice_is_noticed(folder: Storage) -> None:
     small(folder).close()
     lines = folder.read(NAME).splitlines(keepends=True)
     cut_to(folder, b"".join([*lines, lines[2]]))
-    with pytest.raises(SourceError, match="the journal has items 0 to 1 twice; choose another folder, or begin anew"):
+    with pytest.raises(SourceError, match="the journal has items 0 to 1 twice; choose another folder, or start over"):
         Journal(folder, "plan")
 
 

@@ -18,7 +18,7 @@ from variegate.jobs.output.destination import Destination
 from variegate.jobs.output.manifest import read_manifest, write_manifest
 from variegate.jobs.output.verify import delete_damaged, verify
 
-CHECKSUM = "its checksum is not that of the manifest"
+CHECKSUM = "its checksum differs from the manifest"
 
 
 def flip(path: Path, at: int | None = None) -> None:
@@ -146,7 +146,7 @@ def test_shards(tmp_path: Path, layout: str) -> None:
     assert problems[3][1].startswith(f"has {size:,} bytes, the manifest says {size + 100:,}")
     if layout == "parquet":
         assert "cut short" in problems[3][1]
-        assert problems[3][1].endswith("; 2 of its 2 outputs cannot be read any more")
+        assert problems[3][1].endswith("; 2 of its 2 outputs cannot be read")
     verified = verify(tmp_path)
     assert (verified.outputs, verified.good) == (12, 6 if layout == "webdataset" else 4)
     assert delete_damaged(tmp_path, verified) == [first.name, third.name]
@@ -159,14 +159,14 @@ def test_a_shard_that_ends_in_the_middle(tmp_path: Path) -> None:
     (problem,) = found(tmp_path)
     assert problem[1].startswith("has 600 bytes, the manifest says ")
     assert "; cut off in the middle of member 00000000_0." in problem[1]
-    assert problem[1].endswith("; 5 of its 5 outputs cannot be read any more")
+    assert problem[1].endswith("; 5 of its 5 outputs cannot be read")
 
 
 def test_a_label_within_a_shard_counts(tmp_path: Path) -> None:
     sharded(tmp_path, "webdataset")
     shard = tmp_path / "shard-000000.tar"
     flip(shard, shard.read_bytes().index(b"00000000_0.cls") + 512)
-    whole = "every image in it is whole, but something beside them is not, such as a label"
+    whole = "its images are intact, but other members are not, such as a label"
     assert found(tmp_path) == [(shard.name, f"{CHECKSUM}; {whole}", "damaged")]
     assert verify(tmp_path).good == 12
 
@@ -210,10 +210,10 @@ def test_a_damaged_manifest(tmp_path: Path) -> None:
     whole = manifest.read_bytes()
     checksum = (tmp_path / "manifest.sha256").read_bytes()
     assert checksum == f"{hashlib.sha256(whole).hexdigest()}  manifest.parquet\n".encode()
-    another = "its checksum is not that in manifest.sha256; it does not tell what else there should be, and without it "
+    another = "its checksum differs from manifest.sha256; the other files cannot be checked; if it is deleted, "
     for at in range(0, len(whole), 5):
         flip(manifest, at)
-        assert found(tmp_path) == [("manifest.parquet", f"{another}all outputs are made again", "damaged")]
+        assert found(tmp_path) == [("manifest.parquet", f"{another}all outputs are written again", "damaged")]
         manifest.write_bytes(whole)
     # Without the checksum, those of its pages tell of most.
     (tmp_path / "manifest.sha256").unlink()
@@ -231,7 +231,7 @@ def test_a_damaged_manifest(tmp_path: Path) -> None:
         manifest.write_bytes(damaged)
         (problem,) = verify(tmp_path).problems
         assert (problem.file, problem.kind) == ("manifest.parquet", "damaged")
-        assert problem.problem.endswith("without it all outputs are made again")
+        assert problem.problem.endswith("all outputs are written again")
     assert delete_damaged(tmp_path, verify(tmp_path)) == ["manifest.parquet"]
     run(tmp_path)
     assert manifest.read_bytes() == whole
@@ -251,7 +251,7 @@ def test_a_manifest_without_some_of_its_rows(tmp_path: Path) -> None:
 
 def test_a_run_that_is_not_complete(tmp_path: Path) -> None:
     Destination(tmp_path, SETTINGS).close()
-    unfinished = "missing: the run is not complete, and the command that began it goes on"
+    unfinished = "missing: the run is incomplete; to resume, run the command that began it again"
     assert found(tmp_path) == [("manifest.parquet", unfinished, "missing")]
 
 

@@ -157,7 +157,7 @@ class Checking:
                 if journal.is_other:
                     self.notes.append(
                         "the images have changed since an earlier run on them was interrupted (or it was on others): "
-                        "all are looked at anew"
+                        "all are checked again"
                     )
                 try:
                     yield journal

@@ -38,7 +38,7 @@ FINDING_KINDS: dict[str, FindingKind] = {
     for kind in (
         FindingKind("corrupt", True, "does not decode to an image"),
         FindingKind("truncated", True, "ends before its image does"),
-        FindingKind("damaged", True, "has damaged data within, which its decoder passed over"),
+        FindingKind("damaged", True, "has damaged data inside, which its decoder skipped"),
         FindingKind("empty", True, "has no bytes, or no pixels"),
         FindingKind("wrong_extension", False, "holds another kind of image than its name says"),
         FindingKind("unusual_mode", False, "has pixels of a kind that changes on the way to RGB"),
@@ -46,7 +46,7 @@ FINDING_KINDS: dict[str, FindingKind] = {
         FindingKind("tiny", False, "has far fewer pixels than the others"),
         FindingKind("huge", False, "has far more pixels than the others"),
         FindingKind("extreme_aspect", False, "is far longer than wide, or wider than long"),
-        FindingKind("blank", True, "has one colour"),
+        FindingKind("blank", True, "has one color"),
         FindingKind("dark", False, "is too dark"),
         FindingKind("bright", False, "is too bright"),
         FindingKind("low_contrast", False, "has hardly any contrast"),
@@ -57,7 +57,7 @@ FINDING_KINDS: dict[str, FindingKind] = {
         FindingKind("contradictions", True, "is, or looks like, an image of another class"),
         FindingKind("imbalance", False, "the classes are of very different sizes"),
         FindingKind("lone_files", False, "is the only one of its class"),
-        FindingKind("label_errors", False, "has a label that a model trained on the others holds for wrong"),
+        FindingKind("label_errors", False, "has a label that a model trained on the others considers wrong"),
     )
 }
 
@@ -70,8 +70,8 @@ METADATA_KEY = b"variegate.check"
 # What loaders read, then the images beside its class folders, in words: the order of the table's rows.
 READ = ("train", "test")
 BESIDE = {
-    "beside": "beside the class folders: no loader reads them",
-    "beside_test": "beside the class folders of the test images: no loader reads them",
+    "beside": "outside the class folders, not read by loaders",
+    "beside_test": "outside the class folders of the test images, not read by loaders",
 }
 SPLITS = (*READ, *BESIDE)
 

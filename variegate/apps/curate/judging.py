@@ -171,7 +171,7 @@ def _of_pixels(table: pa.Table, limits: Thresholds) -> list[Verdict]:
                 *("extreme_aspect", aspect > limits.aspect, aspect),
                 lambda row: f"one side is {aspect[row]:.1f} times the other, more than {limits.aspect:.1f}",
             ),
-            ("blank", is_blank, spread, lambda row: "all pixels have one colour"),
+            ("blank", is_blank, spread, lambda row: "all pixels have one color"),
             (
                 *("dark", is_dark, light),
                 lambda row: f"95 % of it has luminance up to {light[row]:.3f}, below {limits.dark:.3f}",

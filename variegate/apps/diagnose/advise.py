@@ -58,8 +58,7 @@ def _threads(data: Measurements, costs: Costs) -> Iterator[Finding]:
     if max(every.spans) < _POOR_SCALING * data.threads * one:  # not even at times
         yield Finding(
             "scaling",
-            "find out what else uses the cores: other processes, a quota of the container, or cores that are "
-            "hyperthreads",
+            "find out what limits the cores: other processes, a CPU quota of the container, or hyperthreads",
             f"{data.threads} threads decode {rate(every.images_per_second)}, 1 decodes {rate(one)}: {times(speedup)}",
             costs.gain_of_host(_EXPECTED_SCALING * data.threads / speedup),
             is_limit=True,
@@ -80,22 +79,22 @@ def _pictures(data: Measurements, costs: Costs) -> Iterator[Finding]:
     reduced = data.reduced_side
     if decode and augment and pixels is not None:
         room = _CACHE_SHARE * data.available_memory
-        every = f"{data.samples:,} pictures of {size(data.mean_pixel_bytes)} on average are {size(pixels)}, "
+        every = f"{data.samples:,} images of {size(data.mean_pixel_bytes)} on average are {size(pixels)}, "
         every += f"{size(data.available_memory)} of memory are free; "
-        kept = "; the first epoch decodes as before, the others do not"
+        kept = "; only the first epoch decodes"
         if pixels <= room:
-            why = f"{every}whole pictures are augmented at {rate(augment)}{kept}"
+            why = f"{every}decoded images are augmented at {rate(augment)}{kept}"
             gain = costs.gain(read=0.0, decode=0.0, augment=1.0 / augment)
             yield Finding("cache", 'cache="host": decode once', why, gain)
         elif reduced and augment_reduced:
             shrunk = pixels * (reduced / min(data.mean_height, data.mean_width)) ** 2
             where, disk = '"host"', ""
             if shrunk > room:
-                where, disk = '"FOLDER"', ", on a disk that is read faster than that"
+                where, disk = '"FOLDER"', ", from a disk that is read faster"
             yield Finding(
                 "cache",
-                f"cache={where}, cache_side={reduced}: decode once, keep pictures with a shorter side of {reduced}",
-                f"{every}reduced they are {size(shrunk)} and are augmented at {rate(augment_reduced)}{disk}{kept}; "
+                f"cache={where}, cache_side={reduced}: decode once, shrink images to a shorter side of {reduced}",
+                f"{every}shrunk, they are {size(shrunk)} and are augmented at {rate(augment_reduced)}{disk}{kept}; "
                 f"{_LOSS}",
                 costs.gain(read=0.0, decode=0.0, augment=1.0 / augment_reduced),
                 is_limit=shrunk > room,
@@ -103,9 +102,9 @@ def _pictures(data: Measurements, costs: Costs) -> Iterator[Finding]:
     if decode and decode_reduced and augment_reduced and reduced:
         yield Finding(
             "reduce",
-            f"store the pictures smaller, once: variegate pack SRC DST --size {reduced}",
-            f"they are {data.mean_width:.0f} x {data.mean_height:.0f} on average, of which the transform makes "
-            f"{data.out_side}; reduced files decode at {rate(decode_reduced)}, these at {rate(decode)}; {_LOSS}",
+            f"store smaller images: variegate pack SRC DST --size {reduced}",
+            f"they are {data.mean_width:.0f} x {data.mean_height:.0f} on average, and the transform outputs "
+            f"{data.out_side}; smaller files decode at {rate(decode_reduced)}, these at {rate(decode)}; {_LOSS}",
             costs.gain(decode=1.0 / decode_reduced, augment=min(costs.augment, 1.0 / augment_reduced)),
         )
 
@@ -116,9 +115,9 @@ def _index(data: Measurements, costs: Costs) -> Iterator[Finding]:
         return
     yield Finding(
         "index",
-        'index="auto", after variegate index: decode little more of a JPEG than the crop',
-        f"with an index of where their code can be entered they decode at {rate(indexed.images_per_second)}, without "
-        f"at {rate(decode.images_per_second)}; the same pixels, and the files stay as they are",
+        'index="auto", after variegate index: decode only the crop of each JPEG',
+        f"with an index, they decode at {rate(indexed.images_per_second)} instead of "
+        f"{rate(decode.images_per_second)}, to the same pixels; files are not changed",
         costs.gain(decode=1.0 / indexed.images_per_second),
     )
 
@@ -133,7 +132,7 @@ def _storage(data: Measurements, costs: Costs) -> Iterator[Finding]:
         advice = "pack the small files into shards: variegate pack SRC DST --keep-jpeg"
         why = f"{reading} in files of {size(data.mean_bytes)} each; {cores}"
         yield Finding("shards", advice, why, gain, is_limit=True)
-    place = "copy the data to a local disk" if data.is_remote else "put the data on a faster disk, or into memory"
+    place = "copy the data to a local disk" if data.is_remote else "move the data to a faster disk, or into memory"
     yield Finding("storage", place, f"{reading}; {cores}", gain, is_limit=True)
 
 
@@ -146,7 +145,7 @@ def _augmenting(data: Measurements, costs: Costs) -> Iterator[Finding]:
         milliseconds, faster = 1e3 / today, plain.images_per_second
         yield Finding(
             "policy",
-            "choose a cheaper policy: fewer operations per image (num_ops), or one alone (trivialaugment)",
+            "choose a cheaper policy: fewer operations per image (num_ops), or a single one (trivialaugment)",
             f"augmenting takes {milliseconds:.2f} ms per image, of which the policy {milliseconds - 1e3 / faster:.2f} "
             f"ms; without it {rate(faster)} instead of {rate(today)}",
             costs.gain(augment=costs.augment * today / faster),
@@ -156,7 +155,7 @@ def _augmenting(data: Measurements, costs: Costs) -> Iterator[Finding]:
         number, faster = 4 * data.batch_size, large.images_per_second
         yield Finding(
             "batch",
-            f"batch_size={number}, if the training allows it",
+            f"batch_size={number}, if your training run allows it",
             f"batches of {number} are augmented at {rate(faster)}, of {data.batch_size} at {rate(today)}",
             costs.gain(augment=costs.augment * today / faster),
         )
@@ -168,17 +167,17 @@ def _gpu(data: Measurements, costs: Costs) -> Iterator[Finding]:
             share = f"{costs.augment / costs.seconds:.0%}"
             yield Finding(
                 "gpu",
-                'device="cuda": augment on the GPU, and leave the cores to decoding',
-                f"a GPU is there; augmenting takes {share} of the cores' time",
+                'device="cuda": augment on the GPU, so that the cores only decode',
+                f"a GPU is available; augmentation takes {share} of CPU time",
                 costs.gain(augment=0.0, shares_cores=False),
                 is_limit=True,
             )
     elif data.decoder != "gpu" and data.cache is None and costs.largest() == m.DECODE:
         yield Finding(
             "gpu decode",
-            "have the GPU decode JPEGs: pip install 'variegate[gpu]', then decode=\"auto\" takes it",
+            "decode JPEGs on the GPU: pip install 'variegate[gpu]'; decode=\"auto\" then uses it",
             f"{data.threads} threads decode {rate(1 / costs.decode)}, {data.device} augments {rate(1 / costs.augment)}"
-            "; at what rate the GPU decodes was not measured",
+            "; the decoding rate of the GPU was not measured",
             costs.gain(decode=0.0),
             is_limit=True,
         )
@@ -187,10 +186,10 @@ def _gpu(data: Measurements, costs: Costs) -> Iterator[Finding]:
 def _prefetch(data: Measurements, costs: Costs) -> Iterator[Finding]:
     loader, parts = data.rates[m.LOADER].images_per_second, 1.0 / costs.seconds
     if loader < 0.85 * parts:
-        advice = f"prefetch={2 * data.prefetch}: even out slow batches, if nothing else uses the cores"
+        advice = f"prefetch={2 * data.prefetch}: smooth out slow batches, if nothing else uses the cores"
         if data.prefetch < 2:
-            advice = "prefetch=2: make batches ahead of their use"
-        why = f"the loader gives {rate(loader)}, its stages together {rate(parts)}; prefetch is {data.prefetch}"
+            advice = "prefetch=2: prepare batches ahead of time"
+        why = f"the loader delivers {rate(loader)}, its stages together {rate(parts)}; prefetch is {data.prefetch}"
         yield Finding("prefetch", advice, why, parts / loader, is_limit=True)
 
 
@@ -203,17 +202,17 @@ def remarks(data: Measurements) -> Iterator[Finding]:
         if slow < data.rates[m.LOADER].images_per_second:
             yield Finding(
                 "first epoch",
-                "expect a slow first epoch; later ones find the files in memory",
+                "expect a slow first epoch; later epochs read the files from memory",
                 f"files that were not in memory are read at {rate(slow)} ({megabytes}); all of them, "
-                f"{size(data.stored_bytes or 0)}, fit in the {size(data.available_memory)} that are free",
+                f"{size(data.stored_bytes or 0)}, fit in the free {size(data.available_memory)}",
             )
     room = _CACHE_SHARE * data.available_memory
     if data.cache == "host" and pixels is not None and pixels > room:
         yield Finding(
             "cache room",
-            "expect less: the cache has no room for all pictures (cache_side makes them smaller)",
-            f"{data.samples:,} pictures of {size(data.mean_pixel_bytes)} are {size(pixels)}, of which {size(room)} are "
-            "held; the rates here are those of pictures that are",
+            "expect less: not all images fit in the cache (cache_side shrinks them)",
+            f"{data.samples:,} images of {size(data.mean_pixel_bytes)} are {size(pixels)}, of which {size(room)} fit; "
+            "the rates here are those of cached images",
         )
     if data.kernels:
         yield Finding(
@@ -224,7 +223,7 @@ def remarks(data: Measurements) -> Iterator[Finding]:
     if data.skipped:
         yield Finding(
             "bad files",
-            'on_error="skip" or "replace": training would stop at them, or repair them',
+            'on_error="skip" or "replace": a training run would stop at these files; or repair them',
             f"{data.skipped:,} of {data.measured + data.skipped:,} samples could not be read, such as {data.bad[0]}",
         )
 
@@ -270,12 +269,12 @@ def advise(data: m.Measurements, consume: float | None = None) -> Diagnosis:
     costs = m.costs_of(data)
     today = data.rates[m.LOADER].images_per_second
     bottleneck = m.LOADER if today < _HELD_UP_ELSEWHERE / costs.seconds else costs.largest()
-    summary = f"The loader gives {rate(today)}{_cause(costs, bottleneck)}."
+    summary = f"The loader delivers {rate(today)}{_cause(costs, bottleneck)}."
     margin = None if consume is None else today / consume - 1.0
     if consume is not None and margin is not None:
         spare = f"the loader keeps up, with {margin:.0%} to spare"
-        verdict = spare if margin >= 0 else f"it waits {-margin:.0%} of the time"
-        summary = f"{summary} The model takes {rate(consume)}: {verdict}."
+        verdict = spare if margin >= 0 else f"it waits for data {-margin:.0%} of the time"
+        summary = f"{summary} Your model takes {rate(consume)}: {verdict}."
     found = [
         replace(change, images_per_second=today * change.gain)
         for change in changes(data, costs)
@@ -289,14 +288,14 @@ def advise(data: m.Measurements, consume: float | None = None) -> Diagnosis:
 def _cause(costs: m.Costs, bottleneck: str) -> str:
     if bottleneck == m.LOADER:
         together = rate(1 / costs.seconds)
-        return f", its stages together {together}: what happens between them, or other work, holds it up"
+        return f", its stages together {together}. Work between the stages or other programs slow it down"
     if bottleneck == m.READ:
-        return f"; reading is the wall, at {rate(1 / costs.read)}"
+        return f". Reading is the bottleneck, at {rate(1 / costs.read)}"
     if bottleneck == m.TRANSFER:
-        return f"; sending pictures to the GPU is the wall, at {rate(1 / costs.transfer)}"
-    what, seconds = ("decoding", costs.decode) if bottleneck == m.DECODE else ("augmenting", costs.augment)
-    on_what = " of the cores" if costs.shares_cores else ""
-    return f"; {what} is the wall, with {seconds / costs.seconds:.0%} of the time{on_what}"
+        return f". The transfer to the GPU is the bottleneck, at {rate(1 / costs.transfer)}"
+    what, seconds = ("Decoding", costs.decode) if bottleneck == m.DECODE else ("Augmentation", costs.augment)
+    of_what = "CPU time" if costs.shares_cores else "the time"
+    return f". {what} is the bottleneck: it takes {seconds / costs.seconds:.0%} of {of_what}"
 
 
 def consumed(consume: float | None, model_ms: float | None, batch_size: int) -> float | None:

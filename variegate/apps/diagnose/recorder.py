@@ -110,8 +110,8 @@ class Recorder(ExitStack):
             return []
         worst = max(wide, key=lambda stage: wide[stage])
         return [
-            f"{len(wide)} of {len(self.rates)} rates waver by more than {m.WIDE_SPREAD:.0%} of their median, most of "
-            f"all {m.TITLES[worst]}, by {wide[worst]:.0%}: is something else running? --seconds takes longer spans"
+            f"{len(wide)} of {len(self.rates)} rates vary by more than {m.WIDE_SPREAD:.0%} of their median, at most "
+            f"by {wide[worst]:.0%} ({m.TITLES[worst]}); close other programs, or measure longer with --seconds"
         ]
 
 

@@ -24,7 +24,7 @@ _LONGEST_LINE = 130
 def data_lines(data: m.Measurements) -> list[str]:
     """Lines on the data and the machine of the measurements."""
     every = "a stream" if data.samples is None else f"{data.samples:,} samples"
-    skipped = f", {data.skipped:,} bad ones left out" if data.skipped else ""
+    skipped = f", {data.skipped:,} unreadable skipped" if data.skipped else ""
     page_cache = f"{data.in_page_cache or 0:.0%} of the files were in the page cache"
     if data.in_page_cache is None:
         page_cache = "whether the files were in the page cache is not known"
@@ -67,7 +67,7 @@ def finding_lines(found: Diagnosis) -> list[str]:
             advice = f"{place}. {finding.advice}  ({gain})"
         lines += [advice, f"   because {finding.why}"]
     if not place:
-        lines.append("Nothing that could be changed here would gain 5 % or more.")
+        lines.append("No change is expected to gain 5% or more.")
     return lines
 
 
@@ -86,7 +86,7 @@ def draw_plot(data: m.Measurements, bottleneck: str, path: Path) -> None:
     end = 1.22 * max(length for length in rates if length <= max(_CUT * loader, min(rates)))
     lines = [speakable(line) for line in data_lines(data)]
     lines = [line if len(line) <= _LONGEST_LINE else "… " + line[-_LONGEST_LINE:] for line in lines]
-    with drawn_figure(path, 9.6, 0.7 + 0.36 * len(rows), f"The loader gives {rate(loader)}", lines) as figure:
+    with drawn_figure(path, 9.6, 0.7 + 0.36 * len(rows), f"The loader delivers {rate(loader)}", lines) as figure:
         axes = figure.subplots()
         labels = [m.TITLES.get(stage, "") for _, stage in rows]
         for row, (group, stage) in enumerate(rows):
@@ -119,5 +119,5 @@ def _bar(axes: Any, y: int, found: m.Rate, colour: str, end: float, is_wall: boo
     at = drawn if is_cut else max(drawn, fastest)
     text, weight, ink = number(length), "normal", INK
     if is_wall:
-        text, weight, ink = f"{text}  the wall", "bold", colour
+        text, weight, ink = f"{text}  bottleneck", "bold", colour
     axes.text(at + 0.01 * end, y, text, va="center", color=ink, fontweight=weight, zorder=4)

@@ -221,7 +221,7 @@ def verdicts(comparison: Comparison) -> list[str]:
         return []
     if comparison.repeats < 2:
         whole = "no whole repeat is" if comparison.repeats == 0 else "a single repeat is"
-        return [f"No verdict: {whole} there, and differences may be chance. Two or more give intervals (--repeats 5)."]
+        return [f"No verdict: {whole} complete; differences may be chance. Two or more give intervals (--repeats 5)."]
     return [_verdict(name, comparison) for name in comparison.judged]
 
 
@@ -323,8 +323,8 @@ def _draw_accuracies(axes: Any, comparison: Comparison) -> None:
         axes.scatter(each, [row] * len(each), s=22, color=PALE_BLUE, zorder=2)
         axes.plot([100 * one.mean] * 2, [row - 0.26, row + 0.26], color=INK, linewidth=2.2, zorder=3)
         axes.annotate(f"{one.mean:.2%}", (1.01, row), xycoords=("axes fraction", "data"), va="center")
-    axes.set_title("points: trainings, bars: means")
-    axes.set_xlabel("accuracy in per cent")
+    axes.set_title("points: training runs, bars: means")
+    axes.set_xlabel("accuracy in percent")
 
 
 def _draw_differences(axes: Any, comparison: Comparison) -> None:

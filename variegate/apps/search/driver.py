@@ -153,7 +153,7 @@ def resume(run: SearchRun, folder: Path, path: Path, load: Load) -> tuple[Popula
             raise LogError(f"{log}: has {len(history.steps)} steps, but {path.relative_to(folder)} is of step {step}")
         population = _replay(history, step, log)
     except (CheckpointError, LogError) as error:
-        raise type(error)(f"{error}; restore the file, or remove {folder} to begin anew") from error
+        raise type(error)(f"{error}; restore the file, or delete {folder} to start over") from error
     return population, best_score(history.steps[step - 1] if step else ())
 
 

@@ -194,7 +194,7 @@ class SearchRun:
         for other, name in CHECKPOINT_NAMES.items():
             if other != backend and (folder / name).exists():
                 raise SourceError(
-                    f"{folder}: holds a search with the back end {other!r} that is not finished; go on with that, or "
+                    f"{folder}: holds a search with the back end {other!r} that is not finished; resume it, or "
                     "choose another folder"
                 )
         return True

@@ -84,8 +84,8 @@ def check_same(folder: Path, theirs: dict[str, Any], mine: dict[str, Any]) -> No
     for name, value in mine.items():
         if name not in free and theirs.get(name) != value:
             raise ResumeError(
-                f"{folder}: holds a training with {_as_typed(name)} {theirs.get(name)!r}, this one has {value!r}; go "
-                "on with that, or choose another folder"
+                f"{folder}: holds a training run with {_as_typed(name)} {theirs.get(name)!r}, this one has {value!r}; "
+                "resume that, or choose another folder"
             )
 
 
@@ -234,8 +234,8 @@ class Checkpoints:
             first = next((one for one, _ in every), error)
             said = " ".join(str(first).split())[:200] or type(first).__name__
             raise ResumeError(
-                f"{path}: is damaged, or no checkpoint of a training ({said}); without it the run goes on from the one "
-                "before"
+                f"{path}: is damaged, or no checkpoint of a training run ({said}); delete it to resume from the "
+                "one before it"
             ) from error
 
     def _tensors(self, path: Path, facts: dict[str, Any], room_for: RoomFor) -> Tensors:

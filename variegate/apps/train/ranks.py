@@ -154,7 +154,7 @@ def _explained(error: RuntimeError, has_met: bool, size: int, seconds: float) ->
     if is_torchs:
         said = _SOURCE.sub("", text)[:120]
         return (
-            f"another rank is gone, or did not answer for {seconds:g} s ({said}); its own message says why. The same "
-            "command goes on from the last checkpoint"
+            f"another rank is gone, or did not answer for {seconds:g} s ({said}); its own message says why. To resume "
+            "from the last checkpoint, run the same command again"
         )
     return None

@@ -101,10 +101,10 @@ def study_of(
         FedStep((name, *described[name]), found, spans[CEILING], edges, busy.get(name)) for name, found in spans.items()
     )
     without = ((one.name, ", ".join(one.left_out)) for one in feeds if one.left_out)
-    notes = [f"{name} does less than the training asks for, without {steps}" for name, steps in without]
+    notes = [f"{name} does less than the training run requires: it omits {steps}" for name, steps in without]
     if (spread := feeds[0].spread) > _NOISY:
-        noisy = f"spans of the ceiling differ by {spread:.0%}: something else runs on this machine, and differences"
-        notes.insert(0, f"{noisy} below that mean little")
+        noisy = f"spans of the ceiling differ by {spread:.0%}: other programs are running, and differences"
+        notes.insert(0, f"{noisy} below that are not significant")
     return Study(facts, feeds, missing, tuple(round(1e3 * one, 6) for one in edges), tuple(notes))
 
 
@@ -118,7 +118,7 @@ def fact_lines(found: Study) -> list[str]:
     facts = found.facts
     size, times = "x".join(map(str, facts["size"])), f" x {facts['accumulate']}" if facts["accumulate"] > 1 else ""
     batches = f"batches of {facts['batch_size']}{times}, policy {facts['policy']}, {facts['precision']}"
-    machine = f"{facts['processor']}, {facts['cores']} cores; {facts['device']}; {facts['seconds']:g} s a feed"
+    machine = f"{facts['processor']}, {facts['cores']} cores; {facts['device']}; {facts['seconds']:g} s per feed"
     return [f"{facts['source']}: {facts['model']} at {size}, {batches}", machine]
 
 
@@ -141,7 +141,7 @@ def rows(found: Study) -> list[dict[str, str]]:
 def summary(found: Study) -> str:
     """In words: what Variegate's loader leaves of the ceiling, and what the best peer leaves."""
     shares = {one.name: one.ceiling_share for one in found.feeds}
-    said = f"Fed by Variegate the training reaches {shares[OURS]:.1%} of what it could without any data to make"
+    said = f"Fed by Variegate, training reaches {shares[OURS]:.1%} of the ceiling, which needs no data"
     best = max((name for name in shares if name not in (CEILING, OURS)), key=shares.__getitem__, default=None)
     return f"{said}." if best is None else f"{said}; fed by {best}, {shares[best]:.1%}."
 
@@ -157,7 +157,7 @@ def draw_throughput(found: Study, path: Path) -> None:
     # A span's share is of the ceiling's span beside it, so that what else runs on the machine slows both.
     shares = [[rate / most for rate, most in zip(one.spans, feeds[0].spans, strict=True)] for one in feeds]
     end = 1.3 * max(map(max, shares))
-    title = "Training with each feed, against a batch that is there already"
+    title = "Training throughput with each feed, compared with one repeated batch"
     with drawn_figure(path, 9.6, 1.0 + 0.5 * len(feeds), title, fact_lines(found)) as figure:
         axes = figure.subplots()
         for row, one in enumerate(feeds):
@@ -170,7 +170,7 @@ def draw_throughput(found: Study, path: Path) -> None:
         axes.axvline(1.0, color=RED, lw=1.2, zorder=4)
         label_rows(axes, [one.name for one in feeds])
         axes.set_xlim(0, end)
-        axes.set_xlabel("share of the ceiling's span beside each: median; thin lines: least to most")
+        axes.set_xlabel("share of the ceiling: median; thin lines: minimum to maximum")
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
         axes.grid(axis="x")
 

@@ -228,12 +228,12 @@ def notes_on(options: TrainOptions) -> list[str]:
     is_slow = on_cpu and precision != "float32" and not _has_half(precision)
     notes = {
         describe_recipe(options): True,
-        "--alternate-flip does nothing with --no-flip": options.alternate_flip and not options.flip,
-        "--tta does nothing without --validation": not is_scored and options.tta != "none",
-        "--score-every does nothing without --validation": not is_scored and options.score_every != 1,
-        f"this processor has no arithmetic in {precision}: --precision float32 is faster here": is_slow,
-        "--shard: one process has nothing to split; torchrun starts several": is_alone and options.shard,
-        "--averaging: one process has nothing to average; torchrun starts several": (
+        "--alternate-flip has no effect with --no-flip": options.alternate_flip and not options.flip,
+        "--tta has no effect without --validation": not is_scored and options.tta != "none",
+        "--score-every has no effect without --validation": not is_scored and options.score_every != 1,
+        f"this processor has no {precision} arithmetic; --precision float32 is faster here": is_slow,
+        "--shard has no effect on one process; start several with torchrun": is_alone and options.shard,
+        "--averaging has no effect on one process; start several with torchrun": (
             is_alone and options.averaging != "sync"
         ),
     }

@@ -220,7 +220,7 @@ def load(path: Path) -> Known:
             raise ValueError("its files are not one after another")
     except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise DamagedIndexError(
-            f"{path}: is no whole index of JPEG files ({error}); delete it, or make it anew by: variegate index"
+            f"{path}: is no whole index of JPEG files ({error}); delete it, or write it again: variegate index"
         ) from error
     return known
 

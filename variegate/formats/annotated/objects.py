@@ -40,9 +40,9 @@ class Faults:
     def notes(self, ignored: str, verb: str = "are") -> list[str]:
         """``ignored``: the data set's word for objects that do not count."""
         lines = {
-            f"{self.bad:,} wrong objects {verb} left out (the first: {self.first})": self.bad,
-            f"{self.flat:,} objects without area {verb} left out": self.flat,
-            f'{self.ignored:,} {ignored} objects are left out; "ignored": True keeps them': self.ignored,
+            f"{self.bad:,} invalid objects {verb} skipped (the first: {self.first})": self.bad,
+            f"{self.flat:,} objects without area {verb} skipped": self.flat,
+            f'{self.ignored:,} {ignored} objects are skipped; "ignored": True keeps them': self.ignored,
             f"{self.clipped:,} boxes reach beyond their images, and are clipped": self.clipped,
         }
         return [line for line, count in lines.items() if count]
@@ -56,7 +56,7 @@ def leave_out(missing: Sequence[str], count: int, what: str, on_error: str, wher
     line = f"{len(missing):,} of {count:,} images {what}: {first_names(missing)}"
     if on_error != "skip" or len(missing) == count:
         raise SourceError(f"{where}: {line}{advice}")
-    return [f"{line}; they are left out"]
+    return [f"{line}; they are skipped"]
 
 
 @dataclass(frozen=True, eq=False)

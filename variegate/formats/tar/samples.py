@@ -162,7 +162,7 @@ def notes_of_walks(shards: Iterable[tuple[str, ShardCounts, ShardFailure | None]
         )
     if count := sum(seen.without_image for _, seen, _ in walks):
         first = next(f"{shard}: {seen.first_without_image}" for shard, seen, _ in walks if seen.without_image)
-        lines.append(f"{count:,} keys without an image are left out (the first: {first})")
+        lines.append(f"{count:,} keys without an image are skipped (the first: {first})")
     if count := sum(seen.links for _, seen, _ in walks):
         lines.append(f"{count:,} links in archives are not followed")
     return lines

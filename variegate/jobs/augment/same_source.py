@@ -81,13 +81,13 @@ def compare(
 
 def _check_allowed(was: Stamps, now: Stamps, files: npt.NDArray[np.int64], changed: OnChange) -> None:
     resized = files[was.sizes[files] != now.sizes[files]]
-    remake = "--changed remake makes their outputs again"
+    remake = "--changed remake writes their outputs again"
     if changed == "same" and len(resized):
         raise SourceError(
             f"{describe_changed(was, now, resized)}; files of other sizes are never the same: restore them, or {remake}"
         )
     if changed == "refuse":
-        same = "" if len(resized) else "--changed same goes on where they hold the same pictures, "
+        same = "" if len(resized) else "--changed same accepts them if they hold the same pictures, "
         raise SourceError(
             f"{describe_changed(was, now, files)}: changed since outputs were made; restore the source, or choose: "
             f"{same}{remake}"

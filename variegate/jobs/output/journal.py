@@ -39,7 +39,7 @@ _READ_AT_ONCE = 16
 _CRC_LENGTH = 9
 _HEAD = re.compile(rb'\{"durable":(\d+),"start":(\d+),"stop":(\d+),"count":(\d+),"missing":(\d+),"rows":\[')
 _TAKEN_BACK = re.compile(rb'\{"durable":(\d+),"start":(\d+),"stop":(\d+),"count":-1\}')
-_BEGIN_ANEW = "choose another folder, or begin anew without resuming"
+_BEGIN_ANEW = "choose another folder, or start over without resuming"
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +322,7 @@ class _JournalObjects:
                     scan = Scan(io.BytesIO(data), self._plan, shown)
                     yield from (replace(line, offset=self.end + line.offset) for line in scan)
                     if not data or scan.end != len(data):
-                        raise SourceError(f"{shown}: damaged; choose another folder, or begin anew")
+                        raise SourceError(f"{shown}: damaged; choose another folder, or start over")
                     self._keep(data)
                     self.end += len(data)
         self._next = int(names[-1].rpartition("-")[2]) + 1 if names else 0

@@ -213,7 +213,7 @@ def _checked(storage: Storage, row: Row) -> Row:
 
 def _damaged(storage: Storage, what: str) -> SourceError:
     place = f"{storage.shown}: its record of outputs is damaged"
-    return SourceError(f"{place}: {what}; choose another folder, or begin anew without resuming")
+    return SourceError(f"{place}: {what}; choose another folder, or start over without resuming")
 
 
 def _count(storage: Storage, found: Lost, span: Span, outputs: list[tuple[Row, str]], is_sharded: bool) -> None:

@@ -131,8 +131,8 @@ def read_source(storage: Storage) -> Stamps | None:
     except (pa.ArrowException, OSError, ValueError, TypeError) as error:
         reason = " ".join(str(error).split()).rstrip(".")
         raise SourceError(
-            f"{storage.place_of(SOURCE_NAME)}: damaged ({reason}); without the file the same command goes on, and "
-            "cannot know whether its source has changed"
+            f"{storage.place_of(SOURCE_NAME)}: damaged ({reason}); delete it to resume without a check "
+            "that the source is unchanged"
         ) from None
 
 

@@ -64,13 +64,13 @@ def verify(spec: str | os.PathLike[str], threads: int | None = None, on_progress
         )
     found = Verified()
     if not has_manifest:
-        goes_on = "missing: the run is not complete, and the command that began it goes on"
+        goes_on = "missing: the run is incomplete; to resume, run the command that began it again"
         found.problems.append(Problem(MANIFEST_NAME, goes_on, "missing"))
         return found
     expected = {MANIFEST_NAME, CHECKSUM_NAME, SETTINGS_NAME, SOURCE_NAME}
     try:
         if _has_another_checksum(storage, found.problems):
-            raise SourceError(f"its checksum is not that in {CHECKSUM_NAME}")
+            raise SourceError(f"its checksum differs from {CHECKSUM_NAME}")
         manifest = read_manifest(storage.root)
         found.problems += side_file_problems(storage, manifest, expected)
         for checked in _check_outputs(storage, manifest, expected, threads):
@@ -81,7 +81,7 @@ def verify(spec: str | os.PathLike[str], threads: int | None = None, on_progress
                 on_progress(found.outputs, len(manifest))
     except SourceError as error:
         reason = str(error).removeprefix(f"{storage.place_of(MANIFEST_NAME)}: ")
-        without = f"{reason}; it does not tell what else there should be, and without it all outputs are made again"
+        without = f"{reason}; the other files cannot be checked; if it is deleted, all outputs are written again"
         found.problems.append(Problem(MANIFEST_NAME, without, "damaged"))
         return found
     found.problems += [Problem(name, "not in the manifest", "extra") for name in _others(storage, "", expected)]
@@ -178,7 +178,7 @@ def _check_file(storage: Storage, name: str, wanted: int | None, sha256: str, si
     except Exception as error:  # of the system, or of any package that fsspec reads with
         return _unreadable(name, error)
     if digest != sha256:
-        return Problem(name, "its checksum is not that of the manifest", "damaged")
+        return Problem(name, "its checksum differs from the manifest", "damaged")
     return None
 
 
@@ -201,18 +201,18 @@ def _check_shard(storage: Storage, file: str, rows: list[Row], size: int | None)
     if rows[0]["shard_bytes"] not in (None, hashed.size):
         wrong.append(f"has {hashed.size:,} bytes, the manifest says {rows[0]['shard_bytes']:,}")
     elif rows[0]["shard_sha256"] not in (None, hashed.digest.hexdigest()):
-        wrong.append("its checksum is not that of the manifest")
+        wrong.append("its checksum differs from the manifest")
     wrong += [damage] * bool(damage)
     others = [row for row in rows if members.get(row["member"]) != row["sha256"]]
     lost = [row for row in others if row["member"] not in members] if damage else []
     if lost:  # one line for what has one reason
-        wrong.append(f"{len(lost):,} of its {len(rows):,} outputs cannot be read any more")
+        wrong.append(f"{len(lost):,} of its {len(rows):,} outputs cannot be read")
     elif wrong and not others:
-        wrong.append("every image in it is whole, but something beside them is not, such as a label")
+        wrong.append("its images are intact, but other members are not, such as a label")
     problems = [Problem(file, "; ".join(wrong), "damaged")] if wrong else []
     for row in others:
         if row["member"] in members:
-            problems.append(Problem(file, "its checksum is not that of the manifest", "damaged", row["member"]))
+            problems.append(Problem(file, "its checksum differs from the manifest", "damaged", row["member"]))
         elif not lost:
             problems.append(Problem(file, "missing", "damaged", row["member"]))
     return Verified(len(rows), len(rows) - len(others), problems)

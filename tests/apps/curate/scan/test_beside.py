@@ -132,11 +132,11 @@ def test_the_summary_the_object_and_the_report_name_them(
     words = ["check", str(strays), "--out", str(out), "--report", str(report)]
     assert main(words) == 1
     shown = " ".join(capsys.readouterr().out.split())
-    assert "4 (train), 4 (beside the class folders: no loader reads them)" in shown
+    assert "4 (train), 4 (outside the class folders, not read by loaders)" in shown
     assert "broken.jpg (beside)" in shown
     assert "--drop duplicates" in shown  # of dog/1.png and dog/3.png; a clean leaves what is corrupt beside them
     page = report.read_text()
-    assert "4 images (beside the class folders: no loader reads them)" in page
+    assert "4 images (outside the class folders, not read by loaders)" in page
     assert f"<h1>{strays}</h1>" in page
     assert main([*words, "--json"]) == 1
     found = json.loads(capsys.readouterr().out)

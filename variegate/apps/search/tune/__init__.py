@@ -279,6 +279,6 @@ class TuneDriver(SearchDriver):
             raise CheckpointError(f"{self._state_path}: is damaged, or no state of this search ({error})") from error
         missing = [start for start in starts if not start.is_dir()]
         if missing:
-            raise CheckpointError(f"{missing[0]}: is gone, and the search cannot go on without this checkpoint")
+            raise CheckpointError(f"{missing[0]}: is missing; the search cannot resume without this checkpoint")
         self.starts = list(starts)
         return step
