@@ -28,7 +28,7 @@ GUIDES = {
 
 def page() -> str:
     """The whole page, which says nothing of this machine."""
-    commands = [(one.callback, str(one.rich_help_panel)) for one in app.registered_commands]
+    commands: list[tuple[Any, str]] = [(one.callback, str(one.rich_help_panel)) for one in app.registered_commands]
     rows = ["| | |", "|---|---|"]
     for group in dict.fromkeys(panel for _, panel in commands):
         names = [run.__name__ for run, panel in commands if panel == group]
