@@ -1,4 +1,4 @@
-"""Errors that say what was wrong: the place, the value it held, and what is accepted."""
+"""Errors whose message gives the place, the value found there, and what is accepted."""
 
 from __future__ import annotations
 
@@ -48,7 +48,10 @@ def shown(value: object) -> str:
 
 
 class PolicyError(ValueError):
-    """A transform description (dict, JSON or YAML) that cannot be understood; ``where`` is the path to the bad key."""
+    """Raised for an invalid transform description (dict, JSON or YAML).
+
+    ``where`` is the path to the first invalid key, ``got`` its value, ``accepted`` says what is accepted.
+    """
 
     def __init__(self, where: str, got: object, accepted: str) -> None:
         self.where, self.got, self.accepted = where, got, accepted
@@ -58,7 +61,7 @@ class PolicyError(ValueError):
 
 
 class DecodeError(ValueError):
-    """A file that does not decode to an image; ``path`` names it, as it is; the message has it as it may be printed."""
+    """Raised for a file that cannot be decoded; ``path`` is its name, without secrets of a URL, ``reason`` says why."""
 
     def __init__(self, path: str, reason: str) -> None:
         self.path = without_secrets(path)
@@ -67,7 +70,7 @@ class DecodeError(ValueError):
 
 
 class DeviceMemoryError(RuntimeError):
-    """A device has no room for a batch: its images, results, or what lies between passes."""
+    """Raised when a device lacks memory for a batch: its images, results or intermediate buffers."""
 
 
 def each_alone(

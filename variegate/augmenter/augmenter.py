@@ -50,32 +50,34 @@ if TYPE_CHECKING:
 
 
 class Augmenter(CopiedByState):
-    """Augments batches, every sample by its own random program.
+    """Augment batches of images, each sample by its own random program.
+
+    Pixels are a pure function of the image and (seed, epoch, id, copy). Batch size and thread count do not change them.
 
     Args:
-        transform: what may be done (``variegate.transforms``), or what ``vg.load_policy`` takes: a name, a file.
-        device: "cuda" or "cuda:N" (a GPU; outputs stay there), "cpu" (compiled, all cores; also "cpu:0"), "auto" (a
-            GPU if there is one, else the CPU) or "reference" (plain NumPy, slow, defines the meaning).
-        seed: with the epoch, the sample's id and the copy it determines every random number.
-        dtype: of a normalised output: "float32", "float16", "bfloat16" or the torch dtype. Without a
-            ``Normalize`` in the transform the output is uint8.
+        transform: a transform (``variegate.transforms``), or the name or file of a policy (see ``vg.load_policy``).
+        device: "cpu" (compiled kernels; also "cpu:0"), "cuda" or "cuda:N" (outputs stay on the GPU), "auto" (a GPU if
+            available, else the CPU), or "reference" (plain NumPy: slow, defines the meaning).
+        seed: 0 to 2**64 - 1. With the epoch, the sample's id and the copy, it determines every random number.
+        dtype: dtype of a normalized output: "float32", "float16", "bfloat16" or the torch dtype. Without a
+            ``Normalize`` in the transform, the output is uint8.
         layout: "NCHW" or "NHWC".
-        num_threads: None for all cores that the process may use. Results do not depend on it.
-        geometry: "composed" runs consecutive interpolating maps as one, which blurs less and costs less;
-            "exact" runs them one after another, as torchvision does. Three in a row differ by one or two levels on
-            average (docs/operations.md has the figures); a single map and nearest ones do not differ.
-        decode: who decodes the JPEGs of ``decode_and_run``: "cpu", "gpu" (nvImageCodec, ``pip install
-            'variegate[gpu]'``) or "auto": the GPU where the device is one and nvImageCodec is installed.
-        fast_decode: let the CPU decode a JPEG at half (a quarter, an eighth) of its size where the crop is still at
-            least as large as the output. That is faster with large pictures, and other pixels: see ``decode_and_run``.
-        consistent: True for clips and other stacks of frames of one size, [T, H, W, C]: one program, drawn once, for
-            all frames of a clip. Its noise is the same in each of them; what looks at the image (equalize, contrast)
-            looks at each frame. False for images.
+        num_threads: CPU threads; None uses all cores available to the process.
+        geometry: "composed" fuses consecutive interpolating maps into one, which blurs less and is faster. "exact" runs
+            them one after another, as torchvision does. Three maps in a row differ by one or two levels on average
+            (figures in docs/operations.md); a single map, or nearest interpolation, does not differ.
+        decode: decoder of JPEGs in ``decode_and_run``: "cpu", "gpu" (nvImageCodec, ``pip install 'variegate[gpu]'``),
+            or "auto" (the GPU if ``device`` is one and nvImageCodec is installed).
+        fast_decode: let the CPU decode a JPEG at 1/2, 1/4 or 1/8 scale where the crop is still at least as large as the
+            output. Faster for large images, with different pixels: see ``decode_and_run``.
+        consistent: True for clips, or other stacks of frames of one size, [T, H, W, C]. All frames of a clip share one
+            program and the same noise. Operations that depend on content (equalize, contrast) look at each frame.
 
-    A copy by pickling is made of the arguments, in whatever process; its running count of ids goes on from here. In a
-    forked child an Augmenter of the parent works on, unless its device is a GPU.
+    Pickling copies the arguments; the copy's running count of ids resumes from the current one. An Augmenter works in a
+    forked child, unless its device is a GPU.
 
-    Raises ValueError for a device, dtype, layout, geometry or decode that is not accepted, or that is not there.
+    Raises:
+        ValueError: if a device, dtype, layout, geometry or decoder is not accepted or not available.
     """
 
     @spelt()
@@ -137,7 +139,7 @@ class Augmenter(CopiedByState):
             self._runner = runners.ForkedRunner(self.device, self._runner.lower)
 
     def check_process(self) -> None:
-        """Raises RuntimeError in a forked child where the device is a GPU."""
+        """Raise RuntimeError in a forked child if the device is a GPU."""
         if isinstance(self._runner, runners.ForkedRunner):
             self._runner.take(None)
 
@@ -226,37 +228,43 @@ class Augmenter(CopiedByState):
         """Augment a batch.
 
         Args:
-            images: a list of images, whose sizes may differ: uint8 arrays [H, W, 3], [H, W, 1] or [H, W], uint8 tensors
-                of these shapes or [C, H, W], PIL images of any mode (gray ones keep one channel). Or one uint8 array
-                [N, H, W, C], one tensor [N, H, W, C] or [N, C, H, W], or a ``RaggedBatch``. The channels of an array
-                always come last; those of a tensor do where both could be, as in [3, H, 3]. A CUDA device takes
-                tensors of its own memory without a copy, and arrays of other libraries (CuPy, JAX) that offer DLPack.
-                With ``consistent`` clips: one array [N, T, H, W, C], a tensor of that or [N, T, C, H, W], or a list of
-                [T, H, W, C], whose sizes and lengths may differ, or of lists of frames.
-                Or a list of dicts, of "image" and what belongs to it: "mask", "masks", "boxes", "keypoints", "labels",
-                "label" (docs/targets.md); or one such dict.
-            ids: one integer per image; None takes a running count. The id, not the place in the batch, decides what
-                happens to an image.
-            epoch, copy: further inputs of the random numbers. ``copy`` tells several augmentations of one sample apart:
-                one integer for the batch, or one per image.
-            conditions: per-sample values for ``Cond``, such as ``{"label": labels}``.
-            partners: whom a transform that mixes images (``MixUp``) mixes them with: "batch" for the image before each
-                one, as torchvision does; or the place in the batch of one (of three, for ``Mosaic``) for each output.
-                Of N images then the first ones are outputs, as many as there are partners.
-            labels: one for each image, to be mixed as the images are; also given as ``conditions["label"]``.
-            targets: of dicts, how they are to be read and what is kept; None for ``vg.Targets()``.
+            images: one of the following.
+
+                - A list of images of any sizes: uint8 arrays [H, W, 3], [H, W, 1] or [H, W]; uint8 tensors of these
+                  shapes or [C, H, W]; PIL images of any mode (gray ones keep one channel).
+                - One uint8 array [N, H, W, C], one tensor [N, H, W, C] or [N, C, H, W], or a ``RaggedBatch``.
+                - With ``consistent``, clips: an array [N, T, H, W, C], a tensor of that shape or [N, T, C, H, W], or a
+                  list whose entries are [T, H, W, C] (of any sizes and lengths) or lists of frames.
+                - A dict, or a list of dicts, with "image" and its targets: "mask", "masks", "boxes", "keypoints",
+                  "labels", "label" (docs/targets.md).
+
+                Arrays have channels last; so do tensors whose shape is ambiguous, as [3, H, 3]. A CUDA device takes
+                tensors in its own memory without a copy, and arrays of other libraries (CuPy, JAX) that support DLPack.
+            ids: one integer per image; None takes a running count. The id, not the position in the batch, determines
+                how an image is augmented.
+            epoch: further input of the random numbers, and of schedules.
+            copy: distinguishes several augmentations of one sample: one integer for the batch, or one per image.
+            conditions: values per sample for ``Cond``, such as ``{"label": labels}``.
+            partners: images that a mixing transform (``MixUp``) mixes with: "batch" for the image before each one, as
+                in torchvision; or, for each output, the position in the batch of its partner (three for ``Mosaic``).
+                The outputs are then the first images, as many as there are entries.
+            labels: one per image, mixed as the images are; also available as ``conditions["label"]``.
+            targets: how to read and filter dicts; None for ``vg.Targets()``.
 
         Returns:
-            One tensor [N, C, H, W] or [N, H, W, C]; a list of tensors [C, H, W] or [H, W, C] if shapes differ. Of a
-            ``T.MultiView`` a tuple with one such for each group of views: [N, views, C, H, W], see there. Frames have
-            an axis before those of the image: [N, T, C, H, W].
-            With ``labels`` a pair of that and the labels: float32 [N, num_classes], or ``MixedLabels`` where the
-            transform says no ``num_classes``; as a tensor where the transform mixes nothing.
-            Of dicts a list of dicts with the same keys, of one dict one.
-            On a CUDA device they are queued on the current stream, as by any torch operation, and stay there.
+            A tensor [N, C, H, W] or [N, H, W, C], or a list of tensors [C, H, W] or [H, W, C] if shapes differ.
+            ``T.MultiView`` returns a tuple with one of these per group of views: [N, views, C, H, W]. Clips have an
+            axis for frames before those of the image: [N, T, C, H, W].
 
-        Raises TypeError or ValueError naming the image and what is accepted, DeviceMemoryError where the device has no
-        room for the batch.
+            With ``labels``: a pair of that and the labels. Mixed labels are float32 [N, num_classes], or
+            ``MixedLabels`` if the transform has no ``num_classes``; labels that are not mixed are a tensor.
+
+            For a list of dicts: a list of dicts with the same keys. For one dict: one dict. CUDA outputs stay on the
+            device and are queued on the current stream, as for any torch operation.
+
+        Raises:
+            TypeError, ValueError: naming the image and what is accepted.
+            DeviceMemoryError: if the batch does not fit into the device's memory.
         """
         is_list = type(images) is list or type(images) is tuple
         call = Request(ids, epoch, copy, conditions, partners)
@@ -281,8 +289,11 @@ class Augmenter(CopiedByState):
         copy: Copies = 0,
         conditions: Conditions = None,
     ) -> Any:
-        """The result of a call with this image alone, contiguous uint8[H, W, C] (or this clip), without the axis of
-        the batch: a tensor, or of several views a tuple of them."""
+        """Augment one image (or clip) without a batch axis.
+
+        ``pixels`` is a contiguous uint8 array [H, W, C]; the other arguments are those of a call. Returns a tensor, or
+        a tuple of tensors for several views.
+        """
         if self.consistent or not isinstance(self._runner, CpuRunner):
             made: Any = self([pixels], ids, epoch, copy, conditions)
             return tuple(group[0] for group in made) if isinstance(made, tuple) else made[0]
@@ -314,8 +325,10 @@ class Augmenter(CopiedByState):
         return batch
 
     def run(self, program: Program, images: Any) -> Tensors:
-        """Execute a program of ``self.program`` on its images, which are given as for a call. Raises ValueError naming
-        the row for images of other sizes than the program was sampled for.
+        """Execute a program of ``self.program`` on its images, given as for a call.
+
+        Raises:
+            ValueError: naming the row, if an image's size is not the one that the program was sampled for.
         """
         batch = widened(self._runner.take(self._frames(images)[0]), program)
         check_fits(program, batch.shapes)
@@ -323,12 +336,15 @@ class Augmenter(CopiedByState):
 
     @renamed(given="conditions")
     def capture(self, images: Any, conditions: Conditions = None) -> CapturedAugmenter:
-        """Capture the augmentation of one batch as a CUDA graph, for batches so small that launching them shows.
+        """Capture the augmentation of one batch as a CUDA graph, for batches so small that kernel launches dominate.
 
-        ``images``: a CUDA tensor or ``RaggedBatch`` on the Augmenter's device, which every call of the result reads
-        anew; ``conditions`` as for a call, the same for every call.
+        Args:
+            images: a CUDA tensor or ``RaggedBatch`` on the Augmenter's device, which every call of the result reads
+                again.
+            conditions: as for a call; the same for every call of the result.
 
-        Raises ValueError on other devices, for images elsewhere, and where the outputs differ in shape.
+        Raises:
+            ValueError: on other devices, for images elsewhere, and if the outputs differ in shape.
         """
         if not self.device.startswith("cuda"):
             raise ValueError(f"capture: this Augmenter runs on {self.device!r}; accepted: one on a CUDA device")
@@ -358,21 +374,27 @@ class Augmenter(CopiedByState):
         labels: Any = None,
         index: EntropyIndex | None = None,
     ) -> Any:
-        """Augment encoded images (JPEG, PNG, ...), given as bytes; otherwise as a call.
+        """Augment encoded images (JPEG, PNG, ...), given as bytes.
 
-        Where the transform begins with a crop that is resized (``RandomResizedCrop``), the crop is drawn from the
-        JPEG's header and no rows below it are decoded. The pixels are those of a call with the decoded pictures.
-        ``index``: of files whose entry points it knows, what surrounds the crop is not decoded either; same pixels.
+        If the transform begins with ``RandomResizedCrop``, the crop is drawn from the JPEG's header, and rows below it
+        are not decoded. The pixels are those of a call with the decoded images.
 
-        With ``fast_decode`` a picture is decoded at half (a quarter, an eighth) scale where the crop is still at least
-        as large as the output. Its pixels differ from those of a full decode as two good reductions do, by a level or
-        two on average and by tens at sharp edges, and depend on nothing but the file and the crop.
+        Args:
+            files: bytes of each image file.
+            index: entry points of known files: what surrounds the crop is not decoded either. Pixels do not change.
 
-        A GPU that decodes (``decode``) decodes the box that the crop needs, always at full scale. Its pixels depend on
-        nothing but the file and the crop either; they are not the CPU's to the bit, but a level or so beside them. It
-        decodes upright JPEGs of gray or YCbCr; the CPU decodes everything else, in the same batch.
+        The other arguments are those of a call.
 
-        Raises DecodeError naming ``files[i]`` and the reason.
+        With ``fast_decode``, an image is decoded at 1/2, 1/4 or 1/8 scale where the crop is still at least as large as
+        the output. Its pixels then differ from those of a full decode as two good reductions do: by a level or two on
+        average, by tens at sharp edges. They depend only on the file and the crop.
+
+        With ``decode="gpu"``, the GPU decodes the box that the crop needs, at full scale, for upright JPEGs in gray or
+        YCbCr. The CPU decodes the rest of the batch. Pixels depend only on the file and the crop, and differ from the
+        CPU's by about a level.
+
+        Raises:
+            DecodeError: naming ``files[i]`` and the reason.
         """
         if self.consistent:
             raise ValueError(
@@ -399,11 +421,15 @@ class Augmenter(CopiedByState):
         partners: Any = None,
         boxes: Sequence[Any] | None = None,
     ) -> Program:
-        """The sampled Program of a batch, for those who want to look, without touching a pixel.
+        """Sample the Program of a batch for inspection, without touching a pixel.
 
-        ``images_or_sizes``: images as for a call, or (height, width) or (height, width, channels) per image; for a clip
-        that is what happens to each of its frames. ``partners`` as for a call; what they mix is in ``Program.mixture``.
-        ``boxes``: of each image, [M, 4] (left, top, right, bottom in pixels), for transforms that choose by them.
+        Args:
+            images_or_sizes: images as for a call, or (height, width) or (height, width, channels) per image. For a
+                clip, the program applies to each frame.
+            partners: as for a call; ``Program.mixture`` holds what they mix.
+            boxes: per image, [M, 4] (left, top, right, bottom in pixels), for transforms that depend on boxes.
+
+        The other arguments are those of a call.
         """
         if looks_like_sizes(images_or_sizes):
             shapes, frames = check_sizes(images_or_sizes), None
@@ -433,12 +459,15 @@ class Augmenter(CopiedByState):
         partners: Sequence[int] | None = None,
         boxes: Any = None,
     ) -> str:
-        """Explain one sample: its operations with their arguments, and the fused passes they run in.
+        """Explain one sample: its operations with their arguments, and the fused passes that run them.
 
-        ``size``: (height, width[, channels]) of the image; some arguments and all boxes depend on it. ``partners``: the
-        ids of those that the sample is mixed with, as ``Loader.partners`` tells them; taken to be of the same size.
-        ``conditions``: values of this sample, as ``{"label": 9}``. ``boxes``: of the image, [M, 4] (left, top, right,
-        bottom in pixels), for transforms that choose by them.
+        Args:
+            id, epoch, copy: of the sample.
+            size: (height, width[, channels]) of the image. Boxes and some arguments depend on it.
+            conditions: values of this sample, as ``{"label": 9}``.
+            partners: ids of the samples that it is mixed with, as returned by ``Loader.partners``; assumed to have the
+                same size.
+            boxes: of the image, [M, 4] (left, top, right, bottom in pixels), for transforms that depend on boxes.
         """
         if not looks_like_sizes([size]):
             raise ValueError(f"size: got {size!r}; accepted: (height, width) or (height, width, channels)")
@@ -456,10 +485,12 @@ class Augmenter(CopiedByState):
     def plan_one(
         self, shape: tuple[int, int, int], id: int, epoch: int = 0, copy: int = 0, conditions: Conditions = None
     ) -> tuple[Program, Program]:
-        """The program of one image of any sides, height, width and channels, which is made in tiles -> (as it was
-        sampled, fused).
+        """Plan one image of any size that is augmented in tiles -> (program as sampled, program as fused).
 
-        Raises ValueError for a transform of several images or views, and one that goes on with the finished tensor.
+        ``shape`` is (height, width, channels); the other arguments are those of a call.
+
+        Raises:
+            ValueError: for a transform of several images or views, and for one with steps after the finished tensor.
         """
         sampled = self._planner.program_in_tiles(shape, Request([id], epoch, copy, conditions))
         return sampled, self._runner.lower(sampled)

@@ -206,10 +206,10 @@ NO_LABEL = -1
 
 
 class MixedLabels(NamedTuple):
-    """Labels of images that were mixed with others, where ``num_classes`` is not given.
+    """Labels of mixed images, returned by a mixing transform without ``num_classes``.
 
-    The loss is ``(1 - weight) * loss(label) + weight * loss(partner)``; of a transform that mixes more than two
-    (``Mosaic``), ``partner`` and ``weight`` are [N, K].
+    The loss is ``(1 - weight) * loss(label) + weight * loss(partner)``. A transform that mixes more than two images
+    (``Mosaic``) has ``partner`` and ``weight`` of shape [N, K].
     """
 
     label: torch.Tensor  # int64[N]: of the image itself

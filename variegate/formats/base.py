@@ -18,7 +18,7 @@ from variegate.io.location import Location
 
 
 class SourceError(ValueError):
-    """A source that cannot be read as one; a line that names it and says what was expected."""
+    """Raised when a source cannot be opened or read; names the source and what is expected."""
 
     def __init__(self, message: str) -> None:
         super().__init__(without_secrets(shortened(message)))

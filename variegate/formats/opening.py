@@ -29,30 +29,42 @@ def open_source(
     exclude: str | os.PathLike[str] | Iterable[str] | None = None,
     annotations: Any = None,
 ) -> Any:  # a Source or a StreamSource, of which a checker would not let anybody ask a length
-    """Samples from a place or an object.
+    """Open a data set: files, folders, URLs, arrays or objects.
 
-    ``spec``: a folder of images or class folders; ``.tar`` shards in WebDataset's layout; ``.parquet`` files in
-    Hugging Face's; ``.vgraw`` shards of raw pixels, as ``variegate pack`` writes them; a pattern (``train-*.tar``,
-    ``train-{000..012}.tar``), a list of such files, or a folder that holds nothing else; any of these at an address
-    that fsspec reads; one image file; an array [N, H, W, C] or a pair ``(images, labels)``; any object with
-    ``__getitem__`` and ``__len__``; a Source or StreamSource, which is returned.
+    Args:
+        spec: one of the following.
 
-    ``stream``: tar shards are read from their beginnings, one after another, instead of by index. None: where they are
-    remote, since an index of a remote shard costs reading it once. ``on_error="skip"``: shards that are cut off or
-    cannot be read are used as far as they go (see ``open_webdataset``). ``classes``: names of classes, for labels that
-    are names; None: for tar shards, those in a file ``classnames.txt`` beside them (a class a line), if there is one.
-    ``cache_dir``: where indexes of shards are kept; None: beside them, or where that cannot be written to, in the
-    folder that VARIEGATE_CACHE names, or the user's. ``image_root``: for ``.parquet`` files whose rows name image files
-    instead of holding their bytes, the folder of those; None: the Parquet file's own. Files outside of it are not read.
-    ``exclude``: the names of samples to leave out: a text file with one a line, or a sequence (``filtered.py`` says
-    what they are). What is left has the labels, classes and ids that it would have otherwise.
-    ``annotations``: boxes, masks or key points for a folder of images, of this machine or at an address, which
-    ``read`` then gives as ``targets``: a COCO .json file, "voc", "yolo", "masks", or a dict with options; of .parquet
-    files those in "columns", of .tar shards those in "members", with names in a dict (docs/targets.md). None: by the
-    folder, where it has both ``JPEGImages`` and ``Annotations``, or ``images``, ``labels`` and ``data.yaml``. With
-    ``on_error="skip"``, objects that are wrong, and images that are missing, are left out and noted.
+            - A folder of images, or of one folder per class; or one image file.
+            - WebDataset ``.tar`` shards, Hugging Face ``.parquet`` files, or ``.vgraw`` shards of raw pixels
+              (``variegate pack``): a file, a pattern (``train-*.tar``, ``train-{000..012}.tar``), a list, or a folder
+              that holds nothing else.
+            - A URL of any of these that fsspec reads.
+            - An array [N, H, W, C], or a pair ``(images, labels)``.
+            - An object with ``__getitem__`` and ``__len__``, such as a torch Dataset.
+            - A Source or StreamSource, which is returned.
+        stream: read tar shards sequentially instead of by index. None means True for remote shards, because indexing a
+            remote shard reads all of it once.
+        on_error: "raise", or "skip" to use damaged shards as far as they can be read. "skip" also drops invalid
+            annotations, and annotated images that are missing, with a note.
+        classes: class names, for labels that are names. None reads ``classnames.txt`` next to tar shards, if there is
+            one (one class per line).
+        cache_dir: folder for the indexes of shards. None puts them next to the shards or, if that is not writable, into
+            VARIEGATE_CACHE or the user's cache folder.
+        image_root: for ``.parquet`` files with paths instead of image bytes: the folder of the images. None means the
+            Parquet file's own. Files outside of it are not read.
+        exclude: names of samples to exclude: a text file with one name per line, or a sequence (names: see
+            ``variegate.formats.filtered``). Labels, classes and ids of the others do not change.
+        annotations: boxes, masks or key points (docs/targets.md), which ``read`` returns as ``targets``. For a folder
+            of images: a COCO .json file, "voc", "yolo", "masks", or a dict with options. For .parquet files "columns",
+            for .tar shards "members", or a dict with their names. None detects folders with ``JPEGImages`` and
+            ``Annotations`` (VOC), and with ``images``, ``labels`` and ``data.yaml`` (YOLO).
 
-    Raises SourceError for what cannot be opened, TypeError for objects that are none of these.
+    Returns:
+        A Source (samples by index) or a StreamSource (samples in sequence).
+
+    Raises:
+        SourceError: if the data set cannot be opened.
+        TypeError: for an object that is none of these.
     """
     check_on_error(on_error)
     if isinstance(spec, PlaceWithout):

@@ -33,7 +33,7 @@ _LEVELS = np.arange(256, dtype=np.int64)
 
 
 class DatasetStatistics(NamedTuple):
-    """``mean``, ``std``: per channel, on the 0..1 scale, as ``T.Normalize`` takes them."""
+    """Pixel statistics of a data set; ``mean`` and ``std`` are per channel, 0 to 1, as ``T.Normalize`` takes them."""
 
     mean: tuple[float, ...]
     std: tuple[float, ...]
@@ -110,8 +110,11 @@ def _share(value: Any) -> float:
 
 @spelt()
 def dataset_statistics(source: Any) -> DatasetStatistics:
-    """Those that ``variegate pack`` stored with whatever ``vg.open_source`` takes, for ``T.Normalize(mean, std)`` where
-    there is no Loader. Raises SourceError where there are none."""
+    """Return the pixel statistics that ``variegate pack`` stored with a data set.
+
+    Use them for ``T.Normalize(mean, std)`` without a Loader. ``source`` is anything that ``vg.open_source`` accepts.
+    Raises SourceError if the data set has none.
+    """
     return _found_statistics(open_source(source), "is asked for")
 
 

@@ -21,10 +21,10 @@ def sample_photo(name: str) -> Path:
 
 @spelt()
 def sample_images(n: int = 8) -> list[npt.NDArray[np.uint8]]:
-    """``n`` photos in a fixed order, for examples and first tries -> uint8 arrays [H, W, 3] of different sizes.
+    """Return ``n`` sample photos in a fixed order, as new uint8 arrays [H, W, 3] of different sizes.
 
-    There are eight, with shorter sides of 256 to 320 pixels, all in the public domain or CC0. After the eighth they
-    begin again, so that a batch of any size can be had. Every array is a new one. Raises ValueError for n below 1.
+    There are eight, with shorter sides of 256 to 320 pixels, all in the public domain or CC0. They repeat after the
+    eighth, to fill batches of any size. Raises ValueError for n below 1.
     """
     n = integer("n", n, 1, accepted="a whole number from 1 on")
     photos = [read_image(sample_photo(name)) for name in NAMES[:n]]

@@ -29,12 +29,13 @@ Ids = npt.NDArray[np.uint64]
 
 
 class WithIds(Dataset[Any]):
-    """A map-style data set whose items also carry their index, which ``vg.Collate`` takes as the sample's id.
+    """A map-style data set whose items include their index, which ``vg.Collate`` takes as the sample's id.
 
-    Items (image, label) become (image, label, index); dicts get an "id". Other attributes (``classes``) are those of
-    ``dataset``. Wrap before ``Subset`` or ``random_split``, so that a sample keeps its id whatever part it falls into.
+    Items of ``dataset``, (image, label), become (image, label, index); dicts get an "id". Other attributes
+    (``classes``) are those of ``dataset``. Wrap before ``Subset`` or ``random_split``, so that a sample keeps its id in
+    every part.
 
-    Raises TypeError for data sets that cannot be indexed, and when an item has another form.
+    Raises TypeError for data sets that cannot be indexed, and for items of another form.
     """
 
     def __init__(self, dataset: Any) -> None:

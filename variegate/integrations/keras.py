@@ -23,23 +23,24 @@ _CROP = "End the transform with a crop or resize of fixed size, such as T.Random
 
 
 class PyDataset(keras.utils.PyDataset):
-    """A loader's batches by number, as ``fit``, ``evaluate`` and ``predict`` take them.
+    """Batches of a loader for Keras' ``fit``, ``evaluate`` and ``predict``.
 
     Args:
         loader: a ``vg.Loader`` with device="cpu" and Keras' layout ("NHWC" unless the image data format is
-            channels_first), over a source whose length is known.
-        one_hot: False gives labels as they are, True one-hot vectors over the classes that the source names, a number
-            one-hot vectors of this length.
-        workers: batches made at the same time. 1 makes each when Keras asks for it (on TensorFlow, Keras asks ahead);
-            more make the batches that follow in threads of our own. Pixels do not depend on it.
-        max_queue_size: batches made ahead at most, if ``workers`` is above 1.
+            channels_first), over a source of known length.
+        one_hot: False returns labels unchanged, True one-hot vectors over the source's classes, a number one-hot
+            vectors of that length.
+        workers: batches to prepare in parallel. 1 prepares each when Keras asks for it (on TensorFlow, Keras asks
+            ahead); more use threads to prepare the following ones. Pixels do not change.
+        max_queue_size: limit of batches prepared ahead, if ``workers`` is above 1.
 
-    Each end of an epoch moves the loader to its next one. Keras ends an epoch more than it trains, when ``fit`` begins.
-    Where the epoch's number matters (schedules, ``initial_epoch``), give ``callbacks=[dataset.epochs()]`` to ``fit``.
-    The loader shuffles, so tell ``fit`` not to: with ``shuffle=True`` Keras draws the order of batches from Python's
-    global generator, and nothing can be made ahead.
+    Each end of an epoch moves the loader to its next one. Keras ends one epoch more than it trains, when ``fit``
+    begins. If the epoch's number matters (schedules, ``initial_epoch``), pass ``callbacks=[dataset.epochs()]`` to
+    ``fit``. The loader shuffles, so pass ``shuffle=False``: otherwise Keras draws the order of batches from Python's
+    global generator, and nothing can be prepared ahead.
 
-    Raises TypeError or ValueError naming the argument and what is accepted.
+    Raises:
+        TypeError, ValueError: naming the argument and what is accepted.
     """
 
     @spelt()
@@ -76,7 +77,7 @@ class PyDataset(keras.utils.PyDataset):
         self.loader.set_epoch(self.loader.epoch + 1)
 
     def epochs(self) -> keras.callbacks.Callback:
-        """A callback for ``fit`` that sets the loader's epoch to the number that Keras gives it."""
+        """Return a callback for ``fit`` that sets the loader's epoch to Keras' number."""
         return keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, logs=None: self.loader.set_epoch(epoch))
 
     def _make(self, epoch: int, index: int) -> tuple[Any, npt.NDArray[Any]]:

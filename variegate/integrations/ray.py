@@ -1,4 +1,4 @@
-"""Augmentation as a step of a Ray Data pipeline: ``dataset.map_batches(MapBatches(t), batch_format="pyarrow")``.
+"""Augment images in a Ray Data pipeline: ``dataset.map_batches(MapBatches(t), batch_format="pyarrow")``.
 
 Importing this does not need Ray; pixels in Arrow tables do.
 """
@@ -37,34 +37,35 @@ _log = logging.getLogger(__name__)
 
 
 class MapBatches:
-    """Callable for ``ray.data.Dataset.map_batches``: a batch of images in, augmented images out.
+    """Augment batches of images in ``ray.data.Dataset.map_batches``.
 
     The pixels of a row are a pure function of (seed, epoch, id, copy) and its image. Batch size, blocks, workers and
-    the order of rows do not change them. Columns other than ``image`` pass through as they are; those that hold masks,
-    boxes, key points or further images, which would no longer fit, are refused.
+    the order of rows do not change them. Columns other than ``image`` are returned unchanged; those with masks, boxes,
+    key points or further images, which would no longer match, are an error.
 
-    Give ``map_batches`` an object of this class for tasks, or the class with ``fn_constructor_args=[transform]`` and
-    ``fn_constructor_kwargs`` for actors, as a GPU wants it (``num_gpus=1``: Ray shows each actor a GPU of its own).
+    Pass ``map_batches`` an object of this class for tasks, or the class with ``fn_constructor_args=[transform]`` and
+    ``fn_constructor_kwargs`` for actors, which a GPU needs (``num_gpus=1``: Ray assigns each actor its own GPU).
 
     Args:
-        transform: what may be done (``variegate.transforms``, ``vg.load_policy``). A ``Cond(by="label")`` in it reads
-            the column "label", and so with other names.
-        image: the column of images: arrays [H, W, C] or [H, W] of uint8 (``read_images``), the bytes of image files, or
-            Hugging Face's struct of bytes and path. It is replaced.
-        id: the column that tells samples apart: integers, or strings such as paths (see ``id_of``). Rows of one id get
-            the same random numbers.
-        epoch: a further input of the random numbers, and of schedules.
-        copies: rows made of each row, one after another. If more than one, a new column "copy" numbers them from 0.
-        seed, device, dtype, layout, num_threads, geometry, fast_decode: as for ``vg.Augmenter``. One thread, as Ray
-            runs a worker per core.
-        encode: None for arrays [C, H, W] or [H, W, C], or "jpg", "png" or "webp" for image files in Hugging Face's
+        transform: a transform, or the name or file of a policy (see ``vg.load_policy``). A ``Cond(by="label")`` reads
+            the column "label"; likewise for other names.
+        image: column of images, which is replaced: uint8 arrays [H, W, C] or [H, W] (``read_images``), bytes of image
+            files, or Hugging Face's struct of bytes and path.
+        id: column of sample ids: integers, or strings such as paths (see ``id_of``). Rows with the same id get the same
+            random numbers.
+        epoch: further input of the random numbers, and of schedules.
+        copies: rows per input row, in succession. Above 1, a new column "copy" numbers them from 0.
+        seed, device, dtype, layout, num_threads, geometry, fast_decode: as for ``vg.Augmenter``. The default is one
+            thread, because Ray runs one worker per core.
+        encode: None for arrays [C, H, W] or [H, W, C]; or "jpg", "png" or "webp" for image files in Hugging Face's
             struct of bytes and path, which ``vg.open_source`` reads.
         quality: of "jpg" and "webp", 1 to 100.
-        on_error: what an image does that does not decode, or that the transform does not take: "raise" a DecodeError
-            naming its id, or "skip": the row is left out, and a warning logged that names it.
-        untouched: columns of masks, boxes or images that are meant to pass through all the same.
+        on_error: for an image that cannot be decoded, or that the transform does not accept: "raise" a DecodeError
+            naming its id, or "skip" the row and log a warning with the id.
+        untouched: columns of masks, boxes or images to return unchanged.
 
-    Raises TypeError or ValueError naming the argument, its value and what is accepted.
+    Raises:
+        TypeError, ValueError: naming the argument, its value and what is accepted.
     """
 
     @spelt()

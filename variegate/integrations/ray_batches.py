@@ -219,9 +219,10 @@ ACCEPTED_IDS = "integers from 0 to 2**64 - 1, or strings"
 
 
 def id_of(text: str) -> int:
-    """The id that a string stands for: 64 bits of its BLAKE2b hash, on every machine and in every version the same.
+    """Return the id of a string: 64 bits of its BLAKE2b hash, the same on every machine and in every version.
 
-    Of a million different strings two meet with a chance of one in forty million; they would share random numbers.
+    The probability that two of a million different strings share an id, and so their random numbers, is one in forty
+    million.
     """
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=8).digest(), "little")
 

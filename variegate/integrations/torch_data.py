@@ -139,44 +139,48 @@ def as_transform(
     consistent: bool = False,
     targets: Targets | None = None,
 ) -> ImageTransform:
-    """A transform for data sets that take one: ``ImageFolder(root, transform=vg.as_transform(t))``, or
-    ``transforms=vg.as_transform(t)`` of images with what belongs to them.
+    """Wrap a transform for data sets that take one: ``ImageFolder(root, transform=vg.as_transform(t))``.
+
+    For images with targets, use ``transforms=vg.as_transform(t)``.
 
     Args:
-        t: what may be done (``variegate.transforms``), or what ``vg.load_policy`` takes.
+        t: a transform, or the name or file of a policy (see ``vg.load_policy``).
         seed, dtype, layout, geometry: as for ``vg.Augmenter``.
-        consistent: True for clips in the place of images, [T, H, W, C] (a tensor [T, C, H, W], too) or a list of
-            frames; all frames get the same, and come back as [T, C, H, W].
-        targets: how what belongs to images is to be read, and what is kept; None for ``vg.Targets()``.
+        consistent: True for clips instead of images: [T, H, W, C], a tensor [T, C, H, W], or a list of frames. All
+            frames are augmented alike and returned as [T, C, H, W].
+        targets: how to read and filter targets; None for ``vg.Targets()``.
 
     Returns:
-        A callable ``(image, id=None, conditions=None)`` -> tensor (of a dict a dict, of a pair a pair), for workers of
-        any start method. A data set calls it without ``id``. Then a running count stands for it, which in a worker
-        begins at a place drawn by the DataLoader from torch's generator: workers do not repeat one another, epochs
-        differ, ``torch.manual_seed`` makes a run repeat, and another number of workers makes other pixels. Two of them
-        in one pipeline need seeds of their own, or they draw the same for each image. It runs on one core and plans
-        each image alone; ``vg.Collate`` costs less.
+        A callable ``(image, id=None, conditions=None)`` -> tensor (a dict for a dict, a pair for a pair), which works
+        in workers of any start method.
 
-    Raises TypeError or ValueError for arguments that ``vg.Augmenter`` does not accept.
+    Data sets call it without ``id``; then a running count takes its place, which in a worker starts where torch's
+    generator says. So workers do not repeat each other, epochs differ, and ``torch.manual_seed`` makes a run
+    repeatable; another number of workers changes pixels. Two of these transforms in one pipeline need different seeds,
+    or they draw the same numbers. It runs on one core and plans each image separately; ``vg.Collate`` is faster.
+
+    Raises:
+        TypeError, ValueError: for arguments that ``vg.Augmenter`` does not accept.
     """
     arguments: dict[str, Any] = {"transform": t, "seed": seed, "dtype": dtype, "layout": layout, "geometry": geometry}
     return ImageTransform(targets, **arguments, consistent=consistent, num_threads=1)
 
 
 class Collate(_InWorkers):
-    """A ``collate_fn`` that augments the batch: ``DataLoader(dataset, 64, collate_fn=vg.Collate(t))``.
+    """Augment batches in a ``collate_fn``: ``DataLoader(dataset, 64, collate_fn=vg.Collate(t))``.
 
     Args:
-        t: what may be done.
+        t: a transform, or the name or file of a policy (see ``vg.load_policy``).
         seed, dtype, layout, geometry: as for ``vg.Augmenter``.
-        device: "cpu", or a GPU where the DataLoader has no workers (``num_workers=0``).
+        device: "cpu", or a GPU if the DataLoader has no workers (``num_workers=0``).
         num_threads: None for one thread in a worker and all cores in the main process.
-        targets: ``vg.Targets(...)`` for items with boxes, masks or key points; batches are dicts then.
+        targets: ``vg.Targets(...)`` for items with boxes, masks or key points; batches are then dicts.
 
-    Items with an id (see ``vg.WithIds``) make the pixels a pure function of (seed, epoch, id); call ``set_epoch`` for
-    every epoch then. Without ids a running count is used as by ``vg.as_transform``.
+    With ids in the items (see ``vg.WithIds``), pixels are a pure function of (seed, epoch, id): call ``set_epoch`` for
+    every epoch. Without ids, a running count is used as by ``vg.as_transform``.
 
-    Raises TypeError or ValueError for arguments that ``vg.Augmenter`` does not accept.
+    Raises:
+        TypeError, ValueError: for arguments that ``vg.Augmenter`` does not accept.
     """
 
     @spelt()

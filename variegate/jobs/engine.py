@@ -96,28 +96,31 @@ def _nodes(ray: Any) -> list[dict[str, Any]]:
 
 
 class Engine:
-    """Runs work on several devices at once: ``map`` augments a stream of images.
+    """Run augmentation jobs on several devices; ``map`` augments a stream of images.
 
-    Workers are started for every run and end with it; nothing is held in between. Several runs may go on at a time, and
-    share the devices.
+    Workers start with each run and end with it; nothing is held in between. Several runs may share the devices at the
+    same time.
 
     Args:
-        devices: "auto" (all GPUs; without one, the CPU in parts of about four cores) or a list of names of one kind:
-            "cuda:0", ... or "cpu:0", "cpu:1", ...: virtual devices, parts of the CPU with a worker each; "reference:0",
-            ... run the plain executor. With ``workers="ray"`` they are the cluster's.
-        workers: "process" (one per device, spawned: its crash is survived), "thread" (starts at once) or "ray" (actors
-            of a Ray cluster, ``pip install 'variegate[ray]'``).
-        allocation: where a task waits: "least_loaded" (where it will be done first, by measured speed), "round_robin"
-            or "random" (by ``seed``).
-        steal: a device with nothing to do takes tasks that wait for another.
-        ordered: results come in the order of the items; False: as they are made.
-        num_threads: cores for each device; None shares them out evenly.
-        transform, seed, dtype, layout, geometry: of ``map``, as an ``Augmenter`` takes them.
-        address: of the Ray cluster; None: the one that Ray is connected to or finds, else a new one on this machine.
-        heartbeat_timeout: seconds without a sign of life after which a worker that has something to do is replaced.
-        max_failures: so many failures of an item, alone on a device, and it is given up.
+        devices: "auto" (all GPUs or, without one, the CPU in parts of about four cores), or a list of names of one
+            kind: "cuda:0", ...; "cpu:0", "cpu:1", ... (virtual devices: parts of the CPU with a worker each); or
+            "reference:0", ... (plain NumPy). With ``workers="ray"``, devices of the cluster.
+        workers: "process" (one spawned process per device; crashes are survived), "thread" (starts immediately) or
+            "ray" (actors of a Ray cluster, ``pip install 'variegate[ray]'``).
+        allocation: queue of a new task: "least_loaded" (the device expected to finish it first, by measured speed),
+            "round_robin" or "random" (by ``seed``).
+        steal: let idle devices take tasks queued for others.
+        ordered: yield results in the order of the items; False yields them as they are ready.
+        num_threads: cores per device; None divides them evenly.
+        transform, seed, dtype, layout, geometry: for ``map`` and ``map_image``, as for an ``Augmenter``.
+        address: address of the Ray cluster. None uses the one that Ray is connected to or finds, else starts one on
+            this machine.
+        heartbeat_timeout: seconds without a heartbeat after which a busy worker is replaced.
+        max_failures: failures of an item, processed alone, after which it is given up.
 
-    Raises ValueError or TypeError naming the argument, its value and what is accepted, and ImportError without Ray.
+    Raises:
+        ValueError, TypeError: naming the argument, its value and what is accepted.
+        ImportError: for ``workers="ray"`` without Ray.
     """
 
     @spelt()
@@ -159,7 +162,7 @@ class Engine:
 
     @property
     def executor(self) -> str:
-        """Executor that makes the pixels: "cuda", "cpu" or "reference"."""
+        """Executor that computes the pixels: "cuda", "cpu" or "reference"."""
         return kind_of(self.devices[0])
 
     @renamed(given="conditions")
@@ -174,24 +177,25 @@ class Engine:
         *,
         on_error: OnError = "raise",
     ) -> Iterator[Any]:
-        """Augment a stream of images: the pixels of ``Augmenter(transform, seed=seed)(images, ids, epoch, copy)``.
+        """Augment a stream of images, to the pixels of ``Augmenter(transform, seed=seed)(images, ids, epoch, copy)``.
 
         Args:
-            images: uint8 arrays [H, W, 3], [H, W, 1] or [H, W], or CPU tensors, one after another, without end if need
-                be; or all in one [N, H, W, C]. They are read a bounded number of images and bytes ahead of the results,
-                and must not be changed until these are there.
-            ids: one for each image; None counts from 0.
+            images: an iterable, possibly infinite, of uint8 arrays [H, W, 3], [H, W, 1] or [H, W], or CPU tensors; or
+                one array [N, H, W, C]. A bounded number of images and bytes is read ahead. Do not change an image
+                before its result is there.
+            ids: one per image; None counts from 0.
             epoch, copy: further inputs of the random numbers.
-            transform: instead of the engine's own.
-            conditions: values for ``Cond``, one for each image, such as ``{"label": labels}``.
-            on_error: "raise" at an image that cannot be made, or "skip" it and note it in ``quarantined``.
+            transform: replaces the engine's own.
+            conditions: values for ``Cond``, one per image, such as ``{"label": labels}``.
+            on_error: for an image that fails: "raise", or "skip" it and add it to ``quarantined``.
 
         Returns:
-            An iterator over one CPU tensor per image, in order; with ``ordered=False`` over pairs (id, tensor). Those
-            that threads made share their memory, some tens at a time: clone the few that are kept for long.
+            An iterator over one CPU tensor per image, in order; with ``ordered=False``, over pairs (id, tensor). With
+            thread workers, some tens of tensors share memory: clone the few that are kept for long.
 
-        Raises, where images are read: TypeError or ValueError naming the image by its number. EngineError for an image
-        that failed as often as it may, and where no device is left.
+        Raises:
+            TypeError, ValueError: while iterating, naming the image by its position.
+            EngineError: for an image that failed too often, and if no device is left.
         """
         chosen = self.transform if transform is None else transform
         if chosen is None:
@@ -218,26 +222,30 @@ class Engine:
         conditions: Mapping[str, Any] | None = None,
         resume: bool = True,
     ) -> Any:
-        """Augment one image that may be larger than memory, tile by tile, on all devices: the pixels of
-        ``Augmenter(transform, seed=seed)([image], [id], epoch, copy)``, to the bit, with sides of any length.
+        """Augment one image that may exceed memory, tile by tile, on all devices.
+
+        Sides may have any length. Pixels are, to the bit, those of ``Augmenter(transform, seed=seed)([image], [id],
+        epoch, copy)``.
 
         Args:
-            image: the path of a .npy, TIFF (in tiles, or in strips that are not compressed) or Zarr file, which is read
-                by the rectangle; or a uint8 array [H, W, 3], [H, W, 1] or [H, W].
-            transform: instead of the engine's own; of one image alone.
-            out: the path of the result, .npy, .tif, .tiff or .zarr, which replaces what is there once it is whole; None
+            image: path of a .npy, TIFF (tiled, or in uncompressed strips) or Zarr file, which is read by rectangles; or
+                a uint8 array [H, W, 3], [H, W, 1] or [H, W].
+            transform: replaces the engine's own; must not mix images.
+            out: path of the result, .npy, .tif, .tiff or .zarr, which replaces an existing one when complete. None
                 returns an array. TIFF and Zarr need ``pip install 'variegate[tiles]'``.
-            tile: the side of a tile, 1 to 16,384; of a .tif a multiple of 16.
+            tile: side of a tile, 1 to 16,384; for .tif a multiple of 16.
             id, epoch, copy: further inputs of the random numbers.
             conditions: values for ``Cond``, such as ``{"label": 3}``.
-            resume: go on where a killed run of the same result ended; False makes all of it anew.
+            resume: resume an interrupted run of the same result; False starts over.
 
         Returns:
-            An array, [C, H, W] or [H, W, C] by the engine's layout: uint8, or floats where the transform normalises. In
-            files the channels come last. None where ``out`` is a path.
+            None if ``out`` is a path, else an array [C, H, W] or [H, W, C] by the engine's layout: uint8, or floats if
+            the transform normalizes. Files have channels last.
 
-        Raises TypeError or ValueError naming the argument and what is accepted, SourceError for a file that cannot be
-        read, and EngineError where no device is left or the result cannot be written.
+        Raises:
+            TypeError, ValueError: naming the argument and what is accepted.
+            SourceError: for a file that cannot be read.
+            EngineError: if no device is left or the result cannot be written.
         """
         from variegate.jobs.tiles.run import ImageRun, pixel_file
 
@@ -260,11 +268,16 @@ class Engine:
         stop: threading.Event | None = None,
         on_turn: Callable[[Snapshot], None] | None = None,
     ) -> Generator[FinishedItems | FailedItem, None, None]:
-        """Any other job: what comes of the tasks of ``feed``, which is an iterable of (start, stop, payload).
+        """Run any other job on the tasks of ``feed``, an iterable of (start, stop, payload).
 
-        ``ordered``: None as the engine is; ``max_items``: between those read from the feed and those handed out; the
-        rest, and what is raised, as ``drive`` describes them. Workers start when the iteration does, and end when it
-        ends or is closed.
+        Args:
+            spec: the job; opened once by each worker.
+            feed: the tasks.
+            ordered: None for the engine's own setting.
+            max_items: limit of items read from the feed but not yet yielded.
+            has_room, stop, on_turn: as for ``drive``, which also describes what is raised.
+
+        Workers start when the iteration does, and end when it ends or is closed.
         """
         if self.workers == "process" and self.executor == "cpu":
             make_ready(getattr(spec, "has_targets", False))

@@ -171,7 +171,7 @@ class Snapshot(NamedTuple):
 
 
 class EngineError(RuntimeError):
-    """A run that cannot go on: no device is left, or every further task would fail for the same reason."""
+    """Raised when a run cannot continue: no device is left, or every further task would fail for the same reason."""
 
 
 class FatalError(EngineError):

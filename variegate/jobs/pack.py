@@ -40,9 +40,11 @@ _ROUNDS, _SECONDS = 3, 0.7
 
 @dataclass
 class Packed:
-    """Result of a packing. ``kept``: JPEG files that were copied as they were; ``skipped``: samples that could not
-    be read, by name, with the reason, those of earlier runs among them; bytes of the files (or pixels) of the source,
-    of the shards, and of the index.
+    """Result of ``vg.pack``: counts, and bytes of the source, of the shards and of the index.
+
+    ``kept``: JPEG files copied unchanged. ``skipped``: unreadable samples as (name, reason), including those of earlier
+    runs. ``bytes_before``: bytes of the source's files (or pixels). ``statistics``: mean and standard deviation of the
+    pixels.
     """
 
     images: int = 0
@@ -56,7 +58,7 @@ class Packed:
 
     @property
     def saved(self) -> float:
-        """The share of the bytes that was saved; below 0 where there are more."""
+        """Share of the bytes saved; below 0 if the shards are larger."""
         return 1 - self.bytes_after / self.bytes_before if self.bytes_before else 0.0
 
 
@@ -122,17 +124,23 @@ def _rows_of(destination: Destination) -> Iterator[Row]:
 
 @spelt(PackingOptions)
 def pack(source: Any, destination: str | PathLike[str], *, stop: Event | None = None, **options: Any) -> Packed:
-    """Write a data set into shards that are read faster: reduced, encoded anew or as raw pixels, with statistics of the
-    pixels and an entropy index of the JPEGs beside them.
+    """Write a data set to shards that are faster to read: resized, re-encoded or as raw pixels.
 
-    ``source``: what ``vg.open_source`` takes, by index; ``destination``: a folder, or an address that fsspec writes to.
-    ``options``: those of the command ``variegate pack``: size, quality, keep_jpeg, format, shard_size, devices (a list
-    too), workers, threads, resume, on_error, changed, ... (``measure`` does nothing here). ``stop``: once it is set,
-    the run ends with what it has begun. The same call goes on where another one ended, in whatever way, and ends with
-    the same bytes.
+    Statistics of the pixels and an entropy index of the JPEGs are stored next to the shards. To resume an interrupted
+    run, make the same call again; the result has the same bytes.
 
-    Raises ValueError (SourceError) naming the argument, DecodeError with on_error="raise", EngineError and OSError
-    where it cannot go on; KeyboardInterrupt where it was stopped.
+    Args:
+        source: an indexed data set; anything that ``vg.open_source`` accepts, except streams.
+        destination: a folder, or a URL that fsspec writes to.
+        stop: once set, the run finishes what it has begun and raises KeyboardInterrupt.
+        options: fields of ``PackingOptions``, as the options of ``variegate pack``: size, quality, keep_jpeg, format,
+            shard_size, devices (or a list of them), workers, threads, resume, on_error, changed, ... (``measure`` is
+            ignored).
+
+    Raises:
+        ValueError, SourceError: naming the argument.
+        DecodeError: for an unreadable image with ``on_error="raise"``.
+        EngineError, OSError: if the run cannot continue.
     """
     packing = packing_of(source, destination, PackingOptions(**options))
     if stop is not None:

@@ -61,17 +61,17 @@ def conditions_by_labels(labels: Any) -> dict[str, npt.NDArray[Any]] | None:
 
 
 class Batch(tuple[Any, Any]):
-    """``images, labels = batch``, and what else is known about its rows.
+    """A batch of a ``Loader``: ``images, labels = batch``, with ids and flags per row as attributes.
 
     Attributes:
-        images: a tensor [N, C, H, W] or [N, H, W, C]; a list of tensors where shapes differ. Of a ``T.MultiView`` a
-            tuple of such, one for each group of views: [N, views, C, H, W].
-        labels: a tensor [N, ...], int64 for classes.
-        ids: uint64[N], the number by which each sample's random numbers were drawn.
-        copies: uint32[N], 0 but for samples that come more than once in an epoch (``copies``, ``weights``,
-            ``sampler``): these are counted from 0 on, and each is augmented by random numbers of its own.
-        padding: bool[N], true for a row that stands in for none of its own: it fills up the last batch of a rank, or
-            takes the place of an image that could not be read. Leave these out where every sample must count once.
+        images: a tensor [N, C, H, W] or [N, H, W, C], or a list of tensors if shapes differ. For ``T.MultiView``, a
+            tuple with one of these per group of views: [N, views, C, H, W].
+        labels: a tensor [N, ...]; int64 for classes.
+        ids: uint64 [N], the ids that determine the samples' random numbers.
+        padding: bool [N], True for rows that do not count: they fill up the last batch of a rank, or replace an
+            unreadable image. Ignore these rows where every sample must count once, as in an evaluation.
+        copies: uint32 [N], counting the occurrences of a sample within the epoch from 0. Each is augmented differently.
+            Above 0 only with ``copies``, ``weights`` or a ``sampler``.
     """
 
     ids: npt.NDArray[np.uint64]
@@ -106,7 +106,7 @@ class Batch(tuple[Any, Any]):
 
     @property
     def nbytes(self) -> int:
-        """Of the images."""
+        """Size of the images in bytes."""
         return sum(tensor.nbytes for tensor in tensors_of(self.images))
 
 
@@ -121,7 +121,7 @@ def tensors_of(whole: Any) -> Iterator[torch.Tensor]:
 
 @dataclass(frozen=True)
 class Failure:
-    """A sample that gave no picture. ``epoch`` is the first in which that happened, ``times`` how often it did."""
+    """A sample that could not be read; ``epoch`` is the first one in which it failed, ``times`` counts failures."""
 
     file: str
     member: str | None
@@ -135,7 +135,7 @@ class Failure:
 
 
 class TooManyErrors(RuntimeError):
-    """More samples failed than ``max_errors`` allows."""
+    """Raised when more samples have failed than ``max_errors`` allows."""
 
 
 class FailureLog:

@@ -20,77 +20,71 @@ if TYPE_CHECKING:
 
 
 class Loader(CopiedByState):
-    """Iterates over an epoch's batches: ``for images, labels in loader``.
+    """Load, decode and augment a data set, and iterate over its batches: ``for images, labels in loader``.
 
     Args:
-        source: what ``vg.open_source`` takes or gives: a folder, WebDataset shards, Parquet files, arrays with labels,
-            any map-style torch Dataset.
-        transform: what is done to each image, or what ``vg.load_policy`` takes; None for nothing.
+        source: a folder, WebDataset shards, Parquet files, arrays with labels, a map-style torch Dataset, or anything
+            else that ``vg.open_source`` accepts or returns.
+        transform: a transform, or the name or file of a policy (see ``vg.load_policy``); None for no augmentation.
         batch_size: samples per batch and rank.
         device, seed, dtype, layout, geometry: as for ``Augmenter``.
-        shuffle: a new order in every epoch, a function of (seed, epoch) alone; False keeps the source's, or that of a
-            list of indices. None is True, but for a ``sampler`` that gives the order itself.
-        drop_last: leave out the samples that do not fill a batch on every rank.
-        num_threads: threads that decode and augment. None for the cores of this process, shared among the processes
-            that ``torchrun`` started here. Pixels do not depend on it.
-        rank, world_size: which part of each step's samples is loaded here. None takes torch.distributed's, else the
-            environment's, else everything. All ranks yield the same number of batches; together they yield every
-            sample once, but for rows marked in ``Batch.padding``.
-        on_error: what an image that cannot be read does: "raise" a DecodeError naming it, "skip" (its batch is one
-            shorter), or "replace" (another sample in its place, drawn for its id; marked as padding). ``errors``
-            lists them.
-        max_errors: with "skip" or "replace", the bad samples that this rank puts up with: a number, or a share (a
-            float) of those that it is to read in an epoch. One more raises TooManyErrors.
-        decode: who decodes JPEGs: "cpu", "gpu" (nvImageCodec, ``pip install 'variegate[gpu]'``) or "auto": the GPU
-            where the device is one and nvImageCodec is installed. Pixels of "gpu" are a level or so beside those of
-            "cpu"; each depends on nothing but the file and the crop. What goes into a cache is decoded by the CPU.
-        fast_decode: let the CPU decode a JPEG at half (a quarter, an eighth) of its size where the crop is still at
-            least as large as the output: faster with large pictures, and other pixels, by a level or two on average.
-        cache: keep decoded pixels for later epochs: "host", "device" (a GPU's memory) or a folder, which serves later
-            runs as well. Pictures are then decoded whole.
-        cache_bytes: how many bytes of pixels this process keeps; None for half of what is free, divided among the
-            processes that ``torchrun`` started here. Samples beyond are decoded every time.
-        cache_side: reduce the pictures in the cache so that their shorter side has this many pixels.
-        prefetch: batches made ahead of the one in use, at the end of an epoch those of the next; 0 makes each when it
-            is asked for.
-        max_pixels: larger pictures are refused before they are decoded; None for ``MAX_PIXELS`` (179 million).
-        max_decode_bytes: so are those that take more memory to decode; None for ``MAX_DECODE_BYTES`` (1 GB).
-        sampler: which samples an epoch has: a sequence of indices (a subset, or with repeats), shuffled as ``shuffle``
-            says; a torch ``Sampler`` or anything else with ``__iter__`` and ``__len__``, asked for its indices when an
-            epoch begins (after ``set_epoch(epoch)``, where it has that), in its order; or a function epoch -> indices.
-        weights: how likely each sample is to be drawn: a number for each sample; a number for each class, or a mapping
-            {class name or label: number}, for each sample of that class; or "balanced", every class equally likely.
-            Only proportions count. See ``weights.py`` for how it is drawn.
-        num_samples: with weights, the draws of an epoch; None for as many as there are samples.
-        copies: repeated augmentation (Hoffer et al. 2020, arXiv:1901.09335): each sample of an epoch comes this many
-            times, one after another, and is augmented by random numbers of its own each time (``Batch.copies``). A
-            batch reads and decodes it once. ``batch_size`` counts copies, and an epoch is as many times longer. On
-            several ranks the copies of a sample go to different ones.
-        shuffle_buffer, shuffle_bytes: samples, and bytes of files, among which a stream is shuffled.
-        partners: whom a transform that mixes samples (``T.MixUp``) mixes them with: "epoch" for any others of the
-            epoch, a function of (seed, epoch, id), whatever the batch; "batch" for the ones before them in their batch,
-            which is all that a stream can. In the place of one that cannot be read stands the sample itself.
-        index: entry points of the JPEGs' Huffman code, so that a crop decodes little more than itself, with the same
-            pixels: "auto" for the one that ``variegate pack`` put beside these files, or that ``variegate index`` made
-            of them, in the user's cache folder; or a path. Files that it does not know are looked into beside the
-            epochs, by a thread that takes only what others leave idle, and kept. It knows files by their content,
-            whatever their names, order or labels.
-        views: so many views of each image by ``transform``, a tuple of one tensor [N, views, C, H, W]: short for
-            ``T.MultiView([transform], counts=[views])``, which may have several transforms.
-        conditions: what ``T.Cond`` and ``T.AdaptiveRandAugment`` are told of each sample beside its label: a function
-            of an epoch that gives a function of ids, uint64[N] -> {name: N values}. The former is asked when an epoch
-            begins, or goes on, in the thread that iterates; what it gives is called by the threads that make batches,
-            and must say the same until the epoch is over. No batch of an epoch is made before it begins.
-        annotations: as for ``vg.open_source``: boxes, masks or key points of a folder of images.
-        targets: ``vg.Targets(...)`` for batches that are dicts (``TargetBatch``) with the boxes, masks and key points
-            of the source: "image" as one tensor, of the others a list with an entry for each sample, or tensors that
-            are padded (``padded=True``). None is ``vg.Targets()`` for a source with annotations (COCO, VOC, YOLO,
-            folders of masks), and no targets for others; False gives ``images, labels`` for any.
+        shuffle: True shuffles every epoch, by (seed, epoch) only; False keeps the order of the source or of a list of
+            indices. None means True, except for a ``sampler`` that defines the order itself.
+        drop_last: drop the samples that do not fill a batch on every rank.
+        num_threads: threads that decode and augment; None shares this machine's cores among the processes that
+            ``torchrun`` started on it. Does not change pixels.
+        rank, world_size: the part of each step's samples to load. None takes torch.distributed's, else those of the
+            environment, else loads everything. All ranks yield the same number of batches. Together they yield every
+            sample once, plus rows marked in ``Batch.padding``.
+        on_error: for an image that cannot be read: "raise" a DecodeError, "skip" it (its batch is one shorter), or
+            "replace" it by another sample drawn for its id and marked as padding. ``errors`` lists these images.
+        cache: keep decoded pixels for later epochs: "host", "device" (GPU memory), or a folder, which later runs use as
+            well. Images are then decoded completely.
+        prefetch: batches to prepare ahead, at the end of an epoch those of the next one; 0 prepares each on request.
+        max_errors: with "skip" or "replace", the failures that this rank tolerates: a number, or a float share of its
+            samples of an epoch. One more raises TooManyErrors.
+        decode: decoder of JPEGs: "cpu", "gpu" (nvImageCodec, ``pip install 'variegate[gpu]'``), or "auto" (the GPU if
+            ``device`` is one and nvImageCodec is installed). Pixels of both differ by about a level; each depends only
+            on the file and the crop. The CPU decodes what goes into a cache.
+        fast_decode: let the CPU decode a JPEG at 1/2, 1/4 or 1/8 scale where the crop is still at least as large as the
+            output. Faster for large images; pixels differ by a level or two on average.
+        cache_bytes: limit of this process's cache; None for half of the free memory, divided among the processes that
+            ``torchrun`` started on this machine. Samples beyond it are decoded every time.
+        cache_side: reduce cached images so that their shorter side has this many pixels.
+        max_pixels: refuse larger images before decoding; None for ``MAX_PIXELS`` (179 million).
+        max_decode_bytes: refuse images that need more memory to decode; None for ``MAX_DECODE_BYTES`` (1 GB).
+        sampler: the samples of an epoch: a sequence of indices (a subset, or with repeats), shuffled by ``shuffle``; a
+            torch ``Sampler`` or another object with ``__iter__`` and ``__len__``, iterated over when an epoch begins
+            (after ``set_epoch(epoch)``, if it has that method), in its order; or a function epoch -> indices.
+        weights: relative probability of each sample: one number per sample; one per class, or a mapping {class name or
+            label: number}, for the samples of that class; or "balanced", every class equally likely.
+        num_samples: with ``weights``, the draws per epoch; None for the number of samples.
+        copies: repeated augmentation (Hoffer et al. 2020, arXiv:1901.09335): the times that each sample appears in an
+            epoch, in succession and augmented differently (``Batch.copies``). A batch decodes it once. ``batch_size``
+            counts copies, and epochs are as many times longer. Ranks share the copies of a sample.
+        shuffle_buffer, shuffle_bytes: size of a stream's shuffle buffer: samples, and bytes of their files.
+        partners: samples that a mixing transform (``T.MixUp``) mixes with: "epoch" for any others of the epoch, by
+            (seed, epoch, id) only; "batch" for the preceding ones of the batch, the only choice for streams. A sample
+            whose partner cannot be read is mixed with itself.
+        index: entropy index of JPEGs, with which a crop decodes little more than itself, to the same pixels: "auto" for
+            the one written by ``variegate pack``, or by ``variegate index`` into the user's cache folder; or a path.
+            Unknown files are indexed in the background and added. Files are recognized by their content.
+        views: views of each image by ``transform``, as a tuple of one tensor [N, views, C, H, W]: short for
+            ``T.MultiView([transform], counts=[views])``.
+        conditions: values per sample for ``T.Cond`` and ``T.AdaptiveRandAugment``, in addition to the label: a function
+            epoch -> (a function of ids, uint64 [N] -> {name: N values}). The outer function runs in the iterating
+            thread when an epoch begins or resumes, before any of its batches is prepared. The inner one runs in worker
+            threads and must not change its answers during the epoch.
+        annotations: boxes, masks or key points of a folder of images, as for ``vg.open_source``.
+        targets: ``vg.Targets(...)`` for batches that are dicts (``TargetBatch``) with boxes, masks and key points. None
+            means ``vg.Targets()`` for an annotated source (COCO, VOC, YOLO, folders of masks), and no targets for
+            others; False gives ``images, labels`` for any.
 
-    A copy by pickling is made of the arguments and stands where this loader stands: its next iteration is the one that
-    this loader would begin next. So does a loader in a forked child. An iteration stays with its process.
+    A pickled copy resumes where this loader is: its next iteration is the one that this loader would begin next. So
+    does a loader in a forked child. An iteration stays with its process.
 
-    Raises ValueError, TypeError or SourceError naming the argument, its value and what is accepted.
+    Raises:
+        ValueError, TypeError, SourceError: naming the argument, its value and what is accepted.
     """
 
     @spelt(num_workers="num_threads")
@@ -142,12 +136,12 @@ class Loader(CopiedByState):
 
     @property
     def epoch(self) -> int:
-        """The epoch that is being iterated over, or that the next iteration begins."""
+        """Epoch of the current iteration, or the one that the next iteration begins."""
         return self._epochs.at[0]
 
     @property
     def errors(self) -> list[Failure]:
-        """The samples that could not be read, each once, with file, member and reason."""
+        """Samples that could not be read, each listed once, with file, member and reason."""
         return self._pipeline.log.list()
 
     def __repr__(self) -> str:
@@ -173,15 +167,14 @@ class Loader(CopiedByState):
         return f"Loader({source}, {made.transform!r}, {batches}{given})"
 
     def __len__(self) -> int:
-        """Batches of a whole epoch on this rank. Raises TypeError for a stream, whose length nobody knows."""
+        """Number of batches of an epoch on this rank; raises TypeError for a stream, whose length is unknown."""
         return len(self._pipeline.share(self.epoch))
 
     def __iter__(self) -> Iterator[AnyBatch]:
         """Begin an epoch: the one set by ``set_epoch`` or ``load_state_dict``, else the one after the last begun.
 
-        Of each ``next`` a ``Batch``; with targets a ``TargetBatch``.
-
-        Threads may share the iterator: each batch goes to one of them.
+        Yields a ``Batch``, or with targets a ``TargetBatch``. Threads may share the iterator: each batch goes to one of
+        them.
         """
         check_running("Loader")
         self.augmenter.check_process()
@@ -195,25 +188,31 @@ class Loader(CopiedByState):
         return batches
 
     def batch(self, step: int, epoch: int | None = None) -> AnyBatch:
-        """Batch ``step`` of an epoch (None: the current one), made now, whatever is being iterated over.
+        """Make batch ``step`` of an epoch (None: the current one), independently of any iteration.
 
-        Any thread may call it. Raises IndexError for a step that the epoch does not have, TypeError for a stream.
+        Any thread may call it.
+
+        Raises:
+            IndexError: for a step that the epoch does not have.
+            TypeError: for a stream.
         """
         made: Any = self._pipeline.batch(step, self.epoch if epoch is None else epoch)
         return made
 
     def partners(self, index: int, epoch: int | None = None) -> list[int]:
-        """The ids of those that sample ``index`` is mixed with in an epoch (None: the current one), as
-        ``augmenter.explain`` takes them. Raises ValueError for a sampler, weights, copies, and partners of the batch.
+        """Return the ids that sample ``index`` is mixed with in an epoch (None: the current one), for
+        ``Augmenter.explain``.
+
+        Raises:
+            ValueError: with a sampler, weights or copies, and for ``partners="batch"``.
         """
         return self._pipeline.partners(index, self.epoch if epoch is None else epoch)
 
     def stats(self) -> LoaderStats:
-        """Time spent: of each stage (read, decode, augment, hand_over, wait) the seconds, samples and bytes
-        since the epoch began, what was done for it ahead of that included.
+        """Return the seconds, samples and bytes of each stage (read, decode, augment, hand_over, wait) in this epoch.
 
-        Of the epoch that was begun last; all zero before the first. Any thread may call it. On a GPU a stage's seconds
-        are those of the host, which queues the work.
+        They include work done ahead for the epoch that began last, and are zero before the first. Any thread may call
+        it. On a GPU, seconds are those of the host, which queues the work.
         """
         latest = self._epochs.latest
         return (StageTimes() if latest is None else latest.times).stats(
@@ -221,27 +220,30 @@ class Loader(CopiedByState):
         )
 
     def observe(self, *observers: Observer) -> None:
-        """Tell these, and no others, of every piece of work done from now on, by ``stage_done(stage, seconds,
-        samples, nbytes)`` in the threads that do it, and ``is_exact``. A copy of the loader has none."""
+        """Replace the observers, which are notified of every piece of work from now on.
+
+        Each has ``stage_done(stage, seconds, samples, nbytes)``, called by worker threads, and ``is_exact``. Copies of
+        the loader have no observers.
+        """
         self._pipeline.observers[:] = observers
 
     def set_epoch(self, epoch: int) -> None:
-        """The next iteration begins this epoch; in the middle, if that is where ``load_state_dict`` left it."""
+        """Set the epoch of the next iteration, which resumes in its middle if ``load_state_dict`` set that."""
         epoch = integer("epoch", epoch, 0)
         resumed = self._epochs.next
         self._epochs.go_to(resumed if resumed[0] == epoch else (epoch, 0))
 
     def state_dict(self) -> dict[str, Any]:
-        """State of the iteration after the batch handed out last: a few numbers and strings, fit for JSON.
+        """Return the state after the last batch handed out: a few numbers and strings that JSON can hold.
 
-        It is the same on every rank, and says nothing about batches, threads or ranks: all may be others afterwards.
+        The state is the same on every rank. Batch size, threads and number of ranks may change before it is loaded.
         """
         return self._pipeline.order.state(self._epochs.at)
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """The next iteration goes on where the state was taken: the remaining samples, with the same pixels.
+        """Resume where ``state_dict`` was taken, with the remaining samples and the same pixels.
 
-        Raises ValueError where the data set, the seed, the shuffling, the weights or the sampler's order are not those
-        of the state.
+        Raises:
+            ValueError: if the data set, seed, shuffling, weights or sampler differ from those of the state.
         """
         self._epochs.go_to(self._pipeline.order.position(state_dict))

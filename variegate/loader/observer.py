@@ -55,9 +55,9 @@ class StageStats:
 
 @dataclass(frozen=True)
 class LoaderStats:
-    """Counts of an epoch until now; ``seconds``: since its iteration began.
+    """Time that each stage has spent in an epoch so far; ``seconds`` is the time since its iteration began.
 
-    Stages run side by side, so that their seconds may be more than those that went by.
+    Stages run concurrently, so their seconds can add up to more than that.
     """
 
     epoch: int

@@ -33,14 +33,17 @@ class Annotated(NamedTuple):
 class TargetBatch(dict[str, Any]):
     """A batch of images with boxes, masks or key points: a dict with the keys of the source's samples.
 
-    ``"image"`` is a tensor [N, C, H, W] or [N, H, W, C], or a list of tensors where shapes differ; ``"mask"`` a tensor
-    [N, H, W] where sizes agree; ``"label"`` a tensor; every other key a list with an entry for each sample. With
-    ``vg.Targets(padded=True)``, what has an entry for each box is one tensor [N, M, ...], M the most boxes of a sample:
-    boxes and others are filled with 0, labels with -1; and ``"count"``, int64[N], is the number of each sample's own.
-    Names that are lists, and key points that belong to no box, stay lists. Images and masks are on the loader's device,
-    everything else in the host's memory.
+    - "image": a tensor [N, C, H, W] or [N, H, W, C], or a list of tensors if shapes differ.
+    - "mask": a tensor [N, H, W] if sizes agree.
+    - "label": a tensor.
+    - Every other key: a list with one entry per sample.
 
-    ``ids``, ``padding`` and ``copies`` are those of a ``Batch``.
+    With ``vg.Targets(padded=True)``, a key with one entry per box is one tensor [N, M, ...], where M is the largest
+    number of boxes in a sample. Padding is -1 for labels and 0 for everything else; "count", int64 [N], is the number
+    of valid entries of each sample. Lists of names, and key points that belong to no box, remain lists.
+
+    Images and masks are on the loader's device, everything else in host memory. The attributes ``ids``, ``padding`` and
+    ``copies`` are those of a ``Batch``; ``values`` are the dict's items.
     """
 
     def __init__(

@@ -53,7 +53,7 @@ FILTERS: tuple[FilterName, ...] = get_args(FilterName)
 
 
 class InterpolationMode(Enum):
-    """torchvision's names of interpolations, for pipelines that use them; the plain strings mean the same."""
+    """Names of interpolations as in torchvision, for pipelines that use them; the plain strings mean the same."""
 
     NEAREST = "nearest"
     NEAREST_EXACT = "nearest-exact"
@@ -65,7 +65,7 @@ class InterpolationMode(Enum):
 
 
 class AutoAugmentPolicy(Enum):
-    """torchvision's names of policies; the plain strings mean the same."""
+    """Names of AutoAugment policies as in torchvision; the plain strings mean the same."""
 
     IMAGENET = "imagenet"
     CIFAR10 = "cifar10"
@@ -80,7 +80,11 @@ _BY_CODE: tuple[FilterName, ...] = ("nearest", "lanczos", "bilinear", "bicubic",
 
 
 class ArgumentError(ValueError):
-    """A transform argument out of range; ``from_dict`` turns it into a PolicyError with the path."""
+    """Raised for a transform argument out of range; ``from_dict`` turns it into a PolicyError with the path.
+
+    The message names the ``owner``, a transform. ``argument``, ``got`` and ``accepted`` are attributes: the argument's
+    name, its value, and what is accepted.
+    """
 
     def __init__(self, owner: object, argument: str, got: object, accepted: str) -> None:
         self.argument, self.got, self.accepted = argument, got, accepted

@@ -73,11 +73,23 @@ class Traced:
 
 
 class Transform:
-    """Base of every transform. Subclasses are frozen dataclasses; their fields are the public arguments.
+    """Base class of all transforms: frozen dataclasses whose fields are the arguments of their constructors.
 
-    ``num_slots`` is how many random blocks (of four 32-bit words) the transform and its children own; ``sample`` gets
-    the index of its first. Slots are fixed by the shape of the transform tree alone, so that a draw never depends on
-    what other samples of the batch do.
+    These arguments have the same meaning in every transform that takes them:
+
+    Args:
+        p: probability of applying the transform to an image, 0 to 1.
+        interpolation: "nearest", "bilinear" or "bicubic", also as a torchvision ``InterpolationMode`` or Pillow's code.
+            Resizes accept "box", "hamming" and "lanczos" as well.
+        fill: color of pixels that the transform leaves empty or erases: a level from 0 to 255, three of them (red,
+            green, blue), or None for black. Policies with None take the color of their magnitude space.
+        antialias: for torchvision's signature. All interpolations but "nearest" are antialiased, whatever it says, as
+            torchvision does for PIL images.
+        inplace: for torchvision's signature; images are never changed in place.
+        size: of an output: (height, width) in pixels, or one integer for a square, unless the transform says otherwise.
+
+    An argument of type ``Number`` ("a number or a range") is a constant, or a pair (low, high) from which each image
+    draws uniformly. An argument out of range raises ArgumentError.
     """
 
     registry: ClassVar[dict[str, type[Transform]]] = {}
@@ -148,28 +160,29 @@ class Transform:
         self.sample(images.sampling, images.rows, slot)
 
     def __call__(self, image: Any, *others: Any, targets: Any = None, **named: Any) -> Any:
-        """Augment one image, as torchvision's transforms are called: ``ImageFolder(root, transform=t)``; or a sample,
-        ``t({"image": image, "boxes": boxes, "labels": labels})``.
+        """Augment one image, as torchvision's transforms do: ``ImageFolder(root, transform=t)``.
+
+        A sample is also accepted: ``t({"image": image, "boxes": boxes, "labels": labels})``.
 
         Args:
-            image: a PIL image of any mode, a uint8 array [H, W, 3], [H, W, 1] or [H, W], a uint8 tensor [C, H, W] or
-                [H, W], or the bytes of an image file. PIL images in gray keep one channel. Or a dict of such an
-                "image" and of what belongs to it, as ``vg.Augmenter`` takes them; or a list or a tuple of an image and
-                ``others``.
-            others: what else belongs to the image: a dict without it, torchvision's ``BoundingBoxes``, ``Mask`` or
-                ``KeyPoints``; labels, paths and the like, which come back as they are.
-            targets: ``vg.Targets``: how that is to be read, and what is kept.
+            image: a PIL image of any mode (gray ones keep one channel); a uint8 array [H, W, 3], [H, W, 1] or [H, W]; a
+                uint8 tensor [C, H, W] or [H, W]; or the bytes of an image file. Or a dict of an "image" and its
+                targets, as for ``vg.Augmenter``; or a list or tuple of an image and ``others``.
+            others: targets of the image: a dict without it; torchvision's ``BoundingBoxes``, ``Mask`` or ``KeyPoints``;
+                labels, paths and the like, which are returned unchanged.
+            targets: ``vg.Targets``: how to read and filter these.
 
         Returns:
-            A tensor [C, H, W] on the CPU: float32 if the transform normalises, else uint8. Of a dict a dict; with
-            ``others`` a tuple of the image and each of them.
+            A CPU tensor [C, H, W]: float32 if the transform normalizes, else uint8. For a dict, a dict; with
+            ``others``, a tuple of the image and each of them.
 
-        Its random numbers are those of seed 0, epoch 0 and the next place of a running count, which all transforms of
-        a process share. In a worker of a DataLoader the count begins at a place of that worker's own, so that workers
-        do not repeat one another nor an epoch. ``vg.as_transform`` takes a seed, an epoch and ids; for a batch
-        ``vg.Augmenter`` and ``vg.Collate`` are several times faster.
+        Random numbers follow from seed 0, epoch 0 and a running count, which all transforms of a process share. In a
+        DataLoader worker, the count starts at a random place, so that neither workers nor epochs repeat each other.
+        ``vg.as_transform`` takes a seed, an epoch and ids. For batches, ``vg.Augmenter`` and ``vg.Collate`` are several
+        times faster.
 
-        Raises TypeError or ValueError naming what it got and what is accepted.
+        Raises:
+            TypeError, ValueError: naming what was given and what is accepted.
         """
         if isinstance(image, Traced):
             return image.through(self, others, {})
@@ -197,7 +210,7 @@ class Transform:
         return {name: value for name, value in self.__dict__.items() if name != "_alone"}
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able description: ``{"type": name, argument: value, ...}``; defaults are left out."""
+        """Return a JSON-compatible description, ``{"type": name, argument: value, ...}``, without default values."""
         described: dict[str, Any] = {"type": type(self).__name__}
         for field in dataclasses.fields(self):  # type: ignore[arg-type]
             value = getattr(self, field.name)

@@ -40,16 +40,16 @@ Crops = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class RandomBoxSafeCrop(Transform):
-    """Crop at random, so that all boxes stay: Albumentations' ``BBoxSafeRandomCrop``.
+    """Crop at random so that all boxes remain: Albumentations' ``BBoxSafeRandomCrop``.
 
-    Each edge of the crop is uniform between the image's and that of the smallest box around all boxes, in whole pixels
-    towards the image's. ``erosion_rate``, 0 to 1: that box is made smaller by this share about its centre, so that as
-    much of it may be cut off. Where there are no boxes, and at 1, the crop has the image's aspect and a height uniform
-    from ``1 - erosion_rate`` to 1 of the image's, anywhere.
+    Each edge of the crop is uniform between the image's edge and that of the smallest box around all boxes, rounded
+    outwards to whole pixels. ``erosion_rate``, 0 to 1, shrinks that box by this share about its center, so that as much
+    of it may be cut off. Without boxes, and at 1, the crop has the image's aspect ratio and a height uniform from ``1 -
+    erosion_rate`` to 1 of the image's, at a random place.
 
-    In Albumentations a single box is not made smaller, and the crop's last row and column may be a pixel less.
+    Albumentations does not shrink a single box, and its crops can lack a pixel at the last row and column.
 
-    Raises TypeError while sampling for images without boxes, ValueError after what mixes images.
+    Raises TypeError while sampling if boxes are not given; ValueError after a mixing transform.
     """
 
     erosion_rate: float = 0.0
@@ -65,10 +65,10 @@ class RandomBoxSafeCrop(Transform):
 
 @dataclass(frozen=True)
 class RandomResizedBoxSafeCrop(Transform):
-    """``RandomBoxSafeCrop``, resized to ``size``: Albumentations' ``RandomSizedBBoxSafeCrop``.
+    """Crop like ``RandomBoxSafeCrop`` and resize to ``size``: Albumentations' ``RandomSizedBBoxSafeCrop``.
 
-    ``interpolation`` and ``antialias`` as for ``Resize``; along the edges of the crop the filter sees the image's
-    pixels beyond it, as in ``RandomResizedCrop``. Raises as ``RandomBoxSafeCrop``.
+    ``erosion_rate`` is that of ``RandomBoxSafeCrop``. Along the crop's edges, the filter uses the image's pixels beyond
+    them, as in ``RandomResizedCrop``. Raises as ``RandomBoxSafeCrop``.
     """
 
     size: int | Sequence[int]
@@ -90,14 +90,14 @@ class RandomResizedBoxSafeCrop(Transform):
 
 @dataclass(frozen=True)
 class RandomAtLeastOneBoxCrop(Transform):
-    """``size`` pixels from a random place with a box in them: Albumentations' ``AtLeastOneBBoxRandomCrop``.
+    """Crop ``size`` pixels at random so that a box remains: Albumentations' ``AtLeastOneBBoxRandomCrop``.
 
-    One of the boxes is drawn, all equally likely. The crop is uniform over the places that hold the share
-    ``1 - erosion_factor`` of its width and of its height, or as much as fits; at least a pixel of it. Other boxes are
-    cut off, or dropped. Without boxes it is uniform over the image.
+    One of the boxes is drawn uniformly. The crop is uniform over the places that hold the share ``1 - erosion_factor``
+    of its width and of its height, or as much as fits; at least one pixel. Other boxes are clipped, or dropped. An
+    image without boxes is cropped anywhere.
 
-    Raises TypeError while sampling for images without boxes, ValueError for one smaller than ``size``, and after what
-    mixes images.
+    Raises TypeError while sampling if boxes are not given; ValueError for an image smaller than ``size``, and after a
+    mixing transform.
     """
 
     size: int | Sequence[int]
@@ -179,14 +179,14 @@ def _default(name: str, value: Any, *, error: Refusal = refused) -> str:
 
 @dataclass(frozen=True)
 class SanitizeBoundingBoxes(Transform):
-    """Drop boxes with a side shorter than ``min_size`` or an area below ``min_area``, in pixels of the image as it is
-    here, each 1 or more; with their labels, masks, key points and ``vg.Targets(per_box=)``.
+    """Drop boxes that are too small, with their labels, masks, key points and ``vg.Targets(per_box=)``.
 
-    As torchvision's, but for boxes that reach beyond the image: here they are always cut off at its edges, and what is
-    left of them counts. Of boxes with angles what of them is in the image counts, with the upright box around that.
-    Boxes that ``RandomIoUCrop`` has dropped are gone without it.
+    A box is dropped if a side is shorter than ``min_size`` or its area below ``min_area``, each 1 or more, in pixels of
+    the image at this place. Boxes that exceed the image are clipped first, unlike in torchvision. For a box with an
+    angle, the upright box around its visible part counts. Boxes that ``RandomIoUCrop`` has dropped are gone without
+    this.
 
-    ``labels_getter``: "default" alone. Raises TypeError while sampling for images without boxes.
+    ``labels_getter``: only "default". Raises TypeError while sampling if boxes are not given.
     """
 
     min_size: float = 1.0
@@ -212,10 +212,9 @@ class SanitizeBoundingBoxes(Transform):
 
 @dataclass(frozen=True)
 class ClampBoundingBoxes(Transform):
-    """Boxes end at the edges of their image: here they always do, so that this changes nothing.
+    """Do nothing: boxes are always clipped to their image. For pipelines written for torchvision.
 
-    It is there for pipelines written for torchvision. Raises ValueError while sampling for boxes with angles, which
-    are not cut off.
+    Raises ValueError while sampling for boxes with angles, which are not clipped.
     """
 
     _changes_bytes = False
@@ -245,20 +244,19 @@ def _options(name: str, value: Any, *, error: Refusal = refused) -> tuple[float,
 
 @dataclass(frozen=True)
 class RandomIoUCrop(Transform):
-    """Crop so that a box drawn overlaps by a share drawn: SSD's crop (Liu et al. 2016, arXiv:1512.02325), with
-    torchvision's names, arguments and rules.
+    """Crop so that a box overlaps by a random share: SSD's crop (Liu et al. 2016, arXiv:1512.02325).
 
-    One of ``sampler_options`` is drawn (None: 0, 0.1, 0.3, 0.5, 0.7, 0.9, 1); at 1 or more the image stays as it is.
-    Then crops are, up to ``trials`` times: either side a share of the image's, uniform from ``min_scale`` to
-    ``max_scale``, anywhere. One is taken whose width / height is within ``min_aspect_ratio`` and ``max_aspect_ratio``,
-    that has the centre of a box in it, and, among such boxes, one whose intersection over union with the crop is at
-    least the option. If none is, another option is drawn; after a hundred of them, and where there are no boxes, the
-    image stays as it is.
+    Arguments and rules are torchvision's. One of ``sampler_options`` is drawn (None: 0, 0.1, 0.3, 0.5, 0.7, 0.9, 1); at
+    1 or more the image does not change. Then crops are drawn, up to ``trials`` times: each side is a share of the
+    image's, uniform from ``min_scale`` to ``max_scale``, at a uniform place. A crop is accepted if its width / height
+    is between ``min_aspect_ratio`` and ``max_aspect_ratio`` and it contains the center of a box; among such boxes, one
+    must have an intersection over union with the crop of at least the option. If no crop is accepted, another option is
+    drawn. After a hundred options, and without boxes, the image does not change.
 
-    Boxes are those of the image at this place of a pipeline. Those whose centre is not within the crop are dropped (in
-    torchvision ``SanitizeBoundingBoxes`` does that), the others cut off at its edges.
+    Boxes are those of the image at this place of a pipeline. Boxes whose center is outside of the crop are dropped (in
+    torchvision by ``SanitizeBoundingBoxes``); the others are clipped.
 
-    Raises TypeError while sampling for images without boxes, ValueError after what mixes images.
+    Raises TypeError while sampling if boxes are not given; ValueError after a mixing transform.
     """
 
     min_scale: float = 0.3

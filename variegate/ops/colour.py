@@ -29,8 +29,7 @@ __all__ += ["RandomEqualize", "RandomGrayscale", "RandomPhotometricDistort"]
 
 @dataclass(frozen=True)
 class Contrast(MagnitudeOp, function="adjust_contrast", called={"factor": "contrast_factor"}):
-    """Blend with the mean grey level: ``factor`` 0 is flat grey, 1 the image, -1 its negative about that level
-    (``PIL.ImageEnhance.Contrast``)."""
+    """Blend with the mean gray level: ``factor`` 0 is gray, 1 the image, -1 inverts (``PIL.ImageEnhance.Contrast``)."""
 
     factor: Number
     _op, _number = Op.CONTRAST, "factor"
@@ -38,7 +37,7 @@ class Contrast(MagnitudeOp, function="adjust_contrast", called={"factor": "contr
 
 @dataclass(frozen=True)
 class Color(MagnitudeOp, function="adjust_saturation", called={"factor": "saturation_factor"}):
-    """Saturation, a blend with the grey image: ``factor`` 0 is grey, 1 the image (``PIL.ImageEnhance.Color``)."""
+    """Change saturation: ``factor`` 0 is gray, 1 the image (``PIL.ImageEnhance.Color``)."""
 
     factor: Number
     _op, _number = Op.SATURATION, "factor"
@@ -46,7 +45,7 @@ class Color(MagnitudeOp, function="adjust_saturation", called={"factor": "satura
 
 @dataclass(frozen=True)
 class Hue(MagnitudeOp, function="adjust_hue", called={"factor": "hue_factor"}):
-    """Turn the hue by ``factor`` of a full circle, -0.5 to 0.5, through Pillow's 8-bit HSV."""
+    """Rotate the hue by ``factor`` of a full circle, -0.5 to 0.5, in Pillow's 8-bit HSV."""
 
     factor: Number
     _op, _number, _bounds = Op.HUE, "factor", (-0.5, 0.5)
@@ -71,13 +70,15 @@ def tile_counts(name: str, value: Any, *, error: Refusal = refused) -> tuple[int
 
 @dataclass(frozen=True)
 class CLAHE(MagnitudeOp):
-    """Contrast limited adaptive histogram equalisation (Zuiderveld 1994): every part of the image gets contrast of its
-    own.
+    """Equalize contrast locally: contrast limited adaptive histogram equalization (Zuiderveld 1994).
 
-    The image is cut into ``tile_grid_size`` tiles, (x, y), 1 to 16 each. The luma is equalised in each of them, where a
-    level counts for at most ``clip_limit`` times the average (1 to 256; a number or a range), and mixed between tiles.
-    Images of one channel are OpenCV's ``createCLAHE`` to the bit. In colour, each channel is moved as far as the luma
-    is, which keeps their differences; Albumentations equalises the lightness of LAB.
+    Args:
+        clip_limit: the most that a level counts, as a multiple of the average; 1 to 256, a number or a range.
+        tile_grid_size: number of tiles along (x, y), 1 to 16 each.
+
+    The luma is equalized in each tile and interpolated between tiles. Images of one channel are OpenCV's
+    ``createCLAHE`` to the bit. In color images, each channel is shifted as the luma is, which keeps their differences;
+    Albumentations equalizes the lightness of LAB.
     """
 
     clip_limit: Number = (1.0, 4.0)
@@ -91,7 +92,7 @@ class CLAHE(MagnitudeOp):
 
 @dataclass(frozen=True)
 class Equalize(PlainOp, function="equalize"):
-    """Make every channel's histogram flat (``PIL.ImageOps.equalize``)."""
+    """Equalize the histogram of every channel (``PIL.ImageOps.equalize``)."""
 
     _op, _is_opaque = Op.EQUALIZE, True
 
@@ -105,7 +106,7 @@ def channel_order(name: str, value: Any, *, error: Refusal = refused) -> tuple[i
 
 @dataclass(frozen=True)
 class ChannelPermutation(Transform, function="permute_channels", called={"order": "permutation"}):
-    """Output channel i is input channel ``order[i]``; (2, 1, 0) swaps red and blue. Grey images stay as they are."""
+    """Reorder channels: output channel i is input channel ``order[i]``. Gray images do not change."""
 
     order: Sequence[int] = (2, 1, 0)
     _checks = checks(order=channel_order)
@@ -155,10 +156,11 @@ def temperature_table(kelvin: float) -> npt.NDArray[np.uint8]:
 
 @dataclass(frozen=True)
 class ColorTemperature(MagnitudeOp):
-    """As if the light's colour temperature were ``kelvin``, a number or a range, 1,667 to 25,000, and had been 6,500.
+    """Change the color temperature of the light from 6,500 K to ``kelvin``.
 
-    In linear light, red and blue are multiplied by what a black body of that temperature has of them beside one of
-    6,500 K, green being as bright: below 6,500 the image becomes warmer, above it bluer. Grey images stay as they are.
+    ``kelvin``: 1,667 to 25,000, a number or a range. In linear light, red and blue are multiplied by their share in the
+    light of a black body relative to 6,500 K, at equal green: lower temperatures are warmer, higher ones bluer. Gray
+    images do not change.
     """
 
     kelvin: Number = (3000.0, 15000.0)
@@ -193,7 +195,7 @@ def _drops() -> tuple[tuple[int, ...], ...]:
 class ChannelDropout(WithProbability):
     """With probability ``p``, set one or more of the three channels, chosen at random, to ``fill``.
 
-    ``channel_drop_range``: how many, (low, high) both included (Albumentations' names). Grey images stay as they are.
+    ``channel_drop_range``: how many, (low, high), both included (Albumentations' names). Gray images do not change.
     """
 
     channel_drop_range: int | Sequence[int] = (1, 1)
@@ -239,10 +241,10 @@ def _jitter(
 
 @dataclass(frozen=True)
 class ColorJitter(Transform):
-    """Change brightness, contrast, saturation and hue, in an order drawn for every image.
+    """Change ``brightness``, ``contrast``, ``saturation`` and ``hue``, in random order.
 
-    A number x draws the factor from [max(0, 1 - x), 1 + x] (hue: the turn from [-x, x], x up to 0.5); a pair is the
-    range itself; None or 0 leaves the component alone.
+    A number x draws the factor from [max(0, 1 - x), 1 + x] (for hue, the rotation from [-x, x], x up to 0.5). A pair is
+    the range itself. None or 0 skips the component.
     """
 
     brightness: Jitter = None
@@ -267,8 +269,11 @@ class ColorJitter(Transform):
 
 @dataclass(frozen=True)
 class RandomPhotometricDistort(Transform):
-    """Brightness, contrast, saturation, hue and channel order, each with probability ``p`` (Liu et al. 2016, SSD,
-    arXiv:1512.02325). Contrast comes before saturation and hue, or after them, equally often.
+    """Change brightness, contrast, saturation, hue and channel order, each with probability ``p``.
+
+    Each of ``brightness``, ``contrast``, ``saturation`` and ``hue`` is the range of its factor (of the rotation for
+    hue). Contrast comes before saturation and hue, or after them, equally often (Liu et al. 2016, SSD,
+    arXiv:1512.02325).
     """
 
     brightness: Pair = (0.875, 1.125)
@@ -304,7 +309,7 @@ class RandomPhotometricDistort(Transform):
 
 @dataclass(frozen=True)
 class RandomChannelPermutation(Transform):
-    """The three channels in random order, all six orders equally likely. Grey images stay as they are."""
+    """Permute the three channels at random, all six orders equally likely. Gray images do not change."""
 
     num_slots = 1
 
@@ -320,21 +325,21 @@ def _emit_permutation(sampling: Sampling, rows: Rows, slot: int) -> None:
 
 @dataclass(frozen=True)
 class RandomAutocontrast(WithProbability, of=AutoContrast):
-    """``AutoContrast`` with probability ``p``."""
+    """Apply ``AutoContrast`` with probability ``p``."""
 
     p: float = 0.5
 
 
 @dataclass(frozen=True)
 class RandomEqualize(WithProbability, of=Equalize):
-    """``Equalize`` with probability ``p``."""
+    """Apply ``Equalize`` with probability ``p``."""
 
     p: float = 0.5
 
 
 @dataclass(frozen=True)
 class RandomGrayscale(WithProbability):
-    """Grey levels in all channels with probability ``p``."""
+    """Convert to gray levels in all channels with probability ``p``."""
 
     p: float = 0.1
     _op = Op.GRAYSCALE

@@ -25,7 +25,7 @@ _MOST_TO_ORDER = 128
 
 @dataclass(frozen=True)
 class Compose(Container):
-    """One transform after another."""
+    """Apply ``transforms`` one after another."""
 
     transforms: Sequence[Transform]
 
@@ -38,7 +38,7 @@ class Compose(Container):
 
 @dataclass(frozen=True)
 class RandomApply(Container):
-    """All ``transforms`` in a row with probability ``p``, else none of them."""
+    """Apply all ``transforms`` in order with probability ``p``, else none of them."""
 
     transforms: Sequence[Transform]
     p: float = 0.5
@@ -55,7 +55,7 @@ class RandomApply(Container):
 
 @dataclass(frozen=True)
 class RandomChoice(Container):
-    """Exactly one of ``transforms``, with probabilities proportional to ``p`` (None: all alike)."""
+    """Apply exactly one of ``transforms``, drawn in proportion to the weights ``p`` (None: uniformly)."""
 
     transforms: Sequence[Transform]
     p: Sequence[float] | None = None
@@ -70,7 +70,7 @@ class RandomChoice(Container):
 
 @dataclass(frozen=True)
 class OneOf(Container):
-    """With probability ``p``, one of ``transforms``, chosen with probabilities proportional to ``weights``."""
+    """With probability ``p``, apply one of ``transforms``, drawn in proportion to ``weights`` (None: uniformly)."""
 
     transforms: Sequence[Transform]
     p: float = 1.0
@@ -89,7 +89,7 @@ class OneOf(Container):
 
 @dataclass(frozen=True)
 class SomeOf(Container):
-    """``n`` different ones of ``transforms`` (a number, or a range with both ends included), in the order listed."""
+    """Apply ``n`` different ones of ``transforms`` (a number, or a range including both ends), in the order listed."""
 
     transforms: Sequence[Transform]
     n: int | Sequence[int]
@@ -120,7 +120,7 @@ class SomeOf(Container):
 
 @dataclass(frozen=True)
 class RandomOrder(Container):
-    """All ``transforms`` (up to 128), in an order drawn for every image."""
+    """Apply all ``transforms`` (at most 128), in random order."""
 
     transforms: Sequence[Transform]
 
@@ -188,16 +188,16 @@ KNOWN: dict[str, Callable[..., npt.NDArray[Any]]] = {
 
 @dataclass(frozen=True)
 class Cond(Transform):
-    """Choose a transform for every image by a value, never by its pixels.
+    """Choose a transform for each image by a value, never by its pixels.
 
-    ``by`` names the value. Known ones: "uniform" (a number drawn from [0, 1)), "epoch", "height", "width", "channels",
-    "area" (height times width, at this stage) and "aspect" (width / height). Any other name, such as "label", is looked
-    up among the values given with the batch, one per sample.
-
-    ``cases`` is either a dict from value to transform (values may be written as strings, as JSON does), or a list of
-    (low, high, transform) for low <= value < high, where None is an open end; of several ranges that hold the value
-    the first is taken. ``default`` is done where no case fits; None does nothing. A list of transforms in the place of
-    one is done in order.
+    Args:
+        by: name of the value: "uniform" (a number drawn from [0, 1)), "epoch", "height", "width", "channels", "area"
+            (height times width, at this stage) or "aspect" (width / height). Any other name, such as "label", refers to
+            values given with the batch, one per sample.
+        cases: a dict from value to transform (values may be strings, as in JSON); or a list of (low, high, transform)
+            for low <= value < high, where None is an open end and the first match counts. A list of transforms is
+            applied in order.
+        default: transform if no case matches; None does nothing.
     """
 
     by: str

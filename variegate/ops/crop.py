@@ -36,7 +36,7 @@ Sizes = npt.NDArray[np.int32]
 
 @dataclass(frozen=True)
 class CenterCrop(Transform, function="center_crop", called={"size": "output_size"}):
-    """The central ``size`` pixels; smaller images are padded with black."""
+    """Crop the central ``size`` pixels; smaller images are padded with black."""
 
     size: int | Sequence[int]
     _checks = checks(size=check_size)
@@ -48,11 +48,11 @@ class CenterCrop(Transform, function="center_crop", called={"size": "output_size
 
 @dataclass(frozen=True)
 class RandomCrop(Transform):
-    """``size`` pixels from a random place, after padding.
+    """Crop ``size`` pixels at a random place, after padding.
 
-    ``padding``: pixels on all sides, (left and right, top and bottom), or (left, top, right, bottom).
-    ``pad_if_needed`` pads sides that are still too small by what they lack, on both ends. Raises ValueError while
-    sampling for an image that is smaller than ``size`` without that.
+    ``padding`` (None: no padding) and ``padding_mode`` are those of ``Pad``. ``pad_if_needed`` pads sides that are
+    still too small, by what they lack, on both ends. Without it, sampling raises ValueError for an image smaller than
+    ``size``.
     """
 
     size: int | Sequence[int]
@@ -98,11 +98,13 @@ class RandomCrop(Transform):
 
 @dataclass(frozen=True)
 class Pad(Transform, function="pad"):
-    """Add a border: ``padding`` pixels on all sides, (left and right, top and bottom), or (left, top, right, bottom).
-    Negative ones cut that much off.
+    """Pad the border of the image.
 
-    ``padding_mode``: constant (``fill``), edge (the outermost pixel), reflect (mirrored without it) or symmetric
-    (mirrored with it).
+    Args:
+        padding: pixels on all sides, (left and right, top and bottom), or (left, top, right, bottom). Negative values
+            crop.
+        padding_mode: "constant" (``fill``), "edge" (the outermost pixel), "reflect" (mirrored without it) or
+            "symmetric" (mirrored with it).
     """
 
     padding: int | Sequence[int]
@@ -133,8 +135,8 @@ class RandomHorizontalFlip(WithProbability):
 class AlternatingHorizontalFlip(Transform):
     """Mirror left-right in every other epoch (Jordan 2024, arXiv:2404.00498).
 
-    Half of the samples, by a hash of (seed, id, copy), are mirrored in even epochs, the others in odd ones: two epochs
-    in a row show both sides of every sample. It reads the epoch, so set that (``Loader`` does).
+    Half of the samples, by a hash of (seed, id, copy), are mirrored in even epochs, the others in odd ones: two
+    successive epochs show both sides of every sample. The epoch must be set, as ``Loader`` does.
     """
 
     num_slots = 1
@@ -154,7 +156,7 @@ class RandomVerticalFlip(WithProbability):
 
 @dataclass(frozen=True)
 class RandomRotate90(WithProbability):
-    """With probability ``p``, a counter-clockwise turn by 90, 180 or 270 degrees, each equally likely."""
+    """With probability ``p``, rotate counter-clockwise by 90, 180 or 270 degrees, each equally likely."""
 
     p: float = 0.5
 
@@ -218,7 +220,7 @@ def emit_pad(sampling: Sampling, rows: Rows, before: Sizes, after: Sizes, fill: 
 
 @dataclass(frozen=True)
 class Transpose(WithProbability):
-    """With probability ``p``, swap lines and columns."""
+    """With probability ``p``, swap rows and columns."""
 
     p: float = 0.5
 
@@ -229,9 +231,7 @@ class Transpose(WithProbability):
 
 @dataclass(frozen=True)
 class D4(WithProbability):
-    """With probability ``p``, one of the eight symmetries of the square, all equally likely: counter-clockwise quarter
-    turns, mirrored or not. One of the eight is the image as it is.
-    """
+    """With probability ``p``, apply a random symmetry of the square: one of four quarter turns, mirrored or not."""
 
     p: float = 1.0
 

@@ -26,7 +26,7 @@ FORMS = ("lut", "affine", "color_matrix", "point")
 
 @dataclass(frozen=True)
 class Magnitude:
-    """The domain of an operation's number: ``low`` to ``high`` in ``unit``; ``signed``: its sign is drawn as well."""
+    """Domain of a custom operation's number: ``low`` to ``high`` in ``unit``; ``signed`` also draws its sign."""
 
     low: float
     high: float
@@ -44,22 +44,22 @@ class Magnitude:
 
 @dataclass(frozen=True)
 class CustomOp(Transform, abstract=True):
-    """Base of user-declared operations; they run inside the fused pass like built-in ones.
+    """Base class of user-defined operations, which run inside the fused pass like built-in ones.
 
-    A subclass states ``magnitude = Magnitude(low, high)`` (or leaves it out, for an operation without a number) and
-    exactly one of::
+    A subclass sets ``magnitude = Magnitude(low, high)`` (or omits it, for an operation without a number) and exactly
+    one of::
 
         def lut(self, m): ...                   # uint8[256], or [3, 256] for red, green, blue
         def affine(self, m, height, width): ... # six coefficients: output (x, y) reads input (ax+by+c, dx+ey+f)
         def color_matrix(self, m): ...          # [3, 4], times (r, g, b, 1) on 0..255
         point = staticmethod(f)                 # f(r, g, b, m) -> (r, g, b) on 0..255, compiled by Numba
 
-    ``point_triton``, a ``@triton.jit`` function of the same arguments and results (float32 tensors), beside ``point``
-    lets the operation run on CUDA devices; the other forms need nothing more.
+    To run a ``point`` operation on CUDA devices, also set ``point_triton``, a ``@triton.jit`` function of the same
+    arguments and results (float32 tensors). The other forms need nothing more.
 
-    Affine operations may also set ``interpolation`` and ``fill``. Instances hold a number of the domain, or a range to
-    draw from: ``Warm(0.3)``, ``Warm((0.1, 0.5))``; without an argument, the whole domain. Declaring the class registers
-    its name, so that descriptions (dict, JSON, YAML) may use it.
+    Affine operations may also set ``interpolation`` and ``fill``. An instance holds a ``magnitude``, a number or a
+    range: ``Warm(0.3)``, ``Warm((0.1, 0.5))``; without an argument, the whole domain. Declaring a class registers its
+    name for descriptions (dict, JSON, YAML).
     """
 
     magnitude: Any = None

@@ -131,12 +131,16 @@ def _both(value: Any) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class ElasticTransform(Resampled):
-    """Move every place by smooth noise (Simard et al. 2003, doi:10.1109/ICDAR.2003.1227801).
+    """Distort the image elastically, by smooth random displacements (Simard et al. 2003).
 
-    Means torchvision's: displacements are noise uniform in (-1, 1), blurred by a Gaussian of ``sigma`` pixels, times
-    ``alpha / 2`` pixels. Each is a number, or a pair: for displacements along x and along y, and of the blur's width
-    along x and along y. The noise is drawn at nodes closer than ``sigma`` and is straight in between; deviation and
-    correlation are torchvision's. With ``sigma=5`` the deviation is 0.0163 ``alpha`` pixels.
+    Args:
+        alpha: strength. Displacements are noise uniform in (-1, 1), blurred, times ``alpha / 2`` pixels. A number, or a
+            pair for x and y.
+        sigma: standard deviation of the Gaussian blur in pixels. A number, or a pair for x and y.
+
+    The definition is torchvision's. Noise is drawn at nodes closer than ``sigma`` and interpolated linearly; deviation
+    and correlation are torchvision's. With ``sigma=5`` the deviation is 0.0163 ``alpha`` pixels. Paper:
+    doi:10.1109/ICDAR.2003.1227801.
     """
 
     alpha: float | Sequence[float] = 50.0
@@ -160,11 +164,13 @@ class ElasticTransform(Resampled):
 
 @dataclass(frozen=True)
 class GridDistortion(Resampled):
-    """Stretch and squeeze the columns and lines of a grid (Albumentations' definition and arguments).
+    """Stretch and squeeze the columns and rows of a grid (Albumentations' definition and arguments).
 
-    The image is cut into ``num_steps`` strips along x and as many along y, and what is left over. Strips take in
-    ``1 + distort`` times their extent of the source, drawn for each from ``distort_limit`` (a range, or a number d for
-    (-d, d), up to 1). ``normalized``: all together exactly the image.
+    Args:
+        num_steps: strips along x and along y; what is left over is a further strip.
+        distort_limit: range of ``distort``, drawn for each strip, which covers ``1 + distort`` times its extent of the
+            source. A pair, or a number d, up to 1, for (-d, d).
+        normalized: scale the strips so that together they cover exactly the image.
     """
 
     num_steps: int = 5
@@ -218,12 +224,15 @@ class GridDistortion(Resampled):
 
 @dataclass(frozen=True)
 class OpticalFlowWarp(Resampled):
-    """Move every place by an optical flow: a given one, or a smooth one that is drawn.
+    """Warp the image by an optical flow, which is given or a smooth random one.
 
-    ``flow``: float [H, W, 2] in pixels, along x and along y, as OpenCV's flows are: output (x, y) shows the image at
-    (x, y) + flow[y, x]. Images must have its size. It is kept to 2**-12 pixels, or 2**-15 of its greatest value.
-    None: noise blurred by a Gaussian of ``scale`` pixels whose deviation along each axis, in pixels, is drawn from
-    ``magnitude``, a number or a range.
+    Args:
+        flow: float [H, W, 2] in pixels along x and y, as OpenCV's flows: output (x, y) shows the image at (x, y) +
+            flow[y, x]. Images must have its size. It is stored to 2**-12 pixels, or 2**-15 of its greatest value. None
+            draws Gaussian noise.
+        magnitude: without ``flow``: standard deviation of the displacement along each axis, in pixels, a number or a
+            range.
+        scale: without ``flow``: standard deviation of the noise's Gaussian blur, in pixels.
     """
 
     flow: Any = None
@@ -273,11 +282,14 @@ MAX_CONTROL_POINTS = 16
 
 @dataclass(frozen=True)
 class OpticalDistortion(Resampled):
-    """A lens: bend straight lines about the image's centre (Albumentations' definition and arguments).
+    """Bend straight lines about the image's center, as a lens does (Albumentations' definition and arguments).
 
-    A place at distance r from the centre shows what is ``f`` times as far. ``mode`` "camera": f = 1 + k r^2 + k r^4,
-    distances along x in widths and along y in heights of the image; "fisheye": f = 1 + k r^2, in half diagonals. k is
-    drawn from ``distort_limit``, a range, or a number d for (-d, d).
+    A place at distance r from the center shows the one that is ``f`` times as far.
+
+    Args:
+        distort_limit: range of k: a pair, or a number d for (-d, d).
+        mode: "camera": f = 1 + k r^2 + k r^4, with x in widths and y in heights of the image. "fisheye": f = 1 + k r^2,
+            with r in half diagonals.
     """
 
     distort_limit: Number = (-0.05, 0.05)
@@ -313,11 +325,11 @@ def _lens(size: tuple[int, int], mode: Lens) -> Floats:
 
 @dataclass(frozen=True)
 class ThinPlateSpline(Resampled):
-    """Move control points at random, and all else as a thin plate of metal would bend (Bookstein 1989,
-    doi:10.1109/34.24792; Albumentations' definition and arguments).
+    """Move control points at random and bend the image between them like a thin metal plate.
 
-    ``num_control_points`` by as many points lie over the image (2: its corners and its middle); each moves by normal
-    noise along x and along y, whose deviation is drawn from ``scale_range``, in tenths of the sides.
+    ``num_control_points`` by as many points cover the image (2: its corners and its middle). Each moves by normal noise
+    along x and y, whose deviation is drawn from ``scale_range``, in tenths of the sides. Definition and arguments are
+    Albumentations' (Bookstein 1989, doi:10.1109/34.24792).
     """
 
     scale_range: Number = (0.2, 0.4)

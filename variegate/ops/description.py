@@ -22,10 +22,15 @@ _MAX_VALUES = 1_000_000
 
 
 def from_dict(described: Any, where: str = "transform") -> Transform:
-    """The inverse of ``Transform.to_dict``.
+    """Create a transform from its description, the inverse of ``Transform.to_dict``.
 
-    Raises PolicyError with the path to the first bad key; also for a description without end, or one that is larger
-    than any policy (see ``variegate/ops/arguments.py``).
+    Args:
+        described: the description, a dict.
+        where: name of the description, with which paths in messages begin.
+
+    Raises:
+        PolicyError: with the path to the first invalid key; also for a description that is recursive or larger than any
+            policy (limits in ``variegate/ops/arguments.py``).
     """
     check_tree(described, where)
     return _from_dict(described, where)

@@ -64,11 +64,11 @@ def emit_rectangles(
 
 @dataclass(frozen=True)
 class Cutout(MagnitudeOp):
-    """Erase ``num_holes`` squares of ``size`` pixels a side (a number, or a range) about points drawn uniformly from
-    the image; they may hang over its edge (DeVries and Taylor 2017, arXiv:1708.04552).
+    """Erase ``num_holes`` squares of ``size`` pixels a side (DeVries and Taylor 2017, arXiv:1708.04552).
 
-    Sides may be odd: the square reaches ``size // 2`` up and left of its point, and the rest down and right. The
-    "Cutout" of policies (``policies/table.py``) has even sides, as in PBA and TensorFlow.
+    ``size`` is a number or a range. Centers are drawn uniformly from the image; squares may exceed its edge. Sides may
+    be odd: a square extends ``size // 2`` up and left of its center, and the rest down and right. The "Cutout" of
+    policies (``policies/table.py``) has even sides, as in PBA and TensorFlow.
     """
 
     size: int | Sequence[int]
@@ -106,10 +106,10 @@ def _erased_with(name: str, value: Any, *, error: Refusal = refused) -> Any:
 class RandomErasing(Transform):
     """With probability ``p``, erase one rectangle (Zhong et al. 2017, arXiv:1708.04896).
 
-    Its area is uniform in ``scale`` times the image's, its height / width log-uniform in ``ratio``; after ten that do
-    not fit, the image stays as it is. ``value``: a number, three of them, "random" for noise in every pixel, or
-    "colour" for one random colour of the rectangle. Before ``Normalize`` values are levels 0..255 and what is random is
-    uniform; after it values are as given and what is random is normal.
+    Its area is uniform in ``scale`` times the image's, its height / width log-uniform in ``ratio``. If ten draws do not
+    fit, the image does not change. ``value``: a number, three of them, "random" for noise in every pixel, or "colour"
+    for one random color. Before ``Normalize``, values are levels 0..255 and noise is uniform; after it, values are used
+    as given and noise is normal.
     """
 
     p: float = 0.5
@@ -156,10 +156,10 @@ def colour_or_random(name: str, value: Any, *, error: Refusal = refused) -> Any:
 
 @dataclass(frozen=True)
 class CoarseDropout(Transform):
-    """Erase several rectangles that lie within the image.
+    """Erase several rectangles within the image.
 
-    ``num_holes``: a number or a range. ``size``: of every height and width, a number or a range; whole numbers are
-    pixels, fractions below 1 are shares of the side. ``fill``: a colour, or "random" for noise in every pixel.
+    ``num_holes``: a number or a range. ``size``: of every height and width, a number or a range; integers are pixels,
+    floats from 0 to 1 are shares of the side. ``fill`` may also be "random" for noise in every pixel.
     """
 
     num_holes: int | Sequence[int] = (1, 8)
@@ -205,9 +205,9 @@ def _grid_unit(name: str, value: Any, *, error: Refusal = refused) -> Any:
 class GridMask(Transform):
     """Erase a regular grid of squares (Chen et al. 2020, arXiv:2001.04086).
 
-    ``unit``: distance between squares, a number or a range: whole numbers are pixels, at least 2, fractions below 1
-    shares of the shorter side. ``ratio``: the squares' side as a share of it, 0 to 1, a number or a range. The grid's
-    place is drawn uniformly; it is not rotated.
+    ``unit``: distance between squares, a number or a range: integers are pixels, at least 2; fractions below 1 are
+    shares of the shorter side. ``ratio``: side of the squares as a share of ``unit``, 0 to 1, a number or a range. The
+    grid's position is uniform; it is not rotated.
     """
 
     unit: float | Sequence[float] = (96, 224)
@@ -247,13 +247,14 @@ MAX_CELLS = 128
 
 @dataclass(frozen=True)
 class OcclusionDiffusion(MagnitudeOp):
-    """Erase a region that has grown from seeds by random neighbours: ragged, connected occlusions.
+    """Erase a ragged, connected region grown from random seeds (Eden's model of growth, 1961).
 
-    The image is cut into square cells, ``cells`` of them along its longer side (an integer from 1 to 128; the cells'
-    side is rounded up to whole pixels). ``num_seeds`` cells, an integer or a range, are drawn uniformly; then a free
-    neighbour of the region is added at a time, each equally likely (Eden's model of growth, 1961). ``area``: the share
-    of the image that is covered at last, a number or a range from 0 to 1, exceeded by less than a cell. ``fill``: a
-    colour, or "random" for noise in every pixel.
+    Args:
+        num_seeds: cells to start from, drawn uniformly; an integer or a range. Then one free neighbor of the region is
+            added at a time, each equally likely.
+        area: share of the image to cover, a number or a range from 0 to 1; exceeded by less than a cell.
+        fill: a color, or "random" for noise in every pixel.
+        cells: square cells along the longer side, 1 to 128; their side is rounded up to whole pixels.
     """
 
     num_seeds: int | Sequence[int] = (1, 4)

@@ -28,10 +28,7 @@ __all__ += ["PixelDropout", "SaltAndPepper", "Sharpness", "ShotNoise", "UnsharpM
 
 @dataclass(frozen=True)
 class Sharpness(MagnitudeOp, function="adjust_sharpness", called={"factor": "sharpness_factor"}):
-    """Blend with Pillow's SMOOTH filter: ``factor`` 0 is smooth, 1 the image, 2 sharper.
-
-    The outermost pixels stay as they are (``PIL.ImageEnhance.Sharpness``).
-    """
+    """Blend with Pillow's SMOOTH filter: ``factor`` 0 is smooth, 1 the image (``PIL.ImageEnhance.Sharpness``)."""
 
     factor: Number
     _op, _number = Op.SHARPNESS, "factor"
@@ -61,9 +58,9 @@ def odd_sizes(low: float, high: float, count: int) -> Floats:
 
 @dataclass(frozen=True)
 class GaussianBlur(MagnitudeOp, function="gaussian_blur"):
-    """Gaussian blur; ``kernel_size`` odd pixels, or a pair (x, y) of them; ``sigma`` in pixels, a number or a range.
+    """Blur with a Gaussian, as torchvision does: weights normalized within the kernel, reflected edges.
 
-    Means torchvision's: weights cut off at the kernel's end and normalised, reflected edges.
+    ``kernel_size``: odd pixels, or a pair (x, y) of them; ``sigma``: in pixels, a number or a range.
     """
 
     kernel_size: int | Sequence[int]
@@ -77,11 +74,11 @@ class GaussianBlur(MagnitudeOp, function="gaussian_blur"):
 
 @dataclass(frozen=True)
 class MotionBlur(Transform):
-    """Smear along a straight line.
+    """Blur along a straight line.
 
-    ``kernel_size``: length in pixels, odd, or a range (low, high) of odd numbers, all equally likely. ``angle``:
-    degrees counter-clockwise. ``direction``: where along the line the weight is, from -1 to 1; 0 is even. Each of the
-    latter is a number or a range.
+    ``kernel_size``: its length in pixels, odd, or a range (low, high) of odd numbers, all equally likely. ``angle``:
+    degrees counter-clockwise. ``direction``: position of the weight along the line, -1 to 1; 0 is even. The latter two
+    are a number or a range each.
     """
 
     kernel_size: int | Sequence[int] = 7
@@ -102,11 +99,10 @@ class MotionBlur(Transform):
 
 @dataclass(frozen=True)
 class JPEG(MagnitudeOp, function="jpeg"):
-    """Write the image as a JPEG and read it again: what a file of ``quality`` (1 to 100; a whole number, or a range of
-    them, all equally likely) keeps. Colour is stored at half resolution (4:2:0), gray as gray.
+    """Compress the image as a JPEG of ``quality`` and decode it.
 
-    The pixels are Pillow's and torchvision's to the bit; no file is made for them. Images leave the fused passes for it
-    and come back. On the CPU alone.
+    ``quality``: 1 to 100, an integer, or a range including both ends. Color is stored at half resolution (4:2:0).
+    Pixels are Pillow's and torchvision's to the bit. Images leave the fused passes for it and come back. CPU only.
     """
 
     quality: Number
@@ -125,10 +121,10 @@ def window_sizes(name: str, value: Any, *, error: Refusal = refused) -> int | tu
 
 @dataclass(frozen=True)
 class MedianBlur(Transform):
-    """Each level becomes the middle one of those around it, channel by channel: spots go, edges stay.
+    """Replace each level by the median of those around it, which removes spots and keeps edges.
 
-    ``kernel_size``: the side of the square around a pixel, 3, 5 or 7, or a range (low, high) of them, all equally
-    likely. Beyond the image its outermost pixels are repeated (Pillow's ``MedianFilter``, OpenCV's ``medianBlur``).
+    ``kernel_size``: side of the square around a pixel, 3, 5 or 7, or a range (low, high) of them, all equally likely.
+    Edges are replicated (Pillow's ``MedianFilter``, OpenCV's ``medianBlur``).
     """
 
     kernel_size: int | Sequence[int] = (3, 7)
@@ -150,7 +146,10 @@ def clipped(name: str, value: object, *, error: Refusal = refused) -> bool:
 
 @dataclass(frozen=True)
 class GaussianNoise(MagnitudeOp, function="gaussian_noise"):
-    """Add normal noise of ``mean`` and ``sigma`` (on the 0..1 scale; sigma a number or a range), clipped to 0..255."""
+    """Add normal noise of ``mean`` and standard deviation ``sigma``, on the 0..1 scale.
+
+    ``sigma`` is a number or a range. Results are clipped to 0..255; ``clip`` is for torchvision's signature.
+    """
 
     mean: float = 0.0
     sigma: Number = 0.1
@@ -165,9 +164,7 @@ class GaussianNoise(MagnitudeOp, function="gaussian_noise"):
 
 @dataclass(frozen=True)
 class SaltAndPepper(MagnitudeOp):
-    """Replace a share ``amount`` of the pixels (0 to 1; a number or a range), a share ``salt`` of them by white, the
-    others by black.
-    """
+    """Replace a share ``amount`` of the pixels, 0 to 1: a share ``salt`` of them by white, the others by black."""
 
     amount: Number = 0.05
     salt: float = 0.5
@@ -181,9 +178,7 @@ class SaltAndPepper(MagnitudeOp):
 
 @dataclass(frozen=True)
 class PixelDropout(MagnitudeOp):
-    """Set each pixel to ``drop_value``, 0 or 255 in all channels, with probability ``dropout_prob`` (0 to 1; a number
-    or a range): ``SaltAndPepper`` of one colour, by Albumentations' names.
-    """
+    """Set pixels to ``drop_value``, 0 or 255 in all channels, with probability ``dropout_prob`` (Albumentations)."""
 
     dropout_prob: Number = 0.01
     drop_value: int = 0
@@ -197,9 +192,7 @@ class PixelDropout(MagnitudeOp):
 
 @dataclass(frozen=True)
 class ShotNoise(MagnitudeOp):
-    """Photon noise: a level x is seen as ``x / scale`` photons, so its variance is ``x * scale`` (levels per photon, a
-    number or a range). Poisson by its normal approximation.
-    """
+    """Add photon noise of ``scale`` levels per photon: variance ``x * scale`` for a level x (approximately Poisson)."""
 
     scale: Number = (1.0, 8.0)
     num_slots = 2
@@ -259,12 +252,11 @@ def _total(lines: Any) -> float:
 
 @dataclass(frozen=True)
 class Convolve(Transform):
-    """Each channel weighed by ``kernel``, a list of rows of odd length: ``[[0, -1, 0], [-1, 5, -1], [0, -1, 0]]``
-    sharpens.
+    """Convolve each channel with ``kernel``, a list of rows of odd length.
 
-    The kernel is not turned around (its first weight is for the neighbour above and to the left), as in PyTorch and
-    OpenCV. Beyond the image its outermost pixels are repeated. Weights count in steps of 2**-14; results are rounded to
-    the nearest level and clipped to 0..255.
+    For example, ``[[0, -1, 0], [-1, 5, -1], [0, -1, 0]]`` sharpens. The kernel is not flipped (its first weight is for
+    the neighbor above and to the left), as in PyTorch and OpenCV. Edges are replicated. Weights have steps of 2**-14;
+    results are rounded to the nearest level and clipped to 0..255.
     """
 
     kernel: Sequence[Sequence[float]]
@@ -277,11 +269,11 @@ class Convolve(Transform):
 
 @dataclass(frozen=True)
 class Edges(MagnitudeOp):
-    """Steepness of each channel, black where it is flat.
+    """Detect edges in each channel; flat areas become black.
 
-    ``kind``: "laplacian", the absolute value of the second derivative (kernel 0 1 0, 1 -4 1, 0 1 0); or "sobel", the
-    absolute values of Sobel's two first derivatives (-1 0 1, -2 0 2, -1 0 1 and its transpose) added up. Times
-    ``scale``, a number or a range; clipped to 0..255. Beyond the image its outermost pixels are repeated.
+    ``kind``: "laplacian", the absolute second derivative (kernel 0 1 0, 1 -4 1, 0 1 0); or "sobel", the sum of the
+    absolute values of Sobel's two first derivatives (-1 0 1, -2 0 2, -1 0 1 and its transpose). ``scale`` multiplies
+    the result, a number or a range, clipped to 0..255. Edges of the image are replicated.
     """
 
     kind: EdgeKind = "laplacian"
@@ -297,10 +289,7 @@ class Edges(MagnitudeOp):
 
 @dataclass(frozen=True)
 class Emboss(Transform):
-    """A relief lit from one corner, blended with the image (Albumentations' definition and arguments).
-
-    ``alpha``: the relief's share, 0 to 1; ``strength``: how deep it is. Each a number or a range.
-    """
+    """Blend a share ``alpha``, 0 to 1, of a relief of depth ``strength`` with the image (as in Albumentations)."""
 
     alpha: Number = (0.2, 0.5)
     strength: Number = (0.2, 0.7)
@@ -327,11 +316,11 @@ def blur_sizes(name: str, value: Any, *, error: Refusal = refused) -> int | tupl
 
 @dataclass(frozen=True)
 class UnsharpMask(Transform):
-    """Sharpen: add ``alpha`` times what the image has beyond its Gaussian blur, where that is more than ``threshold``
-    levels (Pillow's ``UnsharpMask``, with Albumentations' arguments).
+    """Sharpen: add ``alpha`` times the difference from the Gaussian blur where it exceeds ``threshold`` levels.
 
-    ``blur_limit``: the blur's kernel in pixels, odd, or a range (low, high) of odd numbers; ``sigma_limit``: its
-    deviation, a number or a range, 0 for ``0.3 ((kernel - 1) / 2 - 1) + 0.8``; ``alpha``: a number or a range.
+    ``blur_limit``: kernel of the blur in pixels, odd, or a range (low, high) of odd numbers; ``sigma_limit``: its
+    deviation, a number or a range, 0 for ``0.3 ((kernel - 1) / 2 - 1) + 0.8``; ``alpha``: a number or a range. This is
+    Pillow's ``UnsharpMask``, with Albumentations' arguments.
     """
 
     blur_limit: int | Sequence[int] = (3, 7)

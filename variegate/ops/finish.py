@@ -169,11 +169,10 @@ class _Finishing(Transform, abstract=True):
 
 @dataclass(frozen=True)
 class FiveCrop(_Finishing):
-    """The four corners and the middle of ``size`` pixels, cut from the finished tensor: [5, C, h, w] of one image,
-    [N, 5, C, h, w] of a batch (torchvision's tuple, stacked).
+    """Crop the four corners and the center, ``size`` pixels each, from the finished tensor.
 
-    After it ``Normalize``, ``ToDtype`` and ``Lambda`` may come. Raises ValueError while sampling for an image smaller
-    than ``size``.
+    Returns [5, C, h, w] for an image, [N, 5, C, h, w] for a batch (torchvision's tuple, stacked). ``Normalize``,
+    ``ToDtype`` and ``Lambda`` may follow. Raises ValueError while sampling for an image smaller than ``size``.
     """
 
     size: Size
@@ -195,7 +194,7 @@ class FiveCrop(_Finishing):
 
 @dataclass(frozen=True)
 class TenCrop(FiveCrop):
-    """``FiveCrop``'s, and those of the mirrored image: left-right, or with ``vertical_flip`` top-bottom."""
+    """Apply ``FiveCrop`` of ``size`` to the image and its mirror, left-right or with ``vertical_flip`` top-bottom."""
 
     vertical_flip: bool = False
     _checks = checks(vertical_flip=FLAG)
@@ -212,13 +211,15 @@ def _function(name: str, value: Any, *, error: Refusal = refused) -> Callable[[A
 
 
 class Lambda(_Finishing, abstract=True):
-    """A function of yours, called with the finished tensor of every image ([C, H, W], or as ``layout`` says).
+    """Call a Python function with the finished tensor of each image ([C, H, W], or as ``layout`` says).
 
-    It runs outside of the fused passes, in Python, image by image, so that only what is done to finished tensors may
-    follow it. What it returns is stacked where all are tensors of one shape, else it is a list. It cannot be written
-    down: ``to_dict`` refuses it. To change pixels in the fused pass, declare a ``CustomOp``.
+    It runs outside of the fused passes, one image at a time; only operations on finished tensors may follow. Results
+    are stacked if all are tensors of one shape, else returned as a list. ``to_dict`` raises ValueError. To change
+    pixels in the fused pass, declare a ``CustomOp``.
 
-    ``types``: where given, one must be ``torch.Tensor``, since that is what there is.
+    Args:
+        lambd: the function.
+        types: for torchvision's signature; if given, must include ``torch.Tensor``.
     """
 
     lambd: Callable[[Any], Any]

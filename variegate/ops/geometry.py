@@ -52,7 +52,7 @@ class _Map(MagnitudeOp, Resampled):
 
 @dataclass(frozen=True)
 class Rotate(_Map, function="rotate", called={"degrees": "angle"}):
-    """Rotate counter-clockwise about the centre by ``degrees`` (a number, or a range to draw from), size kept."""
+    """Rotate counter-clockwise about the center by ``degrees``; the size does not change."""
 
     degrees: Number
     interpolation: InterpolationName = "nearest"
@@ -63,7 +63,7 @@ class Rotate(_Map, function="rotate", called={"degrees": "angle"}):
 
 @dataclass(frozen=True)
 class ShearX(_Map, function="shear_x"):
-    """Shift every row left by ``shear`` times its distance from the top edge (AutoAugment's ShearX)."""
+    """Shift each row left by ``shear`` times its distance from the top edge (AutoAugment's ShearX)."""
 
     shear: Number
     interpolation: InterpolationName = "nearest"
@@ -73,7 +73,7 @@ class ShearX(_Map, function="shear_x"):
 
 @dataclass(frozen=True)
 class ShearY(_Map, function="shear_y"):
-    """Shift every column up by ``shear`` times its distance from the left edge (AutoAugment's ShearY)."""
+    """Shift each column up by ``shear`` times its distance from the left edge (AutoAugment's ShearY)."""
 
     shear: Number
     interpolation: InterpolationName = "nearest"
@@ -122,10 +122,10 @@ class TranslateY(_Translate, function="translate_y", called={"translate": "pixel
 
 @dataclass(frozen=True)
 class Stretch(Resampled):
-    """Make the content ``x`` times as wide and ``y`` times as high about the centre, size kept.
+    """Scale the content ``x`` times in width and ``y`` times in height about the center; the size does not change.
 
-    Each is a number above 0 or a range, drawn independently: above 1 the edges leave the image, below 1 the freed
-    border is ``fill``.
+    Each is a number above 0 or a range, drawn independently. Above 1, the edges leave the image; below 1, the border is
+    ``fill``.
     """
 
     x: Number = (0.8, 1.25)
@@ -149,8 +149,8 @@ AffineOrder = Literal["shear_rotate", "rotate_shear"]
 class RandomRotation(Resampled):
     """Rotate counter-clockwise by an angle uniform in ``degrees``: a pair, or a number d for (-d, d).
 
-    ``expand`` makes the output large enough to hold all of the image. ``center`` is (x, y) in pixels from the top
-    left, by default the centre.
+    ``expand`` enlarges the output to hold the whole image. ``center`` is (x, y) in pixels from the top left; None for
+    the center of the image.
     """
 
     degrees: Number
@@ -170,13 +170,16 @@ class RandomRotation(Resampled):
 
 @dataclass(frozen=True)
 class RandomAffine(Resampled):
-    """Rotate, shear and scale about ``center``, then translate; size kept.
+    """Rotate, shear and scale about ``center``, then translate; the size does not change.
 
-    ``degrees``: a pair, or d for (-d, d), turning clockwise as torchvision's does. ``translate``: the largest shares
-    (horizontal, vertical) of the sides, 0 to 1; whole pixels are drawn. ``scale``: a range of factors above 0.
-    ``shear``: degrees along x: a number s for (-s, s) or a pair; four numbers add a range along y. ``order``:
-    "shear_rotate" shears along x, then along y, then rotates, as torchvision; "rotate_shear" rotates, then shears along
-    both axes at once, as Albumentations.
+    Args:
+        degrees: range of the angle, clockwise as torchvision's: a pair, or d for (-d, d).
+        translate: largest shares (horizontal, vertical) of the sides, 0 to 1; whole pixels are drawn.
+        scale: range of factors above 0.
+        shear: degrees along x: s for (-s, s), or a pair; four numbers add a range along y.
+        center: (x, y) in pixels from the top left; None for the center of the image.
+        order: "shear_rotate" shears along x, then along y, then rotates (torchvision); "rotate_shear" rotates, then
+            shears along both axes at once (Albumentations).
     """
 
     degrees: Number
@@ -224,7 +227,7 @@ class RandomAffine(Resampled):
 class RandomPerspective(Resampled):
     """With probability ``p``, move every corner inwards by up to ``distortion_scale`` (0 to 1) of half the side.
 
-    Images without an area to distort (one pixel wide or high) stay as they are.
+    Images one pixel wide or high do not change.
     """
 
     distortion_scale: float = 0.5

@@ -33,9 +33,11 @@ _ALPHA = partial(number, low=0.05, high=1e6)
 
 
 class Mixer(Transform, abstract=True):
-    """Mixes an image with ``num_partners`` others. Nothing but ``Normalize`` may follow.
+    """Base class of transforms that mix an image with ``num_partners`` others. Only ``Normalize`` may follow.
 
-    ``num_classes``: labels become float32 [N, num_classes]; None: ``MixedLabels``, of labels, partners and weights.
+    Args:
+        alpha: parameter of the distribution Beta(``alpha``, ``alpha``) of the image's share.
+        num_classes: labels become float32 [N, num_classes]. None: ``MixedLabels`` of labels, partners and weights.
     """
 
     num_partners: ClassVar[int] = 1
@@ -60,10 +62,10 @@ class Mixer(Transform, abstract=True):
 
 @dataclass(frozen=True)
 class MixUp(Mixer):
-    """The image and a partner, weighted: ``lam`` of the image, ``1 - lam`` of the partner, ``lam`` drawn from
-    Beta(``alpha``, ``alpha``) for every image. Levels are rounded to the nearest.
+    """Blend the image with a partner (Zhang et al. 2017, arXiv:1710.09412).
 
-    Raises ArgumentError for arguments out of range. Paper: arXiv 1710.09412.
+    The weights are ``lam`` and ``1 - lam``, with ``lam`` drawn from Beta(``alpha``, ``alpha``) for each image. Levels
+    are rounded to the nearest.
     """
 
     alpha: float = 1.0
@@ -85,11 +87,10 @@ class MixUp(Mixer):
 
 @dataclass(frozen=True)
 class CutMix(Mixer):
-    """A rectangle of a partner in the same place of the image. It covers ``1 - lam`` of the image, with ``lam`` drawn
-    from Beta(``alpha``, ``alpha``), about a point drawn uniformly, and is cut at the image's edge: labels are mixed by
-    what is left of it.
+    """Paste a rectangle of a partner into the same place of the image (Yun et al. 2019, arXiv:1905.04899).
 
-    Raises ArgumentError for arguments out of range. Paper: arXiv 1905.04899.
+    It covers ``1 - lam`` of the image, with ``lam`` drawn from Beta(``alpha``, ``alpha``), about a uniform point, and
+    is clipped at the image's edge. Labels are mixed by the remaining area.
     """
 
     alpha: float = 1.0
@@ -110,10 +111,9 @@ class CutMix(Mixer):
 
 @dataclass(frozen=True)
 class ResizeMix(Mixer):
-    """A whole partner, made small, in a place of the image drawn uniformly: its sides are a share of the image's that
-    is drawn from ``scale``. The partner's size may be another.
+    """Paste a whole partner, scaled down, at a random place of the image (Qin et al. 2020, arXiv:2012.11101).
 
-    Raises ArgumentError for arguments out of range. Paper: arXiv 2012.11101.
+    Its sides are a share of the image's, drawn from ``scale``. The partner may have another size.
     """
 
     scale: Sequence[float] = (0.1, 0.8)
@@ -134,11 +134,11 @@ class ResizeMix(Mixer):
 
 @dataclass(frozen=True)
 class Mosaic(Mixer):
-    """Four images in the quadrants about a point, which is drawn from ``center_range`` of height and width: the image
-    itself at the top left, three partners right of it, below it and across. Each shows what it has in that place.
+    """Combine four images in the quadrants about a random point (Bochkovskiy et al. 2020, arXiv:2004.10934).
 
-    Labels are mixed by the quadrants' areas. Raises ArgumentError for arguments out of range. Paper: arXiv 2004.10934
-    (where the images are also made smaller: put a ``RandomResizedCrop`` before it).
+    The point is drawn from ``center_range`` of height and width. The image is at the top left, its three partners are
+    right of it, below it and diagonally opposite; each shows its own part of that place. The paper also scales the
+    images down: put a ``RandomResizedCrop`` before this. Labels are mixed by the quadrants' areas.
     """
 
     center_range: Sequence[float] = (0.3, 0.7)

@@ -58,13 +58,15 @@ def _dtype(name: str, value: object, *, error: Refusal = refused) -> DtypeName |
 
 @dataclass(frozen=True)
 class Normalize(Transform, function="normalize"):
-    """Float output ``(x / 255 - mean) / std``; three numbers each, or one for all channels, on the 0..1 scale.
+    """Normalize to floats: ``(x / 255 - mean) / std``.
 
-    ``Normalize("dataset")`` takes those that ``variegate pack`` stored with a data set: a ``Loader`` puts the numbers
-    of its source in their place, and nothing else can be done with it.
+    Args:
+        mean: one number for all channels or three, on the 0..1 scale. "dataset" takes mean and standard deviation from
+            the ``Loader``'s source, as stored by ``variegate pack``, and works only there.
+        std: likewise; above 0.
 
-    It belongs at the end: only an erasing may follow. Raises ArgumentError for a std that is not positive, and where
-    it is part of a choice, since all images of a batch leave in one format.
+    It belongs at the end of a transform: only an erasing may follow. It cannot be part of a choice, because all images
+    of a batch have one format.
     """
 
     mean: float | Sequence[float] | Literal["dataset"]
@@ -88,12 +90,12 @@ class Normalize(Transform, function="normalize"):
 
     @property
     def is_of_dataset(self) -> bool:
-        """The numbers are a data set's, which is not known here."""
+        """True for ``Normalize("dataset")``, before a ``Loader`` has set the numbers."""
         return self.mean == "dataset"
 
     @property
     def numbers(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Mean and standard deviation. Raises ValueError where they are a data set's."""
+        """Mean and standard deviation; raises ValueError for ``Normalize("dataset")``."""
         if self.mean == "dataset" or self.std is None:
             raise ValueError(
                 "Normalize('dataset'): there is no data set here; accepted: a Loader of what variegate pack wrote, or "
@@ -110,11 +112,12 @@ class Normalize(Transform, function="normalize"):
 
 @dataclass(frozen=True)
 class ToDtype(Transform):
-    """Float output: on 0..1 with ``scale``, else on 0..255, as in torchvision. A ``Normalize`` may follow.
+    """Convert to floats: on 0..1 with ``scale``, else on 0..255, as in torchvision.
 
-    ``dtype`` is a name or a torch dtype: float32, float16 or bfloat16; the Augmenter's own ``dtype`` goes before it.
-    float64, int8, int16, int32, int64 and uint16 are made of the finished tensor, outside of the fused pass (with
-    ``scale`` integers are shifted to their range, as torchvision has it); uint8 leaves bytes as they are.
+    ``dtype`` is a name or a torch dtype. float32, float16 and bfloat16 are overridden by the Augmenter's own ``dtype``;
+    a ``Normalize`` may follow. float64, int8, int16, int32, int64 and uint16 are computed from the finished tensor,
+    outside of the fused pass (with ``scale``, integers are shifted to their range, as in torchvision). uint8 does
+    nothing.
     """
 
     dtype: DtypeName | FinishedName | torch.dtype = "float32"
@@ -145,7 +148,7 @@ class ToDtype(Transform):
 
 @dataclass(frozen=True)
 class ConvertImageDtype(ToDtype):
-    """``ToDtype(dtype, scale=True)`` under its older torchvision name."""
+    """Apply ``ToDtype(dtype, scale)`` under its older torchvision name."""
 
     scale: bool = True
     _always_described = ()
@@ -160,10 +163,10 @@ def one_or_three(name: str, value: Any, *, error: Refusal = refused) -> int:
 
 @dataclass(frozen=True)
 class Grayscale(PlainOp, function="grayscale rgb_to_grayscale to_grayscale"):
-    """Grey levels (Pillow's mode "L") in one channel, or with ``num_output_channels=3`` in three equal ones.
+    """Convert to gray levels (Pillow's mode "L") in ``num_output_channels``, 1 or 3.
 
-    One channel is for all images of a batch, so that it cannot be part of a choice; ``RandomGrayscale`` and policies
-    keep the channels. Operations that follow still see three equal channels, of which the first one leaves.
+    One channel applies to all images of a batch, so it cannot be part of a choice; ``RandomGrayscale`` and policies
+    keep the channels. Operations that follow still see three equal channels, of which the first is returned.
     """
 
     num_output_channels: int = 1
@@ -205,7 +208,7 @@ class OneChannel(Output):
 
 @dataclass(frozen=True)
 class Identity(Transform):
-    """Nothing at all: the empty branch of a choice."""
+    """Do nothing: the empty branch of a choice."""
 
     _changes_bytes = False
 
@@ -215,22 +218,22 @@ class Identity(Transform):
 
 @dataclass(frozen=True)
 class ToImage(Identity):
-    """Nothing: images are arrays already. Kept so that torchvision pipelines read the same."""
+    """Do nothing: images are arrays already. For pipelines written for torchvision."""
 
 
 @dataclass(frozen=True)
 class PILToTensor(Identity):
-    """Nothing: PIL images are taken, and uint8 tensors come out."""
+    """Do nothing: PIL images are accepted everywhere, and uint8 tensors are returned."""
 
 
 @dataclass(frozen=True)
 class ToPureTensor(Identity):
-    """Nothing: plain tensors come out."""
+    """Do nothing: results are plain tensors."""
 
 
 @dataclass(frozen=True)
 class ToTensor(ConvertImageDtype):
-    """``ToDtype("float32", scale=True)`` under torchvision's oldest name."""
+    """Apply ``ToDtype(dtype, scale)``, by default to floats on 0..1, under torchvision's oldest name."""
 
 
 def _normalize(

@@ -75,13 +75,14 @@ def side_or_size(name: str, value: Any, *, error: Refusal = refused) -> int | tu
 
 @dataclass(frozen=True)
 class Resize(Transform, function="resize"):
-    """Resize the whole image, antialiased.
+    """Resize the whole image.
 
-    ``size`` a number: its short side becomes that, aspect kept; a (height, width) pair: exactly that; None: the long
-    side becomes ``max_size``. ``max_size`` otherwise bounds the long side, and must be above ``size``. Images that
-    have the size already stay as they are. ``interpolation``: nearest (or nearest-exact), bilinear, bicubic, box,
-    hamming or lanczos, or Pillow's code of one; all but nearest are antialiased, whatever ``antialias`` says, as PIL
-    images are in torchvision.
+    Args:
+        size: an integer for the shorter side, keeping the aspect ratio; a (height, width) pair; or None, for a longer
+            side of ``max_size``. Images of that size do not change.
+        interpolation: "nearest" (or "nearest-exact"), "bilinear", "bicubic", "box", "hamming" or "lanczos", or Pillow's
+            code of one.
+        max_size: limit of the longer side, above ``size``.
     """
 
     size: int | Sequence[int] | None
@@ -112,15 +113,15 @@ class Resize(Transform, function="resize"):
 
 @dataclass(frozen=True)
 class RandomResizedCrop(Transform):
-    """Crop a random box and resize it to ``size`` (Szegedy et al. 2015, arXiv:1409.4842).
+    """Crop a random area and resize it to ``size`` (Szegedy et al. 2015, arXiv:1409.4842).
 
-    The box's area is uniform in ``scale`` times the image's, its width / height log-uniform in ``ratio``, its place
-    uniform. After ten boxes that do not fit, the largest central box within ``ratio``. ``interpolation`` and
-    ``antialias`` as for ``Resize``.
-
-    ``edges``: "image": along the edges of the box the filter sees the image's pixels beyond it. "crop": it does not, as
-    in torchvision, which crops first; pixels are then those of torchvision on PIL images to the bit. The two differ
-    within the filter's reach of the edges alone.
+    Args:
+        scale: range of the crop's area as a share of the image's; uniform.
+        ratio: range of its width / height; log-uniform. After ten crops that do not fit, the largest central one within
+            ``ratio`` is taken.
+        edges: "image": along the crop's edges, the filter uses the image's pixels beyond them. "crop": it does not, as
+            in torchvision, which crops first; pixels are then those of torchvision on PIL images to the bit. The two
+            differ only within the filter's reach of the edges.
     """
 
     size: int | Sequence[int]

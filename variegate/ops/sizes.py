@@ -50,10 +50,7 @@ def _scaled(size: npt.NDArray[np.int32], factor: Floats) -> npt.NDArray[np.int32
 
 @dataclass(frozen=True)
 class RandomResize(Transform):
-    """Resize the short side to a whole number drawn from ``min_size`` .. ``max_size - 1``, aspect kept.
-
-    ``interpolation`` and ``antialias`` as for ``Resize``.
-    """
+    """Resize the shorter side to an integer drawn from ``min_size`` .. ``max_size - 1``, keeping the aspect ratio."""
 
     min_size: int
     max_size: int
@@ -89,8 +86,9 @@ def _drawn(sampling: Sampling, rows: Rows, slot: int, lengths: int | Sequence[in
 
 @dataclass(frozen=True)
 class RandomShortestSize(Transform):
-    """Resize the short side to one of ``min_size`` (a number, or a list of which all are equally likely), aspect kept,
-    or less, so that the long side does not pass ``max_size``. ``interpolation`` and ``antialias`` as for ``Resize``.
+    """Resize the shorter side to ``min_size``, keeping the aspect ratio: a number, or a list to draw from.
+
+    If the longer side would exceed ``max_size``, it is resized to that instead.
     """
 
     min_size: int | Sequence[int]
@@ -115,11 +113,10 @@ class RandomShortestSize(Transform):
 
 @dataclass(frozen=True)
 class ScaleJitter(Transform):
-    """Resize, aspect kept, to what fits into ``target_size`` times a factor uniform in ``scale_range`` (Ghiasi et al.
-    2021, arXiv:2012.07177).
+    """Resize to fit into ``target_size`` times a random factor, keeping the aspect ratio.
 
-    "Fits" is torchvision's: the smaller of ``target_size[1] / height`` and ``target_size[0] / width``.
-    ``interpolation`` and ``antialias`` as for ``Resize``.
+    The factor is uniform in ``scale_range`` (Ghiasi et al. 2021, arXiv:2012.07177). "Fit" is torchvision's: the smaller
+    of ``target_size[1] / height`` and ``target_size[0] / width``.
     """
 
     target_size: Sequence[int]
@@ -138,10 +135,10 @@ class ScaleJitter(Transform):
 
 @dataclass(frozen=True)
 class RandomZoomOut(Transform):
-    """With probability ``p``, put the image at a random place of a larger canvas of ``fill`` (Liu et al. 2016, SSD,
-    arXiv:1512.02325).
+    """With probability ``p``, place the image at random on a larger canvas of ``fill``.
 
-    The canvas is as many times as wide and high as the image as a number uniform in ``side_range`` says, 1 or more.
+    Width and height of the canvas are those of the image times a number uniform in ``side_range``, 1 or more (Liu et
+    al. 2016, SSD, arXiv:1512.02325).
     """
 
     fill: Fill = BLACK
@@ -195,10 +192,9 @@ class _SideResize(Transform, abstract=True):
 
 @dataclass(frozen=True)
 class LongestMaxSize(_SideResize):
-    """Resize, antialiased, so that the longer side is ``max_size`` pixels: a number, or a list to choose from at
-    random.
+    """Resize so that the longer side has ``max_size`` pixels: a number, or a list to draw from.
 
-    Aspect is kept and sides are rounded to the nearest pixel. (``Resize(None, max_size=...)`` cuts fractions off, as
+    The aspect ratio is kept, and sides are rounded to the nearest pixel. (``Resize(None, max_size=...)`` truncates, as
     torchvision does.)
     """
 
@@ -209,9 +205,7 @@ class LongestMaxSize(_SideResize):
 
 @dataclass(frozen=True)
 class SmallestMaxSize(_SideResize):
-    """Resize, antialiased, so that the shorter side is ``max_size`` pixels: a number, or a list to choose from at
-    random. Aspect is kept and sides are rounded to the nearest pixel.
-    """
+    """Resize the shorter side to ``max_size`` pixels, a number or a list to draw from; see ``LongestMaxSize``."""
 
     max_size: int | Sequence[int] = 1024
     interpolation: FilterName = "bilinear"
@@ -220,10 +214,10 @@ class SmallestMaxSize(_SideResize):
 
 @dataclass(frozen=True)
 class LetterBox(Transform):
-    """Resize the whole image into a frame of ``size``, aspect kept, and fill what is left of the frame.
+    """Resize the whole image to fit into ``size``, keeping the aspect ratio, and fill the rest.
 
-    The image is in the middle; of an odd rest the larger half is below and to the right. ``upscale=False`` leaves
-    images that are smaller than the frame at their size.
+    The image is centered; if the rest is odd, the larger half is below and to the right. ``upscale=False`` keeps the
+    size of smaller images.
     """
 
     size: int | Sequence[int]
@@ -245,9 +239,10 @@ class LetterBox(Transform):
 
 @dataclass(frozen=True)
 class Downscale(MagnitudeOp):
-    """Lower the resolution: resize to ``scale_range`` times the sides, and back; a number or a range, 0.001 to 1.
+    """Lower the resolution: resize to ``scale_range`` times the sides, and back.
 
-    ``downscale``, ``upscale``: the interpolation of either step; bilinear and bicubic are antialiased.
+    ``scale_range``: 0.001 to 1, a number or a range. ``downscale`` and ``upscale``: the interpolation of either step;
+    bilinear and bicubic are antialiased.
     """
 
     scale_range: Number = (0.25, 0.25)

@@ -32,7 +32,7 @@ class Brightness(TableOp, MagnitudeOp, opcode=20, neutral=1, function="adjust_br
 
 @dataclass(frozen=True)
 class Gamma(TableOp, MagnitudeOp, opcode=23, function="adjust_gamma"):
-    """``255 * gain * (x / 255) ** gamma``: above 1 darkens, below 1 brightens (torchvision ``adjust_gamma``)."""
+    """Correct gamma: ``255 * gain * (x / 255) ** gamma``; above 1 darkens (torchvision's ``adjust_gamma``)."""
 
     gamma: Number
     gain: float = 1.0
@@ -69,7 +69,7 @@ class RandomPosterize(WithProbability, of=Posterize):
 class Solarize(
     TableOp, MagnitudeOp, opcode=25, neutral=(math.nextafter(255.0, math.inf), math.inf), function="solarize"
 ):
-    """Invert the values at and above ``threshold``: all of them at 0 and below, none at 256 and above."""
+    """Invert the values at and above ``threshold``: all at 0 and below, none at 256 and above."""
 
     threshold: Number
     _is_opaque = True
@@ -89,7 +89,7 @@ class RandomSolarize(WithProbability, of=Solarize):
 
 @dataclass(frozen=True)
 class SolarizeAdd(TableOp, MagnitudeOp, opcode=26, function="solarize_add"):
-    """Add ``addition`` (whole levels, -255 to 255) to the values below ``threshold``, clipped to 0..255."""
+    """Add ``addition`` (an integer, -255 to 255) to the values below ``threshold``, clipped to 0..255."""
 
     addition: int | Sequence[int]
     threshold: float = 128
@@ -103,7 +103,7 @@ class SolarizeAdd(TableOp, MagnitudeOp, opcode=26, function="solarize_add"):
 
 @dataclass(frozen=True)
 class Invert(TableOp, PlainOp, opcode=27, function="invert"):
-    """``255 - x``."""
+    """Invert every value: ``255 - x``."""
 
     _is_opaque = True
 
@@ -114,14 +114,14 @@ class Invert(TableOp, PlainOp, opcode=27, function="invert"):
 
 @dataclass(frozen=True)
 class RandomInvert(WithProbability, of=Invert):
-    """``255 - x`` with probability ``p``."""
+    """Invert every value, ``255 - x``, with probability ``p``."""
 
     p: float = 0.5
 
 
 @dataclass(frozen=True)
 class RGBShift(TableOp, opcode=30, per_channel=True):
-    """Add whole levels to each channel, clipped: each a number or a range, -255 to 255, drawn independently."""
+    """Add integers from -255 to 255 to ``red``, ``green`` and ``blue``, drawn independently; clipped to 0..255."""
 
     red: int | Sequence[int] = (-20, 20)
     green: int | Sequence[int] = (-20, 20)

@@ -57,7 +57,7 @@ def _check_index(index: Scalar, count: int) -> None:
 
 @spelt()
 def coin(p: Any = 0.5) -> Any:
-    """True with probability ``p``."""
+    """Draw True with probability ``p``."""
     if not isinstance(p, Scalar) and not (as_number(p) is not None and 0 <= p <= 1):
         refuse(f"vg.coin: p={p!r}", "a number from 0 to 1")
     return _drawn("coin", p)
@@ -65,7 +65,7 @@ def coin(p: Any = 0.5) -> Any:
 
 @spelt()
 def uniform(low: Any = 0.0, high: Any = 1.0) -> Any:
-    """A number from [low, high), all equally likely."""
+    """Draw a number uniformly from [``low``, ``high``)."""
     _check("uniform", low=low, high=high)
     if not isinstance(low, Scalar) and not isinstance(high, Scalar) and low > high:
         refuse(f"vg.uniform: low={low!r}, high={high!r}", "low <= high")
@@ -74,7 +74,7 @@ def uniform(low: Any = 0.0, high: Any = 1.0) -> Any:
 
 @spelt()
 def randint(low: Any, high: Any = None) -> Any:
-    """A whole number from ``low`` up to, but not including, ``high``; ``randint(n)`` is one of 0 .. n - 1."""
+    """Draw an integer from ``low`` to ``high`` - 1, uniformly; ``randint(n)`` draws from 0 .. n - 1."""
     first, end = (0, low) if high is None else (low, high)
     _check("randint", low=first, high=end)
     if isinstance(first, Scalar) or isinstance(end, Scalar):
@@ -88,7 +88,7 @@ def randint(low: Any, high: Any = None) -> Any:
 
 @spelt()
 def normal(mean: Any = 0.0, std: Any = 1.0) -> Any:
-    """A normal number."""
+    """Draw a normal number with ``mean`` and standard deviation ``std``."""
     _check("normal", mean=mean, std=std)
     if not isinstance(std, Scalar) and std < 0:
         refuse(f"vg.normal: std={std!r}", "a number of 0 or more")
@@ -97,7 +97,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0) -> Any:
 
 @spelt()
 def choice(values: Sequence[Any], p: Sequence[float] | None = None) -> Any:
-    """One of ``values`` (numbers, texts or values of each sample), with probabilities proportional to ``p``."""
+    """Draw one of ``values`` (numbers, strings or values of each sample), in proportion to ``p`` (None: uniformly)."""
     entries = list(values) if isinstance(values, (list, tuple, range, np.ndarray)) else []
     if not entries:
         refuse(f"vg.choice: values={values!r}", "a list of at least one value")
@@ -112,10 +112,11 @@ def choice(values: Sequence[Any], p: Sequence[float] | None = None) -> Any:
 
 
 def select(index: Any, options: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
-    """``options[index](*args, **kwargs)`` by a value of each sample, such as ``vg.randint(3)``.
+    """Call one of ``options`` by a value of each sample: ``options[index](*args, **kwargs)``.
 
-    ``options``: functions, transforms and pipelines; without further arguments also plain values. An index that is
-    computed and lies beyond the end takes the last.
+    ``index`` is such as ``vg.randint(3)``; a computed one beyond the end takes the last option. ``options`` are
+    functions, transforms and pipelines; without further arguments also plain values. ``args`` and ``kwargs`` are passed
+    to the option.
     """
     entries: Any = options
     if isinstance(entries, Scalar) and isinstance(index, (list, tuple)):

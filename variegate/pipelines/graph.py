@@ -22,7 +22,7 @@ _refusals: ContextVar[ValueError | None] = ContextVar("refusals", default=None)
 
 
 class PipelineError(ValueError):
-    """A function that cannot be traced into a transform, or code that only a traced function may run."""
+    """Raised for a function that cannot be traced, or for code that only a traced function may run."""
 
 
 def place() -> str:

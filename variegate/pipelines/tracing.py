@@ -176,16 +176,20 @@ def pipeline(function: Callable[..., Any], /, **constants: Any) -> TracedPipelin
 @overload
 def pipeline(function: None = None, /, **constants: Any) -> Callable[[Callable[..., Any]], TracedPipeline]: ...
 def pipeline(function: Callable[..., Any] | None = None, /, **constants: Any) -> Any:
-    """Trace a function into a transform, as a decorator or called with the function.
+    """Trace a Python function into a transform, as a decorator or by a call.
 
-    The function gets the image first and returns it. Its other parameters are values that come with every sample, by
-    their names (``label``, or whatever ``conditions`` hold; ``epoch``, and the image's ``height``, ``width``,
-    ``channels``, ``area`` and ``aspect``, are always there); those with a default are constants, set by ``constants``.
+    Args:
+        function: takes the image first and returns it. Its other parameters are values of each sample, by name:
+            ``label`` or whatever ``conditions`` hold, and always ``epoch`` and the image's ``height``, ``width``,
+            ``channels``, ``area`` and ``aspect``. Parameters with a default are constants.
+        constants: values of the parameters with a default.
 
-    It runs once, here. Decisions by what is drawn (``vg.coin``, ``vg.uniform``, ``vg.randint``, ``vg.normal``,
-    ``vg.choice``) or given become a ``Cond`` of both branches; everything else is decided at once, loops among it.
+    The function runs once, here. Decisions by drawn values (``vg.coin``, ``vg.uniform``, ``vg.randint``, ``vg.normal``,
+    ``vg.choice``) or given ones become a ``Cond`` of both branches. Everything else, including loops, is decided at
+    once.
 
-    Raises PipelineError naming the line of what cannot be traced.
+    Raises:
+        PipelineError: naming the line that cannot be traced.
     """
     if function is None:
         return lambda decorated: pipeline(decorated, **constants)

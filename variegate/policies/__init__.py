@@ -1,4 +1,4 @@
-"""Policies: which operations, chosen how. Each is a transform; the published tables are data."""
+"""Augmentation policies: transforms that choose operations at random; published tables are data."""
 
 import variegate.transforms  # noqa: F401  first, since it shows policies too: whichever is asked for, both are there
 from variegate.ops.description import from_dict

@@ -36,17 +36,23 @@ _BINS = f"an integer from 2 to {MAX_BINS}, or None for the policy's"
 
 @dataclass(frozen=True)
 class Augmentation(Policy):
-    """An operation with its own magnitude domain, for the ``operations`` of RandAugment and TrivialAugmentWide.
+    """Give an operation its own magnitude domain, for ``operations`` of RandAugment and TrivialAugmentWide.
 
-    ``op`` is a name ("Rotate", "GaussianNoise", ...), or a transform or its class that takes a magnitude (any
-    one-number transform, any ``T.CustomOp``). A policy with B bins asks for bin b: the magnitude is ``low + (high -
-    low) * b / (B - 1)`` for ``magnitude=(low, high)`` in the unit of the operation (None: the range that the transform
-    holds, if any), snapped to ``bins`` steps where given, negated with probability 0.5 if ``signed``. ``mag_to_param``
-    turns it into the argument: "identity", "one_plus" (enhancement factors), "truncate", "round", or a function (which
-    a file cannot hold). Used alone it applies the operation at a uniformly drawn bin (of 31, or ``bins``).
-    ``interpolation`` and ``fill`` are for that; inside a policy the policy's hold.
+    Args:
+        name: name of the operation in descriptions.
+        op: a name ("Rotate", "GaussianNoise", ...), or a transform or its class that takes a magnitude (any one-number
+            transform, any ``T.CustomOp``).
+        magnitude: (low, high) in the operation's unit; None for the range that the transform holds, if any. A policy
+            with B bins that asks for bin b gets ``low + (high - low) * b / (B - 1)``.
+        bins: number of steps that the magnitude is rounded to; None for no rounding.
+        signed: negate the magnitude with probability 0.5.
+        mag_to_param: maps the magnitude to the argument: "identity", "one_plus" (enhancement factors), "truncate",
+            "round", or a function (not in files).
+        interpolation, fill: used only outside of policies, where a bin is drawn uniformly (of 31, or ``bins``).
+            Policies use their own.
 
-    Raises ArgumentError for arguments out of range, the operation's own range included.
+    Raises:
+        ArgumentError: for arguments out of range, including the operation's own range.
 
     >>> Augmentation("gentle turn", "Rotate", magnitude=(0, 10), signed=True).magnitude
     (0, 10)
@@ -136,7 +142,7 @@ class Augmentation(Policy):
         self._table.emit(sampling, rows, np.zeros(len(rows), np.intp), self._grid[negative, bins], slot + 1)
 
     def to_dict(self) -> dict[str, Any]:
-        """As every transform's. Raises ValueError where ``mag_to_param`` is a function."""
+        """Return a description, as for every transform; raises ValueError if ``mag_to_param`` is a function."""
         if callable(self.mag_to_param):
             got = f"Augmentation {self.name!r}: mag_to_param is a function, which a file cannot hold"
             raise ValueError(f"{got}; name one of {', '.join(MAPPINGS)}")

@@ -105,16 +105,18 @@ _ONLY_WITH_ALL = ("Brightness", "Color", "Contrast", "Sharpness")
 
 @dataclass(frozen=True)
 class AugMix(ChainMixture):
-    """The image mixed with ``mixture_width`` chains of operations, all over the same image.
+    """Blend the image with chains of operations (Hendrycks et al. 2019, arXiv:1912.02781).
 
-    Every chain has ``chain_depth`` operations (-1: one to three, uniform), each drawn uniformly, at a bin drawn
-    uniformly below ``severity`` (1 to 10 of 10 bins). The image's and the mixture's weight are Dirichlet(``alpha``,
-    ``alpha``), the chains share the mixture's by Dirichlet(``alpha``, ...). ``all_ops``: brightness, color, contrast
-    and sharpness as well. The sum is truncated to uint8; afterwards only flips, crops, pads, erasing and Normalize may
-    follow. Bins 8 and 9 of Posterize keep 0 bits: an all-zero image.
+    Args:
+        severity: 1 to 10; the bin of an operation, of 10, is drawn uniformly below it.
+        mixture_width: number of chains, each applied to the same image.
+        chain_depth: operations per chain, each drawn uniformly; -1 for one to three, uniform.
+        alpha: the image and the mixture have weights Dirichlet(``alpha``, ``alpha``); the chains share the mixture's by
+            Dirichlet(``alpha``, ...). All weights add up to 1.
+        all_ops: also use brightness, color, contrast and sharpness.
 
-    The weights of an image and its chains add up to 1. Raises ArgumentError for arguments out of range. Paper: arXiv
-    1912.02781.
+    The sum is truncated to uint8; only flips, crops, pads, erasing and Normalize may follow. Bins 8 and 9 of Posterize
+    keep 0 bits: an all-zero image.
     """
 
     severity: int = 3

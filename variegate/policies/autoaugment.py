@@ -38,19 +38,23 @@ def published_policy(name: str) -> tuple[SubPolicy, ...]:
 
 @dataclass(frozen=True)
 class AutoAugment(Policy):
-    """One sub-policy, drawn uniformly; its operations in order, each with its own probability.
+    """Apply one sub-policy, drawn uniformly: its operations in order, each with its own probability.
 
-    ``policy``: "imagenet", "cifar10" or "svhn" (the 25 rows as torchvision prints them, repeated rows kept), "v0" (the
-    TPU-EfficientNet policy, not in any paper), or a list of sub-policies ``[[operation, probability, magnitude], ...]``
-    with a name of the space (or an Augmentation), a probability 0..1 and a bin (None where there is none).
-    ``space`` says what a bin means, for the same printed policy is a different one in each library: "torchvision" (10
-    bins; the default but for v0), "tf" (11 bins, level / 10; v0's default), "timm", "timm-increasing",
-    "timm-original", "timm-research", "dali" (translate 250 pixels; "dali-relative": as far as the image is large),
-    "pba". ``fill``: None is the space's own (torchvision 0; tf, timm and dali 128). ``interpolation`` may be "random",
-    as timm's: bilinear or bicubic, drawn for every operation. ``magnitude_std``: Gaussian noise on every bin, as timm's
-    ``-mstd0.5``; infinity draws uniformly from 0 to the bin.
+    Args:
+        policy: "imagenet", "cifar10" or "svhn" (the 25 rows as in torchvision, including repetitions), "v0" (the
+            TPU-EfficientNet policy, not in any paper), or a list of sub-policies ``[[operation, probability,
+            magnitude], ...]`` with a name of the space (or an Augmentation), a probability 0..1 and a bin (None if it
+            has none).
+        interpolation: also "random", as in timm: bilinear or bicubic, drawn for every operation.
+        fill: None is the space's own (torchvision 0; tf, timm and dali 128).
+        space: meaning of bins, which differs between libraries for the same policy: "torchvision" (10 bins; the default
+            except for v0), "tf" (11 bins, level / 10; v0's default), "timm", "timm-increasing", "timm-original",
+            "timm-research", "dali" (translate 250 pixels), "dali-relative" (translate by the size of the image) or
+            "pba".
+        magnitude_std: standard deviation of Gaussian noise on every bin, as timm's ``-mstd0.5``; infinity draws
+            uniformly from 0 to the bin.
 
-    Raises ArgumentError for arguments out of range, with the place in the policy. Paper: arXiv 1805.09501.
+    Raises ArgumentError with the place in the policy. Paper: arXiv:1805.09501.
     """
 
     policy: str | Sequence[Sequence[Sequence[Any]]] = "imagenet"

@@ -51,19 +51,22 @@ def load_policy(source: Literal["simclr", "byol", "dino", "mocov3"]) -> Any: ...
 def load_policy(source: str | os.PathLike[str] | Mapping[str, Any]) -> Transform: ...
 @spelt()
 def load_policy(source: str | os.PathLike[str] | Mapping[str, Any]) -> Transform:
-    """A transform from a name, a file or a dict.
+    """Load a transform from a name, a file or a dict.
 
-    - a name, in capitals or not: "imagenet", "cifar10", "svhn", "v0" (AutoAugment), "pba-cifar10", "pba-svhn",
-      "autoaugment" (the same as "imagenet"), "randaugment", "trivialaugment", "augmix", "3-augment";
-    - a whole recipe of several views, from the crop to the normalisation: "simclr", "byol", "dino", "mocov3";
-    - timm's strings, such as "rand-m9-mstd0.5-inc1", "augmix-m5-w4-d2", "original-mstd0.5", "v0r" and "3a";
-    - a .json, .yaml or .yml file, or a dict: what ``to_dict`` gives, or a schedule ("format": "variegate-schedule/1"),
-      or an AutoAugment policy ("format": "variegate-policy/1", "policy": [...], "space": ...).
+    ``source`` is one of:
 
-    Raises PolicyError for an unknown name and for a bad file, with the path to the first bad key
-    (``policy.json: transforms[2].magnitude``), what it held and what is accepted; for text that does not parse, with
-    line and column. No file, whatever it holds, raises anything else, or keeps this busy for more than seconds. Raises
-    FileNotFoundError where there is no such file.
+    - a name, in any case: "imagenet", "cifar10", "svhn", "v0" (AutoAugment), "pba-cifar10", "pba-svhn", "autoaugment"
+      (the same as "imagenet"), "randaugment", "trivialaugment", "augmix", "3-augment";
+    - a complete recipe of several views, from crop to normalization: "simclr", "byol", "dino", "mocov3";
+    - a timm string, such as "rand-m9-mstd0.5-inc1", "augmix-m5-w4-d2", "original-mstd0.5", "v0r" and "3a";
+    - a .json, .yaml or .yml file, or a dict: a description by ``to_dict``, a schedule ("format":
+      "variegate-schedule/1"), or an AutoAugment policy ("format": "variegate-policy/1", "policy": [...], "space": ...).
+
+    Raises:
+        PolicyError: for an unknown name, text that cannot be parsed (with line and column), and an invalid file, with
+            the path to the first invalid key (``policy.json: transforms[2].magnitude``). No file raises anything else,
+            or takes more than seconds.
+        FileNotFoundError: if the file does not exist.
     """
     if isinstance(source, Mapping):
         return _from_mapping(source, "")
@@ -91,10 +94,10 @@ def load_policy(source: str | os.PathLike[str] | Mapping[str, Any]) -> Transform
 
 @spelt()
 def save_policy(transform: Transform | Schedule, path: str | os.PathLike[str]) -> None:
-    """Write a transform (or a schedule) so that ``load_policy`` reads it back: JSON or YAML, by the file's suffix.
+    """Write a transform (or a schedule) to a JSON or YAML file that ``load_policy`` reads.
 
-    The file appears under its name only when it is complete. Raises PolicyError for another suffix, and ValueError for
-    a transform that holds a Python function.
+    ``path`` ends in .json, .yaml or .yml, and appears only when complete. Raises PolicyError for another suffix, and
+    ValueError for a ``transform`` that holds a Python function.
     """
     path = Path(path)
     described = transform.to_dict()

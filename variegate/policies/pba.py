@@ -146,24 +146,29 @@ def _outside(
 
 @dataclass(frozen=True)
 class PBA(Policy):
-    """A schedule of policies; the epoch of the batch chooses the policy, past the end the last one.
+    """Apply a schedule of policies, one per epoch (Population Based Augmentation, Ho et al. 2019, arXiv:1905.05393).
 
-    ``schedule``: "pba-cifar10", "pba-svhn", a ``Schedule``, or its dict (the JSON format "variegate-schedule/1"). An
-    image gets a count of 0, 1 or 2 with probabilities 0.2, 0.3 and 0.5; the policy's tuples are walked in random order,
-    each fires with its own probability, until the count is used up. ``space`` overrides the schedule's magnitude space:
-    "pba" is in pixels of 32-pixel images, "pba-relative" the same in fractions of the image. ``fill``: None is the
-    schedule's own, the mean of the images that it was searched on; where it has none, as the published ones, the
-    reference's (125, 122, 113), CIFAR-10's mean.
+    Each image gets a count of 0, 1 or 2 with probabilities 0.2, 0.3 and 0.5. The policy's operations are tried in
+    random order, each with its own probability, until the count is used up. After the schedule's end, its last policy
+    applies.
 
-    ``emptied``: what becomes of pixels that a geometric operation or a cutout empties. "filled": they get the fill at
-    once, and an operation that follows sees it as any other colour. "reference": as arcelien/pba has it, where they are
-    black until the policy is done, and then get the mean, unless Invert, Equalize, AutoContrast, Posterize or Solarize
-    came after (``ReferencePairs``). The two differ in 49 of the 225 pairs of operations, those of a geometric operation
-    with one of the nine on colours and those of Cutout with Brightness, Color, Contrast and Sharpness, by 10 levels on
-    average there. "reference" wants nearest interpolation and the reference's 15 operations. The reference fills the
-    mean as a float, (125.31, 122.95, 113.87), 0 once normalised; bytes are up to 0.95 levels below, or 0.015 below 0.
+    Args:
+        schedule: "pba-cifar10", "pba-svhn", a ``Schedule``, or its dict (the JSON format "variegate-schedule/1").
+        space: overrides the schedule's magnitude space: "pba" is in pixels of 32-pixel images, "pba-relative" the same
+            as fractions of the image.
+        fill: None is the schedule's own, the mean of the images that it was searched on. The published schedules have
+            none and get the reference's (125, 122, 113), CIFAR-10's mean.
+        emptied: treatment of pixels that a geometric operation or a cutout empties. "filled": they get the fill
+            immediately, and later operations change it as any other color. "reference": as in arcelien/pba, they are
+            black until the policy is done and then get the mean, unless Invert, Equalize, AutoContrast, Posterize or
+            Solarize followed (``ReferencePairs``). "reference" requires nearest interpolation and the reference's 15
+            operations.
 
-    Raises ArgumentError for arguments out of range, PolicyError for a bad schedule. Paper: arXiv 1905.05393.
+    The two treatments differ in 49 of the 225 pairs of operations, by 10 levels on average there: a geometric operation
+    with one of the nine on colors, and Cutout with Brightness, Color, Contrast or Sharpness. The reference fills the
+    mean as a float, (125.31, 122.95, 113.87), 0 once normalized; bytes are up to 0.95 levels below, or 0.015 below 0.
+
+    Raises PolicyError for an invalid schedule.
     """
 
     schedule: str | Schedule | Mapping[str, Any] = "pba-cifar10"

@@ -27,7 +27,7 @@ Tuple3 = tuple[str, float, int]
 
 @dataclass(frozen=True)
 class Segment:
-    """``epochs`` epochs of one policy: tuples of (operation, probability 0..1, magnitude 0..9)."""
+    """One policy for ``epochs`` epochs: tuples of (operation, probability 0..1, magnitude 0..9)."""
 
     epochs: int
     policy: tuple[Tuple3, ...]
@@ -35,10 +35,10 @@ class Segment:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Segments one after another. ``space`` says what a magnitude means, ``source`` where the schedule comes from.
+    """Policies by epoch: ``segments`` one after another.
 
-    ``fill``: the colour of emptied pixels, red, green and blue from 0 to 255, as a search trained with it; None: the
-    magnitude space's own.
+    ``space`` is the magnitude space, ``source`` the origin of the schedule. ``fill`` is the color of emptied pixels
+    that a search trained with, (red, green, blue) from 0 to 255; None for the magnitude space's own.
     """
 
     segments: tuple[Segment, ...]
@@ -51,21 +51,21 @@ class Schedule:
         return sum(segment.epochs for segment in self.segments)
 
     def segment_at(self, epoch: int) -> int:
-        """The index of the segment of ``epoch`` (from 0); past the end, the last."""
+        """Return the index of the segment of ``epoch`` (from 0); after the end, the last."""
         ends = list(itertools.accumulate(segment.epochs for segment in self.segments))
         return min(bisect.bisect_right(ends, epoch), len(ends) - 1)
 
     def is_idle_at(self, epoch: int) -> bool:
-        """True if the policy of ``epoch`` never does anything, as that of a search's first epochs."""
+        """Return True if the policy of ``epoch`` does nothing, as in a search's first epochs."""
         return all(probability == 0 for _, probability, _ in self.segments[self.segment_at(epoch)].policy)
 
     def scaled(self, epochs: int, rounding: Rounding = "cumulative") -> Schedule:
-        """The schedule for a training of another length.
+        """Scale the schedule to a training of ``epochs`` epochs.
 
-        ``rounding``: "cumulative" moves every boundary between two policies to the nearest whole epoch, so that none is
-        off by more than half of one, whichever policies come before it. "reference" is arcelien/pba's own way: each
-        policy gets ``int(n * epochs / self.epochs)`` epochs, in floating point, and the last what is left over, which
-        in a short training can be many times its share. Either way a policy that comes to no epoch is left out.
+        ``rounding``: "cumulative" moves every boundary to the nearest whole epoch, so that none is off by more than
+        half an epoch. "reference" is arcelien/pba's method: each policy gets ``int(n * epochs / self.epochs)`` epochs,
+        in floating point, and the last one gets the rest, which can be many times its share in a short training. Both
+        drop policies of no epoch.
 
         Raises ValueError for less than one epoch and for another name.
         """
@@ -85,7 +85,7 @@ class Schedule:
         return replace(self, segments=tuple(kept))
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON format "variegate-schedule/1"."""
+        """Return the JSON format "variegate-schedule/1"."""
         return {
             "format": FORMAT,
             "source": self.source,

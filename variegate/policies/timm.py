@@ -40,19 +40,22 @@ def operation_sets() -> dict[str, dict[str, Any]]:
 
 @dataclass(frozen=True)
 class TimmRandAugment(Policy):
-    """``num_ops`` operations one after another, each applied with probability ``p``, on timm's scale of 0 to 10.
+    """Apply ``num_ops`` operations in sequence, each with probability ``p``, on timm's scale of 0 to 10.
 
-    ``magnitude`` gets Gaussian noise of standard deviation ``magnitude_std`` per operation (over 100: uniform from 0 to
-    ``magnitude``) and is clipped to 0 .. ``magnitude_max``. ``increasing`` takes the set in which every operation grows
-    stronger with the magnitude. ``operations``: "default" (15, with replacement), "weights", "3a", "3aw" or "w0" (those
-    with weights: without replacement). ``translate_pct``: the translation at level 10 as a fraction of the size.
-    ``interpolation``: "random" (bilinear or bicubic per operation) or a fixed one. ``fill``: timm passes the mean of
-    the data set, here 128 unless given.
+    Args:
+        magnitude: mean magnitude of an operation.
+        magnitude_std: standard deviation of Gaussian noise per operation (over 100: uniform from 0 to ``magnitude``).
+        magnitude_max: magnitudes are clipped to 0 .. ``magnitude_max``.
+        increasing: use the set in which every operation grows stronger with the magnitude.
+        operations: "default" (15, with replacement), or with weights and without replacement: "weights", "3a", "3aw" or
+            "w0".
+        translate_pct: translation at level 10 as a fraction of the size.
+        interpolation: "random" (bilinear or bicubic per operation) or a fixed one.
+        fill: None for 128; timm passes the mean of the data set.
 
-    Posterize reaches 0 bits where noise pushes the level to 10 (increasing) or below 2.5 (plain): that is an all-zero
-    image, as in the Pillow versions that timm was written for; Pillow 13 raises an error there.
-
-    Raises ArgumentError for arguments out of range. Source: huggingface/pytorch-image-models timm/data/auto_augment.py.
+    Posterize reaches 0 bits where noise pushes the level to 10 (increasing) or below 2.5 (plain): an all-zero image, as
+    in the Pillow versions that timm was written for; Pillow 13 raises an error there. Source:
+    huggingface/pytorch-image-models timm/data/auto_augment.py.
     """
 
     magnitude: float = 10
@@ -154,17 +157,21 @@ _NAMES = (
 
 @dataclass(frozen=True)
 class TimmAugMix(ChainMixture):
-    """The image mixed with ``mixture_width`` chains of operations, all over the same image, on timm's scale of 0 to 10.
+    """Blend the image with ``mixture_width`` chains of operations, on timm's scale of 0 to 10.
 
-    Every chain has ``chain_depth`` operations (-1: one to three, uniform), each drawn uniformly of thirteen, at a
-    magnitude that is uniform from 0 to ``magnitude``; with a finite ``magnitude_std`` it is ``magnitude`` with Gaussian
-    noise of that deviation, within 0 to 10. The mixture's weight is Beta(``alpha``, ``alpha``), the chains share it by
-    Dirichlet(``alpha``, ...). ``translate_pct``: the translation at level 10 as a fraction of the size.
-    ``interpolation``: "random" (bilinear or bicubic per operation) or a fixed one. ``fill``: timm passes the mean of
-    the data set, here 128 unless given. The sum is truncated to uint8 once, where timm truncates the mixture as well:
-    up to one level lower. Afterwards only flips, crops, pads, erasing and Normalize may follow.
+    Args:
+        magnitude: magnitudes are uniform from 0 to this, or with a finite ``magnitude_std`` normal about it, within 0
+            to 10.
+        mixture_width: number of chains, each applied to the same image.
+        chain_depth: operations per chain, each drawn uniformly from thirteen; -1 for one to three, uniform.
+        alpha: the mixture's weight is Beta(``alpha``, ``alpha``); chains share it by Dirichlet(``alpha``, ...).
+        magnitude_std: standard deviation of noise on the magnitude.
+        translate_pct: translation at level 10 as a fraction of the size.
+        interpolation: "random" (bilinear or bicubic per operation) or a fixed one.
+        fill: None for 128; timm passes the mean of the data set.
 
-    Raises ArgumentError for arguments out of range. Source: huggingface/pytorch-image-models timm/data/auto_augment.py.
+    The sum is truncated to uint8 once, where timm also truncates the mixture: up to one level lower. Only flips, crops,
+    pads, erasing and Normalize may follow. Source: huggingface/pytorch-image-models timm/data/auto_augment.py.
     """
 
     magnitude: float = 3

@@ -73,16 +73,19 @@ class UniformPolicy(Policy, abstract=True):
 
 @dataclass(frozen=True)
 class RandAugment(UniformPolicy):
-    """``num_ops`` operations one after another, drawn uniformly with replacement, all at one magnitude.
+    """Apply ``num_ops`` operations in sequence, drawn uniformly with replacement, at one magnitude.
 
-    ``magnitude`` is a bin, 0 to ``num_magnitude_bins`` - 1; the last bin is the end of every operation's range (rotate
-    30 degrees, shear 0.3, enhance 1 +- 0.9), so 9 of 31 is three tenths of it; the sign is drawn where an operation has
-    one. ``operations``: names (such as "Rotate", "Invert"), Augmentations and custom operations
-    in place of torchvision's fourteen. ``space``: the ranges and the fill of "torchvision" or "dali" (translate 100
-    pixels, or in "dali-relative" 100/224 of the size; Solarize from 256). ``fill``: None is the space's own (black;
-    gray for dali), else a level or (red, green, blue). For timm's magnitudes use ``TimmRandAugment``.
+    Args:
+        magnitude: a bin, 0 to ``num_magnitude_bins`` - 1. The last bin is the end of every operation's range (rotate 30
+            degrees, shear 0.3, enhance 1 +- 0.9), so 9 of 31 is three tenths of it. Signs are random. For timm's
+            magnitudes use ``TimmRandAugment``.
+        operations: names (such as "Rotate", "Invert"), Augmentations and custom operations that replace torchvision's
+            fourteen.
+        space: ranges and fill of "torchvision", "dali" (translate 100 pixels; Solarize from 256) or "dali-relative"
+            (translate 100/224 of the size).
+        fill: None is the space's own: black, gray for dali.
 
-    Raises ArgumentError for arguments out of range. Paper: arXiv 1909.13719.
+    Paper: arXiv:1909.13719 (Cubuk et al. 2019).
     """
 
     num_ops: int = 2
@@ -105,15 +108,17 @@ class RandAugment(UniformPolicy):
 
 @dataclass(frozen=True)
 class TrivialAugmentWide(UniformPolicy):
-    """Exactly one operation, drawn uniformly, at a uniformly drawn magnitude (Müller and Hutter 2021).
+    """Apply exactly one operation, drawn uniformly, at a uniform magnitude (Müller and Hutter 2021, arXiv:2103.10158).
 
-    The wide ranges of torchvision: rotate to 135 degrees, shear to 0.99, translate to 32 pixels, enhance 1 +- 0.99,
-    posterize to 2 bits, in ``num_magnitude_bins`` steps. ``operations``: names, Augmentations and custom operations in
-    place of torchvision's fourteen. ``space``: the ranges and the fill of "torchvision" or "dali" (enhance 1 +- 0.01 to
-    0.99, Solarize from 256; in "dali-relative" translate as far as the image is large). ``fill``: None is the space's
-    own (black; gray for dali), else a level or (red, green, blue).
+    The ranges are torchvision's wide ones: rotate to 135 degrees, shear to 0.99, translate to 32 pixels, enhance 1 +-
+    0.99, posterize to 2 bits.
 
-    Raises ArgumentError for arguments out of range. Paper: arXiv 2103.10158.
+    Args:
+        num_magnitude_bins: number of magnitudes.
+        operations: names, Augmentations and custom operations that replace torchvision's fourteen.
+        space: ranges and fill of "torchvision", "dali" (enhance 1 +- 0.01 to 0.99, Solarize from 256) or
+            "dali-relative" (translate by the size of the image).
+        fill: None is the space's own: black, gray for dali.
     """
 
     num_magnitude_bins: int = 31
@@ -130,13 +135,11 @@ class TrivialAugmentWide(UniformPolicy):
 
 @dataclass(frozen=True)
 class ThreeAugment(Transform):
-    """Exactly one of grayscale, solarize and Gaussian blur, each equally likely.
+    """Apply exactly one of grayscale, solarize and Gaussian blur, each equally likely.
 
-    ``threshold``: values from it on are inverted; any number. ``sigma``: the blur's range in pixels; its kernel reaches
-    three sigma to each side, where DeiT uses Pillow's approximation by box blurs. DeiT III's recipe has a flip before
-    and ``ColorJitter(0.3, 0.3, 0.3)`` behind; those are transforms of their own.
-
-    Raises ArgumentError for arguments out of range. Paper: arXiv 2204.07118.
+    ``threshold``: solarize inverts values from it on; any number. ``sigma``: range of the blur in pixels; its kernel
+    extends three sigma to each side, where DeiT uses Pillow's approximation by box blurs. DeiT III's recipe has a flip
+    before this and ``ColorJitter(0.3, 0.3, 0.3)`` after it, as separate transforms. Paper: arXiv:2204.07118.
     """
 
     threshold: float = 128
@@ -162,15 +165,16 @@ MAGNITUDE = "magnitude"
 
 @dataclass(frozen=True)
 class AdaptiveRandAugment(UniformPolicy):
-    """``RandAugment`` at a magnitude that is given with each image: ``conditions={"magnitude": magnitudes}``, numbers
-    from 0 to 1 of every operation's range, rounded to the nearest of ``num_magnitude_bins``.
+    """Apply ``RandAugment`` at a magnitude given with each image: ``conditions={"magnitude": magnitudes}``.
 
-    An image is a function of (seed, epoch, id, magnitude). At b / (``num_magnitude_bins`` - 1) it is the very one that
-    ``RandAugment(num_ops, b)`` makes; at 0 only the operations that have no magnitude change it, AutoContrast and
-    Equalize. The other arguments are those of ``RandAugment``. One operation, at magnitudes by the confidence of a
-    model, is EntAugment (arXiv 2409.06290).
+    Magnitudes are numbers from 0 to 1 of every operation's range, rounded to the nearest of ``num_magnitude_bins``. The
+    other arguments are those of ``RandAugment``.
 
-    Raises ArgumentError for arguments out of range, and while sampling where no magnitude from 0 to 1 is given.
+    An image is a function of (seed, epoch, id, magnitude). At b / (``num_magnitude_bins`` - 1) it is the image of
+    ``RandAugment(num_ops, b)``. At 0, only operations without a magnitude change it: AutoContrast and Equalize. One
+    operation, with magnitudes by a model's confidence, is EntAugment (arXiv:2409.06290).
+
+    Raises ArgumentError while sampling if a magnitude from 0 to 1 is not given.
     """
 
     num_ops: int = 2

@@ -30,21 +30,26 @@ _MAX_VIEWS = 256
 
 @dataclass(frozen=True)
 class MultiView(Transform):
-    """Several views of each image, in groups: ``counts[g]`` views by ``transforms[g]``.
+    """Return several views of each image, in groups: ``counts[g]`` views by ``transforms[g]``.
 
     >>> views = MultiView([crop_224, crop_96], counts=[2, 6])  # doctest: +SKIP
 
-    gives a tuple of two tensors, [N, 2, C, 224, 224] and [N, 6, C, 96, 96]: the views of an image lie side by side, as
-    ``default_collate`` makes it of one image's views and torchvision's ``FiveCrop`` does. A list in the place of a
-    transform has one for each view of its group: ``MultiView([[first, second], local], counts=[2, 6])``. Without
-    ``counts`` every transform makes one view, which has no axis of its own: ``MultiView([a, b])`` gives two tensors
-    [N, C, H, W]. Where the sizes within a group differ between images, it is a list, of a tensor for each image.
+    This returns a tuple of two tensors, [N, 2, C, 224, 224] and [N, 6, C, 96, 96], with the views of an image next to
+    each other, as in ``default_collate`` of views and torchvision's ``FiveCrop``. If sizes differ between the images of
+    a group, it is a list of one tensor per image.
 
-    Each view draws by numbers of its own, which follow from (seed, epoch, id, copy), its group and its place in it; the
-    very first is what its transform gives alone. More views, or other groups, change none that were there.
+    Args:
+        transforms: one per group, or a list with one for each view of its group, as in ``MultiView([[first, second],
+            local], counts=[2, 6])``.
+        counts: views per group. None for one view each, without an axis of its own: ``MultiView([a, b])`` returns two
+            tensors [N, C, H, W].
 
-    It stands alone, in no other transform: what all views begin or end with (Normalize, say) goes into each. All leave
-    in one format. Raises ArgumentError for other lists, and ValueError while sampling for views of several formats.
+    Each view has its own random numbers, which follow from (seed, epoch, id, copy), its group and its position; the
+    very first view is the one that its transform returns without MultiView. Further views or groups do not change the
+    existing ones.
+
+    It cannot be part of another transform: what all views begin or end with (such as Normalize) goes into each. All
+    views have one format; others raise ValueError while sampling.
     """
 
     transforms: Sequence[Transform | Sequence[Transform]]
@@ -92,7 +97,7 @@ class MultiView(Transform):
         _check_alike(outputs, sampling.channels.reshape(len(rows), -1))
 
     def sample_views(self, image: OneImage) -> list[list[OneImage]]:
-        """The same for a batch of one: each view as an image of its own, by group."""
+        """Sample a batch of one: each view as an image of its own, by group."""
         counts: tuple[int, ...] = self._counts  # type: ignore[attr-defined]
         places = tuple((g, i) for g, count in enumerate(counts) for i in range(count))
         groups: list[list[OneImage]] = [[] for _ in counts]

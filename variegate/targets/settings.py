@@ -83,31 +83,31 @@ _ELSEWHERE = {
 class Targets:
     """Description of samples that are dicts, for ``vg.Augmenter(t)(samples, targets=vg.Targets(...))``.
 
-    ``box_format``, ``normalized`` and ``point_origin`` say how places are written, in samples and in results alike. A
-    source with annotations (``vg.open_source(..., annotations=...)``) knows how its own are: then they say how
-    batches write them.
+    ``box_format``, ``normalized`` and ``point_origin`` describe coordinates in samples and in results alike. An
+    annotated source (``vg.open_source(..., annotations=...)``) knows its own format; for it, they describe the batches.
 
     Args:
-        box_format: "xyxy" (left, top, right, bottom), "xywh" (left, top, width, height), "cxcywh" (centre, width,
-            height) or "cxcywhr" (and degrees, counter-clockwise), in pixels from the image's top left corner.
+        box_format: "xyxy" (left, top, right, bottom), "xywh" (left, top, width, height), "cxcywh" (center, width,
+            height) or "cxcywhr" (with degrees, counter-clockwise), in pixels from the image's top left corner.
         normalized: boxes and key points are shares of the image's width and height. Not for "cxcywhr".
-        point_origin: what (0, 0) is of a key point: "corner", that of the image, as for boxes, or "centre", that of the
-            first pixel (Albumentations, and torchvision's flips).
-        mirrored_points: which of an image's (or a box's) key points is in the place of each where the image is
-            mirrored, as YOLO's ``flip_idx``: [0, 2, 1] of nose, left eye and right eye. All lists then have as many.
-            Empty: points keep their places, and a left eye is called so in a mirrored face.
-        mask_fill: the value of masks where the image shows its fill colour; 255 is the usual class to be ignored.
-        min_area: boxes with less area in the result, in its pixels, are dropped; those without any always are.
-        min_size: boxes with a shorter side than this in the result, in its pixels, are dropped.
-        min_visibility: boxes of which a smaller share is left are dropped, 0 to 1: the area within the image divided by
-            that of the whole box.
-        clip: boxes that reach beyond their image are cut off; else they are refused.
-        per_box: further keys that have one entry for each box, as "iscrowd": they are dropped and joined as boxes are.
-        passed: further keys that come back as they are, as "image_id". Other keys are refused.
-        padded: of a ``vg.Loader``: what has an entry for each box becomes one tensor for the batch, and "count" says
-            how many entries of each sample are its own. Refused by an ``Augmenter``.
+        point_origin: origin of key points: "corner" of the image, as for boxes, or "centre" of the first pixel
+            (Albumentations, and torchvision's flips).
+        mask_fill: value of masks where the image shows its fill color; 255 is the usual ignored class.
+        min_area: drop boxes with a smaller area in the result, in pixels. Boxes without area are always dropped.
+        min_visibility: drop boxes of which a smaller share is visible: area within the image divided by area of the
+            whole box, 0 to 1.
+        clip: clip boxes that exceed their image; otherwise they are an error.
+        per_box: further keys with one entry per box, as "iscrowd", which are dropped and joined as boxes are.
+        passed: further keys to return unchanged, as "image_id". Other keys are an error.
+        padded: for a ``vg.Loader``: return keys with one entry per box as one padded tensor per batch, with "count" as
+            the number of valid entries of each sample. Not accepted by an ``Augmenter``.
+        min_size: drop boxes with a shorter side than this in the result, in pixels.
+        mirrored_points: permutation of an image's (or a box's) key points when the image is mirrored, as YOLO's
+            ``flip_idx``: [0, 2, 1] for nose, left eye and right eye. All lists then have this length. Empty: no
+            permutation; a left eye remains "left" in a mirrored face.
 
-    Raises ValueError naming the option.
+    Raises:
+        ValueError: naming the option.
     """
 
     box_format: str = "xyxy"

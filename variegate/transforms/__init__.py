@@ -1,6 +1,6 @@
-"""Operations on images: one class per operation, with torchvision.transforms.v2 names and arguments.
+"""Image transforms: one class per operation, with names and arguments of torchvision.transforms.v2.
 
-Policies choose among operations and stand above them; they are found here as well. Nothing below imports this file.
+Policies, which choose among operations, are listed here as well. Nothing below imports this file.
 """
 
 from variegate.checks import spelt

@@ -55,15 +55,21 @@ def check(
     on_progress: OnProgress | None = None,
     **options: Any,
 ) -> CheckResult:
-    """Decode every image of a data set once, on all cores, and find what would hurt a training.
+    """Check a data set for problems that harm training; decodes every image once, on all cores.
 
-    ``source``, and ``test`` for images that a model will be tested with: what ``vg.open_source`` takes. ``options``:
-    those of the command ``variegate check``: out (None: nothing is written), report, threads, ... With ``out`` the same
-    call goes on where another one ended, in whatever way, and ends with the same bytes. ``stop``: once it is set, the
-    run ends with what it has begun.
+    Args:
+        source: the training images; anything that ``vg.open_source`` accepts.
+        test: images that a model will be tested on, likewise.
+        stop: once set, the run finishes what it has begun and raises KeyboardInterrupt.
+        on_progress: called with (stage, images done, total), where a total of 0 is unknown.
+        options: fields of ``CheckingOptions``, as the options of ``variegate check``: out, report, labels, threads,
+            seed, near_distance and the thresholds. Without ``out``, nothing is written. With it, the same call resumes
+            an interrupted run, to the same bytes.
 
-    Raises ValueError (SourceError) naming the argument, WriteError, ImportError for ``labels`` without cleanlab, and
-    KeyboardInterrupt where it was stopped.
+    Raises:
+        ValueError, SourceError: naming the argument.
+        WriteError: if a result cannot be written.
+        ImportError: for ``labels`` without cleanlab.
     """
     return Checking(source, test, CheckingOptions(**options)).run(on_progress, stop)
 

@@ -78,12 +78,12 @@ SPLITS = (*READ, *BESIDE)
 
 @dataclass(frozen=True)
 class DataFinding:
-    """Something found in one image, or with ``file`` and ``index`` None, in the whole split.
+    """A finding about one image or, with ``file`` and ``index`` None, about a whole split.
 
-    ``split``: of ``SPLITS``. ``index``: the image's place in its source, ``file``: its name there, a path relative
-    to the folder where the source is a folder. ``finding``: of ``FINDING_KINDS``. ``measure``: the number that it was
-    judged by. ``group``: the same for images that belong together, such as duplicates of each other. ``why``: a
-    sentence for people, with the measure and the threshold.
+    ``split``: of ``SPLITS``. ``index``: position in the source; ``file``: name there, a path relative to the folder if
+    the source is one. ``finding``: one of ``FINDING_KINDS``. ``measure``: the value compared with the threshold.
+    ``group``: the same number for images that belong together, such as duplicates. ``why``: a sentence with measure and
+    threshold.
     """
 
     split: str
@@ -165,12 +165,21 @@ _ROWS_A_GROUP = 8192
 
 @dataclass(frozen=True)
 class CheckResult:
-    """``table``: a row per image, with the columns of ``SCHEMA``. ``findings``: of all images and, with ``file``
-    None, of a split as a whole. ``sources``: what was checked, by split. ``classes``: by label, of the train
-    images. ``mean``, ``std``: by channel over all pixels of those, 0 to 1; None where none decodes. ``thresholds``:
-    what images were judged by. ``notes``: a line each. ``seconds``: that it took, ``pass_seconds`` of them to read,
-    decode and measure; ``resumed``: images that an earlier run had measured. ``out``: the Parquet file; ``report``:
-    the HTML file.
+    """Result of ``vg.check``.
+
+    Attributes:
+        table: one row per image, with the columns of ``SCHEMA``.
+        findings: findings of images and, with ``file`` None, of whole splits.
+        sources: the checked sources, by split.
+        classes: class names of the train images, by label.
+        mean, std: per channel, over all pixels of the train images, 0 to 1; None if none decodes.
+        thresholds: the thresholds that were applied.
+        notes: remarks, one line each.
+        seconds: duration of the check.
+        pass_seconds: the part of it spent on reading, decoding and measuring.
+        resumed: images that an earlier run had measured.
+        out: path of the Parquet file, if written.
+        report: path of the HTML report, if written.
     """
 
     table: pa.Table
@@ -196,7 +205,7 @@ class CheckResult:
 
     @property
     def images_per_second(self) -> float | None:
-        """That were read, decoded and measured; None where an earlier run had done so with all."""
+        """Rate of reading, decoding and measuring; None if an earlier run had measured all images."""
         measured = self.images - self.resumed
         return measured / self.pass_seconds if measured and self.pass_seconds else None
 
@@ -208,7 +217,7 @@ class CheckResult:
 
     @property
     def class_sizes(self) -> dict[str, int]:
-        """Number of train images of each class, by name where it has one; without those of no class."""
+        """Number of train images per class, by name where known; images without a class are not counted."""
         train = self.table.filter(pc.equal(self.table["split"], "train"))
         counted = Counter(label for label in train["label"].to_pylist() if label >= 0)
         labels = sorted({*counted, *range(len(self.classes))})
@@ -217,7 +226,7 @@ class CheckResult:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Number of findings of each kind, those without any left out."""
+        """Number of findings per kind, without kinds that have none."""
         counted = Counter(one.finding for one in self.findings)
         return {name: counted[name] for name in FINDING_KINDS if counted[name]}
 

@@ -1,6 +1,6 @@
-"""Measurement of a loader on a user's own data: its speed, its bottleneck, and advice.
+"""Measure a loader on your own data: its throughput, its bottleneck, and advice.
 
-``measure`` takes rates, ``advise`` draws conclusions from them: a function of numbers alone.
+``measure`` takes rates; ``advise`` draws conclusions from them, as a function of numbers only.
 """
 
 from variegate.apps.diagnose.advise import Diagnosis, Finding, advise

@@ -20,10 +20,10 @@ _LOSS = "small crops lose detail"
 
 @dataclass(frozen=True)
 class Finding:
-    """Something to change, or to know.
+    """A change to make, or a remark.
 
-    ``gain``: the loader's rate with it over the rate today, 1.0 where no rate hangs on it; at most that where
-    ``is_limit``. ``images_per_second``: the rate to expect.
+    ``gain``: expected rate divided by today's rate, 1.0 if no rate depends on it; an upper bound if ``is_limit``.
+    ``images_per_second``: the expected rate.
     """
 
     kind: str
@@ -236,10 +236,11 @@ _HELD_UP_ELSEWHERE = 0.6
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """``bottleneck``: "read", "decode", "augment", "transfer", or "loader" where its stages do not explain its rate.
+    """Bottleneck of a loader, and advice.
 
-    ``margin``: what the loader gives beyond what is consumed, as a share of it; negative where it is too slow; None
-    where it was not said what is consumed. ``findings``: changes, the most gainful first, then remarks.
+    ``bottleneck``: "read", "decode", "augment", "transfer", or "loader" if its stages do not explain its rate.
+    ``margin``: the loader's surplus as a share of ``consume``; negative if it is too slow, None without ``consume``.
+    ``findings``: changes, the largest gain first, then remarks.
     """
 
     bottleneck: str
@@ -254,15 +255,16 @@ class Diagnosis:
         return None if self.margin is None else self.margin >= 0
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return a description for JSON."""
         return asdict(self) | {"keeps_up": self.keeps_up, "findings": [asdict(finding) for finding in self.findings]}
 
 
 def advise(data: m.Measurements, consume: float | None = None) -> Diagnosis:
-    """Find the loader's bottleneck and what would help; ``consume``: images per second that a model takes.
+    """Find the loader's bottleneck and changes that help.
 
-    Gains are computed each on its own, from the measured rates, and do not add up. Raises ValueError for a ``consume``
-    that is not positive.
+    ``data`` comes from ``measure``; ``consume`` is the number of images per second that a model takes. Gains are
+    computed separately from the measured rates and do not add up. Raises ValueError for a ``consume`` that is not
+    positive.
     """
     if consume is not None and not consume > 0:
         raise ValueError(f"consume: got {consume!r}; accepted: a positive number of images per second")

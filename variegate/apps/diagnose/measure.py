@@ -243,16 +243,20 @@ def measure(
     on_progress: OnProgress | None = None,
     **chosen: Any,
 ) -> Measurements:
-    """Rates of reading, decoding, augmenting and sending, each alone and with its neighbours, and of the loader.
+    """Measure a loader: reading, decoding, augmenting and sending, separately, in pairs and end to end.
 
     Args:
         source: as for ``Loader``.
         transform: as for ``Loader``; None for ``RandomResizedCrop(224)``, RandAugment and ``Normalize``.
-        alternatives: measure as well what ``advise`` can tell more from: no policy, larger batches, reduced pictures.
-        on_progress: called before every span of time with what is measured, spans done, and of how many.
-        chosen: ``MeasurementOptions``, by their names: the loader's, and for how long and on what to measure.
+        alternatives: also measure changes that ``advise`` can compare: no policy, larger batches, reduced images.
+        on_progress: called before every measurement with (name, measurements done, total).
+        chosen: fields of ``MeasurementOptions``: the loader's, and the duration and size of measurements.
 
-    Bad samples are left out and counted. Raises SourceError where there is no good one, ValueError for arguments.
+    Unreadable samples are skipped and counted.
+
+    Raises:
+        SourceError: if no sample can be read.
+        ValueError: naming the argument.
     """
     asked = MeasurementOptions(**chosen)
     transform = training_transform("randaugment", "224") if transform is None else transform

@@ -39,7 +39,11 @@ def index_path(fingerprint: str) -> Path:
 
 
 class EntropyIndex:
-    """Entry points of files that were added, and of those in the file at ``path``. Any thread may call any method."""
+    """Entry points into the Huffman code of JPEG files, with which a crop decodes little more than itself.
+
+    It holds the entries of the file at ``path``, if that exists, and of files added since. Any thread may call any
+    method.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -58,9 +62,11 @@ class EntropyIndex:
         return len(self._kept.keys) + len(self._added)
 
     def cut_out(self, data: bytes, box: tuple[int, int, int, int], divisor: int = 1) -> Cut | None:
-        """A smaller file with at least ``box`` (top, left, bottom, right) of a JPEG's picture, with the same pixels
-        at a scale of 1 by ``divisor``; None where there is none, or the file is not known. It lies in memory of the
-        thread."""
+        """Build a smaller JPEG that contains at least ``box`` (top, left, bottom, right), with the same pixels.
+
+        ``divisor``: 1, 2, 4 or 8, for decoding at 1 / ``divisor`` of the scale. Returns None if the file is unknown or
+        no smaller one exists. The result lies in memory of the calling thread.
+        """
         found: Cut | Literal["unknown"] | None = "unknown"
         for known in (self._kept, self._fresh):
             if found == "unknown" and len(known.keys):
@@ -73,7 +79,7 @@ class EntropyIndex:
     def decode_part(
         self, data: bytes, box: tuple[int, int, int, int], divisor: int = 1, buffer: Image_HWC | None = None
     ) -> tuple[Image_HWC, int, int] | None:
-        """The pixels of a box of the stored picture, and more around it -> (part as decoded, top, left)."""
+        """Decode at least a box of the stored image -> (part as decoded, top, left)."""
         cut = self.cut_out(data, box, divisor)
         if cut is None or (divisor > 1 and min(cut.height, cut.width) <= _BLOCK):
             return None  # a few pixels are as many at another scale
@@ -84,7 +90,7 @@ class EntropyIndex:
     def decode_box(
         self, data: bytes, header: JpegHeader, box: tuple[int, int, int, int], divisor: int = 1
     ) -> tuple[Image_HWC, int, int] | None:
-        """As ``decode_jpeg_box``: of the picture as it is shown and decoded; None where it would save little."""
+        """Decode a box of the image as displayed, as ``decode_jpeg_box``; returns None where this would save little."""
         height, width = -(-header.height // divisor), -(-header.width // divisor)
         if (box[2] - box[0]) * (box[3] - box[1]) > WORTH_CUTTING * height * width:
             return None
@@ -98,14 +104,14 @@ class EntropyIndex:
         return apply_orientation(part, header.orientation), top, left
 
     def can_cut(self, data: bytes) -> bool:
-        """True if entry points of a file are known."""
+        """Return True if the entry points of a file are known."""
         return self._size_of(key_of_file(data)) > 0
 
     def is_unknown(self, data: bytes) -> None:
         """A file that was asked for is not known. Nothing is done about it here."""
 
     def add(self, data: bytes) -> tuple[str | None, int]:
-        """Look into a file, unless it is known -> why it has no entry points (None where it has), bytes of them."""
+        """Index a file, unless it is known -> (reason why it has no entry points, or None; bytes of its entry)."""
         key = key_of_file(data)
         if size := self._size_of(key):
             return None, size
@@ -124,7 +130,7 @@ class EntropyIndex:
             return len(self._added.get(key, b""))
 
     def take_over(self, added: Mapping[int, bytes]) -> None:
-        """Add what another has found: packed entries by ``key_of_file``."""
+        """Add packed entries from elsewhere, by ``key_of_file``."""
         with self._lock:
             for key, packed in added.items():
                 if place_of(self._kept, key) is None and key not in self._added:
@@ -140,12 +146,12 @@ class EntropyIndex:
         return key in self._added or place_of(self._kept, key) is not None
 
     def use_added(self) -> None:
-        """Let what was added so far serve from here on."""
+        """Use the entries added so far from now on."""
         with self._lock:
             self._fresh = known_of(self._added)
 
     def save(self) -> None:
-        """Write all that is known to the file, with what others have written to it since. Raises WriteError."""
+        """Write all entries to the file, merged with what others have written to it since; raises WriteError."""
         with self._lock:
             added = dict(self._added)
         if not added:
@@ -158,7 +164,7 @@ class EntropyIndex:
             self._fresh = NONE
 
     def summary(self) -> dict[str, int]:
-        """``files``: that are known; ``indexed``: those with entry points; ``bytes``: that these take."""
+        """Return counts: ``files`` known, ``indexed`` (with entry points), and ``bytes`` of these."""
         known = joined(self._kept, known_of(self._added))
         sizes = np.diff(known.offsets)
         return {"files": len(sizes), "indexed": int((sizes > 0).sum()), "bytes": len(known.packed)}

@@ -211,11 +211,12 @@ class RaggedBatch:
     """Contiguous uint8 images [H, W, C] of any sizes in one buffer.
 
     Args:
-        data: uint8[bytes], on the CPU or a CUDA device. It is not copied.
-        shapes: int[N, 3]: height, width and channels (1 or 3) of every image.
-        offsets: int[N], the byte of ``data`` at which every image begins; None: one right after another.
+        data: uint8 [bytes], on the CPU or a CUDA device; not copied.
+        shapes: int [N, 3]: height, width and channels (1 or 3) of each image.
+        offsets: int [N], the byte of ``data`` at which each image begins; None if they follow each other without gaps.
 
-    Raises TypeError or ValueError naming the argument, its value and what is accepted.
+    Raises:
+        TypeError, ValueError: naming the argument, its value and what is accepted.
     """
 
     def __init__(self, data: torch.Tensor, shapes: npt.ArrayLike, offsets: npt.ArrayLike | None = None) -> None:
@@ -244,9 +245,10 @@ class RaggedBatch:
 
     @classmethod
     def pack(cls, images: Any, device: str | torch.device = "cpu") -> RaggedBatch:
-        """Images of the host, given as for an ``Augmenter``, laid side by side and moved to ``device``.
+        """Copy host images, given as for an ``Augmenter``, into one buffer on ``device``.
 
-        Raises TypeError or ValueError naming the image, or a device that is not there.
+        Raises:
+            TypeError, ValueError: naming the image, or a device that is not available.
         """
         is_cuda = resolve(device).startswith("cuda")
         arrays = check_images(images)

@@ -41,19 +41,21 @@ def from_albumentations(compose: Any, report: Literal[True]) -> tuple[Transform,
 
 @spelt()
 def from_albumentations(compose: Any, report: bool = False) -> Transform | tuple[Transform, ConversionReport]:
-    """The same pipeline in Variegate's transforms.
+    """Convert an Albumentations pipeline to Variegate's transforms.
 
     Args:
-        compose: an ``albumentations.Compose`` (or a single transform of it), the dict that its ``to_dict()`` gives, or
-            the path of a JSON file with that. Names of arguments are those of AlbumentationsX 2 and Albumentations 1.4
-            to 2.0.
-        report: also return the ``ConversionReport``: what is the same, what is close and by how much, and what was
-            refused, which is then left out of the transform.
+        compose: an ``albumentations.Compose`` (or one of its transforms), the dict of its ``to_dict()``, or the path of
+            a JSON file with that. Arguments may be those of AlbumentationsX 2 and Albumentations 1.4 to 2.0.
+        report: also return the ``ConversionReport``: transforms that are identical, approximate (and by how much), and
+            unsupported. Unsupported ones are then skipped.
 
-    Raises ConversionError (a ValueError) for what has no equal here, with its place, its value and what is accepted.
-    What is close is converted; one ConversionWarning says what differs. ``bbox_params`` and ``keypoint_params``
-    are no part of a transform: ``targets_from_albumentations`` has them. Raises FileNotFoundError where there is
-    no such file. docs/converting.md lists the classes.
+    Approximate conversions give one ConversionWarning that lists the differences. ``bbox_params`` and
+    ``keypoint_params`` are not part of a transform: see ``targets_from_albumentations``. docs/converting.md lists the
+    classes.
+
+    Raises:
+        ConversionError: (a ValueError) for an unsupported transform, with its place, its value and what is accepted.
+        FileNotFoundError: if the file does not exist.
     """
     notes = Notes()
     described = _checked(compose)
@@ -68,14 +70,12 @@ def from_albumentations(compose: Any, report: bool = False) -> Transform | tuple
 
 @spelt()
 def targets_from_albumentations(compose: Any) -> Targets:
-    """Targets of samples that were written for a pipeline of Albumentations: its ``bbox_params`` and
-    ``keypoint_params``, as ``vg.Augmenter(t)(samples, targets=...)`` and ``vg.Loader(targets=...)`` take it.
+    """Convert ``bbox_params`` and ``keypoint_params`` of an Albumentations pipeline to ``vg.Targets``.
 
-    Args:
-        compose: as of ``from_albumentations``.
-
-    ``label_fields`` other than "labels" are in ``per_box``. Key points count from the centre of the first pixel there.
-    Raises ConversionError for what has no equal here, and warns of what differs, with a ConversionWarning.
+    Use the result in ``vg.Augmenter(t)(samples, targets=...)`` and ``vg.Loader(targets=...)``. ``compose`` is that of
+    ``from_albumentations``. ``label_fields`` other than "labels" become ``per_box``. Albumentations counts key points
+    from the center of the first pixel. Raises ConversionError for unsupported options, and gives a ConversionWarning
+    for differences.
     """
     notes = Notes()
     described = _checked(compose)

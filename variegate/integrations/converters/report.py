@@ -16,19 +16,19 @@ Made = TypeVar("Made", bound=Transform)
 
 
 class ConversionError(PolicyError):
-    """A transform that cannot be converted: ``where`` names it and its argument, then value and what is accepted."""
+    """Raised for a transform that cannot be converted; names it, its argument, the value and what is accepted."""
 
 
 class ConversionWarning(UserWarning):
-    """A transform was converted to one that is close: which argument, what differs, and by how much."""
+    """A transform was converted to an approximation: names the argument, the difference and its size."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ConversionReport:
-    """Outcome of each transform of a pipeline, by its place in it; ``str`` makes the text of the warning.
+    """Result of each transform of a conversion, by its place in the pipeline; ``str`` returns the warning's text.
 
-    ``converted``: the places of those that mean the same. ``approximate``: what differs, and by how much, of those that
-    are close. ``refused``: what to use instead of those that are left out.
+    ``converted``: places of identical transforms. ``approximate``: the differences of approximate ones, and their size.
+    ``refused``: for unsupported ones, which are skipped, what to use instead.
     """
 
     converted: tuple[str, ...]

@@ -70,15 +70,16 @@ _BLUR = 23
 
 @spelt()
 def from_timm(input_size: Any = 224, is_training: bool = False, **arguments: Any) -> Compose:
-    """The pipeline of ``timm.data.create_transform(input_size, is_training, ...)``.
+    """Create the pipeline of ``timm.data.create_transform(input_size, is_training, ...)``.
 
     Args:
-        input_size: as timm takes it: a number, (height, width), or (channels, height, width).
-        is_training: the random transforms of a training, or those of an evaluation.
-        arguments: timm's by name, with timm's defaults: auto_augment, re_prob, re_mode, re_count, color_jitter, hflip,
-            vflip, scale, ratio, interpolation, mean, std, crop_pct and the others of ``TimmArguments``.
+        input_size: as in timm: a number, (height, width), or (channels, height, width).
+        is_training: True for the random transforms of training, False for those of evaluation.
+        arguments: timm's, by name and with timm's defaults: auto_augment, re_prob, re_mode, re_count, color_jitter,
+            hflip, vflip, scale, ratio, interpolation, mean, std, crop_pct and the others of ``TimmArguments``.
 
-    Raises ConversionError (a ValueError) for an argument that timm does not have or that has no equal here.
+    Raises:
+        ConversionError: (a ValueError) for an argument that is unknown to timm or unsupported here.
     """
     report = Notes()
     place = Place("create_transform", report)

@@ -87,15 +87,16 @@ _MODULE = ("training", "call_super_init", "dump_patches", "transforms")
 
 @spelt()
 def from_torchvision(compose: Any) -> Transform:
-    """The same pipeline in Variegate's transforms.
+    """Convert a torchvision pipeline to Variegate's transforms.
 
     Args:
-        compose: a transform of ``torchvision.transforms.v2`` or ``torchvision.transforms``: a ``Compose``, nested as it
-            may be, a list of transforms, or a single one. Variegate's own transforms may stand among them.
+        compose: a transform of ``torchvision.transforms.v2`` or ``torchvision.transforms``: a ``Compose``, with any
+            nesting, a list of transforms, or a single one. Variegate's own transforms may be part of it.
 
-    Raises ConversionError (a ValueError) for what has no equal here, with its place, its value and what is accepted.
-    What is close is converted with a ConversionWarning that says what differs.
-    docs/converting.md lists the classes.
+    Approximate conversions give a ConversionWarning with the differences. docs/converting.md lists the classes.
+
+    Raises:
+        ConversionError: (a ValueError) for an unsupported transform, with its place, its value and what is accepted.
     """
     report = Notes()
     converter = _Converter(report)

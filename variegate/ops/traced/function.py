@@ -111,10 +111,10 @@ def signature_of(function: str) -> inspect.Signature:
 
 @dataclass(frozen=True)
 class Function(Transform):
-    """``F.function(image, **arguments)``: one operation, at exactly these arguments.
+    """Apply one function of ``variegate.transforms.functional``: ``F.function(image, **arguments)``.
 
-    Within a ``TracedPipeline`` an argument, or a number in a list of them, may be the name of one of its values:
-    ``Function("rotate", {"angle": "$uniform1"})`` turns every image by an angle of its own.
+    Within a ``TracedPipeline``, an argument, or a number in a list, may be the name of one of its values:
+    ``Function("rotate", {"angle": "$uniform1"})`` rotates each image by its own angle.
     """
 
     function: str

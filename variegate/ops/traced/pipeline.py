@@ -27,11 +27,11 @@ def _title(name: str, value: Any, *, error: Refusal = refused) -> str:
 
 @dataclass(frozen=True)
 class TracedPipeline(Container):
-    """One transform after another, which may read ``values``; ``vg.pipeline`` makes it of a function.
+    """Apply ``transforms`` in order, which may read ``values``; ``vg.pipeline`` creates it from a function.
 
-    ``values``: lists [name, operator, operand, ...], each of earlier ones alone, such as ``["$coin1", "coin", 0.3]``
-    and ``["$label", "given", "label"]``. A ``Cond`` reads one by its name, ``by="$coin1"``, and so do the arguments of
-    a ``Function``. ``name`` is what messages call the pipeline.
+    ``values``: lists [name, operator, operand, ...], each of earlier values only, such as ``["$coin1", "coin", 0.3]``
+    and ``["$label", "given", "label"]``. A ``Cond`` reads a value by its name, ``by="$coin1"``, and so do the arguments
+    of a ``Function``. ``name`` identifies the pipeline in messages.
     """
 
     transforms: Sequence[Transform]
@@ -82,7 +82,7 @@ def _size_name(name: str, value: Any, *, error: Refusal = refused) -> str:
 
 @dataclass(frozen=True)
 class Measure(Transform):
-    """Note the image's size at this stage for values that follow, as ``name`` + ".height" and ".width"."""
+    """Record the image's size at this stage for later values, as ``name`` + ".height" and ".width"."""
 
     name: str
     _changes_bytes = False

@@ -1,11 +1,21 @@
-"""One operation, without chance, on one image: names and arguments of torchvision.transforms.v2.functional.
+"""Apply one operation to one image, without randomness; names and arguments as torchvision.transforms.v2.functional.
 
-Images are uint8 arrays [H, W, C] with C = 1 or 3, or [H, W]; torch tensors of these shapes or [C, H, W] (channels
-come last where they could be first as well, as in [3, H, 3]); or PIL images, of which those of other modes than "L" and
-"RGB" become one of these, without alpha. The same kind comes out.
-``device`` chooses the executor: "cpu" (compiled) or "reference" (plain NumPy, which defines every meaning).
+Arguments that have the same meaning in every function:
 
-In a function that is traced (``vg.pipeline``) an image without pixels may be given, and comes back with one step more.
+Args:
+    img: a uint8 array [H, W, C] with C = 1 or 3, or [H, W]; a torch tensor of these shapes or [C, H, W] (ambiguous
+        shapes, as [3, H, 3], have channels last); or a PIL image, converted to "L" or "RGB" without alpha if it has
+        another mode. The result is of the same kind.
+    device: executor: "cpu" (compiled) or "reference" (plain NumPy, which defines every meaning).
+    interpolation: "nearest", "bilinear" or "bicubic", also as a torchvision ``InterpolationMode`` or Pillow's code.
+        Resizes accept "box", "hamming" and "lanczos" as well.
+    antialias: for torchvision's signature. All interpolations but "nearest" are antialiased, whatever it says.
+    fill: level, or three levels, of pixels from outside of the image.
+    inplace: for torchvision's signature; only False is accepted.
+    size: (height, width) in pixels, or one integer.
+
+x points right, y down, in pixels. A ValueError names an argument that is out of range. In a traced function
+(``vg.pipeline``), an image without pixels is accepted, and returned with one more step.
 """
 
 from typing import TYPE_CHECKING, Any

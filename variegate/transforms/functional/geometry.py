@@ -1,10 +1,6 @@
-"""Flips, maps of coordinates, borders, crops and resizes; names and arguments of torchvision.transforms.v2.functional.
+"""Flips, affine maps, borders, crops and resizes; names and arguments of torchvision.transforms.v2.functional.
 
-Every function takes ``img``, a uint8 array [H, W, C] with C = 1 or 3 or [H, W], a torch tensor of such a shape or
-[C, H, W], or a PIL image, and ``device`` ("cpu" or "reference"); the same kind comes out. ``interpolation`` is
-"nearest", "bilinear" or "bicubic" (or Pillow's code, or torchvision's mode) and ``fill`` the level, or the three
-levels, of pixels that come from outside; x runs right, y down, in pixels. Meaning: Pillow's Image.transform. A
-ValueError names an argument out of range.
+Common arguments are described in ``variegate.transforms.functional``. Meaning: Pillow's Image.transform.
 """
 
 from __future__ import annotations
@@ -60,10 +56,10 @@ def rotate(
     fill: Fill = 0,
     device: str = "cpu",
 ) -> Img:
-    """Turn counter-clockwise by ``angle`` degrees about ``center`` (x, y).
+    """Rotate counter-clockwise by ``angle`` degrees about ``center`` (x, y), None for the center of the image.
 
-    ``expand`` grows the canvas to hold the turned image; it assumes that the centre is the middle, as Pillow does.
-    Pillow's Image.rotate, exact for whole half turns, and for quarter turns of square images or with ``expand``.
+    ``expand`` enlarges the canvas to hold the rotated image; it assumes the default center, as Pillow does. Equal to
+    Pillow's Image.rotate; exact for half turns, and for quarter turns of square images or with ``expand``.
     """
     turn = number("angle", angle, -LARGEST, LARGEST, error=refused)
     about = CENTER("center", center, error=refused)
@@ -84,9 +80,10 @@ def affine(
     center: Sequence[float] | None = None,
     device: str = "cpu",
 ) -> Img:
-    """Shear (degrees; one number: along x), scale, turn clockwise by ``angle`` degrees about ``center``, then move.
+    """Shear, scale, rotate clockwise by ``angle`` degrees about ``center``, then translate.
 
-    ``translate`` (x, y) in pixels; ``scale`` more than 0. Angles and matrix as torchvision's ``affine``.
+    ``translate``: (x, y) in pixels. ``scale``: above 0. ``shear``: degrees along x, or (x, y). ``center``: (x, y), None
+    for the center of the image. Angles and matrix are those of torchvision's ``affine``.
     """
     height, width, _ = shape_of(img)
     factor = number("scale", scale, error=refused)
@@ -114,9 +111,9 @@ def perspective(
     coefficients: Sequence[float] | None = None,
     device: str = "cpu",
 ) -> Img:
-    """Move four corners ``startpoints`` to ``endpoints`` ((x, y) each: top-left, top-right, bottom-right, bottom-left).
+    """Map four corners ``startpoints`` to ``endpoints``: (x, y) of top-left, top-right, bottom-right, bottom-left.
 
-    ``coefficients``, eight numbers output -> input as Pillow's PERSPECTIVE has them, may stand in for the points.
+    ``coefficients``, eight numbers output -> input as in Pillow's PERSPECTIVE, replace the points.
     """
     if coefficients is not None:
         if startpoints is not None or endpoints is not None:
@@ -137,28 +134,28 @@ def perspective(
 def shear_x(
     img: Img, shear: float, interpolation: InterpolationName = "nearest", fill: Fill = 0, device: str = "cpu"
 ) -> Img:
-    """Row y reads from ``shear * y`` pixels further right, from the top-left corner (AutoAugment's ShearX)."""
+    """Shift row y left by ``shear * y`` pixels (AutoAugment's ShearX)."""
     return _run_map_at(img, device, T.ShearX, "shear", shear, interpolation, fill)
 
 
 def shear_y(
     img: Img, shear: float, interpolation: InterpolationName = "nearest", fill: Fill = 0, device: str = "cpu"
 ) -> Img:
-    """Column x reads from ``shear * x`` pixels further down, from the top-left corner (AutoAugment's ShearY)."""
+    """Shift column x up by ``shear * x`` pixels (AutoAugment's ShearY)."""
     return _run_map_at(img, device, T.ShearY, "shear", shear, interpolation, fill)
 
 
 def translate_x(
     img: Img, pixels: float, interpolation: InterpolationName = "nearest", fill: Fill = 0, device: str = "cpu"
 ) -> Img:
-    """Move the content ``pixels`` to the right."""
+    """Move the content right by ``pixels``."""
     return _run_map_at(img, device, T.TranslateX, "pixels", pixels, interpolation, fill)
 
 
 def translate_y(
     img: Img, pixels: float, interpolation: InterpolationName = "nearest", fill: Fill = 0, device: str = "cpu"
 ) -> Img:
-    """Move the content ``pixels`` down."""
+    """Move the content down by ``pixels``."""
     return _run_map_at(img, device, T.TranslateY, "pixels", pixels, interpolation, fill)
 
 
@@ -169,12 +166,11 @@ def elastic(
     fill: Fill = 0,
     device: str = "cpu",
 ) -> Img:
-    """Each output pixel shows the image at its own place plus ``displacement``, float [1, H, W, 2] or [H, W, 2], along
-    x and along y in halves of the sides, as torchvision's ``elastic`` has it.
+    """Displace each pixel by ``displacement``, float [1, H, W, 2] or [H, W, 2], as torchvision's ``elastic``.
 
-    In pixels it is kept to 2**-12, or to 2**-15 of its greatest value. Where it points out of the image there is
-    ``fill``, without torchvision's blend of the two along the border. Part of no pipeline (``vg.pipeline``): there,
-    ``T.OpticalFlowWarp(flow)``.
+    Output pixels show the image at their own place plus the displacement along x and y, in halves of the sides. It is
+    stored to 2**-12 pixels, or to 2**-15 of its greatest value. Pixels from outside are ``fill``, without torchvision's
+    blending along the border. Not available in ``vg.pipeline``: use ``T.OpticalFlowWarp(flow)`` there.
     """
     height, width, _ = shape_of(img)
     if isinstance(img, StandIn):
@@ -217,8 +213,7 @@ def _corners(argument: str, points: Any) -> np.ndarray[Any, np.dtype[np.float64]
 def pad(
     img: Img, padding: int | Sequence[int], fill: Fill = 0, padding_mode: PaddingMode = "constant", device: str = "cpu"
 ) -> Img:
-    """Add borders of ``padding`` pixels: one number, (left and right, top and bottom) or (left, top, right, bottom);
-    negative ones cut off.
+    """Add borders of ``padding`` pixels: one number, (x, y) or (left, top, right, bottom); negative ones crop.
 
     ``padding_mode``: "constant" (``fill``), "edge", "reflect" or "symmetric", the last three as NumPy's ``pad``.
     """
@@ -226,21 +221,21 @@ def pad(
 
 
 def crop(img: Img, top: int, left: int, height: int, width: int, device: str = "cpu") -> Img:
-    """The ``height`` x ``width`` pixels from (top, left) on; black where that reaches outside the image."""
+    """Crop ``height`` x ``width`` pixels from (``top``, ``left``); black outside of the image."""
     single = Single(img)
     _cut(single, top, left, height, width)
     return single.run(device)
 
 
 def center_crop(img: Img, output_size: Size, device: str = "cpu") -> Img:
-    """The middle ``output_size`` (height, width) pixels; smaller images get black borders."""
+    """Crop the central ``output_size`` (height, width) pixels; smaller images are padded with black."""
     return run(img, device, lambda: T.CenterCrop(output_size), size="output_size")
 
 
 def five_crop(img: Img, size: Size, device: str = "cpu") -> tuple[Img, ...]:
-    """The four corners and the middle, ``size`` (height, width) pixels each: top left, top right, bottom left, ...
+    """Crop the four corners and the center, ``size`` each: top left, top right, bottom left, ...
 
-    Raises ValueError for an image smaller than that.
+    Raises ValueError for a smaller image.
     """
     height, width = check_size("size", size, error=refused)
     down, right = shape_of(img)[0] - height, shape_of(img)[1] - width
@@ -251,7 +246,7 @@ def five_crop(img: Img, size: Size, device: str = "cpu") -> tuple[Img, ...]:
 
 
 def ten_crop(img: Img, size: Size, vertical_flip: bool = False, device: str = "cpu") -> tuple[Img, ...]:
-    """``five_crop`` of the image, and of it mirrored: left-right, or with ``vertical_flip`` top-bottom."""
+    """Apply ``five_crop`` to the image and to its mirror image: left-right, or with ``vertical_flip`` top-bottom."""
     mirrored = Single(img).emit(Op.VFLIP if FLAG("vertical_flip", vertical_flip, error=refused) else Op.HFLIP)
     return *five_crop(img, size, device), *five_crop(mirrored.run(device), size, device)
 
@@ -264,11 +259,10 @@ def resize(
     antialias: bool | None = True,
     device: str = "cpu",
 ) -> Img:
-    """Resample to ``size`` (height, width), as Pillow's Image.resize.
+    """Resize to ``size`` (height, width), as Pillow's Image.resize.
 
-    One number is the length of the shorter side, the other keeping the proportions and, where that made it longer than
-    ``max_size``, both shrinking to it; None with ``max_size`` makes the longer side that long. ``interpolation`` may
-    also be "box", "hamming" or "lanczos"; all but nearest are antialiased, whatever ``antialias`` says.
+    One integer is the length of the shorter side, keeping the aspect ratio; ``max_size`` limits the longer side. With
+    ``size`` None, the longer side becomes ``max_size``.
     """
     return run(img, device, lambda: T.Resize(size, interpolation, max_size, antialias))
 
@@ -285,11 +279,11 @@ def resized_crop(
     device: str = "cpu",
     edges: Edges = "image",
 ) -> Img:
-    """The box (pixels, fractions allowed) resampled to ``size`` in one go, as Pillow's ``Image.resize(size, box=...)``.
+    """Resample a box to ``size`` in one step, as Pillow's ``Image.resize(size, box=...)``.
 
-    ``size`` as for ``resize``: one number is the length of the box's shorter side. Along the edges of the box the
-    filter sees the image's pixels beyond it; torchvision crops first and sees only the box, and so does
-    ``edges="crop"``, for whole pixels. A box that reaches outside the image is cropped first, with black outside.
+    The box is ``top``, ``left``, ``height`` and ``width`` in pixels, fractions allowed. ``size`` as for ``resize``.
+    With ``edges="image"``, the filter uses the image's pixels beyond the box's edges. With "crop", for whole pixels, it
+    does not, as in torchvision, which crops first. A box that exceeds the image is cropped first, with black outside.
     """
     wanted = declared(lambda: T.Resize(size, interpolation, antialias=antialias))
     edges = EDGES("edges", edges, error=refused)

@@ -1,9 +1,6 @@
-"""Functions of pixel values and their neighbourhood; names and arguments of torchvision.transforms.v2.functional where
-it has them, meaning of Pillow.
+"""Functions of pixel values and neighborhoods, with Pillow's meaning and torchvision's names where it has them.
 
-Every function takes ``img``, a uint8 array [H, W, C] with C = 1 or 3 or [H, W], a torch tensor of such a shape or
-[C, H, W], or a PIL image, and ``device`` ("cpu" or "reference"), and returns a new image of the same shape and kind. A
-ValueError names an argument out of range.
+Common arguments are described in ``variegate.transforms.functional``.
 """
 
 from __future__ import annotations
@@ -25,52 +22,61 @@ from variegate.transforms.functional.single import Img, Single, like, refused, r
 
 
 def adjust_brightness(img: Img, brightness_factor: float, device: str = "cpu") -> Img:
-    """From black (0) over the image (1) to brighter. Pillow's ImageEnhance.Brightness."""
+    """Blend with black: ``brightness_factor`` 0 is black, 1 the image. Pillow's ImageEnhance.Brightness."""
     return run_declared(img, device, "adjust_brightness", brightness_factor)
 
 
 def adjust_contrast(img: Img, contrast_factor: float, device: str = "cpu") -> Img:
-    """From the mean gray (0) over the image (1) to more contrast; below 0 inverted. Pillow's ImageEnhance.Contrast."""
+    """Blend with the mean gray: ``contrast_factor`` 0 is gray, 1 the image, below 0 inverted.
+
+    Pillow's ImageEnhance.Contrast.
+    """
     return run_declared(img, device, "adjust_contrast", contrast_factor)
 
 
 def adjust_saturation(img: Img, saturation_factor: float, device: str = "cpu") -> Img:
-    """From gray (0) over the image (1) to more colour; below 0 in opposite colours. Pillow's ImageEnhance.Color."""
+    """Blend with gray: ``saturation_factor`` 0 is gray, 1 the image, below 0 opposite colors.
+
+    Pillow's ImageEnhance.Color.
+    """
     return run_declared(img, device, "adjust_saturation", saturation_factor)
 
 
 def adjust_hue(img: Img, hue_factor: float, device: str = "cpu") -> Img:
-    """Turn the hue by ``hue_factor`` of a circle, -0.5..0.5, through Pillow's HSV bytes. Gray images stay."""
+    """Rotate the hue by ``hue_factor`` of a circle, -0.5..0.5, in Pillow's HSV bytes. Gray images do not change."""
     return run_declared(img, device, "adjust_hue", hue_factor)
 
 
 def adjust_gamma(img: Img, gamma: float, gain: float = 1.0, device: str = "cpu") -> Img:
-    """``255.999 * gain * (x / 255) ** gamma``, truncated and clipped; ``gamma`` 0 or more."""
+    """Correct gamma: ``255.999 * gain * (x / 255) ** gamma``, truncated and clipped; ``gamma`` 0 or more."""
     return run_declared(img, device, "adjust_gamma", gamma, gain)
 
 
 def adjust_sharpness(img: Img, sharpness_factor: float, device: str = "cpu") -> Img:
-    """From smoothed (0) over the image (1) to sharper; below 0 smoother. Pillow's ImageEnhance.Sharpness."""
+    """Blend with a smoothed image: ``sharpness_factor`` 0 is smooth, 1 the image, above 1 sharper.
+
+    Pillow's ImageEnhance.Sharpness.
+    """
     return run_declared(img, device, "adjust_sharpness", sharpness_factor)
 
 
 def posterize(img: Img, bits: int, device: str = "cpu") -> Img:
-    """Keep the highest ``bits`` (0..8) bits of every value; 0 gives a black image, which Pillow 13 refuses."""
+    """Keep the highest ``bits`` (0..8) bits of every value; 0 returns a black image, which Pillow 13 refuses."""
     return run_declared(img, device, "posterize", bits)
 
 
 def solarize(img: Img, threshold: float, device: str = "cpu") -> Img:
-    """Invert values of ``threshold`` and above."""
+    """Invert values at and above ``threshold``."""
     return run_declared(img, device, "solarize", threshold)
 
 
 def solarize_add(img: Img, addition: float, threshold: float = 128, device: str = "cpu") -> Img:
-    """Add ``addition`` (-255..255, fractions as well) to values below ``threshold``, clipped."""
+    """Add ``addition`` (-255..255, also fractions) to values below ``threshold``, clipped."""
     return run_declared(img, device, "solarize_add", addition, threshold)
 
 
 def invert(img: Img, device: str = "cpu") -> Img:
-    """255 less every value."""
+    """Invert every value: 255 - x."""
     return run_declared(img, device, "invert")
 
 
@@ -80,12 +86,15 @@ def autocontrast(img: Img, device: str = "cpu") -> Img:
 
 
 def equalize(img: Img, device: str = "cpu") -> Img:
-    """Flatten every channel's histogram. Pillow's ImageOps.equalize."""
+    """Equalize every channel's histogram. Pillow's ImageOps.equalize."""
     return run_declared(img, device, "equalize")
 
 
 def rgb_to_grayscale(img: Img, num_output_channels: Literal[1, 3] = 1, device: str = "cpu") -> Img:
-    """Pillow's mode "L", [H, W, 1], or repeated in three channels. One channel of an [H, W] image stays [H, W]."""
+    """Convert to Pillow's mode "L" in ``num_output_channels``, 1 or 3: [H, W, 1] or three equal channels.
+
+    One channel of an [H, W] image stays [H, W].
+    """
     wanted = one_or_three("num_output_channels", num_output_channels, error=refused)
     single = Single(img).emit(Op.GRAYSCALE)
     if wanted == 1:  # in planes, of which the first is taken as a whole
@@ -95,7 +104,7 @@ def rgb_to_grayscale(img: Img, num_output_channels: Literal[1, 3] = 1, device: s
 
 
 def permute_channels(img: Img, permutation: Sequence[int], device: str = "cpu") -> Img:
-    """Output channel i is input channel ``permutation[i]``."""
+    """Reorder channels: output channel i is input channel ``permutation[i]``."""
     channels = shape_of(img)[2]
     order = as_numbers(permutation, whole=True)
     if order is None or sorted(order) != list(range(channels)):
@@ -111,7 +120,7 @@ def gaussian_blur(
 ) -> Img:
     """Blur with a Gaussian of ``kernel_size`` (odd) and ``sigma`` (pixels), each a number or an (x, y) pair.
 
-    ``sigma`` None is ``0.15 * kernel_size + 0.35``. Edges are reflected. torchvision's ``gaussian_blur``.
+    ``sigma`` None is ``0.15 * kernel_size + 0.35``. Edges are reflected, as in torchvision.
     """
     sizes = kernel_sizes("kernel_size", kernel_size, error=refused)
     single = as_number(sigma)
@@ -123,9 +132,9 @@ def gaussian_blur(
 
 
 def motion_blur(img: Img, kernel_size: int, angle: float, direction: float = 0.0, device: str = "cpu") -> Img:
-    """Blur along a line of ``kernel_size`` (odd) pixels at ``angle`` degrees, counter-clockwise from rightwards.
+    """Blur along a line of ``kernel_size`` (odd) pixels at ``angle`` degrees, counter-clockwise from the right.
 
-    ``direction`` -1..1 shifts the weight from even (0) to one end of the line. Edges are repeated.
+    ``direction``, -1..1, shifts the weight from even (0) to one end of the line. Edges are replicated.
     """
     length = integer("kernel_size", kernel_size, 1, 255, error=refused)
     turn = number("angle", angle, -LARGEST, LARGEST, error=refused)
@@ -136,12 +145,12 @@ def motion_blur(img: Img, kernel_size: int, angle: float, direction: float = 0.0
 
 
 def jpeg(img: Img, quality: int, device: str = "cpu") -> Img:
-    """Write a JPEG of ``quality`` (1..100) and read it again: torchvision's and Pillow's pixels, colour in 4:2:0."""
+    """Compress as a JPEG of ``quality`` (1..100) and decode it: torchvision's and Pillow's pixels, color in 4:2:0."""
     return run_declared(img, device, "jpeg", quality)
 
 
 def median_blur(img: Img, kernel_size: int, device: str = "cpu") -> Img:
-    """The middle one of the levels in a square of ``kernel_size`` (3, 5 or 7) pixels; edges are repeated."""
+    """Replace each level by the median in a square of ``kernel_size`` (3, 5 or 7) pixels; edges are replicated."""
     size = as_integer(kernel_size)
     if size not in MEDIAN_SIZES:
         raise refused("kernel_size", kernel_size, "3, 5 or 7")
@@ -151,9 +160,9 @@ def median_blur(img: Img, kernel_size: int, device: str = "cpu") -> Img:
 def gaussian_noise(
     img: Img, mean: float = 0.0, sigma: float = 0.1, clip: bool = True, seed: int = 0, device: str = "cpu"
 ) -> Img:
-    """Add ``255 * (mean + sigma * n)`` to every value, n standard normal, clipped; ``sigma`` 0 or more.
+    """Add ``255 * (mean + sigma * n)`` to every value, n standard normal; ``sigma`` 0 or more.
 
-    The noise is a function of ``seed`` and the place alone: the same call gives the same pixels.
+    Noise depends only on ``seed`` and the place: the same call returns the same pixels. ``clip`` must be True.
     """
     clipped("clip", clip, error=refused)
     level = number("mean", mean, error=refused)
@@ -163,10 +172,10 @@ def gaussian_noise(
 
 
 def erase(img: Img, i: int, j: int, h: int, w: int, v: Any = 0, inplace: bool = False, device: str = "cpu") -> Img:
-    """Paint the ``h`` x ``w`` pixels from row ``i`` and column ``j`` on.
+    """Erase ``h`` x ``w`` pixels from row ``i`` and column ``j``.
 
-    ``v``: a level, or one per channel; or a picture of them, a tensor [C, h, w] or an array [h, w, C], of which each
-    axis may be 1. Levels are cut off to whole ones from 0 to 255.
+    ``v``: a level, one per channel, or an image: a tensor [C, h, w] or an array [h, w, C], of which each axis may be 1.
+    Levels are truncated to integers and clipped to 0..255.
     """
     _check_not_in_place(inplace)
     single = Single(img)
@@ -204,9 +213,9 @@ def _patch(v: Any, shape: tuple[int, int, int]) -> npt.NDArray[np.uint8]:
 def normalize(
     img: Any, mean: float | Sequence[float], std: float | Sequence[float], inplace: bool = False, device: str = "cpu"
 ) -> Any:
-    """``(img / 255 - mean) / std`` as float32 of the image's shape; one number, or one per channel, each.
+    """Normalize: ``(img / 255 - mean) / std`` as float32 of the image's shape; one number or one per channel.
 
-    The division is folded into a multiplication: results differ from the quotient by a few float32 roundings.
+    The division is done as a multiplication, so results can differ from the quotient by a few float32 roundings.
     """
     _check_not_in_place(inplace)
     single = Single(img)

@@ -55,17 +55,24 @@ def clean(
     stop: Event | None = None,
     **options: Any,
 ) -> Cleaned:
-    """Copy a data set without what a check found in it, or write a list of what to leave out.
+    """Copy a data set without the images that a check found, or write a list of these images.
 
-    ``source``: what ``vg.open_source`` takes, by index. ``destination``: a folder that gets a copy of the same layout,
-    or an address that fsspec writes to. ``findings``: the table that ``vg.check`` wrote. ``drop``: the kinds of
-    findings to leave out (``corrupt,duplicates,leaks``, a sequence of such, or "all"); of a group of duplicates one
-    stays: the one with the most pixels, of equals that of the most bytes, then the first. ``options``: split ("train"
-    or "test": which of the images checked the source holds), exclude_list (a file to write instead of a copy),
-    resume, threads. ``stop``: once it is set, the run ends with what it has begun.
+    The source is not changed. To resume an interrupted run, make the same call again; the result has the same bytes.
 
-    The source stays as it is. The same call goes on where another one ended, in whatever way, and ends with the same
-    bytes. Raises ValueError (SourceError) naming the argument, WriteError; KeyboardInterrupt where it was stopped.
+    Args:
+        source: an indexed data set; anything that ``vg.open_source`` accepts, except streams.
+        destination: a folder for a copy in the same layout, or a URL that fsspec writes to.
+        findings: the table written by ``vg.check(out=...)``.
+        drop: kinds of findings to drop: "corrupt,duplicates,leaks", a sequence of kinds, or "all". Of a group of
+            duplicates, one image remains: the one with the most pixels, then the most bytes, then the first.
+        on_progress: called with (files done, total).
+        stop: once set, the run finishes what it has begun and raises KeyboardInterrupt.
+        options: fields of ``CleaningOptions``: split ("train" or "test": the checked split that ``source`` holds),
+            exclude_list (a file to write instead of a copy), resume, threads.
+
+    Raises:
+        ValueError, SourceError: naming the argument.
+        WriteError: if the copy or the list cannot be written.
     """
     given = CleaningOptions(**options)
     found, opened = open_checked(source, findings, given.split)
@@ -221,9 +228,12 @@ def _shown(source: Any) -> str:
 
 @dataclass
 class Cleaned:
-    """``images``: of the source; ``left_out``: those of them that are not in the copy, or in the list. ``counts``: of
-    these by kind of finding; an image may have several. ``files``, ``bytes``: written by this call; ``resumed``: files
-    that an earlier one had written. ``notes``: what else is worth knowing."""
+    """Result of ``vg.clean``.
+
+    ``images``: number of images of the source; ``left_out``: those not in the copy, or in the list; ``counts``: these
+    by kind of finding, of which an image can have several. ``files``, ``bytes``: written by this call; ``resumed``:
+    files written by an earlier one. ``notes``: remarks, one line each.
+    """
 
     images: int
     left_out: list[LeftOut]
