@@ -89,7 +89,7 @@ def test_an_old_name_of_an_argument_is_taken() -> None:
     by_name: Any = call
     assert call(1, 2) == call(1, new=2) == by_name(1, old=2) == (1, 2)
     for wrong in (partial(by_name, 1, 2, old=2), partial(by_name, 1, new=2, old=2)):
-        with pytest.raises(TypeError, match="old: got it beside new, its name today; accepted: new alone"):
+        with pytest.raises(TypeError, match="old: got it and new, its new name; accepted: only new"):
             wrong()
 
 

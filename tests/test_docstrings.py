@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -20,21 +20,35 @@ from variegate.transforms import functional as F
 LONGEST = 120
 # Questions in the place of what it does.
 ASKING = ("What", "Which", "Where", "Who", "Whose", "How", "It", "So", "Whether")
-# Arguments that users never give: what a dict, a tuple or an enumeration is made of.
-UNSAID = {"T.InterpolationMode", "T.AutoAugmentPolicy", "diagnose.Measurements", "diagnose.Rate"}
+# Enumerations and results, which users do not make.
+UNSAID = {"T.InterpolationMode", "T.AutoAugmentPolicy"}
+UNSAID |= {f"diagnose.{name}" for name in ("Diagnosis", "Finding", "Measurements", "Rate")}
 # Where families describe the arguments that all of them have.
 SHARED = {"F": F, "T": T.Transform, "policies": T.Transform}
 METHODS = {
     vg.Augmenter: ("__call__", "capture", "decode_and_run", "explain", "program", "run"),
     vg.Engine: ("map", "map_image", "run"),
-    vg.Loader: ("__iter__", "__len__", "batch", "load_state_dict", "observe", "partners", "set_epoch", "state_dict", "stats"),
+    vg.Loader: (
+        "__iter__",
+        "__len__",
+        "batch",
+        "load_state_dict",
+        "observe",
+        "partners",
+        "set_epoch",
+        "state_dict",
+        "stats",
+    ),
     vg.RaggedBatch: ("pack",),
     policies.Schedule: ("is_idle_at", "scaled", "segment_at", "to_dict"),
     T.Transform: ("__call__", "to_dict"),
 }
 MODULES = {"vg": vg, "T": T, "F": F, "policies": policies, "diagnose": diagnose}
 # What of Ray's and Keras' calls is ours; the latter brings TensorFlow, and is read as text elsewhere.
-OTHERS = (("variegate.integrations.ray", "MapBatches"), ("variegate.integrations.converters.report", "ConversionReport"))
+OTHERS = (
+    ("variegate.integrations.ray", "MapBatches"),
+    ("variegate.integrations.converters.report", "ConversionReport"),
+)
 
 
 def public() -> Iterator[Any]:
@@ -45,7 +59,7 @@ def public() -> Iterator[Any]:
             value = getattr(module, name)
             if inspect.isclass(value) or inspect.isfunction(value) or inspect.ismodule(value):
                 found[f"{space}.{name}"] = value
-    found |= {name: getattr(importlib.import_module(module), name) for module, name in OTHERS}
+    found |= {name: getattr(import_module(module), name) for module, name in OTHERS}
     for cls, names in METHODS.items():
         found |= {f"{cls.__name__}.{name}": getattr(cls, name) for name in names}
     for name, value in found.items():
@@ -61,7 +75,9 @@ def own_text(value: Any) -> str:
 
 def told(name: str, value: Any) -> str:
     """All that is said about the arguments: by the object, its bases and its family."""
-    bases = [base for base in value.__mro__ if base.__module__.startswith("variegate.")] if inspect.isclass(value) else []
+    bases = (
+        [base for base in value.__mro__ if base.__module__.startswith("variegate.")] if inspect.isclass(value) else []
+    )
     family = SHARED.get(name.partition(".")[0])
     return "\n".join(own_text(each) for each in [*(bases or [value]), *([family] if family else [])])
 

@@ -22,14 +22,14 @@ MANY_ARGUMENTS_ALLOWED = {
 # The most lines that each room may have; to raise one is a commit that says why. `jobs` holds what `map_image` needs,
 # `compiling` stands below `program`, which compiles, and `transforms` is users' front door of `ops`.
 LINES = {
-    **{"": 655, "io": 868, "compiling": 934, "options": 1034},
-    **{"program": 4343, "ops": 6545, "pipelines": 2302, "transforms": 934, "policies": 2369},
-    **{"executors": 13004, "decode": 2742, "targets": 2789, "augmenter": 930},
-    **{"formats": 9550, "loader": 3158, "jobs": 7479, "integrations": 3468, "apps": 14250, "cli": 2177},
+    **{"": 658, "io": 868, "compiling": 934, "options": 1009},
+    **{"program": 4343, "ops": 6575, "pipelines": 2307, "transforms": 947, "policies": 2405},
+    **{"executors": 13005, "decode": 2748, "targets": 2789, "augmenter": 960},
+    **{"formats": 9564, "loader": 3158, "jobs": 7500, "integrations": 3478, "apps": 14283, "cli": 2175},
 }
 MOST_FILES = 401
 # Of all lines, those of import statements.
-MOST_IMPORTS = 0.0724
+MOST_IMPORTS = 0.0722
 # Triton compiles functions of plain arguments alone.
 TRITON_KERNELS = "variegate.executors.cuda.kernels."
 

@@ -246,7 +246,7 @@ def renamed(**new_names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             for old, new in new_names.items():
                 if old in kwargs:
                     if new in kwargs or new in signature.bind_partial(*args).arguments:
-                        raise TypeError(f"{old}: got it beside {new}, its name today; accepted: {new} alone")
+                        raise TypeError(f"{old}: got it and {new}, its new name; accepted: only {new}")
                     kwargs[new] = kwargs.pop(old)
             return function(*args, **kwargs)
 

@@ -426,9 +426,9 @@ def test_conditions_may_come_by_their_old_name() -> None:
     assert same(aug(ONE, **old), expected)
     assert not same(aug(ONE, conditions={"label": [0]}), expected)
     assert "Invert" in aug.explain(3, **old)
-    with pytest.raises(TypeError, match="given: got it beside conditions, its name today; accepted: conditions alone"):
+    with pytest.raises(TypeError, match="given: got it and conditions, its new name; accepted: only conditions"):
         aug(ONE, conditions={"label": [1]}, **old)
-    with pytest.raises(TypeError, match="given: got it beside conditions"):
+    with pytest.raises(TypeError, match="given: got it and conditions"):
         aug(ONE, [1], 0, 0, {"label": [1]}, **old)
 
 

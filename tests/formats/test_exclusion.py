@@ -78,7 +78,7 @@ def test_it_says_what_was_left_out_and_which_names_are_of_no_image(place, listed
     notes = open_source(place, exclude=listed).notes()
 
     assert "excluded: 2 of 7 images, by the names of out.txt" in notes
-    assert "of no image: 1 of the names to leave out of out.txt, such as 'no/such.jpg'" in notes
+    assert "of no image: 1 of the names to exclude of out.txt, such as 'no/such.jpg'" in notes
 
 
 def test_fingerprints_tell_what_is_left_out_and_not_how_it_is_said(place, listed):
@@ -114,7 +114,7 @@ def test_a_stream_gives_what_the_index_gives(tmp_path):
     assert [item.name for item in items] == [by_index.name(index) for index in range(len(by_index))]
     assert stream.notes()[-2:] == [
         "excluded: 2 images, by their names",
-        "of no image: 1 of the names to leave out, such as 'c.tar: 0.png'",
+        "of no image: 1 of the names to exclude, such as 'c.tar: 0.png'",
     ]
     assert stream.fingerprint != open_source(str(tmp_path / "tars" / "*.tar"), stream=True).fingerprint
 

@@ -80,13 +80,13 @@ def test_errors_name_the_folder_and_what_was_expected(tmp_path: Path) -> None:
         open_folder(tmp_path / "empty")
 
 
-def test_images_beside_class_folders_are_told_from_other_files(tmp_path: Path) -> None:
+def test_images_next_to_class_folders_are_distinguished_from_other_files(tmp_path: Path) -> None:
     for file in ("cat/a.jpg", "b.jpg", "notes.txt"):
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_bytes(b"")
     first, second = open_folder(tmp_path).notes()
-    assert "lie beside the class folders and are of no class; variegate check looks at them" in first
-    assert "no loader reads them: b.jpg;" in first
+    assert "images next to the class folders have no class; variegate check reads them" in first
+    assert "loaders do not: b.jpg;" in first
     assert second == "1 files that are not taken for images: notes.txt"
     (tmp_path / "cat" / "a.jpg").unlink()
     assert len(open_folder(tmp_path)) == 1  # a flat folder now, whose images are its own

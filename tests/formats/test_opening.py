@@ -193,7 +193,7 @@ def test_places_that_hold_something_else(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").unlink()
     (tmp_path / "logs").mkdir()
     with pytest.raises(
-        SourceError, match=r"no images .*; for the \.tar files beside its sub-folders, give .*/\*\.tar$"
+        SourceError, match=r"no images .*; for the \.tar files next to its sub-folders, give .*/\*\.tar$"
     ):
         vg.open_source(tmp_path)
 

@@ -388,9 +388,9 @@ def test_bad_images_are_left_out_and_logged(caplog: pytest.LogCaptureFixture) ->
         np.testing.assert_array_equal([decode(row) for row in out["image"].to_pylist()], expected)
         assert [record.levelno for record in caplog.records] == [logging.WARNING] * 3
         messages = sorted(record.getMessage() for record in caplog.records)
-        assert messages[0].startswith("left out: id 1: no image: null")
-        assert messages[1].startswith("left out: id 4 (cat/4.jpg): not an image")
-        assert messages[2].startswith("left out: id 6 (cat/6.jpg): truncated")
+        assert messages[0].startswith("skipped: id 1: no image: null")
+        assert messages[1].startswith("skipped: id 4 (cat/4.jpg): not an image")
+        assert messages[2].startswith("skipped: id 6 (cat/6.jpg): truncated")
     arrays = {"image": objects(files), "id": np.arange(8)}
     out = MapBatches(CROP, layout="NHWC", on_error="skip")(arrays)
     assert out["id"].tolist() == good
@@ -566,7 +566,7 @@ def test_tasks_from_parquet_to_parquet_in_small_batches(made: Made) -> None:
     for row in rows:
         np.testing.assert_array_equal(decode(row["image"]), expected[row["copy"]][row["id"]])
     logs = [path.read_text(errors="replace") for path in made.logs.glob("worker-*.err")]
-    assert any("left out: id 2 (cat/2.jpg): not an image" in log for log in logs)
+    assert any("skipped: id 2 (cat/2.jpg): not an image" in log for log in logs)
     source = vg.open_source(made.folder / "written", classes=["a", "b", "c"])
     assert sorted(source.read(i).label for i in range(len(source))) == sorted([LABELS[id] for id in GOOD] * 2)
 

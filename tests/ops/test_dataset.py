@@ -45,7 +45,7 @@ def test_elsewhere_it_is_refused() -> None:
     for run in (lambda: vg.Augmenter(WORD)([image], ids=[0]), lambda: WORD(image)):
         with pytest.raises(ValueError, match=r"Normalize\('dataset'\): there is no data set here; accepted: a Loader"):
             run()
-    with pytest.raises(SourceError, match=r"has no statistics\.json beside it, which Normalize\('dataset'\) asks for"):
+    with pytest.raises(SourceError, match=r"has no statistics\.json next to it, which Normalize\('dataset'\) asks for"):
         vg.Loader(([image], [0]), WORD, device="cpu")
     with pytest.raises(ValueError, match=r"mean='data'; accepted: three numbers .*, or 'dataset'"):
         T.Normalize("data")  # type: ignore[arg-type]

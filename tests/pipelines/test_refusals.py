@@ -279,7 +279,7 @@ def test_a_number_out_of_range_names_the_line_that_used_it() -> None:
 
 def test_images_beside_an_image() -> None:
     augment = vg.pipeline(lambda image, label: F.rotate(image, label))
-    with pytest.raises(TypeError, match=r"got 1 arguments beside the image; accepted: one image. vg.as_transform"):
+    with pytest.raises(TypeError, match=r"got 1 arguments besides the image; accepted: one image. vg.as_transform"):
         augment(np.zeros((3, 3, 3), np.uint8), 3)
 
 

@@ -52,7 +52,7 @@ _STYLE: Any = {
 
 
 class PlotError(RuntimeError):
-    """No plot can be drawn here; the line says why, and what would help."""
+    """Raised when no plot can be drawn; says why, and what helps."""
 
 
 @contextmanager

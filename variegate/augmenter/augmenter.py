@@ -270,7 +270,7 @@ class Augmenter(CopiedByState):
         call = Request(ids, epoch, copy, conditions, partners)
         if targets is not None or isinstance(images[0] if is_list and images else images, Mapping):
             if labels is not None:
-                raise ValueError(f"labels: got {shown(labels)} beside dicts; accepted: the key 'label' of each")
+                raise ValueError(f"labels: got {shown(labels)} with dicts; accepted: the key 'label' of each")
             return augment_samples(self, images, targets, call)
         if type(images) is list and len(images) == 1 and labels is None and (alone := self._alone_runner):
             one = self._alone(alone, check_image(images[0], 0), call)
@@ -325,10 +325,9 @@ class Augmenter(CopiedByState):
         return batch
 
     def run(self, program: Program, images: Any) -> Tensors:
-        """Execute a program of ``self.program`` on its images, given as for a call.
+        """Execute a ``program`` of ``self.program`` on its ``images``, given as for a call.
 
-        Raises:
-            ValueError: naming the row, if an image's size is not the one that the program was sampled for.
+        Raises ValueError naming the row, if an image's size is not the one that the program was sampled for.
         """
         batch = widened(self._runner.take(self._frames(images)[0]), program)
         check_fits(program, batch.shapes)

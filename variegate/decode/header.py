@@ -133,7 +133,7 @@ def _from_frame(
         raise ValueError(f"truncated: it ends after {len(data):,} bytes, in its header")
     components = data[at + 9]
     if components == 0 or at + 10 + 3 * components > len(data) or scan_at + 5 > len(data):
-        raise ValueError("damaged: its header names no colour components")
+        raise ValueError("damaged: its header names no color components")
     factors = [divmod(data[at + 11 + 3 * i], 16) for i in range(components)]
     # Files without Adobe's segment may name their components instead.
     is_rgb = is_rgb or bytes(data[at + 10 + 3 * i] for i in range(components)) == b"RGB"

@@ -211,7 +211,7 @@ class FilteredStream(_WithTargetsOfWhole):
             unknown = self._names - found
             if len(self._left_out) == self.num_shards and unknown:
                 some = min(unknown)
-                lines.append(f"of no image: {len(unknown):,} of the names to leave out, such as {some!r}")
+                lines.append(f"of no image: {len(unknown):,} of the names to exclude, such as {some!r}")
         return lines
 
 
@@ -312,7 +312,7 @@ def _without(source: Source, names: frozenset[str], place: str) -> Source:
         )
     notes = [f"excluded: {len(left_out):,} of {len(keys):,} images, by the names{of_list}"]
     if unknown := sorted(names - found):
-        notes.append(f"of no image: {len(unknown):,} of the names to leave out{of_list}, such as {unknown[0]!r}")
+        notes.append(f"of no image: {len(unknown):,} of the names to exclude{of_list}, such as {unknown[0]!r}")
     if len(left_out) > len(found):
         counts = Counter(keys[index] for index in left_out.tolist())
         twice = next(key for key, count in counts.items() if count > 1)

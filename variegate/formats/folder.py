@@ -148,7 +148,7 @@ class FolderListing(IndexedSource):
             if len(walked.files) > 1 and shards is not None:
                 suffix = os.path.splitext(shards)[1]
                 pattern = f"{str(folder).rstrip('/')}/*{suffix}"
-                advice = f"; for the {suffix} files beside its sub-folders, give {pattern}"
+                advice = f"; for the {suffix} files next to its sub-folders, give {pattern}"
             accepted = f"accepted extensions: {' '.join(IMAGE_EXTENSIONS)}"
             raise SourceError(f"{folder}: no images ({seen}); {accepted}{advice}")
         return listing
@@ -185,9 +185,8 @@ class FolderListing(IndexedSource):
         empty = [f"class folders without images: {first_names(self.empty_classes)}"] if self.empty_classes else []
         ignored = [f"{len(self.ignored):,} files that are not taken for images: {first_names(self.ignored)}"]
         beside = (
-            f"{len(self.beside):,} images lie beside the class folders and are of no class; variegate check looks at "
-            f"them, and no loader reads them: {first_names(self.beside)}; move them into a class folder, or into a "
-            "folder of their own"
+            f"{len(self.beside):,} images next to the class folders have no class; variegate check reads them, "
+            f"loaders do not: {first_names(self.beside)}; move them into a class folder, or into a folder of their own"
         )
         left_out = [*([beside] if self.beside else []), *(ignored if self.ignored else [])]
         return [*empty, *left_out, *self._unusable(" (FIFO, socket, device)")]

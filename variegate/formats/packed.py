@@ -144,7 +144,7 @@ def _found_statistics(source: Source | StreamSource, why: str) -> DatasetStatist
     found = statistics_of(source)
     if found is None:
         accepted = "what variegate pack wrote, or numbers: Normalize(mean, std)"
-        raise SourceError(f"{source!r}: has no {STATISTICS_NAME} beside it, which {why}; accepted: {accepted}")
+        raise SourceError(f"{source!r}: has no {STATISTICS_NAME} next to it, which {why}; accepted: {accepted}")
     return found
 
 

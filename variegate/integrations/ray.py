@@ -202,7 +202,7 @@ class MapBatches:
         if bad and self._on_error == "raise":
             raise bad[min(bad)]
         for row in sorted(bad):
-            _log.warning("left out%s: %s", f" (copy {copy})" if copy is not None and self._copies > 1 else "", bad[row])
+            _log.warning("skipped%s: %s", f" (copy {copy})" if copy is not None and self._copies > 1 else "", bad[row])
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_augmenter": None}

@@ -188,23 +188,18 @@ class Loader(CopiedByState):
         return batches
 
     def batch(self, step: int, epoch: int | None = None) -> AnyBatch:
-        """Make batch ``step`` of an epoch (None: the current one), independently of any iteration.
+        """Make batch ``step`` of ``epoch`` (None: the current one), independently of any iteration.
 
-        Any thread may call it.
-
-        Raises:
-            IndexError: for a step that the epoch does not have.
-            TypeError: for a stream.
+        Any thread may call it. Raises IndexError for a step that the epoch does not have, TypeError for a stream.
         """
         made: Any = self._pipeline.batch(step, self.epoch if epoch is None else epoch)
         return made
 
     def partners(self, index: int, epoch: int | None = None) -> list[int]:
-        """Return the ids that sample ``index`` is mixed with in an epoch (None: the current one), for
-        ``Augmenter.explain``.
+        """Return the ids that sample ``index`` is mixed with in ``epoch`` (None: the current one).
 
-        Raises:
-            ValueError: with a sampler, weights or copies, and for ``partners="batch"``.
+        ``Augmenter.explain`` accepts them. Raises ValueError with a sampler, weights or copies, and for
+        ``partners="batch"``.
         """
         return self._pipeline.partners(index, self.epoch if epoch is None else epoch)
 
@@ -220,7 +215,7 @@ class Loader(CopiedByState):
         )
 
     def observe(self, *observers: Observer) -> None:
-        """Replace the observers, which are notified of every piece of work from now on.
+        """Replace the ``observers``, which are notified of every piece of work from now on.
 
         Each has ``stage_done(stage, seconds, samples, nbytes)``, called by worker threads, and ``is_exact``. Copies of
         the loader have no observers.
@@ -228,7 +223,7 @@ class Loader(CopiedByState):
         self._pipeline.observers[:] = observers
 
     def set_epoch(self, epoch: int) -> None:
-        """Set the epoch of the next iteration, which resumes in its middle if ``load_state_dict`` set that."""
+        """Set the ``epoch`` of the next iteration, which resumes in its middle if ``load_state_dict`` set that."""
         epoch = integer("epoch", epoch, 0)
         resumed = self._epochs.next
         self._epochs.go_to(resumed if resumed[0] == epoch else (epoch, 0))

@@ -182,7 +182,7 @@ class Transform:
         times faster.
 
         Raises:
-            TypeError, ValueError: naming what was given and what is accepted.
+            TypeError, ValueError: naming what was given and what is accepted; no ``named`` arguments are.
         """
         if isinstance(image, Traced):
             return image.through(self, others, {})

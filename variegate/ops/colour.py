@@ -195,7 +195,7 @@ def _drops() -> tuple[tuple[int, ...], ...]:
 class ChannelDropout(WithProbability):
     """With probability ``p``, set one or more of the three channels, chosen at random, to ``fill``.
 
-    ``channel_drop_range``: how many, (low, high), both included (Albumentations' names). Gray images do not change.
+    ``channel_drop_range``: number of channels, (low, high), both included (Albumentations). Gray images do not change.
     """
 
     channel_drop_range: int | Sequence[int] = (1, 1)

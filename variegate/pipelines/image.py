@@ -103,7 +103,7 @@ class TracedImage(Traced):
         self._refused(f"image.{name}")
 
     def _refused(self, what: str) -> NoReturn:
-        refuse(f"{what} depends on pixels, of which there are none when the function is traced", _NOT_PIXELS)
+        refuse(f"{what} depends on pixels, which do not exist while the function is traced", _NOT_PIXELS)
 
 
 def _named(value: Any) -> Any:

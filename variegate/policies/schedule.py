@@ -27,7 +27,7 @@ Tuple3 = tuple[str, float, int]
 
 @dataclass(frozen=True)
 class Segment:
-    """One policy for ``epochs`` epochs: tuples of (operation, probability 0..1, magnitude 0..9)."""
+    """One ``policy`` for ``epochs`` epochs: tuples of (operation, probability 0..1, magnitude 0..9)."""
 
     epochs: int
     policy: tuple[Tuple3, ...]

@@ -61,7 +61,7 @@ def test_an_index_in_another_order_is_named(tmp_path: Path, what: str) -> None:
         line, head, rest = data.split(b"\n", 2)
         data = b"\n".join([line, json.dumps({**json.loads(head), "files": float("inf")}).encode(), rest])
     path.write_bytes(data)
-    with pytest.raises(DamagedIndexError, match=r"an\.vgjpeg: is no whole index of JPEG files"):
+    with pytest.raises(DamagedIndexError, match=r"an\.vgjpeg: is not a complete index of JPEG files"):
         EntropyIndex(path)
 
 

@@ -94,9 +94,9 @@ def test_a_damaged_index_is_named(tmp_path: Path, damage: str) -> None:
     else:
         whole = bytearray(jpeg())
     path.write_bytes(whole)
-    with pytest.raises(DamagedIndexError, match="is no whole index of JPEG files"):
+    with pytest.raises(DamagedIndexError, match="is not a complete index of JPEG files"):
         EntropyIndex(path)
-    with pytest.raises(ValueError, match="is no whole index"):
+    with pytest.raises(ValueError, match="is not a complete index"):
         Loader(([np.zeros((4, 4, 3), np.uint8)], [0]), index=path)
     assert index_source(([np.zeros((4, 4, 3), np.uint8)], [0]), path).left_out == {"pixels, not a file": 1}
 

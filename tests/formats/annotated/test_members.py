@@ -147,7 +147,7 @@ def test_a_missing_member_and_a_wrong_row_are_named(tmp_path: Path) -> None:
         (name, b"0 0.5 0.5 2 x\n" if name == "0001.txt" else data) for name, data in members(2) if name != "0000.json"
     ]
     file = write_tar(tmp_path / "a.tar", some)
-    with pytest.raises(DecodeError, match=r"0000\.jpg: no member 0000\.json beside it"):
+    with pytest.raises(DecodeError, match=r"0000\.jpg: no member 0000\.json next to it"):
         vg.open_source(file, annotations="members").read(0)
     with pytest.raises(DecodeError, match=r"0001\.txt: its annotations: line 1: got '0 0\.5 0\.5 2 x'"):
         vg.open_source(file, annotations={"rows": "txt"}).read(1)

@@ -92,7 +92,7 @@ def test_one_report_of_a_whole_pipeline() -> None:
     lines = str(caught[0].message).splitlines()
     assert lines[0] == "2 the same, 2 close, 2 refused:"
     assert lines[1].startswith("  transforms[1] CenterCrop: where an odd number")
-    assert lines[3].startswith("  transforms[2] RandomRain: left out; accepted: RandomBrightnessContrast")
+    assert lines[3].startswith("  transforms[2] RandomRain: skipped; accepted: RandomBrightnessContrast")
     assert [step["type"] for step in transform.to_dict()["transforms"]] == [
         "RandomHorizontalFlip", "CenterCrop", "Equalize", "OneOf",
     ]  # fmt: skip

@@ -278,9 +278,9 @@ def measure(
 
 
 def training_transform(policy: str, size: str) -> Transform:
-    """``RandomResizedCrop(size)`` (none: whole images), the policy, ``Normalize``.
+    """Build ``RandomResizedCrop(size)`` (none: whole images), the ``policy`` and ``Normalize``.
 
-    Raises PolicyError or ValueError for a policy or size that is not known.
+    Raises PolicyError or ValueError for an unknown policy or size.
     """
     return Compose(
         [build_transform(policy, parse_size(size)), Normalize(variegate.IMAGENET_MEAN, variegate.IMAGENET_STD)]

@@ -52,10 +52,10 @@ IN_MEMORY = 0.5
 
 @dataclass(frozen=True)
 class Rate:
-    """A rate: the median of several spans of time.
+    """A measured rate: the median of several spans of time.
 
-    ``megabytes_per_second`` (10^6 bytes) is of what goes into the stage: bytes of files where it reads or decodes,
-    pixels where it only augments or sends them to a device.
+    ``megabytes_per_second`` (10^6 bytes) counts input of the stage: bytes of files for reading and decoding, pixels for
+    augmenting and sending.
     """
 
     images_per_second: float
@@ -89,7 +89,7 @@ def rate_of(spans: Sequence[TimedSpan], threads: int) -> Rate:
 
 @dataclass(frozen=True)
 class Measurements:
-    """A data set, a machine, a loader's settings, and the rates they give. See ``measure``."""
+    """Rates of a loader, with its data set, its settings and the machine; see ``measure``."""
 
     source: str
     samples: int | None  # None: a stream, which is not counted

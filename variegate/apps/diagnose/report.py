@@ -72,7 +72,10 @@ def finding_lines(found: Diagnosis) -> list[str]:
 
 
 def draw_plot(data: m.Measurements, bottleneck: str, path: Path) -> None:
-    """Write a PNG. Raises PlotError without matplotlib, OSError where the file cannot be written."""
+    """Plot the rates of ``data`` and its ``bottleneck`` to ``path``, a PNG.
+
+    Raises PlotError without matplotlib, OSError if the file cannot be written.
+    """
     rows = [  # a heading has no stage
         (group, stage)
         for group, (_, stages) in _PLOTTED.items()

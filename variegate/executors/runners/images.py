@@ -245,10 +245,9 @@ class RaggedBatch:
 
     @classmethod
     def pack(cls, images: Any, device: str | torch.device = "cpu") -> RaggedBatch:
-        """Copy host images, given as for an ``Augmenter``, into one buffer on ``device``.
+        """Copy host ``images``, given as for an ``Augmenter``, into one buffer on ``device``.
 
-        Raises:
-            TypeError, ValueError: naming the image, or a device that is not available.
+        Raises TypeError or ValueError naming the image, or a device that is not available.
         """
         is_cuda = resolve(device).startswith("cuda")
         arrays = check_images(images)

@@ -66,7 +66,7 @@ class Members(NamedTuple):
 
         def content(extension: str) -> tuple[bytes, str]:
             if extension not in sample.beside:
-                raise DecodeError(name, f"no member {key}.{extension} beside it")
+                raise DecodeError(name, f"no member {key}.{extension} next to it")
             return sample.beside[extension], f"{name}: {key}.{extension}"
 
         data = sample.data or b""

@@ -80,7 +80,7 @@ class Arguments:
             kind = "bilinear"  # of cv2's warps
         if kind == "bicubic":
             self.differs("cubic weights with a = -1 here (Pillow), -0.75 there (cv2)", "interpolation", 2)
-        self.require("border_mode", 0, why="a colour, as geometric operations here show no other border")
+        self.require("border_mode", 0, why="a color, because geometric operations here have no other border")
         return {"interpolation": kind, **self.filled()}
 
     def resampled(self) -> dict[str, Any]:

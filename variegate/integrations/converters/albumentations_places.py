@@ -301,7 +301,7 @@ EXACT_MAP_WHY = "the map is exact at nodes of a grid of its own"
 def optical_distortion(given: Arguments) -> Transform:
     mode = given.take("mode", "camera")
     if mode == "camera":
-        given.differs("about the image's centre here; half a pixel up and to the left of it there", "mode", mode)
+        given.differs("about the image's center here; half a pixel up and to the left of it there", "mode", mode)
     given.require("shift_limit", 0, (0, 0), (-0.05, 0.05))  # of versions before 2.0, which did nothing
     given.require("map_resolution_range", *EXACT_MAP["map_resolution_range"], why=EXACT_MAP_WHY)
     limit = given.take_range("distort_range distort_limit", (-0.05, 0.05))

@@ -155,7 +155,7 @@ RULES: Mapping[str, Rule] = {
     "MotionBlur": values.motion_blur,
     "CLAHE": of(
         colour.CLAHE,
-        differs="of colours the luma is equalised here, the lightness of LAB there: 5 levels on average, 41 at most; "
+        differs="in color images the luma is equalized here, LAB lightness there: 5 levels on average, 41 at most; "
         "gray is the same",
         clip_limit=ranged("clip_range clip_limit", (1.0, 4.0), 1.0),
         tile_grid_size=Argument("tile_grid_size", (8, 8)),
@@ -168,7 +168,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "UnsharpMask": of(
         filters.UnsharpMask,
-        differs="what the threshold keeps out stays as it is here; there the outline of the rest is blurred: 5 levels "
+        differs="pixels below the threshold do not change here; there the outline of the rest is blurred: 5 levels "
         "at most, 20 in version 2.0",
         at="threshold",
         blur_limit=ranged("blur_range blur_limit", (3, 7), to=odd),
@@ -222,7 +222,7 @@ _NEAREST = {
     "BBoxSafeRandomCrop": ("BBoxSubsetSafeRandomCrop",),
     "RandomCrop, or AtLeastOneBBoxRandomCrop for samples with boxes": ("CropNonEmptyMaskIfExists",),
     "Sharpen or UnsharpMask": ("Enhance",),
-    "nothing in its place: images are bytes here until they are normalised": ("FromFloat",),
+    "nothing in its place: images are bytes here until they are normalized": ("FromFloat",),
     "GridDropout, which erases squares: lines are erased there": ("GridMask",),
     "a CustomOp, docs/custom.md, or a call behind the pipeline": ("Lambda",),
     "MedianBlur: there is no erosion and no dilation here": ("Morphological",),

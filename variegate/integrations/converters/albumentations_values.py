@@ -212,7 +212,7 @@ def sharpen(given: Arguments) -> Transform:
         names = {"blur_limit": "kernel_size", "sigma_limit": "sigma"}
         return given.build(filters.UnsharpMask, names, blur_limit=size, sigma_limit=sigma, alpha=alpha, threshold=0)
     how = "made of a smoothed image of whole levels here: 2 levels on average at alpha 0.5, 9 at most"
-    given.differs(f"{how}; the outermost pixels stay as they are")
+    given.differs(f"{how}; the outermost pixels do not change")
     drawing = Drawing(given.place)
     value = drawing.value
     share, light = drawing.uniform(alpha), drawing.uniform(lightness)
@@ -231,7 +231,7 @@ def motion_blur(given: Arguments) -> Transform:
     }
     given.differs("an even line here, one rounded to whole pixels there: 1 to 2 levels on average")
     if given.take("allow_shifted", True):
-        given.differs("the line goes through the pixel here, and may lie beside it there", "allow_shifted", True)
+        given.differs("the line goes through the pixel here, and may miss it there", "allow_shifted", True)
     turned = {name: (0.0 - high, 0.0 - low) for name, (low, high) in ranges.items()}
     names = {"kernel_size": "blur_range", "angle": "angle_range", "direction": "direction_range"}
     return given.build(filters.MotionBlur, names, kernel_size=odd(sizes), **turned)

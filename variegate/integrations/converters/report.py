@@ -37,7 +37,7 @@ class ConversionReport:
 
     def __str__(self) -> str:
         lines = [f"{place}{how}" for place, all_of in self.approximate.items() for how in all_of]
-        lines += [f"{place}: left out; accepted: {instead}" for place, instead in self.refused.items()]
+        lines += [f"{place}: skipped; accepted: {instead}" for place, instead in self.refused.items()]
         counts = f"{len(self.converted)} the same, {len(self.approximate)} close, {len(self.refused)} refused"
         return lines[0] if len(lines) == 1 else "\n  ".join([f"{counts}:" if lines else counts, *lines])
 

@@ -246,7 +246,7 @@ class _Timm:
         if not given.re_prob > 0:
             return []
         if given.use_prefetcher or not given.normalize:
-            how = "create_transform does not erase without normalising; timm's loader does, on the batch"
+            how = "create_transform does not erase without normalizing; timm's loader does, on the batch"
             self._place.differs("re_prob", given.re_prob, how)
             return []
         if given.re_mode not in _ERASED:

@@ -49,7 +49,7 @@ NOTHING = {
 _FORMATS = "vg.Targets(box_format=...), which says what boxes are; all end at their image's edges"
 _POINTS = "nothing in its place: key points that leave the image get visibility 0"
 _VIEWS = "transforms that give one image for each; take the crops one by one"
-_VALUES = "operations on colour images; it needs all values of an image at once, behind the pipeline"
+_VALUES = "operations on color images; it needs all values of an image at once, after the pipeline"
 REFUSED = {
     **dict.fromkeys(("ConvertBoundingBoxFormat", "SetClampingMode"), _FORMATS),
     **dict.fromkeys(("ClampKeyPoints", "SanitizeKeyPoints"), _POINTS),

@@ -104,7 +104,7 @@ def _open_tiff(path: str, tifffile: Any) -> Stage:
     elif channels not in (1, 3) or (is_planar and channels > 1):
         refused = f"got {channels} channels{', one plane after another' if is_planar else ''}"
     elif colours not in ("MINISBLACK", "RGB", "YCBCR"):
-        refused = f"colours are {colours}"
+        refused = f"colors are {colours}"
     if refused is not None:
         raise SourceError(f"{path}: {refused}; accepted: {_ACCEPTED_TIFF}")
     shape = checked_shape((int(page.imagelength), int(page.imagewidth), int(channels)), page.dtype, path)
@@ -121,7 +121,7 @@ def _open_tiff_strips(path: str, shape: Shape, page: Any, places: list[tuple[int
     lines = min(int(page.rowsperstrip), height)
     if lines < 1 or len(places) != -(-height // lines):
         got = f"{height:,} lines in {len(places):,} strips of {lines:,}"
-        raise SourceError(f"{path}: {got}; accepted: a strip for every so many lines")
+        raise SourceError(f"{path}: {got}; accepted: strips of equal numbers of lines")
     strips = [(lines * i, min(lines * (i + 1), height), int(offset)) for i, (offset, _) in enumerate(places)]
     if any(offset + (end - first) * width * channels > size for first, end, offset in strips):
         raise SourceError(f"{path}: {_CUT_OFF}")

@@ -64,7 +64,7 @@ class TracedPipeline(Container):
             return image.through(self, others, constants)
         if others or constants:
             raise TypeError(
-                f"{self.name}: got {len(others) + len(constants)} arguments beside the image; accepted: one image. "
+                f"{self.name}: got {len(others) + len(constants)} arguments besides the image; accepted: one image. "
                 'vg.as_transform(t)(image, conditions={"label": 3}) takes values of the sample'
             )
         return super().__call__(image)
