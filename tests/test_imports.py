@@ -98,6 +98,42 @@ def test_import_loads_no_optional_package() -> None:
     assert loaded & FORBIDDEN == set()
 
 
+# As on Windows, for what Variegate imports itself: its lock between processes is imported as there, too.
+WINDOWS_PROBE = """
+import builtins, importlib, pkgutil, sys, types
+
+missing = {"fcntl", "resource", "termios", "pwd", "grp", "posix", "readline", "curses", "syslog"}
+find = builtins.__import__
+
+def find_as_there(name, globals=None, locals=None, fromlist=(), level=0):
+    if name.partition(".")[0] in missing and (globals or {}).get("__name__", "").startswith("variegate"):
+        raise ModuleNotFoundError(f"No module named {name!r}, which {globals['__name__']} imports")
+    return find(name, globals, locals, fromlist, level)
+
+builtins.__import__ = find_as_there
+import variegate
+platform, sys.platform = sys.platform, "win32"
+sys.modules["msvcrt"] = types.ModuleType("msvcrt")
+import variegate.io.lock
+sys.platform = platform
+del sys.modules["msvcrt"]
+for module in pkgutil.walk_packages(variegate.__path__, "variegate."):
+    # Triton's functions, and what other libraries bring along.
+    if not module.name.endswith("__main__") and not module.name.startswith(SKIPPED):
+        importlib.import_module(module.name)
+        print(module.name)
+"""
+SKIPPED = ("variegate.executors.cuda.kernels", "variegate.integrations.keras", "variegate.integrations.ray")
+
+
+@pytest.mark.process
+def test_no_module_imports_what_windows_lacks() -> None:
+    probe = WINDOWS_PROBE.replace("SKIPPED", repr(SKIPPED))
+    run = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert {"variegate.io.durable", "variegate.loader.cache", "variegate.jobs.engine"} <= set(run.stdout.split())
+
+
 @pytest.mark.process
 def test_a_bare_import_waits_for_nothing_heavy() -> None:
     probe = "import sys, variegate, variegate.cli; print([m for m in ('torch', 'numba', 'numpy') if m in sys.modules])"

@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 
 from tests.children import run_python
-from variegate.io.files import NotRegularError, TooLargeError, check_regular, open_regular, read_regular
+from variegate.io.files import (
+    NotRegularError,
+    TooLargeError,
+    check_regular,
+    open_regular,
+    read_at,
+    read_regular,
+    write_at,
+)
 
 EACH = """
 import json, sys
@@ -113,3 +121,18 @@ def test_a_hole_of_many_bytes_is_not_read(tmp_path: Path) -> None:
         file.truncate(1 << 40)
     with pytest.raises(TooLargeError, match="more than 2 GiB, the most"):
         read_regular(tmp_path / "a")
+
+
+@pytest.mark.parametrize("has_positions", [True, False])
+def test_reading_and_writing_at_a_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_positions: bool) -> None:
+    """Also as on Windows, which has neither call."""
+    if not has_positions:
+        monkeypatch.delattr(os, "preadv", raising=False)
+        monkeypatch.delattr(os, "pwrite", raising=False)
+    with open(tmp_path / "file", "w+b", buffering=0) as file:
+        assert write_at(file.fileno(), memoryview(b"abcdef"), 0) == 6
+        assert write_at(file.fileno(), memoryview(b"XY"), 2) == 2
+        found = bytearray(8)
+        assert read_at(file.fileno(), memoryview(found), 1) == 5
+        assert found == b"bXYef\0\0\0"
+        assert read_at(file.fileno(), memoryview(found), 9) == 0

@@ -6,14 +6,17 @@ import errno
 import os
 import stat
 from io import FileIO
+from threading import Lock
 
 # What is read whole. Pixels that ``max_pixels`` lets through, stored raw with 16 bits and four channels, are less.
 MOST_BYTES = 2 << 30
 # Of text that people or small programs write: policies, settings, names of classes.
 MOST_TEXT_BYTES = 64 << 20
 
-# A pipe without a writer is then opened at once, a terminal does not become ours, and Windows changes no line ends.
-_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+BINARY = getattr(os, "O_BINARY", 0)  # Windows then changes no line ends
+# A pipe without a writer is then opened at once, and a terminal does not become ours.
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | BINARY
+_MOVING = Lock()
 _PIECE, _LITTLE = 1 << 20, 4096
 _KINDS = (
     (stat.S_ISFIFO, "a named pipe (FIFO)"),
@@ -48,6 +51,26 @@ def open_regular(path: str | os.PathLike[str]) -> FileIO:
     except BaseException:
         os.close(descriptor)
         raise
+
+
+def read_at(descriptor: int, into: memoryview, offset: int) -> int:
+    """Read into a buffer of bytes, from any thread -> how many bytes were read. Raises OSError."""
+    if hasattr(os, "preadv"):
+        return os.preadv(descriptor, [into], offset)
+    with _MOVING:  # on Windows, where threads share the position in a file
+        os.lseek(descriptor, offset, os.SEEK_SET)
+        data = os.read(descriptor, len(into))
+    into[: len(data)] = data
+    return len(data)
+
+
+def write_at(descriptor: int, data: memoryview, offset: int) -> int:
+    """Write bytes, from any thread -> how many were written. Raises OSError."""
+    if hasattr(os, "pwrite"):
+        return os.pwrite(descriptor, data, offset)
+    with _MOVING:
+        os.lseek(descriptor, offset, os.SEEK_SET)
+        return os.write(descriptor, data)
 
 
 def read_regular(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:

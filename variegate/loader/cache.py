@@ -17,6 +17,7 @@ import torch
 
 from variegate.checks import a_path, integer
 from variegate.io.addresses import is_url, shown
+from variegate.io.files import BINARY, read_at, write_at
 from variegate.loader.targets import targets_nbytes
 from variegate.threads import at_fork
 
@@ -101,7 +102,7 @@ class DiskCache:
         picture = np.empty(shape, np.uint8)
         flat = picture.reshape(-1).data
         try:
-            read = os.preadv(part.pixels, [flat], offset)
+            read = read_at(part.pixels, flat, offset)
         except OSError:
             return None  # it is decoded instead
         if part is not self._own and not part.is_checked[row]:
@@ -137,7 +138,7 @@ class DiskCache:
         record["check"] = _check(record.tobytes())
         written = 0
         while written < len(flat):
-            written += os.pwrite(own.pixels, flat[written:], self._end + written)
+            written += write_at(own.pixels, flat[written:], self._end + written)
         os.write(self._own_index, record.tobytes())
         own.records.append(record[0])
         self._places[sample_id] = len(self._parts) - 1, len(own.records) - 1
@@ -146,16 +147,17 @@ class DiskCache:
 
     def _open_own(self) -> _Part:
         stem = self._root / f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
-        pixels = os.open(f"{stem}.pixels", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+        pixels = os.open(f"{stem}.pixels", os.O_RDWR | os.O_CREAT | os.O_EXCL | BINARY, 0o644)
         self._own = _Part(pixels, [], is_checked=True)
-        self._own_index = os.open(f"{stem}.index", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+        appending = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | BINARY
+        self._own_index = os.open(f"{stem}.index", appending, 0o644)
         self._parts.append(self._own)
         return self._own
 
     def _load(self, index: Path) -> None:
         try:
             data = index.read_bytes()
-            pixels = os.open(index.with_suffix(".pixels"), os.O_RDONLY)
+            pixels = os.open(index.with_suffix(".pixels"), os.O_RDONLY | BINARY)
         except OSError:
             return
         size = _RECORD.itemsize

@@ -125,13 +125,13 @@ class ResultFile:
     def finish(self) -> None:
         """Give it its name, in the place of what had it before."""
         if self.suffix != ".zarr":
-            with open(self.partial, "rb") as file:
+            with open(self.partial, "r+b") as file:  # Windows syncs no file that is opened to be read
                 os.fsync(file.fileno())
         elif os.path.isdir(self.path):
             before = self.partial.with_suffix(".before")
             remove(before)
-            os.rename(self.path, before)
-            os.rename(self.partial, self.path)
+            os.replace(self.path, before)
+            os.replace(self.partial, self.path)
             remove(before)
             return
         os.replace(self.partial, self.path)
