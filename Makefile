@@ -1,6 +1,6 @@
 # Every target works on a bare machine with Python 3.10+: it makes .venv, installs what it needs, and runs.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-unit test-random-order test-strength test-migration lint lint-workflows bench bench-single bench-targets bench-loader bench-training bench-feeds bench-gpu wheel docs docs-links install clean
+.PHONY: help demo test test-all test-unit test-lowest test-highest test-random-order test-strength test-migration lint lint-workflows bench bench-single bench-targets bench-loader bench-training bench-feeds bench-gpu wheel docs docs-links install clean
 
 # The first interpreter that is new enough; override with `make PYTHON=/path/to/python3.12 test`.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 python; do \
@@ -22,6 +22,7 @@ help:
 	@echo "make demo    expand a few photos with RandAugment and draw a contact sheet"
 	@echo "make test    run the tests but the slow ones   (PYTEST_ARGS='-k rotate')"
 	@echo "make test-unit  those that start no process and are quick, to run while working   (STRICT=1: none over 2 s)"
+	@echo "make test-lowest, make test-highest   the same with the lowest and the highest versions of dependencies"
 	@echo "make test-all   all of them: long random runs, and kills and crashes at many more places"
 	@echo "make test-random-order   the same tests as make test, shuffled"
 	@echo "make test-strength   plant defects, one at a time, and see that the tests notice   (STRENGTH_ARGS='blur --whole')"
@@ -52,6 +53,22 @@ test: $(VENV)/.installed-test
 
 test-unit: $(VENV)/.installed-test
 	$(PYTEST) -m unit $(if $(STRICT),--strict-times) $(PYTEST_ARGS)
+
+# Unit tests with the lowest versions that pyproject.toml allows, and with the highest; uv resolves them. Without Triton,
+# whose lowest version comes with a later PyTorch, and without Ray and Keras.
+test-lowest: build/lowest-direct/.installed
+test-highest: build/highest/.installed
+test-lowest test-highest:
+	$(<D)/bin/python -m pytest --numprocesses $$(getconf _NPROCESSORS_ONLN) --dist loadgroup -m unit \
+		--ignore tests/integrations/test_ray.py --ignore tests/integrations/test_lookahead.py $(PYTEST_ARGS)
+
+build/%/.installed: pyproject.toml tests/unit.txt | $(BIN)/python
+	$(BIN)/python -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(@D)/bin/uv pip compile --quiet --resolution $* --python $(@D)/bin/python --output-file $(@D)/core.txt pyproject.toml
+	$(@D)/bin/uv pip install --quiet --python $(@D)/bin/python -r $(@D)/core.txt -r tests/unit.txt
+	-$(@D)/bin/uv pip uninstall --quiet --python $(@D)/bin/python triton
+	@touch $@
 
 # No test depends on another: whichever run before it, and in one process.
 test-random-order: $(VENV)/.installed-test

@@ -40,6 +40,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if not torch.cuda.is_available() and not REQUIRE_GPU:
         os.environ["TRITON_INTERPRET"] = "1"
 
+    # NumPy 1 starts a process when it is first imported.
+    import numpy.testing  # noqa: F401
+
     # Tests that put the table of transforms back as it was would forget policies that came with the test.
     import variegate.policies  # noqa: F401
 

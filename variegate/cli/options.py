@@ -82,7 +82,7 @@ def from_options(run: Callable[[Any], None]) -> Callable[..., None]:
     hints = get_type_hints(owner)
     declared = sorted(fields(owner), key=order)
 
-    def command(context: typer.Context | None = None, **typed: Any) -> None:
+    def command(context: typer.Context | None, **typed: Any) -> None:
         with one_line_errors(typed["as_json"], [one.name for one in declared]):
             # What was not typed is left to the dataclass, whose default may depend on what was.
             given = [one for one in declared if _is_typed(context, one.name)]
