@@ -1,4 +1,4 @@
-"""Augment a batch that is in memory: every image by its own random policy, one tensor out."""
+"""Augment a batch in memory: a random policy per image, one output tensor."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ids = list(range(8))
 batch = aug(images, ids=ids, epoch=0)
 print(f"{tuple(batch.shape)} {batch.dtype}, mean {batch.mean():.3f}")
 
-# The id decides what happens to an image, not its place in the batch: sample 5 alone has the same pixels.
+# The id decides what happens to an image, not its place in the batch: sample 5 in its own batch has the same pixels.
 alone = aug([images[5]], ids=[5], epoch=0)
 print("sample 5 alone is the same:", bool((alone[0] == batch[5]).all()))
 print("and another in epoch 1:", bool((aug([images[5]], ids=[5], epoch=1)[0] != batch[5]).any()))

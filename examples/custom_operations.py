@@ -1,4 +1,4 @@
-"""Operations of your own, one of each form, alone and inside RandAugment. See docs/custom.md."""
+"""Custom operations, one of each form, separately and inside RandAugment. See docs/custom.md."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Warm(T.CustomOp):
 
 
 class Lean(T.CustomOp):
-    """An affine map: shear about the centre, to either side."""
+    """An affine map: shear about the center, to either side."""
 
     magnitude = T.Magnitude(0, 0.4, signed=True)
 
@@ -28,7 +28,7 @@ class Lean(T.CustomOp):
 
 
 class Sepia(T.CustomOp):
-    """A colour matrix on 0..255, from the identity (0) to brown (1)."""
+    """A color matrix on 0..255, from the identity (0) to brown (1)."""
 
     magnitude = T.Magnitude(0, 1)
 

@@ -1,4 +1,4 @@
-"""Train where one class is rare: ``vg.Loader(weights="balanced")``, and what it draws.
+"""Train with a rare class: ``vg.Loader(weights="balanced")``, and what it draws.
 
 ``python examples/imbalanced_classes.py``
 """
@@ -15,7 +15,7 @@ POLICY = T.Compose([T.RandomCrop(32), T.RandomHorizontalFlip(), T.TrivialAugment
 
 
 def make_pictures(number=400, rare=20):
-    """Stripes across, and a few upright ones, in noise."""
+    """Horizontal stripes, and a few vertical ones, with noise."""
     labels = np.array([int(i < rare) for i in range(number)])
     pictures = np.random.default_rng(0).integers(0, 160, (number, 40, 40, 3))
     lines = (np.arange(40) // 5 % 2 * 95)[:, None, None]

@@ -1,4 +1,4 @@
-"""Batches on a GPU: uploaded once, augmented there, normalised bfloat16 out. Runs on the CPU where there is no GPU.
+"""Batches on a GPU: uploaded once, augmented there, normalized bfloat16 out. Runs on the CPU where there is no GPU.
 
 Also an operation of one's own that has both forms, and a captured batch. See docs/gpu.md. A GPU needs Triton, which
 comes with PyTorch's CUDA builds (and with Variegate's extra ``cuda``).

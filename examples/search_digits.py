@@ -1,9 +1,9 @@
-"""Learn an augmentation schedule for handwritten digits, and see whether it was worth it.
+"""Learn an augmentation schedule for handwritten digits, and measure whether it helps.
 
     python examples/search_digits.py
 
 Writes scikit-learn's digits (8x8 pixels) to class folders, searches with four small members, and trains the same
-model with other policies and with the one that was learnt. A few minutes on one core; ``--quick`` takes seconds, and
+model with other policies and with the learned one. A few minutes on one core; ``--quick`` takes seconds, and
 learns nothing worth knowing. Needs scikit-learn and matplotlib.
 """
 

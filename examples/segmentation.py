@@ -1,4 +1,4 @@
-"""Train a small segmentation model for an epoch: folders of images and masks, which turn and are cropped together.
+"""Train a small segmentation model for an epoch: folders of images and masks, rotated and cropped together.
 
 ``python examples/segmentation.py``. The images are photos on which leaves and coins were painted, one to four; a mask
 says of each pixel what it shows. Pixels that an augmentation fills up are 255 in masks, and do not count.
@@ -63,7 +63,7 @@ def make_model():
 
 @torch.no_grad()
 def overlap(model, loader):
-    """Of each class the pixels that are it and are said to be it, divided by those that are either (IoU)."""
+    """IoU per class: intersection of prediction and ground truth, divided by their union."""
     model.eval()
     both, either = torch.zeros(len(CLASSES)), torch.zeros(len(CLASSES))
     for batch in loader:

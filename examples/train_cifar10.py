@@ -1,4 +1,4 @@
-"""Train a small network on CIFAR-10 from Parquet files by ``variegate train``, in a quarter of an hour on two cores.
+"""Train a small network on CIFAR-10 from Parquet files with ``variegate train``, in a quarter of an hour on two cores.
 
     python examples/train_cifar10.py cifar10-train.parquet cifar10-test.parquet
 

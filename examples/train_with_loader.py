@@ -1,6 +1,6 @@
-"""Train from image files by ``vg.Loader``, stop in the middle of an epoch, and go on from the checkpoint.
+"""Train from image files with ``vg.Loader``, stop in the middle of an epoch, and resume from the checkpoint.
 
-``python examples/train_with_loader.py``, or by two processes:
+``python examples/train_with_loader.py``, or with two processes:
 ``torchrun --nproc-per-node 2 examples/train_with_loader.py``.
 """
 
@@ -24,7 +24,7 @@ POLICY = T.Compose([
 
 
 def write_photos(root, number=96, size=64):
-    """Two classes of JPEG files, stripes across and upright, and one file that is no image."""
+    """Two classes of JPEG files, stripes across and upright, and one file that is not an image."""
     for label, name in enumerate(("across", "upright")):
         (root / name).mkdir()
         for i in range(number):
@@ -60,7 +60,7 @@ class Training:
         self.optimizer.load_state_dict(state["optimizer"])
 
     def run(self, epochs, stop_after=None):
-        """Epochs from where the loader stands; ``stop_after`` so many batches."""
+        """Epochs from where the loader stands; stops after ``stop_after`` batches."""
         done = 0
         for epoch in range(self.loader.epoch, epochs):
             self.loader.set_epoch(epoch)

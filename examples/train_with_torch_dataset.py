@@ -16,7 +16,7 @@ from variegate import transforms as T
 
 
 class Stripes(Dataset):
-    """Noisy stripes, across (0) or upright (1), as uint8 images."""
+    """Noisy stripes, horizontal (0) or vertical (1), as uint8 images."""
 
     def __len__(self):
         return 512
@@ -34,7 +34,7 @@ def main(workers=0, epochs=3):
     )
     torch.manual_seed(0)
     order = torch.Generator().manual_seed(0)
-    # WithIds adds the index to every item: what happens to an image depends on it, and not on who does it.
+    # WithIds adds the index to every item: what happens to an image depends on it, not on the worker.
     dataset = vg.WithIds(Stripes())
     loader = DataLoader(dataset, 64, shuffle=True, num_workers=workers, collate_fn=collate, generator=order)
     model = torch.nn.Sequential(

@@ -24,6 +24,22 @@ DONE = (
     "docs/simulate.md",
     "docs/architecture.md",
     "docs/internals.md",
+    "docs/check.md",
+    "docs/converting.md",
+    "docs/glossary.md",
+    "docs/mixing.md",
+    "docs/operations.md",
+    "docs/pack.md",
+    "docs/targets.md",
+    "docs/tiles.md",
+    "docs/torch.md",
+    "docs/views.md",
+    "docs/results/engine.md",
+    "docs/results/gpu.md",
+    "docs/results/loader.md",
+    "docs/results/search-cpu.md",
+    "kernels/README.md",
+    "variegate/formats/photos/README.md",
 )
 # At most so many words in a sentence, and in the help of an option.
 MOST_IN_SENTENCE, MOST_IN_HELP = 25, 40
