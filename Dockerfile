@@ -12,18 +12,17 @@ ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
 ARG EXTRAS=
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /src
-# Requirements first: they change more rarely than the sources. Each build of PyTorch names the Triton that it needs.
+# Requirements first: they change more rarely than the sources.
 COPY pyproject.toml constraints.txt ./
-RUN grep -v '^triton==' constraints.txt > /tmp/constraints.txt \
-    && python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'], sep='\n')" \
+RUN python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'], sep='\n')" \
        > /tmp/requirements.txt \
     && python -m venv /opt/variegate \
-    && /opt/variegate/bin/pip install --extra-index-url "$TORCH_INDEX" -c /tmp/constraints.txt -r /tmp/requirements.txt
+    && /opt/variegate/bin/pip install --extra-index-url "$TORCH_INDEX" -c constraints.txt -r /tmp/requirements.txt
 COPY . .
 # The kernels of every level of x86-64, compiled for the very versions that are installed here.
 RUN /opt/variegate/bin/pip wheel --no-deps --wheel-dir /tmp/dist . \
     && NUMBA_CACHE_DIR=/tmp/numba /opt/variegate/bin/python -m kernels.build --out /tmp/dist \
-    && /opt/variegate/bin/pip install --extra-index-url "$TORCH_INDEX" -c /tmp/constraints.txt \
+    && /opt/variegate/bin/pip install --extra-index-url "$TORCH_INDEX" -c constraints.txt \
        /tmp/dist/variegate_kernels-*.whl "$(echo /tmp/dist/variegate-*.whl)[kernels${EXTRAS}]" \
     && /opt/variegate/bin/pip uninstall --yes pip
 

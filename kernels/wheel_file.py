@@ -15,15 +15,15 @@ from variegate.compiling.stored import versions
 
 NAME = "variegate_kernels"
 URLS = {
-    "Documentation": "https://variegate.readthedocs.io",
+    "Documentation": "https://variegate.github.io/variegate/",
     "Source": "https://github.com/variegate/variegate",
     "Issues": "https://github.com/variegate/variegate/issues",
 }
 DESCRIPTION = """\
 # variegate-kernels
 
-Machine code of [Variegate](https://variegate.readthedocs.io) for x86-64 processors: with it, the first batch is not
-preceded by a minute of compilation. Install both together:
+Machine code of [Variegate](https://variegate.github.io/variegate/) for x86-64 processors. With it, the first batch does
+not wait a minute for compilation. Install both together:
 
 ```sh
 pip install 'variegate[kernels]'
