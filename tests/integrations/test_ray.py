@@ -417,7 +417,7 @@ def test_images_that_the_transform_does_not_take(as_files: bool, caplog: pytest.
     for (row, copy), image in zip(made, out["image"], strict=True):
         np.testing.assert_array_equal(image, vg.Augmenter(t)([RAGGED[row]], ids=[row], copy=copy)[0].numpy())
     logged = [record.getMessage() for record in caplog.records]
-    expected = [f"left out (copy {copy}): id {row}: not taken by the transform" for row, copy in refused]
+    expected = [f"skipped (copy {copy}): id {row}: not taken by the transform" for row, copy in refused]
     assert sorted(line[: line.index(": RandomCrop")] for line in logged) == sorted(expected)
     row = min(row for row, copy in refused if copy == min(copy for _, copy in refused))
     with pytest.raises(vg.DecodeError, match=f"id {row}: not taken by the transform: RandomCrop"):

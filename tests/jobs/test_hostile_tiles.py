@@ -72,7 +72,7 @@ def test_blocks_are_those_of_a_list() -> None:
     ("tags", "options", "what"),
     [
         ({256: HUGE, 257: HUGE}, {"tile": (16, 32)}, "12 tiles; accepted: 2,147,483,648 for its size"),
-        ({256: HUGE, 257: HUGE}, {"rowsperstrip": 7}, r"1,048,576 lines in 8 strips of 7; accepted: a strip for every"),
+        ({256: HUGE, 257: HUGE}, {"rowsperstrip": 7}, r"1,048,576 lines in 8 strips of 7; accepted: strips of equal"),
         ({256: 3000}, {"rowsperstrip": 7}, "cut off: it ends before its last pixel"),
         ({278: 0}, {"rowsperstrip": 7}, "a.tif: "),
         ({256: 0}, {"tile": (16, 32)}, r"a\.tif: "),

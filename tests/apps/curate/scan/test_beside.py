@@ -66,7 +66,7 @@ def test_what_is_wrong_with_them_is_found(strays: Path) -> None:
     assert {(row["label"], row["class"]) for row in rows} == {(-1, None)}
     assert result.splits == {"train": 4, "beside": 4}
     (note,) = result.notes
-    assert "variegate check looks at them, and no loader reads them: again.png, " in note
+    assert "variegate check reads them, loaders do not: again.png, " in note
 
 
 def test_nothing_else_is_found_because_of_them(photos: Path, tmp_path: Path) -> None:
