@@ -190,7 +190,7 @@ def race(
     on_training: Callable[[Training], None] | None = None,
     stop: Event | None = None,
 ) -> RaceResult:
-    """Find the best of several policies, or of anything else to train with, in as few trainings as it takes.
+    """Find the best of several policies, or of anything else to train with, in as few training runs as needed.
 
     Each round trains every candidate left once, all from one seed, and then drops those worse than another. The best
     candidate stays with probability ``confidence`` over all rounds, where differences within rounds are near normal.
@@ -207,8 +207,8 @@ def race(
         margin: scores closer than this count as no difference, and end the race.
         grain: smallest possible difference of two scores, such as 1 / images for an accuracy.
         seed: decides the seeds of the rounds.
-        workers: trainings at a time, in threads.
-        on_training: called after each training, one at a time.
+        workers: training runs at a time, in threads.
+        on_training: called after each training run, one at a time.
         stop: once set, no training begins.
 
     Raises ValueError for arguments, SourceError where ``out`` holds something else, WriteError, and what ``objective``
