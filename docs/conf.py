@@ -130,7 +130,7 @@ maximum_signature_line_length = 88
 python_use_unqualified_type_names = True
 toc_object_entries = False
 # Types in signatures: other libraries', and names that only type checkers see.
-nitpick_ignore_regex = [("py:class", ".*")]
+nitpick_ignore_regex = [("py:class", ".*"), ("py:exc", ".*")]
 
 # -- looks -------------------------------------------------------------------------------------------------------------
 

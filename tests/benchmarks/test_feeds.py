@@ -67,7 +67,7 @@ def test_the_command_prints_one_object_and_draws(
     assert run_feeds(images, tmp_path / "out") == 0
     shown = capsys.readouterr().out
     assert "DALI: not timed, nvidia.dali cannot be imported" in shown
-    assert "Fed by Variegate the training reaches" in shown
+    assert "Fed by Variegate, training reaches" in shown
 
 
 def test_what_is_typed_wrong_ends_it_with_a_line(

@@ -41,7 +41,7 @@ def test_a_study_of_fit(found: dict[str, Any]) -> None:
         assert 0 <= feed.next_share < 1
         assert feed.left_out == ()
     assert {tuple(row) for row in rows(one)} == {tuple(rows(one)[0])}
-    assert "Fed by Variegate the training reaches" in summary(one)
+    assert "Fed by Variegate, training reaches" in summary(one)
     assert one.feeds[2].how.startswith(
         "image_dataset_from_directory, resized to 8x8, ZeroPadding2D, RandomCrop, Random"
     )

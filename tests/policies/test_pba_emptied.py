@@ -170,7 +170,7 @@ def test_how_far_the_fill_is_from_the_references_is_said() -> None:
     told = (
         "({:.2f}, {:.2f}, {:.2f})",
         "{:.2f}, {:.2f} and {:.2f} levels below",
-        "{:.3f}, {:.3f} and {:.3f} once normal",
+        "{:.3f}, {:.3f} and {:.3f} after normalization",
     )
     for text, numbers in zip(told, (255 * mean, below, normalised), strict=True):
         assert text.format(*numbers) in page

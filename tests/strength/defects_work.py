@@ -214,8 +214,8 @@ _OF_TOOLS = (
     Defect(
         name="commands-do-not-steal",
         anchor="DeviceOptions",
-        search='option(True, "Let an idle device',
-        replace='option(False, "Let an idle device',
+        search='option(True, "Let idle devices take',
+        replace='option(False, "Let idle devices take',
         tests=("tests/options",),
     ),
     Defect(
@@ -235,8 +235,8 @@ _OF_TOOLS = (
     Defect(
         name="kernels-of-other-versions-are-loaded",
         anchor="shipped",
-        search='if manifest["versions"] != versions() or level.name not in manifest["levels"]:',
-        replace='if level.name not in manifest["levels"]:',
+        search='if level is None or manifest["versions"] != versions() or level.name not in manifest["levels"]:',
+        replace='if level is None or level.name not in manifest["levels"]:',
         tests=("tests/compiling/test_shipped.py",),
     ),
     Defect(

@@ -82,7 +82,7 @@ def line(number: int, change: Callable[[dict[str, Any]], object]) -> Change:
 
 
 DAMAGES: dict[str, tuple[Change, str]] = {
-    "an empty checkpoint": (put("checkpoint.pt", b""), r"checkpoint\.pt: is damaged, or no .*remove .*out"),
+    "an empty checkpoint": (put("checkpoint.pt", b""), r"checkpoint\.pt: is damaged, or no .*delete .*out"),
     "half a checkpoint": (cut("checkpoint.pt", 0.5), r"checkpoint\.pt: is damaged"),
     "not the end of a checkpoint": (cut("checkpoint.pt", 0.999), r"checkpoint\.pt: is damaged"),
     "another file": (put("checkpoint.pt", b"\x80\x02hello" * 1000), r"checkpoint\.pt: is damaged"),
@@ -100,15 +100,15 @@ DAMAGES: dict[str, tuple[Change, str]] = {
     "a log that is behind": (cut("population.jsonl", 0.6), r"population\.jsonl: has 1 steps, but checkpoint\.pt is of"),
     "no checkpoint": (
         lambda folder: (folder / "checkpoint.pt").unlink(),
-        r"checkpoint\.pt: is missing, but population\.jsonl has 2 steps; restore the file, or remove",
+        r"checkpoint\.pt: is missing, but population\.jsonl has 2 steps; restore the file, or delete",
     ),
     "no log": (
         lambda folder: (folder / "population.jsonl").unlink(),
-        r"population\.jsonl: has 0 steps, but checkpoint\.pt is of step 2; restore the file, or remove .*out to begin",
+        r"population\.jsonl: has 0 steps, but checkpoint\.pt is of step 2; restore the file, or delete .*out to start over",
     ),
     "a line that is none": (
         changed_byte("population.jsonl", 1500),
-        r"population\.jsonl: line \d: got .*; restore the file, or remove",
+        r"population\.jsonl: line \d: got .*; restore the file, or delete",
     ),
     "another score": (
         line(3, lambda row: row.update(score=1.0)),

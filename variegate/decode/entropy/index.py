@@ -176,7 +176,7 @@ _ALIGNED = 64
 
 
 class DamagedIndexError(ValueError):
-    """A file that is no whole index; ``variegate index`` makes it anew."""
+    """A file that is not a complete index; ``variegate index`` recreates it."""
 
 
 def _read_only(keys: npt.NDArray[np.uint64], offsets: npt.NDArray[np.uint64], packed: npt.NDArray[np.uint8]) -> Known:
@@ -226,7 +226,7 @@ def load(path: Path) -> Known:
             raise ValueError("its files are not one after another")
     except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise DamagedIndexError(
-            f"{path}: is no whole index of JPEG files ({error}); delete it, or write it again: variegate index"
+            f"{path}: is not a complete index of JPEG files ({error}); delete it, or recreate it with: variegate index"
         ) from error
     return known
 
