@@ -104,7 +104,7 @@ DAMAGES: dict[str, tuple[Change, str]] = {
     ),
     "no log": (
         lambda folder: (folder / "population.jsonl").unlink(),
-        r"population\.jsonl: has 0 steps, but checkpoint\.pt is of step 2; restore the file, or delete .*out to start over",
+        r"population\.jsonl: has 0 steps, but checkpoint\.pt is of step 2; restore the file, or delete .*start over",
     ),
     "a line that is none": (
         changed_byte("population.jsonl", 1500),
