@@ -1,0 +1,47 @@
+"""Training that users supply, for ``vg.race`` and ``vg.search``: any model, any task, any score."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+# (policy, epochs, checkpoint, seed) -> (score, checkpoint)
+Step: TypeAlias = Callable[[Any, int, Any, int], tuple[float, Any]]
+_ACCEPTED = "step(policy, epochs, checkpoint) -> (score, checkpoint), as a function or a method"
+
+
+def step_of(objective: Any) -> Step | None:
+    """Return the step of an objective, whose results are checked; None if it trains whole: ``objective(policy, seed)``.
+
+    A step trains ``epochs`` more epochs from ``checkpoint`` (None: from the beginning), and returns its score (higher
+    is better; NaN: training diverged) and a new checkpoint. It gets ``seed`` by name if it has a parameter of that
+    name. Raises ValueError for an objective that is neither.
+    """
+    function = getattr(objective, "step", objective)
+    if not callable(function):
+        raise ValueError(f"objective: got {objective!r}; accepted: {_ACCEPTED}")
+    parameters = inspect.signature(function).parameters
+    if "checkpoint" not in parameters and function is objective:
+        return None
+    takes_seed = "seed" in parameters or any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+
+    def step(policy: Any, epochs: int, checkpoint: Any, seed: int) -> tuple[float, Any]:
+        got = function(policy, epochs, checkpoint, **({"seed": seed} if takes_seed else {}))
+        if not isinstance(got, tuple) or len(got) != 2:
+            raise ValueError(f"objective: step returned {type(got).__name__}; accepted: (score, checkpoint)")
+        return checked_score(got[0]), got[1]
+
+    return step
+
+
+def checked_score(score: Any) -> float:
+    """A score as a float. Raises ValueError for one that is infinite or no number."""
+    try:
+        value = float(score)
+    except (TypeError, ValueError):
+        value = math.inf
+    if math.isinf(value):
+        raise ValueError(f"objective: got the score {score!r}; accepted: a finite number, or NaN if training diverged")
+    return value
