@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from variegate.apps.curate.cleaning import clean
     from variegate.apps.curate.findings import CheckResult
     from variegate.apps.search.race import race
+    from variegate.apps.train.model_file import load_model
     from variegate.augmenter.augmenter import Augmenter
     from variegate.checks import PIXEL_VERSION
     from variegate.decode.entropy.index import EntropyIndex
@@ -54,8 +55,8 @@ __all__ += [
     "from_timm",
     "from_torchvision",
 ]
-__all__ += ["dataset_statistics", "diagnose", "load_policy", "open_source", "pack", "policies", "race", "sample_images"]
-__all__ += ["targets_from_albumentations", "transforms"]
+__all__ += ["dataset_statistics", "diagnose", "load_model", "load_policy", "open_source", "pack", "policies", "race"]
+__all__ += ["sample_images", "targets_from_albumentations", "transforms"]
 __all__ += ["PipelineError", "choice", "coin", "normal", "pipeline", "randint", "select", "uniform"]
 
 # Loaded when first asked for (PEP 562): they bring torch and Numba along, and `variegate --help` needs neither.
@@ -85,6 +86,7 @@ _HOMES = {
     "from_albumentations": "variegate.integrations.converters",
     "from_timm": "variegate.integrations.converters",
     "from_torchvision": "variegate.integrations.converters",
+    "load_model": "variegate.apps.train.model_file",
     "load_policy": "variegate.policies",
     "normal": "variegate.pipelines",
     "pack": "variegate.jobs.pack",

@@ -70,7 +70,7 @@ def train(options: TrainCommandOptions) -> None:
     view = TrainingView(chosen.epochs, as_json or not is_first)
     try:
         with working(view, stop, not is_alone):
-            last = run(options.place, chosen, tell=view, stop=stop)
+            last = run(options.place, chosen, tell=view, say=view.say, stop=stop)
     except (DivergedError, RanksError, TooManyErrors) as error:
         raise CommandError(error) from error
     except WriteError as error:
@@ -130,6 +130,10 @@ class TrainingView(CountingBar):
         elif self._first is not None and self._steps:
             share = min(1.0, (step - self._first + 1) / self._steps)
         self.show(line["epoch"] + share)
+
+    def say(self, text: str) -> None:
+        if not self._is_silent:
+            say(text, self.console)
 
     def get_renderables(self) -> Iterator[RenderableType]:
         yield from super().get_renderables()

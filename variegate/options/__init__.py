@@ -16,9 +16,9 @@ from variegate.checks import meant
 T = TypeVar("T")
 # Groups of options, in the order of --help.
 PANELS = (
-    *("Arguments", "Images", "Augmentation", "Crop and flip", "Search", "Comparison", "Model", "Training", "Optimizer"),
-    *("Sheet", "Loader", "Measurement", "Work", "Dispatcher", "Failures", "Thresholds", "Devices", "Running"),
-    *("Machine", "Output"),
+    *("Arguments", "Main options", "Images", "Augmentation", "Crop and flip", "Search", "Comparison"),
+    *("Model", "Training", "Optimizer", "Sheet", "Loader", "Measurement", "Work", "Dispatcher", "Failures"),
+    *("Thresholds", "Devices", "Running", "Machine", "Output"),
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from variegate.options.search import Hyperparameters, TrainingOptions
 Adapt = Literal["none", "gap", "entropy"]
 TrainPrecision = Literal["float32", "bfloat16", "float16"]
 TrainSchedule = Literal["cosine", "step", "linear"]
+LrScale = Literal["none", "linear", "sqrt"]
 PaddingMode = Literal["constant", "edge", "reflect", "symmetric"]
 OptimizerName = Literal["sgd", "adamw", "lamb"]
 LossName = Literal["cross-entropy", "bce"]
@@ -22,6 +24,8 @@ TestViews = Literal["none", "flip", "flip-shift"]
 # What a run may go on with: none of these decides what becomes of the weights, but for batches on other ranks.
 FREE = {"out", "tensorboard", "index", "keep", "checkpoint_every", "timeout", "device", "threads", "compile"}
 FREE_ON_OTHER_RANKS = {"batch_size", "accumulate"}
+# The default before flip and crop alone; runs that began with it keep it.
+OLD_POLICY = "randaugment"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +40,7 @@ class TrainOptions(metaclass=WithRecipe):
         None, f"Recipe that sets the defaults of other options: {', '.join(RECIPES)}.", "Training", metavar="NAME"
     )
     validation: str | None = option(
-        None, "Validation data set to score the model on during training.", "Images", metavar="SRC2"
+        None, "Validation data set to score the model on during training.", "Main options", metavar="SRC2"
     )
     size: str = option(
         "auto",
@@ -60,11 +64,11 @@ class TrainOptions(metaclass=WithRecipe):
         low=4,
         metavar="FROM",
     )
-    policy: str = option(
-        "randaugment",
+    policy: str | None = option(
+        None,
         "Augmentation in addition to crop and flip: a policy name, a timm string, a policy file, a schedule, a file "
-        "with MixUp or CutMix, or none.",
-        "Augmentation",
+        "with MixUp or CutMix, or none. By default none; randaugment with --adapt.",
+        "Main options",
         metavar="POLICY",
     )
     adapt: Adapt = option(
@@ -121,6 +125,7 @@ class TrainOptions(metaclass=WithRecipe):
     model: str | None = same_option(
         TrainingOptions,
         "model",
+        panel="Main options",
         help="Network: wrn-DEPTH-WIDTH, airbench-94xWIDTH, timm:NAME, or package.module:factory, which is called with "
         "num_classes. By default wrn-28-2, or wrn-16-1 for fewer than 2,000 images.",
     )
@@ -134,7 +139,7 @@ class TrainOptions(metaclass=WithRecipe):
         low=0.0,
         high=1.0,
     )
-    epochs: int = option(100, "Number of epochs.", "Training", low=1)
+    epochs: int = option(100, "Number of epochs.", "Main options", low=1)
     batch_size: int | None = option(
         None,
         "Batch size per rank. By default 128, or less where an epoch would have fewer than eight steps.",
@@ -164,6 +169,13 @@ class TrainOptions(metaclass=WithRecipe):
         help="Learning rate decay after warm-up: to 0 (cosine, linear), or by a factor of 10 at 1/2 and 3/4 of it "
         "(step).",
     )
+    lr_scale: LrScale = option(
+        "none",
+        "Scale --lr by the total batch size over --lr-base-size: linear, or its square root (sqrt). The total counts "
+        "all ranks and accumulated batches.",
+        "Optimizer",
+    )
+    lr_base_size: int = option(128, "Total batch size that --lr is meant for, with --lr-scale.", "Optimizer", low=1)
     warmup: float = option(0.0, "Epochs of linear warm-up.", "Optimizer", low=0.0)
     weight_decay: float = same_option(Hyperparameters, "weight_decay", help="Weight decay.")
     decay_norms: bool = option(True, "Apply weight decay to biases and normalization layers as well.", "Optimizer")
@@ -220,7 +232,7 @@ class TrainOptions(metaclass=WithRecipe):
         None, "Steps between checkpoints, in addition to those at the ends of epochs.", "Output", low=1
     )
     tensorboard: bool = option(False, "Write TensorBoard events to OUT/tensorboard as well.", "Output")
-    out: Path = option(Path("train"), "Output folder for the log, checkpoints and model.", "Output")
+    out: Path = option(Path("train"), "Output folder for the log, checkpoints and model.", "Main options")
 
     def __post_init__(self) -> None:
         self._check_adapt()
@@ -259,6 +271,13 @@ class TrainOptions(metaclass=WithRecipe):
             )
 
     @property
+    def policy_name(self) -> str:
+        """The policy; of those that were not given, "randaugment" where magnitudes adapt, else "none"."""
+        if self.policy is not None:
+            return "none" if self.policy.lower() in ("none", "flip-crop") else self.policy
+        return "none" if self.adapt == "none" and self.adapt_from is None else OLD_POLICY
+
+    @property
     def period(self) -> int:
         """Steps between averages of weights; 0 where gradients are averaged, -1 for "async". Raises ValueError."""
         found = re.fullmatch(r"sync|async|periodic:([1-9]\d{0,8})", self.averaging)
@@ -275,6 +294,11 @@ class TrainOptions(metaclass=WithRecipe):
         if self.lr_schedule == "linear":
             return self.lr * (1.0 - progress)
         return self._schedule(self.epochs).lr_at(progress)
+
+    def lr_factor(self, images: int) -> float:
+        """Of the learning rate in steps of so many images (arXiv 1706.02677)."""
+        ratio = images / self.lr_base_size
+        return {"none": 1.0, "linear": ratio, "sqrt": math.sqrt(ratio)}[self.lr_scale]
 
     def _schedule(self, epochs: int) -> Hyperparameters:
         if self.lr_schedule == "linear":

@@ -7,6 +7,7 @@ import os
 import pickle
 import shutil
 import warnings
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -159,10 +160,10 @@ def test_half_precision_learns_and_goes_on(tmp_path: Path, precision: str) -> No
 def test_a_processor_without_such_numbers_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("variegate.apps.train.trainer._has_half", lambda precision: False)
     said = "this processor has no bfloat16 arithmetic; --precision float32 is faster here"
-    assert notes_on(TrainOptions(precision="bfloat16", device="cpu")) == [said]
-    assert notes_on(TrainOptions(device="cpu")) == []
+    assert notes_on(TrainOptions(policy="none", precision="bfloat16", device="cpu")) == [said]
+    assert notes_on(TrainOptions(policy="none", device="cpu")) == []
     monkeypatch.undo()
-    assert notes_on(TrainOptions(precision="bfloat16", device="cpu")) in ([said], [])
+    assert notes_on(TrainOptions(policy="none", precision="bfloat16", device="cpu")) in ([said], [])
 
 
 @pytest.mark.parametrize(
@@ -181,6 +182,82 @@ def test_a_run_goes_on_with_its_own_options(tmp_path: Path, changes: dict[str, A
         train(source, options(tmp_path, **{"epochs": 1, **changes}))
     with pytest.raises(ResumeError, match="holds a training run with source "):
         train(digits(96)[0], options(tmp_path, epochs=1))
+
+
+def test_without_a_policy_nothing_is_added_to_crop_and_flip(tmp_path: Path) -> None:
+    plain = replace(options(tmp_path, epochs=1), policy=None)
+    (said,) = notes_on(plain)
+    assert said.startswith("--policy is not given: no augmentation in addition to crop and flip; to find a policy for")
+    assert said.endswith("variegate search SRC --method race")
+    train(digits(64)[0], plain)
+    train(digits(64)[0], options(tmp_path / "named", epochs=1, policy="flip-crop"))
+    settings = [json.loads((out / "train.json").read_text()) for out in (tmp_path, tmp_path / "named")]
+    assert [one["policy"] for one in settings] == ["none"] * 2
+    assert losses(tmp_path) == losses(tmp_path / "named")
+    assert notes_on(replace(plain, policy="none")) == notes_on(TrainOptions(recipe="finetune"))[1:] == []
+    assert TrainOptions(recipe="finetune").policy_name == "trivialaugment"
+    assert train(digits(64)[0], options(tmp_path, epochs=1))["is_done"], "a run that was given it is the same run"
+
+
+def test_a_run_that_began_with_the_old_default_policy_keeps_it(tmp_path: Path) -> None:
+    source, _ = digits(96)
+    old = options(tmp_path, policy="randaugment")
+    assert not train(source, old, **stopped_after(4))["is_done"]
+    # As it was written then.
+    settings = json.loads((tmp_path / "train.json").read_text())
+    del settings["lr_scale"]
+    (tmp_path / "train.json").write_text(json.dumps(settings))
+    same_command = replace(old, policy=None)
+    assert notes_on(same_command) == [
+        f"{tmp_path} holds a run that began when --policy was randaugment by default, and keeps it"
+    ]
+    assert train(source, same_command)["is_done"]
+    train(source, replace(old, out=tmp_path / "whole"))
+    assert lines_of(tmp_path) == lines_of(tmp_path / "whole")
+    train(source, options(tmp_path / "other", policy="trivialaugment", epochs=1))
+    with pytest.raises(ResumeError, match="--policy 'trivialaugment', this one has 'none'"):
+        train(source, replace(old, policy=None, out=tmp_path / "other", epochs=1))
+    with pytest.raises(ResumeError, match="--lr-scale 'none', this one has 'linear'"):
+        train(source, replace(same_command, lr_scale="linear"))
+
+
+def test_magnitudes_that_adapt_have_randaugment_without_a_policy(tmp_path: Path) -> None:
+    chosen = replace(options(tmp_path, epochs=1), policy=None, adapt="entropy")
+    assert notes_on(chosen) == ["--policy randaugment, whose magnitudes adapt, since none is given"]
+    assert "magnitude" in train(digits(64)[0], chosen)
+    with pytest.raises(ValueError, match="adapt: got 'entropy' with policy 'none', which has no magnitude to give"):
+        train(digits(64)[0], replace(chosen, policy="none"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "lr", "said"),
+    [
+        ({}, 0.05, "total batch size 32; learning rate 0.05 (--lr-scale none)"),
+        (
+            {"lr_scale": "linear", "batch_size": 16, "accumulate": 4},
+            0.025,
+            "total batch size 64 = 16 per rank x 4 accumulated; learning rate 0.025 = 0.05 x 64/128 (--lr-scale linear)",
+        ),
+        (
+            {"lr_scale": "sqrt", "lr_base_size": 8},
+            0.1,
+            "total batch size 32; learning rate 0.1 = 0.05 x sqrt(32/8) (--lr-scale sqrt)",
+        ),
+    ],
+)
+def test_the_learning_rate_by_the_total_batch_size(
+    tmp_path: Path, changes: dict[str, Any], lr: float, said: str
+) -> None:
+    told: list[str] = []
+    train(digits(64)[0], options(tmp_path, epochs=1, **changes), say=told.append)
+    assert told == [said]
+    assert lines_of(tmp_path)[0]["lr"] == pytest.approx(lr)
+
+
+def test_recipes_scale_from_the_batch_size_that_their_rate_is_for() -> None:
+    chosen = TrainOptions(recipe="imagenet-a1", lr_scale="linear")
+    assert chosen.lr_factor(8 * chosen.batch_size) == 1  # type: ignore[operator]
+    assert TrainOptions(recipe="cifar10-fast", lr_scale="sqrt").lr_factor(128) == 0.5
 
 
 def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:
@@ -227,7 +304,7 @@ def test_a_folder_that_is_deleted_ends_the_run(tmp_path: Path, step: int) -> Non
 
 
 def test_options_without_effect_are_told(tmp_path: Path) -> None:
-    unused = TrainOptions(tta="flip", score_every=2, averaging="async", device="cpu")
+    unused = TrainOptions(policy="none", tta="flip", score_every=2, averaging="async", device="cpu")
     wanted = ["--tta has no effect without", "--score-every has no effect without", "--averaging has no effect on one"]
     assert [one[: len(start)] for one, start in zip(notes_on(unused), wanted, strict=True)] == wanted
     chosen: dict[str, Any] = {"size": "12", "epochs": 1, "padding": None, "model": "wrn-10-1"}

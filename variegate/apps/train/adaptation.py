@@ -225,7 +225,7 @@ def adapted(
     changed, start = (None, None) if policy is None else at_given_magnitude(policy)
     if not needs_magnitude(changed):
         raise ValueError(
-            f"{name}: got {got!r} with policy {options.policy!r}, which has no magnitude to give; accepted: with "
+            f"{name}: got {got!r} with policy {options.policy_name!r}, which has no magnitude to give; accepted: with "
             "randaugment, or a file that has a RandAugment or an AdaptiveRandAugment in it"
         )
     if not isinstance(source, Source):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import io
 import json
 import os
 import pickle
@@ -12,7 +11,7 @@ import shutil
 import warnings
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,9 +26,9 @@ from variegate.apps.train.ranks import Ranks
 from variegate.checks import PIXEL_VERSION, check_pixel_version, integer
 from variegate.formats.base import SourceError
 from variegate.io.durable import sync_folder, write_atomically, write_error
-from variegate.options.training import FREE, FREE_ON_OTHER_RANKS
+from variegate.options.training import FREE, FREE_ON_OTHER_RANKS, OLD_POLICY, TrainOptions
 
-LOG_NAME, SETTINGS_NAME, MODEL_NAME, CHECKPOINTS_NAME = "log.jsonl", "train.json", "model.pt", "checkpoints"
+LOG_NAME, SETTINGS_NAME, CHECKPOINTS_NAME = "log.jsonl", "train.json", "checkpoints"
 LOCK_NAME = ".train.lock"
 # Of ``train --study``, which may be there before the training is.
 STUDY_FOLDER = "study"
@@ -38,8 +37,11 @@ STUDY_FOLDER = "study"
 def describe(feed: Feed, ranks: int) -> dict[str, Any]:
     """All that decides what the weights become, as JSON reads it."""
     decided = {name: value for name, value in asdict(feed.options).items() if name not in {*FREE, "validation"}}
-    if (path := Path(feed.options.policy)).is_file():  # files are told apart by their content, too
-        decided["policy"] = f"{feed.options.policy} ({hashlib.sha256(path.read_bytes()).hexdigest()[:12]})"
+    if feed.options.lr_scale == "none":
+        del decided["lr_base_size"]
+    decided["policy"] = name = feed.options.policy_name
+    if (path := Path(name)).is_file():  # files are told apart by their content, too
+        decided["policy"] = f"{name} ({hashlib.sha256(path.read_bytes()).hexdigest()[:12]})"
     if feed.recorded is not None:
         decided["adapt_from"] = f"{feed.options.adapt_from} ({feed.recorded})"
     decided |= {"model": feed.model, "batch_size": feed.batch_size, "size": list(feed.size)}
@@ -53,10 +55,17 @@ def check_out(folder: Path) -> None:
         raise ResumeError(f"out: got {folder}, where {found} is a file; accepted: a folder, which is made")
 
 
+def with_policy_of_run(options: TrainOptions) -> TrainOptions:
+    """Options by which a run in ``out`` that began with the old default policy keeps it, if none is given. Raises
+    ResumeError."""
+    is_kept = options.policy is None and (_settings(options.out) or {}).get("policy") == OLD_POLICY
+    return replace(options, policy=OLD_POLICY) if is_kept else options
+
+
 def claim(folder: Path, mine: dict[str, Any]) -> None:
     """Make the folder this training's. Raises ResumeError where it is another's."""
-    path = folder / SETTINGS_NAME
-    if not path.exists():
+    path, theirs = folder / SETTINGS_NAME, _settings(folder)
+    if theirs is None:
         others = {one.name for one in folder.glob("[!.]*")} - {STUDY_FOLDER}
         if others == {CHECKPOINTS_NAME} and not any((folder / CHECKPOINTS_NAME).glob("[!.]*")):
             # A rank was writing while the folder was deleted; Checkpoints.clear takes away what is half-written.
@@ -69,17 +78,26 @@ def claim(folder: Path, mine: dict[str, Any]) -> None:
         if others:
             raise ResumeError(f"{folder}: holds files of something else ({min(others)}); choose an empty folder")
         write_atomically(path, (json.dumps(mine, indent=2) + "\n").encode(), durable=True)
-        return
+    else:
+        check_same(folder, theirs, mine)
+
+
+def _settings(folder: Path) -> dict[str, Any] | None:
+    """Of the run in ``folder``; None without one."""
+    path = folder / SETTINGS_NAME
     try:
-        theirs = dict(json.loads(path.read_text(encoding="utf-8")))
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
     except (TypeError, ValueError, RecursionError) as error:
         raise ResumeError(f"{path}: is no JSON ({error}); restore it, or choose another folder") from error
-    check_same(folder, theirs, mine)
 
 
 def check_same(folder: Path, theirs: dict[str, Any], mine: dict[str, Any]) -> None:
     """Raises ResumeError naming the first option that differs."""
     check_pixel_version(str(folder), theirs.get("pixels"), ResumeError)
+    # An option that is newer than the run had its default there.
+    theirs = {one.name: one.default for one in fields(TrainOptions)} | theirs
     free = {"ranks", "recipe", "pixels"} | (FREE_ON_OTHER_RANKS if theirs.get("ranks") != mine["ranks"] else set())
     for name, value in mine.items():
         if name not in free and theirs.get(name) != value:
@@ -102,13 +120,6 @@ def check_ranks(every: list[dict[str, Any]]) -> None:
 
 def _as_typed(name: str) -> str:
     return name if name in ("source", "classes") else f"--{name.replace('_', '-')}"
-
-
-def write_model(folder: Path, feed: Feed, weights: Tensors) -> None:
-    """``model.pt``, for use elsewhere: torch.load(..., weights_only=True). Raises WriteError."""
-    buffer = io.BytesIO()
-    torch.save({"model": feed.model, "classes": list(feed.classes), "weights": weights}, buffer)
-    write_atomically(folder / MODEL_NAME, buffer.getvalue(), durable=True)
 
 
 T = TypeVar("T")

@@ -175,7 +175,7 @@ class Feed:
             size = parse_size(options.size) or first
             keeps_size = options.size.lower() == "none" or (keeps_size and size == first)
         self.size = size
-        policy = None if options.policy.lower() == "none" else scaled_policy(options.policy, options.epochs)
+        policy = None if options.policy_name == "none" else scaled_policy(options.policy_name, options.epochs)
         policy, self.adaptation, self.recorded = adapted(policy, source, validation, options)
         # Who mixes images stands behind all that is done to one.
         mixing = [policy] if policy is not None and num_partners(policy) else []

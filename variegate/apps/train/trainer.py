@@ -23,10 +23,11 @@ from variegate.apps.train.checkpoints import (
     check_same,
     claim,
     describe,
-    write_model,
+    with_policy_of_run,
 )
 from variegate.apps.train.feed import Feed, tensors_of
 from variegate.apps.train.learner import Learner, evaluated
+from variegate.apps.train.model_file import write_model
 from variegate.apps.train.models import seeded_weights
 from variegate.apps.train.progress import EVENTS_FOLDER, Line, StepLines, TrainingEvents, TrainingLog, check_events
 from variegate.apps.train.ranks import Ranks, joined
@@ -34,7 +35,7 @@ from variegate.checks import integer
 from variegate.jobs.output.destination import locked
 from variegate.loader import Batch
 from variegate.options.recipes import describe_recipe
-from variegate.options.training import TrainOptions
+from variegate.options.training import OLD_POLICY, TrainOptions
 
 
 def train(
@@ -43,13 +44,15 @@ def train(
     *,
     validation: Any = None,
     tell: Callable[[Line], object] | None = None,
+    say: Callable[[str], object] | None = None,
     stop: Event | None = None,
 ) -> Line:
     """Train, or go on with what is in ``options.out`` -> the last line of a step and of an evaluation, as one;
     ``is_done``: False where ``stop`` was set before the end; ``unread``: what this rank could not read, and why.
 
-    ``source``: whatever ``vg.open_source`` takes; ``validation`` too, in the place of ``options.validation``. ``tell``
-    is called with every line of the log, on rank 0. Under ``torchrun`` every process calls this.
+    ``source``: whatever ``vg.open_source`` takes; ``validation`` too, in the place of ``options.validation``. On rank 0
+    ``tell`` is called with every line of the log, and ``say`` at the start with the batch size and learning rate in
+    words. Under ``torchrun`` every process calls this.
 
     Raises SourceError for images that cannot be trained on, ModelError, ResumeError for a folder of another training,
     ValueError naming an option, DivergedError, RanksError, WriteError, ImportError.
@@ -59,7 +62,7 @@ def train(
         check_events()
     others = options.validation if validation is None else validation
     with joined(options.device, options.timeout) as ranks:
-        return Trainer(source, others, options, ranks, tell).run(stop or Event())
+        return Trainer(source, others, options, ranks, tell).run(stop or Event(), say)
 
 
 class Trainer:
@@ -68,12 +71,14 @@ class Trainer:
     def __init__(
         self, source: Any, validation: Any, options: TrainOptions, ranks: Ranks, tell: Callable[[Line], object] | None
     ) -> None:
+        options = with_policy_of_run(options)
         self.options, self.ranks = options, ranks
         self.feed = feed = Feed(source, validation, options, ranks)
         check_ranks(ranks.gather(describe(feed, ranks.ranks)))
         self._rank_images = feed.batch_size * options.accumulate  # in a step
         steps = 0 if feed.length is None else math.ceil(feed.length / (self._rank_images * ranks.ranks))
         warmup = round(options.warmup * steps)
+        self._lr_factor = options.lr_factor(self._rank_images * ranks.ranks)
         self.adaptation = feed.adaptation
         self.learner = Learner(
             feed.model, len(feed.classes), feed.channels, options, ranks, warmup, self.adaptation.noting
@@ -82,7 +87,7 @@ class Trainer:
         self.lines = StepLines(ranks, feed.adaptation, options.lr, tell)
         self.steps, self._saved_at = 0, -1
 
-    def run(self, stop: Event) -> Line:
+    def run(self, stop: Event, say: Callable[[str], object] | None = None) -> Line:
         """As ``train`` does."""
         out, is_first = self.options.out, self.ranks.is_first
         with ExitStack() as stack, closing(self.checkpoints):
@@ -104,6 +109,8 @@ class Trainer:
             if is_first and self.options.tensorboard:
                 events = stack.enter_context(closing(TrainingEvents(out / EVENTS_FOLDER, out / LOG_NAME)))
                 self.lines.views.insert(0, events)
+            if is_first and say is not None:
+                say(self._batch_and_rate())
             self._at = self.feed.train.state_dict()
             is_done = self._run_epochs(stop)
             weights = self.learner.weights() if is_done else {}
@@ -112,6 +119,16 @@ class Trainer:
                 write_model(out, self.feed, weights)
             last = self.lines.log.last if self.lines.log is not None else {}
             return {**last, "is_done": is_done, "unread": [str(one) for one in self.feed.unread()]}
+
+    def _batch_and_rate(self) -> str:
+        options, total = self.options, self._rank_images * self.ranks.ranks
+        parts = [f"{self.feed.batch_size:,} per rank", f"{self.ranks.ranks} ranks", f"{options.accumulate} accumulated"]
+        counts = zip(parts, (True, self.ranks.ranks > 1, options.accumulate > 1), strict=True)
+        factors = " x ".join(part for part, is_there in counts if is_there)
+        size = f"total batch size {total:,}" + f" = {factors}" * (" x " in factors)
+        rate, ratio = f"{self._lr_factor * options.lr:.6g}", f"{total}/{options.lr_base_size}"
+        rule = {"none": "", "linear": f" = {options.lr:g} x {ratio}", "sqrt": f" = {options.lr:g} x sqrt({ratio})"}
+        return f"{size}; learning rate {rate}{rule[options.lr_scale]} (--lr-scale {options.lr_scale})"
 
     def _take(self, facts: dict[str, Any], tensors: Tensors) -> int:
         check_same(self.options.out, dict(facts["run"]), describe(self.feed, self.ranks.ranks))
@@ -171,7 +188,7 @@ class Trainer:
         """False where the epoch has come to its end."""
         begun, waited, accumulate = time.perf_counter(), 0.0, self.options.accumulate
         before = self._at["done"] if self._at["epoch"] == epoch else 0
-        lr = self.options.lr_at(epoch + (before / self.feed.length if self.feed.length else 0.0))
+        lr = self._lr_factor * self.options.lr_at(epoch + (before / self.feed.length if self.feed.length else 0.0))
         self.learner.begin_step(self.steps)
         losses = []
         for number in range(1, accumulate + 1):
@@ -228,6 +245,7 @@ def notes_on(options: TrainOptions) -> list[str]:
     is_slow = on_cpu and precision != "float32" and not _has_half(precision)
     notes = {
         describe_recipe(options): True,
+        _policy_note(options): options.policy is None,
         "--alternate-flip has no effect with --no-flip": options.alternate_flip and not options.flip,
         "--tta has no effect without --validation": not is_scored and options.tta != "none",
         "--score-every has no effect without --validation": not is_scored and options.score_every != 1,
@@ -238,6 +256,17 @@ def notes_on(options: TrainOptions) -> list[str]:
         ),
     }
     return [note for note, is_true in notes.items() if note is not None and is_true]
+
+
+def _policy_note(options: TrainOptions) -> str:
+    if with_policy_of_run(options).policy is not None:
+        return f"{options.out} holds a run that began when --policy was {OLD_POLICY} by default, and keeps it"
+    if options.policy_name != "none":
+        return f"--policy {options.policy_name}, whose magnitudes adapt, since none is given"
+    return (
+        "--policy is not given: no augmentation in addition to crop and flip; to find a policy for the data: variegate "
+        "search SRC --method race"
+    )
 
 
 def _has_half(precision: str) -> bool:
