@@ -60,6 +60,14 @@ def test_options_are_explained_in_plain_words(name: str) -> None:
         assert len(text.split()) <= MOST_IN_HELP, param.name
 
 
+def test_what_training_needs_first_comes_first() -> None:
+    shown = CliRunner().invoke(app, ["train", "--help"], env={"COLUMNS": "80"}).output
+    headings = re.findall(r"╭─ ([\w ]+?) ─", shown)
+    assert headings[:4] == ["Arguments", "Options", "Main options", "Images"]  # the second has --help alone
+    first = shown[shown.index("╭─ Main") : shown.index("╭─ Images")]
+    assert set(re.findall(r"│ (--[\w-]+)", first)) == {"--validation", "--model", "--epochs", "--policy", "--out"}
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -13,6 +13,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
+import variegate as vg
 from tests.apps.train.digits import Centring, Seen, digits, lines, losses, on_ranks, options, top1
 from tests.apps.train.sharding import blocks
 from tests.needed import needs
@@ -141,6 +142,15 @@ def test_what_is_split_is_what_replicas_are(ran: Path) -> None:
     assert top1(ran / "whole-split") == pytest.approx(top1(ran / "replicas"), abs=0.02)
     one, other = (torch.load(ran / name / "model.pt")["weights"] for name in ("whole-split", "replicas"))
     assert all(torch.allclose(one[name], other[name], atol=1e-5) for name in one | other)
+
+
+def test_the_model_of_what_is_split_scores_alone(ran: Path) -> None:
+    model, scoring, _ = vg.load_model(ran / "whole-split", model=SPLIT["model"])
+    _, (pixels, labels) = digits(128)
+    images: Any = vg.Augmenter(scoring, "cpu")(pixels)
+    with torch.inference_mode():
+        right = (model(images).argmax(1) == torch.from_numpy(labels)).double().mean().item()
+    assert right == pytest.approx(top1(ran / "whole-split"), abs=0.01)
 
 
 def test_a_stop_changes_nothing_of_what_is_split(ran: Path) -> None:

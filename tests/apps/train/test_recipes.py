@@ -54,10 +54,8 @@ def test_names_that_are_no_recipe() -> None:
 def test_what_a_recipe_set_is_told() -> None:
     options = TrainOptions(recipe="cifar10-fast", epochs=3, warmup=1.0, lr=0.5, model="wrn-10-1")
     said = "recipe cifar10-fast: --policy none --padding 2 --padding-mode reflect --alternate-flip --batch-size 512 "
-    said += (
-        "--lr-base-size 512 --lr-schedule linear --momentum 0.85 --weight-decay 0.00133 --clip 0 --label-smoothing 0.2 "
-    )
-    said += "--tta flip-shift --score-every 5"
+    said += "--lr-base-size 512 --lr-schedule linear --momentum 0.85 --weight-decay 0.00133 --clip 0 "
+    said += "--label-smoothing 0.2 --tta flip-shift --score-every 5"
     assert describe_recipe(options) == said
     assert said in notes_on(options)
     assert describe_recipe(TrainOptions()) is None

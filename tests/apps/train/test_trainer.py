@@ -234,9 +234,10 @@ def test_magnitudes_that_adapt_have_randaugment_without_a_policy(tmp_path: Path)
     [
         ({}, 0.05, "total batch size 32; learning rate 0.05 (--lr-scale none)"),
         (
-            {"lr_scale": "linear", "batch_size": 16, "accumulate": 4},
-            0.025,
-            "total batch size 64 = 16 per rank x 4 accumulated; learning rate 0.025 = 0.05 x 64/128 (--lr-scale linear)",
+            {"lr_scale": "linear", "batch_size": 8, "accumulate": 4},
+            0.0125,
+            "total batch size 32 = 8 per rank x 4 accumulated; learning rate 0.0125 = 0.05 x 32/128 "
+            "(--lr-scale linear)",
         ),
         (
             {"lr_scale": "sqrt", "lr_base_size": 8},
