@@ -170,7 +170,7 @@ def on_ranks(folder: Path, runs: list[dict[str, Any]], ranks: int = 2) -> None:
 
 def fork(folder: str, ranks: int) -> int:
     """What takes longest is imported once, before there are ranks, and threads."""
-    importlib.import_module("torch._dynamo")  # torch's optimisers do
+    importlib.import_module("torch._dynamo")  # DistributedDataParallel does
     importlib.import_module("torch.distributed.fsdp")
     context = multiprocessing.get_context("fork")
     made = [context.Process(target=run_rank, args=(Path(folder), rank, ranks), daemon=True) for rank in range(ranks)]

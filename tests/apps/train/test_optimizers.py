@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
 import sys
 from pathlib import Path
 from threading import Event
@@ -184,3 +185,39 @@ def test_of_a_moving_average_its_decay_is_left() -> None:
         average.follow(model, steps)
         found.append(average.module.weight.item())  # type: ignore[union-attr, operator]
     assert found == pytest.approx([1 - 2 / 11, 1 - 2 / 11 * 0.9])
+
+
+@pytest.mark.parametrize(
+    ("name", "torchs"),
+    [
+        ("sgd", lambda weights, lr: torch.optim.SGD(weights, lr, 0.9, weight_decay=0.1, nesterov=True, fused=True)),
+        ("adamw", lambda weights, lr: torch.optim.AdamW(weights, lr, (0.9, 0.999), weight_decay=0.1, fused=True)),
+    ],
+)
+def test_steps_are_torchs_own(name: Any, torchs: Any) -> None:
+    chosen, ends = TrainOptions(optimizer=name, weight_decay=0.1), []
+    for make in (lambda model, lr: optimizer_of(model, lr, chosen), lambda model, lr: torchs(model.parameters(), lr)):
+        torch.manual_seed(0)
+        model, lr = torch.nn.Linear(5, 3), torch.tensor(0.1)
+        optimizer = make(model, lr)
+        for step in range(4):
+            optimizer.zero_grad(set_to_none=True)
+            model(torch.full((2, 5), 0.1 * step)).square().sum().backward()
+            optimizer.step()
+        optimizer.load_state_dict(optimizer.state_dict())
+        assert torch.is_grad_enabled()
+        ends.append([weight.detach().clone() for weight in model.parameters()])
+    assert all(map(torch.equal, *ends))
+
+
+@pytest.mark.process
+def test_a_step_does_not_wait_for_torchs_compiler() -> None:
+    """Its import takes some 5 s of processor time, as much as a short search."""
+    probe = (
+        "import sys, torch; from variegate.apps.train.step import descent; from variegate.options.search import *\n"
+        "model = torch.nn.Linear(2, 2); optimizer = descent(model, torch.tensor(0.1), Hyperparameters(epochs=1))\n"
+        "model(torch.ones(1, 2)).sum().backward(); optimizer.step(); optimizer.zero_grad(); optimizer.state_dict()\n"
+        "print('torch._dynamo' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True, timeout=120)
+    assert ran.stdout == "False\n"

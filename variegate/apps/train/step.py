@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -103,9 +104,19 @@ def entropy_share(scores: torch.Tensor) -> torch.Tensor:
     return -(logarithms.exp() * logarithms).sum(1) / max(math.log(scores.shape[1]), 1e-9)
 
 
+def without_compiler(kind: type[torch.optim.Optimizer]) -> Any:
+    """``kind`` without the parts that concern torch.compile, whose import takes seconds; no step here is compiled."""
+    names = ("add_param_group", "load_state_dict", "state_dict", "zero_grad")
+    plain = {name: inspect.unwrap(getattr(kind, name)) for name in names}
+    return type(kind.__name__, (kind,), {**plain, "step": torch.no_grad()(inspect.unwrap(kind.step))})
+
+
+_SGD, _AdamW = without_compiler(torch.optim.SGD), without_compiler(torch.optim.AdamW)
+
+
 def descent(model: torch.nn.Module, lr: torch.Tensor, options: Any, groups: Any = None) -> torch.optim.SGD:
     """Nesterov SGD. ``lr``: a tensor, which captured steps read; ``groups``: of weights treated differently."""
-    return torch.optim.SGD(
+    made: torch.optim.SGD = _SGD(
         model.parameters() if groups is None else groups,
         lr=lr,
         momentum=options.momentum,
@@ -113,6 +124,7 @@ def descent(model: torch.nn.Module, lr: torch.Tensor, options: Any, groups: Any 
         nesterov=options.momentum > 0,
         fused=True,
     )
+    return made
 
 
 def binary_losses(scores: torch.Tensor, labels: torch.Tensor, smoothing: float) -> torch.Tensor:
@@ -163,7 +175,8 @@ def optimizer_of(model: torch.nn.Module, lr: torch.Tensor, options: TrainOptions
     weights: Any = model.parameters() if groups is None else groups
     how: dict[str, Any] = {"lr": lr, "betas": (options.momentum, _SQUARES_BETA), "weight_decay": options.weight_decay}
     if options.optimizer == "adamw":
-        return torch.optim.AdamW(weights, fused=True, **how)
+        adamw: torch.optim.Optimizer = _AdamW(weights, fused=True, **how)
+        return adamw
     try:
         lamb: Any = importlib.import_module("timm.optim").Lamb
     except Exception as error:  # what it imports may fail in any way

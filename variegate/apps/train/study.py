@@ -145,7 +145,7 @@ def facts_of(source: Any, feed: Feed, device: str, seconds: float) -> dict[str, 
     return {
         **{"source": place, "model": feed.model, "size": list(feed.size), "channels": feed.channels},
         **{"classes": len(feed.classes), "batch_size": feed.batch_size},
-        **{name: getattr(options, name) for name in ("accumulate", "policy", "precision")},
+        **{"accumulate": options.accumulate, "policy": options.policy_name, "precision": options.precision},
         **{"device": device, "processor": processor, "cores": default_threads()},
         **{"torch_threads": torch.get_num_threads(), "torch": torch.__version__, "seconds": seconds},
     }
