@@ -52,7 +52,9 @@ def test_a_training_and_the_same_command_again(
     assert train(stripes, out, "--validation", stripes, "--policy", "trivialaugment") == 0
     shown, told = capsys.readouterr()
     assert shown.startswith(f"{out}: 3 epochs, 18 steps, top-1 ")
-    assert [line.split(": loss ")[0] for line in told.splitlines()] == ["epoch 1", "epoch 2", "epoch 3"]
+    begun, *epochs = told.splitlines()
+    assert begun == "total batch size 10; learning rate 0.1 (--lr-scale none)"
+    assert [line.split(": loss ")[0] for line in epochs] == ["epoch 1", "epoch 2", "epoch 3"]
     assert {path.name for path in out.iterdir()} == {"checkpoints", "log.jsonl", "model.pt", "train.json"}
     assert train(stripes, out, "--validation", stripes, "--policy", "trivialaugment", "--json") == 0
     shown, told = capsys.readouterr()
@@ -61,6 +63,22 @@ def test_a_training_and_the_same_command_again(
     assert {"epoch", "step", "loss", "lr", "images_per_second", "waiting", "top1", "top5", "seconds"} <= set(done)
     assert (done["event"], done["epoch"], done["step"]) == ("done", 2, 18)
     assert [line["top1"] for line in logged(out) if "top1" in line][-1] == done["top1"]
+
+
+def test_a_policy_that_is_not_given_is_a_line(
+    stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert train(stripes, out, "--epochs", 1) == 0
+    notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note:")]
+    assert len(notes) == 1
+    assert notes[0].startswith("note: --policy is not given: no augmentation in addition to crop and flip; ")
+    assert train(stripes, out, "--epochs", 1, "--policy", "flip-crop", "--json") == 0, "the same run"
+    assert capsys.readouterr().err == ""
+    settings = json.loads((out / "train.json").read_text())
+    (out / "train.json").write_text(json.dumps({**settings, "policy": "randaugment"}))
+    assert train(stripes, out, "--epochs", 1, "--policy", "none") == 2
+    assert "with --policy 'randaugment', this one has 'none'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

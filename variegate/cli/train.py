@@ -65,12 +65,18 @@ def train(options: TrainCommandOptions) -> None:
 
         return run_study(partial(study, options.place, chosen, options.study_seconds), chosen.out, as_json)
     is_first, is_alone = os.environ.get("RANK", "0") == "0", "RANK" not in os.environ
-    note(*(notes_on(chosen) if is_first else []))
+    notes = notes_on(chosen) if is_first else []
     stop, started = threading.Event(), time.perf_counter()
     view = TrainingView(chosen.epochs, as_json or not is_first)
+
+    def begin(batch_and_rate: str) -> None:  # when nothing can be refused any more, whose message stands alone
+        note(*notes, to=view.console)
+        if not as_json:
+            say(batch_and_rate, view.console)
+
     try:
         with working(view, stop, not is_alone):
-            last = run(options.place, chosen, tell=view, say=view.say, stop=stop)
+            last = run(options.place, chosen, tell=view, say=begin, stop=stop)
     except (DivergedError, RanksError, TooManyErrors) as error:
         raise CommandError(error) from error
     except WriteError as error:
@@ -130,10 +136,6 @@ class TrainingView(CountingBar):
         elif self._first is not None and self._steps:
             share = min(1.0, (step - self._first + 1) / self._steps)
         self.show(line["epoch"] + share)
-
-    def say(self, text: str) -> None:
-        if not self._is_silent:
-            say(text, self.console)
 
     def get_renderables(self) -> Iterator[RenderableType]:
         yield from super().get_renderables()
