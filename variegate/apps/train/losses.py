@@ -1,0 +1,88 @@
+"""Losses of samples, recorded while a model trains: two bytes for each draw, in a file for each epoch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from variegate.apps.train.feed import Feed
+from variegate.apps.train.magnitudes import IDS_NAME, as_npy
+from variegate.apps.train.ranks import Ranks
+from variegate.checks import PIXEL_VERSION
+from variegate.formats.base import Source
+from variegate.io.durable import write_atomically
+from variegate.jobs.arguments import absolute_place
+from variegate.loader import Batch
+
+REPORT_FOLDER, LOSSES_FOLDER, RUN_NAME, TRANSFORM_NAME = "report", "losses", "run.json", "transform.json"
+
+Losses = npt.NDArray[np.float16]
+
+
+class LossRecorder:
+    """Losses of the epoch's draws, float16 [copies, N], NaN where there is none yet.
+
+    A draw has one place in one file, so that a resumed run, which trains on some draws again, keeps each once. Nothing
+    waits for the device before ``save``, which every rank calls in the same step. Raises ValueError for streams.
+    """
+
+    def __init__(self, feed: Feed, ranks: Ranks) -> None:
+        if not isinstance(feed.source, Source):
+            raise ValueError(
+                "report: got a stream, whose samples are not known beforehand; accepted: samples by index: "
+                "open_source(..., stream=False)"
+            )
+        self._folder, self._ranks = feed.options.out / REPORT_FOLDER, ranks
+        self._ids = feed.source.ids(np.arange(len(feed.source), dtype=np.int64))
+        self._order = np.argsort(self._ids)
+        self._losses = np.empty((feed.options.copies, len(self._ids)), np.float16)
+        self._latest = torch.empty(0)
+        self._pending: list[tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_], torch.Tensor]] = []
+        self._described, self._transform = _described(feed), feed.transform.to_dict()
+
+    def begin(self, epoch: int) -> None:
+        """Go on with what there is of this epoch."""
+        if self._ranks.is_first:
+            if not (self._folder / RUN_NAME).exists():
+                write_atomically(self._folder / TRANSFORM_NAME, json.dumps(self._transform).encode())
+                write_atomically(self._folder / LOSSES_FOLDER / IDS_NAME, as_npy(self._ids))
+                write_atomically(self._folder / RUN_NAME, json.dumps(self._described).encode(), durable=True)
+            self._path = self._folder / LOSSES_FOLDER / f"{epoch:04d}.npy"
+            self._losses[:] = np.load(self._path) if self._path.exists() else np.nan
+
+    def note(self, losses: torch.Tensor) -> None:
+        """Of a batch, [N]; ``trained`` says of which."""
+        self._latest = losses
+
+    def trained(self, batch: Batch) -> None:
+        rows = self._order[np.searchsorted(self._ids, batch.ids, sorter=self._order)]
+        self._pending.append((batch.copies * len(self._ids) + rows, ~batch.padding, self._latest))
+
+    def save(self) -> None:
+        """Write what was trained since the last time. Raises WriteError."""
+        if not self._pending:
+            return
+        places, kept, losses = zip(*self._pending, strict=True)
+        self._pending.clear()
+        codes = torch.cat(losses).cpu().to(torch.float16).numpy().view(np.uint16).astype(np.int32)
+        fresh, keep = np.full(self._losses.size, -1, np.int32), np.concatenate(kept)
+        fresh[np.concatenate(places)[keep]] = codes[keep]
+        fresh = self._ranks.highest(fresh)
+        if self._ranks.is_first:
+            is_new = (fresh >= 0).reshape(self._losses.shape)
+            self._losses[is_new] = fresh[fresh >= 0].astype(np.uint16).view(np.float16)
+            write_atomically(self._path, as_npy(self._losses), durable=True)
+
+
+def _described(feed: Feed) -> dict[str, Any]:
+    """What the draws follow from, besides the transform."""
+    return {
+        **{"pixels": PIXEL_VERSION, "seed": feed.options.seed, "is_adapted": feed.adaptation.gives},
+        **{"source": None if feed.place == "source" else absolute_place(feed.place)},
+        **{"fingerprint": feed.source.fingerprint, "classes": list(feed.classes)},
+    }
