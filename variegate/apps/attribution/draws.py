@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from variegate.augmenter.augmenter import Augmenter
-from variegate.augmenter.planner import num_partners
+from variegate.augmenter.planner import Planner, Request, num_partners
 from variegate.program.ops import SPECS, Op
 from variegate.program.program import Program
 
@@ -89,7 +88,7 @@ class Operations:
 
 
 def sample_again(
-    augmenter: Augmenter,
+    planner: Planner,
     samples: Samples,
     places: npt.NDArray[np.int64],
     epochs: Sequence[int],
@@ -100,7 +99,7 @@ def sample_again(
     ``conditions``: epoch -> ids -> values by name, as of ``vg.Loader``. Images are mixed by the shares that they draw;
     what is done to their partners does not count.
     """
-    found, mixes = Operations(), num_partners(augmenter.transform) > 0
+    found, mixes = Operations(), num_partners(planner.transform) > 0
     for number, epoch in enumerate(epochs):
         given = conditions(epoch)
         for copy in range(places.shape[2]):
@@ -108,10 +107,10 @@ def sample_again(
             for part in np.split(every, range(_BATCH, len(every), _BATCH)):
                 ids, draws = samples.ids[part], places[part, number, copy]
                 values = {"label": samples.labels[part], **given(ids)}
-                found.add(augmenter.program(samples.shapes[part], ids, epoch, copy, values), draws)
+                call = Request(ids, epoch, copy, values)
+                found.add(planner.program(samples.shapes[part], call), draws)
                 if mixes:
-                    mixed = augmenter.program(samples.shapes[part], ids, epoch, copy, values, partners="batch")
-                    found.add_mixes(mixed, draws)
+                    found.add_mixes(planner.program(samples.shapes[part], call._replace(partners="batch")), draws)
     return found
 
 
@@ -164,6 +163,12 @@ class Bin(NamedTuple):
     high: float
 
 
+def once(draws: Ints, columns: Ints, number: int) -> tuple[Ints, Ints]:
+    """Each pair of a draw and one of ``number`` columns once, in order."""
+    pairs = np.unique(draws * number + columns)
+    return pairs // number, pairs % number
+
+
 def binned(found: Operations) -> tuple[Ints, Ints, list[Bin]]:
     """Draws, columns [L] and what each column stands for: thirds of an operation's draws by the distance of its
     argument from the neutral one, apart for both signs where both are drawn."""
@@ -178,7 +183,8 @@ def binned(found: Operations) -> tuple[Ints, Ints, list[Bin]]:
             signed = own[sign == each]
             size = np.abs(distance[sign == each])
             edges = np.unique(size)
-            edges = edges[1:] if len(edges) <= 3 else np.quantile(size, [1 / 3, 2 / 3])
+            edges = edges if len(edges) <= 3 else np.unique(np.quantile(size, [1 / 3, 2 / 3]))
+            edges = edges[edges > size.min()]
             which = np.searchsorted(edges, size, side="right")
             for place, word in enumerate(_BINS[len(edges) + 1]):
                 inside = signed[which == place]

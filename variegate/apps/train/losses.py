@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,14 @@ import numpy.typing as npt
 import torch
 
 from variegate.apps.train.feed import Feed
-from variegate.apps.train.magnitudes import IDS_NAME, as_npy
+from variegate.apps.train.magnitudes import IDS_NAME, Ids, RecordedMagnitudes, as_npy
 from variegate.apps.train.ranks import Ranks
-from variegate.checks import PIXEL_VERSION
+from variegate.checks import PIXEL_VERSION, check_pixel_version
 from variegate.formats.base import Source
 from variegate.io.durable import write_atomically
 from variegate.jobs.arguments import absolute_place
 from variegate.loader import Batch
+from variegate.loader.options import ConditionsOfIds
 
 REPORT_FOLDER, LOSSES_FOLDER, RUN_NAME, TRANSFORM_NAME = "report", "losses", "run.json", "transform.json"
 
@@ -86,3 +88,33 @@ def _described(feed: Feed) -> dict[str, Any]:
         **{"source": None if feed.place == "source" else absolute_place(feed.place)},
         **{"fingerprint": feed.source.fingerprint, "classes": list(feed.classes)},
     }
+
+
+class RecordedLosses:
+    """What a training has recorded of epochs ``[first, end)``; None for the second half of those there are.
+
+    ``run``: as ``LossRecorder`` describes it. ``transform``: a policy file. ``ids``: uint64 [N]. ``losses``: float16
+    [epochs, copies, N], NaN for draws that were not trained on. ``conditions``: as of ``vg.Loader``. Raises ValueError.
+    """
+
+    def __init__(self, out: Path, epochs: tuple[int, int] | None = None) -> None:
+        folder = out / REPORT_FOLDER
+        files = sorted((folder / LOSSES_FOLDER).glob("[0-9]*.npy"))
+        if not files:
+            raise ValueError(f"run: got {out}, which has no losses; accepted: a folder of variegate train --report")
+        first, end = int(files[0].stem), int(files[-1].stem) + 1
+        if epochs is not None and not first <= epochs[0] < epochs[1] <= end:
+            raise ValueError(f"epochs: got {epochs}; accepted: (first, end) within ({first}, {end})")
+        self.epochs = first, end = epochs or (min((first + end) // 2, max(first, end - 2)), end)
+        try:
+            self.run: dict[str, Any] = json.loads((folder / RUN_NAME).read_bytes())
+            self.ids: Ids = np.load(folder / LOSSES_FOLDER / IDS_NAME)
+            parts = [np.load(one) for one in files if first <= int(one.stem) < end]
+            self.losses: Losses = np.stack(parts)
+        except (OSError, ValueError, EOFError) as error:
+            raise ValueError(f"run: {folder}: is damaged ({error}); train again into another folder") from error
+        check_pixel_version(str(folder), self.run["pixels"], ValueError)
+        self.transform = folder / TRANSFORM_NAME
+        self.conditions: Callable[[int], ConditionsOfIds] = (
+            RecordedMagnitudes(out) if self.run["is_adapted"] else lambda epoch: lambda ids: {}
+        )
