@@ -1,7 +1,7 @@
 """Attribution of losses: which operations, and at which strengths, a model finds hard while it trains.
 
-The draws of a training follow from (seed, epoch, id, copy) and are sampled again; ``regression`` says what each operation
-adds to the recorded losses. A diagnostic: hard operations are not thereby bad ones.
+The draws of a training follow from (seed, epoch, id, copy) and are sampled again; ``regression`` finds what each
+operation adds to the recorded losses. A diagnostic: hard operations are not thereby harmful.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Effect(NamedTuple):
     """Loss added by an operation, with its standard error, over ``draws``.
 
     ``strength``: "" for all strengths; else "low", "middle" or "high", with the argument's sign where both are drawn.
-    ``low``, ``high``: of the argument; NaN without one. ``label``: "" for all classes. ``is_relative``: a difference from
-    the mean draw, since every draw has one of several operations or strengths.
+    ``low``, ``high``: of the argument; NaN without one. ``label``: "" for all classes. ``is_relative``: a difference
+    from the mean draw, since every draw has one of several operations or strengths.
     """
 
     operation: str
@@ -96,22 +96,23 @@ class Attribution:
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, fit for JSON."""
         plain = {name: getattr(self, name) for name in ("run", "images", "draws", "loss", "comparisons")}
-        effects = {name: [one.to_dict() for one in getattr(self, name)] for name in ("operations", "strengths", "classes")}
+        effects = {
+            name: [one.to_dict() for one in getattr(self, name)] for name in ("operations", "strengths", "classes")
+        }
         return {**plain, "epochs": list(self.epochs), **effects, "worst": [one._asdict() for one in self.worst]}
 
     def __str__(self) -> str:
         first, end = self.epochs
         lines = [
-            f"Loss added by each operation: {self.draws:,} draws of {self.images:,} images, epochs {first} to {end - 1}, "
-            f"mean loss {self.loss:.3f}",
+            f"Loss added by each operation: {self.draws:,} draws of {self.images:,} images, epochs {first} to "
+            f"{end - 1}, mean loss {self.loss:.3f}",
             f"{'operation':<22}{'argument':>20}{'added':>9}{'95 % interval':>20}{'t':>8}{'draws':>11}",
         ]
         for operation in dict.fromkeys(one.operation for one in (*self.operations, *self.strengths)):
-            lines += [_line(one, operation) for one in self.operations if one.operation == operation]
-            own = [one for one in self.strengths if one.operation == operation]
-            lines += [_line(one, f"  {one.strength or operation}") for one in own]
+            lines += [_line(one, operation) for one in self.operations if one.operation == operation] or [operation]
+            lines += [_line(one, f"  {one.strength}") for one in self.strengths if one.operation == operation]
         if any(one.is_relative for one in (*self.operations, *self.strengths)):
-            lines.append("*: relative to the mean draw, since every draw has one of these.")
+            lines.append("*: relative to the mean draw, since every draw has one of these")
         if self.comparisons:
             lines.append(f"Classes that differ from the rest (95 % over {self.comparisons:,} comparisons):")
             lines += [_line(one, f"  {one.label}: {one.operation}") for one in self.classes[:_SHOWN_CLASSES]]
@@ -131,7 +132,7 @@ class Attribution:
 
 
 def _line(one: Effect, name: str) -> str:
-    ends = "" if np.isnan(one.low) else f"{one.low:.3g}" if one.low == one.high else f"{one.low:.3g} to {one.high:.3g}"
+    ends = "" if np.isnan(one.low) else f"{one.low:.4g}" if one.low == one.high else f"{one.low:.4g} to {one.high:.4g}"
     interval = f"{one.added - 1.96 * one.error:+.3f} to {one.added + 1.96 * one.error:+.3f}"
     mark = "*" if one.is_relative else " "
     return f"{name:<22}{ends:>20}{one.added:>+9.3f}{interval:>20}{one.t:>8.1f}{one.draws:>11,}{mark}".rstrip()
@@ -143,9 +144,9 @@ def attribution(
 ) -> Attribution:
     """Attribute the losses of a training run to the operations of its draws.
 
-    Losses are regressed on operations and strengths, with an effect for each image and each epoch. Standard errors allow
-    for correlation within images. For mixed images, the operations of the image itself count, and the mix is one more
-    operation, by the partners' share. At most a million draws are used, of images drawn by the seed.
+    Losses are regressed on operations and strengths, with an effect for each image and each epoch. Standard errors
+    allow for correlation within images. For mixed images, the operations of the image itself count, and the mix is one
+    more operation, by the partners' share. At most a million draws are used, of images drawn by the seed.
 
     Args:
         run: folder of a run with ``report=True`` (``variegate train --report``).
@@ -175,7 +176,9 @@ def attribution(
     of_bin = np.array([one.operation for one in bins])
     pairs = once(panel.draw, of_bin[panel.column], len(found.names))
     by_operation = panel._replace(draw=pairs[0], column=pairs[1])
-    classes, comparisons = _classes(by_operation, samples.labels[image], found.names, recorded.run["classes"], operations)
+    classes, comparisons = _classes(
+        by_operation, samples.labels[image], found.names, recorded.run["classes"], operations
+    )
     chosen = [
         Place(int(rows[image[at]]), int(epoch[at]) + recorded.epochs[0], int(copy[at]), float(losses[at]), excess)
         for at, excess in _hardest(image, fitted, ~found.mixed(len(image)))
@@ -200,7 +203,9 @@ def _rows(recorded: RecordedLosses) -> Ints:
     """Of images that were trained on twice, as many as there may be. Raises ValueError without any."""
     rows = np.flatnonzero(np.isfinite(recorded.losses).sum((0, 1)) > 1)
     if len(rows) == 0:
-        raise ValueError(f"epochs: got {recorded.epochs}, in which no image was trained on twice; accepted: more epochs")
+        raise ValueError(
+            f"epochs: got {recorded.epochs}, in which no image was trained on twice; accepted: more of them"
+        )
     most = max(1, _MOST_DRAWS // (recorded.losses.shape[0] * recorded.losses.shape[1]))
     return np.sort(rows[Permutation(len(rows), recorded.run["seed"], 0)(np.arange(min(most, len(rows))))])
 

@@ -46,8 +46,18 @@ class Operations:
         self._mixed: list[Ints] = []
 
     def add(self, program: Program, draws: Ints) -> None:
-        """Of a sampled program without partners, whose images are these draws."""
+        """Of a sampled program whose images are these draws. What is done to partners does not count."""
         used = np.arange(program.opcode.shape[1]) < program.length[:, None]
+        if program.mixture is not None and program.blend is not None:
+            blend, is_own = program.blend, np.zeros(program.num_rows, np.bool_)
+            row = np.arange(len(blend.target)) if blend.row is None else blend.row
+            is_own[row[blend.target == program.source[row]]] = True
+            used &= is_own[:, None]
+            names = np.array([name or "" for name in program.mixture.names])
+            for name in set(names.tolist()) - {""}:
+                own = np.flatnonzero(names == name)
+                self._add(name, 0.0, draws[own], 1.0 - program.mixture.shares[own, 0].astype(np.float64))
+                self._mixed.append(draws[own])
         rows, slots = np.nonzero(used & (program.opcode != Op.NOP))
         opcode, label = program.opcode[rows, slots].astype(np.int64), program.label[rows, slots]
         kinds = opcode * 2**16 + label + 1
@@ -57,15 +67,6 @@ class Operations:
             name = SPECS[op].name if number < 0 else program.names[number]
             values = _arguments(program, op, number >= 0, rows[own], slots[own])
             self._add(name, _neutral(op), draws[program.source[rows[own]]], values)
-
-    def add_mixes(self, program: Program, draws: Ints) -> None:
-        """Of one with partners: the partners' share of each mixed image."""
-        assert program.mixture is not None
-        names = np.array([name or "" for name in program.mixture.names])
-        for name in set(names.tolist()) - {""}:
-            own = np.flatnonzero(names == name)
-            self._add(name, 0.0, draws[own], 1.0 - program.mixture.shares[own, 0].astype(np.float64))
-            self._mixed.append(draws[own])
 
     def _add(self, name: str, neutral: float, draws: Ints, values: Floats) -> None:
         if name not in self.names:
@@ -96,10 +97,10 @@ def sample_again(
 ) -> Operations:
     """Operations of the draws that ``places``, int64[N, epochs, copies], numbers from 0 on; -1 for none.
 
-    ``conditions``: epoch -> ids -> values by name, as of ``vg.Loader``. Images are mixed by the shares that they draw;
-    what is done to their partners does not count.
+    ``conditions``: epoch -> ids -> values by name, as of ``vg.Loader``. Images are mixed with others than they were, by
+    the same shares.
     """
-    found, mixes = Operations(), num_partners(planner.transform) > 0
+    found, partners = Operations(), "batch" if num_partners(planner.transform) else None
     for number, epoch in enumerate(epochs):
         given = conditions(epoch)
         for copy in range(places.shape[2]):
@@ -107,10 +108,8 @@ def sample_again(
             for part in np.split(every, range(_BATCH, len(every), _BATCH)):
                 ids, draws = samples.ids[part], places[part, number, copy]
                 values = {"label": samples.labels[part], **given(ids)}
-                call = Request(ids, epoch, copy, values)
+                call = Request(ids, epoch, copy, values, partners)
                 found.add(planner.program(samples.shapes[part], call), draws)
-                if mixes:
-                    found.add_mixes(planner.program(samples.shapes[part], call._replace(partners="batch")), draws)
     return found
 
 
@@ -178,7 +177,7 @@ def binned(found: Operations) -> tuple[Ints, Ints, list[Bin]]:
         own = np.flatnonzero(operations == number)
         distance = np.nan_to_num(values[own] - neutral)
         is_signed = min((distance < 0).mean(), (distance > 0).mean()) >= _LEAST_SIGNED
-        sign = np.sign(distance) if is_signed else np.zeros(len(own))
+        sign = np.where(distance < 0, -1, 1) * is_signed
         for each in np.unique(sign).tolist():
             signed = own[sign == each]
             size = np.abs(distance[sign == each])
@@ -191,5 +190,5 @@ def binned(found: Operations) -> tuple[Ints, Ints, list[Bin]]:
                 if len(inside):
                     columns[inside] = len(bins)
                     ends = values[inside].min(), values[inside].max()
-                    bins.append(Bin(number, {1: "+", -1: "-"}.get(int(each), "") + word, *map(float, ends)))
+                    bins.append(Bin(number, ("", "+", "-")[each] + word, *map(float, ends)))
     return draws, columns, bins

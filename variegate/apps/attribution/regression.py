@@ -35,16 +35,15 @@ class Panel(NamedTuple):
     def of(self, keep: npt.NDArray[np.bool_]) -> Panel:
         """The draws that are True in ``keep``, bool[M]."""
         place, held = np.cumsum(keep) - 1, keep[self.draw]
-        return Panel(
-            *(each[keep] for each in (self.image, self.epoch, self.loss)), place[self.draw[held]], self.column[held]
-        )
+        rows = self.image[keep], self.epoch[keep], self.loss[keep]
+        return Panel(*rows, place[self.draw[held]], self.column[held])
 
 
 class Fit(NamedTuple):
     """Effects of P columns: ``added`` [P], NaN where a column is the same in all draws of an image or of an epoch.
 
-    ``covariance``: [P, P], of ``added``. ``is_relative``: bool [P], True where every draw has one of several columns, so
-    that effects are differences from the mean draw. ``counts``: draws of each. ``predicted``, ``residual``: [M], the
+    ``covariance``: [P, P], of ``added``. ``is_relative``: bool [P], True where every draw has one of several columns,
+    so that effects are differences from the mean draw. ``counts``: draws of each. ``predicted``, ``residual``: [M], the
     part of a centered loss that the columns explain, and the rest.
     """
 

@@ -12,6 +12,7 @@ from variegate.apps.preview import sheet as layout
 from variegate.apps.preview.rows import captions, in_bytes
 from variegate.apps.train.losses import RecordedLosses
 from variegate.augmenter.augmenter import Augmenter
+from variegate.augmenter.planner import num_partners
 from variegate.decode import read_image
 from variegate.formats.base import Source
 from variegate.io.addresses import shown
@@ -24,9 +25,9 @@ _IN_A_ROW = 3
 
 
 class Place(NamedTuple):
-    """A draw: the sample's index, and its loss, by ``excess`` above that of its image and epoch."""
+    """A draw: the sample's row, and its loss, by ``excess`` above that of its image and epoch."""
 
-    index: int
+    row: int
     epoch: int
     copy: int
     loss: float
@@ -54,19 +55,22 @@ def draw_worst(
     """Describe and draw them; no sheet without any."""
     augmenter = Augmenter(transform, "cpu", recorded.run["seed"], layout="NHWC")
     maker = f"vg.Augmenter(vg.load_policy({str(recorded.transform)!r}), seed={recorded.run['seed']})"
+    # An image that is drawn to be mixed with none is made of itself alone.
+    partners = {"partners": "batch"} if num_partners(transform) else {}
     needs_label = any(isinstance(part, Cond) and part.by == "label" for part in walk(transform))
     draws, cells = list[WorstDraw](), list[layout.Cell]()
     for place in places:
-        item = source.read(place.index)
+        item = source.read(place.row)
         pixels = np.asarray(read_image(item.data) if isinstance(item.data, bytes) else item.data)
-        ids = recorded.ids[[place.index]]
-        label, name = int(item.label), shown(str(source.name(place.index)))
+        ids = recorded.ids[[place.row]]
+        label, name = int(item.label), shown(str(source.name(place.row)))
         given = {"label": np.array([label]), **recorded.conditions(place.epoch)(ids)}
-        program = in_bytes(augmenter.program([pixels], ids, place.epoch, place.copy, given))
+        program = in_bytes(augmenter.program([pixels], ids, place.epoch, place.copy, given, **partners))
         made: Any = augmenter.run(program, [pixels])
         lines = captions(operations_of(program, 0, in_words=True))
         needed = {key: one.tolist() for key, one in given.items() if key != "label" or needs_label}
         more = f", copy={place.copy}" * (place.copy > 0) + f", conditions={needed}" * bool(needed)
+        more += ", partners='batch'" * bool(partners)
         call = f"([image], [{ids[0]}], {place.epoch}{more})"
         of = recorded.run["classes"][label], int(ids[0]), *place[1:]
         draws.append(WorstDraw(name, *of, tuple(lines), maker + call))
