@@ -100,8 +100,8 @@ def train(options: TrainCommandOptions) -> None:
     # Without images that score the model, the last step's loss is what there is.
     names = ("top1", "top5") if "top1" in last else ("loss",)
     scores = _scores({name: last[name] for name in names if name in last})
-    if chosen.report:
-        say(str(report))
+    for line in str(report).splitlines() if chosen.report else ():
+        say(line)
     say(f"{out}: {last['epoch'] + 1} epochs, {last['step']:,} steps, {scores}{seconds:,.1f} s")
 
 
