@@ -75,6 +75,7 @@ ROOMS = [
     ),
     *("integrations/converters", "integrations"),
     *("apps/plotting", "apps/train", "apps/search", "apps/curate", "apps/preview"),
+    "apps/attribution",
     *("apps/scenario", "apps/simulate", "apps/diagnose", "apps/demo", "apps/warm_commands"),
     *("cli", "__main__"),
 ]

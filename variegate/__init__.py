@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from variegate import policies, transforms
     from variegate.apps import diagnose
+    from variegate.apps.attribution import attribution
     from variegate.apps.curate.checking import check
     from variegate.apps.curate.cleaning import clean
     from variegate.apps.curate.findings import CheckResult
@@ -49,6 +50,7 @@ __all__ += [
     "Targets",
     "WithIds",
     "as_transform",
+    "attribution",
     "check",
     "clean",
     "from_albumentations",
@@ -78,6 +80,7 @@ _HOMES = {
     "TooManyErrors": "variegate.loader",
     "WithIds": "variegate.integrations.items",
     "as_transform": "variegate.integrations.torch_data",
+    "attribution": "variegate.apps.attribution",
     "check": "variegate.apps.curate.checking",
     "choice": "variegate.pipelines",
     "clean": "variegate.apps.curate.cleaning",

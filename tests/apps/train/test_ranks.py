@@ -19,6 +19,7 @@ from tests.apps.train.sharding import blocks
 from tests.needed import needs
 from variegate.apps.train import train
 from variegate.apps.train.checkpoints import check_ranks
+from variegate.apps.train.losses import RecordedLosses
 from variegate.apps.train.learner import MovingAverage
 from variegate.apps.train.models import ModelError
 from variegate.apps.train.ranks import Ranks, RanksError, joined
@@ -33,6 +34,7 @@ NORMED: dict[str, Any] = {"model": "tests.apps.train.test_trainer:with_dropout",
 # What else a checkpoint has to hold, and what changes by the epoch.
 ADAMW: dict[str, Any] = {"model": "tests.apps.train.digits:Centring", "batch_size": 16, "epochs": 3, "images": 128}
 ADAMW |= {"optimizer": "adamw", "lr": 0.02, "progressive": 4, "copies": 2, "ema": 0.9, "mixup": 0.2, "loss": "bce"}
+ADAMW |= {"report": True}
 WAYS = ("sync", "periodic:4", "async")
 SPLIT: dict[str, Any] = {
     **{"model": "tests.apps.train.sharding:blocks", "batch_size": 8, "accumulate": 2, "ema": 0.5},
@@ -100,6 +102,14 @@ def test_a_stop_changes_nothing_of_another_optimiser_and_sizes_that_grow(ran: Pa
     train(source, options(ran / "fewer-adamw", **chosen), validation=validation)
     # The mean of two ranks' statistics is not what one process has.
     assert losses(ran / "fewer-adamw") == pytest.approx(losses(ran / "whole-adamw"), rel=0.1)
+    # Of each sample and copy of all ranks, and each step of both halves.
+    whole_losses, *others = (
+        RecordedLosses(ran / f"{name}-adamw", (0, 3)).losses for name in ("whole", "halves", "fewer")
+    )
+    assert whole_losses.shape == (3, 2, 128)
+    assert all(np.isfinite(one).all() for one in (whole_losses, *others))
+    assert np.array_equal(others[0], whole_losses)
+    assert (others[1][0] == whole_losses[0]).mean() >= 7 / 8  # up to the stop
 
 
 def test_all_ranks_begin_with_what_the_first_made_of_the_images(ran: Path, tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def sample_rows(choice: Choice, transform: Transform, samples: int, seed: int, e
         given["boxes"] = boxes if boxes and boxes[0] is not None else None
     names = {image.sample_id: image.name for image in images}
     for copy in range(samples):
-        program = _in_bytes(augmenter.program(pictures, copy=copy, **given))
+        program = in_bytes(augmenter.program(pictures, copy=copy, **given))
         overlays = moved_overlays(program, images, choice)
         outputs = augmenter.run(program, pictures)
         for n, row in enumerate(rows):
@@ -75,7 +75,7 @@ def _partners(choice: Choice, number: int, seed: int, epoch: int) -> list[Chosen
     return found
 
 
-def _in_bytes(program: Program) -> Program:
+def in_bytes(program: Program) -> Program:
     """The same up to its finished tensors: uint8, and what is erased of normalised ones is erased before."""
     output = program.output
     args, fill = program.args, program.fill

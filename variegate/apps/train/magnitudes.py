@@ -43,8 +43,8 @@ class MagnitudeTable:
         """magnitudes/ids.npy, uint64[N], once; magnitudes/0000.npy, uint8[N], for each epoch. Raises WriteError."""
         folder = out / FOLDER
         if not (folder / IDS_NAME).exists():
-            write_atomically(folder / IDS_NAME, _as_npy(self.ids))
-        write_atomically(folder / f"{epoch:04d}.npy", _as_npy(self.codes))
+            write_atomically(folder / IDS_NAME, as_npy(self.ids))
+        write_atomically(folder / f"{epoch:04d}.npy", as_npy(self.codes))
 
 
 class RecordedMagnitudes:
@@ -140,7 +140,7 @@ def _read_npy(path: Path) -> npt.NDArray[Any]:
     return array
 
 
-def _as_npy(array: npt.NDArray[Any]) -> bytes:
+def as_npy(array: npt.NDArray[Any]) -> bytes:
     buffer = io.BytesIO()
     np.save(buffer, array)
     return buffer.getvalue()
