@@ -20,8 +20,7 @@ from variegate.compiling.stored import PACKAGE, write_manifest
 from variegate.compiling.team import num_cores
 from variegate.jobs import warm
 
-# An entropy index is compiled where it is used.
-SHIPPED = sum(warm_commands.COMMANDS, warm.ENTRIES + warm.TARGET_ENTRIES)
+SHIPPED = sum(warm_commands.COMMANDS, warm.ENTRIES + warm.INDEX_ENTRIES + warm.TARGET_ENTRIES)
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -99,6 +98,7 @@ def known_signatures(file: Path | None) -> dict[str, tuple[object, ...]]:
 def find_signatures() -> dict[str, tuple[object, ...]]:
     """Of the kernels that Python calls: the types of their arguments."""
     warm._run_everything()
+    warm._use_an_index()
     warm._use_targets()
     for use in warm_commands.COMMANDS.values():
         use()

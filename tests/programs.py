@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -9,8 +10,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import triton
-import triton.language as tl
 
 from tests.images import Image, gray, noise, photo
 from variegate.executors.reference.geometry import rotation
@@ -35,12 +34,12 @@ OUTPUTS = (
 )
 
 
-@triton.jit
-def _turn(r, g, b, m):
-    return g * m, b + m, tl.full(r.shape, 255.0, tl.float32) - r
+if importlib.util.find_spec("triton") is not None:
+    from tests.executors.turn import turn
+else:
+    turn = None
 
-
-POINT = PointFunction(lambda r, g, b, m: (g * m, b + m, 255.0 - r), "turn", _turn)
+POINT = PointFunction(lambda r, g, b, m: (g * m, b + m, 255.0 - r), "turn", turn)
 
 # What every device has; detours are tested by themselves.
 SEMANTIC = tuple(op for op in SPECS if op < 100 and SPECS[op].kind is not Kind.DETOUR)

@@ -176,12 +176,14 @@ def test_a_kernel_that_is_shipped_is_called_by_no_other() -> None:
 
 # -- both wheels in a fresh environment --------------------------------------------------------------------------------
 
-# Whatever is opened to be written, or made, is refused, as on a disk that is read-only; LEVEL_FEATURES are what the
-# processor is said to have.
+# Whatever is opened to be written, or made, is refused, as on a disk that is read-only, except below the folder in the
+# first argument; LEVEL_FEATURES are what the processor is said to have.
 PROBE = """
 import os, sys
 
 def refuse(event, arguments):
+    if arguments and str(arguments[0]).startswith(sys.argv[1]):
+        return
     if event == "open":
         path, mode, flags = arguments
         writes = (flags or 0) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) or set(mode or "r") & set("wax+")
@@ -231,9 +233,12 @@ for t in (
     for a, b in zip(*pair):
         difference = (a.float() - b.float()).abs().max().item()
         same &= difference <= (1 if a.dtype == torch.uint8 else 1e-6)
+from pathlib import Path
+from variegate.cli import main
+indexed = main(["index", str(Path(vg.__file__).parent / "formats" / "photos"), "--out", f"{sys.argv[1]}/photos.vgjpeg"])
 print(json.dumps({
     "compiled": Compiled.names, "same": same, "code": shipped() and shipped().folder, "package": vg.__file__,
-    "ready": warm.is_ready(),
+    "ready": warm.is_ready(), "indexed": indexed,
 }))
 """
 
@@ -269,8 +274,9 @@ def probe(python: Path, folder: Path, features: frozenset[str] | None = None) ->
     code = code.replace("LATER", repr((*sorted(LEVELS[-1].features), "avx", "vaes", "vpclmul", "gfni", "amx")))
     nothing_else = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH") if name in os.environ}
     folder.mkdir()
+    (out := folder.with_name(f"{folder.name} out")).mkdir()
     run = subprocess.run(
-        [str(python), "-c", code], capture_output=True, text=True, check=False, cwd=folder, env=nothing_else
+        [str(python), "-c", code, str(out)], capture_output=True, text=True, check=False, cwd=folder, env=nothing_else
     )
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""
@@ -291,7 +297,7 @@ def check_wheels(tmp_path: Path, levels: Sequence[Level], *options: str) -> None
         done = probe(python, tmp_path / level.name, None if level == best else level.features)
         assert done["package"].startswith(str(packages))
         assert done["code"] == str(packages / "variegate_kernels" / level.name)
-        assert (done["compiled"], done["same"], done["ready"]) == ([], True, True)
+        assert (done["compiled"], done["same"], done["ready"], done["indexed"]) == ([], True, True, 0)
 
 
 x86_64 = pytest.mark.skipif(host_level() is None, reason="there are levels for x86-64 alone")

@@ -11,12 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.executors.poison import POISON, poisoned_executor, run_poisoned
 from tests.images import Image
 from tests.programs import Step
 from variegate.executors import reference
 from variegate.executors.cpu import executor as cpu
-from variegate.executors.cuda.executor import CudaExecutor
 from variegate.program.lowering import lower
 from variegate.program.program import Program
 
@@ -57,11 +55,15 @@ def _run_cuda(
     threads: int | None = 1,
     poison: int | None = None,
 ) -> list[Result]:
+    from tests.executors.poison import POISON, run_poisoned
+
     return run_poisoned(_gpu(), program, images, geometry, POISON if poison is None else poison)
 
 
 @cache
-def _gpu() -> CudaExecutor:
+def _gpu() -> Any:
+    from tests.executors.poison import poisoned_executor
+
     return poisoned_executor("cuda:0")
 
 

@@ -1,4 +1,8 @@
-"""Triton's interpreter, without the work that it does over again at every call of a function by a kernel."""
+"""Triton's interpreter, without the work that it does over again at every call of a function by a kernel.
+
+Where Triton is missing, whatever imports this module, or ``poison.py``, is skipped: a file of tests, or the test that
+imports it while it runs.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import triton.language as tl
-from triton.runtime import interpreter
+import pytest
+
+tl = pytest.importorskip("triton.language", reason="needs Triton")
+interpreter = pytest.importorskip("triton.runtime.interpreter")
 
 _make_interpretable = interpreter._patch_lang
 

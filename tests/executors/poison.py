@@ -13,6 +13,7 @@ from tests.executors.interpreter import be_quick
 from variegate.executors.cuda.executor import CudaExecutor, upload_images
 from variegate.executors.cuda.images import Memory
 from variegate.executors.cuda.launch import BLOCK
+from variegate.executors.runners.cuda import CudaRunner
 from variegate.program.lowering import lower
 from variegate.program.program import Program
 
@@ -35,6 +36,11 @@ def poisoned_executor(device: str, block: tuple[int, int] = BLOCK) -> CudaExecut
     executor = CudaExecutor(torch.device(device), block)
     executor.memory = PoisonedMemory(torch.device(device))
     return executor
+
+
+def interpreted_runner(block: tuple[int, int] = BLOCK) -> CudaRunner:
+    """A GPU's runner, in Triton's interpreter."""
+    return CudaRunner("cpu", 1, "composed", executor=poisoned_executor("cpu", block))
 
 
 def run_poisoned(

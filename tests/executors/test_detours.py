@@ -13,13 +13,11 @@ import torch
 
 import variegate as vg
 from tests.executors.contract import DEVICES, check
-from tests.executors.poison import poisoned_executor
 from tests.images import Image, gray, noise, photo
 from tests.programs import SEMANTIC, erase, program_of, random_program, resized_crop, rotate, step
 from variegate import transforms as T
 from variegate.executors import cpu, reference
 from variegate.executors.batches import check_fits
-from variegate.executors.cuda.executor import lower_for_cuda, upload_images
 from variegate.executors.reference import apply
 from variegate.program.lowering import cut, has_detours, lower
 from variegate.program.ops import Op
@@ -256,6 +254,9 @@ def test_after_a_blend_it_is_refused() -> None:
 
 
 def test_a_gpu_refuses_it_and_says_what_to_do() -> None:
+    from tests.executors.poison import poisoned_executor
+    from variegate.executors.cuda.executor import lower_for_cuda, upload_images
+
     program = lower_for_cuda(program_of([[step(Op.JPEG, 9)], [erase((0, 0, 2, 2))]], [photo(9, 9), photo(9, 9)]))
     executor = poisoned_executor("cpu")
     images = upload_images(executor, [photo(9, 9), photo(9, 9)])

@@ -9,7 +9,6 @@ import pytest
 
 import variegate as vg
 from tests.executors.contract import DEVICES, Device
-from tests.executors.poison import poisoned_executor, run_poisoned
 from tests.images import gray, noise, photo
 from variegate import transforms as T
 from variegate.executors import reference
@@ -21,11 +20,15 @@ pytestmark = pytest.mark.usefixtures("validated")
 SIZES = [(1, 1), (3, 2), (17, 31), (16, 64), (9, 65)]
 MIXES: list[Any] = [T.MixUp(alpha=0.4), T.CutMix(), T.ResizeMix(), T.Mosaic((0.0, 1.0))]
 TAILS: list[list[T.Transform]] = [[], [T.Normalize(0.4, 0.2)], [T.Normalize(0.4, 0.2), T.RandomErasing(1.0)]]
-INTERPRETED = Device("interpreted", lambda *args, **options: run_poisoned(_interpreter(), *args, **options))
 
 
-def _interpreter() -> Any:
-    return poisoned_executor("cpu", (16, 64))
+def _run_interpreted(*args: Any, **options: Any) -> Any:
+    from tests.executors.poison import poisoned_executor, run_poisoned
+
+    return run_poisoned(poisoned_executor("cpu", (16, 64)), *args, **options)
+
+
+INTERPRETED = Device("interpreted", _run_interpreted)
 
 
 def compare(device: Device, t: T.Transform, images: list[Any], layout: Any = "NCHW") -> None:

@@ -13,12 +13,10 @@ import torch
 from PIL import Image
 
 import variegate as vg
-from tests.executors.poison import poisoned_executor
 from tests.loader.loading import load
 from tests.loader.samples import MemorySource, MemoryStream, jpeg
 from variegate import transforms as T
 from variegate.errors import DecodeError
-from variegate.executors.runners.cuda import CudaRunner
 from variegate.formats.base import Item
 from variegate.loader import TargetBatch
 
@@ -282,7 +280,9 @@ def test_a_batch_is_made_anew_and_copied() -> None:
 
 def test_masks_made_by_the_gpus_kernel_are_batched_alike() -> None:
     """In Triton's interpreter."""
+    from tests.executors.poison import interpreted_runner
+
     loader, interpreted = (load(AnnotatedMemory(4), CROP, batch_size=2) for _ in range(2))
-    interpreted._pipeline.augmenter._runner = CudaRunner("cpu", 1, "composed", executor=poisoned_executor("cpu"))
+    interpreted._pipeline.augmenter._runner = interpreted_runner()
     for batch, wanted in zip(interpreted, loader, strict=True):
         assert {key: plain(value) for key, value in batch.items()} == {k: plain(value) for k, value in wanted.items()}

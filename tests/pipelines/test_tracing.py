@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import variegate as vg
-from tests.executors.poison import poisoned_executor, run_poisoned
 from variegate import transforms as T
 from variegate.executors.cpu import executor as cpu
 from variegate.program.ops import Op
@@ -415,6 +414,7 @@ def several(image: Any, label: Any) -> Any:
 
 def test_it_runs_in_the_kernels_of_a_gpu() -> None:
     """In Triton's interpreter, to the CPU's bits."""
+    from tests.executors.poison import poisoned_executor, run_poisoned
 
     @vg.pipeline
     def augment(image: Any) -> Any:

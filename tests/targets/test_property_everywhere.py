@@ -13,11 +13,9 @@ import torch
 from PIL import Image
 
 import variegate as vg
-from tests.executors.poison import poisoned_executor
 from tests.loader.samples import MemorySource
 from tests.targets.test_property import GEOMETRY, MIXES, check_together, sample
 from variegate import transforms as T
-from variegate.executors.runners.cuda import CudaRunner
 from variegate.formats.base import Item
 
 BENT = T.Compose(
@@ -40,9 +38,11 @@ def within(rng: np.random.Generator, height: int, width: int) -> tuple[int, int,
 @pytest.mark.parametrize("name", ["affine", "folding elastic", "downscale", "bent and turned", "Mosaic"])
 def test_on_an_interpreted_gpu(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Masks; images are left out, as they would take the interpreter most of a minute."""
+    from tests.executors.poison import interpreted_runner
+
     t = T.Compose([GEOMETRY["flips"], MIXES[name]]) if name in MIXES else GEOMETRY[name]
     augmenter = vg.Augmenter(t, device="cpu", num_threads=1)
-    runner = CudaRunner("cpu", 1, "composed", executor=poisoned_executor("cpu", (32, 64)))
+    runner = interpreted_runner((32, 64))
     monkeypatch.setattr(runner, "run", lambda program, batch: [torch.empty(3, 1, 1)] * program.num_outputs)
     monkeypatch.setattr(augmenter, "_runner", runner)
     boxes = [(4, 6, 30, 27), (0, 0, 20, 33), (11, 2, 41, 16), (5, 5, 9, 28)]
