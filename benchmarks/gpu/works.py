@@ -76,7 +76,7 @@ def check(work: GpuWork, batch: Pictures, device: str, replay: Replay) -> Iterab
         yield _same_bits(f"{device} equals cpu, bfloat16", ours, _augmented(work.name, floats, batch, "cpu"))
     few = images[:SAMPLE]
     fused, plain = outputs(pixels, few, "cpu"), outputs(pixels, few, "reference")
-    yield within("cpu against the reference executor", fused, plain, **tolerance)
+    yield within("cpu against the reference", fused, plain, **tolerance)
     yield normalised(floats, pixels, few)
     yield from golden("against torchvision on Pillow, operation by operation", pixels, few, replay, **tolerance)
 

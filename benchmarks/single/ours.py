@@ -72,7 +72,7 @@ def _function_checks(name: str, images: list[Any]) -> Iterator[Check]:
     plain = [np.asarray(function(name, "reference")(image)) for image in images]
     most = max(_off(a, b) for a, b in zip(ours, plain, strict=True))
     allowed = 2e-6 if name == "normalize" else 0.0
-    yield Check("cpu against the reference executor", most <= allowed, f"largest difference {most:g}; accepted: {allowed:g}")
+    yield Check("cpu against the reference", most <= allowed, f"largest difference {most:g}; accepted: {allowed:g}")
     if name in pillow.OPERATIONS and name not in pillow.OTHERWISE:
         theirs = [np.asarray(pillow.OPERATIONS[name](Image.fromarray(image))) for image in images]
         most = max(_off(a, b) for a, b in zip(ours, theirs, strict=True))

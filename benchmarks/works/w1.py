@@ -30,7 +30,7 @@ def check(inputs: Inputs, replay: Replay, work: str = "w1") -> Iterable[Check]:
     images = [_decode(data) for data in jpegs]
     pixels = transform(work, normalize=False)
     fused, plain = outputs(pixels, images, "cpu"), outputs(pixels, images, "reference")
-    yield within("cpu against the reference executor", fused, plain, **AFTER_RESAMPLE)
+    yield within("cpu against the reference", fused, plain, **AFTER_RESAMPLE)
     yield normalised(transform(work), pixels, images)
     yield from golden("against torchvision on Pillow, operation by operation", pixels, images, replay, **AFTER_RESAMPLE)
     yield from _fused_decode(jpegs, images, work)

@@ -399,6 +399,20 @@ def test_bad_input_is_one_line_and_exit_code_2(
     assert not (tmp_path / "out.png").exists()
 
 
+def test_a_file_may_have_the_name_of_an_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("policy").mkdir()
+    assert run("verify", "policy") == 2
+    assert run("augment", "policy", "out", "--policy", "none") == 2
+    assert run("augment", "policy", "out", "--size", "big") == 2
+    first, second, third = capsys.readouterr().err.splitlines()
+    assert first.startswith("variegate: error: policy: holds no run")
+    assert second.startswith("variegate: error: policy: ")
+    assert third.startswith("variegate: error: --size: got 'big'")
+
+
 def test_errors_are_json_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("augment", tmp_path / "gone", tmp_path / "out", "--json") == 2
     event = json.loads(capsys.readouterr().out)

@@ -265,8 +265,8 @@ def test_the_command_where_nothing_can_be_kept(
     assert main(["warm", *arguments]) == 1
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
-        "variegate: error: kernels cannot be cached: neither variegate's own folder nor the user's cache can be written; "
-        "set NUMBA_CACHE_DIR to a folder that can"
+        "variegate: error: kernels cannot be cached: neither variegate's own folder nor the user's cache can be "
+        "written; set NUMBA_CACHE_DIR to a folder that can"
     ]
     assert compiles.times == 0
 

@@ -159,9 +159,7 @@ def one_line_errors(as_json: bool, typed: Mapping[str, str]) -> Iterator[None]:
         raise fail(error.error, error.code, as_json) from error
     except ValueError as error:  # all of bad input are
         name, colon, rest = str(error).partition(":")
-        # A word alone may also be the name of a file.
-        is_option = name in typed and ("_" in name or rest.startswith(" got "))
-        raise fail(f"{typed[name]}{colon}{rest}" if is_option else error, BAD_INPUT, as_json) from error
+        raise fail(f"{typed[name]}{colon}{rest}" if name in typed else error, BAD_INPUT, as_json) from error
     except (FileNotFoundError, ImportError) as error:  # or a package is not installed
         raise fail(error, BAD_INPUT, as_json) from error
     except OSError as error:

@@ -83,7 +83,9 @@ def from_options(run: Callable[[Any], None]) -> Callable[..., None]:
     declared = sorted(fields(owner), key=order)
 
     def command(context: typer.Context | None, **typed: Any) -> None:
-        with one_line_errors(typed["as_json"], {one.name: typed_as(one) for one in declared}):
+        # A file may have the name of an option: an error that begins with it is about the file.
+        names = {one.name: typed_as(one) for one in declared if one.name not in map(str, typed.values())}
+        with one_line_errors(typed["as_json"], names):
             # What was not typed is left to the dataclass, whose default may depend on what was.
             given = [one for one in declared if _is_typed(context, one.name)]
             values = owner(**{one.name: _value(one, typed[one.name]) for one in given})
