@@ -6,8 +6,6 @@ comes with PyTorch's CUDA builds (and with Variegate's extra ``cuda``).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 
@@ -27,7 +25,7 @@ def lift_dull_colors(r: float, g: float, b: float, m: float) -> tuple[float, flo
     return mean + gain * (r - mean), mean + gain * (g - mean), mean + gain * (b - mean)
 
 
-def lift_dull_colors_triton(r: Any, g: Any, b: Any, m: Any) -> Any:
+def lift_dull_colors_triton(r, g, b, m):  # type: ignore[no-untyped-def]
     mean = (r + g + b) / 3
     spread = tl.maximum(tl.maximum(r, g), b) - tl.minimum(tl.minimum(r, g), b)  # pyright: ignore
     gain = 1 + m * (1 - spread / 255)

@@ -117,7 +117,7 @@ def test_the_readme_runs() -> None:
 def test_code_that_needs_more_is_that_of_the_example(page: str, script: str, least: int) -> None:
     """It cannot be run everywhere, but the script that it is taken from can (see test_examples.py)."""
     code = (ROOT / "examples" / f"{script}.py").read_text(encoding="utf-8")
-    lines = {line.partition("  # pyright")[0].strip() for line in code.splitlines()}
+    lines = {re.split("  # (?:pyright|type): ", line)[0].strip() for line in code.splitlines()}
     shown = [block[2] for block in BLOCK.finditer((ROOT / "docs" / f"{page}.md").read_text()) if block[1] == "py"]
     shown = [block for block in shown if not any(words in block for words in ("iter_torch_batches", "ActorPool"))]
     assert len(shown) >= least
