@@ -49,7 +49,7 @@ def rows(record: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 def verdict(record: dict[str, Any]) -> str:
-    """One line: the ratio to the best peer beside the one asked for, where one is; at several levels, one for each."""
+    """One line: the ratio to the best peer and its target, where there is one; at several levels, one for each."""
     best = best_peer(record)
     ours = {module: row for module, row in record["libraries"].items() if is_ours(module)}
     speeds = {module: row["images_per_second"] for module, row in ours.items() if "images_per_second" in row}
@@ -65,8 +65,8 @@ def verdict(record: dict[str, Any]) -> str:
 
 def _verdict(ratio: float, asked: float | None) -> str:
     if asked is None:
-        return f"{ratio:.2f}x the best peer; no ratio is asked for"
-    return f"{ratio:.2f}x the best peer; asked for {asked:g}x: {'met' if ratio >= asked else 'missed'}"
+        return f"{ratio:.2f}x the best peer; no target"
+    return f"{ratio:.2f}x the best peer; target {asked:g}x: {'met' if ratio >= asked else 'missed'}"
 
 
 def tried(record: dict[str, Any]) -> list[str]:

@@ -65,7 +65,7 @@ def markdown(record: dict[str, Any]) -> str:
     sides = ["---" if i in left else "--:" for i in range(len(header))]
     lines += ["| " + " | ".join(header) + " |", "|" + "|".join(sides) + "|"]
     lines += ["| " + " | ".join(cell or "–" for cell in row) + " |" for row in columns.rows(record)]
-    spent = f"Median of {record['repeats']} runs of {record['seconds']:g} s each, taken in turn."
+    spent = f"Median of {record['repeats']} runs of {record['seconds']:g} s each, interleaved."
     lines += ["", f"{columns.verdict(record)}. {spent}"]
     lines += ["", *(f"- {check['name']}: {check['found']}" for check in checks_of(record))]
     lines += [f"- {note}" for note in columns.notes(record)]

@@ -24,7 +24,7 @@ CATEGORIES: dict[str, Any] = {
     "helmet": {}, "space shuttle": {}, "cat": FACE, "saucer": {}, "cup": {}, "spoon": {},
 }  # fmt: skip
 # Of each photo: a class, its outline as x and y, and its key points as x, y and visibility (1: hidden).
-OBJECTS = {
+OBJECTS: dict[str, list[tuple[str, list[int], list[int]]]] = {
     "astronaut": [
         ("person", [78, 60, 85, 25, 115, 10, 150, 12, 180, 35, 190, 65, 178, 92, 158, 98, 157, 130, 188, 165, 194, 200,
                     230, 225, 241, 272, 200, 290, 176, 345, 182, 400, 0, 400, 0, 185, 42, 160, 60, 122, 100, 115, 98,
@@ -48,11 +48,12 @@ OBJECTS = {
 }  # fmt: skip
 
 
-def write(root):
+def write(root: Path) -> Path:
     """``root/images`` and ``root/instances.json``."""
     (root / "images").mkdir(parents=True, exist_ok=True)
     names = list(CATEGORIES)
-    images, annotations = [], []
+    images: list[dict[str, Any]] = []
+    annotations: list[dict[str, Any]] = []
     for i, (photo, objects) in enumerate(OBJECTS.items()):
         path = root / "images" / f"{photo}.jpg"
         shutil.copyfile(sample_photo(photo), path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 import variegate as vg
 from variegate import transforms as T
@@ -13,7 +14,7 @@ class Warm(T.CustomOp):
 
     magnitude = T.Magnitude(0, 60, unit="levels")
 
-    def lut(self, m):
+    def lut(self, m: float) -> npt.NDArray[np.uint8]:
         x = np.arange(256)
         return np.clip([x + m, x, x - m], 0, 255).astype(np.uint8)
 
@@ -23,7 +24,7 @@ class Lean(T.CustomOp):
 
     magnitude = T.Magnitude(0, 0.4, signed=True)
 
-    def affine(self, m, height, width):
+    def affine(self, m: float, height: int, width: int) -> tuple[float, ...]:
         return (1, m, -m * height / 2, 0, 1, 0)
 
 
@@ -32,12 +33,12 @@ class Sepia(T.CustomOp):
 
     magnitude = T.Magnitude(0, 1)
 
-    def color_matrix(self, m):
+    def color_matrix(self, m: float) -> npt.NDArray[np.float64]:
         brown = np.array([[0.393, 0.769, 0.189, 0], [0.349, 0.686, 0.168, 0], [0.272, 0.534, 0.131, 0]])
         return (1 - m) * np.eye(3, 4) + m * brown
 
 
-def lift_dull_colors(r, g, b, m):
+def lift_dull_colors(r: float, g: float, b: float, m: float) -> tuple[float, float, float]:
     mean = (r + g + b) / 3
     gain = 1 + m * (1 - (max(r, g, b) - min(r, g, b)) / 255)
     return mean + gain * (r - mean), mean + gain * (g - mean), mean + gain * (b - mean)

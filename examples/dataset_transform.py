@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,24 +18,24 @@ import variegate as vg
 from variegate import transforms as T
 
 
-class Folder(Dataset):
+class Folder(Dataset[tuple[torch.Tensor, int]]):
     """Image files and a ``transform``: what ImageFolder is, where torchvision is not installed."""
 
-    def __init__(self, root, transform):
+    def __init__(self, root: str, transform: Callable[[Image.Image], torch.Tensor]) -> None:
         self.files = sorted(Path(root).glob("*/*.jpg"))
         self.classes = sorted({file.parent.name for file in self.files})
         self.transform = transform
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.files)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
         file = self.files[index]
         with Image.open(file, formats=("JPEG",)) as image:  # whatever else a file may hold, its name says JPEG
             return self.transform(image), self.classes.index(file.parent.name)
 
 
-def write_files(root):
+def write_files(root: str) -> None:
     for number in range(32):
         colour = "red" if number % 2 else "blue"
         pixels = np.random.default_rng(number).integers(0, 100, (40 + number, 60, 3), dtype=np.uint8)
@@ -43,7 +44,7 @@ def write_files(root):
         Image.fromarray(pixels).save(Path(root) / colour / f"{number}.jpg")
 
 
-def main():
+def main() -> None:
     transform = vg.as_transform(
         T.Compose([
             T.RandomResizedCrop(32), T.RandomHorizontalFlip(), T.RandAugment(num_ops=2, magnitude=9),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,11 +25,12 @@ POLICY = T.Compose([
 ])  # fmt: skip
 
 
-def write_data(root, number=320):
+def write_data(root: Path, number: int = 320) -> None:
     """``root/images`` and ``root/instances.json``."""
     (root / "images").mkdir()
     photos = [Image.fromarray(photo).resize((128, 128)) for photo in vg.sample_images(8)]
-    images, annotations = [], []
+    images: list[dict[str, Any]] = []
+    annotations: list[dict[str, Any]] = []
     for i in range(number):
         rng, picture = np.random.default_rng(i), photos[i % 8].copy()
         draw = ImageDraw.Draw(picture)
@@ -54,7 +56,7 @@ def write_data(root, number=320):
     )
 
 
-def wanted(boxes, labels):
+def wanted(boxes: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """What the model should say of each cell: 0 for nothing, else the label + 1 of the box whose middle is in it."""
     cells = torch.zeros(len(boxes), SIZE // CELL, SIZE // CELL, dtype=torch.int64)
     edges = torch.zeros(len(boxes), 4, SIZE // CELL, SIZE // CELL)
@@ -66,12 +68,12 @@ def wanted(boxes, labels):
     return cells, edges
 
 
-def main(root):
+def main(root: Path) -> None:
     torch.manual_seed(0)
     source = vg.open_source(root / "images", annotations=root / "instances.json")
     options = vg.Targets(padded=True, min_visibility=0.3)
     loader = vg.Loader(source, POLICY, batch_size=16, device="cpu", seed=0, targets=options)
-    layers = []
+    layers: list[nn.Module] = []
     for before, after in ((3, 16), (16, 32), (32, 64)):
         layers += [nn.Conv2d(before, after, 3, 2, 1), nn.BatchNorm2d(after), nn.ReLU()]
     model = nn.Sequential(*layers, nn.Conv2d(64, 64, 5, 1, 2), nn.ReLU(), nn.Conv2d(64, len(source.classes) + 1 + 4, 1))

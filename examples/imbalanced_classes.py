@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 import variegate as vg
@@ -14,7 +15,7 @@ from variegate import transforms as T
 POLICY = T.Compose([T.RandomCrop(32), T.RandomHorizontalFlip(), T.TrivialAugmentWide(), T.Normalize(0.5, 0.25)])
 
 
-def make_pictures(number=400, rare=20):
+def make_pictures(number: int = 400, rare: int = 20) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """Horizontal stripes, and a few vertical ones, with noise."""
     labels = np.array([int(i < rare) for i in range(number)])
     pictures = np.random.default_rng(0).integers(0, 160, (number, 40, 40, 3))
@@ -23,7 +24,7 @@ def make_pictures(number=400, rare=20):
     return pictures.astype(np.uint8), labels
 
 
-def main():
+def main() -> None:
     source = make_pictures()
     for weights in (None, {0: 1, 1: 4}, "balanced"):
         batches = list(vg.Loader(source, POLICY, batch_size=50, device="cpu", weights=weights))

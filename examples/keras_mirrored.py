@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 os.environ["KERAS_BACKEND"] = "tensorflow"  # before Keras is imported
 os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", TF_ENABLE_ONEDNN_OPTS="0")  # quiet, and the same sums on every CPU
@@ -23,7 +24,7 @@ from variegate import transforms as T
 from variegate.integrations.keras import PyDataset
 
 
-def write_photos(root, size=48):
+def write_photos(root: str, size: int = 48) -> None:
     """Four classes, one for each photo: 32 cut-outs of each, as JPEG files."""
     rng = np.random.default_rng(0)
     for name, photo in zip(("astronaut", "cat", "coffee", "rocket"), vg.sample_images(4), strict=True):
@@ -35,7 +36,7 @@ def write_photos(root, size=48):
             cut.resize((size, size)).save(folder / f"{number:02d}.jpg", quality=90)
 
 
-def make_model(classes):
+def make_model(classes: int) -> Any:
     return keras.Sequential([
         keras.Input((32, 32, 3)),
         keras.layers.Conv2D(16, 3, strides=2, activation="relu"),
@@ -45,7 +46,7 @@ def make_model(classes):
     ])  # fmt: skip
 
 
-def main(epochs=6):
+def main(epochs: int = 6) -> None:
     t = T.Compose([
         T.RandomResizedCrop(32, scale=(0.5, 1.0)), T.RandomHorizontalFlip(), T.RandAugment(num_ops=1, magnitude=5),
         T.Normalize(vg.IMAGENET_MEAN, vg.IMAGENET_STD),
@@ -60,7 +61,7 @@ def main(epochs=6):
         loader = vg.Loader(root, t, batch_size=32, device="cpu", seed=0, layout="NHWC")
         dataset = PyDataset(loader, one_hot=True, workers=2)
         with strategy.scope():
-            model = make_model(dataset.num_classes)
+            model = make_model(len(loader.source.classes))
             model.compile(keras.optimizers.Adam(0.01), "categorical_crossentropy", metrics=["accuracy"])
         # The loader shuffles; the callback keeps its epoch in step with Keras' own.
         history = model.fit(dataset, epochs=epochs, shuffle=False, callbacks=[dataset.epochs()], verbose=0)  # pyright: ignore[reportArgumentType]

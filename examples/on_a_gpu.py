@@ -19,15 +19,15 @@ except ImportError:  # nothing here needs it on a CPU
     triton = None
 
 
-def lift_dull_colors(r, g, b, m):
+def lift_dull_colors(r: float, g: float, b: float, m: float) -> tuple[float, float, float]:
     mean = (r + g + b) / 3
     gain = 1 + m * (1 - (max(r, g, b) - min(r, g, b)) / 255)
     return mean + gain * (r - mean), mean + gain * (g - mean), mean + gain * (b - mean)
 
 
-def lift_dull_colors_triton(r, g, b, m):
+def lift_dull_colors_triton(r, g, b, m):  # type: ignore[no-untyped-def]
     mean = (r + g + b) / 3
-    spread = tl.maximum(tl.maximum(r, g), b) - tl.minimum(tl.minimum(r, g), b)
+    spread = tl.maximum(tl.maximum(r, g), b) - tl.minimum(tl.minimum(r, g), b)  # pyright: ignore
     gain = 1 + m * (1 - spread / 255)
     return mean + gain * (r - mean), mean + gain * (g - mean), mean + gain * (b - mean)
 

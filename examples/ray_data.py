@@ -29,10 +29,10 @@ from variegate.integrations.ray import MapBatches
 PHOTOS = ("astronaut", "cat", "coffee", "rocket")
 
 
-def write_photos(folder, size=64):
+def write_photos(folder: Path, size: int = 64) -> None:
     """Twelve cut-outs of each photo as JPEG files, in two Parquet files of Hugging Face's layout."""
     rng = np.random.default_rng(0)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for label, (name, photo) in enumerate(zip(PHOTOS, vg.sample_images(len(PHOTOS)), strict=True)):
         for number in range(12):
             top, left = rng.integers(0, np.array(photo.shape[:2]) - size)
@@ -44,20 +44,20 @@ def write_photos(folder, size=64):
         pq.write_table(pa.Table.from_pylist(rows[part::2]), folder / f"part-{part}.parquet")
 
 
-def expand(source, destination, blocks, batch_size):
+def expand(source: str, destination: str, blocks: int, batch_size: int) -> None:
     t = T.Compose([T.RandomResizedCrop(48, scale=(0.5, 1.0)), T.RandomHorizontalFlip(), T.RandAugment(2, 9)])
     step = MapBatches(t, seed=0, copies=4, encode="png", on_error="skip")
     dataset = ray.data.read_parquet(source, override_num_blocks=blocks)
     dataset.map_batches(step, batch_format="pyarrow", batch_size=batch_size).write_parquet(destination)
 
 
-def read_files(folder):
+def read_files(folder: Path) -> dict[tuple[int, int], bytes]:
     """(id, copy) -> the bytes of the image file."""
     table = pq.read_table(folder, columns=["id", "copy", "image"])
     return {(row["id"], row["copy"]): row["image"]["bytes"] for row in table.to_pylist()}
 
 
-def main():
+def main() -> None:
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     quiet: Any = {"include_dashboard": False, "logging_level": "error", "log_to_driver": False}
     ray.init(address="local", num_cpus=2, **quiet)

@@ -2,8 +2,8 @@
 
     python examples/search_digits.py
 
-Writes scikit-learn's digits (8x8 pixels) to class folders, searches with four small members, and trains the same
-model with other policies and with the learned one. A few minutes on one core; ``--quick`` takes seconds, and
+Writes scikit-learn's digits (8x8 pixels) to class folders, searches with four small members. Then trains the
+same model with other policies and with the learned one. A few minutes on one core; ``--quick`` takes seconds, and
 learns nothing worth knowing. Needs scikit-learn and matplotlib.
 """
 

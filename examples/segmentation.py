@@ -27,7 +27,7 @@ TRAINING = T.Compose([
 TEST = T.Compose([T.Resize((SIZE, SIZE)), END])
 
 
-def write_data(root, number):
+def write_data(root: Path, number: int) -> None:
     """``root/images`` and ``root/masks``, PNG files of the same names."""
     for folder in ("images", "masks"):
         (root / folder).mkdir(parents=True)
@@ -47,22 +47,22 @@ def write_data(root, number):
         mask.save(root / "masks" / f"{i:03d}.png")
 
 
-def open_loader(root, transform, batch_size):
+def open_loader(root: Path, transform: T.Transform, batch_size: int) -> vg.Loader:
     source = vg.open_source(root, annotations="masks", classes=CLASSES)
     options = vg.Targets(mask_fill=IGNORED)
     return vg.Loader(source, transform, batch_size=batch_size, device="cpu", seed=0, targets=options)
 
 
-def make_model():
+def make_model() -> nn.Module:
     """At a quarter of the size, and up again."""
-    layers = []
+    layers: list[nn.Module] = []
     for before, after, kernel, stride in ((3, 16, 5, 2), (16, 32, 3, 2), (32, 32, 5, 1)):
         layers += [nn.Conv2d(before, after, kernel, stride, kernel // 2), nn.BatchNorm2d(after), nn.ReLU()]
     return nn.Sequential(*layers, nn.Conv2d(32, len(CLASSES), 1), nn.Upsample(scale_factor=4, mode="bilinear"))
 
 
 @torch.no_grad()
-def overlap(model, loader):
+def overlap(model: nn.Module, loader: vg.Loader) -> list[float]:
     """IoU per class: intersection of prediction and ground truth, divided by their union."""
     model.eval()
     both, either = torch.zeros(len(CLASSES)), torch.zeros(len(CLASSES))
@@ -76,7 +76,7 @@ def overlap(model, loader):
     return (both / either).tolist()
 
 
-def main(root):
+def main(root: Path) -> None:
     torch.manual_seed(0)
     training, test = open_loader(root / "training", TRAINING, 8), open_loader(root / "test", TEST, 32)
     model = make_model()

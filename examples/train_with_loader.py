@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,7 +24,7 @@ POLICY = T.Compose([
 ])  # fmt: skip
 
 
-def write_photos(root, number=96, size=64):
+def write_photos(root: Path, number: int = 96, size: int = 64) -> None:
     """Two classes of JPEG files, stripes across and upright, and one file that is not an image."""
     for label, name in enumerate(("across", "upright")):
         (root / name).mkdir()
@@ -38,29 +39,32 @@ def write_photos(root, number=96, size=64):
 class Training:
     """A model, its optimizer and its loader: what a checkpoint holds."""
 
-    def __init__(self, folder, batch_size):
+    def __init__(self, folder: str, batch_size: int) -> None:
         torch.manual_seed(0)
         self.loader = vg.Loader(folder, POLICY, batch_size=batch_size, seed=0, on_error="skip", max_errors=0.01)
         self.model = torch.nn.Sequential(
             torch.nn.Conv2d(3, 16, 5, stride=2), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(),
             torch.nn.Linear(16, 2),
         ).to(self.loader.device)  # fmt: skip
-        self.parallel = self.model
+        self.parallel: torch.nn.Module = self.model
         if torch.distributed.is_initialized():
             self.parallel = torch.nn.parallel.DistributedDataParallel(self.model)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=0.01)
 
-    def state_dict(self):
-        parts = {"loader": self.loader, "model": self.model, "optimizer": self.optimizer}
-        return {name: part.state_dict() for name, part in parts.items()}
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "loader": self.loader.state_dict(),
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+        }
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         self.loader.load_state_dict(state["loader"])
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
 
-    def run(self, epochs, stop_after=None):
-        """Epochs from where the loader stands; stops after ``stop_after`` batches."""
+    def run(self, epochs: int, stop_after: int | None = None) -> None:
+        """Train from the loader's epoch on; stop after ``stop_after`` batches."""
         done = 0
         for epoch in range(self.loader.epoch, epochs):
             self.loader.set_epoch(epoch)
@@ -77,7 +81,7 @@ class Training:
                 print(f"epoch {epoch}: loss {total / count:.4f}")
 
 
-def main(folder):
+def main(folder: str) -> None:
     first = Training(folder, batch_size=16)
     first.run(epochs=5, stop_after=20)  # something happens in epoch 1
     checkpoint = first.state_dict()
@@ -86,7 +90,7 @@ def main(folder):
     second.load_state_dict(checkpoint)
     second.run(epochs=5)
     if second.loader.rank == 0:
-        print("went on at", checkpoint["loader"]["done"], "samples of epoch", checkpoint["loader"]["epoch"])
+        print("resumed at", checkpoint["loader"]["done"], "samples of epoch", checkpoint["loader"]["epoch"])
         print(*second.loader.errors, sep="\n")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch.utils.data import DataLoader, Dataset
 
@@ -15,20 +16,20 @@ import variegate as vg
 from variegate import transforms as T
 
 
-class Stripes(Dataset):
+class Stripes(Dataset[tuple[npt.NDArray[np.uint8], int]]):
     """Noisy stripes, horizontal (0) or vertical (1), as uint8 images."""
 
-    def __len__(self):
+    def __len__(self) -> int:
         return 512
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> tuple[npt.NDArray[np.uint8], int]:
         noise = np.random.default_rng(index).integers(0, 128, (32, 32, 3))
         lines = (np.arange(32) // 4 % 2 * 127)[:, None, None]
         label = index % 2
         return (noise + (lines.transpose(1, 0, 2) if label else lines)).astype(np.uint8), label
 
 
-def main(workers=0, epochs=3):
+def main(workers: int = 0, epochs: int = 3) -> None:
     collate = vg.Collate(
         T.Compose([T.RandomCrop(32, padding=4), T.TrivialAugmentWide(), T.Normalize(mean=0.5, std=0.25)])
     )

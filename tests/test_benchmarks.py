@@ -83,7 +83,7 @@ def test_a_verdict_names_what_each_level_is_asked_for() -> None:
     libraries = {"ours:v2": {"images_per_second": 50.0}, "ours:v3": {"images_per_second": 70.0}}
     record = {"libraries": {**libraries, "peer": {"images_per_second": 10.0}}, "target": 10.0}
     said = verdict(record | {"level_targets": {"v2": 4.0, "v3": 8.0}})
-    assert said == "v2: 5.00x the best peer; asked for 4x: met; v3: 7.00x the best peer; asked for 8x: missed"
+    assert said == "v2: 5.00x the best peer; target 4x: met; v3: 7.00x the best peer; target 8x: missed"
 
 
 def _row(ours_at: float, peer_at: float, kind: str, target: float) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def test_w2o_counts_misses_and_rows_below_the_peer() -> None:
         "Variegate: 1 of 2 operations reach 2x, 0 of 1 pipelines reach 4x; 1 slower than the best peer"
     )
     assert "ours misses: b 0.90, c 3.00" in columns.notes(record)
-    assert report.heads(record)[0] == ("row", "ours", "DALI", "best peer", "ratio", "asked for")
+    assert report.heads(record)[0] == ("row", "ours", "DALI", "best peer", "ratio", "target")
 
 
 def test_every_function_stands_in_w8() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import logging
 import re
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from tests.one_ray import ARGUMENTS, one_ray
 from tests.one_tensorflow import on_tensorflow
 from tests.scripts import Ran, run_script
+from tests.words import long_sentences, odd_turns
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 NEEDED = {"search_digits": "sklearn", "train_digits": "sklearn"}
@@ -68,3 +70,13 @@ def test_script_runs(
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
     losses = [float(loss) for loss in re.findall(r"loss (\d+\.\d+)", ran.stdout)]
     assert not losses or losses[-1] < 0.9 * losses[0], "what trains learns"
+
+
+@pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*.py")), ids=lambda script: script.stem)
+def test_words_are_plain(script: Path) -> None:
+    code = script.read_text(encoding="utf-8")
+    strings = [node.value for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Constant)]
+    texts = [text for text in strings if isinstance(text, str) and " " in text]
+    paragraphs = [paragraph for text in texts for paragraph in re.split(r"\n\s*\n", text)]
+    assert [turn for text in (*paragraphs, *re.findall(r"#.*", code)) for turn in odd_turns(text)] == []
+    assert [long for paragraph in paragraphs for long in long_sentences(paragraph)] == []

@@ -1,46 +1,12 @@
 """How words are written: turns that nothing a user reads may have, and sentences that are too long.
 
-Used for help texts (``tests/cli/test_help.py``) and for the pages of DONE (``tests/test_docs.py``).
+Used for help texts (``tests/cli/test_help.py``) and for pages (``tests/test_docs.py``).
 """
 
 from __future__ import annotations
 
 import re
 
-# Pages that are held to this; add a page when it has been rewritten.
-DONE = (
-    "docs/cli.md",
-    "docs/command-line.md",
-    "docs/loader.md",
-    "docs/training.md",
-    "docs/search.md",
-    "docs/policies.md",
-    "docs/pipelines.md",
-    "docs/custom.md",
-    "docs/gpu.md",
-    "docs/ray.md",
-    "docs/engine.md",
-    "docs/keras.md",
-    "docs/simulate.md",
-    "docs/architecture.md",
-    "docs/internals.md",
-    "docs/check.md",
-    "docs/converting.md",
-    "docs/glossary.md",
-    "docs/mixing.md",
-    "docs/operations.md",
-    "docs/pack.md",
-    "docs/targets.md",
-    "docs/tiles.md",
-    "docs/torch.md",
-    "docs/views.md",
-    "docs/results/engine.md",
-    "docs/results/gpu.md",
-    "docs/results/loader.md",
-    "docs/results/search-cpu.md",
-    "kernels/README.md",
-    "variegate/formats/photos/README.md",
-)
 # At most so many words in a sentence, and in the help of an option.
 MOST_IN_SENTENCE, MOST_IN_HELP = 25, 40
 BANNED = (
@@ -59,7 +25,7 @@ BANNED = (
 _BANNED = re.compile(rf"(?<![\w-])(?:{'|'.join(BANNED)})(?![\w-])|, too(?=[.;:]|$)", re.I)
 # No help begins with these.
 OPENINGS = re.compile(r"(?:how|what|which|whether|where|who|so|it|they|of|with what)\b", re.I)
-_BLOCK = re.compile(r"^```.*?^```\n", re.M | re.S)
+_BLOCK = re.compile(r"^ *```.*?^ *```\n", re.M | re.S)
 _END = re.compile(r"(?<=[.!?:;])\s+(?=\S)")
 
 

@@ -32,14 +32,14 @@ def rows(record: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 def verdict(record: dict[str, Any]) -> str:
-    """The ratio to the best peer and the share of the copy bandwidth, each beside what is asked for."""
+    """The ratio to the best peer and the share of the copy bandwidth, each with its target."""
     ours = record["libraries"].get("ours", {}).get("images_per_second")
     asked = record["target_share"]
     if ours is None or asked is None:
         return ratio_verdict(record)
     reached = share(record, ours)
     word = "met" if reached >= asked else "missed"
-    return f"{ratio_verdict(record)}. {reached:.1%} of the copy speed; asked for {asked:.0%}: {word}"
+    return f"{ratio_verdict(record)}. {reached:.1%} of the copy speed; target {asked:.0%}: {word}"
 
 
 def notes(record: dict[str, Any]) -> list[str]:

@@ -76,9 +76,9 @@ def check(work: GpuWork, batch: Pictures, device: str, replay: Replay) -> Iterab
         yield _same_bits(f"{device} equals cpu, bfloat16", ours, _augmented(work.name, floats, batch, "cpu"))
     few = images[:SAMPLE]
     fused, plain = outputs(pixels, few, "cpu"), outputs(pixels, few, "reference")
-    yield within("cpu as the plain executor", fused, plain, **tolerance)
+    yield within("cpu against the reference", fused, plain, **tolerance)
     yield normalised(floats, pixels, few)
-    yield from golden("as torchvision on Pillow, operation by operation", pixels, few, replay, **tolerance)
+    yield from golden("against torchvision on Pillow, operation by operation", pixels, few, replay, **tolerance)
 
 
 def _augmented(work: str, transform: Any, batch: Pictures, device: str) -> torch.Tensor:
@@ -106,7 +106,7 @@ def _same_bits(name: str, ours: torch.Tensor, theirs: torch.Tensor) -> Check:
         return Check(name, False, f"not the same kind: {found}")
     same = (ours.view(torch.int16) == theirs.view(torch.int16)).flatten(1).all(dim=1)
     off = float((ours.float() - theirs.float()).abs().max())
-    found = f"{int(same.sum())} of {len(same)} images equal to the bit, largest difference {off:.1e}"
+    found = f"{int(same.sum())} of {len(same)} images bit-identical, largest difference {off:.1e}"
     return Check(name, bool(same.all()), found)
 
 

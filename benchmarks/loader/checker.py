@@ -60,7 +60,7 @@ def check_loader(folder: Path, batch: int, cores: int) -> Iterable[Check]:
         yield Check(name, each == sorted(labels), f"{len(each)} labels, {len(labels)} files")
         same = (found & expected).total()
         name = f"epoch {epoch} of the loader equals decode_and_run of the same files and ids"
-        yield Check(name, found == expected, f"{same} of {expected.total()} pictures equal to the bit")
+        yield Check(name, found == expected, f"{same} of {expected.total()} pictures bit-identical")
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ def checks(case: Case, images: Images) -> Iterator[Check]:
     few = images[: SAMPLES[case.size]]
     fused = outputs(case, few, "cpu", is_float=False)
     plain = outputs(case, few, "reference", is_float=False)
-    yield equal("cpu equals the plain executor", fused, plain)
+    yield equal("cpu equals the reference", fused, plain)
     if case.dtype == "float32":
         yield normalised(case, few, fused)
 

@@ -42,7 +42,7 @@ def header(record: dict[str, Any]) -> tuple[str, ...]:
     ours = [module for module in modules if is_ours(module)]
     heads = [short(module) for module in modules]
     compared = [f"ratio{short(module).removeprefix('ours')}" for module in ours]
-    return ("row", *heads, "best peer", *compared, "asked for")
+    return ("row", *heads, "best peer", *compared, "target")
 
 
 def left(record: dict[str, Any]) -> tuple[int, ...]:
@@ -99,8 +99,8 @@ def notes(record: dict[str, Any]) -> list[str]:
     """Misses, one by one; where a peer means something else, lacks a row, or failed; spreads are in the JSON file."""
     lines = [f"{record['left_out'][i]}" for i in range(len(record["left_out"]))]
     lines.append(
-        "microseconds of processor time an image, medians; a peer 1.5 times slower than the best has two runs, "
-        "others all; a peer in the fastest of its variants"
+        "median microseconds of CPU time per image; a peer 1.5 times slower than the best is run twice, others every "
+        "time; each peer in its fastest variant"
     )
     for module in record["libraries"]:
         missed = [
@@ -126,11 +126,11 @@ def _of_library(record: dict[str, Any], module: str, library: dict[str, Any]) ->
     for name, row in record["rows"].items():
         cell = row.get("libraries", {}).get(module, {})
         apart = row.get("levels_apart", {}).get(module, 0.0)
-        reasons = [cell.get("differs", ""), _prefixed("not there, ", cell), _prefixed("failed, ", cell, "error")]
+        reasons = [cell.get("differs", ""), _prefixed("not run: ", cell), _prefixed("failed, ", cell, "error")]
         reasons.append(f"{apart:.1f} levels from ours on average" if apart > APART else "")
         for reason in filter(None, reasons):
             said.setdefault(reason, []).append(name)
-    words = [f"{reason} ({', '.join(names)})" for reason, names in said.items()]
+    words = [f"{reason} (`{', '.join(names)}`)" for reason, names in said.items()]
     return [f"{library['library']}: {'; '.join(words)}"] if words else []
 
 
@@ -152,8 +152,8 @@ def checked(record: dict[str, Any]) -> list[dict[str, Any]]:
         if not check["passed"]
     ]
     exact = sum("equals" in check["name"] for _, _, check in every)
-    found = f"{len(every) - len(failed)} of {len(every)} passed, {exact} of them to the bit"
-    return [*failed, {"name": "checks of the rows", "passed": not failed, "found": found}]
+    found = f"{len(every) - len(failed)} of {len(every)} passed, {exact} of them bit-identical"
+    return [*failed, {"name": "checks of rows", "passed": not failed, "found": found}]
 
 
 def footer(record: dict[str, Any]) -> list[str]:

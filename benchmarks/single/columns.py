@@ -66,7 +66,7 @@ def verdict(record: dict[str, Any]) -> str:
             continue
         times = [row["libraries"][module]["beyond_milliseconds"] for row in known if _has_batch(row, module)]
         within = sum(one <= record["beyond_limit"] for one in times)
-        words = [f"{within} of {len(times)} rows need at most {record['beyond_limit']:g} ms beyond the pixels"]
+        words = [f"{within} of {len(times)} rows take at most {record['beyond_limit']:g} ms longer than in a batch"]
         for way in WAYS[:2]:
             compared = [row for row in known if row["way"] == way and peer_of(row)]
             target = TARGETS[way] or 0.0
@@ -86,11 +86,11 @@ def notes(record: dict[str, Any]) -> list[str]:
     differing = ", ".join(f"{name} ({reason})" for name, reason in OTHERWISE.items())
     return [
         *record["left_out"],
-        "microseconds of processor time an image, medians; in a batch: the same work for all images in one call, by "
-        "image; beyond: the one less the other",
-        "functions are given arrays, Pillow its images; as_transform and torchvision are given Pillow images and make "
-        "normalized float32 tensors; t(image) is given arrays",
-        f"where Pillow does something else: {differing}",
+        "median microseconds of CPU time per image; in a batch: all images in one call, per image; beyond: the "
+        "difference",
+        "functions take arrays, Pillow its own images; as_transform and torchvision turn Pillow images into normalized "
+        "float32 tensors; t(image) takes arrays",
+        f"Pillow computes something else: {differing}",
     ]
 
 
@@ -103,4 +103,4 @@ def checked(record: dict[str, Any]) -> list[dict[str, Any]]:
         if not check["passed"]
     ]
     found = f"{len(every) - len(failed)} of {len(every)} passed"
-    return [*failed, {"name": "checks of the rows", "passed": not failed, "found": found}]
+    return [*failed, {"name": "checks of rows", "passed": not failed, "found": found}]

@@ -19,7 +19,7 @@ from benchmarks.process import ONE_THREAD, PREPARE_TIMEOUT, RUN_TIMEOUT, Process
 from benchmarks.single.base import BEYOND, PIPELINES, TARGETS, WAYS, Way
 
 NAME = "w8"
-TITLE = "one image at a time: F.* beside Pillow, as_transform beside torchvision on Pillow images, t(image)"
+TITLE = "one image at a time: F.* against Pillow, as_transform against torchvision on Pillow images, t(image)"
 SIZES = ("same", "mixed")
 WORKER = "benchmarks.single.worker"
 PEERS: dict[Way, str] = {"function": "pillow", "as_transform": "torchvision_pil"}

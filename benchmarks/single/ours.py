@@ -64,7 +64,7 @@ def checks(way: Way, name: str, images: list[Any]) -> Iterator[Check]:
     ones = [by_id(Image.fromarray(image), id=i) for i, image in zip(ids, few, strict=True)]
     whole = list(vg.Augmenter(t, seed=0, num_threads=1)(few, ids=ids))
     same = sum(bool((one == row).all()) for one, row in zip(ones, whole, strict=True))
-    yield Check("one at a time equals the batch", same == len(few), f"{same} of {len(few)} images equal to the bit")
+    yield Check("one at a time equals the batch", same == len(few), f"{same} of {len(few)} images bit-identical")
 
 
 def _function_checks(name: str, images: list[Any]) -> Iterator[Check]:
@@ -72,7 +72,7 @@ def _function_checks(name: str, images: list[Any]) -> Iterator[Check]:
     plain = [np.asarray(function(name, "reference")(image)) for image in images]
     most = max(_off(a, b) for a, b in zip(ours, plain, strict=True))
     allowed = 2e-6 if name == "normalize" else 0.0
-    yield Check("cpu as the plain executor", most <= allowed, f"largest difference {most:g}; accepted: {allowed:g}")
+    yield Check("cpu against the reference", most <= allowed, f"largest difference {most:g}; accepted: {allowed:g}")
     if name in pillow.OPERATIONS and name not in pillow.OTHERWISE:
         theirs = [np.asarray(pillow.OPERATIONS[name](Image.fromarray(image))) for image in images]
         most = max(_off(a, b) for a, b in zip(ours, theirs, strict=True))

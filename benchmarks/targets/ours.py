@@ -68,7 +68,7 @@ def checks(row: Row, samples: list[dict[str, Any]]) -> Iterator[Check]:
     made = augmenter(samples, ids=ids, partners=_partners(row))
     images = augmenter([sample["image"] for sample in samples], ids=ids, partners=_partners(row))
     same = sum(bool((one["image"] == image).all()) for one, image in zip(made, images, strict=True))
-    yield Check("images as without targets", same == len(made), f"{same} of {len(made)} equal to the bit")
+    yield Check("images as without targets", same == len(made), f"{same} of {len(made)} bit-identical")
     count = sum(len(one["boxes"]) for one in made)
     yield Check("boxes are left", count > 0, f"{count} of {row.batch * row.boxes} put in")
     yield _rectangles_stay(row, samples, augmenter, ids)

@@ -50,7 +50,7 @@ def within(
     off = np.abs(ours.astype(np.int16) - theirs.astype(np.int16))
     passed = bool((off <= mostly).mean() >= share and off.max(initial=0) <= anywhere)
     images = int((off.reshape(len(off), -1).max(axis=1) == 0).sum())
-    found = f"{images} of {len(off)} images equal to the bit, largest difference {int(off.max(initial=0))}"
+    found = f"{images} of {len(off)} images bit-identical, largest difference {int(off.max(initial=0))}"
     return Check(name, passed, found)
 
 

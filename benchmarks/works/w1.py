@@ -30,9 +30,9 @@ def check(inputs: Inputs, replay: Replay, work: str = "w1") -> Iterable[Check]:
     images = [_decode(data) for data in jpegs]
     pixels = transform(work, normalize=False)
     fused, plain = outputs(pixels, images, "cpu"), outputs(pixels, images, "reference")
-    yield within("cpu as the plain executor", fused, plain, **AFTER_RESAMPLE)
+    yield within("cpu against the reference", fused, plain, **AFTER_RESAMPLE)
     yield normalised(transform(work), pixels, images)
-    yield from golden("as torchvision on Pillow, operation by operation", pixels, images, replay, **AFTER_RESAMPLE)
+    yield from golden("against torchvision on Pillow, operation by operation", pixels, images, replay, **AFTER_RESAMPLE)
     yield from _fused_decode(jpegs, images, work)
 
 
@@ -43,7 +43,7 @@ def _fused_decode(jpegs: list[bytes], images: list[npt.NDArray[np.uint8]], work:
     from benchmarks.works.compare import equal, outputs
     from variegate import transforms as T
 
-    name = "decode_and_run gives the crops of the whole images"
+    name = "decode_and_run equals cropping decoded images"
     cropped = T.Compose([T.RandomResizedCrop(*CROPPING[work]), T.RandomHorizontalFlip()])
     augmenter = vg.Augmenter(cropped, device="cpu", seed=0, layout="NHWC", num_threads=1)
     whole, ids = outputs(cropped, images, "cpu"), list(range(len(jpegs)))
@@ -51,7 +51,7 @@ def _fused_decode(jpegs: list[bytes], images: list[npt.NDArray[np.uint8]], work:
     if work != "w1":
         index = entropy_index(jpegs)
         fused = np.asarray(augmenter.decode_and_run(jpegs, ids=ids, index=index))
-        yield equal(f"with an index, which knows {index.summary()['indexed']} of them, too", fused, whole)
+        yield equal(f"equal with an index, which has {index.summary()['indexed']} of them", fused, whole)
 
 
 def _decode(data: bytes) -> npt.NDArray[np.uint8]:

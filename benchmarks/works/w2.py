@@ -22,7 +22,7 @@ def check(inputs: Inputs, replay: Replay) -> Iterable[Check]:
     assert inputs.images is not None
     images = list(inputs.images[:SAMPLE])
     pixels = transform("w2", normalize=False)
-    yield equal("cpu equals the plain executor", outputs(pixels, images, "cpu"), outputs(pixels, images, "reference"))
+    yield equal("cpu equals the reference", outputs(pixels, images, "cpu"), outputs(pixels, images, "reference"))
     yield normalised(transform("w2"), pixels, images)
     yield from golden("equals torchvision on Pillow, operation by operation", pixels, images, replay)
 

@@ -321,7 +321,7 @@ def test_nothing_written_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixt
         (["augment", "{photos}", "{photos}"], "is the source itself"),
         (["augment", "{photos}", "{out}", "--policy", "randaug"], "accepted: "),
         (["augment", "{photos}", "{out}", "--policy", "gone.json"], "gone.json"),
-        (["augment", "{photos}", "{out}", "--size", "big"], "size: got 'big'; accepted: a side such as 224"),
+        (["augment", "{photos}", "{out}", "--size", "big"], "--size: got 'big'; accepted: a side such as 224"),
         (["augment", "{photos}", "{out}", "--format", "gif"], "--format: got 'gif'; accepted: jpg, png or webp (see "),
         (["augment", "{photos}", "{out}", "--workers", "threads"], "or ray; did you mean 'thread'? (see "),
         (
@@ -363,7 +363,7 @@ def test_nothing_written_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixt
         (["augment", "{photos}", "{out}", "--frobnicate"], "--frobnicate"),
         (
             ["preview", "{photos}", "--sweep", "Twirl", "--out", "{out}.png"],
-            "sweep: got 'Twirl'; accepted: AutoContrast",
+            "--sweep: got 'Twirl'; accepted: AutoContrast",
         ),
         (["preview", "{photos}", "--out", "{out}.gif"], ".gif; accepted: a file that ends in .png, .jpg, .jpeg, .webp"),
         (
@@ -372,8 +372,8 @@ def test_nothing_written_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixt
         ),
         (["preview", "{photos}/gone.jpg", "--out", "{out}.png"], "gone.jpg: no such file or folder"),
         (["bench", "{photos}/gone", "--out", "{out}.png"], "gone: no such file or folder"),
-        (["bench", "{photos}", "--size", "big", "--out", "{out}.png"], "size: got 'big'"),
-        (["bench", "{photos}", "--device", "gpu", "--out", "{out}.png"], "device: got 'gpu'"),
+        (["bench", "{photos}", "--size", "big", "--out", "{out}.png"], "--size: got 'big'"),
+        (["bench", "{photos}", "--device", "gpu", "--out", "{out}.png"], "--device: got 'gpu'"),
         (["bench", "{photos}", "--policy", "randaug", "--out", "{out}.png"], "accepted: "),
         (["bench", "{photos}", "--out", "{out}/gone/x.png"], "accepted: a file in a folder that is there"),
         (["doctor", "{photos}/gone"], "gone: no such file or folder"),
@@ -384,7 +384,7 @@ def test_nothing_written_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixt
         (["simulate", "--out", "{out}"], "out; accepted: a file that ends in .png"),
         (["simulate", "--task-seconds", "nan"], "task-seconds: got nan; accepted: 0.001 to 100,000"),
         (["simulate", "--devices", "few"], "--devices: got 'few'; accepted: a whole number (see variegate simulate"),
-        (["doctor", "{photos}", "--consume", "0"], "consume: got 0; accepted: a positive number"),
+        (["doctor", "{photos}", "--consume", "0"], "--consume: got 0; accepted: a positive number"),
         (["doctor", "{photos}", "--consume", "9", "--model-ms", "9"], "consume, model-ms: got 9 and 9; accepted: one"),
         (["augmnt"], "augmnt"),
     ],
@@ -397,6 +397,20 @@ def test_bad_input_is_one_line_and_exit_code_2(
     assert said in one_error_line(capsys)
     assert not (tmp_path / "out").exists()
     assert not (tmp_path / "out.png").exists()
+
+
+def test_a_file_may_have_the_name_of_an_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("policy").mkdir()
+    assert run("verify", "policy") == 2
+    assert run("augment", "policy", "out", "--policy", "none") == 2
+    assert run("augment", "policy", "out", "--size", "big") == 2
+    first, second, third = capsys.readouterr().err.splitlines()
+    assert first.startswith("variegate: error: policy: holds no run")
+    assert second.startswith("variegate: error: policy: ")
+    assert third.startswith("variegate: error: --size: got 'big'")
 
 
 def test_errors_are_json_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -94,13 +94,13 @@ def test_without_matplotlib(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--devices", "2000"], "devices: got 2000; accepted: 1 to 1,024"),
-        (["--tasks", "0"], "tasks: got 0; accepted: 1 to 5,000,000"),
-        (["--speeds", "1,fast"], "speeds: got '1,fast'; accepted: numbers with commas between them"),
-        (["--speeds", "1,0"], "speeds: got 0.0; accepted: 0.001 to 1,000"),
-        (["--queue", "all"], "queue: got 'all'; accepted: a number, or none"),
-        (["--strategies", "best"], "strategies: got 'best'; accepted: all, or any of least_loaded+steal, "),
-        (["--out", "gone/simulate.png"], "out: got gone/simulate.png; accepted: a file in a folder that is there"),
+        (["--devices", "2000"], "--devices: got 2000; accepted: 1 to 1,024"),
+        (["--tasks", "0"], "--tasks: got 0; accepted: 1 to 5,000,000"),
+        (["--speeds", "1,fast"], "--speeds: got '1,fast'; accepted: numbers with commas between them"),
+        (["--speeds", "1,0"], "--speeds: got 0.0; accepted: 0.001 to 1,000"),
+        (["--queue", "all"], "--queue: got 'all'; accepted: a number, or none"),
+        (["--strategies", "best"], "--strategies: got 'best'; accepted: all, or any of least_loaded+steal, "),
+        (["--out", "gone/simulate.png"], "--out: got gone/simulate.png; accepted: a file in a folder that is there"),
         (["--restart", "soon"], "--restart: got 'soon'; accepted: a number (see variegate simulate --help)"),
     ],
 )

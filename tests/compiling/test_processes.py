@@ -72,7 +72,7 @@ def test_the_next_process_takes_over_from_one_that_is_killed(tmp_path: Path) -> 
     done, said = end(waiting)
     assert sorted(done["compiled"]) == ALL
     assert done["results"] == RESULTS
-    assert said[0].startswith("variegate: waiting for another process, which compiles kernels and keeps them in ")
+    assert said[0].startswith("variegate: waiting for another process to compile kernels into ")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
@@ -147,7 +147,7 @@ def test_nowhere_to_write(tmp_path: Path) -> None:
     done, said = run(tmp_path, steps, pause=0.7, env=nowhere)
     assert sorted(done["compiled"]) == ["leaf", *ALL]
     assert len(said) == 2
-    assert said[0].endswith("anew in every process: no folder can be written, set NUMBA_CACHE_DIR to one that can")
+    assert said[0].endswith("in every process, as no cache folder is writable; set NUMBA_CACHE_DIR to one that is")
     assert list(tmp_path.rglob("*.nb?")) == []
 
 
@@ -174,10 +174,10 @@ results += [tiny.right(1), tiny.left(1), tiny.leaf(1)]
 """
     done, said = run(tmp_path, steps)
     assert done["results"] == RESULTS
-    unkept = [line for line in said if "cannot be kept" in line]
+    unkept = [line for line in said if "cannot be cached" in line]
     assert len(unkept) == 1
-    assert unkept[0].startswith(f"variegate: kernels cannot be kept in {tmp_path / 'cache'}")
-    assert unkept[0].endswith(" (File too large), and are compiled anew in every process")
+    assert unkept[0].startswith(f"variegate: kernels cannot be cached in {tmp_path / 'cache'}")
+    assert unkept[0].endswith(" (File too large); every process compiles them again")
     assert list(tmp_path.rglob("*.nb?")) == []
 
 

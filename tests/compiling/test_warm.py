@@ -265,8 +265,8 @@ def test_the_command_where_nothing_can_be_kept(
     assert main(["warm", *arguments]) == 1
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
-        "variegate: error: kernels cannot be kept: neither variegate's own folder nor the user's cache can be written; "
-        "set NUMBA_CACHE_DIR to a folder that can"
+        "variegate: error: kernels cannot be cached: neither variegate's own folder nor the user's cache can be "
+        "written; set NUMBA_CACHE_DIR to a folder that can"
     ]
     assert compiles.times == 0
 
@@ -282,7 +282,7 @@ def test_a_cache_folder_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) 
 def test_a_disk_that_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
     compiles = Compiles(monkeypatch)
     monkeypatch.setattr(compiled.TURN, "failure", OSError(28, "No space left on device"))
-    with pytest.raises(NotKeptError, match=r"kernels cannot be kept in .*: No space left on device"):
+    with pytest.raises(NotKeptError, match=r"kernels cannot be cached in .*: No space left on device"):
         warm.warm()
     assert compiles.times == 1
 

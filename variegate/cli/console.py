@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -148,10 +148,10 @@ def fail(error: BaseException | str, code: int, as_json: bool = False) -> typer.
 
 
 @contextmanager
-def one_line_errors(as_json: bool, names: Sequence[str] = ()) -> Iterator[None]:
+def one_line_errors(as_json: bool, typed: Mapping[str, str]) -> Iterator[None]:
     """Bad input ends with exit code 2, what fails on the way with 1, Ctrl-C with 130; one line each, no traceback.
 
-    ``names``: of options in Python. A message about "batch_size" is about what was typed as --batch-size.
+    ``typed``: names of options in Python to what is typed: a message about "batch_size" is about --batch-size.
     """
     try:
         yield
@@ -159,9 +159,7 @@ def one_line_errors(as_json: bool, names: Sequence[str] = ()) -> Iterator[None]:
         raise fail(error.error, error.code, as_json) from error
     except ValueError as error:  # all of bad input are
         name, colon, rest = str(error).partition(":")
-        is_other = name in names and "_" in name
-        typed = f"--{name.replace('_', '-')}{colon}{rest}" if is_other else error
-        raise fail(typed, BAD_INPUT, as_json) from error
+        raise fail(f"{typed[name]}{colon}{rest}" if name in typed else error, BAD_INPUT, as_json) from error
     except (FileNotFoundError, ImportError) as error:  # or a package is not installed
         raise fail(error, BAD_INPUT, as_json) from error
     except OSError as error:

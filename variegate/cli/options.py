@@ -83,7 +83,9 @@ def from_options(run: Callable[[Any], None]) -> Callable[..., None]:
     declared = sorted(fields(owner), key=order)
 
     def command(context: typer.Context | None, **typed: Any) -> None:
-        with one_line_errors(typed["as_json"], [one.name for one in declared]):
+        # A file may have the name of an option: an error that begins with it is about the file.
+        names = {one.name: typed_as(one) for one in declared if one.name not in map(str, typed.values())}
+        with one_line_errors(typed["as_json"], names):
             # What was not typed is left to the dataclass, whose default may depend on what was.
             given = [one for one in declared if _is_typed(context, one.name)]
             values = owner(**{one.name: _value(one, typed[one.name]) for one in given})
@@ -116,6 +118,14 @@ def flags_of(declared: Field[Any]) -> str:
     return f"{flag}/--no-{flag[2:]}" if declared.default is True else flag
 
 
+def typed_as(declared: Field[Any]) -> str:
+    """The flag of an option, the metavar of an argument: their names in errors."""
+    described = option_of(declared)
+    if described.panel == "Arguments":
+        return (described.metavar or declared.name).strip("[]")
+    return flags_of(declared).partition("/")[0]
+
+
 def device_list(devices: str) -> str | list[str]:
     """``--devices`` as functions take it."""
     return devices if devices == "auto" else [name.strip() for name in devices.split(",")]
@@ -142,7 +152,7 @@ def usage_message(error: Any, arguments: Sequence[str]) -> str:
         accepted += f" from {low} to {high}"
     elif described.low is not None:
         accepted += f" of at least {low}"
-    name = described.metavar if described.panel == "Arguments" else max(param.opts, key=len)
+    name = typed_as(declared)
     # The error does not hold the value: the line is parsed once more.
     own = list(arguments)
     if context.parent is not None and context.info_name in own:

@@ -149,23 +149,23 @@ class Notice:
         if _is_worker() and _is_of_another(mark):
             return None
         if place is None:
-            kept = "anew in every process: no folder can be written, set NUMBA_CACHE_DIR to one that can"
+            kept = "in every process, as no cache folder is writable; set NUMBA_CACHE_DIR to one that is"
         else:
-            kept = f"once: they are kept in {place}"
-        self._announce(f"compiling kernels (half a minute to two minutes, by machine), {kept}")
+            kept = f"cached in {place}"
+        self._announce(f"compiling kernels (takes half a minute to two minutes), {kept}")
         return f"{os.getpid()} {time.time():.0f}"
 
     def waiting(self, seconds: float, place: str | None) -> None:
         """Another process compiles, ``seconds`` into this spell."""
         if not self._is_announced and seconds >= PATIENCE_SECONDS and not _is_worker():
-            self._announce(f"waiting for another process, which compiles kernels and keeps them in {place}")
+            self._announce(f"waiting for another process to compile kernels into {place}")
 
     def not_kept(self, place: str | None, error: OSError) -> None:
         """Report, once, that compiled code could not be written."""
         if not self._has_failed:
             self._has_failed = True
             reason = error.strerror or str(error) or type(error).__name__
-            _say(f"kernels cannot be kept in {place} ({reason}), and are compiled anew in every process")
+            _say(f"kernels cannot be cached in {place} ({reason}); every process compiles them again")
 
     def finish(self, seconds: float) -> None:
         """All that was needed is there, after ``seconds`` of compiling and waiting."""

@@ -63,7 +63,7 @@ class PyDataset(keras.utils.PyDataset):
         """Batch ``index`` of the loader's epoch.
 
         Returns:
-            Images [N, H, W, C], or [N, C, H, W] for channels_first, float32 (float16) if the transform normalises, else
+            Images [N, H, W, C], or [N, C, H, W] for channels_first, float32 (float16) if the transform normalizes, else
             uint8 (of a ``T.MultiView`` a tuple of arrays, one for each group of views, which models of several inputs
             take); labels int64[N], float32[N, num_classes], or what else the source has. N may be less than the batch
             size in the last batch, and where the loader skips images that cannot be read.

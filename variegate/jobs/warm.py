@@ -122,7 +122,7 @@ def warm(progress: Progress | None = None, more: Mapping[tuple[str, ...], Callab
         place, wanted = compiled.cache_folder(), config.CACHE_DIR
         if place is None:
             raise NotKeptError(
-                "kernels cannot be kept: neither variegate's own folder nor the user's cache can be written; set "
+                "kernels cannot be cached: neither variegate's own folder nor the user's cache can be written; set "
                 "NUMBA_CACHE_DIR to a folder that can"
             )
         # Numba keeps them elsewhere then, without a word.
@@ -140,7 +140,7 @@ def warm(progress: Progress | None = None, more: Mapping[tuple[str, ...], Callab
     if (folder := _folder()) is None:
         failure = compiled.TURN.failure
         reason = (failure.strerror or str(failure)) if failure is not None else "they were removed meanwhile"
-        raise NotKeptError(f"kernels cannot be kept in {compiled.cache_folder()}: {reason}")
+        raise NotKeptError(f"kernels cannot be cached in {compiled.cache_folder()}: {reason}")
     num_bytes = sum(kernel._cache.num_bytes() for kernel in compiled.KERNELS)
     return Warmth(was_ready, _compiled() - before, seconds, folder, num_bytes)
 

@@ -231,7 +231,7 @@ def test_what_cannot_be_studied(
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert run("train", images, "--out", tmp_path / "out", *SMALL, "--study") == 2
     (said,) = capsys.readouterr().err.splitlines()
-    assert said == "variegate: error: study: got several processes (torchrun); accepted: one, on one device"
+    assert said == "variegate: error: --study: got several processes (torchrun); accepted: one, on one device"
 
 
 class FakeNvml:
