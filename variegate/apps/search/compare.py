@@ -21,21 +21,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from variegate.apps.plotting import AMBER, BLUE, FAINT, GREEN, INK, PALE_BLUE, drawn_figure, label_rows, line_handles
+from variegate.apps.search.trainings import Training
 
 CONFIDENCE = 0.95
 _HALVINGS = 80
 _SUFFIXES = (".json", ".yaml", ".yml")
 
 Accuracies = Mapping[str, Sequence[float]]
-
-
-class Trial(NamedTuple):
-    """One training. ``accuracy``: NaN where it diverged."""
-
-    policy: str
-    repeat: int
-    accuracy: float
-    seconds: float
 
 
 class Summary(NamedTuple):
@@ -87,15 +79,15 @@ class Comparison:
     grain: float
 
 
-def compare(trials: Sequence[Trial], policies: Sequence[str], scored: int) -> Comparison:
+def compare(trials: Sequence[Training], policies: Sequence[str], scored: int) -> Comparison:
     """``policies``: all that were to be trained with; ``scored``: the number of images that score a training."""
     by_repeat: dict[int, set[str]] = {}
     for trial in trials:
-        by_repeat.setdefault(trial.repeat, set()).add(trial.policy)
+        by_repeat.setdefault(trial.round, set()).add(trial.candidate)
     whole = {repeat for repeat, names in by_repeat.items() if names >= set(policies)}
-    found = summarize([trial for trial in trials if trial.repeat in whole] or trials)
+    found = summarize([trial for trial in trials if trial.round in whole] or trials)
     titles = [one.policy for one in found]
-    names = list(dict.fromkeys(trial.policy for trial in trials))
+    names = list(dict.fromkeys(trial.candidate for trial in trials))
     own = tuple(title for title, name in zip(titles, names, strict=True) if is_own(name))
     free = tuple(title for title in titles if title not in own)
     if not whole or len(found) < 2:
@@ -148,18 +140,18 @@ def is_own(policy: str) -> bool:
     return policy.lower().endswith(_SUFFIXES)
 
 
-def summarize(trials: Sequence[Trial]) -> list[Summary]:
+def summarize(trials: Sequence[Training]) -> list[Summary]:
     """Summaries in the order of the policies. Diverged trainings count as 0; files go by their names if these are
     unique."""
-    names = list(dict.fromkeys(trial.policy for trial in trials))
+    names = list(dict.fromkeys(trial.candidate for trial in trials))
     short = [short_name(name) for name in names]
     unique = [one if short.count(one) == 1 else name for name, one in zip(names, short, strict=True)]
-    return [_summary(s, [t for t in trials if t.policy == name]) for name, s in zip(names, unique, strict=True)]
+    return [_summary(s, [t for t in trials if t.candidate == name]) for name, s in zip(names, unique, strict=True)]
 
 
-def _summary(title: str, trials: Sequence[Trial]) -> Summary:
-    ordered = sorted(trials, key=lambda trial: trial.repeat)
-    accuracies = tuple(0.0 if math.isnan(trial.accuracy) else trial.accuracy for trial in ordered)
+def _summary(title: str, trials: Sequence[Training]) -> Summary:
+    ordered = sorted(trials, key=lambda trial: trial.round)
+    accuracies = tuple(0.0 if math.isnan(trial.score) else trial.score for trial in ordered)
     spread = statistics.stdev(accuracies) if len(accuracies) > 1 else math.nan
     seconds = statistics.fmean(trial.seconds for trial in trials)
     return Summary(title, accuracies, statistics.fmean(accuracies), spread, seconds)
