@@ -148,9 +148,7 @@ class RaceOptions(TrainingOptions):
         "Search",
     )
     rounds: int = option(12, "Most rounds of a race; in each, every remaining candidate trains once.", "Search", low=2)
-    budget: str = option(
-        "30m", "Wall-clock time of a race, such as 90s, 30m or 2h.", "Search", metavar="TIME"
-    )
+    budget: str = option("30m", "Wall-clock time of a race, such as 90s, 30m or 2h.", "Search", metavar="TIME")
 
     def __post_init__(self) -> None:
         check_options(self, "train", "rounds")
@@ -163,8 +161,8 @@ class SearchOptions(RaceOptions):
 
     method: Method = option(
         "auto",
-        f"Race whole policies (race), or evolve a schedule in a population (pba). auto resumes the method of --out, and "
-        f"begins with {DEFAULT_METHOD}.",
+        "Race whole policies (race), or evolve a schedule in a population (pba). auto resumes the method of --out, and "
+        f"starts a {DEFAULT_METHOD}.",
         "Search",
     )
     train: int | None = option(

@@ -7,6 +7,8 @@ named, each ``flip``, ``crop`` or ``cutout``, the last two with a number of pixe
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -68,12 +70,18 @@ class Candidate:
 
     def around(self, baseline: BaselineAugmentation) -> BaselineAugmentation:
         """The crop, flip and cutout of this row. Raises ValueError for a part without a number that is off."""
-        own = {"padding": self.crop, "flip": self.flip, "cutout": self.cutout}
-        made = replace(baseline, **{name: value for name, value in own.items() if value is not None})
-        for part, name in (("crop", "padding"), ("cutout", "cutout")):
-            if self.is_exact and own[name] is None and not getattr(baseline, name):
-                raise ValueError(f"policies: got {self.name!r} with {name} 0; accepted: pixels, such as {part}2")
-        return made
+        padding, flip, cutout = (
+            theirs if own is None else own
+            for own, theirs in (
+                (self.crop, baseline.padding),
+                (self.flip, baseline.flip),
+                (self.cutout, baseline.cutout),
+            )
+        )
+        for part, own, pixels in (("crop", self.crop, padding), ("cutout", self.cutout, cutout)):
+            if self.is_exact and own is None and not pixels:
+                raise ValueError(f"policies: got {self.name!r}, with 0 pixels as options; accepted: such as {part}2")
+        return replace(baseline, padding=padding, flip=bool(flip), cutout=cutout)
 
     def transform(self, baseline: BaselineAugmentation, epochs: int) -> T.Transform:
         """All that is done to images that train with it."""
@@ -84,8 +92,8 @@ class Candidate:
 
     def without_images(self) -> T.Transform:
         """For a training whose images are not known. Raises ValueError for what depends on their size."""
-        unknown = self.crop != 0 and self.is_exact or (self.is_exact and self.cutout is None)
-        if unknown or self.adaptive is not None or self.policy is None and not self.is_exact:
+        has_size = self.is_exact and (self.crop != 0 or self.cutout is None)
+        if has_size or self.adaptive is not None or (self.policy is None and not self.is_exact):
             raise ValueError(f"policies: got {self.name!r}, which needs images; accepted with a source as objective")
         flip = T.RandomHorizontalFlip() if self.flip else None
         cutout = T.Cutout(self.cutout) if self.cutout else None
@@ -112,6 +120,15 @@ def candidates_of(policies: Sequence[Any] | Mapping[str, Any]) -> dict[str, Cand
     return found
 
 
+def describe_rows(rows: Sequence[Candidate]) -> dict[str, Any]:
+    """Their names, and a digest of what these stand for: a file may change. Raises ValueError for Python functions."""
+    contents = [
+        [one.crop, one.flip, one.cutout, None if (policy := one.loaded()) is None else policy.to_dict()] for one in rows
+    ]
+    digest = hashlib.blake2b(json.dumps(contents).encode(), digest_size=8).hexdigest()
+    return {"policies": [one.name for one in rows], "contents": digest}
+
+
 def parse_candidate(name: str) -> Candidate:
     """A row by its name, which is in lower case but for files. Raises ValueError for an unknown part."""
     typed = _split(name.strip())
@@ -121,7 +138,7 @@ def parse_candidate(name: str) -> Candidate:
     found: dict[str, Any] = {"crop": 0, "flip": False, "cutout": 0} if is_exact else {}
     for part in parts:
         match = _PART.fullmatch(part)
-        kind = match[1] or "flip" if match is not None else None
+        kind = "flip" if match is None else match[1] or "flip"
         if match is None or found[kind] or found[kind] is None or match[2] == "0" or policy == FLIP_CROP:
             raise ValueError(f"policies: got {part!r} in {name!r}; accepted: {_ACCEPTED}")
         found[kind] = True if kind == "flip" else int(match[2]) if match[2] else None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from queue import SimpleQueue
 from threading import Event, Lock
 from typing import Any
@@ -13,10 +14,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from variegate.apps.search.candidates import GAP, Candidate, parse_candidate
+from variegate.apps.search.candidates import GAP, Candidate, describe_rows, parse_candidate
+from variegate.apps.search.compare import Comparison, describe, is_own
 from variegate.apps.search.driver import one_thread_each, threads_each
 from variegate.apps.search.population import SearchStream, repeat_seed
-from variegate.apps.search.trainings import Journal, Meter, Outcome, Runner, Training
+from variegate.apps.search.run import digest_of, digests, digests_by_row, searched_on
+from variegate.apps.search.trainings import Journal, Meter, Outcome, Runner, Training, cost, read_json, write_json
 from variegate.apps.train.adaptation import Adaptation, EntropyAdaptation, GapAdaptation
 from variegate.apps.train.classifier import Classifier
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages, TrainingImages, split
@@ -24,6 +27,7 @@ from variegate.apps.train.step import in_channels_last
 from variegate.augmenter.augmenter import Augmenter
 from variegate.checks import PIXEL_VERSION
 from variegate.executors.runners.devices import resolve
+from variegate.jobs.output.destination import locked
 from variegate.options.search import Hyperparameters
 from variegate.transforms import Transform
 
@@ -112,6 +116,11 @@ class Evaluation:
         baseline = self.baseline(self.subsets.images)
         for row in rows:
             row.transform(baseline, self.recipe.epochs)
+
+    def cost(self, trainings: Sequence[Training]) -> str:
+        """Of trainings, in words."""
+        seconds, processor = sum(one.seconds for one in trainings), sum(one.processor for one in trainings)
+        return cost(len(trainings), seconds, processor, self.devices)
 
     def describe(self) -> dict[str, Any]:
         """All that decides a training, besides the images and the policy."""
@@ -209,6 +218,44 @@ class WholeTrainings:
         else:
             accuracy = classifier.accuracy(data.scored, data.labels)
         return accuracy, *end()
+
+
+class EvaluationFiles:
+    """Files beside a plot: the journal, from which an evaluation resumes, and its result."""
+
+    def __init__(self, plot: Path) -> None:
+        self.journal, self.result = plot.with_suffix(".jsonl"), plot.with_suffix(".json")
+        self._lock = plot.with_name(f".{plot.stem}.lock")
+
+    @contextmanager
+    def open(self, evaluation: Evaluation) -> Iterator[Journal]:
+        """The journal, locked. One with other settings gives way once it is complete. Raises SourceError."""
+        subsets = evaluation.subsets
+        rows = [parse_candidate(name) for name in evaluation.policies]
+        described = {"format": "variegate-evaluation/1", **describe_rows(rows), **evaluation.describe()}
+        described["images"] = digest_of(digests(subsets.images))
+        described["test"] = None if subsets.test is None else digest_of(digests(subsets.test))
+        place = str(self.journal)
+        with locked(self._lock, place, "name"):
+            is_complete = read_json(self.result).get("is_complete") is True
+            journal = Journal(self.journal, described, "an evaluation", place=place, is_replaced=is_complete)
+            with closing(journal):
+                yield journal
+
+    def write(self, comparison: Comparison, evaluation: Evaluation, trainings: Sequence[Training]) -> None:
+        """Write the result. Raises WriteError."""
+        is_complete = len(trainings) == len(evaluation.policies) * evaluation.repeats
+        described = {"format": "variegate-evaluation-result/1", "is_complete": is_complete, **evaluation.describe()}
+        described |= {**describe(comparison), "scope": evaluation.subsets.scope}
+        described |= {"cost": evaluation.cost(trainings), "trainings": [one._asdict() for one in trainings]}
+        write_json(self.result, described)
+
+
+def unseen(test: LabelledImages, policies: Sequence[str]) -> LabelledImages:
+    """Images that no policy's file was searched on, as far as its folder says; all where that leaves none."""
+    searched = set[str]().union(*(searched_on(policy) for policy in policies if is_own(policy)))
+    rows = [row for row, digest in enumerate(digests_by_row(test)) if digest not in searched]
+    return test.take(np.asarray(rows, np.int64)) if rows and len(rows) < len(test) else test
 
 
 class _RepeatImages:

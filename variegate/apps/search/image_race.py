@@ -1,9 +1,7 @@
-"""A race on labeled images: candidates of a training that fits them, variations of the winner, and the files it leaves."""
+"""A race on labeled images: candidates, variations of the winner, and the files that it leaves."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -15,14 +13,14 @@ from typing import Any
 
 from variegate import transforms as T
 from variegate.apps.search import run as originals
-from variegate.apps.search.candidates import Candidate, candidates_of, default_candidates, variations
+from variegate.apps.search.candidates import Candidate, candidates_of, default_candidates, describe_rows, variations
 from variegate.apps.search.driver import search_devices
 from variegate.apps.search.evaluate import Evaluation, WholeTrainings
 from variegate.apps.search.prepare import load_source, prepare_race
 from variegate.apps.search.race import FORMAT, LOG_NAME, OnRound, RaceRules, check_folder, claimed, run_race
 from variegate.apps.search.standings import RaceResult
-from variegate.apps.search.trainings import Outcome, Runner, Training, began_with, cost, write_json
-from variegate.apps.train.images import BaselineAugmentation, LabelledImages
+from variegate.apps.search.trainings import Outcome, Runner, Training, cost, read_json, write_json
+from variegate.apps.train.images import BaselineAugmentation
 from variegate.options.search import RaceOptions
 from variegate.policies.load import save_policy
 from variegate.policies.whole import is_whole
@@ -53,9 +51,7 @@ class ImageRace:
                 other = list(self.rows)[self._raced.index(content)]
                 raise ValueError(f"policies: got {row.name!r}, which is the same as {other!r}; accepted: each once")
             self._raced.append(content)
-        rules = replace(
-            self.rules, grain=1 / self.plan.subsets.scored, is_share=True, variations=self._variations
-        )
+        rules = replace(self.rules, grain=1 / self.plan.subsets.scored, is_share=True, variations=self._variations)
         object.__setattr__(self, "rules", rules)
 
     @computed_once
@@ -96,11 +92,12 @@ class ImageRace:
                 save_policy(self.policy(result.winner), out / POLICY_NAME)
                 standings = [one._asdict() for one in result.standings]
                 described = {"settings": self._described, **asdict(result), "standings": standings}
-                write_json(out / RESULT_NAME, {**described, "cost": self.cost(runner.all)})
+                write_json(out / RESULT_NAME, {**described, "cost": self.cost(result)})
         return result
 
-    def cost(self, trainings: Sequence[Training]) -> str:
-        return cost(trainings, self.plan.devices)
+    def cost(self, result: RaceResult) -> str:
+        """Of all trainings, in words."""
+        return cost(result.trainings, result.seconds, result.processor, self.plan.devices)
 
     def policy(self, name: str) -> T.Transform:
         """A row as one transform, with its crop, flip and cutout: training adds nothing to it."""
@@ -129,17 +126,13 @@ class ImageRace:
 
     @computed_once
     def _described(self) -> dict[str, Any]:
-        rows = list(self.rows.values())
-        policies = [None if (policy := row.loaded()) is None else policy.to_dict() for row in rows]
-        contents = hashlib.blake2b(json.dumps(policies).encode(), digest_size=8).hexdigest()
-        named = {"format": FORMAT, "policies": [row.name for row in rows], "contents": contents}
-        images = {"images": originals.digest_of(self.images)}
-        return {**named, **self.rules.describe(), **self.plan.describe(), **images}
+        named = {"format": FORMAT, **describe_rows(list(self.rows.values())), **self.rules.describe()}
+        return {**named, **self.plan.describe(), "images": originals.digest_of(self.images)}
 
     def _check_images(self, folder: Path) -> None:
         """Raises SourceError naming images that differ from those that a race began with."""
         check_folder(folder)
-        theirs = began_with(folder / LOG_NAME).get("images")
+        theirs = read_json(folder / LOG_NAME, lines=1).get("images")
         if theirs is not None and theirs != self._described["images"]:
             originals.check_same(folder, self.images, theirs)
             raise originals.refuse(folder, self.images, theirs)
@@ -169,7 +162,9 @@ def race_images(
     if out is not None:
         check_folder(Path(out))
     devices = search_devices(options.devices if options.devices == "auto" else options.devices.split(","), 1000)
-    images, _, is_resized = load_source(source, options.size, devices[0], lambda text: warnings.warn(text, stacklevel=5))
+    images, _, is_resized = load_source(
+        source, options.size, devices[0], lambda text: warnings.warn(text, stacklevel=5)
+    )
     plan, _ = prepare_race(images, options, devices)
     return image_race(plan, policies, rules, is_resized).run(
         None if out is None else Path(out), on_training, None, stop

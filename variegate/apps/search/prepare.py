@@ -108,7 +108,9 @@ def load_source(
         note(f"{len(source) - len(images):,} of {len(source):,} images cannot be read and are skipped")
     if images.num_classes < 2:
         place = shown(str(src)) if isinstance(src, (str, os.PathLike)) else "source"
-        raise SourceError(f"{place}: has one class ({images.classes[0]}); accepted: two or more, in folders of their own")
+        raise SourceError(
+            f"{place}: has one class ({images.classes[0]}); accepted: two or more, in folders of their own"
+        )
     return images, source, sides is not None
 
 

@@ -36,6 +36,8 @@ from variegate.jobs.output.destination import locked
 from variegate.options.search import RaceOptions, seconds_in
 
 FORMAT, LOG_NAME, _LOCK_NAME = "variegate-race/1", "race.jsonl", ".race.lock"
+# Accuracies that are closer than a point count as no difference: to show that takes hundreds of rounds.
+MARGIN = 0.01
 # Without images, crops have no size.
 _DEFAULT_POLICIES = ("none", "flip", "randaugment-1-5", "randaugment-2-9", "trivialaugment")
 
@@ -68,6 +70,11 @@ class RaceRules:
     grain: float = 0.0
     is_share: bool = False
     variations: Callable[[str], list[str]] | None = None
+
+    @classmethod
+    def of(cls, options: RaceOptions) -> RaceRules:
+        """Of a race on images."""
+        return cls(options.rounds, seconds_in("budget", options.budget), margin=MARGIN)
 
     def describe(self) -> dict[str, Any]:
         """All that decides the result besides the candidates and the trainings; a longer budget may go on."""
@@ -162,8 +169,8 @@ def race(
     Each round trains every candidate left once, all from one seed, and then drops those worse than another. The best
     candidate stays with probability ``confidence`` over all rounds, where differences within rounds are near normal.
 
-    On images, rounds differ in the images that train, and the rest of them scores. While ``budget`` lasts, variations of
-    the winner (number and magnitude of operations, crop, flip, cutout) then race against it. ``out`` gets
+    On images, rounds differ in the images that train, and the rest of them scores. While ``budget`` lasts, variations
+    of the winner (number and magnitude of operations, crop, flip, cutout) then race against it. ``out`` gets
     ``policy.json``, which ``load_policy`` reads.
 
     Args:
@@ -203,16 +210,20 @@ def race(
         for name, value in (("grain", grain), ("workers", workers)):
             if value is not None:
                 raise refused(name, value, "none for a source: its images and devices decide")
-        rules = RaceRules(rounds, seconds, confidence, 0.01 if margin is None else margin)
+        rules = RaceRules(rounds, seconds, confidence, MARGIN if margin is None else margin)
         chosen = RaceOptions(rounds=rounds, seed=seed, epochs=epochs, **options)
         return race_images(objective, policies, chosen, rules, out, on_training, stop)
     if options:
         name, value = next(iter(options.items()))
         raise refused(name, value, "with a source of images as objective")
-    candidates = policies if isinstance(policies, Mapping) else {
-        name: row.without_images()
-        for name, row in candidates_of(_DEFAULT_POLICIES if policies is None else policies).items()
-    }
+    candidates = (
+        policies
+        if isinstance(policies, Mapping)
+        else {
+            name: row.without_images()
+            for name, row in candidates_of(_DEFAULT_POLICIES if policies is None else policies).items()
+        }
+    )
     if len(candidates) < 2:
         raise refused("policies", len(candidates), "two or more")
     rules = RaceRules(rounds, seconds, confidence, margin or 0.0, grain or 0.0)

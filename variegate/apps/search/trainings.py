@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any, NamedTuple, TypeAlias
@@ -173,19 +174,17 @@ class Meter:
         self._last = now
 
 
-def cost(trainings: Sequence[Training], devices: Sequence[str] = ("cpu",)) -> str:
-    """Trainings and the seconds that they took: of the processor, and of GPUs, each of which trains one at a time."""
-    processor, seconds = sum(one.processor for one in trainings), sum(one.seconds for one in trainings)
+def cost(trainings: int, seconds: float, processor: float, devices: Sequence[str]) -> str:
+    """Trainings and their seconds, in words: of the processor, and of GPUs, each of which trains one at a time."""
     on_gpus = f"{seconds:,.0f} device seconds, " if any(name.startswith("cuda") for name in devices) else ""
-    count = f"{len(trainings):,} training run{'' if len(trainings) == 1 else 's'}"
-    return f"{count}, {on_gpus}{processor:,.0f} processor seconds"
+    return f"{trainings:,} training run{'' if trainings == 1 else 's'}, {on_gpus}{processor:,.1f} processor seconds"
 
 
-def began_with(path: Path) -> dict[str, Any]:
-    """The settings of a journal; empty without one, or where they cannot be read."""
+def read_json(path: Path, lines: int | None = None) -> dict[str, Any]:
+    """An object in a file, or in its first ``lines``; empty where there is none that can be read."""
     try:
         with open(path, "rb") as file:
-            found: Any = json.loads(file.readline())
+            found: Any = json.loads(file.read() if lines is None else b"".join(islice(file, lines)))
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
