@@ -156,7 +156,7 @@ def _show(
     else:
         # The accuracy of each training is in the plot and the files: a line has 80 characters.
         to = [] if reference is None else [f"to {reference}" + (" (95 %)" if comparison.repeats > 1 else "")]
-        table = console.table_of(("policy", "accuracy", "spread", *to, "s per run", "processor"))
+        table = console.table_of(("policy", "accuracy", "spread", *to, "s per run", "cpu s"))
         for one in comparison.summaries:
             mean, spread, difference = cells(one, comparison)
             middle = [] if reference is None else [difference]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from variegate.apps.search.image_race import ImageRace
     from variegate.apps.search.prepare import Sizes
     from variegate.apps.search.race import Round
+    from variegate.apps.search.standings import RaceResult
     from variegate.apps.search.trainings import Training
     from variegate.apps.train.images import LabelledImages
     from variegate.formats.base import Source
@@ -102,22 +103,30 @@ def _search_by_race(options: SearchCommandOptions) -> None:
         raise CommandError(
             "interrupted: completed training runs are saved; to resume, run the same command again", INTERRUPTED
         )
-    written, spent = str(options.out / POLICY_NAME), race.cost(result)
+    spent, written = race.cost(result), str(options.out / POLICY_NAME) if result.is_decided else None
     if options.as_json:
         facts = {"winner": result.winner, "ending": result.ending, "verdict": result.verdict, "cost": spent}
         emit_json("done", policy=written, **facts, standings=[one._asdict() for one in result.standings])
         return
+    if written is not None:
+        _print_standings(result)
+    say(result.verdict)
+    say(f"cost: {spent}")
+    if written is None:
+        say("to go on, run the same command with a higher --budget")
+    else:
+        adapt = " --adapt entropy" if race.rows[result.winner].adaptive else ""
+        say(f"use it: variegate train SRC --policy {written}{adapt}")
+
+
+def _print_standings(result: RaceResult) -> None:
     table = console.table_of(("policy", "stage", "rounds", "accuracy", "behind its leader", "left"))
     for one in result.standings:
-        bounds = "" if math.isnan(one.low) or not one.high else f" ({100 * one.low:+.1f} to {100 * one.high:+.1f})"
-        behind = "" if not one.high else f"{100 * one.behind:+.1f}{bounds}"
+        bounds = "" if math.isnan(one.low) else f" ({100 * one.low:+.1f} to {100 * one.high:+.1f})"
+        behind = "" if one.behind == one.low == one.high else f"{100 * one.behind:+.1f}{bounds}"
         left = "yes" if one.dropped is None else f"until {one.dropped}"
         table.add_row(cell(one.candidate), str(one.stage + 1), str(one.rounds), f"{one.mean:.2%}", behind, left)
     console.stdout().print(table)
-    say(result.verdict)
-    say(f"cost: {spent}")
-    adapt = " --adapt entropy" if race.rows[result.winner].adaptive else ""
-    say(f"use it: variegate train SRC --policy {written}{adapt}")
 
 
 class RaceView(CountingBar):

@@ -10,7 +10,9 @@ from threading import Event
 import numpy as np
 import pytest
 
-from variegate.apps.search.race import LOG_NAME, Standings, Training, race
+from variegate.apps.search.race import LOG_NAME, race
+from variegate.apps.search.standings import Standings
+from variegate.apps.search.trainings import Training
 from variegate.formats.base import SourceError
 
 SKILLS = {"none": 0.60, "flip": 0.68, "flip-crop": 0.80, "ra": 0.70, "heavy": 0.45}
@@ -110,7 +112,7 @@ def test_a_budget_ends_it_in_time_and_resuming_counts_what_was_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 100.0
-    monkeypatch.setattr("variegate.apps.search.race.time.perf_counter", lambda: now)
+    monkeypatch.setattr("variegate.apps.search.trainings.time.perf_counter", lambda: now)
 
     def slow(skill: float, seed: int) -> float:
         nonlocal now
@@ -144,17 +146,17 @@ def test_stop_ends_it_between_trainings() -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"candidates": {"a": 1}}, "candidates: got 1"),
+        ({"policies": {"a": 1}}, "policies: got 1"),
         ({"confidence": 0.4}, "confidence: got 0.4"),
         ({"rounds": 1}, "rounds"),
         ({"workers": 0}, "workers"),
-        ({"objective": lambda one, seed: math.inf}, "objective: got inf for 'a'"),
+        ({"objective": lambda one, seed: math.inf}, "objective: got the score inf; .* from 'a'"),
     ],
 )
 def test_bad_arguments(wrong: dict[str, object], words: str) -> None:
-    given: dict[str, object] = {"objective": noisy, "candidates": {"a": 0.1, "b": 0.2}, **wrong}
+    given: dict[str, object] = {"objective": noisy, "policies": {"a": 0.1, "b": 0.2}, **wrong}
     with pytest.raises(ValueError, match=words):
-        race(given.pop("objective"), given.pop("candidates"), **given)  # type: ignore[arg-type]
+        race(given.pop("objective"), given.pop("policies"), **given)  # type: ignore[arg-type]
 
 
 def test_other_folders_are_refused(tmp_path: Path) -> None:

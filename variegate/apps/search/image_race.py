@@ -89,7 +89,8 @@ class ImageRace:
             runner = Runner(train, journal, len(self.plan.devices), on_training, stop)
             result = run_race(list(self.rows), self.rules, runner, on_round)
             if out is not None and result.ending != "interrupted":
-                save_policy(self.policy(result.winner), out / POLICY_NAME)
+                if result.is_decided:
+                    save_policy(self.policy(result.winner), out / POLICY_NAME)
                 standings = [one._asdict() for one in result.standings]
                 described = {"settings": self._described, **asdict(result), "standings": standings}
                 write_json(out / RESULT_NAME, {**described, "cost": self.cost(result)})

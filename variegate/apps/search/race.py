@@ -98,7 +98,9 @@ def run_race(names: Sequence[str], rules: RaceRules, runner: Runner, on_round: O
         if not (more := rules.variations(leader)):
             break
         names, share = [leader, *more], share / 2
-    rows = {row.candidate: row for n, (one, best, _) in enumerate(stages) for row in rows_of(one, best, n)}
+    # A stage with fewer than two rounds says nothing.
+    told = [(n, one, best) for n, (one, best, _) in enumerate(stages) if n == 0 or one.rounds > 1]
+    rows = {row.candidate: row for n, one, best in told for row in rows_of(one, best, n)}
     ordered = sorted(rows.values(), key=lambda row: (row.candidate != leader, -row.stage))
     first = stages[0][0]
     seconds = [one.seconds for one in runner.all]
@@ -232,7 +234,7 @@ def race(
     described |= {} if epochs is None else {"epochs": epochs}
     with ExitStack() as stack:
         journal = None if out is None else stack.enter_context(claimed(Path(out), described))
-        runner = Runner(train, journal, integer("workers", workers or 1, 1, 1024), on_training, stop)
+        runner = Runner(train, journal, integer("workers", 1 if workers is None else workers, 1, 1024), on_training, stop)
         return run_race(list(candidates), rules, runner)
 
 

@@ -121,6 +121,11 @@ class RaceResult:
     processor: float
     verdict: str
 
+    @property
+    def is_decided(self) -> bool:
+        """True if two rounds are over, or one candidate is left: there is a verdict."""
+        return math.isfinite(self.standings[0].mean) and (self.ending == "won" or self.standings[0].rounds > 1)
+
 
 def rows_of(standings: Standings, leader: str, stage: int) -> list[Standing]:
     rows = []
