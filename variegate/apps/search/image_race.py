@@ -22,7 +22,6 @@ from variegate.apps.search.standings import RaceResult
 from variegate.apps.search.trainings import Outcome, Runner, Training, cost, read_json, write_json
 from variegate.apps.train.images import BaselineAugmentation
 from variegate.options.search import RaceOptions
-from variegate.policies.load import save_policy
 from variegate.policies.whole import is_whole
 from variegate.threads import computed_once
 
@@ -90,7 +89,7 @@ class ImageRace:
             result = run_race(list(self.rows), self.rules, runner, on_round)
             if out is not None and result.ending != "interrupted":
                 if result.is_decided:
-                    save_policy(self.policy(result.winner), out / POLICY_NAME)
+                    write_json(out / POLICY_NAME, self.policy(result.winner).to_dict())
                 standings = [one._asdict() for one in result.standings]
                 described = {"settings": self._described, **asdict(result), "standings": standings}
                 write_json(out / RESULT_NAME, {**described, "cost": self.cost(result)})
