@@ -120,12 +120,12 @@ def _search_by_race(options: SearchCommandOptions) -> None:
 
 
 def _print_standings(result: RaceResult) -> None:
-    table = console.table_of(("policy", "stage", "rounds", "accuracy", "behind its leader", "left"))
+    table = console.table_of(("policy", "rounds", "accuracy", "behind its leader", "left"))
     for one in result.standings:
         bounds = "" if math.isnan(one.low) else f" ({100 * one.low:+.1f} to {100 * one.high:+.1f})"
         behind = "" if one.behind == one.low == one.high else f"{100 * one.behind:+.1f}{bounds}"
         left = "yes" if one.dropped is None else f"until {one.dropped}"
-        table.add_row(cell(one.candidate), str(one.stage + 1), str(one.rounds), f"{one.mean:.2%}", behind, left)
+        table.add_row(cell(one.candidate), str(one.rounds), f"{one.mean:.2%}", behind, left)
     console.stdout().print(table)
 
 

@@ -1,4 +1,4 @@
-"""Races and evaluations of images, small enough for tests; and, in a process of its own, killed at their system calls."""
+"""Small races and evaluations of images; in a process of their own, killed at each of their system calls."""
 
 from __future__ import annotations
 

@@ -229,7 +229,12 @@ def test_only_whole_repeats_are_compared() -> None:
 
 
 def test_means_and_spreads() -> None:
-    trials = [Training("a", 0, 0.5, 1.0), Training("b", 0, math.nan, 2.0), Training("a", 1, 0.7, 3.0), Training("b", 1, 0.4, 2.0)]
+    trials = [
+        Training("a", 0, 0.5, 1.0),
+        Training("b", 0, math.nan, 2.0),
+        Training("a", 1, 0.7, 3.0),
+        Training("b", 1, 0.4, 2.0),
+    ]
     a, b = summarize(trials)
     assert (a.mean, a.spread, a.seconds) == (pytest.approx(0.6), pytest.approx(0.1414, abs=1e-4), 2.0)
     assert (b.accuracies, b.mean) == ((0.0, 0.4), 0.2)

@@ -143,7 +143,7 @@ def test_the_policy_is_what_was_raced() -> None:
     augment, cropped, _, cutout = described["randaugment-1-5+flip+crop2+cutout4"]
     assert augment == {"type": "RandAugment", "num_ops": 1, "magnitude": 5}
     assert (cropped["padding"], cutout["size"]) == (2, 4)
-    assert [one["type"] for one in described["adaptive:entropy+crop"]][0] == "AdaptiveRandAugment"
+    assert described["adaptive:entropy+crop"][0]["type"] == "AdaptiveRandAugment"
     assert [one["type"] for one in described["flip-crop"]] == ["RandomCrop", "RandomHorizontalFlip", "Cutout"]
     # Nobody crops or flips it again.
     baseline = race.baseline
@@ -201,7 +201,7 @@ def test_a_source_takes_options(tmp_path: Path) -> None:
     for wrong, words in (
         ({"grain": 0.1}, "grain: got 0.1; accepted: none for a source"),
         ({"workers": 2}, "workers: got 2; accepted: none for a source"),
-        ({"budget": "soon"}, 'budget: got \'soon\'; accepted: seconds, or a number with a unit, such as "90s"'),
+        ({"budget": "soon"}, "budget: got 'soon'; accepted: seconds, or a number with a unit, such as \"90s\""),
     ):
         with pytest.raises(ValueError, match=words):
             vg.race(source, two, **options, **wrong)
@@ -222,5 +222,5 @@ def test_an_evaluation_resumes_and_grows(tmp_path: Path) -> None:
     # A complete one gives way, a broken off one does not.
     assert len(run_evaluation(place, epochs=2)) == 4
     (place / "e.json").unlink()
-    with pytest.raises(SourceError, match="e.jsonl: holds an evaluation with epochs 2, this one has 1"):
+    with pytest.raises(SourceError, match=r"e.jsonl: holds an evaluation with epochs 2, this one has 1"):
         run_evaluation(place)

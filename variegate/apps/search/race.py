@@ -234,7 +234,9 @@ def race(
     described |= {} if epochs is None else {"epochs": epochs}
     with ExitStack() as stack:
         journal = None if out is None else stack.enter_context(claimed(Path(out), described))
-        runner = Runner(train, journal, integer("workers", 1 if workers is None else workers, 1, 1024), on_training, stop)
+        runner = Runner(
+            train, journal, integer("workers", 1 if workers is None else workers, 1, 1024), on_training, stop
+        )
         return run_race(list(candidates), rules, runner)
 
 

@@ -156,10 +156,11 @@ def verdict(
         return f"No difference above {_told(margin, is_share)}: {winner} has the highest mean, ahead of {others}."
     high, lead = max(row.high for row in left), min(row.behind for row in left)
     needed = repeats_needed(lead, standings.spread(number)[0]) if lead > 0 else None
-    rounds = "over 1,000" if needed is None else f"about {needed:,}"
+    takes = f"takes {'over 1,000' if needed is None else f'about {needed:,}'} rounds"
+    more = f" To show a difference of {_told(lead, is_share)} {takes}." if lead > 0 else " Their means are equal."
     return (
         f"Undecided after {number} rounds: {winner} has the highest mean. {others} may be better, or worse by up to "
-        f"{_told(high, is_share)}. To show a difference of {_told(lead, is_share)} takes {rounds} rounds."
+        f"{_told(high, is_share)}.{more}"
     )
 
 
