@@ -22,9 +22,10 @@ from typing import Any
 
 from benchmarks import machine
 from variegate.apps.search import SearchSpace, Settings
+from variegate.apps.search.candidates import FLIP_CROP
 from variegate.apps.search.compare import Comparison, Summary, cells, compare, verdicts
 from variegate.apps.search.driver import LocalSearch, Progress, search_devices
-from variegate.apps.search.evaluate import FLIP_CROP, Evaluation, Subsets
+from variegate.apps.search.evaluate import Evaluation, Subsets
 from variegate.apps.search.run import SCHEDULE_NAME, SearchRun
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages, load_images, split
 from variegate.options.search import Hyperparameters

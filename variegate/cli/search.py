@@ -1,11 +1,11 @@
-"""``variegate search SRC`` and ``variegate evaluate SRC``."""
+"""``variegate search SRC``."""
 
 from __future__ import annotations
 
 import math
 import threading
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,16 +15,19 @@ from variegate.cli.options import CommandOptions, SourceOptions, device_list
 from variegate.formats.kinds import LABELLED_IMAGES_HELP
 from variegate.io.addresses import shown_host
 from variegate.options import same_option
-from variegate.options.search import EvaluationOptions, SearchOptions
+from variegate.options.search import DEFAULT_METHOD, RaceOptions, SearchOptions, TrainingOptions
 
 if TYPE_CHECKING:
-    from variegate.apps.search.compare import Comparison, Trial
     from variegate.apps.search.driver import PopulationSearch
     from variegate.apps.search.driver import Progress as SearchProgress
-    from variegate.apps.search.evaluate import Evaluation
     from variegate.apps.search.history import History
+    from variegate.apps.search.image_race import ImageRace
     from variegate.apps.search.prepare import Sizes
+    from variegate.apps.search.race import Round
+    from variegate.apps.search.standings import RaceResult
+    from variegate.apps.search.trainings import Training
     from variegate.apps.train.images import LabelledImages
+    from variegate.formats.base import Source
     from variegate.policies.schedule import Schedule
 
 
@@ -39,22 +42,140 @@ class SearchCommandOptions(SearchOptions, ClassesOptions):
 
 
 def search(options: SearchCommandOptions) -> None:
-    """Search a schedule of augmentation policies for your images.
+    """Find the augmentation policy that your images need.
 
-    The method is Population Based Augmentation. Writes OUT/schedule.json, which --policy of other commands and
-    vg.load_policy accept. By default, the split, batch size, epochs and model are chosen to fit the data. To resume an
+    A race trains whole candidates on common splits of the images, drops those that are shown to be worse, tries
+    variations of the winner, and writes OUT/policy.json. --method pba evolves a schedule by Population Based
+    Augmentation, and writes OUT/schedule.json. --policy of other commands and vg.load_policy accept both. To resume an
     interrupted search, run the same command again.
     """
+    if _method(options) == "race":
+        _search_by_race(options)
+    else:
+        _search_by_population(options)
+
+
+def _method(options: SearchCommandOptions) -> str:
+    """The method of a folder, else as asked. Raises SourceError for another than the folder's, ValueError for options
+    of another."""
+    from variegate.apps.search.race import LOG_NAME
+    from variegate.apps.search.run import SETTINGS_NAME
+    from variegate.formats.base import SourceError
+
+    found = [name for name, file in (("pba", SETTINGS_NAME), ("race", LOG_NAME)) if (options.out / file).exists()]
+    asked = DEFAULT_METHOD if options.method == "auto" else options.method
+    if found and options.method not in ("auto", found[0]):
+        raise SourceError(
+            f"{options.out}: holds a search with --method {found[0]}, this one has {asked}; choose another folder"
+        )
+    method = found[0] if found else asked
+    own = {one.name for one in fields(RaceOptions)}, {one.name for one in fields(SearchOptions)} - {"method", "out"}
+    others = own[1] - own[0] if method == "race" else own[0] - {one.name for one in fields(TrainingOptions)} - {"train"}
+    for one in fields(SearchOptions):
+        if one.name in others and (value := getattr(options, one.name)) != one.default:
+            got, other = shown_host(value) if isinstance(value, str) else value, "pba" if method == "race" else "race"
+            flag = one.name.replace("_", "-")
+            raise ValueError(f"--{flag}: got {got!r}, with --method {method}; accepted: with --method {other}")
+    return method
+
+
+def _search_by_race(options: SearchCommandOptions) -> None:
+    from variegate.apps.search.driver import search_devices
+    from variegate.apps.search.image_race import POLICY_NAME, image_race
+    from variegate.apps.search.prepare import policy_names, prepare_race
+    from variegate.apps.search.race import RaceRules, check_folder
+    from variegate.formats.storage import WriteError
+
+    check_folder(options.out)
+    names = None if options.policies is None else policy_names(options.policies)
+    devices = search_devices(device_list(options.devices), 64)
+    images, _, is_resized = load(options.place, options.size, devices[0])
+    plan, sizes = prepare_race(images, options, devices)
+    race = image_race(plan, names, RaceRules.of(options), is_resized)
+    announce(sizes, images, options.as_json, policies=list(race.rows), devices=devices, budget=options.budget)
+    stop = threading.Event()
+    with RaceView(race, options.as_json) as view, console.interrupt_sets(stop):
+        try:
+            result = race.run(options.out, view.on_training, view.on_round, stop)
+        except WriteError as error:
+            raise CommandError(f"{error}; to resume, run the same command again") from error
+    if result.ending == "interrupted":
+        raise CommandError(
+            "interrupted: completed training runs are saved; to resume, run the same command again", INTERRUPTED
+        )
+    spent, written = race.cost(result), str(options.out / POLICY_NAME) if result.is_decided else None
+    if options.as_json:
+        facts = {"winner": result.winner, "ending": result.ending, "verdict": result.verdict, "cost": spent}
+        emit_json("done", policy=written, **facts, standings=[one._asdict() for one in result.standings])
+        return
+    if written is not None:
+        _print_standings(result)
+    say(result.verdict)
+    say(f"cost: {spent}")
+    if written is None:
+        say("to go on, run the same command with a higher --budget")
+    else:
+        adapt = " --adapt entropy" if race.rows[result.winner].adaptive else ""
+        say(f"use it: variegate train SRC --policy {written}{adapt}")
+
+
+def _print_standings(result: RaceResult) -> None:
+    table = console.table_of(("policy", "rounds", "accuracy", "behind its leader", "left"))
+    for one in result.standings:
+        bounds = "" if math.isnan(one.low) else f" ({100 * one.low:+.1f} to {100 * one.high:+.1f})"
+        behind = "" if one.behind == one.low == one.high else f"{100 * one.behind:+.1f}{bounds}"
+        left = "yes" if one.dropped is None else f"until {one.dropped}"
+        table.add_row(cell(one.candidate), str(one.rounds), f"{one.mean:.2%}", behind, left)
+    console.stdout().print(table)
+
+
+class RaceView(CountingBar):
+    """Progress of a race; use as a context."""
+
+    def __init__(self, race: ImageRace, as_json: bool) -> None:
+        self._race, self._as_json, self._started = race, as_json, time.perf_counter()
+        self._done, self._left, self._round = 0, len(race.rows), 1
+        super().__init__(as_json, "racing", "{task.fields[best]}", total=len(race.rows), best="")
+
+    def on_training(self, one: Training) -> None:
+        if self._as_json:
+            emit_json("training", **one._asdict())
+        self._done += 1
+        self.show(self._done, self._left)
+        budget, workers = self._race.rules.budget, len(self._race.plan.devices)
+        needed = 2 * math.ceil(len(self._race.rows) / workers) * one.seconds
+        if one.round == 0 and self._done == 1 and budget is not None and needed > budget:
+            note(
+                f"a training run takes {one.seconds:,.0f} s, so two rounds of {len(self._race.rows)} candidates take "
+                f"about {needed:,.0f} s, more than --budget; a lower --epochs or --train makes them shorter",
+                to=self.console,
+            )
+
+    def on_round(self, one: Round) -> None:
+        self._done, self._left = 0, len(one.left)
+        self.show(0, self._left, description=f"round {one.number + 1}", best=f"{one.leader} {one.mean:.2%}")
+        if self._as_json:
+            emit_json("round", **one._asdict())
+        elif not self.console.is_terminal:
+            dropped = f", dropped {', '.join(one.dropped)}" if one.dropped else ""
+            stage = f"variations {one.stage}, " if one.stage else ""
+            seconds = time.perf_counter() - self._started
+            leader = f"{one.leader} leads with {one.mean:.2%}"
+            say(f"{stage}round {one.number}: {leader}, {len(one.left)} left{dropped}, {seconds:,.0f} s", self.console)
+
+
+def _search_by_population(options: SearchCommandOptions) -> None:
     from variegate.apps.search.driver import search_devices
     from variegate.apps.search.prepare import prepare_search
     from variegate.apps.search.run import check_folder
+    from variegate.jobs.arguments import absolute_place
 
     _check_backend(options)
     is_local = options.backend == "local"
     devices = search_devices(device_list(options.devices), options.population) if is_local else ["cpu"]
     check_folder(options.out)
-    images, place, fingerprint = _load(options.place, options.size, devices[0])
-    run, sizes = prepare_search(images, options, place, fingerprint)
+    images, source, _ = load(options.place, options.size, devices[0])
+    run, sizes = prepare_search(images, options, absolute_place(options.place), source.fingerprint)
     searching: PopulationSearch
     if is_local:
         from variegate.apps.search.driver import LocalSearch
@@ -64,40 +185,27 @@ def search(options: SearchCommandOptions) -> None:
         from variegate.apps.search.tune import TuneSearch
 
         searching = TuneSearch(run, options.out, options.address, options.gpus_per_member, capture=options.capture)
-    _announce(sizes, images, options.as_json, members=options.population, devices=devices if is_local else ["ray"])
+    announce(sizes, images, options.as_json, members=options.population, devices=devices if is_local else ["ray"])
     _run_search(searching, options.as_json)
 
 
-def _announce(sizes: Sizes, images: LabelledImages, as_json: bool, **more: Any) -> None:
+def announce(sizes: Sizes, images: LabelledImages, as_json: bool, **more: Any) -> None:
     height, width = images.pixels.shape[1:3]
     if as_json:
         emit_json("start", **asdict(sizes), size=[int(height), int(width)], **more)
     else:
         members = f", {more['members']} members" if "members" in more else ""
-        say(f"sizes: {sizes}{members}, {height}x{width}", stderr())
+        candidates = f", {len(more['policies'])} candidates within {more['budget']}" if "budget" in more else ""
+        say(f"sizes: {sizes}{members}{candidates}, {height}x{width}", stderr())
 
 
-def _load(src: Any, size: str | tuple[int, int], device: str) -> tuple[LabelledImages, str, str]:
-    """Images, their place and their fingerprint; notes about what is left out. ``size``: as typed, or sides. Raises
-    SourceError."""
-    from variegate.apps.train.images import fitting_size, load_images
-    from variegate.formats.base import SourceError
-    from variegate.io.addresses import shown
-    from variegate.jobs.arguments import absolute_place, open_by_index, parse_size
+def load(src: Any, size: str | tuple[int, int], device: str) -> tuple[LabelledImages, Source, bool]:
+    """``load_source``, with notes."""
+    from variegate.apps.search.prepare import load_source
 
-    sides = None if size == "auto" else parse_size(size) if isinstance(size, str) else size
-    source = open_by_index(src)
-    note(*source.notes())
     # On a terminal; it may take minutes.
-    with stderr().status(f"decoding {len(source):,} images"):
-        images = load_images(source, fitting_size(source) if size == "auto" else sides, device)
-    if len(images) < len(source):
-        note(f"{len(source) - len(images):,} of {len(source):,} images cannot be read and are skipped")
-    if images.num_classes < 2:
-        raise SourceError(
-            f"{shown(str(src))}: has one class ({images.classes[0]}); accepted: two or more, in folders of their own"
-        )
-    return images, absolute_place(src), source.fingerprint
+    with stderr().status("decoding images"):
+        return load_source(src, size, device, note)
 
 
 def _check_backend(options: SearchOptions) -> None:
@@ -172,7 +280,7 @@ class SearchView(CountingBar):
     def __call__(self, progress: SearchProgress) -> None:
         best = "" if math.isnan(progress.best) else f"best {progress.best:.2%}"
         done = progress.step * self._size + (0 if progress.rows else progress.members_done)
-        self.show(done, description=f"step {progress.step + 1}/{progress.steps}", best=best)
+        self.show(done, description=f"step {min(progress.step + 1, progress.steps)}/{progress.steps}", best=best)
         if not progress.rows:
             return
         epoch = progress.rows[0].epoch
@@ -191,123 +299,3 @@ class SearchView(CountingBar):
                 note(f"member {member} diverged (loss is not finite); it continues as member {donor}", to=self.console)
         if progress.is_flat:
             note(f"after epoch {epoch} all members score the same; nobody was ranked", to=self.console)
-
-
-@dataclass(frozen=True, kw_only=True)
-class EvaluateCommandOptions(EvaluationOptions, ClassesOptions):
-    pass
-
-
-def evaluate(options: EvaluateCommandOptions) -> None:
-    """Compare policies by training the same model with each of them.
-
-    Within a repeat, all policies train on the same images, from the same weights, in the same order. Repeats differ in
-    all three. Policies are compared by their differences within repeats, with 95% intervals and a verdict.
-    """
-    from variegate.apps.plotting import check_path
-    from variegate.apps.search.compare import compare
-    from variegate.apps.search.driver import search_devices
-    from variegate.apps.search.prepare import policy_names, prepare_evaluation
-
-    as_json = options.as_json
-    check_path(options.out)
-    trainings = len(policy_names(options.policies)) * options.repeats
-    devices = search_devices(device_list(options.devices), max(1, trainings))
-    images, _, _ = _load(options.place, options.size, devices[0])
-    test = None if options.test is None else _load_test(options.test, options, images, devices[0])
-    evaluation, sizes = prepare_evaluation(images, test, options, devices)
-    _announce(sizes, images, as_json, repeats=evaluation.repeats, policies=list(evaluation.policies))
-    _note_bias(evaluation)
-    trials = _run_trainings(evaluation, as_json)
-    if not trials:
-        raise CommandError("interrupted before the first training run was complete", INTERRUPTED)
-    for name in evaluation.policies:
-        lost = [trial for trial in trials if trial.policy == name and math.isnan(trial.accuracy)]
-        if lost:
-            said = f"{name}: {len(lost)} of its training runs diverged (the loss is not finite) and count as 0"
-            note(f"{said}; a lower --lr may help")
-    _show(compare(trials, evaluation.policies, evaluation.subsets.scored), evaluation, options.out, as_json)
-    if len(trials) < trainings:
-        done = f"{len(trials)} of {trainings} training runs"
-        raise CommandError(f"interrupted after {done}; the table covers the complete repeats", INTERRUPTED)
-
-
-def _load_test(src: str, options: EvaluateCommandOptions, images: LabelledImages, device: str) -> LabelledImages:
-    """Raises SourceError for other classes than ``images`` have, or another size."""
-    from variegate.formats.base import SourceError
-    from variegate.io.addresses import shown
-
-    height, width = images.pixels.shape[1:3]
-    test, _, _ = _load(src, "none" if options.size == "none" else (height, width), device)
-    classes = images.classes[: test.num_classes]  # the last may have no image there
-    if test.classes != classes or test.pixels.shape[1:] != images.pixels.shape[1:]:
-        raise SourceError(f"{shown(src)}: other classes, or images of another size, than {shown(options.src)}")
-    return test
-
-
-def _run_trainings(evaluation: Evaluation, as_json: bool) -> list[Trial]:
-    stop, done = threading.Event(), 0
-    bar = CountingBar(as_json, "training", total=len(evaluation.policies) * evaluation.repeats)
-
-    def report(trial: Trial) -> None:
-        nonlocal done
-        done += 1
-        bar.show(done)
-        if as_json:
-            emit_json("trial", **trial._asdict())
-
-    with bar, console.interrupt_sets(stop):
-        return evaluation.run(report, stop)
-
-
-def _note_bias(evaluation: Evaluation) -> None:
-    """Note what a policy has over others: a schedule that has seen images, fewer images to train."""
-    from variegate.apps.search.compare import is_own
-    from variegate.apps.search.evaluate import GAP
-
-    if evaluation.subsets.test is None and any(is_own(name) for name in evaluation.policies):
-        seen = "a schedule learned on SRC has seen the images that are scored here"
-        note(f"{seen}, which favors it; pass other images as --test")
-    if GAP in evaluation.policies:
-        note(f"{GAP} trains on 9/10 of its images and measures the gap on the rest")
-
-
-def _show(comparison: Comparison, evaluation: Evaluation, out: Path, as_json: bool) -> None:
-    """Print the table and the verdicts, and draw the plot; raises CommandError at the end if it cannot be written."""
-    from variegate.apps.search.compare import cells, plot_evaluation, verdicts
-    from variegate.formats.storage import WriteError
-
-    plot, unwritten, subsets, sentences = None, None, evaluation.subsets, verdicts(comparison)
-    counts = f"{subsets.train:,} images train, {subsets.scored:,} score"
-    remark = f"{evaluation.model}, {counts}, {evaluation.recipe.epochs} epochs"
-    try:
-        plot = console.plot_or_note(lambda: plot_evaluation(comparison, out, remark), out)
-    except WriteError as error:  # reported after the table, which took the time
-        unwritten = error
-    reference, differences = comparison.reference, comparison.differences
-    if as_json:
-        policies = [
-            {
-                **one._asdict(),
-                "needs_search": one.policy in comparison.own,
-                "difference": None if found is None else {**found._asdict(), "shown": found.shown},
-            }
-            for one in comparison.summaries
-            for found in (differences.get(one.policy),)
-        ]
-        facts = {"reference": reference, "repeats": comparison.repeats, "verdicts": sentences, "scope": subsets.scope}
-        emit_json("done", policies=policies, **facts, plot=plot)
-    else:
-        # The accuracy of each training is in the plot and in --json: a line has 80 characters.
-        to = [] if reference is None else [f"to {reference}" + (" (95 %)" if comparison.repeats > 1 else "")]
-        table = console.table_of(("policy", "accuracy", "spread", *to, "s per run"))
-        for one in comparison.summaries:
-            mean, spread, difference = cells(one, comparison)
-            middle = [] if reference is None else [difference]
-            table.add_row(cell(one.policy), mean, spread, *middle, f"{one.seconds:.1f}")
-        console.stdout().print(table)
-        scope = [subsets.scope] if comparison.repeats > 1 and differences else []
-        for sentence in (*sentences, *scope, *([] if plot is None else [f"plot: {plot}"])):
-            say(sentence)
-    if unwritten is not None:
-        raise CommandError(unwritten)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+from variegate.checks import number
 from variegate.options import check_options, option, part_of, same_option
 
 LrSchedule = Literal["cosine", "step"]
@@ -118,12 +120,56 @@ class TrainingOptions:
         return part_of(Hyperparameters, replace(self, epochs=epochs, batch_size=batch_size))
 
 
+Method = Literal["auto", "race", "pba"]
+# The method of ``variegate search`` in a new folder.
+DEFAULT_METHOD: Method = "race"
+# Seconds of a unit of ``--budget``.
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def seconds_in(name: str, text: float | str) -> float:
+    """A length of time: seconds, or a text such as "90s", "30m" and "1.5h". Raises ValueError."""
+    match = re.fullmatch(r"(\d+(?:\.\d*)?)\s*([smhd]?)", text.strip()) if isinstance(text, str) else None
+    seconds: Any = text if match is None else float(match[1]) * _UNITS[match[2] or "s"]
+    return number(name, seconds, 1e-9, 1e9, accepted='seconds, or a number with a unit, such as "90s", "30m" and "2h"')
+
+
 @dataclass(frozen=True, kw_only=True)
-class SearchOptions(TrainingOptions):
-    """Options of a search: its population, its images and its policies."""
+class RaceOptions(TrainingOptions):
+    """Options of a race on images, besides its training: candidates, images and its end."""
 
     train: int | None = option(
-        None, "Number of images to train the members on. By default half of the images, at most 4,000.", "Images", low=1
+        None, "Number of training images, drawn again for each round. By default 4/5, at most 4,000.", "Images", low=1
+    )
+    policies: str | None = option(
+        None,
+        "Candidates of a race, separated by commas: none, flip, crop, policy names and files, with parts such as "
+        "randaugment-1-5+flip+crop2+cutout8. By default nine of them.",
+        "Search",
+    )
+    rounds: int = option(12, "Most rounds of a race; in each, every remaining candidate trains once.", "Search", low=2)
+    budget: str = option("30m", "Wall-clock time of a race, such as 90s, 30m or 2h.", "Search", metavar="TIME")
+
+    def __post_init__(self) -> None:
+        check_options(self, "train", "rounds")
+        seconds_in("budget", self.budget)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions(RaceOptions):
+    """Options of a search: its method, its population, its images and its policies."""
+
+    method: Method = option(
+        "auto",
+        "Race whole policies (race), or evolve a schedule in a population (pba). auto resumes the method of --out, and "
+        f"starts a {DEFAULT_METHOD}.",
+        "Search",
+    )
+    train: int | None = option(
+        None,
+        "Number of training images. By default 4/5 of the images in a race, half of them with pba, at most 4,000.",
+        "Images",
+        low=1,
     )
     validation: int | None = option(
         None,
@@ -161,7 +207,7 @@ class SearchOptions(TrainingOptions):
         "GPUs per member with --backend ray: 1, a fraction, or 0 for CPUs. By default 1 if the cluster has GPUs.",
         "Machine",
     )
-    out: Path = option(Path("search"), "Output folder for the schedule, log, plots and checkpoint.", "Output")
+    out: Path = option(Path("search"), "Output folder for the result, log, plots and checkpoint.", "Output")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,8 +216,8 @@ class EvaluationOptions(TrainingOptions):
 
     policies: str = option(
         "none,flip-crop,randaugment,trivialaugment",
-        "Policies to compare, separated by commas: none, flip-crop (flip and crop only), policy names, files, or "
-        "adaptive:gap and adaptive:entropy (RandAugment with magnitudes that adapt during training).",
+        "Policies to compare, separated by commas: none, flip-crop, policy names, files, or adaptive:gap and "
+        "adaptive:entropy. With parts, such as none+flip+crop2, a policy has no other crop, flip and cutout.",
         "Comparison",
     )
     test: str | None = option(
@@ -181,4 +227,6 @@ class EvaluationOptions(TrainingOptions):
         None, "Number of training images, drawn again for each repeat. By default 4/5 of the images.", "Images", low=1
     )
     repeats: int = option(5, "Training runs per policy. Two or more give confidence intervals.", "Comparison", low=1)
-    out: Path = option(Path("evaluate.png"), "File for the plot, a PNG.", "Output")
+    out: Path = option(
+        Path("evaluate.png"), "File for the plot, a PNG. The results are beside it, as .json and .jsonl.", "Output"
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,9 +18,9 @@ from variegate.io.addresses import speakable
 from variegate.io.durable import write_atomically
 from variegate.io.files import NotRegularError, TooLargeError, read_regular
 from variegate.io.yaml_text import MAX_LEVELS, read_yaml
-from variegate.ops.arguments import ArgumentError
+from variegate.ops.arguments import MAX_STEPS, ArgumentError
 from variegate.ops.base import Transform
-from variegate.ops.description import check_keys, check_tree, from_dict
+from variegate.ops.description import check_keys, check_tree, from_dict, substituted
 from variegate.policies.augmix import AugMix
 from variegate.policies.autoaugment import PUBLISHED, AutoAugment
 from variegate.policies.pba import PBA
@@ -40,8 +41,9 @@ _NAMED: dict[str, Callable[[], Transform]] = {
     "3-augment": ThreeAugment,
     **PRESETS,
 }
+_RANDAUGMENT = "randaugment-"
 POLICY_NAMES = (*PUBLISHED, *PUBLISHED_SCHEDULES, *_NAMED)
-_ACCEPTED = f"{', '.join(POLICY_NAMES)}, a string such as {EXAMPLES}, or a .json or .yaml file"
+_ACCEPTED = f"{', '.join(POLICY_NAMES)}, randaugment-N-M, a string such as {EXAMPLES}, or a .json or .yaml file"
 
 
 # Of several views, each of which may be a list: what it holds is for a reader of the recipe to say.
@@ -56,7 +58,8 @@ def load_policy(source: str | os.PathLike[str] | Mapping[str, Any]) -> Transform
     ``source`` is one of:
 
     - a name, in any case: "imagenet", "cifar10", "svhn", "v0" (AutoAugment), "pba-cifar10", "pba-svhn", "autoaugment"
-      (the same as "imagenet"), "randaugment", "trivialaugment", "augmix", "3-augment";
+      (the same as "imagenet"), "randaugment", "trivialaugment", "augmix", "3-augment"; "randaugment-N-M" has N
+      operations at magnitude M of 0..30;
     - a complete recipe of several views, from crop to normalization: "simclr", "byol", "dino", "mocov3";
     - a timm string, such as "rand-m9-mstd0.5-inc1", "augmix-m5-w4-d2", "original-mstd0.5", "v0r" and "3a";
     - a .json, .yaml or .yml file, or a dict: a description by ``to_dict``, a schedule ("format":
@@ -81,6 +84,8 @@ def load_policy(source: str | os.PathLike[str] | Mapping[str, Any]) -> Transform
         if name in PUBLISHED_SCHEDULES:
             return PBA(name)
         if not _looks_like_file(source):
+            if name.startswith(_RANDAUGMENT):
+                return _randaugment(source)
             if is_timm(name):
                 return parse_timm(name, where=f"{shown(source)}")
             # Classes are written with words that names do without: TrivialAugmentWide, rand_augment.
@@ -108,6 +113,14 @@ def save_policy(transform: Transform | Schedule, path: str | os.PathLike[str]) -
     else:
         text = yaml.safe_dump(described, sort_keys=False, default_flow_style=None, width=100)
     write_atomically(path, text.encode(), several_writers=True)
+
+
+def _randaugment(source: str) -> Transform:
+    numbers = re.fullmatch(r"(\d{1,3})-(\d{1,3})", source[len(_RANDAUGMENT) :])
+    if numbers is None or not 1 <= int(numbers[1]) <= MAX_STEPS or int(numbers[2]) > 30:
+        accepted = f"randaugment-N-M with 1 to {MAX_STEPS} operations at magnitude 0 to 30, such as randaugment-1-5"
+        raise PolicyError("policy", source, accepted)
+    return RandAugment(int(numbers[1]), int(numbers[2]))
 
 
 def _looks_like_file(source: str) -> bool:
@@ -200,6 +213,10 @@ def _from_json(text: str, path: Path) -> Any:
 
 
 def scaled_policy(source: str, epochs: int) -> Transform:
-    """``load_policy``, with schedules stretched or shortened to a training of so many epochs."""
-    policy: Any = load_policy(source)
-    return replace(policy, schedule=policy.resolved.scaled(epochs)) if isinstance(policy, PBA) else policy
+    """``load_policy``, with schedules in it stretched or shortened to a training of so many epochs."""
+
+    def change(part: Any) -> Any:
+        return replace(part, schedule=part.resolved.scaled(epochs)) if isinstance(part, PBA) else None
+
+    policy: Transform = substituted(load_policy(source), change)
+    return policy

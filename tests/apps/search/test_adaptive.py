@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from tests.apps.train.stripes import stripes
-from variegate.apps.search.evaluate import ADAPTIVE, ENTROPY, GAP, AdaptiveTraining, Evaluation, Subsets
+from variegate.apps.search.candidates import ADAPTIVE, ENTROPY, GAP
+from variegate.apps.search.evaluate import AdaptiveTraining, Evaluation, Subsets
 from variegate.apps.train.adaptation import EntropyAdaptation, GapAdaptation
 from variegate.apps.train.classifier import Classifier
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages
@@ -42,7 +43,7 @@ def test_they_are_compared_with_fixed_policies(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(AdaptiveTraining, "__init__", noting)
     monkeypatch.setattr(Classifier, "train", watched)
     trials = evaluation("randaugment", *ADAPTIVE).run()
-    assert [trial.policy for trial in trials] == ["randaugment", GAP, ENTROPY]
+    assert [trial.candidate for trial in trials] == ["randaugment", GAP, ENTROPY]
     gap, entropy = (one.adaptation for one in made)
     assert isinstance(gap, GapAdaptation)
     assert gap.magnitude != 0.3
@@ -56,7 +57,7 @@ def test_they_are_compared_with_fixed_policies(monkeypatch: pytest.MonkeyPatch) 
     assert set(given["GapAdaptation"][0].ids) < set(every)
     assert [len(labels) for _, labels in made[0]._compared] == [9, 9]
     again = evaluation(*ADAPTIVE).run()
-    assert [trial.accuracy for trial in again] == [trial.accuracy for trial in trials[1:]]
+    assert [trial.score for trial in again] == [trial.score for trial in trials[1:]]
 
 
 def test_magnitudes_are_those_of_the_last_epoch(monkeypatch: pytest.MonkeyPatch) -> None:

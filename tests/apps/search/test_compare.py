@@ -13,9 +13,10 @@ import pytest
 from benchmarks.w6_pba import markdown
 from variegate.apps.search.compare import (
     Comparison,
-    Trial,
+    cells,
     compare,
     cumulative,
+    describe,
     lead,
     quantile,
     repeats_needed,
@@ -24,6 +25,7 @@ from variegate.apps.search.compare import (
     verdicts,
     visible_difference,
 )
+from variegate.apps.search.trainings import Training
 
 FINE = 1e-6
 
@@ -32,7 +34,7 @@ def comparison(scored: int = 10_000, **accuracies: Sequence[float]) -> Compariso
     """``own``: stands for a file."""
     names = {name: f"{name}.json" if name.startswith("own") else name.replace("_", "-") for name in accuracies}
     trials = [
-        Trial(names[name], repeat, value, 1.0)
+        Training(names[name], repeat, value, 1.0)
         for name, values in accuracies.items()
         for repeat, value in enumerate(values)
     ]
@@ -130,15 +132,15 @@ def test_verdicts_about_equals_are_wrong_in_no_more_than_5_of_100() -> None:
         wrong, times = 0, 1500
         for _ in range(times):
             found = comparison(10**9, **{name: [rng.gauss(0.9, 0.01) for _ in range(5)] for name in names})
-            wrong += any(found.differences[name].shown for name in found.judged)
+            wrong += any(one.shown for one in found.leads.values())
         assert wrong / times < 0.05 + 4 * math.sqrt(0.05 * 0.95 / times), names
 
 
 def test_a_learnt_policy_against_those_that_need_no_search() -> None:
     free = {"none": [0.80, 0.81, 0.79, 0.80, 0.80], "trivialaugment": [0.90, 0.92, 0.91, 0.93, 0.89]}
     better = comparison(**free, own=[0.915, 0.93, 0.921, 0.945, 0.903])
-    assert (better.reference, better.judged) == ("trivialaugment", ("own.json",))
-    found = better.differences["own.json"]
+    assert (better.reference, list(better.leads)) == ("trivialaugment", ["own.json"])
+    found = better.leads["own.json"]
     each = [0.015, 0.01, 0.011, 0.015, 0.013]
     assert found.each == pytest.approx(each)
     width = 2.77644511 * statistics.stdev(each) / math.sqrt(5)
@@ -191,9 +193,9 @@ def test_without_files_the_question_is_which_is_best() -> None:
         augmix=[0.90, 0.92, 0.91, 0.9, 0.9],
         randaugment=[0.85, 0.86, 0.85, 0.84, 0.86],
     )
-    assert (found.reference, found.judged) == ("augmix", ("augmix",))
+    assert (found.reference, list(found.leads)) == ("augmix", ["augmix"])
     # The highest of three was chosen by these trainings: held against two, the error is shared.
-    assert found.differences["augmix"].confidence == pytest.approx(0.975)
+    assert found.leads["augmix"].confidence == pytest.approx(0.975)
     assert verdicts(found)[0].startswith(
         "augmix is better than both others, and than randaugment, the highest of them, by 5.4 points, 97.5 % interval"
     )
@@ -201,7 +203,7 @@ def test_without_files_the_question_is_which_is_best() -> None:
 
 def test_several_files_share_the_error() -> None:
     found = comparison(none=[0.8, 0.81, 0.79], own_a=[0.9, 0.91, 0.89], own_b=[0.7, 0.72, 0.75])
-    assert [found.differences[name].confidence for name in found.judged] == pytest.approx([0.975, 0.975])
+    assert [one.confidence for one in found.leads.values()] == pytest.approx([0.975, 0.975])
     assert len(verdicts(found)) == 2
 
 
@@ -218,7 +220,7 @@ def test_a_single_repeat_claims_nothing() -> None:
 
 
 def test_only_whole_repeats_are_compared() -> None:
-    trials = [Trial(name, repeat, 0.5 + repeat / 10, 1.0) for repeat in range(3) for name in ("a", "b.json")]
+    trials = [Training(name, repeat, 0.5 + repeat / 10, 1.0) for repeat in range(3) for name in ("a", "b.json")]
     found = compare(trials[:-1], ("a", "b.json"), 100)
     assert found.repeats == 2
     assert [one.accuracies for one in found.summaries] == [(0.5, 0.6), (0.5, 0.6)]
@@ -227,7 +229,12 @@ def test_only_whole_repeats_are_compared() -> None:
 
 
 def test_means_and_spreads() -> None:
-    trials = [Trial("a", 0, 0.5, 1.0), Trial("b", 0, math.nan, 2.0), Trial("a", 1, 0.7, 3.0), Trial("b", 1, 0.4, 2.0)]
+    trials = [
+        Training("a", 0, 0.5, 1.0),
+        Training("b", 0, math.nan, 2.0),
+        Training("a", 1, 0.7, 3.0),
+        Training("b", 1, 0.4, 2.0),
+    ]
     a, b = summarize(trials)
     assert (a.mean, a.spread, a.seconds) == (pytest.approx(0.6), pytest.approx(0.1414, abs=1e-4), 2.0)
     assert (b.accuracies, b.mean) == ((0.0, 0.4), 0.2)
@@ -238,7 +245,41 @@ def test_means_and_spreads() -> None:
     assert table[3].startswith("| b | 20.00% | 28.28 | -40.00 (-100.00 to +87.06) | 0.00, 40.00 |")
 
 
+def test_a_row_is_compared_with_the_policy_that_its_column_names() -> None:
+    """One by one: neither the rivals nor their number widen it. The verdict is about the best of them."""
+    accuracies = {"none": [0.70, 0.72, 0.71], "augmix": [0.80, 0.83, 0.82], "own": [0.81, 0.82, 0.84]}
+    found = comparison(**accuracies)
+    each = np.subtract(accuracies["own"], accuracies["augmix"])
+    width = quantile(0.975, 2) * each.std(ddof=1) / math.sqrt(3)
+    row = found.differences["own.json"]
+    assert (found.reference, row.to, row.rivals) == ("augmix", "augmix", ("augmix",))
+    assert (row.low, row.high) == pytest.approx((each.mean() - width, each.mean() + width))
+    assert found.leads["own.json"].high > row.high
+    assert "augmix" not in found.differences
+    table = {one.policy: cells(one, found)[2] for one in found.summaries}
+    assert table["augmix"] == ""
+    assert table["own.json"] == f"{100 * row.mean:+.2f} ({100 * row.low:+.2f} to {100 * row.high:+.2f})"
+
+
+def test_equal_results_in_every_repeat_are_called_identical() -> None:
+    found = comparison(scored=100, none=[0.5, 0.6, 0.55], augmix=[0.7, 0.8, 0.75], own=[0.7, 0.8, 0.75])
+    assert cells(found.summaries[2], found)[2] == "identical"
+    assert verdicts(found) == ["own.json and augmix gave identical results in all 3 repeats."]
+    assert not comparison(own=[0.5], none=[0.5]).differences["own.json"].is_identical  # one repeat may be chance
+    assert not comparison(own=[0.5, 0.5], none=[0.5, 0.4]).differences["own.json"].is_identical
+
+
+def test_all_pairs_are_described() -> None:
+    found = comparison(none=[0.5, 0.6], augmix=[0.7, 0.75], own=[0.9, 0.8])
+    described = describe(found)
+    assert len(described["pairs"]) == 6
+    pair = next(one for one in described["pairs"] if (one["policy"], one["to"]) == ("none", "augmix"))
+    assert pair["each"] == pytest.approx((-0.2, -0.15))
+    assert pair["low"] < pair["mean"] < pair["high"]
+    assert described["policies"][2] | {"policy": "own.json", "needs_search": True} == described["policies"][2]
+
+
 def test_files_with_one_name_are_told_apart() -> None:
     names = ("none", "one/schedule.json", "other/schedule.json", "one/best.json")
-    shown = [one.policy for one in summarize([Trial(name, 0, 0.5, 1.0) for name in names])]
+    shown = [one.policy for one in summarize([Training(name, 0, 0.5, 1.0) for name in names])]
     assert shown == ["none", "one/schedule.json", "other/schedule.json", "best.json"]

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 import torch
 
-from variegate.apps.search.compare import Trial, compare
+from variegate.apps.search.compare import compare
 from variegate.apps.search.driver import member_seed
 from variegate.apps.search.evaluate import Evaluation, Subsets
 from variegate.apps.search.population import repeat_seed
+from variegate.apps.search.trainings import Training
 from variegate.apps.train.classifier import Classifier
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages, load_images
 from variegate.errors import PolicyError
@@ -47,13 +48,13 @@ def test_every_policy_is_trained_with_as_often(tmp_path: Path) -> None:
     file = tmp_path / "learnt.json"
     file.write_text(json.dumps(published_schedule("pba-svhn").to_dict()))
     names = ("none", "flip-crop", "randaugment", str(file))
-    seen: list[Trial] = []
+    seen: list[Training] = []
     trials = evaluation(*names).run(seen.append)
     assert trials == seen
-    assert [(trial.repeat, trial.policy) for trial in trials] == [(r, name) for r in range(2) for name in names]
-    assert all(0 <= trial.accuracy <= 1 and trial.seconds > 0 for trial in trials)
+    assert [(trial.round, trial.candidate) for trial in trials] == [(r, name) for r in range(2) for name in names]
+    assert all(0 <= trial.score <= 1 and trial.seconds > 0 for trial in trials)
     again = evaluation(*names[::-1]).run()
-    assert {(t.policy, t.repeat): t.accuracy for t in again} == {(t.policy, t.repeat): t.accuracy for t in trials}
+    assert {(t.candidate, t.round): t.score for t in again} == {(t.candidate, t.round): t.score for t in trials}
     found = compare(trials, names, 32)
     assert [one.policy for one in found.summaries] == ["none", "flip-crop", "randaugment", "learnt.json"]
     assert (found.free, found.own) == (("none", "flip-crop", "randaugment"), ("learnt.json",))
@@ -68,16 +69,16 @@ def test_schedules_are_scaled_to_the_training() -> None:
 def test_what_is_stopped_gives_what_it_has() -> None:
     stop = Event()
     trials = evaluation("none", "flip-crop").run(lambda trial: stop.set(), stop)
-    assert [trial.policy for trial in trials] == ["none"]
+    assert [trial.candidate for trial in trials] == ["none"]
 
 
 def test_trainings_at_the_same_time_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("none", "randaugment", "flip-crop")
-    together: list[Trial] = []
+    together: list[Training] = []
     trials = evaluation(*names, devices=["cpu:0", "cpu:1"]).run(together.append)
     assert sorted(together) == sorted(trials)
-    plain = [trial._replace(seconds=0.0) for trial in evaluation(*names).run()]
-    assert [trial._replace(seconds=0.0) for trial in trials] == plain
+    plain = [trial._replace(seconds=0.0, processor=0.0, elapsed=0.0) for trial in evaluation(*names).run()]
+    assert [trial._replace(seconds=0.0, processor=0.0, elapsed=0.0) for trial in trials] == plain
     train = Classifier.train
 
     def fails(self: Classifier, images: LabelledImages, transform: Transform, epoch: int) -> torch.Tensor:
@@ -155,7 +156,7 @@ def test_seconds_are_those_of_the_training(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(Classifier, "__init__", made)
     monkeypatch.setattr(Classifier, "train", trained)
-    monkeypatch.setattr("variegate.apps.search.evaluate.time.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("variegate.apps.search.trainings.time.perf_counter", lambda: clock[0])
     assert [trial.seconds for trial in evaluation("none").run()] == [2.0, 2.0]
 
 

@@ -11,8 +11,9 @@ from PIL import Image
 
 from tests.apps.search.searches import SMALL, drawn, run
 from variegate.apps.search import History, PlotError, SearchSpace, Settings, plot_population, plot_schedule, schedule_of
-from variegate.apps.search.compare import Trial, compare, plot_evaluation
+from variegate.apps.search.compare import compare, plot_evaluation
 from variegate.apps.search.plots import tables_of
+from variegate.apps.search.trainings import Training
 from variegate.policies import Schedule, Segment
 from variegate.policies.schedule import published_schedule
 
@@ -89,8 +90,8 @@ def test_amber_and_green_are_for_what_is_shown(
     tmp_path: Path, offset: float, repeats: int, has_green: bool, has_amber: bool
 ) -> None:
     noise = [0.0, 0.011, -0.012, 0.004, 0.0][:repeats]
-    trials = [Trial("augmix", n, 0.8, 1.0) for n in range(repeats)]
-    trials += [Trial("own.json", n, 0.8 + offset + change, 1.0) for n, change in enumerate(noise)]
+    trials = [Training("augmix", n, 0.8, 1.0) for n in range(repeats)]
+    trials += [Training("own.json", n, 0.8 + offset + change, 1.0) for n, change in enumerate(noise)]
     plot_evaluation(compare(trials, ("augmix", "own.json"), 1000), tmp_path / "e.png", "a remark")
     image = pixels(tmp_path / "e.png")
     assert (share_of(image, GREEN) > 0.0001) == has_green

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import numpy as np
 import pytest
 
-from variegate.apps.search.race import LOG_NAME, Standings, Training, race
+from variegate import transforms as T
+from variegate.apps.search.race import LOG_NAME, RaceRules, race, run_race
+from variegate.apps.search.standings import RaceResult, Standings
+from variegate.apps.search.trainings import Outcome, Runner, Training
 from variegate.formats.base import SourceError
+from variegate.options.search import seconds_in
 
 SKILLS = {"none": 0.60, "flip": 0.68, "flip-crop": 0.80, "ra": 0.70, "heavy": 0.45}
 
@@ -50,6 +56,113 @@ def test_the_best_is_dropped_no_more_often_than_promised(spreads: list[float], d
         dropped += "a" not in standings.left
     # Of 200 races 10 are expected at most, and 18 are exceeded in less than one of 100 suites.
     assert dropped <= 18
+
+
+def staged(skills: dict[str, float], near: dict[str, list[str]], seed: int = 0, rounds: int = 6) -> RaceResult:
+    """A race with variations, whose scores are drawn."""
+
+    def train(name: str, number: int) -> Outcome:
+        level = np.random.default_rng((seed, number)).normal(0, 0.05)
+        place = sorted(skills).index(name)
+        return skills[name] + level + np.random.default_rng((seed, number, place)).normal(0, 0.01), 0.0, 0.0
+
+    rules = RaceRules(rounds, margin=0.001, is_share=True, variations=lambda name: near.get(name, []))
+    first = [name for name in skills if not any(name in names for names in near.values())]
+    return run_race(first, rules, Runner(train, None, 1, None, None))
+
+
+def test_variations_take_the_place_of_what_they_beat() -> None:
+    skills = {"none": 0.6, "flip": 0.7, "flip2": 0.75, "flip1": 0.7, "flip4": 0.9, "flip8": 0.8}
+    found = staged(skills, {"flip": ["flip1", "flip2"], "flip2": ["flip4"], "flip4": ["flip8"]})
+    assert (found.winner, found.ending) == ("flip4", "won")
+    assert [(row.candidate, row.stage) for row in found.standings] == [
+        *(("flip4", 3), ("flip8", 3), ("flip2", 2), ("flip", 1), ("flip1", 1), ("none", 0)),
+    ]
+    first, *others = re.split(r"(?<=\.) (?=Of )", found.verdict)
+    assert first == '"flip" is the best of 2. The chance that a better one was dropped is at most 0.05.'
+    assert [one.split(",")[0] for one in others] == [
+        *('Of 2 variations of "flip"', 'Of 1 variation of "flip2"', 'Of 1 variation of "flip4"'),
+    ]
+    assert others[0].startswith('Of 2 variations of "flip", "flip2" is better than it by ')
+    assert "points (" in others[0]
+    assert others[2].startswith('Of 1 variation of "flip4", none is shown to be better in ')
+
+
+def test_all_stages_together_err_no_more_often_than_promised() -> None:
+    """Equals: neither is one of the given dropped, nor does a variation take the place of the winner."""
+    names = ["a", "b", "c"]
+    near = {name: [f"{name}{number}" for number in range(4)] for name in names}
+    skills = dict.fromkeys([*names, *(one for each in near.values() for one in each)], 0.7)
+    races = [staged(skills, near, seed, rounds=4) for seed in range(100)]
+    wrong = sum(any(row.dropped for row in race.standings if row.candidate == "a" and not row.stage) for race in races)
+    wrong += sum(race.winner not in names for race in races)
+    # Of 100 races 5 are expected at most, and 11 are exceeded in less than one of 100 suites.
+    assert wrong <= 11
+
+
+def test_names_files_and_transforms(tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text('{"type": "Posterize", "bits": 4}')
+    seen: dict[str, Any] = {}
+    policies = ["none", "flip", "randaugment-1-5+flip+cutout2", T.Rotate(5), T.Rotate(9), tmp_path / "mine.json"]
+
+    def objective(policy: Any, seed: int) -> float:
+        seen[str(policy)] = policy
+        return noisy(0.5, seed)
+
+    found = race(objective, policies, rounds=2, margin=1.0)
+    assert {row.candidate for row in found.standings} == {
+        *("none", "flip", "randaugment-1-5+flip+cutout2", "Rotate", "Rotate 2", str(tmp_path / "mine.json")),
+    }
+    assert list(seen.values()) == [
+        *(T.Identity(), T.RandomHorizontalFlip()),
+        T.Compose([T.RandAugment(1, 5), T.RandomHorizontalFlip(), T.Cutout(2)]),
+        *(T.Rotate(5), T.Rotate(9), T.Posterize(4)),
+    ]
+    assert {row.candidate for row in race(objective, rounds=2, margin=1.0).standings} == {
+        *("none", "flip", "randaugment-1-5", "randaugment-2-9", "trivialaugment"),
+    }
+    for policies, words in (
+        (["none", "crop2"], "policies: got 'crop2', which needs images; accepted with a source"),
+        (["none", "adaptive:entropy"], "got 'adaptive:entropy', which needs images"),
+        (["none", "none"], "policies: got 'none' twice"),
+        (["none", 3], "policies: got 3; accepted: names, files and transforms"),
+        (["none", "randaugment-1-31"], "randaugment-N-M with 1 to .* magnitude 0 to 30"),
+        (["none", "flip+spin2"], "policies: got 'spin2' in 'flip.spin2'; accepted: NAME, or NAME.PART.PART with"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            race(objective, policies)
+
+
+def test_training_in_steps() -> None:
+    class Training:
+        def __init__(self) -> None:
+            self.calls: list[tuple[str, int, Any]] = []
+
+        def step(self, policy: str, epochs: int, checkpoint: Any, seed: int) -> tuple[float, Any]:
+            self.calls.append((policy, epochs, checkpoint))
+            return noisy(0.5, seed), {"weights": 1}
+
+    training = Training()
+    race(training, {"a": "a", "b": "b"}, epochs=7, rounds=2, margin=1.0)
+    assert training.calls == [("a", 7, None), ("b", 7, None)] * 2
+    with pytest.warns(UserWarning, match="its step takes no seed") as told:
+        race(lambda policy, epochs, checkpoint: (0.5, None), {"a": 1, "b": 2}, epochs=1, rounds=2)
+    assert len(told) == 1
+    with pytest.raises(ValueError, match="epochs: got None; accepted: 1 or more with a step"):
+        race(training, {"a": 1, "b": 2})
+    with pytest.raises(ValueError, match=r"epochs: got 3; accepted: .* none with objective"):
+        race(noisy, SKILLS, epochs=3)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("30m", 1800), ("1.5h", 5400), (20, 20), ("45", 45)])
+def test_lengths_of_time(text: Any, seconds: float) -> None:
+    assert seconds_in("budget", text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "m", "-3m", "3 weeks", 0, -1, math.inf, None])
+def test_what_is_no_length_of_time(text: Any) -> None:
+    with pytest.raises(ValueError, match=r'budget: got .*; accepted: seconds, or a number with a unit, such as "90s"'):
+        seconds_in("budget", text)
 
 
 def test_equal_candidates_end_with_no_difference() -> None:
@@ -110,7 +223,7 @@ def test_a_budget_ends_it_in_time_and_resuming_counts_what_was_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 100.0
-    monkeypatch.setattr("variegate.apps.search.race.time.perf_counter", lambda: now)
+    monkeypatch.setattr("variegate.apps.search.trainings.time.perf_counter", lambda: now)
 
     def slow(skill: float, seed: int) -> float:
         nonlocal now
@@ -144,17 +257,17 @@ def test_stop_ends_it_between_trainings() -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"candidates": {"a": 1}}, "candidates: got 1"),
+        ({"policies": {"a": 1}}, "policies: got 1"),
         ({"confidence": 0.4}, "confidence: got 0.4"),
         ({"rounds": 1}, "rounds"),
         ({"workers": 0}, "workers"),
-        ({"objective": lambda one, seed: math.inf}, "objective: got inf for 'a'"),
+        ({"objective": lambda one, seed: math.inf}, "objective: got the score inf; .* from 'a'"),
     ],
 )
 def test_bad_arguments(wrong: dict[str, object], words: str) -> None:
-    given: dict[str, object] = {"objective": noisy, "candidates": {"a": 0.1, "b": 0.2}, **wrong}
+    given: dict[str, object] = {"objective": noisy, "policies": {"a": 0.1, "b": 0.2}, **wrong}
     with pytest.raises(ValueError, match=words):
-        race(given.pop("objective"), given.pop("candidates"), **given)  # type: ignore[arg-type]
+        race(given.pop("objective"), given.pop("policies"), **given)  # type: ignore[arg-type]
 
 
 def test_other_folders_are_refused(tmp_path: Path) -> None:

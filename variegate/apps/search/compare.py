@@ -13,7 +13,9 @@ t-intervals that hold for all rivals at once (Bonferroni). With a single rival i
 from __future__ import annotations
 
 import functools
+import itertools
 import math
+import re
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,21 +23,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from variegate.apps.plotting import AMBER, BLUE, FAINT, GREEN, INK, PALE_BLUE, drawn_figure, label_rows, line_handles
+from variegate.apps.search.trainings import Training
 
 CONFIDENCE = 0.95
 _HALVINGS = 80
-_SUFFIXES = (".json", ".yaml", ".yml")
 
 Accuracies = Mapping[str, Sequence[float]]
-
-
-class Trial(NamedTuple):
-    """One training. ``accuracy``: NaN where it diverged."""
-
-    policy: str
-    repeat: int
-    accuracy: float
-    seconds: float
 
 
 class Summary(NamedTuple):
@@ -45,14 +38,15 @@ class Summary(NamedTuple):
     accuracies: tuple[float, ...]
     mean: float
     spread: float
-    seconds: float  # of a training, on average
+    seconds: float  # of a training, on average, as its processor seconds
+    processor: float
 
 
 class Difference(NamedTuple):
     """Difference of a policy's accuracy to that of the best of ``rivals``, as shares: 0.01 is a percentage point.
 
     ``to``: the rival with the highest mean; ``each``: the differences to it by repeat; ``low``, ``high``: the interval
-    of the difference to the truly best rival; NaN of a single repeat.
+    of the difference to the truly best rival, which of a single one is the plain t-interval; NaN of a single repeat.
     """
 
     to: str
@@ -64,6 +58,11 @@ class Difference(NamedTuple):
     confidence: float = CONFIDENCE
 
     @property
+    def is_identical(self) -> bool:
+        """True where all of several repeats have equal results: the same policy under another name, as a rule."""
+        return len(self.each) > 1 and not any(self.each)
+
+    @property
     def shown(self) -> str | None:
         """ "better" or "worse" where the interval leaves out 0, else None."""
         return "better" if self.low > 0 else "worse" if self.high < 0 else None
@@ -71,10 +70,10 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison:
-    """Summaries of the repeats in which every policy has trained, and differences to ``reference``.
+    """Summaries of the repeats in which every policy has trained, and ``differences`` to ``reference``, one by one.
 
     ``free``: policies that need no search; ``own``: files. ``reference``: the free policy with the highest mean, or the
-    highest of all. ``judged``: policies whose intervals hold together.
+    highest of all. ``leads``: of policies in question to the best of their rivals, whose intervals hold together.
     """
 
     summaries: list[Summary]
@@ -83,23 +82,23 @@ class Comparison:
     own: tuple[str, ...]
     reference: str | None
     differences: dict[str, Difference]
-    judged: tuple[str, ...]
+    leads: dict[str, Difference]
     grain: float
 
 
-def compare(trials: Sequence[Trial], policies: Sequence[str], scored: int) -> Comparison:
+def compare(trials: Sequence[Training], policies: Sequence[str], scored: int) -> Comparison:
     """``policies``: all that were to be trained with; ``scored``: the number of images that score a training."""
     by_repeat: dict[int, set[str]] = {}
     for trial in trials:
-        by_repeat.setdefault(trial.repeat, set()).add(trial.policy)
+        by_repeat.setdefault(trial.round, set()).add(trial.candidate)
     whole = {repeat for repeat, names in by_repeat.items() if names >= set(policies)}
-    found = summarize([trial for trial in trials if trial.repeat in whole] or trials)
+    found = summarize([trial for trial in trials if trial.round in whole] or trials)
     titles = [one.policy for one in found]
-    names = list(dict.fromkeys(trial.policy for trial in trials))
+    names = list(dict.fromkeys(trial.candidate for trial in trials))
     own = tuple(title for title, name in zip(titles, names, strict=True) if is_own(name))
     free = tuple(title for title in titles if title not in own)
     if not whole or len(found) < 2:
-        return Comparison(found, len(whole), free, own, None, {}, (), 1 / scored)
+        return Comparison(found, len(whole), free, own, None, {}, {}, 1 / scored)
     accuracies = {one.policy: one.accuracies for one in found}
     means = {one.policy: one.mean for one in found}
     group = free if free and own else tuple(titles)
@@ -108,13 +107,17 @@ def compare(trials: Sequence[Trial], policies: Sequence[str], scored: int) -> Co
     # Several answers: together they err no more often than one. To call the highest of n the best is to have compared
     # it with n - 1.
     answers = len(own) if free and own else len(group) - 1
-    differences = {}
-    for title in titles:
-        rivals = tuple(rival for rival in group if rival != title)
-        if rivals:
-            error = (1 - CONFIDENCE) / (answers if title in judged else 1)
-            differences[title] = lead(accuracies, title, rivals, error, 1 / scored)
-    return Comparison(found, len(whole), free, own, reference, differences, judged, 1 / scored)
+    error = (1 - CONFIDENCE) / answers
+    leads = {
+        title: lead(accuracies, title, [rival for rival in group if rival != title], error, 1 / scored)
+        for title in judged
+    }
+    differences = {
+        title: lead(accuracies, title, [reference], 1 - CONFIDENCE, 1 / scored)
+        for title in titles
+        if title != reference
+    }
+    return Comparison(found, len(whole), free, own, reference, differences, leads, 1 / scored)
 
 
 def lead(accuracies: Accuracies, policy: str, rivals: Sequence[str], error: float, grain: float) -> Difference:
@@ -145,24 +148,26 @@ def _end(each: Sequence[float], error: float, grain: float, side: int) -> float:
 
 def is_own(policy: str) -> bool:
     """A file: what somebody has learnt or written. Names stand for what needs no search of one's own."""
-    return policy.lower().endswith(_SUFFIXES)
+    return re.search(r"\.(json|ya?ml)(\+[a-z0-9+]+)?$", policy.lower()) is not None
 
 
-def summarize(trials: Sequence[Trial]) -> list[Summary]:
+def summarize(trials: Sequence[Training]) -> list[Summary]:
     """Summaries in the order of the policies. Diverged trainings count as 0; files go by their names if these are
     unique."""
-    names = list(dict.fromkeys(trial.policy for trial in trials))
+    names = list(dict.fromkeys(trial.candidate for trial in trials))
     short = [short_name(name) for name in names]
     unique = [one if short.count(one) == 1 else name for name, one in zip(names, short, strict=True)]
-    return [_summary(s, [t for t in trials if t.policy == name]) for name, s in zip(names, unique, strict=True)]
+    return [_summary(s, [t for t in trials if t.candidate == name]) for name, s in zip(names, unique, strict=True)]
 
 
-def _summary(title: str, trials: Sequence[Trial]) -> Summary:
-    ordered = sorted(trials, key=lambda trial: trial.repeat)
-    accuracies = tuple(0.0 if math.isnan(trial.accuracy) else trial.accuracy for trial in ordered)
+def _summary(title: str, trials: Sequence[Training]) -> Summary:
+    ordered = sorted(trials, key=lambda trial: trial.round)
+    accuracies = tuple(0.0 if math.isnan(trial.score) else trial.score for trial in ordered)
     spread = statistics.stdev(accuracies) if len(accuracies) > 1 else math.nan
-    seconds = statistics.fmean(trial.seconds for trial in trials)
-    return Summary(title, accuracies, statistics.fmean(accuracies), spread, seconds)
+    seconds, processor = (
+        statistics.fmean(each) for each in zip(*((t.seconds, t.processor) for t in trials), strict=True)
+    )
+    return Summary(title, accuracies, statistics.fmean(accuracies), spread, seconds, processor)
 
 
 def short_name(name: str) -> str:
@@ -222,11 +227,13 @@ def verdicts(comparison: Comparison) -> list[str]:
     if comparison.repeats < 2:
         whole = "no whole repeat is" if comparison.repeats == 0 else "a single repeat is"
         return [f"No verdict: {whole} complete; differences may be chance. Two or more give intervals (--repeats 5)."]
-    return [_verdict(name, comparison) for name in comparison.judged]
+    return [_verdict(name, comparison) for name in comparison.leads]
 
 
 def _verdict(name: str, comparison: Comparison) -> str:
-    found = comparison.differences[name]
+    found = comparison.leads[name]
+    if found.is_identical:
+        return f"{name} and {found.to} gave identical results in all {comparison.repeats} repeats."
     of = "policies that need no search" if name in comparison.own and comparison.free else "others"
     number = len(found.rivals)
     highest = f", the highest of the {number} {of}" if number > 1 else ""
@@ -282,12 +289,28 @@ def repeats_needed(difference: float, spread: float) -> int | None:
     return high
 
 
+def describe(comparison: Comparison) -> dict[str, Any]:
+    """The comparison for a file: every policy, and the difference of every pair with its plain 95 % interval."""
+    accuracies = {one.policy: one.accuracies for one in comparison.summaries}
+    pairs = [
+        {"policy": one, "is_identical": found.is_identical, "shown": found.shown, **found._asdict()}
+        for one, other in itertools.permutations(accuracies, 2)
+        if comparison.repeats
+        for found in (lead(accuracies, one, [other], 1 - CONFIDENCE, comparison.grain),)
+    ]
+    policies = [{**one._asdict(), "needs_search": one.policy in comparison.own} for one in comparison.summaries]
+    said = {"reference": comparison.reference, "repeats": comparison.repeats, "verdicts": verdicts(comparison)}
+    return {"policies": policies, "pairs": pairs, **said}
+
+
 def cells(one: Summary, comparison: Comparison) -> tuple[str, str, str]:
     """A row's accuracy, spread and difference with its interval, as text; empty where there is none."""
     spread = "" if math.isnan(one.spread) else f"{100 * one.spread:.2f}"
     found = comparison.differences.get(one.policy)
-    if found is None or one.policy == comparison.reference:
+    if found is None:
         difference = ""
+    elif found.is_identical:
+        difference = "identical"
     else:
         ends = "" if math.isnan(found.low) else f" ({100 * found.low:+.2f} to {100 * found.high:+.2f})"
         difference = f"{100 * found.mean:+.2f}{ends}"
@@ -345,8 +368,7 @@ def _draw_differences(axes: Any, comparison: Comparison) -> None:
 
 def _add_legend(figure: Any, comparison: Comparison) -> None:
     """Of the colours that are there."""
-    others = [difference for name, difference in comparison.differences.items() if name != comparison.reference]
-    shown = {difference.shown for difference in others if not math.isnan(difference.low)}
+    shown = {one.shown for one in comparison.differences.values() if not math.isnan(one.low)}
     entries = [(colour, _MEANINGS[what]) for what, colour in _COLOURS.items() if what in shown]
     handles = line_handles(entries, lw=1.8, marker="o", ms=5)
     figure.legend(handles=handles, loc="outside lower right", ncols=3)

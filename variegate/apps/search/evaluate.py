@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 import math
-import os
-import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from queue import SimpleQueue
 from threading import Event, Lock
+from typing import Any
 
 import numpy as np
 import torch
 
-from variegate.apps.search.compare import Trial, is_own
+from variegate.apps.search.candidates import GAP, Candidate, describe_rows, parse_candidate
+from variegate.apps.search.compare import Comparison, describe, is_own
 from variegate.apps.search.driver import one_thread_each, threads_each
 from variegate.apps.search.population import SearchStream, repeat_seed
+from variegate.apps.search.run import digest_of, digests, digests_by_row, searched_on
+from variegate.apps.search.trainings import Journal, Meter, Outcome, Runner, Training, cost, read_json, write_json
 from variegate.apps.train.adaptation import Adaptation, EntropyAdaptation, GapAdaptation
 from variegate.apps.train.classifier import Classifier
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages, TrainingImages, split
 from variegate.apps.train.step import in_channels_last
 from variegate.augmenter.augmenter import Augmenter
+from variegate.checks import PIXEL_VERSION
 from variegate.executors.runners.devices import resolve
+from variegate.jobs.output.destination import locked
 from variegate.options.search import Hyperparameters
-from variegate.policies.load import scaled_policy
-from variegate.policies.uniform import AdaptiveRandAugment, refuse_given_magnitude
 from variegate.transforms import Transform
-
-# Names beside those of ``load_policy``.
-NO_AUGMENTATION, FLIP_CROP = "none", "flip-crop"
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,7 @@ class Subsets:
 class Evaluation:
     """Trainings that differ in their policy alone; repeats differ in images, weights, order and chance.
 
-    ``baseline``: made of the images that train in a repeat. ``policies``: names in whatever case, files, and
-    ``ADAPTIVE``.
+    ``baseline``: made of the images that train in a repeat. ``policies``: names of ``parse_candidate``.
     """
 
     subsets: Subsets
@@ -100,78 +99,117 @@ class Evaluation:
             raise ValueError(f"repeats: got {self.repeats}; accepted: 1 or more")
         if not 0 <= self.seed < 1 << 64:
             raise ValueError(f"seed: got {self.seed}; accepted: an integer from 0 to 2**64 - 1")
-        policies = tuple(name if is_own(name) or os.sep in name else name.lower() for name in self.policies)
+        rows = [parse_candidate(name) for name in self.policies]
+        policies = tuple(row.name for row in rows)
         object.__setattr__(self, "policies", policies)
         twice = [f"{name!r} twice" for name in policies if policies.count(name) > 1]
         if not policies or twice:
             got = twice[0] if twice else "none"
             raise ValueError(f"policies: got {got}; accepted: each name once, such as none, flip-crop, randaugment")
         self.recipe.steps_in(self.subsets.train)
-        if GAP in policies:
+        self.check(rows)
+
+    def check(self, rows: Sequence[Candidate]) -> None:
+        """Raises ValueError for rows that cannot be trained with, SourceError for too few images for one."""
+        if any(row.adaptive == GAP for row in rows):
             self.recipe.steps_in(len(held_back(self.subsets.of(0)[0], self.seed)[0]))
         baseline = self.baseline(self.subsets.images)
-        for name in policies:
-            self._transform(name, baseline)
+        for row in rows:
+            row.transform(baseline, self.recipe.epochs)
 
-    def run(self, on_trial: Callable[[Trial], None] | None = None, stop: Event | None = None) -> list[Trial]:
+    def cost(self, trainings: Sequence[Training]) -> str:
+        """Of trainings, in words."""
+        seconds, processor = sum(one.seconds for one in trainings), sum(one.processor for one in trainings)
+        return cost(len(trainings), seconds, processor, self.devices)
+
+    def describe(self) -> dict[str, Any]:
+        """All that decides a training, besides the images and the policy."""
+        baseline = self.baseline(self.subsets.images)
+        around = {"padding": baseline.padding, "flip": baseline.flip, "cutout": baseline.cutout}
+        size, subsets = "x".join(map(str, baseline.size)), self.subsets
+        described = {"size": size, "train": subsets.train, "scored": subsets.scored, "model": self.model}
+        return {**described, **asdict(self.recipe), **around, "seed": self.seed, "pixels": PIXEL_VERSION}
+
+    def run(
+        self,
+        on_training: Callable[[Training], object] | None = None,
+        stop: Event | None = None,
+        journal: Journal | None = None,
+    ) -> list[Training]:
         """All trainings, as many at a time as there are devices; once ``stop`` is set, those that are over.
 
-        A training that fails stops the others. ``on_trial`` is called from the threads that train, one at a time.
+        A training that fails stops the others. ``on_training`` is called from the threads that train, one at a time.
         """
-        names = [resolve(name) for name in self.devices]
-        images = _RepeatImages(self)
-        free: SimpleQueue[str] = SimpleQueue()
-        for name in names:
-            free.put(name)
-        failed, telling = Event(), Lock()
+        rows = {name: parse_candidate(name) for name in self.policies}
+        jobs = [(repeat, name) for repeat in range(self.repeats) for name in rows]
+        with WholeTrainings(self) as trainings:
 
-        def is_over() -> bool:
-            return failed.is_set() or (stop is not None and stop.is_set())
+            def train(name: str, repeat: int) -> Outcome | None:
+                return trainings.train(rows[name], repeat, runner.is_over)
 
-        def train(job: tuple[int, str]) -> Trial | None:
-            device = free.get()
-            try:
-                trial = self._trial(job[1], job[0], *images.of(device, job[0]), is_over)
-                if trial is not None and on_trial is not None:
-                    with telling:
-                        on_trial(trial)
-            except BaseException:
-                failed.set()
-                raise
-            finally:
-                free.put(device)
-            return trial
+            runner = Runner(train, journal, len(self.devices), on_training, stop)
+            runner.run(jobs)
+        return [runner.done[job] for job in jobs if job in runner.done]
 
-        jobs = [(repeat, name) for repeat in range(self.repeats) for name in self.policies]
-        with one_thread_each(*names), ThreadPoolExecutor(len(names), "variegate-evaluate") as pool:
-            trials = map(train, jobs) if len(names) == 1 else pool.map(train, jobs)
-            return [trial for trial in trials if trial is not None]
 
-    def _trial(
-        self, name: str, repeat: int, data: TrainingImages, baseline: BaselineAugmentation, is_over: Callable[[], bool]
-    ) -> Trial | None:
-        seed = repeat_seed(self.seed, repeat)  # the same for all policies: they differ in nothing else
+class WholeTrainings:
+    """Trainings of a plan from the first epoch to the score, one at a time on each of its devices; use as a context."""
+
+    def __init__(self, plan: Evaluation) -> None:
+        self.plan, self._images, self._meter = plan, _RepeatImages(plan), Meter()
+        self._names = [resolve(name) for name in plan.devices]
+        self._free: SimpleQueue[str] = SimpleQueue()
+        for name in self._names:
+            self._free.put(name)
+        self._open = ExitStack()
+
+    def __enter__(self) -> WholeTrainings:
+        self._open.enter_context(one_thread_each(*self._names))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def train(self, row: Candidate, repeat: int, is_over: Callable[[], bool]) -> Outcome | None:
+        """-> accuracy (NaN: it diverged) and its cost; None where ``is_over`` ended it."""
+        device = self._free.get()
+        try:
+            return self._train(row, repeat, *self._images.of(device, repeat), is_over)
+        finally:
+            self._free.put(device)
+
+    def _train(
+        self,
+        row: Candidate,
+        repeat: int,
+        data: TrainingImages,
+        baseline: BaselineAugmentation,
+        is_over: Callable[[], bool],
+    ) -> Outcome | None:
+        plan = self.plan
+        seed = repeat_seed(plan.seed, repeat)  # the same for all policies: they differ in nothing else
         images, adaptive = data.train, None
-        if name in ADAPTIVE:
-            adaptive = AdaptiveTraining(name, data.train, baseline.plain, data.device, seed)
+        if row.adaptive is not None:
+            adaptive = AdaptiveTraining(row.adaptive, data.train, baseline.plain, data.device, seed)
             images = adaptive.images
         classifier = Classifier(
-            self.model,
+            plan.model,
             data.train.num_classes,
-            self.recipe,
+            plan.recipe,
             data.device,
             seed,
             data.train.pixels.shape[3],
-            capture=self.capture,
-            num_threads=threads_each(self.devices),
+            capture=plan.capture,
+            num_threads=threads_each(plan.devices),
         )
         if adaptive is not None:
             classifier.adapt(adaptive.adaptation)
-        transform, accuracy = self._transform(name, baseline), math.nan
+        transform, accuracy = row.transform(baseline, plan.recipe.epochs), math.nan
         # From here, as torch loads a part of itself for the first optimizer of a process, which takes seconds.
-        started = time.perf_counter()
-        for epoch in range(self.recipe.epochs):
+        end = self._meter.begin()
+        for epoch in range(plan.recipe.epochs):
             if is_over():
+                end()
                 return None
             if not math.isfinite(classifier.train(images, transform, epoch)):
                 break
@@ -179,16 +217,45 @@ class Evaluation:
                 adaptive.end_epoch(classifier)
         else:
             accuracy = classifier.accuracy(data.scored, data.labels)
-        return Trial(name, repeat, accuracy, time.perf_counter() - started)
+        return accuracy, *end()
 
-    def _transform(self, name: str, baseline: BaselineAugmentation) -> Transform:
-        if name == NO_AUGMENTATION:
-            return baseline.plain
-        if name in ADAPTIVE:
-            return baseline.with_policy(adaptive_policy())
-        policy = None if name == FLIP_CROP else scaled_policy(name, self.recipe.epochs)
-        refuse_given_magnitude(policy, f"policies: {name}", " and ".join(ADAPTIVE))
-        return baseline.with_policy(policy)
+
+class EvaluationFiles:
+    """Files beside a plot: the journal, from which an evaluation resumes, and its result."""
+
+    def __init__(self, plot: Path) -> None:
+        self.journal, self.result = plot.with_suffix(".jsonl"), plot.with_suffix(".json")
+        self._lock = plot.with_name(f".{plot.stem}.lock")
+
+    @contextmanager
+    def open(self, evaluation: Evaluation) -> Iterator[Journal]:
+        """The journal, locked. One with other settings gives way once it is complete. Raises SourceError."""
+        subsets = evaluation.subsets
+        rows = [parse_candidate(name) for name in evaluation.policies]
+        described = {"format": "variegate-evaluation/1", **describe_rows(rows), **evaluation.describe()}
+        described["images"] = digest_of(digests(subsets.images))
+        described["test"] = None if subsets.test is None else digest_of(digests(subsets.test))
+        place = str(self.journal)
+        with locked(self._lock, place, "name"):
+            is_complete = read_json(self.result).get("is_complete") is True
+            journal = Journal(self.journal, described, "an evaluation", place=place, is_replaced=is_complete)
+            with closing(journal):
+                yield journal
+
+    def write(self, comparison: Comparison, evaluation: Evaluation, trainings: Sequence[Training]) -> None:
+        """Write the result. Raises WriteError."""
+        is_complete = len(trainings) == len(evaluation.policies) * evaluation.repeats
+        described = {"format": "variegate-evaluation-result/1", "is_complete": is_complete, **evaluation.describe()}
+        described |= {**describe(comparison), "scope": evaluation.subsets.scope}
+        described |= {"cost": evaluation.cost(trainings), "trainings": [one._asdict() for one in trainings]}
+        write_json(self.result, described)
+
+
+def unseen(test: LabelledImages, policies: Sequence[str]) -> LabelledImages:
+    """Images that no policy's file was searched on, as far as its folder says; all where that leaves none."""
+    searched = set[str]().union(*(searched_on(policy) for policy in policies if is_own(policy)))
+    rows = [row for row, digest in enumerate(digests_by_row(test)) if digest not in searched]
+    return test.take(np.asarray(rows, np.int64)) if rows and len(rows) < len(test) else test
 
 
 class _RepeatImages:
@@ -210,15 +277,8 @@ class _RepeatImages:
             return self._prepared[device, number]
 
 
-GAP, ENTROPY = "adaptive:gap", "adaptive:entropy"
-ADAPTIVE = (GAP, ENTROPY)
 # Of the images that train: with gap they only say how the training does. It must not look at those that score it.
 _HELD_BACK = 10
-
-
-def adaptive_policy() -> Transform:
-    """``randaugment``, at magnitudes that are given."""
-    return AdaptiveRandAugment()
 
 
 def held_back(images: LabelledImages, seed: int) -> tuple[LabelledImages, LabelledImages]:

@@ -25,15 +25,21 @@ def step_of(objective: Any) -> Step | None:
     parameters = inspect.signature(function).parameters
     if "checkpoint" not in parameters and function is objective:
         return None
-    takes_seed = "seed" in parameters or any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    has_seed = takes_seed(objective)
 
     def step(policy: Any, epochs: int, checkpoint: Any, seed: int) -> tuple[float, Any]:
-        got = function(policy, epochs, checkpoint, **({"seed": seed} if takes_seed else {}))
+        got = function(policy, epochs, checkpoint, **({"seed": seed} if has_seed else {}))
         if not isinstance(got, tuple) or len(got) != 2:
             raise ValueError(f"objective: step returned {type(got).__name__}; accepted: (score, checkpoint)")
         return checked_score(got[0]), got[1]
 
     return step
+
+
+def takes_seed(objective: Any) -> bool:
+    """True if the function or step has a parameter of the name "seed"."""
+    parameters = inspect.signature(getattr(objective, "step", objective)).parameters
+    return "seed" in parameters or any(one.kind is one.VAR_KEYWORD for one in parameters.values())
 
 
 def checked_score(score: Any) -> float:

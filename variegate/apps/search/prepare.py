@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,8 +14,10 @@ from variegate.apps.search.policy import SearchSpace
 from variegate.apps.search.run import SearchRun
 from variegate.apps.train import images as image_sets
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages, fitting_batch, fitting_model
-from variegate.formats.base import SourceError
-from variegate.options.search import EvaluationOptions, SearchOptions, TrainingOptions
+from variegate.formats.base import Source, SourceError
+from variegate.io.addresses import shown
+from variegate.jobs.arguments import open_by_index, parse_size
+from variegate.options.search import EvaluationOptions, RaceOptions, SearchOptions, TrainingOptions
 from variegate.policies.spaces import SPACES
 from variegate.policies.spaces import space as space_of
 
@@ -58,18 +61,57 @@ def prepare_evaluation(
     Raises SourceError for images that cannot be trained on; ValueError for options.
     """
     sizes = evaluation_sizes(images, None if test is None else len(test), options)
-    evaluation = Evaluation(
+    return _plan(images, test, options, sizes, policy_names(options.policies), options.repeats, devices), sizes
+
+
+def prepare_race(images: LabelledImages, options: RaceOptions, devices: Sequence[str]) -> tuple[Evaluation, Sizes]:
+    """Make the plan of a race, which trains as an evaluation does, and its sizes. Raises as ``prepare_evaluation``."""
+    most = min(_SEARCHED, max(images.num_classes, len(images) * 4 // 5))
+    sizes = evaluation_sizes(images, None, options, most)
+    return _plan(images, None, options, sizes, ["none"], options.rounds, devices), sizes
+
+
+def _plan(
+    images: LabelledImages,
+    test: LabelledImages | None,
+    options: TrainingOptions,
+    sizes: Sizes,
+    policies: Sequence[str],
+    repeats: int,
+    devices: Sequence[str],
+) -> Evaluation:
+    return Evaluation(
         Subsets(images, sizes.train, test, options.seed),
         sizes.model,
         options.hyperparameters(sizes.epochs, sizes.batch_size),
         partial(BaselineAugmentation.of, **_baseline(images, options)),
-        policy_names(options.policies),
-        options.repeats,
+        policies,
+        repeats,
         options.seed,
         devices,
         options.capture,
     )
-    return evaluation, sizes
+
+
+def load_source(
+    src: Any, size: str | tuple[int, int], device: str, note: Callable[[str], object]
+) -> tuple[LabelledImages, Source, bool]:
+    """Decode labeled images -> them, their source, and whether they were resized. ``size``: as typed, or sides;
+    ``note`` is told of what is left out. Raises SourceError."""
+    sides = None if size == "auto" else parse_size(size) if isinstance(size, str) else size
+    source = open_by_index(src)
+    for text in source.notes():
+        note(text)
+    sides = image_sets.fitting_size(source) if size == "auto" else sides
+    images = image_sets.load_images(source, sides, device)
+    if len(images) < len(source):
+        note(f"{len(source) - len(images):,} of {len(source):,} images cannot be read and are skipped")
+    if images.num_classes < 2:
+        place = shown(str(src)) if isinstance(src, (str, os.PathLike)) else "source"
+        raise SourceError(
+            f"{place}: has one class ({images.classes[0]}); accepted: two or more, in folders of their own"
+        )
+    return images, source, sides is not None
 
 
 def policy_names(policies: str) -> list[str]:
@@ -129,13 +171,16 @@ def search_sizes(images: LabelledImages, options: SearchOptions) -> Sizes:
     return _rest(total, train, score, options)
 
 
-def evaluation_sizes(images: LabelledImages, tested: int | None, options: EvaluationOptions) -> Sizes:
-    """Sizes of an evaluation: four fifths train. ``tested``: images beside these that score; None: the rest does."""
+def evaluation_sizes(
+    images: LabelledImages, tested: int | None, options: EvaluationOptions | RaceOptions, default: int | None = None
+) -> Sizes:
+    """Sizes of an evaluation or a race: four fifths train, or ``default``. ``tested``: images beside these that score;
+    None: the rest does."""
     train, total, classes = options.train, len(images), images.num_classes
     _check_classes(images, 2 if tested is None else 1)
     most = total - classes if tested is None else total
     if train is None:
-        train = max(classes, min(most, total * 4 // 5))
+        train = max(classes, min(most, default or total * 4 // 5))
     else:
         _check("train", train, images, most)
     return _rest(total, train, total - train if tested is None else tested, options)

@@ -1,343 +1,285 @@
 """A race of candidates: whole trainings on common seeds, round after round, until a sequential test decides.
 
-In each round every candidate left trains once from the round's seed; then those worse than another are dropped. The
-chance of ever dropping the truly best is at most 1 - ``confidence``: the error is spent evenly over looks and rivals
-(Lan and DeMets 1983; Bonferroni), by t-intervals of differences within rounds. As two or three rounds hardly show a
-pair's own spread, that of all pairs together is used, unless the pair's own is larger.
+``Standings`` is the test. A race of images goes on with variations of its winner, on rounds of their own: the first
+stage spends half of the error, and each further one half of what is left, so that all together never spend more.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import statistics
-import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from threading import Event, Lock
-from typing import Any, Literal, NamedTuple
+from threading import Event
+from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
-from variegate.apps.search.compare import quantile, repeats_needed
+from variegate.apps.search.candidates import candidates_of
+from variegate.apps.search.objective import checked_score, step_of, takes_seed
 from variegate.apps.search.population import repeat_seed
-from variegate.checks import integer, spelt
+from variegate.apps.search.standings import (
+    Ending,
+    RaceResult,
+    Standings,
+    rows_of,
+    verdict,
+    verdict_of_variations,
+)
+from variegate.apps.search.trainings import Journal, Meter, Outcome, Runner, Train, Training
+from variegate.checks import integer, refused, spelt
 from variegate.formats.base import SourceError
-from variegate.io.durable import AppendOnlyFile, make_folder, write_errors_name
+from variegate.io.durable import make_folder, write_errors_name
 from variegate.jobs.output.destination import locked
+from variegate.options.search import RaceOptions, seconds_in
 
-_FORMAT, LOG_NAME, _LOCK_NAME = "variegate-race/1", "race.jsonl", ".race.lock"
-Ending = Literal["won", "no difference", "budget", "rounds", "interrupted"]
-
-
-class Training(NamedTuple):
-    """A candidate trained whole. ``score``: NaN where it diverged. ``elapsed``: seconds of the race so far."""
-
-    candidate: str
-    round: int
-    score: float
-    seconds: float
-    elapsed: float
+FORMAT, LOG_NAME, _LOCK_NAME = "variegate-race/1", "race.jsonl", ".race.lock"
+# Accuracies that are closer than a point count as no difference: to show that takes hundreds of rounds.
+MARGIN = 0.01
+# Without images, crops have no size.
+_DEFAULT_POLICIES = ("none", "flip", "randaugment-1-5", "randaugment-2-9", "trivialaugment")
 
 
-class Standing(NamedTuple):
-    """A candidate at the end of a race.
+class Round(NamedTuple):
+    """A round that is over: of ``number`` from 1 in its ``stage``. ``leader``: so far, with its mean score."""
 
-    ``behind``: the mean by which the winner leads in the rounds of both, within ``low`` to ``high``; NaN of fewer than
-    two rounds. ``dropped``: after this round; None for those left.
-    """
-
-    candidate: str
+    stage: int
+    number: int
+    leader: str
     mean: float
-    rounds: int
-    behind: float
-    low: float
-    high: float
-    dropped: int | None
+    left: tuple[str, ...]
+    dropped: tuple[str, ...]
+
+
+OnRound: TypeAlias = Callable[[Round], object]
 
 
 @dataclass(frozen=True)
-class RaceResult:
-    """The end of a race.
+class RaceRules:
+    """Decide when a race ends. ``budget``: seconds; ``grain``: as of ``race``; ``is_share``: scores are told in points.
 
-    ``standings``: the winner, those left by their means, then those dropped, the last first. ``ending``: "won": one is
-    left; "no difference": those left lie within the margin; "budget", "rounds", "interrupted": it ended before.
-    ``seconds``: of all trainings. ``verdict``: the result in words, with what it takes to know more.
+    ``variations``: of a winner, those that are to race against it and have not yet; None: only one stage.
     """
 
-    winner: str
-    standings: tuple[Standing, ...]
-    ending: Ending
-    trainings: int
-    seconds: float
-    verdict: str
+    rounds: int = 12
+    budget: float | None = None
+    confidence: float = 0.95
+    margin: float = 0.0
+    grain: float = 0.0
+    is_share: bool = False
+    variations: Callable[[str], list[str]] | None = None
+
+    @classmethod
+    def of(cls, options: RaceOptions) -> RaceRules:
+        """Of a race on images."""
+        return cls(options.rounds, seconds_in("budget", options.budget), margin=MARGIN)
+
+    def describe(self) -> dict[str, Any]:
+        """All that decides the result besides the candidates and the trainings; a longer budget may go on."""
+        return {"rounds": self.rounds, "confidence": self.confidence, "margin": self.margin, "grain": self.grain}
 
 
-class Standings:
-    """Scores of candidates by round, and those left: a function of the scores.
-
-    ``rounds``: the most there will be; ``error``: the chance of dropping the best; ``grain`` as for ``race``.
-    """
-
-    def __init__(self, names: Sequence[str], rounds: int, error: float, grain: float = 0.0) -> None:
-        self.scores: dict[str, list[float]] = {name: [] for name in names}
-        self.left, self.dropped = list(names), dict[str, int]()
-        self._looks, self._error, self._grain = max(1, rounds - 1) * max(1, len(self.scores) - 1), error, grain
-        # Candidates that trained together, and for how many rounds.
-        self._tables: list[tuple[list[str], int]] = []
-        self._spreads: dict[int, tuple[float, int]] = {}
-
-    def end_round(self, scores: Mapping[str, float]) -> None:
-        """Add a score of each that is left; drop those that diverged or are worse than another."""
-        for name in self.left:
-            self.scores[name].append(scores[name])
-        finite = [name for name in self.left if math.isfinite(scores[name])]
-        number = len(self.scores[self.left[0]])
-        self._tables.append((finite, number))
-        self._spreads.clear()
-        kept = [one for one in finite if not any(self.interval(one, other)[1] > 0 for other in finite if other != one)]
-        self.dropped |= {name: number for name in self.left if name not in kept}
-        self.left = kept
-
-    @property
-    def winner(self) -> str:
-        """The highest mean of those that are left; of all where every one diverged."""
-        return max(self.left or self.scores, key=lambda name: _mean(self.scores[name]))
-
-    def interval(self, one: str, other: str) -> tuple[float, float, float]:
-        """The mean lead of ``other`` in the rounds of both, and its ends; NaN of fewer than two rounds."""
-        number = min(len(self.scores[one]), len(self.scores[other]))
-        each = np.subtract(self.scores[other][:number], self.scores[one][:number])
-        if number < 2 or not np.isfinite(each).all():
-            return _mean(each), math.nan, math.nan
-        if number not in self._spreads:
-            self._spreads[number] = self.spread(number)
-        spread, freedom = self._spreads[number]
-        own = max(float(each.std(ddof=1)), self._grain / math.sqrt(number))
-        width = quantile(1 - self._error / self._looks, freedom) * max(own, spread) / math.sqrt(number)
-        return _mean(each), _mean(each) - width, _mean(each) + width
-
-    def spread(self, number: int) -> tuple[float, int]:
-        """Standard deviation of a difference of two, and its degrees of freedom: what is left of the largest whole
-        table of candidates and rounds without the means of both."""
-        tables = [(names, min(rounds, number)) for names, rounds in self._tables]
-        names, rounds = max(tables, key=lambda one: (len(one[0]) - 1) * (one[1] - 1))
-        table = np.asarray([self.scores[name][:rounds] for name in names])
-        rest = table - table.mean(0) - table.mean(1, keepdims=True) + table.mean()
-        freedom = (len(names) - 1) * (rounds - 1)
-        return math.sqrt(2 * float((rest**2).sum()) / freedom), freedom
+def run_race(names: Sequence[str], rules: RaceRules, runner: Runner, on_round: OnRound | None = None) -> RaceResult:
+    """Race the candidates, and then variations of the winner while one of them takes its place."""
+    error = 1 - rules.confidence
+    share = error if rules.variations is None else error / 2
+    stages: list[tuple[Standings, str, Ending]] = []
+    names = list(names)
+    while True:
+        standings, number = Standings(names, rules.rounds, share, rules.grain), len(stages)
+        ending = _run_stage(standings, number, rules, runner, on_round or (lambda one: None))
+        is_kept = number > 0 and (names[0] in standings.left or not standings.left)
+        leader = names[0] if is_kept else standings.winner
+        stages.append((standings, leader, ending))
+        if rules.variations is None or is_kept or not standings.left or ending in ("budget", "interrupted"):
+            break
+        if not (more := rules.variations(leader)):
+            break
+        names, share = [leader, *more], share / 2
+    # A stage with fewer than two rounds says nothing.
+    told = [(n, one, best) for n, (one, best, _) in enumerate(stages) if n == 0 or one.rounds > 1]
+    rows = {row.candidate: row for n, one, best in told for row in rows_of(one, best, n)}
+    ordered = sorted(rows.values(), key=lambda row: (row.candidate != leader, -row.stage))
+    first = stages[0][0]
+    seconds = [one.seconds for one in runner.all]
+    of_round = statistics.fmean(seconds) * math.ceil(len(first.scores) / runner.workers) if seconds else math.nan
+    said = [verdict(first, stages[0][2], error, rules.margin, rules.is_share, of_round)]
+    said += [verdict_of_variations(one, best, end, rules.is_share) for one, best, end in stages[1:]]
+    processor = sum(one.processor for one in runner.all)
+    last = stages[-1][2]
+    ending = last if last == "interrupted" else stages[0][2]
+    return RaceResult(leader, tuple(ordered), ending, len(runner.all), sum(seconds), processor, " ".join(said))
 
 
-def _mean(each: Sequence[float] | npt.NDArray[np.float64]) -> float:
-    return float(np.mean(each)) if len(each) else math.nan
+def _run_stage(standings: Standings, stage: int, rules: RaceRules, runner: Runner, on_round: OnRound) -> Ending:
+    def fits(trainings: int) -> bool:
+        if not trainings or rules.budget is None or not runner.all:
+            return True
+        mean = statistics.fmean(one.seconds for one in runner.all)
+        return runner.elapsed + trainings * mean <= rules.budget
+
+    # A later stage has rounds of its own: the earlier ones chose its leader, and would favor it.
+    for number in range(stage * rules.rounds, (stage + 1) * rules.rounds):
+        jobs = [(number, name) for name in standings.left]
+        if fits(math.ceil(sum(job not in runner.done for job in jobs) / runner.workers)):
+            runner.run(jobs, lambda: fits(1))
+        scores = {name: runner.done[number, name].score for name in standings.left if (number, name) in runner.done}
+        if len(scores) < len(standings.left):
+            return "interrupted" if runner.stop.is_set() else "budget"
+        before = standings.left
+        standings.end_round(scores)
+        winner, left = standings.winner, standings.left
+        dropped = tuple(name for name in before if name not in left)
+        mean = statistics.fmean(standings.scores[winner])
+        on_round(Round(stage, standings.rounds, winner, mean, tuple(left), dropped))
+        if len(left) < 2:
+            return "won"
+        if standings.rounds > 1 and all(
+            standings.interval(one, winner)[2] <= rules.margin for one in left if one != winner
+        ):
+            return "no difference"
+    return "rounds"
 
 
-class _Journal:
-    """The trainings of a race, a line each; those of a race that goes on are not trained again."""
-
-    def __init__(self, folder: Path, described: Mapping[str, Any]) -> None:
-        """Raises SourceError for a folder that holds something else, or another race."""
-        path = folder / LOG_NAME
-        others = [one.name for one in folder.glob("[!.]*") if not path.exists()]
-        if others:
-            raise SourceError(
-                f"{folder}: holds files of something else ({min(others)}); choose an empty folder or a new name"
-            )
-        lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []  # a torn last line is trained again
-        try:
-            rows = [json.loads(line) for line in lines]
-            self.done = [
-                Training(**{**row, "score": math.nan if row["score"] is None else row["score"]}) for row in rows[1:]
-            ]
-        except (ValueError, TypeError, LookupError) as error:
-            raise SourceError(f"{path}: is damaged ({error}); restore it, or choose another folder") from error
-        if rows and rows[0] != described:
-            name = next((one for one in described if rows[0].get(one) != described[one]), "format")
-            raise SourceError(
-                f"{folder}: holds a race with {name} {rows[0].get(name)!r}, this one has {described.get(name)!r}; "
-                "choose another folder"
-            )
-        end = sum(len(line) + 1 for line in lines)
-        self._file = AppendOnlyFile(path, str(path), end, json.dumps(described).encode() + b"\n")
-
-    def append(self, row: Training) -> None:
-        described = {**row._asdict(), "score": None if math.isnan(row.score) else row.score}
-        self._file.append(json.dumps(described, allow_nan=False).encode() + b"\n")
-
-    def close(self) -> None:
-        self._file.close()
+def is_training(objective: Any) -> bool:
+    """True for a function or a class that trains, False for a source of images."""
+    return hasattr(objective, "step") or (callable(objective) and not hasattr(objective, "__getitem__"))
 
 
-@spelt()
+@spelt(RaceOptions)
 def race(
-    objective: Callable[[Any, int], float],
-    candidates: Mapping[str, Any],
+    objective: Any,
+    policies: Sequence[Any] | Mapping[str, Any] | None = None,
     *,
     out: str | os.PathLike[str] | None = None,
-    rounds: int = 12,
-    budget: float | None = None,
+    rounds: int = RaceOptions.rounds,
+    budget: float | str | None = None,
     confidence: float = 0.95,
-    margin: float = 0.0,
-    grain: float = 0.0,
+    margin: float | None = None,
+    grain: float | None = None,
     seed: int = 0,
-    workers: int = 1,
-    on_training: Callable[[Training], None] | None = None,
+    epochs: int | None = None,
+    workers: int | None = None,
+    on_training: Callable[[Training], object] | None = None,
     stop: Event | None = None,
+    **options: Any,
 ) -> RaceResult:
     """Find the best of several policies, or of anything else to train with, in as few training runs as needed.
 
     Each round trains every candidate left once, all from one seed, and then drops those worse than another. The best
     candidate stays with probability ``confidence`` over all rounds, where differences within rounds are near normal.
 
+    On images, rounds differ in the images that train, and the rest of them scores. While ``budget`` lasts, variations
+    of the winner (number and magnitude of operations, crop, flip, cutout) then race against it. ``out`` gets
+    ``policy.json``, which ``load_policy`` reads.
+
     Args:
-        objective: ``objective(candidate, seed)`` trains from ``seed`` (data split, weights, order) and returns a finite
-            score, higher is better, or NaN where training diverged, which drops the candidate.
-        candidates: at least two, by name, the simplest first: of equal means the first wins.
-        out: folder for ``race.jsonl``, a line per training. The same call resumes from it, after a kill too.
-        rounds: most rounds, 2 or more.
-        budget: seconds of wall-clock time, those before a resume included; no training begins that would likely end
-            later. None: no limit.
+        objective: labeled images, as anything that ``open_source`` takes; or training of your own. That is
+            ``objective(policy, seed)``, which trains from ``seed`` (data split, weights, order) and returns a score,
+            higher is better, or NaN where training diverged; or ``step(policy, epochs, checkpoint, seed)``, a function
+            or a method, which returns a score and a checkpoint and is called with ``epochs`` and no checkpoint.
+        policies: at least two, the simplest first: of equal means the first wins. A list of names, files and
+            transforms, or a mapping from names to these (for training of your own: to anything). None: flip, crop,
+            RandAugment and others.
+        out: folder for ``race.jsonl``, a line per training, and ``race.json``, the result. The same call resumes from
+            it, after a kill too.
+        rounds: most rounds of a stage, 2 or more.
+        budget: seconds of wall-clock time, or a text such as "30m", those before a resume included; no training begins
+            that would likely end later. None: no limit.
         confidence: between 0.5 and 1.
-        margin: scores closer than this count as no difference, and end the race.
-        grain: smallest possible difference of two scores, such as 1 / images for an accuracy.
+        margin: scores closer than this count as no difference, and end the race. By default 0.01 for images, else 0.
+        grain: smallest possible difference of two scores, such as 1 / images for an accuracy; known for images.
         seed: decides the seeds of the rounds.
-        workers: training runs at a time, in threads.
+        epochs: of a training; by default what fits the images. Required for a ``step``.
+        workers: training runs at a time, in threads. On images, one on each of ``devices``.
         on_training: called after each training run, one at a time.
         stop: once set, no training begins.
+        options: for images: fields of ``RaceOptions``, such as model, batch_size, lr, train and devices.
 
     Raises ValueError for arguments, SourceError where ``out`` holds something else, WriteError, and what ``objective``
     raises.
     """
-    rounds, workers = integer("rounds", rounds, 2, 1000), integer("workers", workers, 1, 1024)
+    rounds = integer("rounds", rounds, 2, 1000)
     seed = integer("seed", seed, 0, (1 << 64) - 1)
-    if len(candidates) < 2:
-        raise ValueError(f"candidates: got {len(candidates)}; accepted: two or more")
     if not 0.5 < confidence < 1:
         raise ValueError(f"confidence: got {confidence!r}; accepted: between 0.5 and 1")
-    described = {"format": _FORMAT, "candidates": list(candidates), "rounds": rounds, "confidence": confidence}
-    described |= {"margin": margin, "grain": grain, "seed": seed}
+    seconds = None if budget is None else seconds_in("budget", budget)
+    if not is_training(objective):
+        from variegate.apps.search.image_race import race_images
+
+        for name, value in (("grain", grain), ("workers", workers)):
+            if value is not None:
+                raise refused(name, value, "none for a source: its images and devices decide")
+        rules = RaceRules(rounds, seconds, confidence, MARGIN if margin is None else margin)
+        chosen = RaceOptions(rounds=rounds, seed=seed, epochs=epochs, **options)
+        return race_images(objective, policies, chosen, rules, out, on_training, stop)
+    if options:
+        name, value = next(iter(options.items()))
+        raise refused(name, value, "with a source of images as objective")
+    candidates = (
+        policies
+        if isinstance(policies, Mapping)
+        else {
+            name: row.without_images()
+            for name, row in candidates_of(_DEFAULT_POLICIES if policies is None else policies).items()
+        }
+    )
+    if len(candidates) < 2:
+        raise refused("policies", len(candidates), "two or more")
+    rules = RaceRules(rounds, seconds, confidence, margin or 0.0, grain or 0.0)
+    train = _training(objective, candidates, seed, epochs)
+    described = {"format": FORMAT, "policies": list(candidates), **rules.describe(), "seed": seed}
+    described |= {} if epochs is None else {"epochs": epochs}
     with ExitStack() as stack:
-        journal = None
-        if out is not None:
-            folder = Path(out)
-            with write_errors_name(str(folder)):
-                make_folder(folder)
-            stack.enter_context(locked(folder / _LOCK_NAME, str(folder)))
-            journal = _Journal(folder, described)
-            stack.callback(journal.close)
-        running = _Race(objective, candidates, journal, budget, seed, workers, on_training, stop or Event())
-        standings = Standings(list(candidates), rounds, 1 - confidence, grain)
-        ending = running.run(standings, rounds, margin)
-    return _result(standings, ending, running.trainings, margin, confidence)
+        journal = None if out is None else stack.enter_context(claimed(Path(out), described))
+        runner = Runner(
+            train, journal, integer("workers", 1 if workers is None else workers, 1, 1024), on_training, stop
+        )
+        return run_race(list(candidates), rules, runner)
 
 
-class _Race:
-    """Trainings of a race: those of its journal, and new ones while the budget lasts."""
-
-    def __init__(
-        self,
-        objective: Callable[[Any, int], float],
-        candidates: Mapping[str, Any],
-        journal: _Journal | None,
-        budget: float | None,
-        seed: int,
-        workers: int,
-        on_training: Callable[[Training], None] | None,
-        stop: Event,
-    ) -> None:
-        self._objective, self._candidates, self._journal = objective, candidates, journal
-        self._budget, self._seed, self._workers = budget, seed, workers
-        self._on_training, self._stop, self._lock = on_training, stop, Lock()
-        self.trainings = [] if journal is None else journal.done
-        self._done = {(one.round, one.candidate): one for one in self.trainings}
-        self._began = time.perf_counter() - max((one.elapsed for one in self.trainings), default=0.0)
-
-    def run(self, standings: Standings, rounds: int, margin: float) -> Ending:
-        with ThreadPoolExecutor(self._workers, "variegate-race") as pool:
-            for number in range(rounds):
-                names = [name for name in standings.left if (number, name) not in self._done]
-                if self._fits(math.ceil(len(names) / self._workers)):
-                    list(pool.map(partial(self._train, number), names))
-                scores = {
-                    name: self._done[number, name].score for name in standings.left if (number, name) in self._done
-                }
-                if len(scores) < len(standings.left):
-                    return "interrupted" if self._stop.is_set() else "budget"
-                standings.end_round(scores)
-                if len(standings.left) < 2:
-                    return "won"
-                winner = standings.winner
-                if number and all(
-                    standings.interval(one, winner)[2] <= margin for one in standings.left if one != winner
-                ):
-                    return "no difference"
-        return "rounds"
-
-    def _fits(self, trainings: int) -> bool:
-        if not trainings or self._budget is None or not self.trainings:
-            return True
-        mean = statistics.fmean(one.seconds for one in self.trainings)
-        return time.perf_counter() - self._began + trainings * mean <= self._budget
-
-    def _train(self, number: int, name: str) -> None:
-        if self._stop.is_set() or not self._fits(1):
-            return
-        started = time.perf_counter()
-        score = float(self._objective(self._candidates[name], repeat_seed(self._seed, number)))
-        if math.isinf(score):
-            raise ValueError(
-                f"objective: got {score} for {name!r}; accepted: a finite score, or NaN where training diverged"
-            )
-        ended = time.perf_counter()
-        row = Training(name, number, score, round(ended - started, 3), round(ended - self._began, 3))
-        with self._lock:
-            if self._journal is not None:
-                self._journal.append(row)
-            self.trainings.append(row)
-            self._done[number, name] = row
-            if self._on_training is not None:
-                self._on_training(row)
+@contextmanager
+def claimed(folder: Path, described: Mapping[str, Any]) -> Iterator[Journal]:
+    """The journal of the race in a folder, made and locked. Raises SourceError for a folder that holds something else,
+    another race, or one that runs."""
+    check_folder(folder)
+    with write_errors_name(str(folder)):
+        make_folder(folder)
+    with locked(folder / _LOCK_NAME, str(folder)):
+        check_folder(folder)
+        with closing(Journal(folder / LOG_NAME, described, "a race", place=str(folder))) as journal:
+            yield journal
 
 
-def _result(
-    standings: Standings, ending: Ending, trainings: Sequence[Training], margin: float, confidence: float
-) -> RaceResult:
-    winner = standings.winner
-    rows = []
-    for name, scores in standings.scores.items():
-        behind = (0.0, 0.0, 0.0) if name == winner else standings.interval(name, winner)
-        rows.append(Standing(name, _mean(scores), len(scores), *behind, standings.dropped.get(name)))
-    rows.sort(key=lambda one: (one.candidate != winner, -(one.dropped or math.inf), -one.mean))
-    seconds = sum(one.seconds for one in trainings)
-    return RaceResult(
-        winner, tuple(rows), ending, len(trainings), seconds, _verdict(rows, standings, ending, margin, confidence)
-    )
+def check_folder(folder: Path) -> None:
+    """Raises SourceError for what no race can be in: known before images are decoded."""
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise SourceError(f"{folder}: is a file; accepted: a folder, or a name that is still free")
+    others = [one.name for one in folder.glob("[!.]*") if not (folder / LOG_NAME).exists()]
+    if others:
+        raise SourceError(
+            f"{folder}: holds files of something else ({min(others)}); choose an empty folder or a new name"
+        )
 
 
-def _verdict(rows: Sequence[Standing], standings: Standings, ending: Ending, margin: float, confidence: float) -> str:
-    winner, number = f'"{rows[0].candidate}"', rows[0].rounds
-    left = [row for row in rows[1:] if row.dropped is None]
-    if not standings.left:
-        return "Every candidate diverged: no score is finite."
-    if ending == "won":
-        error = f"{1 - confidence:.2g}"
-        return f"{winner} is the best of {len(rows)}. The chance that a better one was dropped is at most {error}."
-    if number < 2:
-        why = "the race was interrupted" if ending == "interrupted" else f"the {ending} ended the race"
-        return f"No verdict: {why} after {number} whole rounds, and two or more are needed."
-    others = ", ".join(f'"{row.candidate}"' for row in left)
-    if ending == "no difference":
-        return f"No difference above {margin:.2g}: {winner} has the highest mean, ahead of {others}."
-    high, lead = max(row.high for row in left), min(row.behind for row in left)
-    needed = repeats_needed(lead, standings.spread(number)[0]) if lead > 0 else None
-    rounds = "over 1,000" if needed is None else f"about {needed:,}"
-    return (
-        f"Undecided after {number} rounds: {winner} has the highest mean. {others} may be better, or worse by up to "
-        f"{high:.2g}. To show a difference of {lead:.1g} takes {rounds} rounds."
-    )
+def _training(objective: Any, candidates: Mapping[str, Any], seed: int, epochs: int | None) -> Train:
+    """Training of a user's own. Raises ValueError for an objective that is none, and for ``epochs`` without a step."""
+    step = step_of(objective)
+    if (step is None) != (epochs is None):
+        raise refused("epochs", epochs, "1 or more with a step, and none with objective(policy, seed)")
+    if step is not None and not takes_seed(objective):
+        warnings.warn("objective: its step takes no seed, so rounds may differ in nothing but chance", stacklevel=4)
+
+    meter = Meter()
+
+    def train(name: str, number: int) -> Outcome:
+        end, drawn, policy = meter.begin(), repeat_seed(seed, number), candidates[name]
+        score = objective(policy, drawn) if step is None else step(policy, epochs or 1, None, drawn)[0]
+        try:
+            return checked_score(score), *end()
+        except ValueError as error:
+            raise ValueError(f"{error}, from {name!r}") from error
+
+    return train

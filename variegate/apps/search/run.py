@@ -32,18 +32,36 @@ def digests(*parts: LabelledImages) -> dict[str, str]:
     """name -> 16 hexadecimal digits of pixels and label, for every image of these parts, by its id."""
     found: list[tuple[int, str, str]] = []
     for part in parts:
-        labels, names = part.labels.tolist(), part.names or [f"image {number}" for number in part.ids.tolist()]
-        for first in range(0, len(part), _TOGETHER):
-            pixels = part.pixels[first : first + _TOGETHER].cpu().numpy()
-            for row, image in enumerate(pixels, start=first):
-                digest = hashlib.blake2b(image.tobytes(), digest_size=8)
-                digest.update(f"{image.shape} {labels[row]}".encode())
-                found.append((int(part.ids[row]), names[row], digest.hexdigest()))
+        names = part.names or [f"image {number}" for number in part.ids.tolist()]
+        found += zip(part.ids.tolist(), names, digests_by_row(part), strict=True)
     # No two samples share an id; a name they may.
     images: dict[str, str] = {}
     for number, name, text in sorted(found):
         images[name if name not in images else f"{name} ({number})"] = text
     return images
+
+
+def digests_by_row(images: LabelledImages) -> list[str]:
+    """The digests of images in their order."""
+    labels, found = images.labels.tolist(), list[str]()
+    for first in range(0, len(images), _TOGETHER):
+        pixels = images.pixels[first : first + _TOGETHER].cpu().numpy()
+        for row, image in enumerate(pixels, start=first):
+            digest = hashlib.blake2b(image.tobytes(), digest_size=8)
+            digest.update(f"{image.shape} {labels[row]}".encode())
+            found.append(digest.hexdigest())
+    return found
+
+
+def searched_on(policy: str) -> set[str]:
+    """Digests of the images that a policy's file was searched on, as its folder says; empty where it says nothing."""
+    path = Path(policy).parent / ORIGINALS_NAME
+    if not path.is_file():
+        return set()
+    try:
+        return {str(json.loads(line)[1]) for line in path.read_text(encoding="utf-8").splitlines()}
+    except (ValueError, TypeError, LookupError) as error:
+        raise SourceError(f"{path}: is damaged; restore it, or delete it") from error
 
 
 def digest_of(images: Mapping[str, str]) -> str:

@@ -33,6 +33,7 @@ from variegate.loader import Batch, Loader
 from variegate.loader.batch import Failure
 from variegate.options.training import TrainOptions
 from variegate.policies.load import scaled_policy
+from variegate.policies.whole import is_whole, whole_size
 
 Size = tuple[int, int]
 
@@ -42,14 +43,20 @@ _LARGE, _LARGE_STEP, _SMALL_STEP = 128, 32, 4
 _GROWING_SHARE = 0.8
 
 
-def kept_size_steps(options: TrainOptions, size: Size, fill: tuple[int, int, int]) -> list[T.Transform]:
-    """After the policy, of images that keep their (height, width). ``fill``: of a cutout."""
+def kept_size_steps(
+    options: TrainOptions, size: Size, fill: tuple[int, int, int], is_whole: bool = False
+) -> list[T.Transform]:
+    """After the policy, of images that keep their (height, width). ``fill``: of a cutout. ``is_whole``: the policy has
+    all that is done at full size."""
     padding, stages = min(size) // 8 if options.padding is None else options.padding, sizes_of(options, size)
     smaller: list[tuple[int, T.Transform]] = [(begin, T.Resize(one)) for begin, one in stages[:-1]]
-    return [
+    around = [
         *([T.RandomCrop(size, padding=padding, padding_mode=options.padding_mode)] if padding else []),
         *_flips(options),
         *([T.Cutout(options.cutout, fill=fill)] if options.cutout else []),
+    ]
+    return [
+        *([] if is_whole else around),
         *([_by_epoch(smaller, stages[-1][0])] if smaller else []),
     ]
 
@@ -168,14 +175,18 @@ class Feed:
         if options.pretrained and self.channels == 3:
             mean, std = statistics_of(self.model)
         keeps_size = isinstance(source, Source) and fitting_size(source) is None
+        policy = None if options.policy_name == "none" else scaled_policy(options.policy_name, options.epochs)
+        whole = whole_size(policy)
         size: tuple[int, int] | None
         if options.size == "auto":
-            size = first if keeps_size else (_SIDE, _SIDE)
+            size = first if keeps_size else whole or (_SIDE, _SIDE)
         else:
             size = parse_size(options.size) or first
             keeps_size = options.size.lower() == "none" or (keeps_size and size == first)
         self.size = size
-        policy = None if options.policy_name == "none" else scaled_policy(options.policy_name, options.epochs)
+        if whole not in (None, size):
+            got, wanted = (f"{height}x{width}" for height, width in (size, whole))
+            raise ValueError(f"size: got {got}, with a policy that crops to {wanted}; accepted: {wanted}")
         policy, self.adaptation, self.recorded = adapted(policy, source, validation, options)
         # Who mixes images stands behind all that is done to one.
         mixing = [policy] if policy is not None and num_partners(policy) else []
@@ -189,9 +200,10 @@ class Feed:
         normalize = T.Normalize(mean, std)
         end = [*mixing, normalize, *([T.RandomErasing(options.random_erasing)] if options.random_erasing else [])]
         self.sizes = sizes_of(options, size)
-        if keeps_size:
+        if keeps_size or is_whole(policy):
             fill = BaselineAugmentation(size, mean, std).fill
-            return T.Compose([*alone, *kept_size_steps(options, size, fill), *end]), normalize
+            plain = normalize if keeps_size else T.Compose([T.Resize(size), normalize])
+            return T.Compose([*alone, *kept_size_steps(options, size, fill, is_whole(policy)), *end]), plain
         given = {"--padding": options.padding is not None, "--cutout": options.cutout > 0}
         given["--padding-mode"] = options.padding_mode != TrainOptions.padding_mode
         if self._is_first and (unused := [name for name, is_given in given.items() if is_given]):

@@ -19,6 +19,7 @@ from variegate.formats.base import Source, SourceError, StreamSource
 from variegate.io.addresses import shown
 from variegate.loader import Loader
 from variegate.loader.shuffle import Permutation
+from variegate.policies.whole import is_whole, whole_size
 
 _BATCH = 256
 _LOOKED_AT, LARGEST_KEPT, _SIDE = 32, 64, 32
@@ -205,6 +206,12 @@ class BaselineAugmentation:
         return T.Normalize(self.mean, self.std)
 
     def with_policy(self, policy: T.Transform | None) -> T.Transform:
+        """Raises ValueError for a policy that crops to another size."""
+        if policy is not None and is_whole(policy):
+            if (size := whole_size(policy)) not in (None, self.size):
+                got, mine = (f"{height}x{width}" for height, width in (size, self.size))
+                raise ValueError(f"policy: crops to {got}, and the images are {mine}; accepted: one for this size")
+            return T.Compose([policy, self.plain])
         crop = T.RandomCrop(self.size, padding=self.padding) if self.padding else None
         flip = T.RandomHorizontalFlip() if self.flip else None
         cutout = T.Cutout(self.cutout, fill=self.fill) if self.cutout else None

@@ -1,0 +1,171 @@
+"""A race on labeled images: candidates, variations of the winner, and the files that it leaves."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from variegate import transforms as T
+from variegate.apps.search import run as originals
+from variegate.apps.search.candidates import Candidate, candidates_of, default_candidates, describe_rows, variations
+from variegate.apps.search.driver import search_devices
+from variegate.apps.search.evaluate import Evaluation, WholeTrainings
+from variegate.apps.search.prepare import load_source, prepare_race
+from variegate.apps.search.race import FORMAT, LOG_NAME, OnRound, RaceRules, check_folder, claimed, run_race
+from variegate.apps.search.standings import RaceResult
+from variegate.apps.search.trainings import Outcome, Runner, Training, cost, read_json, write_json
+from variegate.apps.train.images import BaselineAugmentation
+from variegate.options.search import RaceOptions
+from variegate.policies.whole import is_whole
+from variegate.threads import computed_once
+
+POLICY_NAME, RESULT_NAME = "policy.json", "race.json"
+
+
+@dataclass(frozen=True)
+class ImageRace:
+    """A race of ``rows``, trained as ``plan`` says. ``is_resized``: the images were, so their policy begins with it.
+
+    Raises ValueError for fewer than two rows, and for two that are the same.
+    """
+
+    plan: Evaluation
+    rows: dict[str, Candidate]
+    rules: RaceRules
+    is_resized: bool = False
+    _raced: list[tuple[Any, ...]] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        self.plan.check(list(self.rows.values()))
+        if len(self.rows) < 2:
+            raise ValueError(f"policies: got {len(self.rows)}; accepted: two or more")
+        for row in self.rows.values():
+            if (content := self._content(row)) in self._raced:
+                other = list(self.rows)[self._raced.index(content)]
+                raise ValueError(f"policies: got {row.name!r}, which is the same as {other!r}; accepted: each once")
+            self._raced.append(content)
+        rules = replace(self.rules, grain=1 / self.plan.subsets.scored, is_share=True, variations=self._variations)
+        object.__setattr__(self, "rules", rules)
+
+    @computed_once
+    def baseline(self) -> BaselineAugmentation:
+        return self.plan.baseline(self.plan.subsets.images)
+
+    @computed_once
+    def images(self) -> dict[str, str]:
+        """Digests of the images, by their names."""
+        return originals.digests(self.plan.subsets.images)
+
+    def run(
+        self,
+        out: Path | None,
+        on_training: Callable[[Training], object] | None = None,
+        on_round: OnRound | None = None,
+        stop: Event | None = None,
+    ) -> RaceResult:
+        """Run or resume it. Unless ``stop`` was set, the result is written to ``out``.
+
+        Raises SourceError for a folder with anything else, WriteError, and what training raises.
+        """
+        with ExitStack() as stack:
+            journal = None
+            if out is not None:
+                self._check_images(out)
+                journal = stack.enter_context(claimed(out, self._described))
+                if not (out / originals.ORIGINALS_NAME).exists():
+                    originals.write(out, self.images)
+            trainings = stack.enter_context(WholeTrainings(self.plan))
+
+            def train(name: str, number: int) -> Outcome | None:
+                return trainings.train(self.rows[name], number, runner.is_over)
+
+            runner = Runner(train, journal, len(self.plan.devices), on_training, stop)
+            result = run_race(list(self.rows), self.rules, runner, on_round)
+            if out is not None and result.ending != "interrupted":
+                if result.is_decided:
+                    write_json(out / POLICY_NAME, self.policy(result.winner).to_dict())
+                standings = [one._asdict() for one in result.standings]
+                described = {"settings": self._described, **asdict(result), "standings": standings}
+                write_json(out / RESULT_NAME, {**described, "cost": self.cost(result)})
+        return result
+
+    def cost(self, result: RaceResult) -> str:
+        """Of all trainings, in words."""
+        return cost(result.trainings, result.seconds, result.processor, self.plan.devices)
+
+    def policy(self, name: str) -> T.Transform:
+        """A row as one transform, with its crop, flip and cutout: training adds nothing to it."""
+        row, size = self.rows[name], self.baseline.size
+        around, policy = row.around(self.baseline), row.loaded(self.plan.recipe.epochs)
+        steps: list[T.Transform] = [T.Resize(size)] if self.is_resized else []
+        steps += [] if policy is None else [policy]
+        if not is_whole(policy):
+            flip = T.RandomHorizontalFlip(0.5 if around.flip else 0.0)
+            steps += [T.RandomCrop(size, padding=around.padding), flip]
+            steps += [T.Cutout(around.cutout, fill=around.fill)] if around.cutout else []
+        return T.Compose(steps)
+
+    def _content(self, row: Candidate) -> tuple[Any, ...]:
+        around, policy = row.around(self.baseline), row.loaded()
+        return (policy, row.adaptive, *((around.padding, around.flip, around.cutout) if not is_whole(policy) else ()))
+
+    def _variations(self, name: str) -> list[str]:
+        found = []
+        for row in variations(self.rows[name], self.baseline):
+            if (content := self._content(row)) not in self._raced:
+                self._raced.append(content)
+                self.rows[row.name] = row
+                found.append(row.name)
+        return found
+
+    @computed_once
+    def _described(self) -> dict[str, Any]:
+        named = {"format": FORMAT, **describe_rows(list(self.rows.values())), **self.rules.describe()}
+        return {**named, **self.plan.describe(), "images": originals.digest_of(self.images)}
+
+    def _check_images(self, folder: Path) -> None:
+        """Raises SourceError naming images that differ from those that a race began with."""
+        check_folder(folder)
+        theirs = read_json(folder / LOG_NAME, lines=1).get("images")
+        if theirs is not None and theirs != self._described["images"]:
+            originals.check_same(folder, self.images, theirs)
+            raise originals.refuse(folder, self.images, theirs)
+
+
+def image_race(
+    plan: Evaluation,
+    policies: Sequence[Any] | Mapping[str, Any] | None,
+    rules: RaceRules,
+    is_resized: bool,
+) -> ImageRace:
+    """``policies``: as of ``race``; None: those that the options allow."""
+    rows = default_candidates(plan.baseline(plan.subsets.images)) if policies is None else candidates_of(policies)
+    return ImageRace(plan, rows, rules, is_resized)
+
+
+def race_images(
+    source: Any,
+    policies: Sequence[Any] | Mapping[str, Any] | None,
+    options: RaceOptions,
+    rules: RaceRules,
+    out: str | os.PathLike[str] | None,
+    on_training: Callable[[Training], object] | None,
+    stop: Event | None,
+) -> RaceResult:
+    """``vg.race`` on a source."""
+    if out is not None:
+        check_folder(Path(out))
+    devices = search_devices(options.devices if options.devices == "auto" else options.devices.split(","), 1000)
+    images, _, is_resized = load_source(
+        source, options.size, devices[0], lambda text: warnings.warn(text, stacklevel=5)
+    )
+    plan, _ = prepare_race(images, options, devices)
+    return image_race(plan, policies, rules, is_resized).run(
+        None if out is None else Path(out), on_training, None, stop
+    )

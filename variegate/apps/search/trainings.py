@@ -1,0 +1,204 @@
+"""Whole trainings of a race or an evaluation: several at a time, each logged when it ends, and none trained twice."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from pathlib import Path
+from threading import Event, Lock
+from typing import Any, NamedTuple, TypeAlias
+
+from variegate.checks import check_pixel_version
+from variegate.formats.base import SourceError
+from variegate.io.durable import AppendOnlyFile, write_atomically
+
+
+class Training(NamedTuple):
+    """A candidate trained whole.
+
+    ``score``: NaN if it diverged. ``seconds``: of this training, and ``processor`` its processor seconds, a fair share
+    where several trained at a time. ``elapsed``: seconds of the race so far.
+    """
+
+    candidate: str
+    round: int
+    score: float
+    seconds: float
+    processor: float = 0.0
+    elapsed: float = 0.0
+
+
+# (candidate, round) -> (score, seconds, processor seconds); None where it was stopped.
+Outcome: TypeAlias = tuple[float, float, float]
+Train: TypeAlias = Callable[[str, int], Outcome | None]
+
+
+class Journal:
+    """The trainings that are over, a line each, after a line of settings. To be closed."""
+
+    def __init__(self, path: Path, described: Mapping[str, Any], what: str, *, place: str, is_replaced: bool = False):
+        """``what``: "a race", of which ``place`` holds one. ``is_replaced``: one with other settings gives way.
+
+        Raises SourceError for a damaged file, and naming the setting in which another one differs.
+        """
+        lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []  # a torn last line is trained again
+        try:
+            rows = [json.loads(line) for line in lines]
+            self.done = [
+                Training(**{**row, "score": math.nan if row["score"] is None else row["score"]}) for row in rows[1:]
+            ]
+        except (ValueError, TypeError, LookupError) as error:
+            raise SourceError(f"{path}: is damaged ({error}); restore it, or choose another name") from error
+        if rows and rows[0] != described:
+            if not is_replaced:
+                _refuse(rows[0], described, what, place)
+            lines, self.done = [], []
+        end = sum(len(line) + 1 for line in lines)
+        self._file = AppendOnlyFile(path, str(path), end, json.dumps(described).encode() + b"\n")
+
+    def append(self, row: Training) -> None:
+        described = {**row._asdict(), "score": None if math.isnan(row.score) else row.score}
+        self._file.append(json.dumps(described, allow_nan=False).encode() + b"\n")
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _refuse(theirs: Any, mine: Mapping[str, Any], what: str, place: str) -> None:
+    if not isinstance(theirs, dict):
+        raise SourceError(f"{place}: holds no {what.partition(' ')[2]}; choose another name")
+    if "pixels" in mine:
+        check_pixel_version(place, theirs.get("pixels"), SourceError)
+    name = next((one for one in mine if theirs.get(one) != mine[one]), "format")
+    raise SourceError(
+        f"{place}: holds {what} with {name} {theirs.get(name)!r}, this one has {mine.get(name)!r}; choose another name"
+    )
+
+
+class Runner:
+    """Runs trainings, ``workers`` at a time in threads; to be closed, with its journal.
+
+    ``all``: those that are over, also in an earlier life. ``on_training``: told of each, one at a time.
+    """
+
+    def __init__(
+        self,
+        train: Train,
+        journal: Journal | None,
+        workers: int,
+        on_training: Callable[[Training], object] | None,
+        stop: Event | None,
+    ) -> None:
+        self._train_one, self._journal, self._on_training = train, journal, on_training
+        self.all = [] if journal is None else journal.done
+        self.done = {(one.round, one.candidate): one for one in self.all}
+        self._began = time.perf_counter() - max((one.elapsed for one in self.all), default=0.0)
+        self.workers, self.stop, self._failed = workers, stop or Event(), Event()
+        self._lock = Lock()
+
+    def close(self) -> None:
+        if self._journal is not None:
+            self._journal.close()
+
+    @property
+    def elapsed(self) -> float:
+        """Wall-clock seconds, those of earlier lives included."""
+        return time.perf_counter() - self._began
+
+    def run(self, jobs: Iterable[tuple[int, str]], may_begin: Callable[[], bool] = lambda: True) -> None:
+        """Train those that are not over, each a round and a candidate; a training that fails stops the others."""
+
+        def train(job: tuple[int, str]) -> None:
+            if not self.stop.is_set() and not self._failed.is_set() and may_begin():
+                try:
+                    self._train(*job)
+                except BaseException:
+                    self._failed.set()
+                    raise
+
+        open_jobs = [job for job in jobs if job not in self.done]
+        if self.workers == 1:
+            for job in open_jobs:
+                train(job)
+        else:
+            with ThreadPoolExecutor(self.workers, "variegate-training") as pool:
+                list(pool.map(train, open_jobs))
+
+    def is_over(self) -> bool:
+        """True where a training is to end before its last epoch."""
+        return self.stop.is_set() or self._failed.is_set()
+
+    def _train(self, number: int, name: str) -> None:
+        if (outcome := self._train_one(name, number)) is None:
+            return
+        score, seconds, processor = outcome
+        with self._lock:
+            row = Training(name, number, score, round(seconds, 3), round(processor, 3), round(self.elapsed, 3))
+            if self._journal is not None:
+                self._journal.append(row)
+            self.all.append(row)
+            self.done[number, name] = row
+            if self._on_training is not None:
+                self._on_training(row)
+
+
+class Meter:
+    """Seconds of trainings, and processor seconds of this process, shared evenly by those that run at the time."""
+
+    def __init__(self) -> None:
+        self._lock, self._last = Lock(), 0.0
+        self._running: dict[object, float] = {}
+
+    def begin(self) -> Callable[[], tuple[float, float]]:
+        """A training begins -> to be called at its end, for its seconds and processor seconds."""
+        place, started = object(), time.perf_counter()
+        with self._lock:
+            self._share()
+            self._running[place] = 0.0
+
+        def end() -> tuple[float, float]:
+            with self._lock:
+                self._share()
+                return time.perf_counter() - started, self._running.pop(place, 0.0)
+
+        return end
+
+    def _share(self) -> None:
+        now = time.process_time()
+        for place in self._running:
+            self._running[place] += (now - self._last) / len(self._running)
+        self._last = now
+
+
+def cost(trainings: int, seconds: float, processor: float, devices: Sequence[str]) -> str:
+    """Trainings and their seconds, in words: of the processor, and of GPUs, each of which trains one at a time."""
+    on_gpus = f"{seconds:,.0f} device seconds, " if any(name.startswith("cuda") for name in devices) else ""
+    return f"{trainings:,} training run{'' if trainings == 1 else 's'}, {on_gpus}{processor:,.1f} processor seconds"
+
+
+def read_json(path: Path, lines: int | None = None) -> dict[str, Any]:
+    """An object in a file, or in its first ``lines``; empty where there is none that can be read."""
+    try:
+        with open(path, "rb") as file:
+            found: Any = json.loads(file.read() if lines is None else b"".join(islice(file, lines)))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def write_json(path: Path, described: Mapping[str, Any]) -> None:
+    """Write a result; null for numbers that JSON does not have. Raises WriteError."""
+    text = json.dumps(_finite(dict(described)), indent=1, allow_nan=False)
+    write_atomically(path, text.encode() + b"\n", durable=True)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,170 @@
+"""``variegate evaluate SRC``."""
+
+from __future__ import annotations
+
+import math
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from variegate.cli import console
+from variegate.cli.console import INTERRUPTED, CommandError, CountingBar, cell, emit_json, note, say
+from variegate.cli.options import device_list
+from variegate.cli.search import ClassesOptions, announce, load
+from variegate.options.search import EvaluationOptions
+
+if TYPE_CHECKING:
+    from variegate.apps.search.compare import Comparison
+    from variegate.apps.search.evaluate import Evaluation, EvaluationFiles
+    from variegate.apps.search.trainings import Journal, Training
+    from variegate.apps.train.images import LabelledImages
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateCommandOptions(EvaluationOptions, ClassesOptions):
+    pass
+
+
+def evaluate(options: EvaluateCommandOptions) -> None:
+    """Compare policies by training the same model with each of them.
+
+    Within a repeat, all policies train on the same images, from the same weights, in the same order. Repeats differ in
+    all three. Policies are compared by their differences within repeats, with 95% intervals and a verdict. To resume an
+    interrupted evaluation, or to add --repeats, run the same command again.
+    """
+    from variegate.apps.plotting import check_path
+    from variegate.apps.search.compare import compare
+    from variegate.apps.search.driver import search_devices
+    from variegate.apps.search.evaluate import EvaluationFiles
+    from variegate.apps.search.prepare import policy_names, prepare_evaluation
+
+    as_json, files = options.as_json, EvaluationFiles(options.out)
+    check_path(options.out)
+    trainings = len(policy_names(options.policies)) * options.repeats
+    devices = search_devices(device_list(options.devices), max(1, trainings))
+    images, _, _ = load(options.place, options.size, devices[0])
+    test = None if options.test is None else _load_test(options, images, devices[0])
+    evaluation, sizes = prepare_evaluation(images, test, options, devices)
+    announce(sizes, images, as_json, repeats=evaluation.repeats, policies=list(evaluation.policies))
+    _note_bias(evaluation)
+    with files.open(evaluation) as journal:
+        done = _run_trainings(evaluation, journal, as_json)
+    if not done:
+        raise CommandError("interrupted before the first training run was complete", INTERRUPTED)
+    for name in evaluation.policies:
+        lost = [one for one in done if one.candidate == name and math.isnan(one.score)]
+        if lost:
+            said = f"{name}: {len(lost)} of its training runs diverged (the loss is not finite) and count as 0"
+            note(f"{said}; a lower --lr may help")
+    comparison = compare(done, evaluation.policies, evaluation.subsets.scored)
+    _show(comparison, evaluation, done, files, options.out, as_json)
+    if len(done) < trainings:
+        counts = f"{len(done)} of {trainings} training runs"
+        raise CommandError(
+            f"interrupted after {counts}; the table covers the complete repeats; to resume, run the same command again",
+            INTERRUPTED,
+        )
+
+
+def _load_test(options: EvaluateCommandOptions, images: LabelledImages, device: str) -> LabelledImages:
+    """Raises SourceError for other classes than ``images`` have, or another size."""
+    from variegate.apps.search.evaluate import unseen
+    from variegate.apps.search.prepare import policy_names
+    from variegate.formats.base import SourceError
+    from variegate.io.addresses import shown
+
+    src = str(options.test)
+    height, width = images.pixels.shape[1:3]
+    test, _, _ = load(src, "none" if options.size == "none" else (height, width), device)
+    classes = images.classes[: test.num_classes]  # the last may have no image there
+    if test.classes != classes or test.pixels.shape[1:] != images.pixels.shape[1:]:
+        raise SourceError(f"{shown(src)}: other classes, or images of another size, than {shown(options.src)}")
+    kept = unseen(test, policy_names(options.policies))
+    if len(kept) < len(test):
+        note(f"{len(test) - len(kept):,} of {len(test):,} images of --test were searched on, and score nothing")
+    return kept
+
+
+def _run_trainings(evaluation: Evaluation, journal: Journal, as_json: bool) -> list[Training]:
+    stop, done, total = threading.Event(), len(journal.done), len(evaluation.policies) * evaluation.repeats
+    bar = CountingBar(as_json, "training", total=total)
+    if done and not as_json:
+        note(f"resuming after {done} of {total} training runs")
+
+    def report(one: Training) -> None:
+        nonlocal done
+        done += 1
+        bar.show(done)
+        if as_json:
+            cost = {"seconds": one.seconds, "processor": one.processor}
+            emit_json("trial", policy=one.candidate, repeat=one.round, accuracy=one.score, **cost)
+        elif not bar.console.is_terminal:
+            say(
+                f"{done}/{total}: {one.candidate}, repeat {one.round + 1}: {one.score:.2%}, {one.seconds:,.1f} s",
+                bar.console,
+            )
+
+    with bar, console.interrupt_sets(stop):
+        bar.show(done)
+        return evaluation.run(report, stop, journal)
+
+
+def _note_bias(evaluation: Evaluation) -> None:
+    """Note what a policy has over others: a schedule that has seen images, fewer images to train."""
+    from variegate.apps.search.candidates import GAP, parse_candidate
+    from variegate.apps.search.compare import is_own, short_name
+    from variegate.apps.search.run import digests_by_row, searched_on
+
+    subsets = evaluation.subsets
+    scored = subsets.images if subsets.test is None else subsets.test
+    for name in filter(is_own, evaluation.policies):
+        searched = searched_on(str(parse_candidate(name).policy))
+        seen = sum(digest in searched for digest in digests_by_row(scored)) if searched else 0
+        if seen:
+            counts = f"{seen:,} of the {len(scored):,} images from which those that score are taken"
+            note(f"{short_name(name)} was searched on {counts}, which favors it; pass other images as --test")
+        elif subsets.test is None and not searched:
+            note(f"{short_name(name)}, if learned on SRC, has seen images that score it; pass other images as --test")
+    if any(GAP in name for name in evaluation.policies):
+        note(f"{GAP} trains on 9/10 of its images and measures the gap on the rest")
+
+
+def _show(
+    comparison: Comparison,
+    evaluation: Evaluation,
+    done: list[Training],
+    files: EvaluationFiles,
+    out: Path,
+    as_json: bool,
+) -> None:
+    """Print the table and the verdicts, and write the files; raises CommandError at the end if one cannot be."""
+    from variegate.apps.search.compare import cells, describe, plot_evaluation, verdicts
+    from variegate.formats.storage import WriteError
+
+    plot, unwritten, subsets, sentences = None, None, evaluation.subsets, verdicts(comparison)
+    counts = f"{subsets.train:,} images train, {subsets.scored:,} score"
+    remark = f"{evaluation.model}, {counts}, {evaluation.recipe.epochs} epochs"
+    try:
+        files.write(comparison, evaluation, done)
+        plot = console.plot_or_note(lambda: plot_evaluation(comparison, out, remark), out)
+    except WriteError as error:  # reported after the table, which took the time
+        unwritten = error
+    reference, spent = comparison.reference, evaluation.cost(done)
+    if as_json:
+        emit_json("done", **describe(comparison), scope=subsets.scope, cost=spent, plot=plot, result=str(files.result))
+    else:
+        # The accuracy of each training is in the plot and the files: a line has 80 characters.
+        to = [] if reference is None else [f"to {reference}" + (" (95 %)" if comparison.repeats > 1 else "")]
+        table = console.table_of(("policy", "accuracy", "spread", *to, "s per run", "cpu s"))
+        for one in comparison.summaries:
+            mean, spread, difference = cells(one, comparison)
+            middle = [] if reference is None else [difference]
+            table.add_row(cell(one.policy), mean, spread, *middle, f"{one.seconds:.1f}", f"{one.processor:.1f}")
+        console.stdout().print(table)
+        scope = [subsets.scope] if comparison.repeats > 1 and comparison.differences else []
+        for sentence in (*sentences, *scope, f"cost: {spent}", *([] if plot is None else [f"plot: {plot}"])):
+            say(sentence)
+        say(f"results: {files.result}")
+    if unwritten is not None:
+        raise CommandError(unwritten)
