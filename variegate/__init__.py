@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from variegate.apps.curate.cleaning import clean
     from variegate.apps.curate.findings import CheckResult
     from variegate.apps.search.race import race
+    from variegate.apps.search.searching import search
     from variegate.augmenter.augmenter import Augmenter
     from variegate.checks import PIXEL_VERSION
     from variegate.decode.entropy.index import EntropyIndex
@@ -55,6 +56,7 @@ __all__ += [
     "from_torchvision",
 ]
 __all__ += ["dataset_statistics", "diagnose", "load_policy", "open_source", "pack", "policies", "race", "sample_images"]
+__all__ += ["search"]
 __all__ += ["targets_from_albumentations", "transforms"]
 __all__ += ["PipelineError", "choice", "coin", "normal", "pipeline", "randint", "select", "uniform"]
 
@@ -93,6 +95,7 @@ _HOMES = {
     "race": "variegate.apps.search.race",
     "randint": "variegate.pipelines",
     "sample_images": "variegate.formats.samples",
+    "search": "variegate.apps.search.searching",
     "select": "variegate.pipelines",
     "targets_from_albumentations": "variegate.integrations.converters",
     "uniform": "variegate.pipelines",

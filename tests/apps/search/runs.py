@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from variegate.apps.search import SearchSpace, Settings
-from variegate.apps.search.driver import member_seed
+from variegate.apps.search.members import member_seed
 from variegate.apps.search.run import SearchRun
 from variegate.apps.train.images import BaselineAugmentation, load_images, split
 from variegate.apps.train.models import build_model

@@ -16,7 +16,8 @@ import torch
 import variegate as vg
 from tests.apps.search.runs import contents, small_run
 from variegate.apps.search import LostPopulationError, SearchSpace, read_log
-from variegate.apps.search.driver import LocalSearch, Progress, member_seed, search_devices
+from variegate.apps.search.driver import LocalSearch, Progress, search_devices
+from variegate.apps.search.members import member_seed
 from variegate.apps.search.run import CHECKPOINT_NAMES
 from variegate.apps.train.classifier import Classifier
 from variegate.formats.base import SourceError
