@@ -57,7 +57,9 @@ def test_an_interrupted_search_goes_on_to_the_same_schedule(reference: Path, tmp
     for step, members in ((0, 2), (1, 1), (2, 3)):
         stop, look = stop_after(step, members)
         assert LocalSearch(small_run(), folder, ["cpu"]).run(look, stop) is None
-        assert (folder / CHECKPOINT_NAMES["local"]).exists() == (step > 0)
+        kept = [f"{step}-{member}.pt" for member in range(4 * (step > 0))]
+        kept += [f"{step + 1}-{member}.pt" for member in range(members)]
+        assert sorted(path.name for path in (folder / CHECKPOINT_NAMES["local"]).iterdir()) == kept
     assert LocalSearch(small_run(), folder, ["cpu"]).run() is not None
     assert contents(folder) == contents(reference)
 

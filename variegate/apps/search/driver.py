@@ -289,10 +289,10 @@ class LocalSearch(PopulationSearch):
     def _load(self, history: History) -> int:
         """The members get their states -> the step. Those that have trained the next step do not train it again."""
         step = len(history.steps)
-        newest = max(self._files().values(), default=0)
-        if newest > step + 1:
-            is_of = f"{self.path.name} is of step {newest - 1}"
-            raise LogError(f"{self.folder / LOG_NAME}: has {step} steps, but {is_of}")
+        for path, number in sorted(self._files().items()):
+            if number > step + 1:
+                is_of = f"{path.relative_to(self.folder)} is of step {number}"
+                raise LogError(f"{self.folder / LOG_NAME}: has {step} steps, but {is_of}")
         for number in range(len(self._members)):
             if self._file(step + 1, number).exists():
                 self._done[number] = self._read(step + 1, number, number)
