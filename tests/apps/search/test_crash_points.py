@@ -54,7 +54,9 @@ def test_what_is_said_to_be_over_is_on_the_disk(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(os, "fsync", fsync)
     monkeypatch.setattr(os, "replace", replace)
     run = small_run(interval=1, epochs=2)
-    LocalSearch(run, tmp_path / "new" / "out", ["cpu"]).run(lambda p: found.append("over" if p.rows else f"done {p.members_done}"))
+    LocalSearch(run, tmp_path / "new" / "out", ["cpu"]).run(
+        lambda p: found.append("over" if p.rows else f"done {p.members_done}")
+    )
 
     def put(name: str, folder: str = "out") -> list[str]:
         return [f"sync .{name}.tmp", f"name {name}", f"sync {folder}"]

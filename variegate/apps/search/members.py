@@ -121,6 +121,7 @@ def _as_tensors(value: Any, where: str) -> Any:
             changed[key] = _as_tensors(value[key], f"{where}[{key!r}]")
         return changed
     kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+    kind += f" of {value.dtype}" if isinstance(value, np.ndarray) else ""
     accepted = "tensors, arrays, numbers, text, bytes, None, and lists, tuples and dicts of these"
     raise ValueError(f"{where}: got {kind}; accepted: {accepted}")
 

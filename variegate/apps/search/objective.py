@@ -47,6 +47,12 @@ def step_of(objective: Any) -> Step | None:
     return step
 
 
+def is_training(objective: Any) -> bool:
+    """True for a function, class or object that trains; False for a source of images."""
+    is_source = hasattr(objective, "__getitem__") and not inspect.isclass(objective)
+    return hasattr(objective, "step") or (callable(objective) and not is_source)
+
+
 def _named(objective: type) -> list[inspect.Parameter]:
     parameters = inspect.signature(objective).parameters.values()
     return [one for one in parameters if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]

@@ -13,9 +13,9 @@ from typing import Any
 from variegate.apps.search.driver import LocalSearch, PopulationSearch, Tell, search_devices
 from variegate.apps.search.history import History, Settings, read_log
 from variegate.apps.search.members import Member, ObjectiveMember
-from variegate.apps.search.objective import STEP, step_of
+from variegate.apps.search.objective import STEP, is_training, step_of
 from variegate.apps.search.policy import SearchSpace
-from variegate.apps.search.prepare import known_operations, prepare_search
+from variegate.apps.search.prepare import prepare_search
 from variegate.apps.search.run import LOG_NAME, PopulationRun, SearchRun, check_folder
 from variegate.apps.search.tune import TuneSearch
 from variegate.apps.train.images import fitting_size, load_images
@@ -81,7 +81,7 @@ def search(
         WriteError: if a result cannot be written.
         ImportError: for ``backend="ray"`` without Ray.
     """
-    is_own = callable(objective) or hasattr(objective, "step")
+    is_own = is_training(objective)
     kind, other = (ObjectiveOptions, SearchOptions) if is_own else (SearchOptions, ObjectiveOptions)
     known = {one.name for one in fields(kind)}
     for one in fields(other):
@@ -97,15 +97,15 @@ def search(
         if one.name in misplaced and getattr(given, one.name) != one.default:
             raise refused(one.name, getattr(given, one.name), f"with backend={'ray' if is_local else 'local'!r}")
     check_folder(folder)
-    names = operations if operations is None or isinstance(operations, str) else ",".join(operations)
+    names = operations.split(",") if isinstance(operations, str) else list(operations or ())
     run: PopulationRun
     if isinstance(given, SearchOptions):
         wanted = given.devices if given.devices == "auto" else given.devices.split(",")
         devices = search_devices(wanted, given.population) if is_local else ["cpu"]
-        run = _image_run(objective, replace(given, operations=names), devices[0])
+        run = _image_run(objective, replace(given, operations=",".join(names) or None), devices[0])
     else:
         devices = ["cpu"] * min(given.workers, given.population)
-        searched = SearchSpace(known_operations(names, given.space), space=given.space or "pba-relative")
+        searched = SearchSpace(tuple(map(str.strip, names)), space=given.space or "pba-relative")
         settings = Settings(given.population, searched, given.seed, given.interval, given.epochs)
         run = ObjectiveRun(settings, objective)
     searching: PopulationSearch
