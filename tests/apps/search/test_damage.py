@@ -92,9 +92,9 @@ DAMAGES: dict[str, tuple[Change, str]] = {
         lambda folder: torch.save([torch.zeros(2)], folder / SAVED),
         r"checkpoint/2-1\.pt: is no checkpoint of a search; restore the file",
     ),
-    "another search's": (checkpoint(run={"model": "wrn-16-1"}), r"checkpoint/2-1\.pt: is the checkpoint of another search"),
-    "another member's": (checkpoint(member=0), r"checkpoint/2-1\.pt: is the checkpoint of another search"),
-    "a step there is not": (checkpoint(step=7), r"checkpoint/2-1\.pt: is the checkpoint of another search"),
+    "another search's": (checkpoint(run={"model": "wrn-16-1"}), r"2-1\.pt: is the checkpoint of another search"),
+    "another member's": (checkpoint(member=0), r"2-1\.pt: is the checkpoint of another search"),
+    "a step there is not": (checkpoint(step=7), r"2-1\.pt: is the checkpoint of another search"),
     "no weights": (checkpoint(state=None), r"checkpoint/2-1\.pt: its state fits no member"),
     "other shapes": (weights("head.weight", lambda old: old[:1]), r"checkpoint/2-1\.pt: its state fits no member"),
     "no checkpoint": (
@@ -103,7 +103,7 @@ DAMAGES: dict[str, tuple[Change, str]] = {
     ),
     "no log": (
         lambda folder: (folder / "population.jsonl").unlink(),
-        r"population\.jsonl: has 0 steps, but checkpoint/2-0\.pt is of step 2; restore the file, or delete .*start over",
+        r"population\.jsonl: has 0 steps, but checkpoint/2-0\.pt is of step 2; restore .*start over",
     ),
     "a line that is none": (
         changed_byte("population.jsonl", 1500),

@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from variegate.apps.search.compare import Trial, compare
-from variegate.apps.search.members import member_seed
 from variegate.apps.search.evaluate import Evaluation, Subsets
+from variegate.apps.search.members import member_seed
 from variegate.apps.search.population import repeat_seed
 from variegate.apps.train.classifier import Classifier
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages, load_images

@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -151,3 +152,27 @@ def test_a_search_of_its_own_operations(tmp_path: Path) -> None:
 def test_members_have_seeds_of_their_own() -> None:
     assert len({member_seed(seed, member) for seed in range(20) for member in range(20)}) == 400
     assert member_seed(0, 0) == 2498446953882209414
+
+
+def test_images_are_searched_as_the_command_does(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    labels = np.arange(48) % 3
+    pixels = rng.integers(60, 120, (48, 8, 8, 3)).astype(np.uint8)
+    options: dict[str, Any] = {
+        "population": 2,
+        "epochs": 2,
+        "interval": 1,
+        "model": "wrn-10-1",
+        "devices": "cpu",
+        "batch_size": 8,
+    }
+    found = vg.search((pixels, labels.tolist()), ["Rotate"], out=tmp_path / "out", **options)
+    assert found.schedule.epochs == 2
+    assert 0 <= found.score <= 1
+    assert {name for name, *_ in found.schedule.segments[-1].policy} == {"Rotate"}
+    again = vg.search((pixels, labels.tolist()), "rotate", out=tmp_path / "out", **options)
+    assert again == found
+    with pytest.raises(SourceError, match=r"has one class \(0\); accepted: two or more"):
+        vg.search((pixels, [0] * 48), out=tmp_path / "one", **options)
+    with pytest.raises(SourceError, match="no-such-folder"):
+        vg.search(tmp_path / "no-such-folder", out=tmp_path / "none")
