@@ -180,11 +180,23 @@ vg.search(Noted(Path(calls)), **NUMBERS, out=Path(out), backend="ray", address=a
 """
 
 
-def test_training_of_users_is_killed_and_comes_to_the_files_of_the_local_search(tmp_path: Path, cluster: str) -> None:
+@pytest.mark.parametrize("is_killed", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.usefixtures("_one_at_a_time")
+def test_training_of_users_resumes_to_the_files_of_the_local_search(
+    tmp_path: Path, cluster: str, is_killed: bool
+) -> None:
     out, calls = tmp_path / "out", tmp_path / "calls"
-    program = [sys.executable, "-c", KILLED_OBJECTIVE, calls, out, cluster]
-    driver = subprocess.run(program, capture_output=True, text=True, timeout=100)
-    assert driver.returncode == -signal.SIGKILL, driver.stderr
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    if is_killed:
+        program = [sys.executable, "-c", KILLED_OBJECTIVE, calls, out, cluster]
+        driver = subprocess.run(program, capture_output=True, text=True, timeout=100)
+        assert driver.returncode == -signal.SIGKILL, driver.stderr
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            vg.search(Noted(calls), **NUMBERS, out=out, backend="ray", on_progress=once(1, 2, interrupt))
     with pytest.raises(SourceError, match="holds a search with the back end 'ray' that is not finished"):
         vg.search(Noted(calls), **NUMBERS, out=out)
     before = Noted.lines(calls, "end")
@@ -212,9 +224,7 @@ def test_training_that_cannot_be_sent_is_refused(tmp_path: Path) -> None:
         with lock:
             return 0.0, None
 
-    with pytest.raises(
-        ValueError, match=r"objective: got .*locked, which cannot be pickled \(cannot pickle '_thread.lock"
-    ):
+    with pytest.raises(ValueError, match=r"objective: got .*locked, which cannot be pickled \(cannot pickle '_th"):
         vg.search(locked, **NUMBERS, out=tmp_path / "out", backend="ray")
 
 
