@@ -3,9 +3,9 @@
     python examples/search_segmentation.py
 
 A small network marks leaves and coins on photos, after training on 16 images. ``vg.search`` evolves a schedule of five
-operations in a population of such networks, scored by their overlap (IoU) on images with other backgrounds. ``vg.race`` then compares
-the schedule with no augmentation and with flips, on new seeds. Takes less than a minute on one core; ``--quick`` takes
-seconds, and learns nothing worth knowing.
+operations in a population of such networks, scored by their overlap (IoU) on images with other backgrounds.
+``vg.race`` then compares the schedule with no augmentation and with flips, on new seeds. Takes less than a minute on
+one core; ``--quick`` takes seconds, and learns nothing worth knowing.
 """
 
 from __future__ import annotations

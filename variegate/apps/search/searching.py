@@ -60,7 +60,7 @@ def search(
     The same call resumes from ``out``, after a kill too.
 
     Args:
-        objective: labelled images, as ``vg.open_source`` accepts them: image classifiers train on them, and their
+        objective: labeled images, as ``vg.open_source`` accepts them: image classifiers train on them, and their
             accuracy is the score. Or your training: a function ``step(policy, epochs, checkpoint)``, or a class or an
             object with such a method, that trains ``epochs`` more epochs from ``checkpoint`` (None: from the
             beginning) with ``policy``, a transform, and returns ``(score, checkpoint)``. Higher scores are better, and
@@ -97,7 +97,7 @@ def search(
         if one.name in misplaced and getattr(given, one.name) != one.default:
             raise refused(one.name, getattr(given, one.name), f"with backend={'ray' if is_local else 'local'!r}")
     check_folder(folder)
-    names = operations.split(",") if isinstance(operations, str) else list(operations or ())
+    names = [one.strip() for one in operations.split(",")] if isinstance(operations, str) else list(operations or ())
     run: PopulationRun
     if isinstance(given, SearchOptions):
         wanted = given.devices if given.devices == "auto" else given.devices.split(",")
@@ -105,7 +105,7 @@ def search(
         run = _image_run(objective, replace(given, operations=",".join(names) or None), devices[0])
     else:
         devices = ["cpu"] * min(given.workers, given.population)
-        searched = SearchSpace(tuple(map(str.strip, names)), space=given.space or "pba-relative")
+        searched = SearchSpace(tuple(names), space=given.space or "pba-relative")
         settings = Settings(given.population, searched, given.seed, given.interval, given.epochs)
         run = ObjectiveRun(settings, objective)
     searching: PopulationSearch
