@@ -211,6 +211,22 @@ class SearchOptions(RaceOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ObjectiveOptions:
+    """Options of a search by a training that users supply, which trains ``epochs`` epochs for each member."""
+
+    population: int = same_option(SearchOptions, "population")
+    epochs: int = same_option(Hyperparameters, "epochs", help="Epochs per member.")
+    interval: int = same_option(SearchOptions, "interval")
+    space: str | None = same_option(SearchOptions, "space", help="Magnitude space. By default pba-relative.")
+    seed: int = same_option(SearchOptions, "seed", help="Seed for policies and the seeds of members.")
+    workers: int = option(1, "Members to train at a time, in threads.", "Machine", low=1)
+    backend: Backend = same_option(SearchOptions, "backend")
+    address: str | None = same_option(SearchOptions, "address")
+    gpus_per_member: float | None = same_option(SearchOptions, "gpus_per_member")
+    out: Path = same_option(SearchOptions, "out", help="Output folder for the schedule, log and checkpoints.")
+
+
+@dataclass(frozen=True, kw_only=True)
 class EvaluationOptions(TrainingOptions):
     """Options of trainings that are compared: their policies, repeats and images."""
 

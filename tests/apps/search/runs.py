@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from variegate.apps.search import SearchSpace, Settings
-from variegate.apps.search.driver import member_seed
+from variegate.apps.search.members import member_seed
 from variegate.apps.search.run import SearchRun
 from variegate.apps.train.images import BaselineAugmentation, load_images, split
 from variegate.apps.train.models import build_model
@@ -34,7 +34,7 @@ def small_run(model: str = "wrn-10-1", **settings: Any) -> SearchRun:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def fragile(num_classes: int) -> torch.nn.Module:

@@ -54,15 +54,19 @@ def test_what_is_said_to_be_over_is_on_the_disk(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(os, "fsync", fsync)
     monkeypatch.setattr(os, "replace", replace)
     run = small_run(interval=1, epochs=2)
-    LocalSearch(run, tmp_path / "new" / "out", ["cpu"]).run(lambda p: found.append("over") if p.rows else None)
+    LocalSearch(run, tmp_path / "new" / "out", ["cpu"]).run(
+        lambda p: found.append("over" if p.rows else f"done {p.members_done}")
+    )
 
-    def put(name: str) -> list[str]:
-        return [f"sync .{name}.tmp", f"name {name}", "sync out"]
+    def put(name: str, folder: str = "out") -> list[str]:
+        return [f"sync .{name}.tmp", f"name {name}", f"sync {folder}"]
 
     assert found == [
         *("sync new", f"sync {tmp_path.name}", *put("search.json"), *put("images.jsonl")),
-        *("sync population.jsonl", "sync out"),
-        *("sync population.jsonl", *put("checkpoint.pt"), "over"),
+        *("sync population.jsonl", "sync out", "sync out"),
+        *(line for member in range(4) for line in (*put(f"1-{member}.pt", "checkpoint"), f"done {member + 1}")),
+        *("sync population.jsonl", "over"),
+        *(line for member in range(4) for line in (*put(f"2-{member}.pt", "checkpoint"), f"done {member + 1}")),
         *("sync population.jsonl", "over", *put("schedule.json")),
     ]
 
@@ -74,10 +78,11 @@ def test_a_disk_that_is_full_until_there_is_room(tmp_path: Path) -> None:
         place = disk.root / "out"
         for _ in range(2):
             with pytest.raises(
-                DiskFullError, match=r"out/checkpoint\.pt: the disk is full \(No space left on device\)"
+                DiskFullError, match=r"out/checkpoint/2-1\.pt: the disk is full \(No space left on device\)"
             ):
                 LocalSearch(small_run(), place, ["cpu"]).run()
-        assert sorted(contents(place)) == ["checkpoint.pt", "images.jsonl", "population.jsonl", "search.json"]
+        saved = [f"checkpoint/{name}.pt" for name in ("1-0", "1-1", "1-2", "1-3", "2-0")]
+        assert sorted(contents(place)) == [*saved, "images.jsonl", "population.jsonl", "search.json"]
         disk.grow()
         steps: list[int] = []
         LocalSearch(small_run(), place, ["cpu"]).run(lambda progress: steps.append(progress.step))

@@ -17,6 +17,7 @@ from variegate.apps.search.driver import LocalSearch
 from variegate.formats.base import SourceError
 
 Change = Callable[[Path], object]
+SAVED = "checkpoint/2-1.pt"
 
 
 @pytest.fixture(scope="module")
@@ -32,18 +33,17 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 def checkpoint(**change: Any) -> Change:
     def write(folder: Path) -> None:
-        saved = torch.load(folder / "checkpoint.pt", weights_only=True)
-        torch.save({**saved, **change}, folder / "checkpoint.pt")
+        saved = torch.load(folder / SAVED, weights_only=True)
+        torch.save({**saved, **change}, folder / SAVED)
 
     return write
 
 
 def weights(name: str, change: Callable[[torch.Tensor], torch.Tensor]) -> Change:
     def write(folder: Path) -> None:
-        saved = torch.load(folder / "checkpoint.pt", weights_only=True)
-        for member in saved["members"]:
-            member["model"][name] = change(member["model"][name])
-        torch.save(saved, folder / "checkpoint.pt")
+        saved = torch.load(folder / SAVED, weights_only=True)
+        saved["state"]["model"][name] = change(saved["state"]["model"][name])
+        torch.save(saved, folder / SAVED)
 
     return write
 
@@ -82,29 +82,28 @@ def line(number: int, change: Callable[[dict[str, Any]], object]) -> Change:
 
 
 DAMAGES: dict[str, tuple[Change, str]] = {
-    "an empty checkpoint": (put("checkpoint.pt", b""), r"checkpoint\.pt: is damaged, or no .*delete .*out"),
-    "half a checkpoint": (cut("checkpoint.pt", 0.5), r"checkpoint\.pt: is damaged"),
-    "not the end of a checkpoint": (cut("checkpoint.pt", 0.999), r"checkpoint\.pt: is damaged"),
-    "another file": (put("checkpoint.pt", b"\x80\x02hello" * 1000), r"checkpoint\.pt: is damaged"),
-    "a flipped bit in the weights": (changed_byte("checkpoint.pt", 100_000), r"checkpoint\.pt: is damaged"),
-    "text": (put("checkpoint.pt", b"hello\n"), r"checkpoint\.pt: is damaged"),
+    "an empty checkpoint": (put(SAVED, b""), r"checkpoint/2-1\.pt: is damaged, or no .*delete .*out"),
+    "half a checkpoint": (cut(SAVED, 0.5), r"checkpoint/2-1\.pt: is damaged"),
+    "not the end of a checkpoint": (cut(SAVED, 0.999), r"checkpoint/2-1\.pt: is damaged"),
+    "another file": (put(SAVED, b"\x80\x02hello" * 1000), r"checkpoint/2-1\.pt: is damaged"),
+    "a flipped bit in the weights": (changed_byte(SAVED, 100_000), r"checkpoint/2-1\.pt: is damaged"),
+    "text": (put(SAVED, b"hello\n"), r"checkpoint/2-1\.pt: is damaged"),
     "another checkpoint": (
-        lambda folder: torch.save([torch.zeros(2)], folder / "checkpoint.pt"),
-        r"checkpoint\.pt: is no checkpoint of a search; restore the file",
+        lambda folder: torch.save([torch.zeros(2)], folder / SAVED),
+        r"checkpoint/2-1\.pt: is no checkpoint of a search; restore the file",
     ),
-    "another search's": (checkpoint(run={"model": "wrn-16-1"}), r"checkpoint\.pt: is the checkpoint of another search"),
-    "too few members": (checkpoint(members=[]), r"checkpoint\.pt: is the checkpoint of another search"),
-    "a step there is not": (checkpoint(step=7), r"checkpoint\.pt: is the checkpoint of another search"),
-    "no weights": (checkpoint(members=[None] * 4), r"checkpoint\.pt: its weights are not those of wrn-10-1"),
-    "other shapes": (weights("head.weight", lambda old: old[:1]), r"checkpoint\.pt: its weights are not those of wrn"),
-    "a log that is behind": (cut("population.jsonl", 0.6), r"population\.jsonl: has 1 steps, but checkpoint\.pt is of"),
+    "another search's": (checkpoint(run={"model": "wrn-16-1"}), r"2-1\.pt: is the checkpoint of another search"),
+    "another member's": (checkpoint(member=0), r"2-1\.pt: is the checkpoint of another search"),
+    "a step there is not": (checkpoint(step=7), r"2-1\.pt: is the checkpoint of another search"),
+    "no weights": (checkpoint(state=None), r"checkpoint/2-1\.pt: its state fits no member"),
+    "other shapes": (weights("head.weight", lambda old: old[:1]), r"checkpoint/2-1\.pt: its state fits no member"),
     "no checkpoint": (
-        lambda folder: (folder / "checkpoint.pt").unlink(),
-        r"checkpoint\.pt: is missing, but population\.jsonl has 2 steps; restore the file, or delete",
+        lambda folder: (folder / SAVED).unlink(),
+        r"checkpoint/2-1\.pt: is missing, but population\.jsonl has 2 steps; restore the file, or delete",
     ),
     "no log": (
         lambda folder: (folder / "population.jsonl").unlink(),
-        r"population\.jsonl: has 0 steps, but checkpoint\.pt is of step 2; restore the file, or delete .*start over",
+        r"population\.jsonl: has 0 steps, but checkpoint/2-0\.pt is of step 2; restore .*start over",
     ),
     "a line that is none": (
         changed_byte("population.jsonl", 1500),
@@ -134,6 +133,7 @@ DAMAGES: dict[str, tuple[Change, str]] = {
 def test_is_named_and_left_as_it_is(stopped: dict[str, bytes], tmp_path: Path, damage: str) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
+    (folder / "checkpoint").mkdir()
     for name, data in stopped.items():
         (folder / name).write_bytes(data)
     change, said = DAMAGES[damage]
@@ -145,13 +145,28 @@ def test_is_named_and_left_as_it_is(stopped: dict[str, bytes], tmp_path: Path, d
     assert contents(folder) == before
 
 
+def test_a_step_that_the_log_lost_is_not_trained_again(stopped: dict[str, bytes], tmp_path: Path) -> None:
+    folder, seen = tmp_path / "out", list[int]()
+    (folder / "checkpoint").mkdir(parents=True)
+    for name, data in stopped.items():
+        (folder / name).write_bytes(data)
+    cut("population.jsonl", 0.6)(folder)
+    stop = Event()
+    assert LocalSearch(small_run(interval=1, epochs=3), folder, ["cpu"]).run(
+        lambda progress: (seen.append(progress.members_done), stop.set() if progress.rows else None), stop
+    ) is None  # fmt: skip
+    assert seen == [1, 2, 3, 4, 4]
+    assert contents(folder) == stopped
+
+
 def test_when_the_log_is_whole_the_checkpoint_does_not_matter(stopped: dict[str, bytes], tmp_path: Path) -> None:
     """What a search leaves that is killed when all but the schedule is written."""
     folder = tmp_path / "out"
     run = small_run(interval=1, epochs=3)
     schedule = LocalSearch(run, folder, ["cpu"]).run()
     whole = contents(folder)
-    (folder / "checkpoint.pt").write_bytes(stopped["checkpoint.pt"][:1000])
+    (folder / "checkpoint").mkdir()
+    (folder / SAVED).write_bytes(stopped[SAVED][:1000])
     (folder / "schedule.json").unlink()
     assert LocalSearch(run, folder, ["cpu"]).run() == schedule
     assert contents(folder) == whole

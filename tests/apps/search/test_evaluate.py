@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from variegate.apps.search.compare import compare
-from variegate.apps.search.driver import member_seed
 from variegate.apps.search.evaluate import Evaluation, Subsets
+from variegate.apps.search.members import member_seed
 from variegate.apps.search.population import repeat_seed
 from variegate.apps.search.trainings import Training
 from variegate.apps.train.classifier import Classifier

@@ -10,13 +10,15 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 import variegate as vg
 from tests.apps.search.runs import contents, small_run
 from variegate.apps.search import LostPopulationError, SearchSpace, read_log
-from variegate.apps.search.driver import LocalSearch, Progress, member_seed, search_devices
+from variegate.apps.search.driver import LocalSearch, Progress, search_devices
+from variegate.apps.search.members import member_seed
 from variegate.apps.search.run import CHECKPOINT_NAMES
 from variegate.apps.train.classifier import Classifier
 from variegate.formats.base import SourceError
@@ -56,7 +58,9 @@ def test_an_interrupted_search_goes_on_to_the_same_schedule(reference: Path, tmp
     for step, members in ((0, 2), (1, 1), (2, 3)):
         stop, look = stop_after(step, members)
         assert LocalSearch(small_run(), folder, ["cpu"]).run(look, stop) is None
-        assert (folder / CHECKPOINT_NAMES["local"]).exists() == (step > 0)
+        kept = [f"{step}-{member}.pt" for member in range(4 * (step > 0))]
+        kept += [f"{step + 1}-{member}.pt" for member in range(members)]
+        assert sorted(path.name for path in (folder / CHECKPOINT_NAMES["local"]).iterdir()) == kept
     assert LocalSearch(small_run(), folder, ["cpu"]).run() is not None
     assert contents(folder) == contents(reference)
 
@@ -148,3 +152,27 @@ def test_a_search_of_its_own_operations(tmp_path: Path) -> None:
 def test_members_have_seeds_of_their_own() -> None:
     assert len({member_seed(seed, member) for seed in range(20) for member in range(20)}) == 400
     assert member_seed(0, 0) == 2498446953882209414
+
+
+def test_images_are_searched_as_the_command_does(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    labels = np.arange(48) % 3
+    pixels = rng.integers(60, 120, (48, 8, 8, 3)).astype(np.uint8)
+    options: dict[str, Any] = {
+        "population": 2,
+        "epochs": 2,
+        "interval": 1,
+        "model": "wrn-10-1",
+        "devices": "cpu",
+        "batch_size": 8,
+    }
+    found = vg.search((pixels, labels.tolist()), ["Rotate"], out=tmp_path / "out", **options)
+    assert found.schedule.epochs == 2
+    assert 0 <= found.score <= 1
+    assert {name for name, *_ in found.schedule.segments[-1].policy} == {"Rotate"}
+    again = vg.search((pixels, labels.tolist()), "rotate", out=tmp_path / "out", **options)
+    assert again == found
+    with pytest.raises(SourceError, match=r"has one class \(0\); accepted: two or more"):
+        vg.search((pixels, [0] * 48), out=tmp_path / "one", **options)
+    with pytest.raises(SourceError, match="no-such-folder"):
+        vg.search(tmp_path / "no-such-folder", out=tmp_path / "none")

@@ -11,10 +11,13 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from threading import Event
+from threading import Event, Lock
+from typing import Any
 
 import pytest
 
+import variegate as vg
+from tests.apps.search.objectives import NUMBERS, Noted
 from tests.apps.search.runs import contents, small_run
 from tests.jobs.bounded import fail_after
 from tests.one_ray import one_ray
@@ -160,6 +163,69 @@ def test_a_stopped_search_replaces_members_that_diverge_as_the_local_one(tmp_pat
 def test_a_lost_population_is_said(tmp_path: Path) -> None:
     with pytest.raises(LostPopulationError, match="epoch 2: none of 4 members has a score"):
         TuneSearch(small_run("tests.apps.search.runs:broken"), tmp_path / "out").run()
+
+
+KILLED_OBJECTIVE = """
+import os, signal, sys
+from pathlib import Path
+import variegate as vg
+from tests.apps.search.objectives import NUMBERS, Noted
+
+def look(progress):
+    if progress.step == 1 and progress.members_done == 2 and not progress.rows:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+calls, out, address = sys.argv[1:]
+vg.search(Noted(Path(calls)), **NUMBERS, out=Path(out), backend="ray", address=address, on_progress=look)
+"""
+
+
+@pytest.mark.parametrize("is_killed", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.usefixtures("_one_at_a_time")
+def test_training_of_users_resumes_to_the_files_of_the_local_search(
+    tmp_path: Path, cluster: str, is_killed: bool
+) -> None:
+    out, calls = tmp_path / "out", tmp_path / "calls"
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    if is_killed:
+        program = [sys.executable, "-c", KILLED_OBJECTIVE, calls, out, cluster]
+        driver = subprocess.run(program, capture_output=True, text=True, timeout=100)
+        assert driver.returncode == -signal.SIGKILL, driver.stderr
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            vg.search(Noted(calls), **NUMBERS, out=out, backend="ray", on_progress=once(1, 2, interrupt))
+    with pytest.raises(SourceError, match="holds a search with the back end 'ray' that is not finished"):
+        vg.search(Noted(calls), **NUMBERS, out=out)
+    before = Noted.lines(calls, "end")
+    found = vg.search(Noted(calls), **NUMBERS, out=out, backend="ray", address=cluster)
+    # Of the second step, which was under way, all four; the first is over.
+    assert not set(before[:4]) & set(Noted.lines(calls, "end")[len(before) :])
+    local = vg.search(Noted(tmp_path / "others"), **NUMBERS, out=tmp_path / "local")
+    assert contents(out) == contents(tmp_path / "local")
+    assert (found.schedule, found.score) == (local.schedule, local.score)
+
+
+@pytest.mark.usefixtures("_one_at_a_time")
+def test_an_error_of_users_training_names_the_member(tmp_path: Path) -> None:
+    def failing(policy: Any, epochs: int, checkpoint: Any) -> tuple[float, Any]:
+        raise ZeroDivisionError("of the loss")
+
+    with pytest.raises(RuntimeError, match=r"^objective: member 0, step 1 \(after epoch 0\): ZeroDivisionError: of"):
+        vg.search(failing, **NUMBERS, out=tmp_path / "out", backend="ray")
+
+
+def test_training_that_cannot_be_sent_is_refused(tmp_path: Path) -> None:
+    lock = Lock()
+
+    def locked(policy: Any, epochs: int, checkpoint: Any) -> tuple[float, Any]:
+        with lock:
+            return 0.0, None
+
+    with pytest.raises(ValueError, match=r"objective: got .*locked, which cannot be pickled \(cannot pickle '_th"):
+        vg.search(locked, **NUMBERS, out=tmp_path / "out", backend="ray")
 
 
 def test_a_member_that_dies_again_and_again_ends_the_search(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import itertools
-import math
 import shutil
 import zipfile
 from abc import ABC, abstractmethod
@@ -24,11 +23,9 @@ from typing import Any, ClassVar, TypeAlias
 import torch
 
 from variegate.apps.search.history import History, LogError, PopulationLog, Row, best_score, read_log
-from variegate.apps.search.policy import Numbers
-from variegate.apps.search.population import Population, SearchStream, Step, draw
-from variegate.apps.search.run import CHECKPOINT_NAMES, LOG_NAME, SearchRun
-from variegate.apps.train.classifier import Classifier, GraphMemory
-from variegate.apps.train.images import TrainingImages
+from variegate.apps.search.population import Population, Step
+from variegate.apps.search.run import CHECKPOINT_NAMES, LOG_NAME, PopulationRun
+from variegate.apps.train.classifier import GraphMemory
 from variegate.executors.runners.devices import resolve
 from variegate.io.durable import write_atomically
 from variegate.jobs.engine import choose_devices, cores_each, kind_of
@@ -47,27 +44,27 @@ class Progress:
     step: int
     steps: int
     members_done: int  # of this step
-    best: float  # accuracy of the step before; NaN before the first
+    best: float  # score of the step before; NaN before the first
     rows: tuple[Row, ...] = ()
     is_flat: bool = False
 
 
-Load: TypeAlias = Callable[[], int]
+Load: TypeAlias = Callable[[History], int]
 Tell: TypeAlias = Callable[[Progress], None]
 
 
 class SearchDriver:
     """Decisions from the members' scores; every step is on the disk before the next begins. To be closed.
 
-    ``load`` reads the checkpoint -> its step, 0 without one; ``save`` makes a step's copies and writes it.
+    ``load`` reads the checkpoint of a log -> its step, 0 without one; ``save`` makes a step's copies and keeps them.
     """
 
     def __init__(
-        self, run: SearchRun, folder: Path, path: Path, load: Load, save: Callable[[Step], None], tell: Tell
+        self, run: PopulationRun, folder: Path, path: Path, load: Load, save: Callable[[Step], None], tell: Tell
     ) -> None:
         self._save, self._tell = save, tell
         self.population, self.best = resume(run, folder, path, load)
-        self._scores: dict[int, float] = {}
+        self.scores: dict[int, float] = {}  # of this step, by member
         self._scoring = Lock()
         self._log = PopulationLog(folder / LOG_NAME, run.settings, self.population.step)
 
@@ -77,30 +74,30 @@ class SearchDriver:
     @property
     def is_scored(self) -> bool:
         """True once all members have a score for this step."""
-        return len(self._scores) == self.population.settings.size
+        return len(self.scores) == self.population.settings.size
 
     def score(self, member: int, step: int, score: float) -> None:
         """``step``: as the member counts, to be sure that it went on from the right checkpoint. From any thread."""
         if step != self.population.step + 1:
             raise RuntimeError(f"member {member} has trained step {step}, not {self.population.step + 1}")
         with self._scoring:
-            self._scores[member] = score
+            self.scores[member] = score
             self._report()
 
     def end_step(self) -> Step:
         """All are scored -> what follows. Raises LostPopulationError."""
-        step = self.population.advance([self._scores[member] for member in range(self.population.settings.size)])
+        step = self.population.advance([self.scores[member] for member in range(self.population.settings.size)])
         self._log.append(step.rows)
         self.best = best_score(step.rows)
         if not self.population.is_done:  # then the log has all that is needed
             self._save(step)
         self._report(step.rows, step.is_flat)
-        self._scores = {}
+        self.scores = {}
         return step
 
     def _report(self, rows: tuple[Row, ...] = (), is_flat: bool = False) -> None:
         steps = self.population.settings.steps
-        self._tell(Progress(self.population.step, steps, len(self._scores), self.best, rows, is_flat))
+        self._tell(Progress(self.population.step, steps, len(self.scores), self.best, rows, is_flat))
 
 
 class PopulationSearch(ABC):
@@ -108,7 +105,7 @@ class PopulationSearch(ABC):
 
     backend: ClassVar[str]
 
-    def __init__(self, run: SearchRun, folder: Path) -> None:
+    def __init__(self, run: PopulationRun, folder: Path) -> None:
         self.run_settings, self.folder = run, folder
         self.path = folder / CHECKPOINT_NAMES[self.backend]
 
@@ -137,8 +134,8 @@ class PopulationSearch(ABC):
         """Up to the last step -> whether it came to that."""
 
 
-def resume(run: SearchRun, folder: Path, path: Path, load: Load) -> tuple[Population, float]:
-    """The population after the last whole step, and its best accuracy. Raises CheckpointError, LogError, OSError."""
+def resume(run: PopulationRun, folder: Path, path: Path, load: Load) -> tuple[Population, float]:
+    """The population after the last whole step, and its best score. Raises CheckpointError, LogError, OSError."""
     log = folder / LOG_NAME
     try:
         # A run that was killed while it wrote the first line has logged nothing.
@@ -146,7 +143,7 @@ def resume(run: SearchRun, folder: Path, path: Path, load: Load) -> tuple[Popula
         history = read_log(log) if is_begun else History(run.settings, ())
         if history.settings != run.settings:
             raise LogError(f"{log}: is the log of a search with other settings")
-        step = run.settings.steps if len(history.steps) == run.settings.steps else load()
+        step = run.settings.steps if len(history.steps) == run.settings.steps else load(history)
         if step == 0 and len(history.steps) > 1:
             raise CheckpointError(f"{path}: is missing, but {LOG_NAME} has {len(history.steps)} steps")
         if step > len(history.steps):
@@ -201,39 +198,6 @@ def one_thread_each(*devices: str) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def images_of(run: SearchRun, device: str) -> TrainingImages:
-    """The images that members train on and are scored by, on a device."""
-    return TrainingImages(run.train, run.validation, run.baseline.plain, device)
-
-
-def new_member(run: SearchRun, member: int, device: str, **options: Any) -> Classifier:
-    """As it is before the first step; ``options`` as of ``Classifier``. Raises ValueError for a wrong model."""
-    seed, channels = member_seed(run.settings.seed, member), run.train.pixels.shape[3]
-    return Classifier(run.model, run.train.num_classes, run.recipe, device, seed, channels, **options)
-
-
-def train_member(
-    run: SearchRun, classifier: Classifier, data: TrainingImages, policy: Numbers, step: int, stop: Event | None = None
-) -> float | None:
-    """Train a member's epochs of a step (from 1) -> accuracy; NaN where it diverged, None where ``stop`` was set."""
-    transform = run.baseline.with_policy(run.settings.space.transform(policy))
-    losses = []
-    for epoch in range(run.settings.end_of(step - 1), run.settings.end_of(step)):
-        if stop is not None and stop.is_set():
-            return None
-        losses.append(classifier.train(data.train, transform, epoch))
-    # Read once all epochs are queued, so that a GPU never waits for the next to be prepared.
-    if not all(map(math.isfinite, losses)):
-        return math.nan
-    return classifier.accuracy(data.scored, data.labels)
-
-
-def member_seed(seed: int, member: int) -> int:
-    """The seed of a member's weights, order of images and augmentations; 63 bits."""
-    words = draw(SearchStream.MEMBER, seed, 0, member, 1)[0]
-    return (int(words[0]) << 32 | int(words[1])) >> 1
-
-
 class LocalSearch(PopulationSearch):
     """A search on one machine: on CPUs the same run gives the same schedule, whatever the interruptions.
 
@@ -243,53 +207,105 @@ class LocalSearch(PopulationSearch):
     backend = "local"
 
     def __init__(
-        self, run: SearchRun, folder: Path, devices: Sequence[str] = ("auto",), *, capture: bool = True
+        self, run: PopulationRun, folder: Path, devices: Sequence[str] = ("auto",), *, capture: bool = True
     ) -> None:
         super().__init__(run, folder)
         self.devices = [resolve(name) for name in devices]
-        self._data = {device: images_of(run, device) for device in self.devices}
-        # The steps of members on one GPU are replayed one at a time, so all may work in the same memory.
-        shared = {name: GraphMemory(name) if capture and name != "cpu" else None for name in self._data}
         threads = threads_each(self.devices)
+        # The steps of members on one GPU are replayed one at a time, so all may work in the same memory.
+        makers = {
+            name: run.on(
+                name,
+                capture=capture,
+                graph_memory=GraphMemory(name) if capture and name != "cpu" else None,
+                num_threads=threads,
+            )
+            for name in dict.fromkeys(self.devices)
+        }
         self._members = [
-            new_member(run, member, device, capture=capture, graph_memory=shared[device], num_threads=threads)
+            makers[device](member)
             for member, device in zip(range(run.settings.size), itertools.cycle(self.devices), strict=False)
         ]
+        self._done: dict[int, float] = {}
 
     def _train(self, tell: Tell, stop: Event | None) -> bool:
         driver = SearchDriver(self.run_settings, self.folder, self.path, self._load, self._save, tell)
-        turns, number = partial(self._take_turns, driver, stop), len(self.devices)
-        with closing(driver), one_thread_each(*self.devices), ThreadPoolExecutor(number, "variegate-search") as pool:
-            while not driver.population.is_done:
-                list(map(turns, range(number)) if number == 1 else pool.map(turns, range(number)))
-                if not driver.is_scored:
-                    return False
-                driver.end_step()
+        places, over = range(len(self.devices)), Event()
+        turns = partial(self._take_turns, driver, stop, over)
+        threads = one_thread_each(*(self.devices if self.run_settings.one_thread else ()))
+        with closing(driver), threads, ThreadPoolExecutor(len(places), "variegate-search") as pool:
+            for member, score in self._done.items():
+                driver.score(member, driver.population.step + 1, score)
+            try:
+                while not driver.population.is_done:
+                    if not driver.is_scored:
+                        list(map(turns, places) if len(places) == 1 else pool.map(turns, places))
+                    if not driver.is_scored:
+                        return False
+                    driver.end_step()
+            finally:
+                over.set()
         return True
 
-    def _take_turns(self, driver: SearchDriver, stop: Event | None, device: int) -> None:
-        """The members on a device, each its part of this step."""
+    def _take_turns(self, driver: SearchDriver, stop: Event | None, over: Event, place: int) -> None:
+        """The members on a device, each its part of this step; none begins once ``over`` is set."""
         step = driver.population.step + 1
-        for number in range(device, len(self._members), len(self.devices)):
+        for number in range(place, len(self._members), len(self.devices)):
+            if number in driver.scores:
+                continue
             member, policy = self._members[number], driver.population.policies[number]
-            score = train_member(self.run_settings, member, self._data[member.device], policy, step, stop)
-            if score is None:
-                return
+            try:
+                score = None if over.is_set() else member.train(policy, step, stop)
+                if score is None:
+                    return
+                self._write(step, number, score)
+            except BaseException:
+                over.set()
+                raise
             driver.score(number, step, score)
+
+    def _file(self, step: int, number: int) -> Path:
+        return self.path / f"{step}-{number}.pt"
+
+    def _files(self) -> dict[Path, int]:
+        """With the step of each."""
+        return {path: int(path.name.partition("-")[0]) for path in self.path.glob("[0-9]*-[0-9]*.pt")}
+
+    def _write(self, step: int, number: int, score: float) -> None:
+        """A member after a step, from the last of which nobody goes on."""
+        state = None if step == self.run_settings.settings.steps else self._members[number].state_dict()
+        buffer = io.BytesIO()
+        described = {"run": self.run_settings.describe(), "step": step, "member": number}
+        torch.save({**described, "score": score, "state": state}, buffer)
+        write_atomically(self._file(step, number), buffer.getvalue(), durable=True)
 
     def _save(self, step: Step) -> None:
         for copy in step.copies:
             self._members[copy.target].load_state_dict(self._members[copy.donor].state_dict())
-        buffer = io.BytesIO()
-        states = [member.state_dict() for member in self._members]
-        torch.save({"run": self.run_settings.describe(), "step": step.rows[0].step, "members": states}, buffer)
-        write_atomically(self.path, buffer.getvalue(), durable=True)
+        for path, number in self._files().items():
+            if number < step.rows[0].step:
+                path.unlink()
 
-    def _load(self) -> int:
-        """The members get their weights -> the step; 0 without a checkpoint: the first step has not come to its end."""
-        path, run = self.path, self.run_settings
+    def _load(self, history: History) -> int:
+        """The members get their states -> the step. Those that have trained the next step do not train it again."""
+        step = len(history.steps)
+        for path, number in sorted(self._files().items()):
+            if number > step + 1:
+                is_of = f"{path.relative_to(self.folder)} is of step {number}"
+                raise LogError(f"{self.folder / LOG_NAME}: has {step} steps, but {is_of}")
+        for number in range(len(self._members)):
+            if self._file(step + 1, number).exists():
+                self._done[number] = self._read(step + 1, number, number)
+            elif step:
+                donor = history.steps[-1][number].copied_from
+                self._read(step, number if donor is None else donor, number)
+        return step
+
+    def _read(self, step: int, source: int, target: int) -> float:
+        """Give a member after a step to itself, or to one that copies it -> its score. Raises CheckpointError."""
+        path, run = self._file(step, source), self.run_settings
         if not path.exists():
-            return 0
+            raise CheckpointError(f"{path}: is missing, but {LOG_NAME} has {step} steps")
         with open(path, "rb") as file:
             try:
                 # Its files' checksums, which torch writes and does not read.
@@ -300,18 +316,18 @@ class LocalSearch(PopulationSearch):
             except Exception as error:  # of a damaged file: any
                 raise CheckpointError(f"{path}: is damaged, or no checkpoint ({_first_line(error)})") from error
         try:
-            is_ours = saved["run"] == run.describe() and len(saved["members"]) == len(self._members)
-            step = saved["step"]
-        except (TypeError, LookupError) as error:
+            is_ours = (saved["run"], saved["step"], saved["member"]) == (run.describe(), step, source)
+            score, state = float(saved["score"]), saved["state"]
+        except (TypeError, ValueError, LookupError) as error:
             raise CheckpointError(f"{path}: is no checkpoint of a search") from error
-        if not is_ours or not isinstance(step, int) or not 0 < step < run.settings.steps:
+        if not is_ours:
             raise CheckpointError(f"{path}: is the checkpoint of another search")
-        try:
-            for member, state in zip(self._members, saved["members"], strict=True):
-                member.load_state_dict(state)
-        except (RuntimeError, ValueError, TypeError, LookupError, AttributeError) as error:
-            raise CheckpointError(f"{path}: its weights are not those of {run.model} ({_first_line(error)})") from error
-        return step
+        if step < run.settings.steps:
+            try:
+                self._members[target].load_state_dict(state)
+            except (RuntimeError, ValueError, TypeError, LookupError, AttributeError) as error:
+                raise CheckpointError(f"{path}: its state fits no member ({_first_line(error)})") from error
+        return score
 
 
 def _first_line(error: BaseException) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
+from threading import Lock
 from typing import Any, TypeAlias
 
 # (policy, epochs, checkpoint, seed) -> (score, checkpoint)
 Step: TypeAlias = Callable[[Any, int, Any, int], tuple[float, Any]]
-_ACCEPTED = "step(policy, epochs, checkpoint) -> (score, checkpoint), as a function or a method"
+STEP = "step(policy, epochs, checkpoint) -> (score, checkpoint), as a function or a method"
 
 
 def step_of(objective: Any) -> Step | None:
@@ -17,18 +18,27 @@ def step_of(objective: Any) -> Step | None:
 
     A step trains ``epochs`` more epochs from ``checkpoint`` (None: from the beginning), and returns its score (higher
     is better; NaN: training diverged) and a new checkpoint. It gets ``seed`` by name if it has a parameter of that
-    name. Raises ValueError for an objective that is neither.
+    name. A class is instantiated without arguments at the first step. Raises ValueError for an objective that is
+    neither.
     """
-    function = getattr(objective, "step", objective)
-    if not callable(function):
-        raise ValueError(f"objective: got {objective!r}; accepted: {_ACCEPTED}")
+    is_class, function = inspect.isclass(objective), getattr(objective, "step", objective)
+    if not callable(function) or (is_class and function is objective):
+        raise ValueError(f"objective: got {objective!r}; accepted: {STEP}")
+    if is_class and any(one.default is one.empty for one in _named(objective)):
+        raise ValueError(
+            f"objective: got {objective!r}, which takes arguments; accepted: a class without, or an instance"
+        )
     parameters = inspect.signature(function).parameters
     if "checkpoint" not in parameters and function is objective:
         return None
-    has_seed = takes_seed(objective)
+    has_seed, making, made = takes_seed(objective), Lock(), list[Any]() if is_class else [objective]
 
     def step(policy: Any, epochs: int, checkpoint: Any, seed: int) -> tuple[float, Any]:
-        got = function(policy, epochs, checkpoint, **({"seed": seed} if has_seed else {}))
+        with making:
+            if not made:
+                made.append(objective())
+        train = function if function is objective else made[0].step
+        got = train(policy, epochs, checkpoint, **({"seed": seed} if has_seed else {}))
         if not isinstance(got, tuple) or len(got) != 2:
             raise ValueError(f"objective: step returned {type(got).__name__}; accepted: (score, checkpoint)")
         return checked_score(got[0]), got[1]
@@ -40,6 +50,17 @@ def takes_seed(objective: Any) -> bool:
     """True if the function or step has a parameter of the name "seed"."""
     parameters = inspect.signature(getattr(objective, "step", objective)).parameters
     return "seed" in parameters or any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+
+
+def is_training(objective: Any) -> bool:
+    """True for a function, class or object that trains; False for a source of images."""
+    is_source = hasattr(objective, "__getitem__") and not inspect.isclass(objective)
+    return hasattr(objective, "step") or (callable(objective) and not is_source)
+
+
+def _named(objective: type) -> list[inspect.Parameter]:
+    parameters = inspect.signature(objective).parameters.values()
+    return [one for one in parameters if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
 
 
 def checked_score(score: Any) -> float:

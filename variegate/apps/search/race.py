@@ -18,7 +18,7 @@ from threading import Event
 from typing import Any, NamedTuple, TypeAlias
 
 from variegate.apps.search.candidates import candidates_of
-from variegate.apps.search.objective import checked_score, step_of, takes_seed
+from variegate.apps.search.objective import checked_score, is_training, step_of, takes_seed
 from variegate.apps.search.population import repeat_seed
 from variegate.apps.search.standings import (
     Ending,
@@ -141,11 +141,6 @@ def _run_stage(standings: Standings, stage: int, rules: RaceRules, runner: Runne
         ):
             return "no difference"
     return "rounds"
-
-
-def is_training(objective: Any) -> bool:
-    """True for a function or a class that trains, False for a source of images."""
-    return hasattr(objective, "step") or (callable(objective) and not hasattr(objective, "__getitem__"))
 
 
 @spelt(RaceOptions)

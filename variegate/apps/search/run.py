@@ -5,15 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from variegate.apps.search import run as originals
 from variegate.apps.search.history import History, Settings, schedule_of
-from variegate.apps.train.images import BaselineAugmentation, LabelledImages
+from variegate.apps.search.members import ImageMember, Member, member_seed
+from variegate.apps.train.classifier import Classifier
+from variegate.apps.train.images import BaselineAugmentation, LabelledImages, TrainingImages
 from variegate.checks import PIXEL_VERSION, check_pixel_version
 from variegate.formats.base import SourceError
 from variegate.io.addresses import shown
@@ -115,13 +118,93 @@ def _some(names: Sequence[str]) -> str:
 SETTINGS_NAME, LOG_NAME, SCHEDULE_NAME = "search.json", "population.jsonl", "schedule.json"
 LOCK_NAME = ".search.lock"
 # What a search that is not finished goes on from, by back end.
-CHECKPOINT_NAMES = {"local": "checkpoint.pt", "ray": "ray"}
+CHECKPOINT_NAMES = {"local": "checkpoint", "ray": "ray"}
 _OPTIONS = {"population.size": "population"}
 _DAMAGED = "restore the settings of the search, or choose another folder"
 
 
+class PopulationRun(ABC):
+    """A search and its folder; kinds of it differ in what trains the members.
+
+    ``one_thread``: on a CPU each member trains in one thread.
+    """
+
+    settings: Settings
+    one_thread: ClassVar[bool]
+
+    @abstractmethod
+    def on(self, device: str, **options: Any) -> Callable[[int], Member]:
+        """Prepare a device -> a function that makes a member, by its number. ``options`` as of ``Classifier``."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """All that decides what is found, as JSON reads it."""
+
+    @abstractmethod
+    def check_sent(self) -> None:
+        """Raises ValueError for members that other machines could not make."""
+
+    @abstractmethod
+    def source(self, score: float) -> str:
+        """The origin of the schedule, in words."""
+
+    @contextmanager
+    def claimed(self, folder: Path, backend: str = "local") -> Iterator[None]:
+        """``claim`` the folder, and lock it until the end. Raises SourceError where another run is writing there."""
+        self._is_begun(folder, backend)  # what is refused is left as it is
+        with write_errors_name(str(folder)):
+            make_folder(folder)
+        with locked(folder / LOCK_NAME, str(folder)):
+            self.claim(folder, backend)
+            yield
+
+    def claim(self, folder: Path, backend: str = "local") -> None:
+        """Make the folder this run's. Raises SourceError where it is another's or another back end's, WriteError."""
+        if not self._is_begun(folder, backend):
+            described = {**self.describe(), "pixels": PIXEL_VERSION}
+            write_atomically(folder / SETTINGS_NAME, (json.dumps(described, indent=2) + "\n").encode(), True)
+
+    def _is_begun(self, folder: Path, backend: str) -> bool:
+        """Raises SourceError where the folder is another's."""
+        if not check_folder(folder):
+            return False
+        mine = self.describe()
+        theirs = _read_settings(folder / SETTINGS_NAME, mine)
+        check_pixel_version(str(folder), theirs.get("pixels"), SourceError)
+        self._compare(folder, theirs, mine)
+        for other, name in CHECKPOINT_NAMES.items():
+            if other != backend and (folder / name).exists():
+                raise SourceError(
+                    f"{folder}: holds a search with the back end {other!r} that is not finished; resume it, or "
+                    "choose another folder"
+                )
+        return True
+
+    def _compare(self, folder: Path, theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> None:
+        """Raises SourceError that names the first setting that differs."""
+        for name in mine:
+            path, one, other = _difference(name, theirs[name], mine[name])
+            if one != other:
+                raise SourceError(
+                    f"{folder}: holds a search with {self.option(path)} {_short(one)}, this one has {_short(other)}; "
+                    "choose another folder"
+                )
+
+    def option(self, path: str) -> str:
+        """The option that decides a setting, where one does: "--batch-size" for "recipe.batch_size"."""
+        name = _OPTIONS.get(path, path.rpartition(".")[2])
+        is_option = any(one.name == name for one in fields(SearchOptions))
+        return f"--{name.replace('_', '-')}" if is_option else path
+
+    def finish(self, folder: Path, history: History) -> Schedule:
+        """Write the schedule that the best member lived through. Raises WriteError."""
+        schedule = schedule_of(history, source=self.source(history.steps[-1][history.best].score))
+        write_atomically(folder / SCHEDULE_NAME, (json.dumps(schedule.to_dict(), indent=1) + "\n").encode(), True)
+        return schedule
+
+
 @dataclass(frozen=True)
-class SearchRun:
+class SearchRun(PopulationRun):
     """A population of ``model``s, trained by ``recipe`` on ``train``, scored by accuracy on ``validation``.
 
     ``place`` and ``fingerprint``: of the images. Without a ``fill``, policies fill with the mean of ``train``.
@@ -135,6 +218,7 @@ class SearchRun:
     validation: LabelledImages
     place: str = ""
     fingerprint: str = ""
+    one_thread = True
 
     def __post_init__(self) -> None:
         if self.recipe.epochs != self.settings.epochs:
@@ -173,60 +257,38 @@ class SearchRun:
         """All that decides what is found, as JSON reads it."""
         return dict(json.loads(self._described))
 
-    @contextmanager
-    def claimed(self, folder: Path, backend: str = "local") -> Iterator[None]:
-        """``claim`` the folder, and lock it until the end. Raises SourceError where another run is writing there."""
-        self._is_begun(folder, backend)  # what is refused is left as it is
-        with write_errors_name(str(folder)):
-            make_folder(folder)
-        with locked(folder / LOCK_NAME, str(folder)):
-            self.claim(folder, backend)
-            yield
+    def source(self, score: float) -> str:
+        return (
+            f"variegate search, {Path(self.place).name or 'images'}: {self.settings.size} members, {self.model}, "
+            f"{len(self.train):,} images, validation accuracy {score:.4f}"
+        )
+
+    def on(self, device: str, **options: Any) -> Callable[[int], Member]:
+        data = TrainingImages(self.train, self.validation, self.baseline.plain, device)
+        return lambda member: ImageMember(
+            self.settings, self.baseline, self.classifier(member, device, **options), data
+        )
+
+    def classifier(self, member: int, device: str, **options: Any) -> Classifier:
+        """As it is before the first step. Raises ValueError for a wrong model."""
+        seed, channels = member_seed(self.settings.seed, member), self.train.pixels.shape[3]
+        return Classifier(self.model, self.train.num_classes, self.recipe, device, seed, channels, **options)
+
+    def check_sent(self) -> None:
+        self.classifier(0, "cpu")
 
     def claim(self, folder: Path, backend: str = "local") -> None:
-        """Make the folder this run's. Raises SourceError where it is another's or another back end's, WriteError."""
-        if not self._is_begun(folder, backend):
-            described = {**self.describe(), "pixels": PIXEL_VERSION}
-            write_atomically(folder / SETTINGS_NAME, (json.dumps(described, indent=2) + "\n").encode(), True)
+        super().claim(folder, backend)
         if not (folder / originals.ORIGINALS_NAME).exists():  # nor where a run was killed between the two
             originals.write(folder, self.images)
 
-    def _is_begun(self, folder: Path, backend: str) -> bool:
-        """Raises SourceError where the folder is another's."""
-        if not check_folder(folder):
-            return False
-        mine = self.describe()
-        theirs = _read_settings(folder / SETTINGS_NAME, mine)
-        check_pixel_version(str(folder), theirs.get("pixels"), SourceError)
+    def _compare(self, folder: Path, theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> None:
         if theirs["images"] != mine["images"] and all(theirs[name] == mine[name] for name in ("fingerprint", "size")):
             originals.check_same(folder, self.images, theirs["images"])
-        for name in mine:
-            if name == "images" and theirs[name] != mine[name]:
-                raise originals.refuse(folder, self.images, theirs[name])
-            path, one, other = _difference(name, theirs[name], mine[name])
-            if one != other:
-                raise SourceError(
-                    f"{folder}: holds a search with {_as_typed(path)} {_short(one)}, this one has {_short(other)}; "
-                    "choose another folder"
-                )
-        for other, name in CHECKPOINT_NAMES.items():
-            if other != backend and (folder / name).exists():
-                raise SourceError(
-                    f"{folder}: holds a search with the back end {other!r} that is not finished; resume it, or "
-                    "choose another folder"
-                )
-        return True
-
-    def finish(self, folder: Path, history: History) -> Schedule:
-        """Write the schedule that the best member lived through. Raises WriteError."""
-        row = history.steps[-1][history.best]
-        source = (
-            f"variegate search, {Path(self.place).name or 'images'}: {self.settings.size} members, {self.model}, "
-            f"{len(self.train):,} images, validation accuracy {row.score:.4f}"
-        )
-        schedule = schedule_of(history, source=source)
-        write_atomically(folder / SCHEDULE_NAME, (json.dumps(schedule.to_dict(), indent=1) + "\n").encode(), True)
-        return schedule
+        rest = {name: value for name, value in mine.items() if name != "images"}
+        super()._compare(folder, theirs, rest)
+        if theirs["images"] != mine["images"]:
+            raise originals.refuse(folder, self.images, theirs["images"])
 
 
 def check_folder(folder: Path) -> bool:
@@ -253,13 +315,6 @@ def _read_settings(path: Path, names: Iterable[str]) -> dict[str, Any]:
         why = ", as one that an earlier version wrote" if set(missing) <= {"size", "seed", "images"} else ""
         raise SourceError(f"{path}: has no {missing[0]!r}{why}; {_DAMAGED}")
     return read
-
-
-def _as_typed(path: str) -> str:
-    """The option that decides a setting, where one does: "--batch-size" for "recipe.batch_size"."""
-    name = _OPTIONS.get(path, path.rpartition(".")[2])
-    is_option = any(one.name == name for one in fields(SearchOptions))
-    return f"--{name.replace('_', '-')}" if is_option else path
 
 
 def _difference(path: str, one: Any, other: Any) -> tuple[str, Any, Any]:

@@ -14,9 +14,10 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from variegate.apps.search.driver import CheckpointError, PopulationSearch, SearchDriver, Tell, new_member
+from variegate.apps.search.driver import CheckpointError, PopulationSearch, SearchDriver, Tell
+from variegate.apps.search.history import History
 from variegate.apps.search.population import Step
-from variegate.apps.search.run import CHECKPOINT_NAMES, SearchRun
+from variegate.apps.search.run import CHECKPOINT_NAMES, PopulationRun
 from variegate.io.addresses import shown_host
 from variegate.io.durable import write_atomically
 from variegate.jobs.ray_workers import INSTALL, connect
@@ -62,7 +63,7 @@ class TuneSearch(PopulationSearch):
 
     def __init__(
         self,
-        run: SearchRun,
+        run: PopulationRun,
         folder: Path,
         address: str | None = None,
         gpus_per_member: float | None = None,
@@ -77,8 +78,8 @@ class TuneSearch(PopulationSearch):
                 "or 'auto', on a machine of the cluster ('ray job submit' runs a command on one)"
             )
         _tune()
-        # Refuses a wrong model here, and not on a machine far away.
-        new_member(run, 0, "cpu")
+        # Refused here, and not on a machine far away.
+        run.check_sent()
         super().__init__(run, folder)
         self.address, self.gpus_per_member, self.capture = address, gpus_per_member, capture
 
@@ -200,7 +201,7 @@ RETRIES = 3
 class TuneDriver(SearchDriver):
     """``starts``: the folders of the checkpoints that the members go on from; none at the beginning."""
 
-    def __init__(self, run: SearchRun, folder: Path, tell: Tell, stop: Event | None) -> None:
+    def __init__(self, run: PopulationRun, folder: Path, tell: Tell, stop: Event | None) -> None:
         self._run, self._stop = run, stop
         self.starts: list[Path | None] = [None] * run.settings.size
         self.place = folder / CHECKPOINT_NAMES["ray"]
@@ -236,7 +237,7 @@ class TuneDriver(SearchDriver):
 
     def lose(self, member: int, reason: str) -> None:
         """A process died; the member trains this step again. Raises RuntimeError where that happens too often."""
-        self._scores.pop(member, None)
+        self.scores.pop(member, None)
         self._losses[member] = self._losses.get(member, 0) + 1
         if self._losses[member] > RETRIES:
             raise RuntimeError(
@@ -265,7 +266,7 @@ class TuneDriver(SearchDriver):
             if path not in needed:
                 shutil.rmtree(path, ignore_errors=True)
 
-    def _load_state(self) -> int:
+    def _load_state(self, history: History) -> int:
         if not self._state_path.exists():
             return 0
         try:

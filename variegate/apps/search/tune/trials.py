@@ -7,6 +7,7 @@ first.
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +20,10 @@ from ray.tune.experiment import Trial
 from ray.tune.schedulers import PopulationBasedTraining, TrialScheduler
 from ray.tune.search import BasicVariantGenerator
 
-from variegate.apps.search.driver import images_of, new_member, one_thread_each, train_member
+from variegate.apps.search.driver import one_thread_each
+from variegate.apps.search.members import Member
 from variegate.apps.search.population import Copy
-from variegate.apps.search.run import SearchRun
-from variegate.apps.train.classifier import Classifier
-from variegate.apps.train.images import TrainingImages
+from variegate.apps.search.run import PopulationRun
 from variegate.executors.runners.devices import resolve
 from variegate.formats.base import SourceError
 from variegate.jobs.ray_workers import how_it_died
@@ -45,50 +45,49 @@ class MemberTrial(tune.Trainable):
     step, so that its errors are errors of the task, and not a process that died.
     """
 
-    def setup(self, config: dict[str, Any], run: SearchRun | None = None, capture: bool = True) -> None:
+    def setup(self, config: dict[str, Any], run: PopulationRun | None = None, capture: bool = True) -> None:
         assert run is not None
         self._run, self._capture = run, capture
         self._device = resolve("cuda:0") if ray.get_gpu_ids() else "cpu"
-        self._data: TrainingImages | None = None
+        self._new: Callable[[int], Member] | None = None
         self.reset_config(config)
 
     def reset_config(self, config: dict[str, Any]) -> bool:
-        self._member = config["member"]
-        self._classifier: Classifier | None = None
+        self._config = config["member"]
+        self._member: Member | None = None
         self._step = 0
         self._loaded: dict[str, Any] | None = None
         return True
 
     def step(self) -> dict[str, Any]:
-        with one_thread_each(self._device):
-            if self._data is None:
-                self._data = images_of(self._run, self._device)
-            classifier = self._at_start()
+        with one_thread_each(*([self._device] if self._run.one_thread else [])):
+            member = self._at_start()
             self._step += 1
-            score = train_member(self._run, classifier, self._data, tuple(self._member["policy"]), self._step)
+            score = member.train(tuple(self._config["policy"]), self._step)
         return {"score": score, "step": self._step}
 
     def save_checkpoint(self, checkpoint_dir: str) -> None:
-        assert self._classifier is not None
-        torch.save({"step": self._step, **self._classifier.state_dict()}, Path(checkpoint_dir) / CHECKPOINT)
+        assert self._member is not None
+        torch.save({"step": self._step, **self._member.state_dict()}, Path(checkpoint_dir) / CHECKPOINT)
 
     def load_checkpoint(self, checkpoint: Any) -> None:
         # Read at once: the folder may be a copy that Tune is about to remove.
         self._loaded = _read(Path(checkpoint))
 
-    def _at_start(self) -> Classifier:
+    def _at_start(self) -> Member:
         """As it is before this step: from the checkpoint that Tune gave, else the one to start from, else new."""
-        if self._classifier is None:
+        if self._new is None:
             # A trial takes one CPU.
-            number = self._member["number"]
-            self._classifier = new_member(self._run, number, self._device, capture=self._capture, num_threads=1)
-            if self._loaded is None and self._member["start"] is not None:
-                self._loaded = _read(Path(self._member["start"]))
+            self._new = self._run.on(self._device, capture=self._capture, num_threads=1)
+        if self._member is None:
+            self._member = self._new(self._config["number"])
+            if self._loaded is None and self._config["start"] is not None:
+                self._loaded = _read(Path(self._config["start"]))
         if self._loaded is not None:
             self._step = self._loaded.pop("step")
-            self._classifier.load_state_dict(self._loaded)
+            self._member.load_state_dict(self._loaded)
             self._loaded = None
-        return self._classifier
+        return self._member
 
 
 def _read(folder: Path) -> dict[str, Any]:

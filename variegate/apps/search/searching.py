@@ -1,0 +1,171 @@
+"""``search``: a schedule of policies for images, or for training that users supply."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from variegate.apps.search.driver import LocalSearch, PopulationSearch, Tell, search_devices
+from variegate.apps.search.history import History, Settings, read_log
+from variegate.apps.search.members import Member, ObjectiveMember
+from variegate.apps.search.objective import STEP, is_training, step_of
+from variegate.apps.search.policy import SearchSpace
+from variegate.apps.search.prepare import prepare_search
+from variegate.apps.search.run import LOG_NAME, PopulationRun, SearchRun, check_folder
+from variegate.apps.search.tune import TuneSearch
+from variegate.apps.train.images import fitting_size, load_images
+from variegate.checks import refused, spelt
+from variegate.errors import shown
+from variegate.formats.base import SourceError
+from variegate.jobs.arguments import absolute_place, open_by_index, parse_size
+from variegate.options import check_options
+from variegate.options.search import ObjectiveOptions, SearchOptions
+from variegate.policies import PBA, Schedule
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """Result of a search.
+
+    ``schedule``: the policies that the best member trained with, and ``score``: its last. ``history``: of all members.
+    ``folder``: has the schedule and the log.
+    """
+
+    schedule: Schedule
+    score: float
+    history: History
+    folder: Path
+
+    @property
+    def policy(self) -> PBA:
+        """The schedule as a transform, which follows the epoch."""
+        return PBA(self.schedule)
+
+
+@spelt(SearchOptions, ObjectiveOptions)
+def search(
+    objective: Any,
+    operations: str | Sequence[str] | None = None,
+    *,
+    on_progress: Tell | None = None,
+    **options: Any,
+) -> SearchResult:
+    """Search a schedule of augmentation policies by Population Based Augmentation, for images or for your own training.
+
+    The same call resumes from ``out``, after a kill too.
+
+    Args:
+        objective: labeled images, as ``vg.open_source`` accepts them: image classifiers train on them, and their
+            accuracy is the score. Or your training: a function ``step(policy, epochs, checkpoint)``, or a class or an
+            object with such a method, that trains ``epochs`` more epochs from ``checkpoint`` (None: from the
+            beginning) with ``policy``, a transform, and returns ``(score, checkpoint)``. Higher scores are better, and
+            NaN means that training diverged. Checkpoints consist of tensors, arrays, numbers, text, bytes, None, and
+            lists, tuples and dicts of these; tensors come back on the CPU. If it has a parameter ``seed``, it gets the
+            member's. A class is instantiated without arguments, once in each process that trains.
+        operations: names of operations to search. None: those of the space, for "pba" the 15 of the paper.
+        on_progress: called with a ``Progress`` after each member's turn and each step.
+        options: for images, fields of ``SearchOptions``, as the options of ``variegate search``. For your training,
+            ``epochs``, and ``population``, ``interval``, ``space``, ``seed``, ``workers`` (members that train at a
+            time, in threads), ``backend``, ``address``, ``gpus_per_member`` and ``out``.
+
+    Raises:
+        ValueError, SourceError: for an argument, named, or a folder that holds something else.
+        RuntimeError: naming the member and the step, from an error in your training.
+        LostPopulationError: if every member diverged.
+        CheckpointError, LogError: for damaged files.
+        WriteError: if a result cannot be written.
+        ImportError: for ``backend="ray"`` without Ray.
+    """
+    is_own = is_training(objective)
+    kind, other = (ObjectiveOptions, SearchOptions) if is_own else (SearchOptions, ObjectiveOptions)
+    known = {one.name for one in fields(kind)}
+    for one in fields(other):
+        if one.name in options and one.name not in known:
+            raise refused(one.name, options[one.name], f"for {'images' if is_own else 'training of your own'} only")
+    if is_own and "epochs" not in options:
+        raise ValueError("epochs: got nothing; accepted: the epochs that each member trains")
+    given = kind(**options)
+    check_options(given)
+    is_local, folder = given.backend == "local", Path(given.out)
+    for one in fields(given):
+        misplaced = ("address", "gpus_per_member") if is_local else ("devices", "workers")
+        if one.name in misplaced and getattr(given, one.name) != one.default:
+            raise refused(one.name, getattr(given, one.name), f"with backend={'ray' if is_local else 'local'!r}")
+    check_folder(folder)
+    names = [one.strip() for one in operations.split(",")] if isinstance(operations, str) else list(operations or ())
+    run: PopulationRun
+    if isinstance(given, SearchOptions):
+        wanted = given.devices if given.devices == "auto" else given.devices.split(",")
+        devices = search_devices(wanted, given.population) if is_local else ["cpu"]
+        run = _image_run(objective, replace(given, operations=",".join(names) or None), devices[0])
+    else:
+        devices = ["cpu"] * min(given.workers, given.population)
+        searched = SearchSpace(tuple(names), space=given.space or "pba-relative")
+        settings = Settings(given.population, searched, given.seed, given.interval, given.epochs)
+        run = ObjectiveRun(settings, objective)
+    searching: PopulationSearch
+    if is_local:
+        searching = LocalSearch(run, folder, devices, capture=getattr(given, "capture", False))
+    else:
+        searching = TuneSearch(run, folder, given.address, given.gpus_per_member)
+    schedule = searching.run(on_progress)
+    assert schedule is not None  # nothing stops it
+    history = read_log(folder / LOG_NAME)
+    return SearchResult(schedule, history.steps[-1][history.best].score, history, folder)
+
+
+def _image_run(source: Any, options: SearchOptions, device: str) -> SearchRun:
+    opened = open_by_index(source)
+    size = fitting_size(opened) if options.size == "auto" else parse_size(options.size)
+    images = load_images(opened, size, device)
+    if images.num_classes < 2:
+        raise SourceError(f"{shown(source)}: has one class ({images.classes[0]}); accepted: two or more")
+    place = absolute_place(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else ""
+    return prepare_search(images, options, place, opened.fingerprint)[0]
+
+
+@dataclass(frozen=True)
+class ObjectiveRun(PopulationRun):
+    """A population of trainings that ``objective`` runs; see ``step_of``."""
+
+    settings: Settings
+    objective: Any
+    one_thread = False
+
+    def __post_init__(self) -> None:
+        if step_of(self.objective) is None:
+            raise refused("objective", self.objective, STEP)
+
+    @property
+    def name(self) -> str:
+        return str(getattr(self.objective, "__qualname__", type(self.objective).__qualname__))
+
+    def describe(self) -> dict[str, Any]:
+        described = {"objective": self.name, "population": self.settings.to_dict()}
+        return dict(json.loads(json.dumps(described)))  # to which tuples are lists
+
+    def source(self, score: float) -> str:
+        return f"vg.search, {self.name}: {self.settings.size} members, score {score:.4g}"
+
+    def on(self, device: str, **options: Any) -> Callable[[int], Member]:
+        step = step_of(self.objective)
+        assert step is not None
+        return partial(ObjectiveMember, self.settings, step)
+
+    def check_sent(self) -> None:
+        from ray import cloudpickle
+
+        try:
+            cloudpickle.dumps(self.objective)
+        except Exception as error:  # whatever its own pickling raises
+            accepted = "what cloudpickle can send to other processes"
+            got = f"objective: got {self.name}, which cannot be pickled ({error})"
+            raise ValueError(f"{got}; accepted: {accepted}") from error
+
+    def option(self, path: str) -> str:
+        return "population" if path == "population.size" else path.rpartition(".")[2]
