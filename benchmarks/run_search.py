@@ -1,0 +1,169 @@
+"""``python -m benchmarks.run_search [--out build/search]``: what a race and a PBA search find, beside free policies.
+
+Three small data sets: scikit-learn's digits, patches of scikit-image's textures, and CIFAR-10 at 32 pixels. On the images
+of SRC, PBA searches first; then a race has the seconds that PBA took. Both results and every free policy then train ten
+times, paired, and are scored on images that neither search has seen (TEST). Each step is a command that users have, and
+resumes. The images and all constants are set here, before any result is known.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from benchmarks import machine
+
+Images = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]
+FREE = (
+    *("none", "flip", "crop", "flip-crop", "randaugment-1-5", "randaugment-2-9", "trivialaugment"),
+    "adaptive:entropy",
+)
+REPEATS, MEMBERS, SEED = 10, 16, 2026
+
+
+class DataSet(NamedTuple):
+    """``make``: all images of SRC's kind, and of TEST's, with labels."""
+
+    make: Callable[[Path], tuple[Images, Images]]
+    images: int
+    tested: int
+    epochs: int
+
+
+def digits(_: Path) -> tuple[Images, Images]:
+    """8x8 pixels, gray: the first half of the data set, and the second."""
+    from sklearn.datasets import load_digits
+
+    found: Any = load_digits()
+    pixels, labels = np.round(found.images * 255 / 16).astype(np.uint8), found.target
+    return (pixels[:900], labels[:900]), (pixels[900:], labels[900:])
+
+
+def textures(_: Path) -> tuple[Images, Images]:
+    """16x16 pixels, gray: brick, grass and gravel; SRC from the left halves of the pictures, TEST from the right."""
+    from skimage import data
+
+    side, parts = 16, []
+    for left in (True, False):
+        patches, labels = [], []
+        for label, picture in enumerate((data.brick(), data.grass(), data.gravel())):
+            half = picture[:, :256] if left else picture[:, 256:]
+            cut = half.reshape(512 // side, side, 256 // side, side).swapaxes(1, 2).reshape(-1, side, side)
+            patches.append(cut)
+            labels.append(np.full(len(cut), label))
+        parts.append((np.concatenate(patches), np.concatenate(labels)))
+    return parts[0], parts[1]
+
+
+def cifar10(folder: Path) -> tuple[Images, Images]:
+    """32x32 pixels, color: from the training images, and from the test images."""
+    return _parquet(folder / "cifar10-train.parquet"), _parquet(folder / "cifar10-test.parquet")
+
+
+def _parquet(path: Path) -> Images:
+    import io
+
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(path)
+    rows = np.random.default_rng(SEED).permutation(table.num_rows)[:5000]
+    taken = table.take(rows)
+    pixels = [np.asarray(Image.open(io.BytesIO(row["bytes"]))) for row in taken.column(0).to_pylist()]
+    return np.stack(pixels), np.asarray(taken.column(1).to_pylist())
+
+
+SETS = {
+    "digits": DataSet(digits, 300, 800, 40),
+    "textures": DataSet(textures, 120, 900, 40),
+    "cifar10": DataSet(cifar10, 300, 1000, 30),
+}
+
+
+def write(images: Images, number: int, folder: Path) -> None:
+    """Class folders of ``number`` images, as many of each class as of any other."""
+    pixels, labels = images
+    classes, order = np.unique(labels), np.random.default_rng(SEED).permutation(len(labels))
+    for label in classes:
+        chosen = order[labels[order] == label][: number // len(classes)]
+        place = folder / str(label)
+        place.mkdir(parents=True, exist_ok=True)
+        for row in chosen.tolist():
+            Image.fromarray(pixels[row]).save(place / f"{row:05d}.png")
+
+
+def run(arguments: list[str]) -> tuple[float, float]:
+    """Run a command of Variegate -> its seconds, by the clock and of the processor."""
+    print("variegate", *arguments, flush=True)
+    began, before = time.perf_counter(), _spent()
+    subprocess.run([sys.executable, "-m", "variegate", *arguments], check=True)
+    return time.perf_counter() - began, _spent() - before
+
+
+def _spent() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def measure(name: str, data: Path, out: Path) -> dict[str, Any]:
+    chosen, folder = SETS[name], out / name
+    src, test = folder / "src", folder / "test"
+    if not test.exists():
+        source, held_out = chosen.make(data)
+        write(source, chosen.images, src)
+        write(held_out, chosen.tested, test)
+    training = ["--model", "wrn-10-1", "--epochs", str(chosen.epochs), "--devices", "cpu", "--seed", "1"]
+    record: dict[str, Any] = {"images": chosen.images, "tested": chosen.tested, "epochs": chosen.epochs}
+    costs = folder / "costs.json"
+    if costs.exists():
+        record["costs"] = json.loads(costs.read_text())
+    else:
+        pba = run(
+            [
+                "search",
+                str(src),
+                "--method",
+                "pba",
+                "--population",
+                str(MEMBERS),
+                "--out",
+                str(folder / "pba"),
+                *training,
+            ]
+        )
+        budget = ["--budget", f"{pba[0]:.0f}s", "--out", str(folder / "race")]
+        race = run(["search", str(src), "--method", "race", *budget, *training])
+        record["costs"] = {"pba": pba, "race": race}
+        costs.write_text(json.dumps(record["costs"]))
+    rows = [*FREE, str(folder / "race" / "policy.json"), str(folder / "pba" / "schedule.json")]
+    evaluate = ["evaluate", str(src), "--test", str(test), "--policies", ",".join(rows), "--repeats", str(REPEATS)]
+    run([*evaluate, "--out", str(folder / "evaluate.png"), *training])
+    record["evaluation"] = json.loads((folder / "evaluate.json").read_text())
+    record["race"] = json.loads((folder / "race" / "race.json").read_text())
+    return record
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.run_search", description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("build/search"))
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of CIFAR-10's Parquet files")
+    parser.add_argument("--sets", default=",".join(SETS), help="data sets, separated by commas (%(default)s)")
+    options = parser.parse_args()
+    for name in options.sets.split(","):
+        record = {"machine": machine.describe(), **measure(name, options.data, options.out)}
+        (options.out / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
