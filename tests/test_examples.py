@@ -63,8 +63,8 @@ def test_script_runs(
     ran = run(script, tmp_path, request)
     assert ran.code == 0, ran.stderr
     assert ran.stdout.strip()
-    # A search tells its sizes and steps there, a training its recipe and epochs.
-    told = ("sizes: ", "step ", "epoch ", "note: recipe ")
+    # A search tells its sizes and steps there, a training its recipe, batch size and epochs.
+    told = ("sizes: ", "step ", "epoch ", "note: recipe ", "total batch size ")
     assert [line for line in ran.stderr.splitlines() if not line.startswith(told)] == []
     # Where nobody listens, as outside of tests, Python prints these there too.
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
