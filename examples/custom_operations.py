@@ -16,7 +16,7 @@ class Warm(T.CustomOp):
 
     def lut(self, m: float) -> npt.NDArray[np.uint8]:
         x = np.arange(256)
-        return np.clip([x + m, x, x - m], 0, 255).astype(np.uint8)
+        return np.stack([x + m, x, x - m]).clip(0, 255).astype(np.uint8)
 
 
 class Lean(T.CustomOp):

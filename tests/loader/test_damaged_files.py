@@ -78,7 +78,7 @@ def test_a_class_folder_without_images_is_mentioned(tmp_path: Path) -> None:
 
 def test_a_folder_without_any_image(tmp_path: Path) -> None:
     (tmp_path / "class0").mkdir()
-    with pytest.raises(SourceError, match=rf"^{re.escape(str(tmp_path))}: no images \(nothing else either\)"):
+    with pytest.raises(SourceError, match=rf"^{re.escape(str(tmp_path))}: no images \(no other files\)"):
         load(tmp_path)
     with pytest.raises(SourceError, match=r"missing: no such file or folder"):
         load(tmp_path / "missing")

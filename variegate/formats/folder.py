@@ -141,7 +141,7 @@ class FolderListing(IndexedSource):
         left_out = (tuple(empty), tuple(ignored), tuple(walked.irregular), tuple(walked.unread), tuple(here))
         listing = cls(folder, tuple(class_names), tuple(samples), *left_out)
         if not samples:
-            beside = f"{len(ignored):,} other files" if ignored else "nothing else either"
+            beside = f"{len(ignored):,} other files" if ignored else "no other files"
             seen = ", ".join([beside, *listing._unusable()])
             shards = next((name for name in walked.files.get("", []) if file_kind(Location.of(name)) is not None), None)
             advice = ""
