@@ -39,8 +39,8 @@ def from_pillow(image: Image.Image) -> Array:
     return array if array.ndim == 3 else array[..., None]
 
 
-# Since Pillow 13, which Python 3.10 cannot have, the vertical pass comes first where it loses more. Rounding between the
-# passes makes that visible, by one level.
+# Since Pillow 13, which Python 3.10 cannot have, the vertical pass comes first where it loses more. Rounding between
+# them makes that visible, by one level.
 _IS_OLD = int(PIL.__version__.split(".")[0]) < 13
 
 
