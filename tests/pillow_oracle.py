@@ -12,7 +12,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import PIL
 from PIL import Image, ImageEnhance, ImageOps
+
+from variegate.executors.reference.resample import vertical_pass_first
 
 Array = npt.NDArray[np.uint8]
 
@@ -34,6 +37,23 @@ def to_pillow(img_HWC: Array) -> Image.Image:
 def from_pillow(image: Image.Image) -> Array:
     array = np.array(image)
     return array if array.ndim == 3 else array[..., None]
+
+
+# Since Pillow 13, which Python 3.10 cannot have, the vertical pass comes first where it loses more. Rounding between
+# them makes that visible, by one level.
+_IS_OLD = int(PIL.__version__.split(".")[0]) < 13
+
+
+def resize(
+    image: Image.Image, size: tuple[int, int], filter: Image.Resampling, box: tuple[float, ...] | None = None
+) -> Image.Image:
+    """As Pillow 13's ``image.resize``, whichever Pillow is installed."""
+    width, height = size
+    if _IS_OLD and filter != Image.Resampling.NEAREST and vertical_pass_first(image.height, image.width, height, width):
+        left, top, right, bottom = box or (0, 0, image.width, image.height)
+        image = image.resize((image.width, height), filter, (0, top, image.width, bottom))
+        box = (left, 0, right, height)
+    return image.resize(size, filter, box, reducing_gap=None)  # type: ignore[arg-type]
 
 
 def _rotate(image: Image.Image, args: Sequence[float], flags: int, colour: Any) -> Image.Image:
@@ -61,7 +81,7 @@ def _perspective(image: Image.Image, args: Sequence[float], flags: int, colour: 
 def _resized_crop(image: Image.Image, args: Sequence[float], flags: int, colour: Any) -> Image.Image:
     top, left, height, width, out_height, out_width = args[:6]
     box = (left, top, left + width, top + height)
-    out = image.resize((int(out_width), int(out_height)), RESAMPLE[flags], box=box, reducing_gap=None)
+    out = resize(image, (int(out_width), int(out_height)), RESAMPLE[flags], box)
     return ImageOps.mirror(out) if len(args) > 6 and args[6] == 1 else out
 
 

@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from tests.images import gray, noise, photo
+from tests.pillow_oracle import resize
 from variegate import transforms as T
 from variegate.executors import reference
 from variegate.program.ops import Op
@@ -46,7 +47,7 @@ def test_letter_box_is_pillows_resize_in_the_middle_of_the_frame(
     height, width = (max(1, round(s * factor)) for s in size)
     top, left = (40 - height) // 2, (63 - width) // 2
     wanted = np.full((40, 63, 3), (1, 2, 3), np.uint8)
-    small = Image.fromarray(img_HWC).resize((width, height), Image.Resampling.BILINEAR)
+    small = resize(Image.fromarray(img_HWC), (width, height), Image.Resampling.BILINEAR)
     wanted[top : top + height, left : left + width] = np.asarray(small)
     # Images under 3 pixels on a side: Pillow and we resize in another order there (docs/operations.md).
     assert np.abs(out_HWC.astype(int) - wanted).max() <= 1
@@ -78,7 +79,7 @@ def test_transpose_and_the_eight_symmetries(draw: Any, image: np.ndarray) -> Non
 def test_downscale_goes_down_and_up_again(draw: Any) -> None:
     img_HWC = photo(31, 50)
     (out,) = reference.run(draw(T.Downscale(0.3, "bilinear", "nearest"), [(31, 50)]), [img_HWC])
-    small = Image.fromarray(img_HWC).resize((15, 9), Image.Resampling.BILINEAR)
+    small = resize(Image.fromarray(img_HWC), (15, 9), Image.Resampling.BILINEAR)
     wanted = np.asarray(small.resize((50, 31), Image.Resampling.NEAREST))
     np.testing.assert_array_equal(out.transpose(1, 2, 0), wanted)
     assert draw(T.Downscale(1.0), [(31, 50)]).length[0] == 0

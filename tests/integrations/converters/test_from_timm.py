@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 import variegate as vg
+from tests.pillow_oracle import resize
 from variegate import transforms as T
 from variegate.integrations.converters import ConversionError, ConversionWarning
 
@@ -99,12 +100,12 @@ def test_what_timm_leaves_to_its_loader() -> None:
 def test_evaluations_that_keep_the_ratio() -> None:
     """The whole image on a border of the mean, or as much of it as fills the frame: by Pillow, as in timm."""
     image = np.random.default_rng(0).integers(0, 256, (61, 100, 3), np.uint8)
-    resized = Image.fromarray(image).resize((72, 44), Image.Resampling.BILINEAR)  # 64 / (100 / 72) and 61 / (100 / 72)
+    resized = resize(Image.fromarray(image), (72, 44), Image.Resampling.BILINEAR)  # 64 / (100 / 72) and 61 / (100 / 72)
     border = vg.Augmenter(vg.from_timm(63, crop_mode="border", mean=(0.5,) * 3, normalize=False))([image])[0].numpy()
     assert (border[:, :9] == 128).all()
     np.testing.assert_array_equal(border[:, 9:53], np.asarray(resized)[:, 4:67].transpose(2, 0, 1))
     filled = vg.Augmenter(vg.from_timm((3, 40, 48), normalize=False))([image])[0].numpy()
-    larger = Image.fromarray(image).resize((74, 45), Image.Resampling.BILINEAR)  # 45 rows: 40 / 0.875
+    larger = resize(Image.fromarray(image), (74, 45), Image.Resampling.BILINEAR)  # 45 rows: 40 / 0.875
     np.testing.assert_array_equal(filled, np.asarray(larger)[2:42, 13:61].transpose(2, 0, 1))
     with pytest.warns(ConversionWarning, match="interpolation='random': bilinear here"):
         assert vg.from_timm(32, interpolation="random") == vg.from_timm(32)
