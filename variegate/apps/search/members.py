@@ -20,7 +20,7 @@ from variegate.apps.train.classifier import Classifier
 from variegate.apps.train.images import BaselineAugmentation, TrainingImages
 
 
-class Member(Protocol):
+class PopulationMember(Protocol):
     """A training that goes on step by step, and takes over another's state."""
 
     def train(self, policy: Numbers, step: int, stop: Event | None = None) -> float | None:

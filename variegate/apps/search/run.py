@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from variegate.apps.search import run as originals
 from variegate.apps.search.history import History, Settings, schedule_of
-from variegate.apps.search.members import ImageMember, Member, member_seed
+from variegate.apps.search.members import ImageMember, PopulationMember, member_seed
 from variegate.apps.train.classifier import Classifier
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages, TrainingImages
 from variegate.checks import PIXEL_VERSION, check_pixel_version
@@ -133,7 +133,7 @@ class PopulationRun(ABC):
     one_thread: ClassVar[bool]
 
     @abstractmethod
-    def on(self, device: str, **options: Any) -> Callable[[int], Member]:
+    def on(self, device: str, **options: Any) -> Callable[[int], PopulationMember]:
         """Prepare a device -> a function that makes a member, by its number. ``options`` as of ``Classifier``."""
 
     @abstractmethod
@@ -263,7 +263,7 @@ class SearchRun(PopulationRun):
             f"{len(self.train):,} images, validation accuracy {score:.4f}"
         )
 
-    def on(self, device: str, **options: Any) -> Callable[[int], Member]:
+    def on(self, device: str, **options: Any) -> Callable[[int], PopulationMember]:
         data = TrainingImages(self.train, self.validation, self.baseline.plain, device)
         return lambda member: ImageMember(
             self.settings, self.baseline, self.classifier(member, device, **options), data

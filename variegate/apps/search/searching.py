@@ -12,7 +12,7 @@ from typing import Any
 
 from variegate.apps.search.driver import LocalSearch, PopulationSearch, Tell, search_devices
 from variegate.apps.search.history import History, Settings, read_log
-from variegate.apps.search.members import Member, ObjectiveMember
+from variegate.apps.search.members import ObjectiveMember, PopulationMember
 from variegate.apps.search.objective import STEP, is_training, step_of
 from variegate.apps.search.policy import SearchSpace
 from variegate.apps.search.prepare import prepare_search
@@ -152,7 +152,7 @@ class ObjectiveRun(PopulationRun):
     def source(self, score: float) -> str:
         return f"vg.search, {self.name}: {self.settings.size} members, score {score:.4g}"
 
-    def on(self, device: str, **options: Any) -> Callable[[int], Member]:
+    def on(self, device: str, **options: Any) -> Callable[[int], PopulationMember]:
         step = step_of(self.objective)
         assert step is not None
         return partial(ObjectiveMember, self.settings, step)

@@ -21,7 +21,7 @@ from ray.tune.schedulers import PopulationBasedTraining, TrialScheduler
 from ray.tune.search import BasicVariantGenerator
 
 from variegate.apps.search.driver import one_thread_each
-from variegate.apps.search.members import Member
+from variegate.apps.search.members import PopulationMember
 from variegate.apps.search.population import Copy
 from variegate.apps.search.run import PopulationRun
 from variegate.executors.runners.devices import resolve
@@ -49,12 +49,12 @@ class MemberTrial(tune.Trainable):
         assert run is not None
         self._run, self._capture = run, capture
         self._device = resolve("cuda:0") if ray.get_gpu_ids() else "cpu"
-        self._new: Callable[[int], Member] | None = None
+        self._new: Callable[[int], PopulationMember] | None = None
         self.reset_config(config)
 
     def reset_config(self, config: dict[str, Any]) -> bool:
         self._config = config["member"]
-        self._member: Member | None = None
+        self._member: PopulationMember | None = None
         self._step = 0
         self._loaded: dict[str, Any] | None = None
         return True
@@ -74,7 +74,7 @@ class MemberTrial(tune.Trainable):
         # Read at once: the folder may be a copy that Tune is about to remove.
         self._loaded = _read(Path(checkpoint))
 
-    def _at_start(self) -> Member:
+    def _at_start(self) -> PopulationMember:
         """As it is before this step: from the checkpoint that Tune gave, else the one to start from, else new."""
         if self._new is None:
             # A trial takes one CPU.
