@@ -18,8 +18,8 @@ from tests.apps.train.sharding import blocks
 from tests.needed import needs
 from variegate.apps.train import train
 from variegate.apps.train.checkpoints import check_ranks
-from variegate.apps.train.losses import RecordedLosses
 from variegate.apps.train.learner import MovingAverage
+from variegate.apps.train.losses import RecordedLosses
 from variegate.apps.train.models import ModelError
 from variegate.apps.train.ranks import Ranks, RanksError, joined
 from variegate.apps.train.replicas import ShardedModel, blocks_of
