@@ -43,7 +43,7 @@ def test_they_are_those_of_the_log_and_change_nothing(tmp_path: Path) -> None:
 def test_a_run_that_is_killed_has_each_draw_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies_in: str) -> None:
     """Where losses were written, and the checkpoint after them was not, draws come again and have their old place."""
     source, _ = digits(200)
-    chosen: dict[str, Any] = {"report": True, "copies": 2, "cutmix": 1.0, "loss": "bce", "model": "wrn-10-1"}
+    chosen: dict[str, Any] = {"report": True, "copies": 2, "cutmix": 1.0, "loss": "bce"}
     train(source, options(tmp_path / "whole", **chosen))
 
     def die(owner: Any, step: int, *more: Any) -> Any:
