@@ -18,6 +18,7 @@ from tests.needed import needs
 from variegate import transforms as T
 from variegate.apps.attribution import Attribution, Effect, attribution
 from variegate.apps.train import train
+from variegate.apps.train.magnitudes import RecordedMagnitudes
 from variegate.formats.base import SourceError
 from variegate.program.describe import operations_of
 
@@ -162,3 +163,36 @@ def test_what_is_wrong_is_said_in_a_line(turned: tuple[Path, Any, Attribution], 
     train(digits(64)[0], options(tmp_path, padding=0, report=True))
     with pytest.raises(ValueError, match=r"^run: got .*, which draws no operations; accepted: one with augmentation"):
         attribution(tmp_path, digits(64)[0])
+
+
+def test_magnitudes_that_followed_the_training_are_those_of_the_report(tmp_path: Path) -> None:
+    (pixels, labels), _ = digits(128)
+    train((pixels, labels), options(tmp_path, policy="randaugment", adapt="entropy", epochs=4, report=True))
+    found = attribution(tmp_path, (pixels, labels))
+    hardest = found.worst[0]
+    assert f"{hardest.epoch}, conditions={{'magnitude': [" in hardest.replay
+    given = RecordedMagnitudes(tmp_path)(hardest.epoch)(np.array([hardest.id], np.uint64))
+    assert eval(hardest.replay.partition("conditions=")[2].removesuffix(")")) == {
+        "magnitude": given["magnitude"].tolist()
+    }
+    assert eval(hardest.replay, {"vg": vg, "image": pixels[hardest.id]}).shape == (1, 1, 8, 8)
+
+
+def test_mixed_images_count_and_are_not_among_the_worst(tmp_path: Path) -> None:
+    source, _ = digits(128)
+    path = tmp_path / "mixed.json"
+    path.write_text(json.dumps(T.Compose([T.RandomRotation(30), T.RandomChoice([T.CutMix(), T.Identity()])]).to_dict()))
+    train(source, options(tmp_path / "some", policy=str(path), epochs=4, report=True))
+    found = attribution(tmp_path / "some", source)
+    assert found.draws == 256
+    assert named(found, "CutMix").added > 0
+    assert len(found.worst) == 12
+    assert found.worst[0].replay.endswith(", partners='batch')")
+    mixed = {operation for one in found.worst for operation in one.operations if "CutMix" in operation}
+    assert mixed == set()
+    train(source, options(tmp_path / "all", mixup=1.0, flip=True, epochs=4, report=True))
+    found = attribution(tmp_path / "all", source)
+    assert {one.operation for one in found.operations} >= {"HorizontalFlip", "Crop"}
+    assert {one.strength for one in found.strengths if one.operation == "MixUp"} == {"low", "middle", "high"}
+    assert found.worst == ()
+    assert not (found.write() / "worst.png").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from tests.needed import needs
 from variegate.apps.train import train
 from variegate.apps.train.checkpoints import Checkpoints
 from variegate.apps.train.learner import Learner
-from variegate.apps.train.losses import RecordedLosses
+from variegate.apps.train.losses import LossRecorder, RecordedLosses
+from variegate.apps.train.ranks import Ranks
 from variegate.policies.load import load_policy
 
 pytestmark = needs("sklearn")
@@ -43,7 +45,7 @@ def test_they_are_those_of_the_log_and_change_nothing(tmp_path: Path) -> None:
 def test_a_run_that_is_killed_has_each_draw_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies_in: str) -> None:
     """Where losses were written, and the checkpoint after them was not, draws come again and have their old place."""
     source, _ = digits(200)
-    chosen: dict[str, Any] = {"report": True, "copies": 2, "cutmix": 1.0, "loss": "bce", "model": "wrn-10-1"}
+    chosen: dict[str, Any] = {"report": True, "copies": 2, "cutmix": 1.0, "loss": "bce"}
     train(source, options(tmp_path / "whole", **chosen))
 
     def die(owner: Any, step: int, *more: Any) -> Any:
@@ -82,6 +84,10 @@ def test_what_cannot_be_recorded_is_said_in_a_line(tmp_path: Path) -> None:
         ValueError, match=r"^run: got .*, which has no losses; accepted: a folder of variegate train --rep"
     ):
         RecordedLosses(tmp_path)
+    with pytest.raises(
+        ValueError, match=r"^report: got a stream, whose samples are not known beforehand; accepted: samp"
+    ):
+        LossRecorder(SimpleNamespace(source=iter(())), Ranks())  # type: ignore[arg-type]
     source, _ = digits(64)
     train(source, options(tmp_path, report=True))
     with pytest.raises(ValueError, match=r"^epochs: got \(2, 9\); accepted: \(first, end\) within \(0, 3\)$"):

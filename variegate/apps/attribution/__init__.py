@@ -15,10 +15,11 @@ from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from variegate.apps.attribution.draws import Bin, Ints, Samples, binned, once, sample_again
-from variegate.apps.attribution.regression import Fit, Panel, fit
-from variegate.apps.attribution.worst import Place, WorstDraw, draw_worst
+from variegate.apps.attribution.regression import Fit, Floats, Panel, fit
+from variegate.apps.attribution.worst import WorstDraw, draw_worst
 from variegate.apps.train.losses import REPORT_FOLDER, RecordedLosses
 from variegate.augmenter.planner import Planner, RunningCount
 from variegate.checks import spelt
@@ -116,8 +117,7 @@ class Attribution:
         if self.comparisons:
             lines.append(f"Classes that differ from the rest (95 % over {self.comparisons:,} comparisons):")
             lines += [_line(one, f"  {one.label}: {one.operation}") for one in self.classes[:_SHOWN_CLASSES]]
-            more = len(self.classes) - _SHOWN_CLASSES
-            lines += ["  none"] if not self.classes else [f"  and {more:,} more"] if more > 0 else []
+            lines += ["  none"] * (not self.classes)
         lines.append("A diagnostic: hard operations are not thereby harmful. Compare policies to decide.")
         return "\n".join(lines)
 
@@ -179,11 +179,9 @@ def attribution(
     classes, comparisons = _classes(
         by_operation, samples.labels[image], found.names, recorded.run["classes"], operations
     )
-    chosen = [
-        Place(int(rows[image[at]]), int(epoch[at]) + recorded.epochs[0], int(copy[at]), float(losses[at]), excess)
-        for at, excess in _hardest(image, fitted, ~found.mixed(len(image)))
-    ]
-    worst, sheet = draw_worst(opened, transform, recorded, chosen)
+    hardest, excess = _hardest(image, fitted, ~found.mixed(len(image)))
+    numbers = rows[image[hardest]], epoch[hardest] + recorded.epochs[0], copy[hardest], losses[hardest], excess
+    worst, sheet = draw_worst(opened, transform, recorded, zip(*(each.tolist() for each in numbers), strict=True))
     mean, used = float(losses.mean()), len(np.unique(image))
     effects = operations, strengths, classes, comparisons
     return Attribution(os.fspath(run), recorded.epochs, used, len(image), mean, *effects, worst, sheet)
@@ -264,13 +262,13 @@ def _classes(
     return tuple(one for _, one in clear), len(compared)
 
 
-def _hardest(image: Ints, fitted: Fit, is_alone: Any) -> list[tuple[int, float]]:
-    """Draws, of each image one, and by how much their loss is above that of their image and epoch: of images that are
-    not mixed, and whose operations add more than those of three quarters of the draws."""
-    if not is_alone.any():
-        return []
-    strong = np.flatnonzero(is_alone & (fitted.predicted >= np.quantile(fitted.predicted[is_alone], _STRONG)))
+def _hardest(image: Ints, fitted: Fit, is_alone: npt.NDArray[np.bool_]) -> tuple[Ints, Floats]:
+    """Draws, one of each image, and their loss above the mean of the image and the effect of the epoch: of images that
+    are not mixed, and whose operations add more than those of three quarters of the draws."""
+    least = np.quantile(fitted.predicted[is_alone], _STRONG) if is_alone.any() else 0.0
+    strong = np.flatnonzero(is_alone & (fitted.predicted >= least))
     excess = fitted.predicted + fitted.residual
     order = strong[np.argsort(-excess[strong], kind="stable")]
     _, first = np.unique(image[order], return_index=True)
-    return [(at, float(excess[at])) for at in order[np.sort(first)[:_WORST]].tolist()]
+    found = order[np.sort(first)[:_WORST]]
+    return found, excess[found]

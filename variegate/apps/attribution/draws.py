@@ -119,8 +119,8 @@ def _neutral(op: Op) -> float:
 
 
 def _arguments(program: Program, op: Op, is_named: bool, rows: Ints, slots: Ints) -> Floats:
-    """How strong an instruction is, in the unit of its argument: of crops and erasing shares of the area or pixels of a
-    shift, of maps pixels that corners move; NaN for those that have no strength."""
+    """Strengths in the unit of the argument: shares of the area for resized crops and erasing, pixels of a shift for
+    crops, pixels that corners move for maps; NaN for operations without any."""
     args, spec = program.args[rows, slots], SPECS[op]
     names = spec.labelled_args if is_named and spec.labelled_args is not None else spec.args
     before = program.out_size[rows, np.maximum(slots - 1, 0)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,16 +24,6 @@ from variegate.program.describe import operations_of
 _IN_A_ROW = 3
 
 
-class Place(NamedTuple):
-    """A draw: the sample's row, and its loss, by ``excess`` above that of its image and epoch."""
-
-    row: int
-    epoch: int
-    copy: int
-    loss: float
-    excess: float
-
-
 class WorstDraw(NamedTuple):
     """A draw with a large loss. ``excess``: above the mean of its image, apart from the epoch's effect. ``replay``:
     Python that augments ``image``, its picture, again."""
@@ -50,33 +40,29 @@ class WorstDraw(NamedTuple):
 
 
 def draw_worst(
-    source: Source, transform: Transform, recorded: RecordedLosses, places: Sequence[Place]
+    source: Source, transform: Transform, recorded: RecordedLosses, places: Iterable[tuple[Any, ...]]
 ) -> tuple[tuple[WorstDraw, ...], Image.Image | None]:
-    """Describe and draw them; no sheet without any."""
+    """Describe and draw them; no sheet without any. ``places``: row, epoch, copy, loss and excess of each."""
     augmenter = Augmenter(transform, "cpu", recorded.run["seed"], layout="NHWC")
     maker = f"vg.Augmenter(vg.load_policy({str(recorded.transform)!r}), seed={recorded.run['seed']})"
     # An image that is drawn to be mixed with none is made of itself alone.
     partners = {"partners": "batch"} if num_partners(transform) else {}
     needs_label = any(isinstance(part, Cond) and part.by == "label" for part in walk(transform))
     draws, cells = list[WorstDraw](), list[layout.Cell]()
-    for place in places:
-        item = source.read(place.row)
+    for row, epoch, copy, loss, excess in places:
+        item, ids, name = source.read(row), recorded.ids[[row]], shown(str(source.name(row)))
         pixels = np.asarray(read_image(item.data) if isinstance(item.data, bytes) else item.data)
-        ids = recorded.ids[[place.row]]
-        label, name = int(item.label), shown(str(source.name(place.row)))
-        given = {"label": np.array([label]), **recorded.conditions(place.epoch)(ids)}
-        program = in_bytes(augmenter.program([pixels], ids, place.epoch, place.copy, given, **partners))
+        given = {"label": np.array([int(item.label)]), **recorded.conditions(epoch)(ids)}
+        program = in_bytes(augmenter.program([pixels], ids, epoch, copy, given, **partners))
         made: Any = augmenter.run(program, [pixels])
         lines = captions(operations_of(program, 0, in_words=True))
         needed = {key: one.tolist() for key, one in given.items() if key != "label" or needs_label}
-        more = f", copy={place.copy}" * (place.copy > 0) + f", conditions={needed}" * bool(needed)
-        more += ", partners='batch'" * bool(partners)
-        call = f"([image], [{ids[0]}], {place.epoch}{more})"
-        of = recorded.run["classes"][label], int(ids[0]), *place[1:]
-        draws.append(WorstDraw(name, *of, tuple(lines), maker + call))
-        cells.append(layout.Cell(pixels, name, [of[0]], is_name=True))
-        title = f"loss {place.loss:.2f} ({place.excess:+.2f})"
-        cells.append(layout.Cell(made[0].numpy(), title, [*lines, f"augmenter{call}"]))
+        more = f", copy={copy}" * (copy > 0) + f", conditions={needed}" * bool(needed)
+        call = f"([image], [{ids[0]}], {epoch}{more}" + ", partners='batch'" * bool(partners) + ")"
+        label = recorded.run["classes"][int(item.label)]
+        draws.append(WorstDraw(name, label, int(ids[0]), epoch, copy, loss, excess, tuple(lines), maker + call))
+        cells.append(layout.Cell(pixels, name, [label], is_name=True))
+        cells.append(layout.Cell(made[0].numpy(), f"loss {loss:.2f} ({excess:+.2f})", [*lines, f"augmenter{call}"]))
     if not cells:
         return (), None
     rows = [cells[first : first + 2 * _IN_A_ROW] for first in range(0, len(cells), 2 * _IN_A_ROW)]

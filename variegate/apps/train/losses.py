@@ -82,7 +82,7 @@ class LossRecorder:
 
 
 def _described(feed: Feed) -> dict[str, Any]:
-    """What the draws follow from, besides the transform."""
+    """All that the draws follow from, besides the transform."""
     return {
         **{"pixels": PIXEL_VERSION, "seed": feed.options.seed, "is_adapted": feed.adaptation.gives},
         **{"source": None if feed.place == "source" else absolute_place(feed.place)},
@@ -91,7 +91,7 @@ def _described(feed: Feed) -> dict[str, Any]:
 
 
 class RecordedLosses:
-    """What a training has recorded of epochs ``[first, end)``; None for the second half of those there are.
+    """Recorded losses of a training in epochs ``[first, end)``; None for the second half of those there are.
 
     ``run``: as ``LossRecorder`` describes it. ``transform``: a policy file. ``ids``: uint64 [N]. ``losses``: float16
     [epochs, copies, N], NaN for draws that were not trained on. ``conditions``: as of ``vg.Loader``. Raises ValueError.
