@@ -103,7 +103,7 @@ def test_all_stages_together_err_no_more_often_than_promised() -> None:
 def test_names_files_and_transforms(tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_text('{"type": "Posterize", "bits": 4}')
     seen: dict[str, Any] = {}
-    policies = ["none", "flip", "randaugment-1-5+flip+cutout2", T.Rotate(5), T.Rotate(9), tmp_path / "mine.json"]
+    policies: list[Any] = ["none", "flip", "randaugment-1-5+flip+cutout2", T.Rotate(5), T.Rotate(9), tmp_path / "mine.json"]
 
     def objective(policy: Any, seed: int) -> float:
         seen[str(policy)] = policy
