@@ -100,10 +100,9 @@ def _run_trainings(evaluation: Evaluation, journal: TrainingLog, as_json: bool) 
             cost = {"seconds": one.seconds, "processor": one.processor}
             emit_json("trial", policy=one.candidate, repeat=one.round, accuracy=one.score, **cost)
         elif not bar.console.is_terminal:
-            say(
-                f"{done}/{total}: {one.candidate}, repeat {one.round + 1}: {one.score:.2%}, {one.seconds:,.1f} s",
-                bar.console,
-            )
+            accuracy = "diverged" if math.isnan(one.score) else f"{one.score:.2%}"
+            line = f"{done}/{total}: {one.candidate}, repeat {one.round + 1}: {accuracy}, {one.seconds:,.1f} s"
+            say(line, bar.console)
 
     with bar, console.interrupt_sets(stop):
         bar.show(done)

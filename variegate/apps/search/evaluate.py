@@ -23,7 +23,7 @@ from variegate.apps.search.trainings import (
     Meter,
     Outcome,
     Training,
-    TrainingLog,
+    TrainingJournal,
     TrainingRunner,
     cost,
     read_json,
@@ -143,7 +143,7 @@ class Evaluation:
         self,
         on_training: Callable[[Training], object] | None = None,
         stop: Event | None = None,
-        journal: TrainingLog | None = None,
+        journal: TrainingJournal | None = None,
     ) -> list[Training]:
         """All trainings, as many at a time as there are devices; once ``stop`` is set, those that are over.
 
@@ -237,7 +237,7 @@ class EvaluationFiles:
         self._lock = plot.with_name(f".{plot.stem}.lock")
 
     @contextmanager
-    def open(self, evaluation: Evaluation) -> Iterator[TrainingLog]:
+    def open(self, evaluation: Evaluation) -> Iterator[TrainingJournal]:
         """The journal, locked. One with other settings gives way once it is complete. Raises SourceError."""
         subsets = evaluation.subsets
         rows = [parse_candidate(name) for name in evaluation.policies]
@@ -247,7 +247,7 @@ class EvaluationFiles:
         place = str(self.journal)
         with locked(self._lock, place, "name"):
             is_complete = read_json(self.result).get("is_complete") is True
-            journal = TrainingLog(self.journal, described, "an evaluation", place=place, is_replaced=is_complete)
+            journal = TrainingJournal(self.journal, described, "an evaluation", place=place, is_replaced=is_complete)
             with closing(journal):
                 yield journal
 

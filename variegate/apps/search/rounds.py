@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from variegate.apps.search.standings import Ending, RaceResult, Standings, rows_of, verdict, verdict_of_variations
-from variegate.apps.search.trainings import TrainingLog, TrainingRunner
+from variegate.apps.search.trainings import TrainingJournal, TrainingRunner
 from variegate.formats.base import SourceError
 from variegate.io.durable import make_folder, write_errors_name
 from variegate.jobs.output.destination import locked
@@ -131,7 +131,7 @@ def _run_stage(standings: Standings, stage: int, rules: RaceRules, runner: Train
 
 
 @contextmanager
-def claimed(folder: Path, described: Mapping[str, Any]) -> Iterator[TrainingLog]:
+def claimed(folder: Path, described: Mapping[str, Any]) -> Iterator[TrainingJournal]:
     """The journal of the race in a folder, made and locked. Raises SourceError for a folder that holds something else,
     another race, or one that runs."""
     check_folder(folder)
@@ -139,7 +139,7 @@ def claimed(folder: Path, described: Mapping[str, Any]) -> Iterator[TrainingLog]
         make_folder(folder)
     with locked(folder / _LOCK_NAME, str(folder)):
         check_folder(folder)
-        with closing(TrainingLog(folder / LOG_NAME, described, "a race", place=str(folder))) as journal:
+        with closing(TrainingJournal(folder / LOG_NAME, described, "a race", place=str(folder))) as journal:
             yield journal
 
 

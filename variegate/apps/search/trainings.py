@@ -37,7 +37,7 @@ Outcome: TypeAlias = tuple[float, float, float]
 Train: TypeAlias = Callable[[str, int], Outcome | None]
 
 
-class TrainingLog:
+class TrainingJournal:
     """The trainings that are over, a line each, after a line of settings. To be closed."""
 
     def __init__(self, path: Path, described: Mapping[str, Any], what: str, *, place: str, is_replaced: bool = False):
@@ -88,7 +88,7 @@ class TrainingRunner:
     def __init__(
         self,
         train: Train,
-        journal: TrainingLog | None,
+        journal: TrainingJournal | None,
         workers: int,
         on_training: Callable[[Training], object] | None,
         stop: Event | None,
