@@ -21,6 +21,8 @@ from tests.children import run_python
 from tests.cli.searches import SMALL, run, search
 from variegate.cli.commands import app
 
+PBA = ("--method", "pba")
+
 
 def test_a_search_and_what_it_was_worth(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib")
@@ -68,8 +70,9 @@ def test_lines_of_json(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     none, crop = done["policies"]
     assert none["accuracies"] == [trial["accuracy"] for trial in trials[::2]]
     differences = [a - b for a, b in zip(crop["accuracies"], none["accuracies"], strict=True)]
-    assert crop["difference"]["each"] == pytest.approx(differences)
-    assert crop["difference"]["low"] <= crop["difference"]["mean"] <= crop["difference"]["high"]
+    pair = next(one for one in done["pairs"] if (one["policy"], one["to"]) == ("flip-crop", "none"))
+    assert pair["each"] == pytest.approx(differences)
+    assert pair["low"] <= pair["mean"] <= pair["high"]
     assert done["reference"] in ("none", "flip-crop")
     assert (done["repeats"], len(done["verdicts"]), crop["needs_search"]) == (2, 1, False)
     assert done["scope"].startswith("Intervals cover")
@@ -99,7 +102,7 @@ def test_sizes_follow_from_the_data(tmp_path: Path, capsys: pytest.CaptureFixtur
     counts, side, searched, first, evaluated, second, shape = SIZES[total]
     photos = lay(tmp_path / "photos", counts, side)
     short = ("--epochs", 1, "--devices", "cpu")
-    assert run("search", photos, "--out", tmp_path / "out", "--population", 2, *short) == 0
+    assert run("search", photos, *PBA, "--out", tmp_path / "out", "--population", 2, *short) == 0
     told = capsys.readouterr().err
     assert f"sizes: {searched}; wrn-16-1, 1 epoch, batches of {first}, 2 members, {shape}\n" in told
     given = ("--policies", "none,flip-crop", "--repeats", 1, "--out", tmp_path / "e.png")
@@ -121,9 +124,12 @@ def test_options_are_grouped_and_explained_in_sentences(name: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["search", "{src}", "--train", "100"], "train: got 100, of 60 images in 2 classes; accepted: 2 to 58"),
-        (["search", "{src}", "--train", "1"], "train: got 1, of 60 images in 2 classes; accepted: 2 to 58"),
-        (["search", "{src}", "--train", "32", "--validation", "29"], "validation: got 29, of 60 images in 2 classes"),
+        (["search", "{src}", *PBA, "--train", "100"], "train: got 100, of 60 images in 2 classes; accepted: 2 to 58"),
+        (["search", "{src}", *PBA, "--train", "1"], "train: got 1, of 60 images in 2 classes; accepted: 2 to 58"),
+        (
+            ["search", "{src}", *PBA, "--train", "32", "--validation", "29"],
+            "validation: got 29, of 60 images in 2 classes",
+        ),
         (["evaluate", "{src}", "--train", "60"], "train: got 60, of 60 images in 2 classes; accepted: 2 to 58"),
         (["evaluate", "{src}", "--test", "{src}", "--train", "61"], "train: got 61, of 60 images in 2 classes"),
         (
@@ -131,30 +137,42 @@ def test_options_are_grouped_and_explained_in_sentences(name: str) -> None:
             "--batch-size: got 49, with 48 images to train; accepted: 1 to 48",
         ),
         (
-            ["search", "{src}", "--train", "32", "--model", "resnet", "--batch-size", "9"],
+            ["search", "{src}", *PBA, "--train", "32", "--model", "resnet", "--batch-size", "9"],
             "model: got 'resnet'; accepted: wrn-",
         ),
-        (["search", "{src}", "--train", "32", "--operations", "Rotate,Spin"], "Spin"),
-        (["search", "{src}", "--train", "32", "--space", "mine"], "mine"),
-        (["search", "{src}", "--train", "32", "--devices", "gpu"], "devices: got 'gpu'"),
-        (["search", "{src}", "--train", "32", "--devices", "reference"], "devices: got 'reference:0', which trains"),
-        (["search", "{src}", "--address", "auto"], "--address: got 'auto', with --backend local; accepted: with"),
-        (["search", "{src}", "--gpus-per-member", "1"], "--gpus-per-member: got 1.0, with --backend local"),
-        (["search", "{src}", "--backend", "ray", "--devices", "cpu"], "--devices: got 'cpu', with --backend ray"),
-        (["search", "{src}", "--backend", "rya"], "--backend"),
-        (["search", "{src}", "--train", "32", "--lr", "0"], "lr: got 0.0; accepted: more than 0"),
-        (["search", "{src}", "--train", "32", "--lr", "inf"], "lr: got inf; accepted: more than 0, and finite"),
-        (["search", "{src}", "--train", "32", "--batch-size", "128"], "--batch-size: got 128, with 32 images to train"),
+        (["search", "{src}", *PBA, "--train", "32", "--operations", "Rotate,Spin"], "Spin"),
+        (["search", "{src}", *PBA, "--train", "32", "--space", "mine"], "mine"),
+        (["search", "{src}", *PBA, "--train", "32", "--devices", "gpu"], "devices: got 'gpu'"),
         (
-            ["search", "{src}", "--train", "32", "--model", "no:x:y", "--batch-size", "9"],
+            ["search", "{src}", *PBA, "--train", "32", "--devices", "reference"],
+            "devices: got 'reference:0', which trains",
+        ),
+        (["search", "{src}", *PBA, "--address", "auto"], "--address: got 'auto', with --backend local; accepted: with"),
+        (["search", "{src}", *PBA, "--gpus-per-member", "1"], "--gpus-per-member: got 1.0, with --backend local"),
+        (["search", "{src}", *PBA, "--backend", "ray", "--devices", "cpu"], "--devices: got 'cpu', with --backend ray"),
+        (["search", "{src}", *PBA, "--backend", "rya"], "--backend"),
+        (["search", "{src}", *PBA, "--train", "32", "--lr", "0"], "lr: got 0.0; accepted: more than 0"),
+        (["search", "{src}", *PBA, "--train", "32", "--lr", "inf"], "lr: got inf; accepted: more than 0, and finite"),
+        (
+            ["search", "{src}", *PBA, "--train", "32", "--batch-size", "128"],
+            "--batch-size: got 128, with 32 images to train",
+        ),
+        (
+            ["search", "{src}", *PBA, "--train", "32", "--model", "no:x:y", "--batch-size", "9"],
             "model no:x:y: ",
         ),  # and no emoji for :x:
         (["search", "{src}/all"], "has one class (.); accepted: two or more, in folders of their own"),
-        (["search", "{src}", "--out", "{src}"], "stripes: holds files of something else (all); choose an empty folder"),
-        (["search", "{src}", "--out", "{src}/all/0.png"], "0.png: is a file; accepted: a folder, or a name that is"),
-        (["search", "{src}", "--train", "32", "--momentum", "-1"], "--momentum"),
+        (
+            ["search", "{src}", *PBA, "--out", "{src}"],
+            "stripes: holds files of something else (all); choose an empty folder",
+        ),
+        (
+            ["search", "{src}", *PBA, "--out", "{src}/all/0.png"],
+            "0.png: is a file; accepted: a folder, or a name that is",
+        ),
+        (["search", "{src}", *PBA, "--train", "32", "--momentum", "-1"], "--momentum"),
         (["search", "{src}/gone"], "no such file or folder"),
-        (["search", "{src}", "--population", "1"], "--population"),
+        (["search", "{src}", *PBA, "--population", "1"], "--population"),
         (["evaluate", "{src}", "--policies", "none,none"], "policies: got 'none' twice"),
         (["evaluate", "{src}", "--policies", "nonsense"], "nonsense"),
         (["evaluate", "{src}", "--out", "{src}/gone/x.png"], "accepted: a file in a folder that is there"),
@@ -178,14 +196,14 @@ def test_bad_input_is_one_line_and_exit_code_2(
 
 def test_too_little_data_is_one_clear_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     few = lay(tmp_path / "few", {"a": 7, "b": 8})
-    assert run("search", few, "--out", tmp_path / "out") == 2
+    assert run("search", few, *PBA, "--out", tmp_path / "out") == 2
     assert capsys.readouterr().err == (
         "variegate: error: 15 images are too few to search on: some train the members and others score them; accepted: "
         "16 or more, two or more of every class\n"
     )
     lonely = lay(tmp_path / "lonely", {"a": 70, "b": 1})
-    for command in ("search", "evaluate"):
-        assert run(command, lonely, "--out", tmp_path / "out.png") == 2
+    for command, more in (("search", PBA), ("search", ()), ("evaluate", ())):
+        assert run(command, lonely, *more, "--out", tmp_path / "out.png") == 2
         told = capsys.readouterr().err
         assert "class 'b' has 1 image; accepted: two or more, so that each class can train and score" in told
     assert not (tmp_path / "out").exists()
@@ -224,8 +242,9 @@ def test_a_table_outlasts_a_plot_that_cannot_be_written(
     shown = capsys.readouterr()
     assert shown.out.splitlines()[1].split()[:2] == ["none", "0.00%"]
     assert shown.err.splitlines()[1:] == [
+        *(line for line in shown.err.splitlines() if line.startswith("1/1: none, repeat 1: diverged, ")),
         "note: none: 1 of its training runs diverged (the loss is not finite) and count as 0; a lower --lr may help",
-        f"variegate: error: {plot}: the disk is full (No space left on device)",
+        f"variegate: error: {plot.with_suffix('.json')}: the disk is full (No space left on device)",
     ]
     assert run("evaluate", stripes, "--policies", "none", *training, "--json") == 1
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -238,7 +257,7 @@ def test_evaluate_trains_on_as_many_images_as_there_are(stripes: Path, tmp_path:
     assert run("evaluate", stripes, "--policies", "none", "--test", stripes, "--train", 60, *training) == 0
 
 
-RAY = ("--train", "32", "--backend", "ray", *SMALL)
+RAY = ("--method", "pba", "--train", "32", "--backend", "ray", *SMALL)
 
 
 def test_images_to_test_on_have_the_same_classes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ from variegate.options.search import EvaluationOptions
 if TYPE_CHECKING:
     from variegate.apps.search.compare import Comparison
     from variegate.apps.search.evaluate import Evaluation, EvaluationFiles
-    from variegate.apps.search.trainings import Journal, Training
+    from variegate.apps.search.trainings import Training, TrainingLog
     from variegate.apps.train.images import LabelledImages
 
 
@@ -86,7 +86,7 @@ def _load_test(options: EvaluateCommandOptions, images: LabelledImages, device: 
     return kept
 
 
-def _run_trainings(evaluation: Evaluation, journal: Journal, as_json: bool) -> list[Training]:
+def _run_trainings(evaluation: Evaluation, journal: TrainingLog, as_json: bool) -> list[Training]:
     stop, done, total = threading.Event(), len(journal.done), len(evaluation.policies) * evaluation.repeats
     bar = CountingBar(as_json, "training", total=total)
     if done and not as_json:
@@ -100,10 +100,9 @@ def _run_trainings(evaluation: Evaluation, journal: Journal, as_json: bool) -> l
             cost = {"seconds": one.seconds, "processor": one.processor}
             emit_json("trial", policy=one.candidate, repeat=one.round, accuracy=one.score, **cost)
         elif not bar.console.is_terminal:
-            say(
-                f"{done}/{total}: {one.candidate}, repeat {one.round + 1}: {one.score:.2%}, {one.seconds:,.1f} s",
-                bar.console,
-            )
+            accuracy = "diverged" if math.isnan(one.score) else f"{one.score:.2%}"
+            line = f"{done}/{total}: {one.candidate}, repeat {one.round + 1}: {accuracy}, {one.seconds:,.1f} s"
+            say(line, bar.console)
 
     with bar, console.interrupt_sets(stop):
         bar.show(done)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from variegate.apps.search.history import History
     from variegate.apps.search.image_race import ImageRace
     from variegate.apps.search.prepare import Sizes
-    from variegate.apps.search.race import Round
+    from variegate.apps.search.rounds import Round
     from variegate.apps.search.standings import RaceResult
     from variegate.apps.search.trainings import Training
     from variegate.apps.train.images import LabelledImages
@@ -44,8 +44,8 @@ class SearchCommandOptions(SearchOptions, ClassesOptions):
 def search(options: SearchCommandOptions) -> None:
     """Find the augmentation policy that your images need.
 
-    A race trains whole candidates on common splits of the images, drops those that are shown to be worse, tries
-    variations of the winner, and writes OUT/policy.json. --method pba evolves a schedule by Population Based
+    A race trains whole candidates on common splits of the images, and drops those that are shown to be worse. It then
+    tries variations of the winner, and writes OUT/policy.json. --method pba evolves a schedule by Population Based
     Augmentation, and writes OUT/schedule.json. --policy of other commands and vg.load_policy accept both. To resume an
     interrupted search, run the same command again.
     """
@@ -58,7 +58,7 @@ def search(options: SearchCommandOptions) -> None:
 def _method(options: SearchCommandOptions) -> str:
     """The method of a folder, else as asked. Raises SourceError for another than the folder's, ValueError for options
     of another."""
-    from variegate.apps.search.race import LOG_NAME
+    from variegate.apps.search.rounds import LOG_NAME
     from variegate.apps.search.run import SETTINGS_NAME
     from variegate.formats.base import SourceError
 
@@ -83,7 +83,7 @@ def _search_by_race(options: SearchCommandOptions) -> None:
     from variegate.apps.search.driver import search_devices
     from variegate.apps.search.image_race import POLICY_NAME, image_race
     from variegate.apps.search.prepare import policy_names, prepare_race
-    from variegate.apps.search.race import RaceRules, check_folder
+    from variegate.apps.search.rounds import RaceRules, check_folder
     from variegate.formats.storage import WriteError
 
     check_folder(options.out)

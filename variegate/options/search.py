@@ -244,5 +244,5 @@ class EvaluationOptions(TrainingOptions):
     )
     repeats: int = option(5, "Training runs per policy. Two or more give confidence intervals.", "Comparison", low=1)
     out: Path = option(
-        Path("evaluate.png"), "File for the plot, a PNG. The results are beside it, as .json and .jsonl.", "Output"
+        Path("evaluate.png"), "File for the plot, a PNG. The results get the same name with .json and .jsonl.", "Output"
     )

@@ -16,7 +16,7 @@ from variegate.apps.search.candidates import candidates_of
 from variegate.apps.search.compare import compare
 from variegate.apps.search.evaluate import Evaluation, EvaluationFiles, Subsets
 from variegate.apps.search.image_race import ImageRace
-from variegate.apps.search.race import RaceRules
+from variegate.apps.search.rounds import RaceRules
 from variegate.apps.search.standings import RaceResult
 from variegate.apps.search.trainings import Training
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages, load_images

@@ -19,7 +19,7 @@ from tests.children import run_python, start_python
 from variegate import transforms as T
 from variegate.apps.search.candidates import parse_candidate, variations
 from variegate.apps.search.evaluate import Subsets
-from variegate.apps.search.race import LOG_NAME
+from variegate.apps.search.rounds import LOG_NAME
 from variegate.apps.search.trainings import Training
 from variegate.apps.train.images import BaselineAugmentation
 from variegate.formats.base import SourceError

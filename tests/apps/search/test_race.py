@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 from variegate import transforms as T
-from variegate.apps.search.race import LOG_NAME, RaceRules, race, run_race
+from variegate.apps.search.race import race
+from variegate.apps.search.rounds import LOG_NAME, RaceRules, run_race
 from variegate.apps.search.standings import RaceResult, Standings
-from variegate.apps.search.trainings import Outcome, Runner, Training
+from variegate.apps.search.trainings import Outcome, Training, TrainingRunner
 from variegate.formats.base import SourceError
 from variegate.options.search import seconds_in
 
@@ -68,7 +69,7 @@ def staged(skills: dict[str, float], near: dict[str, list[str]], seed: int = 0, 
 
     rules = RaceRules(rounds, margin=0.001, is_share=True, variations=lambda name: near.get(name, []))
     first = [name for name in skills if not any(name in names for names in near.values())]
-    return run_race(first, rules, Runner(train, None, 1, None, None))
+    return run_race(first, rules, TrainingRunner(train, None, 1, None, None))
 
 
 def test_variations_take_the_place_of_what_they_beat() -> None:
@@ -103,7 +104,14 @@ def test_all_stages_together_err_no_more_often_than_promised() -> None:
 def test_names_files_and_transforms(tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_text('{"type": "Posterize", "bits": 4}')
     seen: dict[str, Any] = {}
-    policies = ["none", "flip", "randaugment-1-5+flip+cutout2", T.Rotate(5), T.Rotate(9), tmp_path / "mine.json"]
+    policies: list[Any] = [
+        "none",
+        "flip",
+        "randaugment-1-5+flip+cutout2",
+        T.Rotate(5),
+        T.Rotate(9),
+        tmp_path / "mine.json",
+    ]
 
     def objective(policy: Any, seed: int) -> float:
         seen[str(policy)] = policy

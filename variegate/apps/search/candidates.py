@@ -54,7 +54,7 @@ class Candidate:
 
     @property
     def adaptive(self) -> str | None:
-        """How its magnitudes adapt, of ``ADAPTIVE``; None for others."""
+        """The way its magnitudes adapt, of ``ADAPTIVE``; None for others."""
         return self.policy if isinstance(self.policy, str) and self.policy in ADAPTIVE else None
 
     def loaded(self, epochs: int | None = None) -> T.Transform | None:

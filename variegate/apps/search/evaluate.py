@@ -19,7 +19,16 @@ from variegate.apps.search.compare import Comparison, describe, is_own
 from variegate.apps.search.driver import one_thread_each, threads_each
 from variegate.apps.search.population import SearchStream, repeat_seed
 from variegate.apps.search.run import digest_of, digests, digests_by_row, searched_on
-from variegate.apps.search.trainings import Journal, Meter, Outcome, Runner, Training, cost, read_json, write_json
+from variegate.apps.search.trainings import (
+    Meter,
+    Outcome,
+    Training,
+    TrainingJournal,
+    TrainingRunner,
+    cost,
+    read_json,
+    write_json,
+)
 from variegate.apps.train.adaptation import Adaptation, EntropyAdaptation, GapAdaptation
 from variegate.apps.train.classifier import Classifier
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages, TrainingImages, split
@@ -134,7 +143,7 @@ class Evaluation:
         self,
         on_training: Callable[[Training], object] | None = None,
         stop: Event | None = None,
-        journal: Journal | None = None,
+        journal: TrainingJournal | None = None,
     ) -> list[Training]:
         """All trainings, as many at a time as there are devices; once ``stop`` is set, those that are over.
 
@@ -147,7 +156,7 @@ class Evaluation:
             def train(name: str, repeat: int) -> Outcome | None:
                 return trainings.train(rows[name], repeat, runner.is_over)
 
-            runner = Runner(train, journal, len(self.devices), on_training, stop)
+            runner = TrainingRunner(train, journal, len(self.devices), on_training, stop)
             runner.run(jobs)
         return [runner.done[job] for job in jobs if job in runner.done]
 
@@ -228,7 +237,7 @@ class EvaluationFiles:
         self._lock = plot.with_name(f".{plot.stem}.lock")
 
     @contextmanager
-    def open(self, evaluation: Evaluation) -> Iterator[Journal]:
+    def open(self, evaluation: Evaluation) -> Iterator[TrainingJournal]:
         """The journal, locked. One with other settings gives way once it is complete. Raises SourceError."""
         subsets = evaluation.subsets
         rows = [parse_candidate(name) for name in evaluation.policies]
@@ -238,7 +247,7 @@ class EvaluationFiles:
         place = str(self.journal)
         with locked(self._lock, place, "name"):
             is_complete = read_json(self.result).get("is_complete") is True
-            journal = Journal(self.journal, described, "an evaluation", place=place, is_replaced=is_complete)
+            journal = TrainingJournal(self.journal, described, "an evaluation", place=place, is_replaced=is_complete)
             with closing(journal):
                 yield journal
 

@@ -17,9 +17,9 @@ from variegate.apps.search.candidates import Candidate, candidates_of, default_c
 from variegate.apps.search.driver import search_devices
 from variegate.apps.search.evaluate import Evaluation, WholeTrainings
 from variegate.apps.search.prepare import load_source, prepare_race
-from variegate.apps.search.race import FORMAT, LOG_NAME, OnRound, RaceRules, check_folder, claimed, run_race
+from variegate.apps.search.rounds import FORMAT, LOG_NAME, OnRound, RaceRules, check_folder, claimed, run_race
 from variegate.apps.search.standings import RaceResult
-from variegate.apps.search.trainings import Outcome, Runner, Training, cost, read_json, write_json
+from variegate.apps.search.trainings import Outcome, Training, TrainingRunner, cost, read_json, write_json
 from variegate.apps.train.images import BaselineAugmentation
 from variegate.options.search import RaceOptions
 from variegate.policies.whole import is_whole
@@ -85,7 +85,7 @@ class ImageRace:
             def train(name: str, number: int) -> Outcome | None:
                 return trainings.train(self.rows[name], number, runner.is_over)
 
-            runner = Runner(train, journal, len(self.plan.devices), on_training, stop)
+            runner = TrainingRunner(train, journal, len(self.plan.devices), on_training, stop)
             result = run_race(list(self.rows), self.rules, runner, on_round)
             if out is not None and result.ending != "interrupted":
                 if result.is_decided:

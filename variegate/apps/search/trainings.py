@@ -37,7 +37,7 @@ Outcome: TypeAlias = tuple[float, float, float]
 Train: TypeAlias = Callable[[str, int], Outcome | None]
 
 
-class Journal:
+class TrainingJournal:
     """The trainings that are over, a line each, after a line of settings. To be closed."""
 
     def __init__(self, path: Path, described: Mapping[str, Any], what: str, *, place: str, is_replaced: bool = False):
@@ -79,7 +79,7 @@ def _refuse(theirs: Any, mine: Mapping[str, Any], what: str, place: str) -> None
     )
 
 
-class Runner:
+class TrainingRunner:
     """Runs trainings, ``workers`` at a time in threads; to be closed, with its journal.
 
     ``all``: those that are over, also in an earlier life. ``on_training``: told of each, one at a time.
@@ -88,7 +88,7 @@ class Runner:
     def __init__(
         self,
         train: Train,
-        journal: Journal | None,
+        journal: TrainingJournal | None,
         workers: int,
         on_training: Callable[[Training], object] | None,
         stop: Event | None,
