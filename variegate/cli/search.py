@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from variegate.apps.search.evaluate import Evaluation
     from variegate.apps.search.history import History
     from variegate.apps.search.prepare import Sizes
+    from variegate.apps.search.verdict import ResultComparison
     from variegate.apps.train.images import LabelledImages
     from variegate.policies.schedule import Schedule
 
@@ -54,7 +55,8 @@ def search(options: SearchCommandOptions) -> None:
     devices = search_devices(device_list(options.devices), options.population) if is_local else ["cpu"]
     check_folder(options.out)
     images, place, fingerprint = _load(options.place, options.size, devices[0])
-    run, sizes = prepare_search(images, options, place, fingerprint)
+    test = None if options.test is None else _load_test(options.test, options, images, devices[0])
+    run, sizes = prepare_search(images, options, place, fingerprint, test)
     searching: PopulationSearch
     if is_local:
         from variegate.apps.search.driver import LocalSearch
@@ -65,7 +67,9 @@ def search(options: SearchCommandOptions) -> None:
 
         searching = TuneSearch(run, options.out, options.address, options.gpus_per_member, capture=options.capture)
     _announce(sizes, images, options.as_json, members=options.population, devices=devices if is_local else ["ray"])
-    _run_search(searching, options.as_json)
+    if options.repeats and run.test is None:
+        note("too few images to hold some out and compare the result; --test SRC2 gives others")
+    _run_search(searching, options, devices if is_local else search_devices())
 
 
 def _announce(sizes: Sizes, images: LabelledImages, as_json: bool, **more: Any) -> None:
@@ -115,12 +119,12 @@ def _check_backend(options: SearchOptions) -> None:
             raise ValueError(f"{name}: got {got!r}, with --backend local; accepted: with --backend ray")
 
 
-def _run_search(search: PopulationSearch, as_json: bool) -> None:
+def _run_search(search: PopulationSearch, options: SearchCommandOptions, devices: list[str]) -> None:
     from variegate.apps.search import LostPopulationError, read_log
     from variegate.apps.search.run import LOG_NAME
     from variegate.formats.storage import WriteError
 
-    started, stop = time.perf_counter(), threading.Event()
+    started, stop, as_json = time.perf_counter(), threading.Event(), options.as_json
     with SearchView(search, as_json) as view, console.interrupt_sets(stop):
         try:
             schedule = search.run(view, stop)
@@ -132,16 +136,33 @@ def _run_search(search: PopulationSearch, as_json: bool) -> None:
         raise CommandError("interrupted: completed steps are saved; to resume, run the same command again", INTERRUPTED)
     history = read_log(search.folder / LOG_NAME)
     best = history.steps[-1][history.best]
+    told = _compare_result(search, options, devices) if search.run_settings.test is not None else []
     pictures = _draw(search.folder, schedule, history)
     written, seconds = str(search.folder / "schedule.json"), round(time.perf_counter() - started, 1)
     if as_json:
         facts = {"schedule": written, "accuracy": round(best.score, 4), "member": best.member, "seconds": seconds}
-        emit_json("done", **facts, pictures=pictures)
+        emit_json("done", **facts, verdicts=told, pictures=pictures)
         return
     say(f"{written}: {schedule.epochs} epochs, of member {best.member}, accuracy {best.score:.2%}")
-    for path in pictures:
-        say(path)
-    say(f"try it: variegate evaluate SRC --test UNSEEN --policies none,flip-crop,randaugment,{written}")
+    for line in (*pictures, *told):
+        say(line)
+    if not told:
+        say(f"try it: variegate evaluate SRC --test UNSEEN --policies none,flip-crop,randaugment,{written}")
+
+
+def _compare_result(search: PopulationSearch, options: SearchCommandOptions, devices: list[str]) -> list[str]:
+    """Train with the schedule, none and flip-crop -> the outcome in sentences."""
+    from variegate.apps.search.verdict import ResultComparison, outcome
+
+    if not options.repeats:
+        return []
+    comparing = ResultComparison(search.run_settings, search.folder, options.repeats, devices, capture=options.capture)
+    trials = _run_trainings(comparing, options.as_json)
+    if len(trials) < len(comparing.policies) * options.repeats:
+        raise CommandError(
+            "interrupted: the search is complete; to finish its comparison, run the same command again", INTERRUPTED
+        )
+    return outcome(comparing.compare(trials), comparing.evaluation.subsets.scored)
 
 
 def _draw(folder: Path, schedule: Schedule, history: History) -> list[str]:
@@ -232,7 +253,9 @@ def evaluate(options: EvaluateCommandOptions) -> None:
         raise CommandError(f"interrupted after {done}; the table covers the complete repeats", INTERRUPTED)
 
 
-def _load_test(src: str, options: EvaluateCommandOptions, images: LabelledImages, device: str) -> LabelledImages:
+def _load_test(
+    src: str, options: SearchCommandOptions | EvaluateCommandOptions, images: LabelledImages, device: str
+) -> LabelledImages:
     """Raises SourceError for other classes than ``images`` have, or another size."""
     from variegate.formats.base import SourceError
     from variegate.io.addresses import shown
@@ -245,7 +268,7 @@ def _load_test(src: str, options: EvaluateCommandOptions, images: LabelledImages
     return test
 
 
-def _run_trainings(evaluation: Evaluation, as_json: bool) -> list[Trial]:
+def _run_trainings(evaluation: Evaluation | ResultComparison, as_json: bool) -> list[Trial]:
     stop, done = threading.Event(), 0
     bar = CountingBar(as_json, "training", total=len(evaluation.policies) * evaluation.repeats)
 

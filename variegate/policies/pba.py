@@ -326,8 +326,3 @@ class PBA(Policy):
             place[np.arange(len(rows)), first] = np.inf
         if steps:
             self._pairs.emit(sampling, rows, *steps)
-
-
-def is_whole(policy: object) -> bool:
-    """True for a schedule with crop, flip and cutout in it, to which a training adds none."""
-    return isinstance(policy, PBA) and policy.resolved.is_whole

@@ -113,10 +113,13 @@ class Evaluation:
         for name in policies:
             self._transform(name, baseline)
 
-    def run(self, on_trial: Callable[[Trial], None] | None = None, stop: Event | None = None) -> list[Trial]:
+    def run(
+        self, on_trial: Callable[[Trial], None] | None = None, stop: Event | None = None, done: Sequence[Trial] = ()
+    ) -> list[Trial]:
         """All trainings, as many at a time as there are devices; once ``stop`` is set, those that are over.
 
-        A training that fails stops the others. ``on_trial`` is called from the threads that train, one at a time.
+        ``done``: those of an earlier life, which come first. A training that fails stops the others. ``on_trial`` is
+        called from the threads that train, one at a time.
         """
         names = [resolve(name) for name in self.devices]
         images = _RepeatImages(self)
@@ -142,10 +145,12 @@ class Evaluation:
                 free.put(device)
             return trial
 
+        over = {(trial.repeat, trial.policy) for trial in done}
         jobs = [(repeat, name) for repeat in range(self.repeats) for name in self.policies]
+        jobs = [job for job in jobs if job not in over]
         with one_thread_each(*names), ThreadPoolExecutor(len(names), "variegate-evaluate") as pool:
             trials = map(train, jobs) if len(names) == 1 else pool.map(train, jobs)
-            return [trial for trial in trials if trial is not None]
+            return [*done, *(trial for trial in trials if trial is not None)]
 
     def _trial(
         self, name: str, repeat: int, data: TrainingImages, baseline: BaselineAugmentation, is_over: Callable[[], bool]

@@ -16,8 +16,8 @@ from variegate.apps.train.images import BaselineAugmentation, LabelledImages, fi
 from variegate.errors import PolicyError
 from variegate.formats.base import SourceError
 from variegate.options import check_options
-from variegate.options.search import EvaluationOptions, SearchOptions, TrainingOptions
 from variegate.options.importing import import_of_user
+from variegate.options.search import EvaluationOptions, SearchOptions, TrainingOptions
 
 # Of Population Based Augmentation on CIFAR-10, which is what the rules below come to for its 50,000 images.
 _SEARCHED, _SCORED, _EPOCHS = 4_000, 46_000, 200

@@ -19,7 +19,7 @@ from variegate.formats.base import Source, SourceError, StreamSource
 from variegate.io.addresses import shown
 from variegate.loader import Loader
 from variegate.loader.shuffle import Permutation
-from variegate.policies.pba import is_whole
+from variegate.policies.whole import is_whole
 
 _BATCH = 256
 _LOOKED_AT, LARGEST_KEPT, _SIDE = 32, 64, 32
@@ -206,9 +206,9 @@ class BaselineAugmentation:
         return T.Normalize(self.mean, self.std)
 
     def with_policy(self, policy: T.Transform | None) -> T.Transform:
-        """All that is done to images that train; a whole schedule has crop, flip and cutout of its own."""
-        if is_whole(policy):
-            return T.Compose([policy, self.plain])  # type: ignore[list-item]
+        """All that is done to images that train; a whole policy has crop, flip and cutout of its own."""
+        if policy is not None and is_whole(policy):
+            return T.Compose([policy, self.plain])
         crop = T.RandomCrop(self.size, padding=self.padding) if self.padding else None
         flip = T.RandomHorizontalFlip() if self.flip else None
         cutout = T.Cutout(self.cutout, fill=self.fill) if self.cutout else None

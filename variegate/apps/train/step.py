@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -103,9 +104,19 @@ def entropy_share(scores: torch.Tensor) -> torch.Tensor:
     return -(logarithms.exp() * logarithms).sum(1) / max(math.log(scores.shape[1]), 1e-9)
 
 
+class _Descent(torch.optim.SGD):
+    """torch's own, without what keeps torch.compile out of it: that imports torch._dynamo, which takes seconds."""
+
+    add_param_group = inspect.unwrap(torch.optim.SGD.add_param_group)
+    zero_grad = inspect.unwrap(torch.optim.SGD.zero_grad)
+    state_dict = inspect.unwrap(torch.optim.SGD.state_dict)
+    load_state_dict = inspect.unwrap(torch.optim.SGD.load_state_dict)
+    step = torch.no_grad()(inspect.unwrap(torch.optim.SGD.step))
+
+
 def descent(model: torch.nn.Module, lr: torch.Tensor, options: Any, groups: Any = None) -> torch.optim.SGD:
     """Nesterov SGD. ``lr``: a tensor, which captured steps read; ``groups``: of weights treated differently."""
-    return torch.optim.SGD(
+    return _Descent(
         model.parameters() if groups is None else groups,
         lr=lr,
         momentum=options.momentum,
