@@ -15,7 +15,7 @@ def run(*arguments: object) -> int:
 
 def search(stripes: Path, out: Path, *more: object) -> int:
     population = ("--train", 32, "--population", 4, "--epochs", 4, "--interval", 2)
-    return run("search", stripes, "--out", out, *population, *SMALL, "--devices", "cpu", *more)
+    return run("search", stripes, "--out", out, *population, *SMALL, "--devices", "cpu", "--repeats", 0, *more)
 
 
 def search_in_three_steps(stripes: Path, out: Path, *more: object) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from variegate.cli import console
 from variegate.cli.console import INTERRUPTED, CommandError, CountingBar, cell, emit_json, note, say, stderr
-from variegate.cli.options import CommandOptions, SourceOptions, device_list
+from variegate.cli.options import CommandOptions, ImportOptions, SourceOptions, device_list
 from variegate.formats.kinds import LABELLED_IMAGES_HELP
 from variegate.io.addresses import shown_host
 from variegate.options import same_option
@@ -215,7 +215,7 @@ class SearchView(CountingBar):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluateCommandOptions(EvaluationOptions, ClassesOptions):
+class EvaluateCommandOptions(EvaluationOptions, ClassesOptions, ImportOptions):
     pass
 
 

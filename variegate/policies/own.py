@@ -169,7 +169,7 @@ class _Typed:
             except ValueError:
                 ends = math.nan, math.nan
             parts.pop()
-        is_name = len(parts) < 3 and all(re.fullmatch(r"\w+(\.\w+)*", part) for part in parts)
+        is_name = len(parts) < 3 and all(name.isidentifier() for part in parts for name in part.split("."))
         if not is_name or (signed and ends is None) or not all(map(math.isfinite, ends or ())):
             raise PolicyError(where, text, _FORMS)
         return cls(":".join(parts), ends, signed)
@@ -249,8 +249,9 @@ def _of_catalogue(typed: _Typed, bins: int) -> _Operation:
     name, cls = typed.name, Transform.registry.get(typed.name)
     useful = getattr(cls, "_useful", None)
     if typed.ends is None and useful is not None:
-        is_symmetric = useful.low == -useful.high
-        typed = _Typed(name, (0.0 if is_symmetric else useful.low, useful.high), is_symmetric)
+        low, high = (useful.high, useful.low) if useful.identity == useful.high else useful[:2]
+        is_symmetric = low == -high
+        typed = _Typed(name, (0.0 if is_symmetric else low, high), is_symmetric)
     if typed.ends is None:
         if name in EMISSIONS:
             return _Operation(name, name, EMISSIONS[name], Rule())

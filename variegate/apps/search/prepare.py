@@ -43,11 +43,10 @@ def prepare_search(
     check_options(options)
     baseline = _baseline(images, options)
     searched = _search_space(images, options)
-    total, tested = len(images), 0 if test is None else len(test)
-    if test is None and (held_out := _held_out(images, options)):
+    total, held_out = len(images), _held_out(images, options) if test is None else 0
+    if held_out:
         images, test = image_sets.split(images, total - held_out, None, options.seed)
-        tested = held_out
-    sizes = replace(search_sizes(images, options), images=total, test=tested)
+    sizes = replace(search_sizes(images, options, held_out), test=0 if test is None else len(test))
     train, validation = image_sets.split(images, sizes.train, sizes.score, options.seed)
     run = SearchRun(
         Settings(options.population, searched, options.seed, options.interval, sizes.epochs),
@@ -169,9 +168,9 @@ class Sizes:
         )
 
 
-def search_sizes(images: LabelledImages, options: SearchOptions) -> Sizes:
-    """Sizes of a search: half of the images train, at most 4,000; others score, at most 46,000. Raises SourceError,
-    ValueError."""
+def search_sizes(images: LabelledImages, options: SearchOptions, held_out: int = 0) -> Sizes:
+    """Sizes of a search: half of the images train, at most 4,000; others score, at most 46,000. ``held_out``: images
+    besides. Raises SourceError, ValueError."""
     train, validation, total, classes = options.train, options.validation, len(images), images.num_classes
     _check_classes(images)
     if train is None and validation is None and total < _LEAST_TO_SEARCH:
@@ -180,13 +179,13 @@ def search_sizes(images: LabelledImages, options: SearchOptions) -> Sizes:
             f"{_LEAST_TO_SEARCH} or more, two or more of every class"
         )
     if train is not None:
-        _check("train", train, images, total - classes)
+        _check("train", train, images, total - classes, held_out)
     if validation is not None:
-        _check("validation", validation, images, total - (train or classes))
+        _check("validation", validation, images, total - (train or classes), held_out)
     if train is None:
         train = max(classes, min(_SEARCHED, total // 2, total - (validation or classes)))
     score = min(_SCORED, total - train) if validation is None else validation
-    return _rest(total, train, score, options)
+    return _rest(total + held_out, train, score, options)
 
 
 def evaluation_sizes(images: LabelledImages, tested: int | None, options: EvaluationOptions) -> Sizes:
@@ -223,10 +222,10 @@ def _check_classes(images: LabelledImages, least: int = 2) -> None:
             )
 
 
-def _check(name: str, got: int, images: LabelledImages, most: int) -> None:
+def _check(name: str, got: int, images: LabelledImages, most: int, held_out: int = 0) -> None:
     """Each part has an image of every class at least, and ``most`` at most."""
     least = images.num_classes
     if not least <= got <= most:
-        raise ValueError(
-            f"{name}: got {got:,}, of {len(images):,} images in {least} classes; accepted: {least:,} to {most:,}"
-        )
+        others = f", with {held_out:,} more held out (--repeats 0 holds out none)" if held_out else ""
+        images_in = f"{len(images):,} images in {least} classes{others}"
+        raise ValueError(f"{name}: got {got:,}, of {images_in}; accepted: {least:,} to {most:,}")
