@@ -45,6 +45,7 @@ def main() -> int:
         epochs = "4" if given.quick else "60"
         learnt = root / "search"
         search = ["search", f"{root}/train", "--out", f"{learnt}", "--train", "200", "--population", "4"]
+        search += ["--around", "fixed", "--repeats", "0"]  # as the paper searches; evaluate compares below
         code = variegate([*search, "--epochs", epochs, "--interval", "2", *training])
         if code:
             return code

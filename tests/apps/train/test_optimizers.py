@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
 import sys
 from pathlib import Path
 from threading import Event
@@ -17,16 +18,19 @@ from tests.apps.train.digits import digits, lines, losses, options
 from tests.needed import needs
 from variegate.apps.train import TrainOptions, train
 from variegate.apps.train.learner import MovingAverage
+from variegate.apps.train.models import build_model
 from variegate.apps.train.step import (
     OptimizerError,
     TrainingStep,
     binary_losses,
+    descent,
     groups_by_decay,
     load_state,
     optimizer_of,
     state_of,
 )
 from variegate.augmenter.planner import MixedLabels
+from variegate.options.search import Hyperparameters
 
 pytestmark = needs("sklearn")
 
@@ -184,3 +188,40 @@ def test_of_a_moving_average_its_decay_is_left() -> None:
         average.follow(model, steps)
         found.append(average.module.weight.item())  # type: ignore[union-attr, operator]
     assert found == pytest.approx([1 - 2 / 11, 1 - 2 / 11 * 0.9])
+
+
+def test_descent_is_torchs_own_to_the_bit() -> None:
+    recipe = Hyperparameters(1, weight_decay=0.01)
+    ours, theirs = (build_model("wrn-10-1", 3, 3) for _ in range(2))
+    theirs.load_state_dict(ours.state_dict())
+    lr = torch.tensor(0.1)
+    more: dict[str, Any] = {"momentum": recipe.momentum, "weight_decay": recipe.weight_decay, "nesterov": True}
+    pairs = [
+        (ours, descent(ours, lr, recipe)),
+        (theirs, torch.optim.SGD(theirs.parameters(), lr=lr, fused=True, **more)),
+    ]
+    images = torch.rand(4, 3, 8, 8)
+    for step in range(3):
+        lr.fill_(0.1 / (step + 1))
+        for model, optimizer in pairs:
+            optimizer.zero_grad()
+            model(images).square().sum().backward()
+            optimizer.step()
+    for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        assert torch.equal(one, other)
+    assert str(pairs[0][1].state_dict()) == str(pairs[1][1].state_dict())
+    state = pairs[1][1].state_dict()
+    pairs[0][1].load_state_dict(state)
+    assert pairs[0][1].state_dict()["param_groups"] == state["param_groups"]
+
+
+@pytest.mark.process
+def test_a_training_does_not_wait_for_the_import_of_torchs_compiler() -> None:
+    probe = (
+        "import sys, torch; from types import SimpleNamespace as S; from variegate.apps.train.step import descent; "
+        "m = torch.nn.Linear(2, 2); o = descent(m, torch.tensor(0.1), S(momentum=0.9, weight_decay=0.1)); "
+        "m(torch.ones(1, 2)).sum().backward(); o.step(); o.zero_grad(); o.load_state_dict(o.state_dict()); "
+        "print('torch._dynamo' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True, timeout=60)
+    assert ran.stdout == "False\n"

@@ -77,10 +77,11 @@ def _map(axes: Any, tables: list[Floats], edges: npt.NDArray[np.int64], most: fl
     from matplotlib.colors import LinearSegmentedColormap
 
     shades = LinearSegmentedColormap.from_list("", colours)
-    for row, table in enumerate(tables):
-        # A little air between operations, none between the copies of one.
-        marks = np.linspace(row + 0.07, row + 0.93, len(table) + 1)
-        mesh = axes.pcolormesh(edges, marks, np.ma.masked_invalid(table), cmap=shades, vmin=0, vmax=most)
+    # A little air between operations, none between the copies of one.
+    marks = [np.linspace(row + 0.07, row + 0.93, len(table) + 1) for row, table in enumerate(tables)]
+    air = np.full((1, len(edges) - 1), np.nan)
+    values = np.concatenate([part for table in tables for part in (table, air)][:-1])
+    mesh = axes.pcolormesh(edges, np.concatenate(marks), np.ma.masked_invalid(values), cmap=shades, vmin=0, vmax=most)
     axes.set_xlim(edges[0], edges[-1])
     axes.set_ylim(len(tables), 0)
     axes.xaxis.get_major_locator().set_params(integer=True)
