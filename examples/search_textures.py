@@ -37,7 +37,7 @@ def write_patches(root: Path) -> None:
             folder.mkdir(parents=True, exist_ok=True)
             for number in range(count):
                 y, x = first + rng.integers(256 - SIDE), rng.integers(512 - SIDE)
-                patch = Image.fromarray(np.rot90(picture[y : y + SIDE, x : x + SIDE], rng.integers(4)))
+                patch = Image.fromarray(np.rot90(picture[y : y + SIDE, x : x + SIDE], int(rng.integers(4))))
                 blurred = np.asarray(patch.filter(ImageFilter.GaussianBlur(rng.uniform(0, 1))), np.float64)
                 # Brightness and contrast say nothing about the texture.
                 scaled = (
