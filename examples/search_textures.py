@@ -50,7 +50,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="as short as it goes")
     parser.add_argument("--folder", type=Path, default=None, help="for patches and results (a temporary one)")
-    parser.add_argument("--operations", default=OPERATIONS, help="the operations to search")
+    parser.add_argument("--operations", default=OPERATIONS, help="the operations to search; empty for the paper's")
+    parser.add_argument("--epochs", type=int, default=60, help="of each training")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         root = given.folder or Path(temporary)
@@ -58,8 +59,10 @@ def main() -> int:
         search = ["search", f"{root}/train", "--test", f"{root}/test", "--out", f"{root}/search"]
         if given.operations:
             search += ["--operations", given.operations]
+        epochs = 4 if given.quick else given.epochs
         sizes = ["--train", "90", "--batch-size", "16", "--model", "wrn-10-1", "--lr", "0.05", "--population", "4"]
-        length = ["--epochs", "4" if given.quick else "60", "--interval", "4", "--repeats", "1" if given.quick else "5"]
+        length = ["--epochs", f"{epochs}", "--interval", f"{max(1, epochs // 15)}"]
+        length += ["--repeats", "1" if given.quick else "5"]
         return variegate([*search, *sizes, *length])
 
 
