@@ -16,8 +16,8 @@ from tests.scripts import Ran, run_script
 from tests.words import long_sentences, odd_turns
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
-NEEDED = {"search_digits": "sklearn", "train_digits": "sklearn"}
-QUICK = ("search_digits", "search_segmentation", "train_digits", "train_cifar10")
+NEEDED = {"search_digits": "sklearn", "train_digits": "sklearn", "search_textures": "skimage"}
+QUICK = ("search_digits", "search_segmentation", "search_textures", "train_digits", "train_cifar10")
 # The libraries that run once for all tests that need them.
 ELSEWHERE = {"keras_mirrored": "tensorflow", "ray_data": "ray"}
 WITH_WORKERS = ("dataset_transform",)

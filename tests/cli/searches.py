@@ -15,7 +15,8 @@ def run(*arguments: object) -> int:
 
 def search(stripes: Path, out: Path, *more: object) -> int:
     population = ("--train", 32, "--population", 4, "--epochs", 4, "--interval", 2)
-    return run("search", stripes, "--method", "pba", "--out", out, *population, *SMALL, "--devices", "cpu", *more)
+    training = (*population, *SMALL, "--devices", "cpu", "--repeats", 0)
+    return run("search", stripes, "--method", "pba", "--out", out, *training, *more)
 
 
 def search_in_three_steps(stripes: Path, out: Path, *more: object) -> int:

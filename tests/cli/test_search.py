@@ -58,8 +58,8 @@ def test_lines_of_json(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert search(stripes, tmp_path / "search", "--json") == 0
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [event["event"] for event in events] == ["start", "step", "step", "done"]
-    sizes = {"images": 60, "train": 32, "score": 28, "batch_size": 16, "epochs": 4, "model": "wrn-10-1", "size": [8, 8]}
-    assert events[0] == {"event": "start", **sizes, "members": 4, "devices": ["cpu:0"]}
+    sizes = {"images": 60, "train": 32, "score": 28, "batch_size": 16, "epochs": 4, "model": "wrn-10-1", "test": 0}
+    assert events[0] == {"event": "start", **sizes, "size": [8, 8], "members": 4, "devices": ["cpu:0"]}
     assert (events[1]["epoch"], events[2]["copies"]) == (2, [])
     assert len(events[1]["copies"]) == (0 if events[1]["is_flat"] else 1)
     assert run("evaluate", stripes, "--policies", "None,Flip-Crop", *SMALL, "--epochs", 1, "--repeats", 2, "--json",
@@ -78,6 +78,30 @@ def test_lines_of_json(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert done["scope"].startswith("Intervals cover")
 
 
+def test_a_search_ends_by_comparing_its_result(
+    stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "search"
+    assert search(stripes, out, "--repeats", 2, "--epochs", 2) == 0
+    shown, told = capsys.readouterr()
+    assert "sizes: 32 of 60 images train, 16 score, 12 compare; wrn-10-1" in told
+    assert "\nOn 12 images that the search has not seen: none " in shown
+    assert len((out / "comparison.jsonl").read_text().splitlines()) == 6
+    schedule: Any = vg.load_policy(out / "schedule.json")
+    assert schedule.resolved.is_whole
+    assert schedule.resolved.to_dict()["space"]["around"] == ["Crop:0..0.125", "Flip"]
+    assert search(stripes, out, "--repeats", 2, "--epochs", 2, "--json") == 0
+    *trials, done = (json.loads(line) for line in capsys.readouterr().out.splitlines()[1:])
+    assert [trial["policy"].rpartition("/")[2] for trial in trials] == ["none", "flip-crop", "schedule.json"] * 2
+    assert done["verdicts"][0].startswith("On 12 images that the search has not seen: none ")
+    test = lay(tmp_path / "test", {"all": 6, "half": 6})
+    assert search(stripes, tmp_path / "other", "--repeats", 1, "--epochs", 1, "--test", test, "--around", "fixed") == 0
+    assert "On 12 images that the search has not seen: none " in capsys.readouterr().out
+    few = lay(tmp_path / "few", {"a": 10, "b": 10})
+    assert run("search", few, "--out", tmp_path / "third", "--population", 2, "--epochs", 1, *SMALL[:2]) == 0
+    assert "note: too few images to hold some out and compare the result; --test SRC2" in capsys.readouterr().err
+
+
 def lay(folder: Path, counts: dict[str, int], side: int = 8) -> Path:
     rng = np.random.default_rng(1)
     for name, count in counts.items():
@@ -92,7 +116,7 @@ SIZES = {
     20: ({"a": 10, "b": 10}, 8, "10 of 20 images train, 10 score", 8, "16 of 20 images train, 4 score", 8, "8x8"),
     60: ({"a": 30, "b": 28, "c": 2}, 8, "30 of 60 images train, 30 score", 8, "48 of 60 images train, 12 score", 8,
          "8x8"),
-    253: ({"a": 130, "b": 120, "c": 3}, 70, "126 of 253 images train, 127 score", 8,
+    253: ({"a": 130, "b": 120, "c": 3}, 70, "101 of 253 images train, 102 score, 50 compare", 8,
           "202 of 253 images train, 51 score", 16, "32x32"),
 }  # fmt: skip
 
@@ -102,7 +126,8 @@ def test_sizes_follow_from_the_data(tmp_path: Path, capsys: pytest.CaptureFixtur
     counts, side, searched, first, evaluated, second, shape = SIZES[total]
     photos = lay(tmp_path / "photos", counts, side)
     short = ("--epochs", 1, "--devices", "cpu")
-    assert run("search", photos, *PBA, "--out", tmp_path / "out", "--population", 2, *short) == 0
+    more = ("--population", 2, "--repeats", int(total > 60))
+    assert run("search", photos, *PBA, "--out", tmp_path / "out", *more, *short) == 0
     told = capsys.readouterr().err
     assert f"sizes: {searched}; wrn-16-1, 1 epoch, batches of {first}, 2 members, {shape}\n" in told
     given = ("--policies", "none,flip-crop", "--repeats", 1, "--out", tmp_path / "e.png")
@@ -124,12 +149,27 @@ def test_options_are_grouped_and_explained_in_sentences(name: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["search", "{src}", *PBA, "--train", "100"], "train: got 100, of 60 images in 2 classes; accepted: 2 to 58"),
-        (["search", "{src}", *PBA, "--train", "1"], "train: got 1, of 60 images in 2 classes; accepted: 2 to 58"),
         (
-            ["search", "{src}", *PBA, "--train", "32", "--validation", "29"],
-            "validation: got 29, of 60 images in 2 classes",
+            ["search", "{src}", *PBA, "--train", "100"],
+            "train: got 100, of 48 images in 2 classes, with 12 more held out",
         ),
+        (
+            ["search", "{src}", *PBA, "--train", "1", "--repeats", "0"],
+            "train: got 1, of 60 images in 2 classes; accepted: 2 to",
+        ),
+        (
+            ["search", "{src}", *PBA, "--train", "32", "--validation", "17"],
+            "validation: got 17, of 48 images in 2 classes",
+        ),
+        (
+            ["search", "{src}", *PBA, "--train", "32", "--operations", "Rotate:1"],
+            "got 'Rotate:1'; accepted: Name, Name:low..high",
+        ),
+        (
+            ["search", "{src}", *PBA, "--train", "32", "--operations", "no.such:Haze"],
+            "operations: got 'no.such' (ModuleNotFound",
+        ),
+        (["evaluate", "{src}", "--import", "no_such"], "import: got 'no_such' (ModuleNotFoundError: No module named"),
         (["evaluate", "{src}", "--train", "60"], "train: got 60, of 60 images in 2 classes; accepted: 2 to 58"),
         (["evaluate", "{src}", "--test", "{src}", "--train", "61"], "train: got 61, of 60 images in 2 classes"),
         (

@@ -97,7 +97,7 @@ def augment(options: AugmentOptions) -> None:
         augment_tiles(options)
         return
     from variegate.io.addresses import shown
-    from variegate.jobs.arguments import absolute_place, build_transform, idle_note, open_by_index, parse_size
+    from variegate.jobs.arguments import absolute_place, build_transform, open_by_index, parse_size, policy_notes
 
     transform = build_transform(options.policy, parse_size(options.size))
     source = open_by_index(options.place, options.on_error, options.annotations)
@@ -120,7 +120,7 @@ def augment(options: AugmentOptions) -> None:
     index = None if options.index.lower() == "none" else options.index
     expansion = Expansion(plan, options.dst, engine, options.on_error, options.resume, options.changed, index=index)
     if not options.as_json:
-        note(*source.notes(), idle_note(options.policy, options.epoch))
+        note(*source.notes(), *policy_notes(options.policy, options.size, options.epoch))
     run_expansion(expansion, options.as_json, is_announced=True)
     if expansion.report.written + expansion.report.resumed == 0:
         raise CommandError(
@@ -287,7 +287,7 @@ class ExpansionView(Progress):
 
 def augment_tiles(options: AugmentOptions) -> None:
     """Run ``augment --tile``: images that may be larger than memory. Raises ValueError for options without effect."""
-    from variegate.jobs.arguments import build_transform, idle_note, parse_size
+    from variegate.jobs.arguments import build_transform, parse_size, policy_notes
     from variegate.jobs.engine import Engine
     from variegate.jobs.jobs import EngineError
     from variegate.jobs.tiles.folder import FolderRun
@@ -309,7 +309,7 @@ def augment_tiles(options: AugmentOptions) -> None:
     if options.as_json:
         emit_json("start", files=len(run.names), total=run.total, devices=list(engine.devices))
     else:
-        note(idle_note(options.policy, options.epoch))
+        note(*policy_notes(options.policy, options.size, options.epoch))
     error: Exception | None = None
     bar = CountingBar(options.as_json, "tiles")
     with working(bar, run.stop):

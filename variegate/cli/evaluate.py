@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from variegate.cli import console
-from variegate.cli.console import INTERRUPTED, CommandError, CountingBar, cell, emit_json, note, say
+from variegate.cli.console import INTERRUPTED, CommandError, cell, emit_json, note, say
 from variegate.cli.options import device_list
-from variegate.cli.search import ClassesOptions, announce, load
+from variegate.cli.search import ClassesOptions, announce, load, load_test, run_trainings
 from variegate.options.search import EvaluationOptions
 
 if TYPE_CHECKING:
     from variegate.apps.search.compare import Comparison
     from variegate.apps.search.evaluate import Evaluation, EvaluationFiles
-    from variegate.apps.search.trainings import Training, TrainingLog
+    from variegate.apps.search.trainings import Training
     from variegate.apps.train.images import LabelledImages
 
 
@@ -49,7 +48,7 @@ def evaluate(options: EvaluateCommandOptions) -> None:
     announce(sizes, images, as_json, repeats=evaluation.repeats, policies=list(evaluation.policies))
     _note_bias(evaluation)
     with files.open(evaluation) as journal:
-        done = _run_trainings(evaluation, journal, as_json)
+        done = run_trainings(evaluation, journal, as_json)
     if not done:
         raise CommandError("interrupted before the first training run was complete", INTERRUPTED)
     for name in evaluation.policies:
@@ -68,45 +67,15 @@ def evaluate(options: EvaluateCommandOptions) -> None:
 
 
 def _load_test(options: EvaluateCommandOptions, images: LabelledImages, device: str) -> LabelledImages:
-    """Raises SourceError for other classes than ``images`` have, or another size."""
+    """Test images that no policy was searched on."""
     from variegate.apps.search.evaluate import unseen
     from variegate.apps.search.prepare import policy_names
-    from variegate.formats.base import SourceError
-    from variegate.io.addresses import shown
 
-    src = str(options.test)
-    height, width = images.pixels.shape[1:3]
-    test, _, _ = load(src, "none" if options.size == "none" else (height, width), device)
-    classes = images.classes[: test.num_classes]  # the last may have no image there
-    if test.classes != classes or test.pixels.shape[1:] != images.pixels.shape[1:]:
-        raise SourceError(f"{shown(src)}: other classes, or images of another size, than {shown(options.src)}")
+    test = load_test(str(options.test), options, images, device)
     kept = unseen(test, policy_names(options.policies))
     if len(kept) < len(test):
         note(f"{len(test) - len(kept):,} of {len(test):,} images of --test were searched on, and score nothing")
     return kept
-
-
-def _run_trainings(evaluation: Evaluation, journal: TrainingLog, as_json: bool) -> list[Training]:
-    stop, done, total = threading.Event(), len(journal.done), len(evaluation.policies) * evaluation.repeats
-    bar = CountingBar(as_json, "training", total=total)
-    if done and not as_json:
-        note(f"resuming after {done} of {total} training runs")
-
-    def report(one: Training) -> None:
-        nonlocal done
-        done += 1
-        bar.show(done)
-        if as_json:
-            cost = {"seconds": one.seconds, "processor": one.processor}
-            emit_json("trial", policy=one.candidate, repeat=one.round, accuracy=one.score, **cost)
-        elif not bar.console.is_terminal:
-            accuracy = "diverged" if math.isnan(one.score) else f"{one.score:.2%}"
-            line = f"{done}/{total}: {one.candidate}, repeat {one.round + 1}: {accuracy}, {one.seconds:,.1f} s"
-            say(line, bar.console)
-
-    with bar, console.interrupt_sets(stop):
-        bar.show(done)
-        return evaluation.run(report, stop, journal)
 
 
 def _note_bias(evaluation: Evaluation) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 
 from variegate.cli import console
-from variegate.cli.options import CommandOptions, SourceOptions
+from variegate.cli.options import CommandOptions, ImportOptions, SourceOptions
 from variegate.options import option, same_option
 from variegate.options.datasets import IndexingOptions
 
@@ -69,7 +69,7 @@ def verify(options: VerifyOptions) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplayOptions(CommandOptions):
+class ReplayOptions(ImportOptions):
     manifest: str = option(
         ..., "The manifest.parquet that augment wrote, or its folder.", "Arguments", metavar="MANIFEST"
     )

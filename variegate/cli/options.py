@@ -17,6 +17,7 @@ from variegate.checks import meant
 from variegate.cli.console import one_line_errors, starting
 from variegate.formats.kinds import IMAGES_HELP
 from variegate.options import option, option_of
+from variegate.options.importing import import_modules
 
 # The manifest holds an epoch in 64 bits, with a sign.
 MOST_EPOCH = 2**63 - 1
@@ -35,7 +36,20 @@ class CommandOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PolicyOptions(CommandOptions):
+class ImportOptions(CommandOptions):
+    """Options of every command that reads policies from files."""
+
+    modules: str | None = option(
+        None,
+        "Modules to import first, separated by commas. Policies with custom operations need those that declare them.",
+        "Augmentation",
+        flag="--import",
+        metavar="MODULE",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyOptions(ImportOptions):
     """Options of every command that augments images."""
 
     policy: str = option(
@@ -90,6 +104,7 @@ def from_options(run: Callable[[Any], None]) -> Callable[..., None]:
             given = [one for one in declared if _is_typed(context, one.name)]
             values = owner(**{one.name: _value(one, typed[one.name]) for one in given})
             with starting(typed["as_json"]):
+                import_modules(getattr(values, "modules", None))
                 if getattr(values, "src", None):
                     # Before the command imports what takes seconds.
                     from variegate.formats.resolving import check_there

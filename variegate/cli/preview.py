@@ -101,7 +101,7 @@ def preview(options: PreviewOptions) -> None:
     """
     with warnings_as_notes(stderr()):
         from variegate.apps.preview import Annotations, check_out, policy_sheet, sweep_sheet
-        from variegate.jobs.arguments import idle_note
+        from variegate.jobs.arguments import policy_notes
 
         check_out(options.out)
         common: Any = {"images": options.images, "seed": options.seed, "cell": options.cell}
@@ -111,7 +111,7 @@ def preview(options: PreviewOptions) -> None:
         else:
             described: Any = {"size": options.size, "samples": options.samples, "epoch": options.epoch}
             sheet = policy_sheet(options.place, options.policy, **described, **common)
-            note(idle_note(options.policy, options.epoch))
+            note(*policy_notes(options.policy, options.size, options.epoch))
         note(*sheet.source_notes)
         note(*(f"skipped {error}" for error in sheet.bad))
         sheet.save(options.out)

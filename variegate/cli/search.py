@@ -6,33 +6,35 @@ import math
 import threading
 import time
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from variegate.cli import console
 from variegate.cli.console import INTERRUPTED, CommandError, CountingBar, cell, emit_json, note, say, stderr
-from variegate.cli.options import CommandOptions, SourceOptions, device_list
+from variegate.cli.options import ImportOptions, SourceOptions, device_list
 from variegate.formats.kinds import LABELLED_IMAGES_HELP
 from variegate.io.addresses import shown_host
 from variegate.options import same_option
-from variegate.options.search import DEFAULT_METHOD, RaceOptions, SearchOptions, TrainingOptions
+from variegate.options.search import DEFAULT_METHOD, EvaluationOptions, RaceOptions, SearchOptions, TrainingOptions
 
 if TYPE_CHECKING:
     from variegate.apps.search.driver import PopulationSearch
     from variegate.apps.search.driver import Progress as SearchProgress
+    from variegate.apps.search.evaluate import Evaluation
     from variegate.apps.search.history import History
     from variegate.apps.search.image_race import ImageRace
     from variegate.apps.search.prepare import Sizes
     from variegate.apps.search.rounds import Round
     from variegate.apps.search.standings import RaceResult
-    from variegate.apps.search.trainings import Training
+    from variegate.apps.search.trainings import Training, TrainingJournal
     from variegate.apps.train.images import LabelledImages
     from variegate.formats.base import Source
     from variegate.policies.schedule import Schedule
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassesOptions(SourceOptions, CommandOptions):
+class ClassesOptions(SourceOptions, ImportOptions):
     src: str = same_option(SourceOptions, "src", help=LABELLED_IMAGES_HELP)
 
 
@@ -175,7 +177,8 @@ def _search_by_population(options: SearchCommandOptions) -> None:
     devices = search_devices(device_list(options.devices), options.population) if is_local else ["cpu"]
     check_folder(options.out)
     images, source, _ = load(options.place, options.size, devices[0])
-    run, sizes = prepare_search(images, options, absolute_place(options.place), source.fingerprint)
+    test = None if options.test is None else load_test(options.test, options, images, devices[0])
+    run, sizes = prepare_search(images, options, absolute_place(options.place), source.fingerprint, test)
     searching: PopulationSearch
     if is_local:
         from variegate.apps.search.driver import LocalSearch
@@ -186,7 +189,9 @@ def _search_by_population(options: SearchCommandOptions) -> None:
 
         searching = TuneSearch(run, options.out, options.address, options.gpus_per_member, capture=options.capture)
     announce(sizes, images, options.as_json, members=options.population, devices=devices if is_local else ["ray"])
-    _run_search(searching, options.as_json)
+    if options.repeats and run.test is None:
+        note("too few images to hold some out and compare the result; --test SRC2 gives others")
+    _run_search(searching, options, devices if is_local else search_devices())
 
 
 def announce(sizes: Sizes, images: LabelledImages, as_json: bool, **more: Any) -> None:
@@ -223,12 +228,12 @@ def _check_backend(options: SearchOptions) -> None:
             raise ValueError(f"{name}: got {got!r}, with --backend local; accepted: with --backend ray")
 
 
-def _run_search(search: PopulationSearch, as_json: bool) -> None:
+def _run_search(search: PopulationSearch, options: SearchCommandOptions, devices: list[str]) -> None:
     from variegate.apps.search import LostPopulationError, read_log
     from variegate.apps.search.run import LOG_NAME
     from variegate.formats.storage import WriteError
 
-    started, stop = time.perf_counter(), threading.Event()
+    started, stop, as_json = time.perf_counter(), threading.Event(), options.as_json
     with SearchView(search, as_json) as view, console.interrupt_sets(stop):
         try:
             schedule = search.run(view, stop)
@@ -240,16 +245,36 @@ def _run_search(search: PopulationSearch, as_json: bool) -> None:
         raise CommandError("interrupted: completed steps are saved; to resume, run the same command again", INTERRUPTED)
     history = read_log(search.folder / LOG_NAME)
     best = history.steps[-1][history.best]
+    told = _compare_result(search, options, devices)
     pictures = _draw(search.folder, schedule, history)
     written, seconds = str(search.folder / "schedule.json"), round(time.perf_counter() - started, 1)
     if as_json:
         facts = {"schedule": written, "accuracy": round(best.score, 4), "member": best.member, "seconds": seconds}
-        emit_json("done", **facts, pictures=pictures)
+        emit_json("done", **facts, verdicts=told, pictures=pictures)
         return
     say(f"{written}: {schedule.epochs} epochs, of member {best.member}, accuracy {best.score:.2%}")
-    for path in pictures:
-        say(path)
-    say(f"try it: variegate evaluate SRC --test UNSEEN --policies none,flip-crop,randaugment,{written}")
+    for line in (*pictures, *told):
+        say(line)
+    if not told:
+        say(f"try it: variegate evaluate SRC --test UNSEEN --policies none,flip-crop,randaugment,{written}")
+
+
+def _compare_result(search: PopulationSearch, options: SearchCommandOptions, devices: list[str]) -> list[str]:
+    """Train with the schedule, none and flip-crop -> the outcome in sentences."""
+    from variegate.apps.search.run import SearchRun
+    from variegate.apps.search.verdict import compare_result
+
+    run = search.run_settings
+    assert isinstance(run, SearchRun)
+    if not options.repeats or run.test is None:
+        return []
+    train = partial(run_trainings, as_json=options.as_json)
+    told = compare_result(run, search.folder, options.repeats, devices, options.capture, train)
+    if told is None:
+        raise CommandError(
+            "interrupted: the search is complete; to finish its comparison, run the same command again", INTERRUPTED
+        )
+    return told
 
 
 def _draw(folder: Path, schedule: Schedule, history: History) -> list[str]:
@@ -299,3 +324,42 @@ class SearchView(CountingBar):
                 note(f"member {member} diverged (loss is not finite); it continues as member {donor}", to=self.console)
         if progress.is_flat:
             note(f"after epoch {epoch} all members score the same; nobody was ranked", to=self.console)
+
+
+def load_test(
+    src: str, options: SearchCommandOptions | EvaluationOptions, images: LabelledImages, device: str
+) -> LabelledImages:
+    """Raises SourceError for other classes than ``images`` have, or another size."""
+    from variegate.formats.base import SourceError
+    from variegate.io.addresses import shown
+
+    height, width = images.pixels.shape[1:3]
+    test, _, _ = load(src, "none" if options.size == "none" else (height, width), device)
+    classes = images.classes[: test.num_classes]  # the last may have no image there
+    if test.classes != classes or test.pixels.shape[1:] != images.pixels.shape[1:]:
+        raise SourceError(f"{shown(src)}: other classes, or images of another size, than the images of SRC")
+    return test
+
+
+def run_trainings(evaluation: Evaluation, journal: TrainingJournal, as_json: bool) -> list[Training]:
+    """Train what the log does not have, with progress."""
+    stop, done, total = threading.Event(), len(journal.done), len(evaluation.policies) * evaluation.repeats
+    bar = CountingBar(as_json, "training", total=total)
+    if done and not as_json:
+        note(f"resuming after {done} of {total} training runs")
+
+    def report(one: Training) -> None:
+        nonlocal done
+        done += 1
+        bar.show(done)
+        if as_json:
+            cost = {"seconds": one.seconds, "processor": one.processor}
+            emit_json("trial", policy=one.candidate, repeat=one.round, accuracy=one.score, **cost)
+        elif not bar.console.is_terminal:
+            accuracy = "diverged" if math.isnan(one.score) else f"{one.score:.2%}"
+            line = f"{done}/{total}: {one.candidate}, repeat {one.round + 1}: {accuracy}, {one.seconds:,.1f} s"
+            say(line, bar.console)
+
+    with bar, console.interrupt_sets(stop):
+        bar.show(done)
+        return evaluation.run(report, stop, journal)

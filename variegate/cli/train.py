@@ -18,7 +18,7 @@ from rich.text import Text
 
 from variegate.cli import console
 from variegate.cli.console import INTERRUPTED, CommandError, CountingBar, StageProgress, emit_json, note, say, working
-from variegate.cli.options import CommandOptions, SourceOptions
+from variegate.cli.options import CommandOptions, ImportOptions, SourceOptions
 from variegate.formats.kinds import LABELLED_IMAGES_HELP
 from variegate.options import part_of, same_option
 from variegate.options.training import StudyOptions, TrainOptions
@@ -33,7 +33,7 @@ STUDY_NAME = "study.json"
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainCommandOptions(TrainOptions, StudyOptions, SourceOptions, CommandOptions):
+class TrainCommandOptions(TrainOptions, StudyOptions, SourceOptions, ImportOptions):
     src: str = same_option(SourceOptions, "src", help=LABELLED_IMAGES_HELP)
     as_json: bool = same_option(
         CommandOptions, "as_json", help="Print one JSON object at the end: the last step and the last scores."

@@ -11,8 +11,9 @@ from variegate.formats.opening import open_source
 from variegate.io.location import Location
 from variegate.ops.compose import Compose
 from variegate.ops.output import Identity
-from variegate.ops.resize import RandomResizedCrop
+from variegate.ops.resize import RandomResizedCrop, Resize
 from variegate.policies import PBA, load_policy
+from variegate.policies.whole import is_whole
 from variegate.transforms import Transform
 
 
@@ -28,20 +29,26 @@ def parse_size(text: str) -> tuple[int, int] | None:
 
 
 def build_transform(policy: str, size: tuple[int, int] | None) -> Transform:
-    """The policy (name, file or "none"), after ``RandomResizedCrop(size)`` if a size is given. Raises PolicyError."""
-    steps: list[Transform] = [] if size is None else [RandomResizedCrop(size)]
-    if policy.lower() != "none":
-        steps.append(load_policy(policy))
+    """The policy (name, file or "none"), after ``RandomResizedCrop(size)`` if a size is given; a policy with a crop of
+    its own, after ``Resize(size)``. Raises PolicyError."""
+    steps: list[Transform] = [] if policy.lower() == "none" else [load_policy(policy)]
+    if size is not None:
+        steps.insert(0, Resize(size) if is_whole(steps[0] if steps else None) else RandomResizedCrop(size))
     return Compose(steps) if len(steps) > 1 else (steps or [Identity()])[0]
 
 
-def idle_note(policy: str, epoch: int) -> str | None:
-    """Note on an epoch in which a schedule does nothing: outputs would be plain copies."""
+WHOLE = "has crop, flip and cutout of its own; none are added"
+
+
+def policy_notes(policy: str, size: str, epoch: int) -> list[str]:
+    """Notes on a crop that a policy has and ``--size`` would make, and on an epoch in which a schedule does nothing:
+    outputs would be plain copies."""
     loaded = None if policy.lower() == "none" else load_policy(policy)
-    if not isinstance(loaded, PBA) or not loaded.resolved.is_idle_at(epoch):
-        return None
-    last = loaded.resolved.epochs - 1
-    return f"{policy}: in epoch {epoch} this schedule does nothing; --epoch selects another, from 0 to {last}"
+    notes = [f"{policy}: {WHOLE}, and --size resizes"] if size.lower() != "none" and is_whole(loaded) else []
+    if isinstance(loaded, PBA) and loaded.resolved.is_idle_at(epoch):
+        other = f"--epoch selects another, from 0 to {loaded.resolved.epochs - 1}"
+        notes.append(f"{policy}: in epoch {epoch} this schedule does nothing; {other}")
+    return notes
 
 
 def open_by_index(place: Any, on_error: str = "raise", annotations: Any = None) -> Source:

@@ -189,6 +189,15 @@ def add_crop(images: Images, top: Any, left: Any, size: tuple[int, int], fill: F
         chosen.add(Op.CROP, top, left, *size, fill=fill, size=size)
 
 
+def emit_shifts(sampling: Sampling, rows: Rows, share: float, slot: int, fill: Fill = BLACK) -> None:
+    """A random crop of the image's own size, after padding by a ``share`` of its shorter side."""
+    size, unit = sampling.size[rows], sampling.uniform(rows, slot)[:, :2]
+    padding = np.rint(share * size.min(axis=1)).astype(np.int32)[:, None]
+    origin = (unit * (2 * padding + 1)).astype(np.int32) - padding
+    moved = origin.any(axis=1)
+    sampling.emit(rows[moved], Op.CROP, *origin[moved].T, *size[moved].T, fill=fill, size=size[moved])  # type: ignore[arg-type]
+
+
 def emit_pad(sampling: Sampling, rows: Rows, before: Sizes, after: Sizes, fill: Fill, mode: str) -> None:
     """Pad by ``before`` and ``after``, int[R, 2] of (vertical, horizontal); rows without padding are left alone.
 

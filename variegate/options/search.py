@@ -62,6 +62,7 @@ class Hyperparameters:
 
 
 Backend = Literal["local", "ray"]
+Around = Literal["searched", "fixed"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,6 +178,16 @@ class SearchOptions(RaceOptions):
         "Images",
         low=1,
     )
+    test: str | None = option(
+        None,
+        "Data set to compare the schedule with none and flip-crop on. By default 1/5 of the images, which the search "
+        "does not use.",
+        "Images",
+        metavar="SRC2",
+    )
+    repeats: int = option(
+        3, "Training runs with the schedule, none and flip-crop after the search; 0 skips them.", "Comparison", low=0
+    )
     population: int = option(16, "Number of members in the population.", "Search", low=2)
     epochs: int | None = option(
         None, "Epochs per member. By default 200, or fewer with more than 50,000 training images.", "Search", low=1
@@ -184,7 +195,14 @@ class SearchOptions(RaceOptions):
     interval: int = option(3, "Epochs between rounds in which the worst members copy the best.", "Search", low=1)
     operations: str | None = option(
         None,
-        "Operations to search, separated by commas, such as Rotate,Invert. By default the 15 of the paper.",
+        "Operations to search, separated by commas: Name, Name:low..high, Name:low..high:signed, or module:Class of a "
+        "custom one. By default the 15 of the paper.",
+        "Search",
+    )
+    around: Around = option(
+        "searched",
+        "Search crop, flip and cutout along with the operations (searched), or apply them to all images, as in the "
+        "paper (fixed).",
         "Search",
     )
     space: str | None = option(

@@ -99,7 +99,7 @@ class Augmentation(Policy):
                 set_field(self, "signed", True)
 
     @computed_once
-    def _takes_whole(self) -> bool:
+    def takes_whole(self) -> bool:
         """True if the operation's argument has to be a whole number."""
         cls: Any = Transform.registry.get(self.op) if isinstance(self.op, str) else None
         return hasattr(cls, "_op") and getattr(cls, "_integral", False) and not cls._takes_fractions
@@ -169,7 +169,7 @@ class _Declared:
             argument = MAPPINGS[chosen](magnitude)
         else:
             argument = np.array([chosen(float(m)) for m in np.ravel(magnitude)]).reshape(np.shape(magnitude))
-        return np.asarray(np.rint(argument) if self.augmentation._takes_whole else argument, np.float64)
+        return np.asarray(np.rint(argument) if self.augmentation.takes_whole else argument, np.float64)
 
 
 def entry_of(owner: object, where: str, operation: Any, source: Space, full: float | None = None) -> Entry:
@@ -180,6 +180,8 @@ def entry_of(owner: object, where: str, operation: Any, source: Space, full: flo
     if not isinstance(operation, str) or operation not in source.rules:
         accepted = f"an Augmentation, or one of {', '.join(source.rules)}{meant(operation, source.rules)}"
         raise ArgumentError(owner, where, operation, accepted)
+    if not isinstance(emission := source.ops[operation], str):
+        return Entry(operation, emission, source.rules[operation])
     return _named_entry(source.name, operation, top)
 
 

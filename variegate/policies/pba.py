@@ -15,11 +15,13 @@ from variegate.checks import one_of
 from variegate.errors import PolicyError
 from variegate.ops.arguments import BLACK, ArgumentError, Fill, InterpolationName, checks
 from variegate.ops.base import set_field
+from variegate.ops.crop import emit_shifts
 from variegate.ops.erase import emit_rectangles
 from variegate.policies.augmentation import entries_of
-from variegate.policies.schedule import PUBLISHED_SCHEDULES, Schedule, published_schedule, schedule_from_dict
-from variegate.policies.spaces import SPACES, space
-from variegate.policies.table import Entry, Index, OperationTable, Policy
+from variegate.policies.own import OwnSpace, magnitudes
+from variegate.policies.schedule import PUBLISHED_SCHEDULES, Schedule, Tuple3, published_schedule, schedule_from_dict
+from variegate.policies.spaces import SPACES, Rule, Space, space
+from variegate.policies.table import Entry, Index, OperationTable, Policy, emission_of, emit_cutout
 from variegate.program import rng
 from variegate.program.lowering.maps import geometry_to_maps
 from variegate.program.ops import SPECS, Kind, Op
@@ -32,6 +34,9 @@ from variegate.threads import computed_once
 COUNT_PROBABILITIES = (0.2, 0.3, 0.5)
 _COUNT_EDGES = np.cumsum(COUNT_PROBABILITIES)[:-1]
 _MOST = len(COUNT_PROBABILITIES) - 1
+# Crop, flip and cutout: whether they are applied, and where the crop and the cutout are.
+_SLOTS_AROUND = 3
+_NOTHING = Entry("Identity", emission_of("Identity"), Rule())
 
 
 class Emptiness(IntEnum):
@@ -150,12 +155,13 @@ class PBA(Policy):
 
     Each image gets a count of 0, 1 or 2 with probabilities 0.2, 0.3 and 0.5. The policy's operations are tried in
     random order, each with its own probability, until the count is used up. After the schedule's end, its last policy
-    applies.
+    applies. Crop, flip and cutout of a whole schedule (``Schedule.is_whole``) do not count: crop and flip come first,
+    cutout last, each with its own probability.
 
     Args:
         schedule: "pba-cifar10", "pba-svhn", a ``Schedule``, or its dict (the JSON format "variegate-schedule/1").
-        space: overrides the schedule's magnitude space: "pba" is in pixels of 32-pixel images, "pba-relative" the same
-            as fractions of the image.
+        space: overrides the schedule's magnitude space, if that is one by name: "pba" is in pixels of 32-pixel images,
+            "pba-relative" the same as fractions of the image.
         fill: None is the schedule's own, the mean of the images that it was searched on. The published schedules have
             none and get the reference's (125, 122, 113), CIFAR-10's mean.
         emptied: treatment of pixels that a geometric operation or a cutout empties. "filled": they get the fill
@@ -193,12 +199,15 @@ class PBA(Policy):
         if not isinstance(schedule, Schedule) and not is_published:
             names = ", ".join(map(repr, PUBLISHED_SCHEDULES))
             raise ArgumentError(self, "schedule", schedule, f"{names}, or a schedule's dict")
+        if self.space is not None and isinstance(self.resolved.space, OwnSpace):
+            raise ArgumentError(self, "space", self.space, "None, as the schedule has operations of its own")
         if self.emptied == "reference":
             others = [entry.name for entry in self._table.entries if entry.name not in space("pba").default]
+            others += self._around
             if others or self.interpolation != "nearest":
                 why = f"with {others[0]} in the schedule" if others else f"with interpolation={self.interpolation!r}"
                 raise ArgumentError(self, "emptied", "reference", f"'filled' {why}")
-        set_field(self, "num_slots", self._draw_slots + self._table.num_slots * _MOST)
+        set_field(self, "num_slots", self._first_around + _SLOTS_AROUND * bool(self._around))
 
     def to_dict(self) -> dict[str, Any]:
         described = super().to_dict()
@@ -212,8 +221,22 @@ class PBA(Policy):
         return self.schedule if isinstance(self.schedule, Schedule) else published_schedule(str(self.schedule))
 
     @computed_once
+    def _space(self) -> Space:
+        return magnitudes(self.space or self.resolved.space)
+
+    @computed_once
+    def _around(self) -> tuple[str, ...]:
+        """Names of the steps around the operations that are drawn."""
+        return self.resolved.space.names_around if isinstance(self.resolved.space, OwnSpace) else ()
+
+    @computed_once
+    def _counted(self) -> list[list[Tuple3]]:
+        """The tuples of each segment without those."""
+        return [[one for one in segment.policy if one[0] not in self._around] for segment in self.resolved.segments]
+
+    @computed_once
     def _longest(self) -> int:
-        return max(1, *(len(segment.policy) for segment in self.resolved.segments))
+        return max(1, *map(len, self._counted))
 
     @property
     def _draw_slots(self) -> int:
@@ -222,10 +245,9 @@ class PBA(Policy):
 
     @computed_once
     def _table(self) -> OperationTable:
-        source = space(self.space or self.resolved.space)
-        names = dict.fromkeys(op for segment in self.resolved.segments for op, _, _ in segment.policy)
-        entries = entries_of(self, "schedule", list(names) or [source.default[0]], source)
-        return self._table_of(entries, self.resolved.fill or source.fill)
+        names = dict.fromkeys(op for policy in self._counted for op, _, _ in policy)
+        entries = entries_of(self, "schedule", list(names), self._space)
+        return self._table_of(entries or [_NOTHING], self.resolved.fill or self._space.fill)
 
     @computed_once
     def _pairs(self) -> ReferencePairs:
@@ -235,17 +257,48 @@ class PBA(Policy):
     def _policies(self) -> list[tuple[Index, Floats, Floats]]:
         """Per segment and [tuple]: its operation, its probability, and [tuple, 2] its argument with either sign."""
         position = {entry.name: i for i, entry in enumerate(self._table.entries)}
-        bins = space(self.space or self.resolved.space).bins
+        bins = self._space.bins
         grid = self._table.grid(range(bins)).reshape(len(position), 2, bins)
         policies = []
-        for segment in self.resolved.segments:
-            index = np.array([position[op] for op, _, _ in segment.policy], np.intp)
-            probability = np.array([p for _, p, _ in segment.policy], np.float64)
-            level = np.array([magnitude for _, _, magnitude in segment.policy], np.intp)
+        for policy in self._counted:
+            index = np.array([position[op] for op, _, _ in policy], np.intp)
+            probability = np.array([p for _, p, _ in policy], np.float64)
+            level = np.array([magnitude for _, _, magnitude in policy], np.intp)
             policies.append((index, probability, grid[index, :, level]))
         return policies
 
+    @property
+    def _first_around(self) -> int:
+        """The first slot of crop, flip and cutout."""
+        return self._draw_slots + self._table.num_slots * _MOST
+
+    @computed_once
+    def _steps_around(self) -> list[dict[str, tuple[float, float]]]:
+        """Per segment, probability and strength of Crop, Flip and Cutout, of those that are on."""
+        rules = self._space.rules
+        return [
+            {op: (p, float(rules[op].parameters(m))) for op, p, m in segment.policy if op in self._around and p > 0}
+            for segment in self.resolved.segments
+        ]
+
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        if not self._around:
+            return self._sample_drawn(sampling, rows, slot)
+        steps, first = self._steps_around[self.resolved.segment_at(sampling.epoch)], slot + self._first_around
+        unit = sampling.uniform(rows, first)
+        if "Crop" in steps:
+            probability, share = steps["Crop"]
+            emit_shifts(sampling, rows[unit[:, 0] < probability], share, first + 1)
+        if "Flip" in steps:
+            sampling.emit(rows[unit[:, 1] < steps["Flip"][0] / 2], Op.HFLIP)
+        self._sample_drawn(sampling, rows, slot)
+        if "Cutout" in steps:
+            probability, share = steps["Cutout"]
+            chosen = rows[unit[:, 2] < probability]
+            emit_cutout(sampling, chosen, share * sampling.size[chosen].min(axis=1), first + 2, self._table.fill)
+        return None
+
+    def _sample_drawn(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         index, probability, parameter = self._policies[self.resolved.segment_at(sampling.epoch)]
         # A tuple that fires can only come from those with a probability; most of a young policy has none.
         possible = np.flatnonzero(probability)

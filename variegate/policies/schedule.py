@@ -13,7 +13,8 @@ from typing import Any, Literal, get_args
 
 from variegate.checks import integer, meant, number, one_of
 from variegate.errors import PolicyError
-from variegate.policies.spaces import DATA, SPACES, space
+from variegate.policies.own import OwnSpace, magnitudes
+from variegate.policies.spaces import DATA, SPACES, Space, space
 
 FORMAT = "variegate-schedule/1"
 KEYS = ("format", "source", "space", "fill", "operations", "epochs", "segments")
@@ -37,18 +38,24 @@ class Segment:
 class Schedule:
     """Policies by epoch: ``segments`` one after another.
 
-    ``space`` is the magnitude space, ``source`` the origin of the schedule. ``fill`` is the color of emptied pixels
-    that a search trained with, (red, green, blue) from 0 to 255; None for the magnitude space's own.
+    ``space`` is the magnitude space, by name or with operations of your own, ``source`` the origin of the schedule.
+    ``fill`` is the color of emptied pixels that a search trained with, (red, green, blue) from 0 to 255; None for the
+    magnitude space's own.
     """
 
     segments: tuple[Segment, ...]
-    space: str = "pba"
+    space: str | OwnSpace = "pba"
     source: str = ""
     fill: tuple[int, int, int] | None = None
 
     @property
     def epochs(self) -> int:
         return sum(segment.epochs for segment in self.segments)
+
+    @property
+    def is_whole(self) -> bool:
+        """True if crop, flip and cutout are part of the schedule, so that a training adds none of its own."""
+        return isinstance(self.space, OwnSpace) and bool(self.space.around)
 
     def segment_at(self, epoch: int) -> int:
         """Return the index of the segment of ``epoch`` (from 0); after the end, the last."""
@@ -89,7 +96,7 @@ class Schedule:
         return {
             "format": FORMAT,
             "source": self.source,
-            "space": self.space,
+            "space": self.space if isinstance(self.space, str) else self.space.to_dict(),
             **({} if self.fill is None else {"fill": list(self.fill)}),
             "operations": list(dict.fromkeys(op for segment in self.segments for op, _, _ in segment.policy)),
             "epochs": self.epochs,
@@ -104,8 +111,11 @@ def schedule_from_dict(described: Mapping[str, Any], where: str = "schedule") ->
     if unknown := set(described) - set(KEYS):
         raise PolicyError(f"{where}.{min(unknown)}", described[min(unknown)], ", ".join(KEYS))
     name = described.get("space", "pba")
-    if not isinstance(name, str) or name not in SPACES:
-        raise PolicyError(f"{where}.space", name, f"one of {', '.join(SPACES)}{meant(name, SPACES)}")
+    if isinstance(name, Mapping):
+        name = OwnSpace.from_dict(name, f"{where}.space")
+    elif not isinstance(name, str) or name not in SPACES:
+        accepted = f"one of {', '.join(SPACES)}, or an object with operations{meant(name, SPACES)}"
+        raise PolicyError(f"{where}.space", name, accepted)
     segments = described.get("segments")
     if not isinstance(segments, (list, tuple)) or not segments:
         raise PolicyError(f"{where}.segments", segments, 'a list of at least one {"epochs": n, "policy": [...]}')
@@ -130,18 +140,22 @@ def fill_from(value: Any, where: str = "fill") -> tuple[int, int, int] | None:
     return value[0], value[1], value[2]
 
 
-def _segment(described: Any, where: str, space_name: str) -> Segment:
+def _segment(described: Any, where: str, own: str | OwnSpace) -> Segment:
     if not isinstance(described, Mapping):
         raise PolicyError(where, described, 'an object {"epochs": n, "policy": [...]}')
     epochs, policy = described.get("epochs"), described.get("policy")
     epochs = integer(f"{where}.epochs", epochs, 1, accepted="a positive integer", error=PolicyError)
     if not isinstance(policy, (list, tuple)):
         raise PolicyError(f"{where}.policy", policy, "a list of [operation, probability, magnitude]")
-    return Segment(epochs, tuple(_tuple(t, f"{where}.policy[{i}]", space_name) for i, t in enumerate(policy)))
+    found = tuple(_tuple(t, f"{where}.policy[{i}]", magnitudes(own)) for i, t in enumerate(policy))
+    names = [op for op, _, _ in found]
+    twice = [op for op in (own.names_around if isinstance(own, OwnSpace) else ()) if names.count(op) > 1]
+    if twice:
+        raise PolicyError(f"{where}.policy", f"{twice[0]} twice", "crop, flip and cutout once each")
+    return Segment(epochs, found)
 
 
-def _tuple(described: Any, where: str, space_name: str) -> Tuple3:
-    known = space(space_name)
+def _tuple(described: Any, where: str, known: Space) -> Tuple3:
     if not isinstance(described, (list, tuple)) or len(described) != 3:
         raise PolicyError(where, described, "[operation, probability, magnitude]")
     op, p, magnitude = described

@@ -91,15 +91,16 @@ class Rule:
 
 @dataclass(frozen=True)
 class Space:
-    """A named set of rules. ``bins`` levels 0 .. bins - 1; ``full`` is the level that means a range's end."""
+    """A named set of rules. ``bins`` levels 0 .. bins - 1; ``full`` is the level that means a range's end. ``ops``:
+    emissions, or their names."""
 
     name: str
     source: str
     bins: int
     full: int
     fill: tuple[int, int, int]
-    ops: dict[str, str] = field(repr=False)
-    rules: dict[str, Rule] = field(repr=False)
+    ops: dict[str, Any] = field(repr=False)
+    rules: dict[str, Any] = field(repr=False)
     default: tuple[str, ...] = field(repr=False)
 
 

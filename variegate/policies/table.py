@@ -36,7 +36,7 @@ class Emission:
     is_opaque: bool = False  # of a pixel that was emptied it makes what it makes of its colour
 
 
-def _cutout(sampling: Sampling, rows: Rows, sides: Floats, slot: int, fill: Colour) -> None:
+def emit_cutout(sampling: Sampling, rows: Rows, sides: Floats, slot: int, fill: Colour) -> None:
     """A square about a uniform centre, clipped at the borders; PBA and TF round its side down to an even number."""
     half = sides.astype(np.int32) // 2
     rows, half = rows[half > 0], half[half > 0]
@@ -74,7 +74,7 @@ _CLASSES = [vars(family)[name] for family in (colour, filters, geometry, output,
 _PLAIN: list[Any] = [cls for cls in _CLASSES if issubclass(cls, MagnitudeOp | PlainOp) and hasattr(cls, "_op")]
 EMISSIONS: dict[str, Emission] = {
     "Identity": Emission(Op.NOP),
-    "Cutout": Emission(Op.NOP, emitter=_cutout, num_slots=1),
+    "Cutout": Emission(Op.NOP, emitter=emit_cutout, num_slots=1),
     "GaussianBlur": Emission(Op.NOP, emitter=emit_blur),
     **{cls.__name__: Emission(cls._op, cls.constants(), is_opaque=cls._is_opaque) for cls in _PLAIN},
     **{SPECS[op].name: Emission(op) for op in (Op.HFLIP, Op.VFLIP)},

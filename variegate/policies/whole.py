@@ -6,19 +6,25 @@ from typing import Any
 
 from variegate.ops.compose import Compose
 from variegate.ops.crop import RandomCrop
+from variegate.policies.pba import PBA
 
 
 def is_whole(policy: Any) -> bool:
     """True of a policy that crops by itself: training, evaluation and races then add no crop, flip or cutout.
 
     The one rule of who crops, flips and cuts out. A race writes a ``RandomCrop``, of padding 0 where its winner has
-    none.
+    none; a schedule has all three in its space.
     """
-    return whole_size(policy) is not None
+    return whole_size(policy) is not None or any(
+        isinstance(one, PBA) and one.resolved.is_whole for one in _steps(policy)
+    )
 
 
 def whole_size(policy: Any) -> tuple[int, int] | None:
     """(height, width) that a policy crops to in its chain, or None."""
-    steps = policy.transforms if isinstance(policy, Compose) else [policy]
-    sizes: list[Any] = [step.size for step in steps if isinstance(step, RandomCrop)]
+    sizes: list[Any] = [step.size for step in _steps(policy) if isinstance(step, RandomCrop)]
     return (sizes[-1][0], sizes[-1][1]) if sizes else None
+
+
+def _steps(policy: Any) -> Any:
+    return policy.transforms if isinstance(policy, Compose) else [policy]

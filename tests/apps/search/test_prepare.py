@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from variegate.apps.search import SearchSpace
 from variegate.apps.search.prepare import known_operations, prepare_evaluation, prepare_search
 from variegate.apps.train.images import LabelledImages, load_images
+from variegate.errors import PolicyError
 from variegate.options.search import EvaluationOptions, SearchOptions
 
 
@@ -16,18 +20,55 @@ def images(count: int = 96, side: int = 16) -> LabelledImages:
 
 
 def test_what_is_open_follows_from_the_images() -> None:
-    run, sizes = prepare_search(images(), SearchOptions())
+    run, sizes = prepare_search(images(), SearchOptions(repeats=0))
     assert (sizes.train, sizes.score, sizes.batch_size, sizes.epochs, sizes.model) == (48, 48, 8, 200, "wrn-16-1")
+    assert (sizes.test, run.test) == (0, None)
     assert (run.baseline.padding, run.baseline.flip, run.baseline.cutout) == (2, True, 8)
     assert (run.settings.size, run.settings.interval, run.settings.space.space) == (16, 3, "pba-relative")
     assert (run.recipe.epochs, run.recipe.batch_size, run.recipe.lr) == (200, 8, 0.1)
     assert prepare_search(images(side=32), SearchOptions())[0].settings.space.space == "pba"
 
 
+def test_a_fifth_is_held_out_to_compare() -> None:
+    run, sizes = prepare_search(images(), SearchOptions())
+    assert (sizes.images, sizes.train, sizes.score, sizes.test) == (96, 38, 39, 19)
+    assert str(sizes).startswith("38 of 96 images train, 39 score, 19 compare; ")
+    assert run.test is not None
+    parts = [part.ids.tolist() for part in (run.train, run.validation, run.test)]
+    assert sorted(number for part in parts for number in part) == list(range(96))
+    assert sorted(run.test.labels.bincount().tolist()) == [6, 6, 7]
+    others = images(12)
+    run, sizes = prepare_search(images(), SearchOptions(), test=others)
+    assert (sizes.train, sizes.score, sizes.test, run.test) == (48, 48, 12, others)
+    assert prepare_search(images(30), SearchOptions())[0].test is None  # too few for three parts
+    with pytest.raises(
+        ValueError, match=r"train: got 90, of 77 images in 3 classes, with 19 more held out \(--repeats"
+    ):
+        prepare_search(images(), SearchOptions(train=90))
+
+
+def test_crop_flip_and_cutout_are_searched() -> None:
+    space = prepare_search(images(), SearchOptions())[0].settings.space
+    assert space.around == ("Crop:0..0.25", "Flip", "Cutout:0..0.75")
+    assert (len(space.operations), "Cutout" in space.operations) == (14, False)
+    space = prepare_search(images(), SearchOptions(padding=2, flip=False, cutout=0))[0].settings.space
+    assert (space.around, "Cutout" in space.operations) == (("Crop:0..0.125",), True)
+    options = SearchOptions(operations="Rotate:0..45:signed,cutout:0..0.4,GaussianNoise")
+    space = prepare_search(images(), options)[0].settings.space
+    assert space.operations == ("Rotate:0..45:signed", "GaussianNoise:0..0.4")
+    assert space.around == ("Crop:0..0.25", "Flip", "Cutout:0..0.4")
+    fixed = prepare_search(images(), SearchOptions(around="fixed", operations="Rotate,Cutout"))[0].settings.space
+    assert (fixed.operations, fixed.around, fixed.magnitudes) == (("Rotate", "Cutout"), (), "pba-relative")
+    with pytest.raises(PolicyError, match="operations: got 'Flip'; accepted: one or more besides Crop, Flip and Cut"):
+        prepare_search(images(), SearchOptions(operations="Flip"))
+    with pytest.raises(ValueError, match="around: got 'on'; accepted: 'searched', 'fixed'"):
+        prepare_search(images(), SearchOptions(around="on"))  # type: ignore[arg-type]
+
+
 def test_what_is_said_stays() -> None:
     options = SearchOptions(
         train=30, batch_size=10, epochs=4, population=2, interval=2, padding=0, cutout=3, flip=False, lr=0.5, seed=7,
-        operations="rotate,invert", model="wrn-10-1",
+        operations="rotate,invert", model="wrn-10-1", repeats=0,
     )  # fmt: skip
     run, sizes = prepare_search(images(), options, "photos", "print")
     assert (sizes.train, sizes.score, sizes.model) == (30, 66, "wrn-10-1")
@@ -50,8 +91,27 @@ def test_options_that_do_not_fit_are_named() -> None:
     with pytest.raises(ValueError, match="lr_schedule: got 'linear'; accepted: 'cosine', 'step'"):
         prepare_search(images(), SearchOptions(lr_schedule="linear"))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="batch_size: got 60, with 48 images to train; accepted: 1 to 48"):
-        prepare_search(images(), SearchOptions(batch_size=60))
+        prepare_search(images(), SearchOptions(batch_size=60, repeats=0))
 
 
-def test_names_of_operations_ignore_case() -> None:
-    assert known_operations("rotate, TRANSLATEx,Spin", None) == ("Rotate", "TranslateX", "Spin")
+def test_operations_as_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert known_operations("rotate, TRANSLATEx:0..0.3:signed") == ("rotate", "TRANSLATEx:0..0.3:signed")
+    assert known_operations(None) == ()
+    (tmp_path / "typed_operations.py").write_text(
+        "import numpy as np\nfrom variegate import transforms as T\n\n\nclass TypedDark(T.CustomOp):\n"
+        "    magnitude = T.Magnitude(0, 1)\n\n    def lut(self, m):\n"
+        "        return (np.arange(256) * (1 - m)).astype(np.uint8)\n\n\nhalf = TypedDark((0, 0.5))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    typed = "typed_operations:TypedDark,Rotate,typed_operations:half"
+    dark, _, half = known_operations(typed)
+    assert SearchSpace((dark,)).operations == ("typed_operations:TypedDark:0..1",)
+    assert SearchSpace((half,)).operations == ("typed_operations:TypedDark:0..0.5",)
+    found = SearchSpace(known_operations("typed_operations:TypedDark:0.1..0.3:signed,Rotate"))
+    assert found.operations == ("typed_operations:TypedDark:0.1..0.3:signed", "Rotate")
+    with pytest.raises(ValueError, match=r"operations: got 'no_such' \(ModuleNotFoundError: .*accepted: a module that"):
+        known_operations("no_such:Dark")
+    with pytest.raises(PolicyError, match="got 'typed_operations:np'; accepted: custom operations"):
+        SearchSpace(("typed_operations:np",))
+    with pytest.raises(PolicyError, match=r"accepted: a number, or a pair .* from 0 to 1"):
+        SearchSpace(("typed_operations:TypedDark:0..2",))

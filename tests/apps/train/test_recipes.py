@@ -24,7 +24,10 @@ from variegate.apps.train.trainer import notes_on
 from variegate.cli import main
 from variegate.cli.train import TrainCommandOptions
 from variegate.formats.opening import open_source
+from variegate.ops.description import walk
 from variegate.options.recipes import RECIPES, describe_recipe
+from variegate.policies import Schedule, Segment, save_policy
+from variegate.policies.own import OwnSpace
 
 pytestmark = needs("sklearn")
 
@@ -95,6 +98,24 @@ def test_sizes_grow_within_four_fifths_of_the_epochs() -> None:
 
 def fed(source: Any, **chosen: Any) -> Feed:
     return Feed(source, None, TrainOptions(device="cpu", threads=1, model="wrn-10-1", **chosen), Ranks())
+
+
+def test_a_whole_schedule_has_all_crops_and_flips(tmp_path: Path) -> None:
+    own = OwnSpace("pba-relative", ("Rotate",), ("Crop", "Flip"))
+    path = tmp_path / "schedule.json"
+    save_policy(Schedule((Segment(3, (("Rotate", 0.5, 5), ("Crop", 0.5, 5), ("Flip", 1.0, 0))),), own), path)
+    kept = (np.zeros((8, 8, 8, 3), np.uint8), [0, 1] * 4)
+    with pytest.warns(UserWarning, match="schedule.json: has crop, flip and cutout of its own; none are added"):
+        found: Any = fed(kept, policy=str(path), epochs=6)
+    kinds = [type(step).__name__ for step in found.transform.transforms]
+    assert kinds == ["PBA", "Normalize"]
+    assert found.transform.transforms[0].schedule.epochs == 6
+    with pytest.warns(UserWarning, match="none are added"):
+        found = fed(kept, policy=str(path), epochs=6, size="16", progressive=8)
+    center, policy, _ = found.transform.transforms
+    kinds = sorted({type(step).__name__ for step in walk(center) if isinstance(step, T.Transform)})
+    assert kinds == ["CenterCrop", "Compose", "Cond", "Resize"]
+    assert type(policy).__name__ == "PBA"
 
 
 @pytest.mark.parametrize("size", ["auto", "48"])

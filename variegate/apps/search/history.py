@@ -273,7 +273,7 @@ def schedule_of_spans(spans: Sequence[LineageSpan], space: SearchSpace, source: 
             segments[-1] = replace(segment, epochs=segments[-1].epochs + segment.epochs)
         else:
             segments.append(segment)
-    return Schedule(tuple(segments), space=space.space, source=source, fill=space.fill)
+    return Schedule(tuple(segments), space=space.magnitudes, source=source, fill=space.fill)
 
 
 def spans_of_schedule(schedule: Schedule, space: SearchSpace, member: int = 0) -> list[LineageSpan]:
@@ -301,5 +301,5 @@ def to_policy_log(spans: Sequence[LineageSpan]) -> str:
 
 def from_policy_log(text: str, epochs: int, space: SearchSpace, source: str = "") -> Schedule:
     """The schedule in such a text, for a training of ``epochs``. Raises PolicyError with the line's number."""
-    parsed = replace(parse_pba_log(text, epochs, source, space.tuples), space=space.space)
+    parsed = replace(parse_pba_log(text, epochs, source, space.tuples), space=space.magnitudes)
     return schedule_of_spans(spans_of_schedule(parsed, space), space, source)

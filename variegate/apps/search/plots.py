@@ -13,7 +13,7 @@ import numpy.typing as npt
 from variegate.apps.plotting import FAINT, GREEN, INK, LABEL, drawn_figure, line_handles
 from variegate.apps.search.history import History, members_of
 from variegate.policies import Schedule
-from variegate.policies.spaces import space
+from variegate.policies.own import magnitudes
 
 _DEAD, _ALIVE, _BEST = "#d3dae0", "#6f8fa8", GREEN
 _TURN = 0.7  # The part of a step within which the curve of a copy is drawn.
@@ -33,14 +33,14 @@ def plot_schedule(schedule: Schedule, path: str | Path, title: str = "What was a
     order = np.argsort([-np.nanmean(p) for p in probability], kind="stable")
     names = [names[i] for i in order]
     policies = f"{len(schedule.segments)} {'policies' if len(schedule.segments) > 1 else 'policy'}"
-    remark = f"{schedule.epochs} epochs, {policies}, magnitudes of the space {schedule.space}"
+    remark = f"{schedule.epochs} epochs, {policies}, magnitudes of the space {magnitudes(schedule.space).name}"
     edges = np.cumsum([0, *(segment.epochs for segment in schedule.segments)])
     # By the longest name, for operations of one's own.
     width, height = 9.3 + 0.075 * max(0, max(map(len, names)) - 12), 1.2 + 2 * 0.225 * len(names)
     with drawn_figure(path, width, height, title, [remark]) as figure:
         panels = (
             ("probability", probability, 1.0, _OFTEN, 3),
-            ("magnitude", magnitude, space(schedule.space).bins - 1, _STRONGLY, 4),
+            ("magnitude", magnitude, magnitudes(schedule.space).bins - 1, _STRONGLY, 4),
         )
         both = figure.subplots(2, sharex=True)
         for axes, (what, tables, most, colours, ticks) in zip(both, panels, strict=True):
@@ -77,10 +77,11 @@ def _map(axes: Any, tables: list[Floats], edges: npt.NDArray[np.int64], most: fl
     from matplotlib.colors import LinearSegmentedColormap
 
     shades = LinearSegmentedColormap.from_list("", colours)
-    for row, table in enumerate(tables):
-        # A little air between operations, none between the copies of one.
-        marks = np.linspace(row + 0.07, row + 0.93, len(table) + 1)
-        mesh = axes.pcolormesh(edges, marks, np.ma.masked_invalid(table), cmap=shades, vmin=0, vmax=most)
+    # A little air between operations, none between the copies of one.
+    marks = [np.linspace(row + 0.07, row + 0.93, len(table) + 1) for row, table in enumerate(tables)]
+    air = np.full((1, len(edges) - 1), np.nan)
+    values = np.concatenate([part for table in tables for part in (table, air)][:-1])
+    mesh = axes.pcolormesh(edges, np.concatenate(marks), np.ma.masked_invalid(values), cmap=shades, vmin=0, vmax=most)
     axes.set_xlim(edges[0], edges[-1])
     axes.set_ylim(len(tables), 0)
     axes.xaxis.get_major_locator().set_params(integer=True)
@@ -88,7 +89,7 @@ def _map(axes: Any, tables: list[Floats], edges: npt.NDArray[np.int64], most: fl
 
 
 def _mark_without_magnitude(axes: Any, names: list[str], schedule: Schedule) -> None:
-    rules = space(schedule.space).rules
+    rules = magnitudes(schedule.space).rules
     for row, name in enumerate(names):
         if rules[name].low == rules[name].high:
             axes.axhspan(row + 0.07, row + 0.93, color="#f1f3f4", zorder=2)

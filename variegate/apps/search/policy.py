@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from variegate.checks import integer, meant
 from variegate.errors import PolicyError
 from variegate.ops.arguments import Fill, InterpolationName
 from variegate.policies import PBA, Schedule, Segment
+from variegate.policies.own import OwnSpace, magnitudes
 from variegate.policies.schedule import COPIES, Tuple3, fill_from, policy_from_numbers
 from variegate.policies.spaces import SPACES, space
 
@@ -21,45 +22,46 @@ MOST_PROBABLE = 10  # A probability is an integer from 0 to this, in tenths.
 class SearchSpace:
     """The space that is searched: for every operation, ``copies`` times, a probability 0..10 and a magnitude 0..9.
 
-    ``operations``: names of the magnitude space, in the order of the numbers; empty: all that the space has by default,
-    for "pba" the paper's 15 in the reference's order. ``space``: "pba" for images of 32 pixels, "pba-relative" for
-    others; any other magnitude space will do, and then the magnitudes are its bins. ``fill``: the colour of emptied
-    pixels, red, green and blue from 0 to 255; None: for a ``SearchRun`` the mean of its training images, else the
-    magnitude space's own. Raises PolicyError.
+    ``operations``, in the order of the numbers: names of the magnitude space, and what ``OwnSpace`` takes besides;
+    empty: all that the space has by default, for "pba" the paper's 15 in the reference's order. ``space``: "pba" for
+    images of 32 pixels, "pba-relative" for others; any other magnitude space will do, and then the magnitudes are its
+    bins. ``fill``: the colour of emptied pixels, red, green and blue from 0 to 255; None: for a ``SearchRun`` the mean
+    of its training images, else the magnitude space's own. ``around``: Crop, Flip and Cutout, if they are searched too,
+    each once. Raises PolicyError.
     """
 
-    operations: tuple[str, ...] = ()
+    operations: tuple[Any, ...] = ()
     copies: int = COPIES
     space: str = "pba"
     fill: tuple[int, int, int] | None = None
+    around: tuple[str, ...] = ()
+
+    if TYPE_CHECKING:
+        # The operation of every tuple: all of them once, then once more, then what is around them.
+        tuples: ClassVar[tuple[str, ...]]
+        # The magnitude space of schedules: its name, or one's own.
+        magnitudes: ClassVar[str | OwnSpace]
 
     def __post_init__(self) -> None:
         if not isinstance(self.space, str) or self.space not in SPACES:
             raise PolicyError("space", self.space, f"one of {', '.join(SPACES)}{meant(self.space, SPACES)}")
-        known = space(self.space)
-        if not isinstance(self.operations, (list, tuple)):
-            raise PolicyError("operations", self.operations, "a list of names")
-        names = tuple(self.operations) or known.default
-        for i, name in enumerate(names):
-            if not isinstance(name, str) or name not in known.rules:
-                accepted = f"an operation of the space {known.name}: {', '.join(known.rules)}{meant(name, known.rules)}"
-                raise PolicyError(f"operations[{i}]", name, accepted)
-            if name in names[:i]:
-                raise PolicyError(f"operations[{i}]", name, "each name once (copies says how many tuples it gets)")
+        around = OwnSpace(self.space, (), self.around)
+        names = self.operations or tuple(op for op in space(self.space).default if op not in around.names_around)
+        own = OwnSpace(self.space, names, self.around)
+        # A list of names alone is no space of one's own, and files say it as they always did.
+        is_own = bool(self.around) or any(name not in space(self.space).rules for name in own.operations)
         copies = integer("copies", self.copies, 1, accepted="a positive integer", error=PolicyError)
         object.__setattr__(self, "copies", copies)
-        object.__setattr__(self, "operations", names)
+        object.__setattr__(self, "operations", own.operations)
+        object.__setattr__(self, "around", own.around)
+        object.__setattr__(self, "magnitudes", own if is_own else self.space)
+        object.__setattr__(self, "tuples", own.names * copies + own.names_around)
         object.__setattr__(self, "fill", fill_from(self.fill))
-
-    @property
-    def tuples(self) -> tuple[str, ...]:
-        """The operation of every tuple: all of them once, then once more."""
-        return self.operations * self.copies
 
     @property
     def limits(self) -> Numbers:
         """The largest value of every number; the smallest is 0."""
-        return (MOST_PROBABLE, space(self.space).bins - 1) * len(self.tuples)
+        return (MOST_PROBABLE, magnitudes(self.magnitudes).bins - 1) * len(self.tuples)
 
     def zeros(self) -> Numbers:
         """The policy that leaves every image as it is, from which a search starts."""
@@ -71,6 +73,7 @@ class SearchSpace:
         if not isinstance(numbers, (list, tuple)) or len(numbers) != len(limits):
             got = f"{len(numbers)} numbers" if hasattr(numbers, "__len__") else numbers
             per = f"{len(self.operations)} operations, {self.copies} each, of a probability and a magnitude"
+            per += f", and {', '.join(self.around)}" if self.around else ""
             raise PolicyError(where, got, f"{len(limits)} integers: {per}")
         pairs = zip(numbers, limits, strict=True)
         return tuple(integer(f"{where}[{i}]", n, 0, limit, error=PolicyError) for i, (n, limit) in enumerate(pairs))
@@ -83,7 +86,8 @@ class SearchSpace:
         """The inverse of ``from_numbers``. Raises PolicyError for a policy that this space cannot express."""
         if tuple(name for name, _, _ in policy) != self.tuples:
             got = [name for name, _, _ in policy]
-            raise PolicyError("policy", got, f"tuples of {', '.join(self.operations)}, {self.copies} times over")
+            then = f", then {', '.join(self.around)}" if self.around else ""
+            raise PolicyError("policy", got, f"tuples of {', '.join(self.operations)}, {self.copies} times over{then}")
         numbers: list[int] = []
         for i, (_, probability, magnitude) in enumerate(policy):
             tenths = round(probability * MOST_PROBABLE)
@@ -94,7 +98,7 @@ class SearchSpace:
 
     def schedule(self, numbers: Sequence[int], epochs: int = 1) -> Schedule:
         """One segment with this policy; an epoch past its end has it as well."""
-        return Schedule((Segment(epochs, self.from_numbers(numbers)),), space=self.space, fill=self.fill)
+        return Schedule((Segment(epochs, self.from_numbers(numbers)),), space=self.magnitudes, fill=self.fill)
 
     def transform(self, numbers: Sequence[int], interpolation: InterpolationName = "nearest", fill: Fill = None) -> PBA:
         """The transform that a member trains with, at any epoch. All policies of a space draw the same slots."""
@@ -102,6 +106,7 @@ class SearchSpace:
 
     def to_dict(self) -> dict[str, Any]:
         described = {"space": self.space, "operations": list(self.operations), "copies": self.copies}
+        described |= {"around": list(self.around)} if self.around else {}
         return described if self.fill is None else {**described, "fill": list(self.fill)}
 
     @classmethod
@@ -110,7 +115,8 @@ class SearchSpace:
         operations, copies, name = values_of(described, "space", ("operations", "copies", "space"))
         if not isinstance(operations, (list, tuple)):
             raise PolicyError("operations", operations, "a list of names")
-        return cls(tuple(operations), copies, name, fill_from(described.get("fill"), "space.fill"))
+        fill, around = fill_from(described.get("fill"), "space.fill"), described.get("around", ())
+        return cls(tuple(operations), copies, name, fill, tuple(around) if isinstance(around, list) else around)
 
 
 def values_of(described: Any, what: str, names: Sequence[str]) -> list[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,12 +14,13 @@ from variegate.apps.search.policy import SearchSpace
 from variegate.apps.search.run import SearchRun
 from variegate.apps.train import images as image_sets
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages, fitting_batch, fitting_model
+from variegate.errors import PolicyError
 from variegate.formats.base import Source, SourceError
 from variegate.io.addresses import shown
 from variegate.jobs.arguments import open_by_index, parse_size
+from variegate.options import check_options
+from variegate.options.importing import import_of_user
 from variegate.options.search import EvaluationOptions, RaceOptions, SearchOptions, TrainingOptions
-from variegate.policies.spaces import SPACES
-from variegate.policies.spaces import space as space_of
 
 # Of Population Based Augmentation on CIFAR-10, which is what the rules below come to for its 50,000 images.
 _SEARCHED, _SCORED, _EPOCHS = 4_000, 46_000, 200
@@ -30,27 +31,76 @@ _LEAST_TO_SEARCH = 16
 
 
 def prepare_search(
-    images: LabelledImages, options: SearchOptions, place: str = "", fingerprint: str = ""
+    images: LabelledImages,
+    options: SearchOptions,
+    place: str = "",
+    fingerprint: str = "",
+    test: LabelledImages | None = None,
 ) -> tuple[SearchRun, Sizes]:
     """Make the run for ``LocalSearch`` and ``TuneSearch`` -> it, and its sizes.
 
-    Raises SourceError for images that cannot be searched on; ValueError (PolicyError among them) for options.
+    ``test``: images of the same size and classes that compare what is found; None: a fifth of ``images``, held out,
+    where each class has enough. Raises SourceError for images that cannot be searched on; ValueError (PolicyError
+    among them) for options.
     """
-    sizes = search_sizes(images, options)
-    space = options.space or ("pba" if images.pixels.shape[1:3] == (32, 32) else "pba-relative")
-    searched = SearchSpace(known_operations(options.operations, space), space=space)
+    check_options(options)
+    baseline = _baseline(images, options)
+    searched = _search_space(images, options)
+    total, held_out = len(images), _held_out(images, options) if test is None else 0
+    if held_out:
+        images, test = image_sets.split(images, total - held_out, None, options.seed)
+    sizes = replace(search_sizes(images, options, held_out), test=0 if test is None else len(test))
     train, validation = image_sets.split(images, sizes.train, sizes.score, options.seed)
     run = SearchRun(
         Settings(options.population, searched, options.seed, options.interval, sizes.epochs),
         options.hyperparameters(sizes.epochs, sizes.batch_size),
         sizes.model,
-        BaselineAugmentation.of(train, **_baseline(images, options)),
+        BaselineAugmentation.of(train, **baseline),
         train,
         validation,
         place,
         fingerprint,
+        test,
     )
     return run, sizes
+
+
+# Below this a fifth says nothing, and the search has too few.
+_LEAST_TO_HOLD_OUT = 2 * _LEAST_TO_SEARCH
+
+
+def _held_out(images: LabelledImages, options: SearchOptions) -> int:
+    """A fifth of the images, two of each class at least; 0 where a class has too few for three parts."""
+    counts, total = images.labels.bincount(minlength=images.num_classes), len(images)
+    if options.repeats == 0 or total < _LEAST_TO_HOLD_OUT or int(counts.min()) < _PARTS:
+        return 0
+    return max(total // 5, min(2 * images.num_classes, total - 2 * images.num_classes))
+
+
+# That train, that score, and that compare.
+_PARTS = 3
+
+
+def _search_space(images: LabelledImages, options: SearchOptions) -> SearchSpace:
+    """Crop, flip and cutout are searched up to --padding and --cutout, and not at all where these are 0."""
+    space = options.space or ("pba" if images.pixels.shape[1:3] == (32, 32) else "pba-relative")
+    operations = known_operations(options.operations)
+    if options.around == "fixed":
+        return SearchSpace(operations, space=space)
+    side = min(images.pixels.shape[1:3])
+    given = {"Crop": options.padding, "Flip": None if options.flip else 0, "Cutout": options.cutout}
+    around = {
+        name: name if most is None else f"{name}:0..{round(min(most / side, 1.0), 4)}"
+        for name, most in given.items()
+        if most != 0
+    }
+    # As typed where it was: a cutout has one place.
+    typed = {str(one).partition(":")[0].casefold(): str(one) for one in operations}
+    around = {name: typed.get(name.casefold(), text) for name, text in around.items()}
+    drawn = tuple(one for one in operations if str(one) not in around.values())
+    if operations and not drawn:
+        raise PolicyError("operations", options.operations, "one or more besides Crop, Flip and Cutout")
+    return SearchSpace(drawn, space=space, around=tuple(around.values()))
 
 
 def prepare_evaluation(
@@ -118,12 +168,19 @@ def policy_names(policies: str) -> list[str]:
     return [name.strip() for name in policies.split(",") if name.strip()]
 
 
-def known_operations(operations: str | None, space: str | None) -> tuple[str, ...]:
-    """As typed, but for upper and lower case, where names of the space differ in more than that."""
-    if operations is None:
-        return ()
-    known = {name.lower(): name for name in space_of(space if space in SPACES else "pba").rules}
-    return tuple(known.get(name.strip().lower(), name.strip()) for name in operations.split(","))
+def known_operations(operations: str | Sequence[Any] | None) -> tuple[Any, ...]:
+    """As typed, or as objects; modules that are named are imported, and an object in one stands for itself."""
+    entries = operations.split(",") if isinstance(operations, str) else operations or ()
+    return tuple(_known(one.strip()) if isinstance(one, str) else one for one in entries)
+
+
+def _known(text: str) -> Any:
+    module, _, rest = text.partition(":")
+    name, _, more = rest.partition(":")
+    if not name.isidentifier() or name == "signed":
+        return text
+    found = getattr(import_of_user("operations", module), name, None)
+    return text if more or found is None else found
 
 
 def _baseline(images: LabelledImages, options: TrainingOptions) -> dict[str, Any]:
@@ -134,7 +191,8 @@ def _baseline(images: LabelledImages, options: TrainingOptions) -> dict[str, Any
 
 @dataclass(frozen=True)
 class Sizes:
-    """Of ``images``: how many train, how many score; images in a step, epochs of a training, and its model."""
+    """Of ``images``: how many train, how many score; images in a step, epochs of a training, and its model. ``test``:
+    images that compare the result of a search."""
 
     images: int
     train: int
@@ -142,18 +200,20 @@ class Sizes:
     batch_size: int
     epochs: int
     model: str
+    test: int = 0
 
     def __str__(self) -> str:
         epochs = f"{self.epochs:,} epoch{'s' if self.epochs > 1 else ''}"
         return (
-            f"{self.train:,} of {self.images:,} images train, {self.score:,} score; {self.model}, {epochs}, batches of "
-            f"{self.batch_size}"
+            f"{self.train:,} of {self.images:,} images train, {self.score:,} score"
+            + (f", {self.test:,} compare" if self.test else "")
+            + f"; {self.model}, {epochs}, batches of {self.batch_size}"
         )
 
 
-def search_sizes(images: LabelledImages, options: SearchOptions) -> Sizes:
-    """Sizes of a search: half of the images train, at most 4,000; others score, at most 46,000. Raises SourceError,
-    ValueError."""
+def search_sizes(images: LabelledImages, options: SearchOptions, held_out: int = 0) -> Sizes:
+    """Sizes of a search: half of the images train, at most 4,000; others score, at most 46,000. ``held_out``: images
+    besides. Raises SourceError, ValueError."""
     train, validation, total, classes = options.train, options.validation, len(images), images.num_classes
     _check_classes(images)
     if train is None and validation is None and total < _LEAST_TO_SEARCH:
@@ -162,13 +222,13 @@ def search_sizes(images: LabelledImages, options: SearchOptions) -> Sizes:
             f"{_LEAST_TO_SEARCH} or more, two or more of every class"
         )
     if train is not None:
-        _check("train", train, images, total - classes)
+        _check("train", train, images, total - classes, held_out)
     if validation is not None:
-        _check("validation", validation, images, total - (train or classes))
+        _check("validation", validation, images, total - (train or classes), held_out)
     if train is None:
         train = max(classes, min(_SEARCHED, total // 2, total - (validation or classes)))
     score = min(_SCORED, total - train) if validation is None else validation
-    return _rest(total, train, score, options)
+    return _rest(total + held_out, train, score, options)
 
 
 def evaluation_sizes(
@@ -208,10 +268,10 @@ def _check_classes(images: LabelledImages, least: int = 2) -> None:
             )
 
 
-def _check(name: str, got: int, images: LabelledImages, most: int) -> None:
+def _check(name: str, got: int, images: LabelledImages, most: int, held_out: int = 0) -> None:
     """Each part has an image of every class at least, and ``most`` at most."""
     least = images.num_classes
     if not least <= got <= most:
-        raise ValueError(
-            f"{name}: got {got:,}, of {len(images):,} images in {least} classes; accepted: {least:,} to {most:,}"
-        )
+        others = f", with {held_out:,} more held out (--repeats 0 holds out none)" if held_out else ""
+        images_in = f"{len(images):,} images in {least} classes{others}"
+        raise ValueError(f"{name}: got {got:,}, of {images_in}; accepted: {least:,} to {most:,}")

@@ -207,7 +207,8 @@ class PopulationRun(ABC):
 class SearchRun(PopulationRun):
     """A population of ``model``s, trained by ``recipe`` on ``train``, scored by accuracy on ``validation``.
 
-    ``place`` and ``fingerprint``: of the images. Without a ``fill``, policies fill with the mean of ``train``.
+    ``place`` and ``fingerprint``: of the images. ``test``: others, which compare the result. Without a ``fill``,
+    policies fill with the mean of ``train``.
     """
 
     settings: Settings
@@ -218,6 +219,7 @@ class SearchRun(PopulationRun):
     validation: LabelledImages
     place: str = ""
     fingerprint: str = ""
+    test: LabelledImages | None = None
     one_thread = True
 
     def __post_init__(self) -> None:
@@ -250,6 +252,7 @@ class SearchRun(PopulationRun):
                 "population": self.settings.to_dict(),
                 "around": self.baseline.to_dict(),
                 "images": originals.digest_of(self.images),
+                "test": None if self.test is None else originals.digest_of(originals.digests(self.test)),
             }
         )
 
@@ -312,7 +315,7 @@ def _read_settings(path: Path, names: Iterable[str]) -> dict[str, Any]:
     missing = [name for name in names if not isinstance(read, dict) or name not in read]
     if missing:
         # What searches of earlier versions do not have.
-        why = ", as one that an earlier version wrote" if set(missing) <= {"size", "seed", "images"} else ""
+        why = ", as one that an earlier version wrote" if set(missing) <= {"size", "seed", "images", "test"} else ""
         raise SourceError(f"{path}: has no {missing[0]!r}{why}; {_DAMAGED}")
     return read
 

@@ -15,9 +15,10 @@ from variegate.apps.search.history import History, Settings, read_log
 from variegate.apps.search.members import ObjectiveMember, PopulationMember
 from variegate.apps.search.objective import STEP, is_training, step_of
 from variegate.apps.search.policy import SearchSpace
-from variegate.apps.search.prepare import prepare_search
+from variegate.apps.search.prepare import known_operations, prepare_search
 from variegate.apps.search.run import LOG_NAME, PopulationRun, SearchRun, check_folder
 from variegate.apps.search.tune import TuneSearch
+from variegate.apps.search.verdict import compare_result
 from variegate.apps.train.images import fitting_size, load_images
 from variegate.checks import refused, spelt
 from variegate.errors import shown
@@ -33,13 +34,15 @@ class SearchResult:
     """Result of a search.
 
     ``schedule``: the policies that the best member trained with, and ``score``: its last. ``history``: of all members.
-    ``folder``: has the schedule and the log.
+    ``folder``: has the schedule and the log. ``verdict``: the comparison with none and flip-crop on images that were
+    held out, in words; empty for training of your own.
     """
 
     schedule: Schedule
     score: float
     history: History
     folder: Path
+    verdict: str = ""
 
     @property
     def policy(self) -> PBA:
@@ -50,7 +53,7 @@ class SearchResult:
 @spelt(SearchOptions, ObjectiveOptions)
 def search(
     objective: Any,
-    operations: str | Sequence[str] | None = None,
+    operations: str | Sequence[Any] | None = None,
     *,
     on_progress: Tell | None = None,
     **options: Any,
@@ -67,7 +70,8 @@ def search(
             NaN means that training diverged. Checkpoints consist of tensors, arrays, numbers, text, bytes, None, and
             lists, tuples and dicts of these; tensors come back on the CPU. If it has a parameter ``seed``, it gets the
             member's. A class is instantiated without arguments, once in each process that trains.
-        operations: names of operations to search. None: those of the space, for "pba" the 15 of the paper.
+        operations: a list of operations to search: names such as "Rotate" and "Rotate:0..45:signed", custom ones as
+            "module:Class", as classes and as instances. None: those of the space, for "pba" the 15 of the paper.
         on_progress: called with a ``Progress`` after each member's turn and each step.
         options: for images, fields of ``SearchOptions``, as the options of ``variegate search``. For your training,
             ``epochs``, and ``population``, ``interval``, ``space``, ``seed``, ``workers`` (members that train at a
@@ -97,16 +101,17 @@ def search(
         if one.name in misplaced and getattr(given, one.name) != one.default:
             raise refused(one.name, getattr(given, one.name), f"with backend={'ray' if is_local else 'local'!r}")
     check_folder(folder)
-    names = [one.strip() for one in operations.split(",")] if isinstance(operations, str) else list(operations or ())
+    searched = known_operations(operations)
     run: PopulationRun
     if isinstance(given, SearchOptions):
         wanted = given.devices if given.devices == "auto" else given.devices.split(",")
         devices = search_devices(wanted, given.population) if is_local else ["cpu"]
-        run = _image_run(objective, replace(given, operations=",".join(names) or None), devices[0])
+        texts = SearchSpace(searched).operations if searched else ()
+        run = _image_run(objective, replace(given, operations=",".join(map(str, texts)) or None), devices[0])
     else:
         devices = ["cpu"] * min(given.workers, given.population)
-        searched = SearchSpace(tuple(names), space=given.space or "pba-relative")
-        settings = Settings(given.population, searched, given.seed, given.interval, given.epochs)
+        space = SearchSpace(searched, space=given.space or "pba-relative")
+        settings = Settings(given.population, space, given.seed, given.interval, given.epochs)
         run = ObjectiveRun(settings, objective)
     searching: PopulationSearch
     if is_local:
@@ -116,7 +121,13 @@ def search(
     schedule = searching.run(on_progress)
     assert schedule is not None  # nothing stops it
     history = read_log(folder / LOG_NAME)
-    return SearchResult(schedule, history.steps[-1][history.best].score, history, folder)
+    told: list[str] | None = None
+    if isinstance(given, SearchOptions) and isinstance(run, SearchRun) and given.repeats and run.test is not None:
+        compared_on = devices if is_local else search_devices()
+        told = compare_result(
+            run, folder, given.repeats, compared_on, given.capture, lambda plan, journal: plan.run(None, None, journal)
+        )
+    return SearchResult(schedule, history.steps[-1][history.best].score, history, folder, " ".join(told or ()))
 
 
 def _image_run(source: Any, options: SearchOptions, device: str) -> SearchRun:

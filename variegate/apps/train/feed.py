@@ -28,7 +28,7 @@ from variegate.errors import DecodeError
 from variegate.formats.base import Source, SourceError, StreamSource, first_names
 from variegate.formats.opening import open_source
 from variegate.io.addresses import shown, speakable
-from variegate.jobs.arguments import parse_size
+from variegate.jobs.arguments import WHOLE, parse_size
 from variegate.loader import Batch, Loader
 from variegate.loader.batch import Failure
 from variegate.options.training import TrainOptions
@@ -43,22 +43,21 @@ _LARGE, _LARGE_STEP, _SMALL_STEP = 128, 32, 4
 _GROWING_SHARE = 0.8
 
 
-def kept_size_steps(
-    options: TrainOptions, size: Size, fill: tuple[int, int, int], is_whole: bool = False
-) -> list[T.Transform]:
-    """After the policy, of images that keep their (height, width). ``fill``: of a cutout. ``is_whole``: the policy has
-    all that is done at full size."""
+def kept_size_steps(options: TrainOptions, size: Size, fill: tuple[int, int, int]) -> list[T.Transform]:
+    """After the policy, of images that keep their (height, width). ``fill``: of a cutout."""
     padding, stages = min(size) // 8 if options.padding is None else options.padding, sizes_of(options, size)
-    smaller: list[tuple[int, T.Transform]] = [(begin, T.Resize(one)) for begin, one in stages[:-1]]
-    around = [
+    return [
         *([T.RandomCrop(size, padding=padding, padding_mode=options.padding_mode)] if padding else []),
         *_flips(options),
         *([T.Cutout(options.cutout, fill=fill)] if options.cutout else []),
+        *_smaller(stages),
     ]
-    return [
-        *([] if is_whole else around),
-        *([_by_epoch(smaller, stages[-1][0])] if smaller else []),
-    ]
+
+
+def _smaller(stages: list[tuple[int, Size]]) -> list[T.Transform]:
+    """Resizes to the sizes before the last, each in its epochs."""
+    smaller: list[tuple[int, T.Transform]] = [(begin, T.Resize(one)) for begin, one in stages[:-1]]
+    return [_by_epoch(smaller, stages[-1][0])] if smaller else []
 
 
 def sizes_of(options: TrainOptions, size: Size) -> list[tuple[int, Size]]:
@@ -78,6 +77,12 @@ def sizes_of(options: TrainOptions, size: Size) -> list[tuple[int, Size]]:
         if not stages or stages[-1][1] != found:
             stages.append((epoch, found))
     return stages
+
+
+def _center(size: Size) -> T.Transform:
+    """Resize, and crop the center, as for images that score."""
+    around = min(round(side / _KEPT_SHARE) for side in size)
+    return T.Compose([T.Resize(around), T.CenterCrop(size)])
 
 
 def _flips(options: TrainOptions) -> list[T.Transform]:
@@ -198,22 +203,27 @@ class Feed:
         mixers += [T.CutMix(options.cutmix)] if options.cutmix else []
         mixing = mixing or ([T.RandomChoice(mixers)] if len(mixers) > 1 else mixers)
         normalize = T.Normalize(mean, std)
+        is_all = policy is not None and is_whole(policy)
+        if is_all and self._is_first:
+            warnings.warn(f"{options.policy}: {WHOLE}", stacklevel=3)
         end = [*mixing, normalize, *([T.RandomErasing(options.random_erasing)] if options.random_erasing else [])]
         self.sizes = sizes_of(options, size)
-        if keeps_size or is_whole(policy):
+        if keeps_size or whole is not None:
             fill = BaselineAugmentation(size, mean, std).fill
             plain = normalize if keeps_size else T.Compose([T.Resize(size), normalize])
-            return T.Compose([*alone, *kept_size_steps(options, size, fill, is_whole(policy)), *end]), plain
+            around = _smaller(self.sizes) if is_all else kept_size_steps(options, size, fill)
+            return T.Compose([*alone, *around, *end]), plain
         given = {"--padding": options.padding is not None, "--cutout": options.cutout > 0}
         given["--padding-mode"] = options.padding_mode != TrainOptions.padding_mode
         if self._is_first and (unused := [name for name, is_given in given.items() if is_given]):
             told = f"{', '.join(unused)}: without effect, since images are cut to {size[0]}x{size[1]} by random crops"
             warnings.warn(f"{told}, instead of keeping their size", stacklevel=3)
-        around_crop = tuple(round(side / _KEPT_SHARE) for side in size)
-        plain = T.Compose([T.Resize(min(around_crop)), T.CenterCrop(size), normalize])
-        crops: list[tuple[int, T.Transform]] = [(begin, T.RandomResizedCrop(one)) for begin, one in self.sizes]
+        plain = T.Compose([_center(size), normalize])
+        make = _center if is_all else T.RandomResizedCrop
+        crops: list[tuple[int, T.Transform]] = [(begin, make(one)) for begin, one in self.sizes]
         crop = crops[0][1] if len(crops) == 1 else _by_epoch(crops)
-        return T.Compose([crop, *_flips(options), *alone, *end]), plain
+        flips = [] if is_all else _flips(options)
+        return T.Compose([crop, *flips, *alone, *end]), plain
 
     def size_at(self, epoch: int) -> tuple[int, int]:
         """(height, width) of the images that train then."""

@@ -206,7 +206,10 @@ class BaselineAugmentation:
         return T.Normalize(self.mean, self.std)
 
     def with_policy(self, policy: T.Transform | None) -> T.Transform:
-        """Raises ValueError for a policy that crops to another size."""
+        """All that is done to images that train; a whole policy has a crop, flip and cutout of its own.
+
+        Raises ValueError for a policy that crops to another size.
+        """
         if policy is not None and is_whole(policy):
             if (size := whole_size(policy)) not in (None, self.size):
                 got, mine = (f"{height}x{width}" for height, width in (size, self.size))
