@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-tl = pytest.importorskip("triton.language", reason="needs Triton")
+triton = pytest.importorskip("triton", reason="needs Triton")
+tl = pytest.importorskip("triton.language")
 interpreter = pytest.importorskip("triton.runtime.interpreter")
 
 _make_interpretable = interpreter._patch_lang

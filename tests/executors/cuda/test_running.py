@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import triton
-import triton.language as tl
 
+from tests.executors.interpreter import tl, triton
 from tests.executors.poison import poisoned_executor
 from tests.images import gray, photo
 from variegate import Augmenter, RaggedBatch
