@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from variegate.cli import console
 from variegate.cli.console import INTERRUPTED, CommandError, cell, emit_json, note, say
 from variegate.cli.options import device_list
-from variegate.cli.search import ClassesOptions, announce, load, load_test, run_trainings
+from variegate.cli.search import ClassesOptions, announce, load, run_trainings
 from variegate.options.search import EvaluationOptions
 
 if TYPE_CHECKING:
@@ -69,9 +69,9 @@ def evaluate(options: EvaluateCommandOptions) -> None:
 def _load_test(options: EvaluateCommandOptions, images: LabelledImages, device: str) -> LabelledImages:
     """Test images that no policy was searched on."""
     from variegate.apps.search.evaluate import unseen
-    from variegate.apps.search.prepare import policy_names
+    from variegate.apps.search.prepare import load_test, policy_names
 
-    test = load_test(str(options.test), options, images, device)
+    test = load_test(options.test, images, options.size, device, note)
     kept = unseen(test, policy_names(options.policies))
     if len(kept) < len(test):
         note(f"{len(test) - len(kept):,} of {len(test):,} images of --test were searched on, and score nothing")

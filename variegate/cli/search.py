@@ -16,7 +16,7 @@ from variegate.cli.options import ImportOptions, SourceOptions, device_list
 from variegate.formats.kinds import LABELLED_IMAGES_HELP
 from variegate.io.addresses import shown_host
 from variegate.options import same_option
-from variegate.options.search import DEFAULT_METHOD, EvaluationOptions, RaceOptions, SearchOptions, TrainingOptions
+from variegate.options.search import DEFAULT_METHOD, RaceOptions, SearchOptions, TrainingOptions
 
 if TYPE_CHECKING:
     from variegate.apps.search.driver import PopulationSearch
@@ -168,7 +168,7 @@ class RaceView(CountingBar):
 
 def _search_by_population(options: SearchCommandOptions) -> None:
     from variegate.apps.search.driver import search_devices
-    from variegate.apps.search.prepare import prepare_search
+    from variegate.apps.search.prepare import load_test, prepare_search
     from variegate.apps.search.run import check_folder
     from variegate.jobs.arguments import absolute_place
 
@@ -177,7 +177,7 @@ def _search_by_population(options: SearchCommandOptions) -> None:
     devices = search_devices(device_list(options.devices), options.population) if is_local else ["cpu"]
     check_folder(options.out)
     images, source, _ = load(options.place, options.size, devices[0])
-    test = None if options.test is None else load_test(options.test, options, images, devices[0])
+    test = None if options.test is None else load_test(options.test, images, options.size, devices[0], note)
     run, sizes = prepare_search(images, options, absolute_place(options.place), source.fingerprint, test)
     searching: PopulationSearch
     if is_local:
@@ -324,21 +324,6 @@ class SearchView(CountingBar):
                 note(f"member {member} diverged (loss is not finite); it continues as member {donor}", to=self.console)
         if progress.is_flat:
             note(f"after epoch {epoch} all members score the same; nobody was ranked", to=self.console)
-
-
-def load_test(
-    src: str, options: SearchCommandOptions | EvaluationOptions, images: LabelledImages, device: str
-) -> LabelledImages:
-    """Raises SourceError for other classes than ``images`` have, or another size."""
-    from variegate.formats.base import SourceError
-    from variegate.io.addresses import shown
-
-    height, width = images.pixels.shape[1:3]
-    test, _, _ = load(src, "none" if options.size == "none" else (height, width), device)
-    classes = images.classes[: test.num_classes]  # the last may have no image there
-    if test.classes != classes or test.pixels.shape[1:] != images.pixels.shape[1:]:
-        raise SourceError(f"{shown(src)}: other classes, or images of another size, than the images of SRC")
-    return test
 
 
 def run_trainings(evaluation: Evaluation, journal: TrainingJournal, as_json: bool) -> list[Training]:

@@ -164,6 +164,20 @@ def load_source(
     return images, source, sides is not None
 
 
+def load_test(
+    src: Any, images: LabelledImages, size: str, device: str, note: Callable[[str], object]
+) -> LabelledImages:
+    """Decode labeled images that score, beside ``images`` that train. ``size``: as typed for these. Raises SourceError
+    for other classes, or another size."""
+    height, width = images.pixels.shape[1:3]
+    test, _, _ = load_source(src, "none" if size == "none" else (height, width), device, note)
+    classes = images.classes[: test.num_classes]  # the last may have no image there
+    if test.classes != classes or test.pixels.shape[1:] != images.pixels.shape[1:]:
+        place = shown(str(src)) if isinstance(src, (str, os.PathLike)) else "test"
+        raise SourceError(f"{place}: other classes, or images of another size, than the images that train")
+    return test
+
+
 def policy_names(policies: str) -> list[str]:
     return [name.strip() for name in policies.split(",") if name.strip()]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -15,15 +16,12 @@ from variegate.apps.search.history import History, Settings, read_log
 from variegate.apps.search.members import ObjectiveMember, PopulationMember
 from variegate.apps.search.objective import STEP, is_training, step_of
 from variegate.apps.search.policy import SearchSpace
-from variegate.apps.search.prepare import known_operations, prepare_search
+from variegate.apps.search.prepare import known_operations, load_source, load_test, prepare_search
 from variegate.apps.search.run import LOG_NAME, PopulationRun, SearchRun, check_folder
 from variegate.apps.search.tune import TuneSearch
 from variegate.apps.search.verdict import compare_result
-from variegate.apps.train.images import fitting_size, load_images
 from variegate.checks import refused, spelt
-from variegate.errors import shown
-from variegate.formats.base import SourceError
-from variegate.jobs.arguments import absolute_place, open_by_index, parse_size
+from variegate.jobs.arguments import absolute_place
 from variegate.options import check_options
 from variegate.options.search import ObjectiveOptions, SearchOptions
 from variegate.policies import PBA, Schedule
@@ -91,6 +89,11 @@ def search(
     for one in fields(other):
         if one.name in options and one.name not in known:
             raise refused(one.name, options[one.name], f"for {'images' if is_own else 'training of your own'} only")
+    if options.get("method", "pba") not in ("auto", "pba"):
+        raise refused("method", options["method"], "'pba'; vg.race has the other")
+    for name in ("policies", "rounds", "budget"):
+        if name in options:
+            raise refused(name, options[name], "by vg.race")
     if is_own and "epochs" not in options:
         raise ValueError("epochs: got nothing; accepted: the epochs that each member trains")
     given = kind(**options)
@@ -131,13 +134,13 @@ def search(
 
 
 def _image_run(source: Any, options: SearchOptions, device: str) -> SearchRun:
-    opened = open_by_index(source)
-    size = fitting_size(opened) if options.size == "auto" else parse_size(options.size)
-    images = load_images(opened, size, device)
-    if images.num_classes < 2:
-        raise SourceError(f"{shown(source)}: has one class ({images.classes[0]}); accepted: two or more")
+    def note(text: str) -> None:
+        warnings.warn(text, stacklevel=4)
+
+    images, opened, _ = load_source(source, options.size, device, note)
+    test = None if options.test is None else load_test(options.test, images, options.size, device, note)
     place = absolute_place(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else ""
-    return prepare_search(images, options, place, opened.fingerprint)[0]
+    return prepare_search(images, options, place, opened.fingerprint, test)[0]
 
 
 @dataclass(frozen=True)
