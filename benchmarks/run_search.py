@@ -1,9 +1,9 @@
 """``python -m benchmarks.run_search [--out build/search]``: what a race and a PBA search find, beside free policies.
 
-Three small data sets: scikit-learn's digits, patches of scikit-image's textures, and CIFAR-10 at 32 pixels. On the images
-of SRC, PBA searches first; then a race has the seconds that PBA took. Both results and every free policy then train ten
-times, paired, and are scored on images that neither search has seen (TEST). Each step is a command that users have, and
-resumes. The images and all constants are set here, before any result is known.
+Three small data sets: scikit-learn's digits, patches of scikit-image's textures, and CIFAR-10 at 32 pixels. On the
+images of SRC, PBA searches first; then a race has the seconds that PBA took. Both results and every free policy then
+train ten times, paired, and are scored on images that neither search has seen (TEST). Each step is a command that users
+have, and resumes. The images and all constants are set here, before any result is known.
 """
 
 from __future__ import annotations
@@ -128,19 +128,8 @@ def measure(name: str, data: Path, out: Path) -> dict[str, Any]:
     if costs.exists():
         record["costs"] = json.loads(costs.read_text())
     else:
-        pba = run(
-            [
-                "search",
-                str(src),
-                "--method",
-                "pba",
-                "--population",
-                str(MEMBERS),
-                "--out",
-                str(folder / "pba"),
-                *training,
-            ]
-        )
+        population = ["--population", str(MEMBERS), "--repeats", "0", "--out", str(folder / "pba")]
+        pba = run(["search", str(src), "--method", "pba", *population, *training])
         budget = ["--budget", f"{pba[0]:.0f}s", "--out", str(folder / "race")]
         race = run(["search", str(src), "--method", "race", *budget, *training])
         record["costs"] = {"pba": pba, "race": race}
