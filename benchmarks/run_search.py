@@ -54,10 +54,11 @@ def textures(_: Path) -> tuple[Images, Images]:
     """16x16 pixels, gray: brick, grass and gravel; SRC from the left halves of the pictures, TEST from the right."""
     from skimage import data
 
+    pictures: Any = data
     side, parts = 16, []
     for left in (True, False):
         patches, labels = [], []
-        for label, picture in enumerate((data.brick(), data.grass(), data.gravel())):
+        for label, picture in enumerate((pictures.brick(), pictures.grass(), pictures.gravel())):
             half = picture[:, :256] if left else picture[:, 256:]
             cut = half.reshape(512 // side, side, 256 // side, side).swapaxes(1, 2).reshape(-1, side, side)
             patches.append(cut)

@@ -11,10 +11,12 @@ import pytest
 
 from tests.apps.search.runs import small_run
 from variegate.apps.search import SearchSpace
-from variegate.apps.search.compare import Trial, compare
+from variegate.apps.search.compare import compare
 from variegate.apps.search.driver import LocalSearch
+from variegate.apps.search.evaluate import Evaluation
 from variegate.apps.search.run import SearchRun
-from variegate.apps.search.verdict import COMPARISON_NAME, ResultComparison, outcome
+from variegate.apps.search.trainings import Training, TrainingJournal
+from variegate.apps.search.verdict import compare_result, outcome
 from variegate.formats.base import SourceError
 
 
@@ -31,38 +33,42 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_comparison_goes_on_where_it_was_stopped(searched: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    comparing = ResultComparison(run_with_test(), searched, 2, ["cpu"])
-    assert [Path(name).name for name in comparing.policies] == ["none", "flip-crop", "schedule.json"]
-    assert (comparing.evaluation.subsets.scored, comparing.evaluation.subsets.train) == (16, 64)
-    assert len(comparing.evaluation.subsets.images) == 80
-    stop, told = Event(), list[Trial]()
+def compared(folder: Path, stop_after: int = 6) -> tuple[list[str] | None, list[Training]]:
+    told, stop = list[Training](), Event()
 
-    def stop_after_two(trial: Trial) -> None:
-        told.append(trial)
-        if len(told) == 2:
+    def note(one: Training) -> None:
+        told.append(one)
+        if len(told) == stop_after:
             stop.set()
 
-    assert len(comparing.run(stop_after_two, stop)) == 2
-    path = searched / COMPARISON_NAME
+    def train(plan: Evaluation, journal: TrainingJournal) -> list[Training]:
+        assert (plan.subsets.scored, plan.subsets.train, len(plan.subsets.images)) == (16, 64, 80)
+        return plan.run(note, stop, journal)
+
+    return compare_result(run_with_test(), folder, 2, ["cpu"], True, train), told
+
+
+def test_a_comparison_goes_on_where_it_was_stopped(searched: Path) -> None:
+    sentences, first = compared(searched, stop_after=2)
+    assert sentences is None and [Path(one.candidate).name for one in first] == ["none", "flip-crop"]
+    path = searched / "comparison.jsonl"
     before = path.read_bytes()
-    path.write_bytes(before + b'{"policy": "none", "rep')  # killed while it wrote
+    path.write_bytes(before + b'{"candidate": "none", "rou')  # killed while it wrote
     schedule = (searched / "schedule.json").read_bytes()
-    again = list[Trial]()
-    trials = ResultComparison(run_with_test(), searched, 2, ["cpu"]).run(again.append)
-    assert [(one.repeat, Path(one.policy).name) for one in trials] == [
-        (repeat, name) for repeat in (0, 1) for name in ("none", "flip-crop", "schedule.json")
+    sentences, rest = compared(searched)
+    assert [(one.round, Path(one.candidate).name) for one in rest] == [
+        (0, "schedule.json"),
+        *((1, name) for name in ("none", "flip-crop", "schedule.json")),
     ]
-    assert again[:2] == told
     assert path.read_bytes().startswith(before)
-    assert len(path.read_bytes().splitlines()) == 6
     assert (searched / "schedule.json").read_bytes() == schedule
-    assert all(0 <= one.accuracy <= 1 for one in trials)
-    monkeypatch.setattr("variegate.apps.search.evaluate.Evaluation._trial", lambda *_: pytest.fail("trained again"))
-    assert ResultComparison(run_with_test(), searched, 2, ["cpu"]).run() == trials
+    assert compared(searched) == (sentences, [])
+    assert sentences is not None and sentences[0].startswith("On 16 images that the search has not seen: none ")
+    result = json.loads((searched / "comparison.json").read_text())
+    assert result["is_complete"] and len(result["trainings"]) == 6
     path.write_text("[]\n")
-    with pytest.raises(SourceError, match=r"comparison\.jsonl: is damaged .*; delete it to compare again"):
-        ResultComparison(run_with_test(), searched, 2, ["cpu"]).run()
+    with pytest.raises(SourceError, match=r"comparison\.jsonl: "):
+        compared(searched)
     path.unlink()
 
 
@@ -70,14 +76,12 @@ def test_other_images_to_compare_on_are_another_search(searched: Path) -> None:
     run = run_with_test()
     with pytest.raises(SourceError, match=r"out: holds a search with --test "):
         LocalSearch(replace(run, test=run.validation), searched, ["cpu"]).run()
-    with pytest.raises(ValueError, match="test: got None; accepted: images that the search has not seen"):
-        ResultComparison(replace(run, test=None), searched, 2, ["cpu"])
     assert json.loads((searched / "search.json").read_text())["test"] is not None
 
 
 def told_of(mine: list[float], none: list[float], crop: list[float]) -> list[str]:
     policies = {"none": none, "flip-crop": crop, "out/schedule.json": mine}
-    trials = [Trial(name, i, value, 1.0) for name, values in policies.items() for i, value in enumerate(values)]
+    trials = [Training(name, i, value, 1.0) for name, values in policies.items() for i, value in enumerate(values)]
     return outcome(compare(trials, list(policies), 100), 100)
 
 
