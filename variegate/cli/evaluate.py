@@ -17,7 +17,7 @@ from variegate.options.search import EvaluationOptions
 if TYPE_CHECKING:
     from variegate.apps.search.compare import Comparison
     from variegate.apps.search.evaluate import Evaluation, EvaluationFiles
-    from variegate.apps.search.trainings import Training, TrainingLog
+    from variegate.apps.search.trainings import Training, TrainingJournal
     from variegate.apps.train.images import LabelledImages
 
 
@@ -86,7 +86,7 @@ def _load_test(options: EvaluateCommandOptions, images: LabelledImages, device: 
     return kept
 
 
-def _run_trainings(evaluation: Evaluation, journal: TrainingLog, as_json: bool) -> list[Training]:
+def _run_trainings(evaluation: Evaluation, journal: TrainingJournal, as_json: bool) -> list[Training]:
     stop, done, total = threading.Event(), len(journal.done), len(evaluation.policies) * evaluation.repeats
     bar = CountingBar(as_json, "training", total=total)
     if done and not as_json:
