@@ -44,7 +44,8 @@ def main() -> int:
         training = [*model, "--batch-size", "32", "--padding", "1", "--no-flip", "--cutout", "0", "--lr", "0.05"]
         epochs = "4" if given.quick else "60"
         learnt = root / "search"
-        search = ["search", f"{root}/train", "--method", "pba", "--out", f"{learnt}", "--train", "200", "--population", "4"]
+        search = ["search", f"{root}/train", "--method", "pba", "--out", f"{learnt}"]
+        search += ["--train", "200", "--population", "4"]
         search += ["--around", "fixed", "--repeats", "0"]  # as the paper searches; evaluate compares below
         code = variegate([*search, "--epochs", epochs, "--interval", "2", *training])
         if code:

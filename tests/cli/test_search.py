@@ -49,7 +49,7 @@ def test_a_search_and_what_it_was_worth(stripes: Path, tmp_path: Path, capsys: p
         "schedule.json",
     ]
     verdict, scope = table.splitlines()[5:7]
-    assert verdict.startswith(("No difference shown: schedule.json is ", "schedule.json is "))
+    assert verdict.startswith(("No difference shown: schedule.json is ", "schedule.json is ", "schedule.json and "))
     assert scope.startswith("Intervals cover the chance in training and in which of these 60 images train and which 12")
     assert Image.open(plot).format == "PNG"
 
@@ -286,7 +286,7 @@ def test_a_table_outlasts_a_plot_that_cannot_be_written(
         "note: none: 1 of its training runs diverged (the loss is not finite) and count as 0; a lower --lr may help",
         f"variegate: error: {plot.with_suffix('.json')}: the disk is full (No space left on device)",
     ]
-    assert run("evaluate", stripes, "--policies", "none", *training, "--json") == 1
+    assert run("evaluate", stripes, "--policies", "none", *training, "--out", tmp_path / "f.png", "--json") == 1
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [event["event"] for event in events] == ["start", "trial", "done", "error"]
     assert (events[1]["accuracy"], events[2]["plot"]) == (None, None)

@@ -50,7 +50,8 @@ def compared(folder: Path, stop_after: int = 6) -> tuple[list[str] | None, list[
 
 def test_a_comparison_goes_on_where_it_was_stopped(searched: Path) -> None:
     sentences, first = compared(searched, stop_after=2)
-    assert sentences is None and [Path(one.candidate).name for one in first] == ["none", "flip-crop"]
+    assert sentences is None
+    assert [Path(one.candidate).name for one in first] == ["none", "flip-crop"]
     path = searched / "comparison.jsonl"
     before = path.read_bytes()
     path.write_bytes(before + b'{"candidate": "none", "rou')  # killed while it wrote
@@ -63,10 +64,12 @@ def test_a_comparison_goes_on_where_it_was_stopped(searched: Path) -> None:
     assert path.read_bytes().startswith(before)
     assert (searched / "schedule.json").read_bytes() == schedule
     assert compared(searched) == (sentences, [])
-    assert sentences is not None and sentences[0].startswith("On 16 images that the search has not seen: none ")
+    assert sentences is not None
+    assert sentences[0].startswith("On 16 images that the search has not seen: none ")
     result = json.loads((searched / "comparison.json").read_text())
-    assert result["is_complete"] and len(result["trainings"]) == 6
-    path.write_text("[]\n")
+    assert result["is_complete"]
+    assert len(result["trainings"]) == 6
+    path.write_text("nonsense\n")
     with pytest.raises(SourceError, match=r"comparison\.jsonl: "):
         compared(searched)
     path.unlink()

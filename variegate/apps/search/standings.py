@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from variegate.apps.search.compare import quantile, repeats_needed
+from variegate.apps.search.compare import quantile
 
 Ending = Literal["won", "no difference", "budget", "rounds", "interrupted"]
 
@@ -88,6 +88,12 @@ class Standings:
         width = quantile(1 - self.error / self._looks, freedom) * max(own, spread) / math.sqrt(number)
         return _mean(each), _mean(each) - width, _mean(each) + width
 
+    def rounds_needed(self, lead: float) -> float:
+        """Rounds after which this test shows such a lead four times out of five, where differences spread as so far."""
+        spread, freedom = self.spread(self.rounds)
+        ends = quantile(1 - self.error / self._looks, freedom) + quantile(0.8, freedom)
+        return float(math.ceil((ends * spread / lead) ** 2))
+
     def spread(self, number: int) -> tuple[float, int]:
         """Standard deviation of a difference of two, and its degrees of freedom: what is left of the largest whole
         table of candidates and rounds without the means of both."""
@@ -155,8 +161,8 @@ def verdict(
     if ending == "no difference":
         return f"No difference above {_told(margin, is_share)}: {winner} has the highest mean, ahead of {others}."
     high, lead = max(row.high for row in left), min(row.behind for row in left)
-    needed = repeats_needed(lead, standings.spread(number)[0]) if lead > 0 else None
-    takes = f"takes {'over 1,000' if needed is None else f'about {needed:,}'} rounds"
+    needed = standings.rounds_needed(lead) if lead > 0 else math.inf
+    takes = f"takes {'over 1,000' if needed > 1000 else f'about {needed:,.0f}'} rounds"
     more = f" To show a difference of {_told(lead, is_share)} {takes}." if lead > 0 else " Their means are equal."
     return (
         f"Undecided after {number} rounds: {winner} has the highest mean. {others} may be better, or worse by up to "
