@@ -59,9 +59,9 @@ def main() -> int:
         search = ["search", f"{root}/train", "--test", f"{root}/test", "--out", f"{root}/search"]
         if given.operations:
             search += ["--operations", given.operations]
-        epochs = 4 if given.quick else given.epochs
+        epochs, interval = (12, 6) if given.quick else (given.epochs, max(1, given.epochs // 15))
         sizes = ["--train", "90", "--batch-size", "16", "--model", "wrn-10-1", "--lr", "0.05", "--population", "4"]
-        length = ["--epochs", f"{epochs}", "--interval", f"{max(1, epochs // 15)}"]
+        length = ["--epochs", f"{epochs}", "--interval", f"{interval}"]
         length += ["--repeats", "1" if given.quick else "5"]
         return variegate([*search, *sizes, *length])
 
