@@ -2,8 +2,8 @@
 
 Three small data sets: scikit-learn's digits, patches of scikit-image's textures, and CIFAR-10 at 16 pixels. On the
 images of SRC, PBA searches first; then a race has the processor seconds that PBA took. Both results and every free
-policy then train ten times, paired, and are scored on images that neither search has seen (TEST). Each step resumes. The
-images and all constants are set here, before any result is known.
+policy then train ten times, paired, and are scored on images that neither search has seen (TEST). Each step resumes.
+The images and all constants are set here, before any result is known.
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ def run(arguments: list[str]) -> float:
 
 
 def race(src: Path, out: Path, epochs: int, seconds: float) -> float:
-    """Race for so many processor seconds -> those of its trainings. A budget is of the clock: so the race is stopped, and
-    then ends by a budget that is over."""
+    """Race for so many processor seconds -> those of its trainings. A budget is of the clock: so the race is stopped,
+    and then ends by a budget that is over."""
     options: dict[str, Any] = {"model": "wrn-10-1", "devices": "cpu", "epochs": epochs, "seed": 1}
     spent, stop = 0.0, Event()
 
