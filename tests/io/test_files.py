@@ -19,6 +19,7 @@ from variegate.io.files import (
     read_regular,
     write_at,
 )
+from variegate.io.lock import FileLock
 
 EACH = """
 import json, sys
@@ -136,3 +137,15 @@ def test_reading_and_writing_at_a_place(tmp_path: Path, monkeypatch: pytest.Monk
         assert read_at(file.fileno(), memoryview(found), 1) == 5
         assert found == b"bXYef\0\0\0"
         assert read_at(file.fileno(), memoryview(found), 9) == 0
+
+
+def test_a_lock_in_the_working_folder_needs_no_folder_in_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lock = FileLock("run.lock")
+    lock.acquire()
+    with pytest.raises(BlockingIOError):
+        FileLock(tmp_path / "run.lock").acquire()
+    lock.release(remove=True)
+    assert list(tmp_path.iterdir()) == []

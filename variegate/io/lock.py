@@ -56,7 +56,7 @@ class FileLock:
         turns, began, pause = 0, time.monotonic(), 0.01
         while self._descriptor is None:
             try:
-                os.makedirs(os.path.dirname(self.path), exist_ok=True)
+                os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)
                 descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
             except FileNotFoundError:
                 # Whoever held the lock has removed the folder just now; or nothing can be made there, as below /proc.
