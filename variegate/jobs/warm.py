@@ -63,9 +63,9 @@ ENTRIES = (
 
 # Of an entropy index, which no batch waits for that has none.
 INDEX_ENTRIES = (
-    "decode.entropy.code.key_of",
     "decode.entropy.entries.find_entries",
     "decode.entropy.entries.pack_entries",
+    "decode.entropy.cut._key",
     "decode.entropy.cut._cut_out",
 )
 

@@ -31,7 +31,7 @@ def _joined(key: Any, lane: Any) -> Any:
     return (key ^ _round(np.uint64(0), lane)) * _P1 + _P4
 
 
-@pixel_kernel
+@pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def key_of(data: Any, size: Any) -> Any:
     """uint64 of the ``size`` bytes at address ``data``."""
     at, end = data, data + size
