@@ -66,11 +66,10 @@ class Operations:
             self.names.append(name)
         self._found.append((draws, np.full(len(draws), self.names.index(name)), values))
 
-    def sorted(self) -> tuple[Ints, Ints, Floats]:
-        """Draws, operations and arguments, in the order of the draws."""
+    def found(self) -> tuple[Ints, Ints, Floats]:
+        """Draws, operations and arguments, in any order."""
         draws, operations, values = (np.concatenate(each) for each in zip(*self._found, strict=True))
-        order = np.argsort(draws, kind="stable")
-        return draws[order], operations[order], values[order]
+        return draws, operations, values
 
 
 def sample_again(
@@ -128,7 +127,7 @@ class Column(NamedTuple):
 def binned(found: Operations, most: int = _BINS) -> tuple[Ints, Ints, list[Column]]:
     """Draws and columns [L], each pair once and in order, and what each column stands for: an argument's values, or
     where these are too many, parts with as many draws each."""
-    draws, operations, values = found.sorted()
+    draws, operations, values = found.found()
     columns, named = np.zeros(len(draws), np.int64), list[Column]()
     for number, name in enumerate(found.names):
         own = np.flatnonzero(operations == number)
