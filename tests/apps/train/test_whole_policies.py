@@ -18,9 +18,15 @@ from variegate import transforms as T
 from variegate.apps.train import train
 from variegate.apps.train.feed import Feed
 from variegate.apps.train.ranks import Ranks
+from variegate.policies import PBA, Schedule, Segment
+from variegate.policies.own import OwnSpace
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (64, 8, 8, 3)).astype(np.uint8)
 RACED = [T.RandomCrop((8, 8), padding=1), T.RandomHorizontalFlip(0.5), T.Cutout(2)]
+# Of a search that has crop and flip in its space.
+SCHEDULE = PBA(
+    Schedule((Segment(6, (("Crop", 0.5, 4), ("Flip", 0.5, 0))),), OwnSpace("pba", ("Rotate",), ("Crop", "Flip")))
+)
 
 
 def written(folder: Path, *steps: T.Transform) -> str:
@@ -52,7 +58,8 @@ def test_options_without_effect_are_named_in_one_line(tmp_path: Path, given: dic
     assert isinstance(normalize, T.Normalize)
 
 
-def test_photos_are_resized_as_in_the_race_and_score_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("steps", [[T.RandomCrop((12, 12), padding=0), T.RandomHorizontalFlip(0.5)], [SCHEDULE]])
+def test_photos_are_resized_as_in_the_race_and_score_so(tmp_path: Path, steps: list[T.Transform]) -> None:
     """Bright above, or bright below, in many sizes."""
     rng = np.random.default_rng(0)
     for number in range(40):
@@ -63,7 +70,7 @@ def test_photos_are_resized_as_in_the_race_and_score_so(tmp_path: Path) -> None:
         path = tmp_path / ("validation" if number % 4 > 1 else "photos") / "ab"[number % 2] / f"{number}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(pixels).save(path)
-    policy = written(tmp_path, T.Resize((12, 12)), T.RandomCrop((12, 12), padding=0), T.RandomHorizontalFlip(0.5))
+    policy = written(tmp_path, T.Resize((12, 12)), *steps)
     chosen: dict[str, Any] = {"model": "wrn-10-1", "batch_size": 10, "padding": None, "flip": True, "epochs": 6}
     validation = str(tmp_path / "validation")
     with warnings.catch_warnings():
