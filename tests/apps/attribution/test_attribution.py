@@ -16,7 +16,7 @@ import variegate as vg
 from tests.apps.train.digits import digits, options
 from tests.needed import needs
 from variegate import transforms as T
-from variegate.apps.attribution import Attribution, Effect, attribution
+from variegate.apps.attribution import Attribution, attribution
 from variegate.apps.train import train
 from variegate.apps.train.magnitudes import RecordedMagnitudes
 from variegate.formats.base import SourceError
@@ -52,7 +52,7 @@ def policy_file(folder: Path, *transforms: T.Transform) -> str:
     return str(path)
 
 
-def named(found: Attribution, name: str) -> Effect:
+def named(found: Attribution, name: str) -> Any:
     return next(one for one in found.operations if one.operation == name)
 
 
@@ -74,9 +74,9 @@ def test_half_turns_of_digits_come_first(turned: tuple[Path, Any, Attribution]) 
     assert found.operations[0].operation == "Rotate"
     assert found.operations[0].t > 8
     assert found.operations[0].t > 2 * found.operations[1].t
-    assert found.operations[0].low >= 160
+    assert named(found, "Rotate").low >= 160
     assert abs(named(found, "Nothing").t) < 1.96
-    assert {one.strength for one in found.strengths if one.operation == "Rotate"} == {"low", "middle", "high"}
+    assert len([one for one in found.strengths if one.operation == "Rotate"]) == 4
     assert len({one.id for one in found.worst}) == 12
     assert sum(any(line.startswith("Rotate") for line in one.operations) for one in found.worst) >= 9
     assert [one.excess for one in found.worst] == sorted((one.excess for one in found.worst), reverse=True)
@@ -118,8 +118,8 @@ def test_known_effects_are_found_by_operation_strength_and_class(
     assert named(found, "Rotate").added == pytest.approx(2 + 2 * share, abs=0.1)
     assert named(found, "ShearX").added == pytest.approx(1, abs=0.1)
     assert [named(found, name).added for name in ("Brightness", "Nothing")] == pytest.approx([0, 0], abs=0.06)
-    shears = {one.strength: one.added for one in found.strengths if one.operation == "ShearX"}
-    assert shears == pytest.approx({"low": 1 / 3, "middle": 1, "high": 5 / 3}, abs=0.15)
+    shears: list[Any] = [one for one in found.strengths if one.operation == "ShearX"]
+    assert [one.added for one in shears] == pytest.approx([5 * (one.low + one.high) for one in shears], abs=0.1)
     clearest = found.classes[0]
     assert (clearest.label, clearest.operation) == ("3", "Rotate")
     assert clearest.added == pytest.approx(4, abs=0.1)
@@ -193,6 +193,6 @@ def test_mixed_images_count_and_are_not_among_the_worst(tmp_path: Path) -> None:
     train(source, options(tmp_path / "all", mixup=1.0, flip=True, epochs=4, report=True))
     found = attribution(tmp_path / "all", source)
     assert {one.operation for one in found.operations} >= {"HorizontalFlip", "Crop"}
-    assert {one.strength for one in found.strengths if one.operation == "MixUp"} == {"low", "middle", "high"}
+    assert len([one for one in found.strengths if one.operation == "MixUp"]) == 4
     assert found.worst == ()
     assert not (found.write() / "worst.png").exists()

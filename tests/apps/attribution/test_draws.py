@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,10 +25,10 @@ SAMPLES = Samples(
 )
 
 
-def again(transform: T.Transform, places: Any) -> Operations:
-    return sample_again(
-        Planner(transform, 3, Output(), RunningCount()), SAMPLES, places, EPOCHS, lambda _: lambda ids: {}
-    )
+def again(transform: T.Transform, is_known: Any = True) -> Operations:
+    sample, epoch = np.nonzero(np.broadcast_to(is_known, (NUMBER, 3)))
+    planner = Planner(transform, 3, Output(), RunningCount())
+    return sample_again(planner, SAMPLES, (sample, epoch + EPOCHS[0], 0 * epoch), lambda _: lambda ids: {})
 
 
 def own_names(operations: list[dict[str, Any]]) -> Iterator[str]:
@@ -51,41 +52,41 @@ def own_names(operations: list[dict[str, Any]]) -> Iterator[str]:
     ids=["trivialaugment", "schedule", "augmix", "mixed", "jitter", "chosen"],
 )
 def test_they_are_those_of_the_augmenter(policy: T.Transform) -> None:
-    is_known = np.random.default_rng(0).random((NUMBER, 3, 1)) < 0.8
-    places = np.where(is_known, np.cumsum(is_known).reshape(is_known.shape) - 1, -1)
-    found = again(policy, places)
-    draws, operations, _ = found.sorted()
+    is_known = np.random.default_rng(0).random((NUMBER, 3)) < 0.8
+    places = np.cumsum(is_known).reshape(is_known.shape) - 1
+    found = again(policy, is_known)
+    draws, operations, _ = found.found()
     augmenter = vg.Augmenter(policy, "cpu", seed=3)
     partners: Any = {"partners": "batch"} if policy._mixers else {}
     for number, epoch in enumerate(EPOCHS):
-        rows = np.flatnonzero(is_known[:, number, 0])
+        rows = np.flatnonzero(is_known[:, number])
         given = {"label": SAMPLES.labels[rows]}
         program = augmenter.program(SAMPLES.shapes[rows], SAMPLES.ids[rows], epoch, 0, given, **partners)
         for output, row in enumerate(rows.tolist()):
-            mine = {found.names[one] for one in operations[draws == places[row, number, 0]]} - {"MixUp", "CutMix"}
+            mine = {found.names[one] for one in operations[draws == places[row, number]]} - {"MixUp", "CutMix"}
             assert mine == set(own_names(operations_of(program, output)))
         if program.mixture is not None:
             mixed = [name is not None for name in program.mixture.names]
-            assert found.mixed(int(is_known.sum()))[places[rows, number, 0]].tolist() == mixed
+            assert found.is_mixed[places[rows, number]].tolist() == mixed
 
 
-def test_strengths_are_thirds_on_either_side_of_what_changes_nothing() -> None:
-    places = np.arange(NUMBER * 3).reshape(NUMBER, 3, 1)
-    found = again(T.Compose([T.RandomRotation(90), T.Brightness((1.0, 2.0)), T.Posterize((4, 7)), T.Invert()]), places)
+def test_strengths_are_an_arguments_values_or_quarters_of_the_draws() -> None:
+    found = again(T.Compose([T.RandomRotation(90), T.Posterize((4, 7)), T.Invert()]))
+    columns: Any
+    bins: Any
     _, columns, bins = binned(found)
-    strengths = {(found.names[one.operation], one.strength): (one.low, one.high) for one in bins}
-    sides = [f"{sign}{word}" for sign in "-+" for word in ("low", "middle", "high")]
-    assert [strength for name, strength in strengths if name == "Rotate"] == sides
-    assert (
-        -90 <= strengths["Rotate", "-high"][0] < strengths["Rotate", "-high"][1] < strengths["Rotate", "-middle"][0] < 0
+    turns, bits, inverted = (
+        [one for one in bins if one.operation == name] for name in ("Rotate", "Posterize", "Invert")
     )
-    assert [strength for name, strength in strengths if name == "Brightness"] == ["low", "middle", "high"]
-    # Fewer bits change more.
-    assert strengths["Posterize", "low"][0] > strengths["Posterize", "high"][1]
-    assert np.isnan(strengths["Invert", ""]).all()
-    counts = np.bincount(columns)
-    assert counts.sum() == NUMBER * 3 * 4
-    assert counts[[one.strength.endswith("middle") for one in bins]].min() >= 15
+    assert turns[0].low >= -90
+    assert all(one.low < one.high < other.low for one, other in pairwise(turns))
+    assert [(one.low, one.high) for one in bits] == [(4, 4), (5, 5), (6, 6), (7, 7)]
+    assert inverted == [("Invert", None, None)]
+    assert np.bincount(columns)[:4] == pytest.approx([NUMBER * 3 / 4] * 4, abs=1)
+    assert np.bincount(columns).sum() == NUMBER * 3 * 3
+    draws, columns, bins = binned(found, 1)
+    assert [one.operation for one in bins] == found.names
+    assert draws.tolist() == np.repeat(np.arange(NUMBER * 3), 3).tolist()
 
 
 @pytest.mark.parametrize(
@@ -99,7 +100,7 @@ def test_strengths_are_thirds_on_either_side_of_what_changes_nothing() -> None:
     ],
 )
 def test_what_is_strong_is_a_number_that_users_know(transform: T.Transform, name: str, low: float, high: float) -> None:
-    found = again(transform, np.arange(NUMBER * 3).reshape(NUMBER, 3, 1))
-    _, operations, values = found.sorted()
+    found = again(transform)
+    _, operations, values = found.found()
     own = values[operations == found.names.index(name)]
     assert low <= own.min() < own.max() <= high

@@ -126,9 +126,7 @@ def test_a_file_of_before_is_written_again_by_its_command(tmp_path: Path) -> Non
     log, path = (tmp_path / "log.jsonl").read_text(), tmp_path / "model.pt"
     saved = torch.load(path, weights_only=True)
     torch.save({name: saved[name] for name in ("model", "classes", "weights")}, path)
-    with pytest.raises(
-        ModelError, match=r"model\.pt: lacks channels, drop_path, scoring, since an earlier version wrote it; the same"
-    ):
+    with pytest.raises(ModelError, match=r"model\.pt: lacks channels, drop_path, scoring; .* The same train command"):
         vg.load_model(path)
     train(source, replace(chosen), validation=validation)
     assert (tmp_path / "log.jsonl").read_text() == log
@@ -154,6 +152,6 @@ def test_what_is_no_model_is_named_and_runs_nothing(tmp_path: Path, capsys: pyte
     with pytest.raises(ModelError, match=r"is damaged, or no model\.pt"):
         vg.load_model(path)
     torch.save([1, 2], path)
-    with pytest.raises(ModelError, match=r"model\.pt: is no model\.pt; accepted: what variegate train wrote"):
+    with pytest.raises(ModelError, match=r"model\.pt: lacks model, .*; accepted: what variegate train wrote"):
         vg.load_model(path)
     assert capsys.readouterr().out == ""

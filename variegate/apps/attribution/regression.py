@@ -7,7 +7,6 @@ images (Liang and Zeger 1986).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -21,10 +20,7 @@ _BLOCK, _CONSTANT, _NULL = 8192, 1e-6, 1e-9
 
 
 class Panel(NamedTuple):
-    """M draws, those of an image one after another: image int[M], epoch int[M] from 0 on, loss float64[M].
-
-    ``draw``, ``column``: int[L], the columns that hold 1 for each draw, in the order of the draws.
-    """
+    """M draws: image int[M], epoch int[M], loss float64[M]; ``draw``, ``column``: int[L], the columns that each has."""
 
     image: Ints
     epoch: Ints
@@ -40,36 +36,46 @@ class Panel(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """Effects of P columns: ``added`` [P], NaN where a column is the same in all draws of an image or of an epoch.
+    """Effects of P columns: ``added`` [P], NaN where a column is the same in all draws of an image or of an epoch, and
+    ``error`` [P], their standard errors.
 
-    ``covariance``: [P, P], of ``added``. ``is_relative``: bool [P], True where every draw has one of several columns,
-    so that effects are differences from the mean draw. ``counts``: draws of each. ``predicted``, ``residual``: [M], the
-    part of a centered loss that the columns explain, and the rest.
+    ``is_relative``: bool [P], True where every draw has one of several columns, so that effects are differences from
+    the mean draw. ``counts``: draws of each. ``excess`` [M]: losses above the mean of the image and the effect of the
+    epoch.
     """
 
     added: Floats
-    covariance: Floats
+    error: Floats
     is_relative: npt.NDArray[np.bool_]
     counts: Floats
-    predicted: Floats
-    residual: Floats
-
-    def mean(self, columns: Ints) -> tuple[float, float]:
-        """Effect and standard error of these columns together, each weighted by its draws; NaN where it is unknown."""
-        known = columns[np.isfinite(self.added[columns])]
-        share = self.counts[known] / max(self.counts[known].sum(), 1.0)
-        variance = float(share @ self.covariance[np.ix_(known, known)] @ share)
-        is_known = len(known) > 0 and variance > 1e-18
-        return (float(share @ self.added[known]), variance**0.5) if is_known else (np.nan, np.nan)
+    excess: Floats
 
 
 def fit(panel: Panel, columns: int) -> Fit:
     """Regress losses on ``columns`` columns."""
-    epochs = int(panel.epoch.max()) + 1
-    gram, moment = np.zeros((columns + epochs,) * 2), np.zeros(columns + epochs)
-    for _, _, X, y in _centered(panel, columns, epochs):
+    _, image, sizes = np.unique(panel.image, return_inverse=True, return_counts=True)
+    _, epoch = np.unique(panel.epoch, return_inverse=True)
+    number, width = len(panel.loss), columns + int(epoch.max()) + 1
+    draw = np.append(panel.draw, np.arange(number))
+    order = np.argsort(draw, kind="stable")
+    draw, column = draw[order], np.append(panel.column, columns + epoch)[order]
+    cell = image[draw] * width + column
+
+    def by_image(weights: Floats | None = None) -> Floats:
+        """Sums of each column, [images, width]."""
+        return np.bincount(cell, weights, len(sizes) * width).reshape(-1, width).astype(np.float64)
+
+    def centered(values: Floats) -> Floats:
+        return np.asarray(values - (np.bincount(image, values) / sizes)[image])
+
+    sums, loss = by_image(), centered(panel.loss)
+    gram, moment = -(sums / sizes[:, None]).T @ sums, np.bincount(column, loss[draw], width)
+    for first in range(0, number, _BLOCK):
+        block = slice(*np.searchsorted(draw, [first, first + _BLOCK]).tolist())
+        X = np.zeros((_BLOCK, width))
+        X[draw[block] - first, column[block]] = 1
         gram += X.T @ X
-        moment += X.T @ y
+
     own, other = slice(columns), slice(columns, None)
     inverse_epochs = np.linalg.pinv(gram[other, other], rcond=_NULL, hermitian=True)
     by_epoch = inverse_epochs @ gram[other, own]  # what epochs say of each column
@@ -85,39 +91,17 @@ def fit(panel: Panel, columns: int) -> Fit:
     weighted = null.T * counts[known]
     to_mean = np.eye(len(known)) - null @ np.linalg.solve(weighted @ null, weighted)
     solve = to_mean @ (good / values[~is_null]) @ good.T
-    effects = solve @ target[known]
 
-    images, meat = 0, np.zeros((len(known),) * 2)
-    predicted, residual = np.empty(len(panel.loss)), np.empty(len(panel.loss))
-    for rows, starts, X, y in _centered(panel, columns, epochs):
-        mine = (X[:, own] - X[:, other] @ by_epoch)[:, known]
-        predicted[rows] = mine @ effects
-        residual[rows] = y - X[:, other] @ loss_by_epoch - predicted[rows]
-        scores = np.add.reduceat(mine * residual[rows][:, None], starts)
-        meat += scores.T @ scores
-        images += len(starts)
-    added, covariance = np.full(columns, np.nan), np.full((columns, columns), np.nan)
-    added[known] = effects
-    covariance[np.ix_(known, known)] = solve @ meat @ solve.T * (images / max(images - 1, 1))
-    is_relative = np.zeros(columns, np.bool_)
+    effects = np.zeros(width)
+    effects[known] = solve @ target[known]
+    excess = loss - centered(loss_by_epoch[epoch])
+    effects[other] = -by_epoch @ effects[own]
+    residual = excess - centered(np.bincount(draw, effects[column], number).astype(np.float64))
+    # Residuals have a mean of 0 in each image, so that columns need no centering.
+    scores = by_image(residual[draw])
+    scores = (scores[:, own] - scores[:, other] @ by_epoch)[:, known]
+    variances = np.diag(solve @ (scores.T @ scores) @ solve.T) * (len(sizes) / max(len(sizes) - 1, 1))
+    added, error, is_relative = np.full(columns, np.nan), np.full(columns, np.nan), np.zeros(columns, np.bool_)
+    added[known], error[known] = effects[known], np.sqrt(variances)
     is_relative[known] = (null**2).sum(1) > _CONSTANT
-    return Fit(added, covariance, is_relative, counts, predicted, residual)
-
-
-def _centered(panel: Panel, columns: int, epochs: int) -> Iterator[tuple[slice, Ints, Floats, Floats]]:
-    """Blocks of whole images: rows, where images begin among them, columns and epochs [n, P + E], losses [n]."""
-    begins = np.flatnonzero(np.diff(panel.image, prepend=-1))
-    ends = np.append(begins[1:], len(panel.image))
-    first = 0
-    while first < len(begins):
-        last = max(first + 1, int(np.searchsorted(ends, begins[first] + _BLOCK, side="right")))
-        low, high = int(begins[first]), int(ends[last - 1])
-        held = slice(*np.searchsorted(panel.draw, [low, high]).tolist())
-        X = np.zeros((high - low, columns + epochs))
-        X[panel.draw[held] - low, panel.column[held]] = 1
-        X[np.arange(high - low), columns + panel.epoch[low:high]] = 1
-        starts, sizes = begins[first:last] - low, (ends - begins)[first:last]
-        y = panel.loss[low:high]
-        X -= np.repeat(np.add.reduceat(X, starts) / sizes[:, None], sizes, axis=0)
-        yield slice(low, high), starts, X, y - np.repeat(np.add.reduceat(y, starts) / sizes, sizes)
-        first = last
+    return Fit(added, error, is_relative, counts, excess)

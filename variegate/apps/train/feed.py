@@ -97,6 +97,21 @@ def _by_epoch(stages: list[tuple[int, T.Transform]], end: int | None = None) -> 
     return T.Cond("epoch", [(begin, until, step) for (begin, step), until in zip(stages, ends, strict=True)])
 
 
+def _note_on(options: TrainOptions, size: Size, is_all: bool, is_kept: bool) -> str | None:
+    """Of a policy that is all the augmentation, or options without effect. ``is_kept``: images keep their size."""
+    given = {"--padding": options.padding is not None, "--cutout": options.cutout > 0}
+    given["--padding-mode"] = options.padding_mode != TrainOptions.padding_mode
+    if is_all:
+        given |= {"--no-flip": not options.flip, "--alternate-flip": options.alternate_flip}
+    unused = ", ".join(name for name, is_given in given.items() if is_given)
+    if is_all:
+        return f"{options.policy}: {WHOLE}" + f"; without effect: {unused}" * bool(unused)
+    if is_kept or not unused:
+        return None
+    cut = f"images are cut to {size[0]}x{size[1]} by random crops"
+    return f"{unused}: without effect, since {cut}, instead of keeping their size"
+
+
 # Of ImageNet: the same numbers whatever the images, so that a model is used as it was trained.
 _MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _GRAY_MEAN, _GRAY_STD = (0.449,), (0.226,)
@@ -204,20 +219,16 @@ class Feed:
         mixing = mixing or ([T.RandomChoice(mixers)] if len(mixers) > 1 else mixers)
         normalize = T.Normalize(mean, std)
         is_all = policy is not None and is_whole(policy)
-        if is_all and self._is_first:
-            warnings.warn(f"{options.policy}: {WHOLE}", stacklevel=3)
+        is_kept = keeps_size or whole is not None
+        if self._is_first and (note := _note_on(options, size, is_all, is_kept)):
+            warnings.warn(note, stacklevel=3)
         end = [*mixing, normalize, *([T.RandomErasing(options.random_erasing)] if options.random_erasing else [])]
         self.sizes = sizes_of(options, size)
-        if keeps_size or whole is not None:
+        if is_kept:
             fill = BaselineAugmentation(size, mean, std).fill
             plain = normalize if keeps_size else T.Compose([T.Resize(size), normalize])
             around = _smaller(self.sizes) if is_all else kept_size_steps(options, size, fill)
             return T.Compose([*alone, *around, *end]), plain
-        given = {"--padding": options.padding is not None, "--cutout": options.cutout > 0}
-        given["--padding-mode"] = options.padding_mode != TrainOptions.padding_mode
-        if self._is_first and (unused := [name for name, is_given in given.items() if is_given]):
-            told = f"{', '.join(unused)}: without effect, since images are cut to {size[0]}x{size[1]} by random crops"
-            warnings.warn(f"{told}, instead of keeping their size", stacklevel=3)
         plain = T.Compose([_center(size), normalize])
         make = _center if is_all else T.RandomResizedCrop
         crops: list[tuple[int, T.Transform]] = [(begin, make(one)) for begin, one in self.sizes]

@@ -39,55 +39,52 @@ class LossRecorder:
                 "report: got a stream, whose samples are not known beforehand; accepted: samples by index: "
                 "open_source(..., stream=False)"
             )
-        self._folder, self._ranks = feed.options.out / REPORT_FOLDER, ranks
-        self._ids = feed.source.ids(np.arange(len(feed.source), dtype=np.int64))
-        self._order = np.argsort(self._ids)
-        self._losses = np.empty((feed.options.copies, len(self._ids)), np.float16)
-        self._latest = torch.empty(0)
-        self._pending: list[tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_], torch.Tensor]] = []
-        self._described, self._transform = _described(feed), feed.transform.to_dict()
+        ids = feed.source.ids(np.arange(len(feed.source), dtype=np.int64))
+        self._ids, self._order, self._ranks = ids, np.argsort(ids), ranks
+        self._losses = np.empty((feed.options.copies, len(ids)), np.float16)
+        self._noted: list[torch.Tensor] = []
+        self._places: list[npt.NDArray[np.intp]] = []
+        # All that the draws follow from, besides the transform.
+        described = {"pixels": PIXEL_VERSION, "seed": feed.options.seed, "is_adapted": feed.adaptation.gives}
+        described["source"] = None if feed.place == "source" else absolute_place(feed.place)
+        described |= {"fingerprint": feed.source.fingerprint, "classes": list(feed.classes)}
+        self._folder = feed.options.out / REPORT_FOLDER
+        self._files = {
+            TRANSFORM_NAME: json.dumps(feed.transform.to_dict()).encode(),
+            f"{LOSSES_FOLDER}/{IDS_NAME}": as_npy(ids),
+            RUN_NAME: json.dumps(described).encode(),
+        }
 
     def begin(self, epoch: int) -> None:
         """Go on with what there is of this epoch."""
         if self._ranks.is_first:
             if not (self._folder / RUN_NAME).exists():
-                write_atomically(self._folder / TRANSFORM_NAME, json.dumps(self._transform).encode())
-                write_atomically(self._folder / LOSSES_FOLDER / IDS_NAME, as_npy(self._ids))
-                write_atomically(self._folder / RUN_NAME, json.dumps(self._described).encode(), durable=True)
+                for name, data in self._files.items():
+                    write_atomically(self._folder / name, data, durable=True)
             self._path = self._folder / LOSSES_FOLDER / f"{epoch:04d}.npy"
             self._losses[:] = np.load(self._path) if self._path.exists() else np.nan
 
     def note(self, losses: torch.Tensor) -> None:
         """Of a batch, [N]; ``trained`` says of which."""
-        self._latest = losses
+        self._noted.append(losses)
 
     def trained(self, batch: Batch) -> None:
         rows = self._order[np.searchsorted(self._ids, batch.ids, sorter=self._order)]
-        self._pending.append((batch.copies * len(self._ids) + rows, ~batch.padding, self._latest))
+        self._places.append(np.where(batch.padding, self._losses.size, batch.copies * len(self._ids) + rows))
 
     def save(self) -> None:
         """Write what was trained since the last time. Raises WriteError."""
-        if not self._pending:
+        if not self._noted:
             return
-        places, kept, losses = zip(*self._pending, strict=True)
-        self._pending.clear()
-        codes = torch.cat(losses).cpu().to(torch.float16).numpy().view(np.uint16).astype(np.int32)
-        fresh, keep = np.full(self._losses.size, -1, np.int32), np.concatenate(kept)
-        fresh[np.concatenate(places)[keep]] = codes[keep]
-        fresh = self._ranks.highest(fresh)
+        codes = torch.cat(self._noted).cpu().to(torch.float16).numpy().view(np.uint16)
+        fresh = np.full(self._losses.size + 1, -1, np.int32)  # the last place is that of padding
+        fresh[np.concatenate(self._places)] = codes
+        self._noted, self._places = [], []
+        fresh = self._ranks.highest(fresh)[:-1]
         if self._ranks.is_first:
-            is_new = (fresh >= 0).reshape(self._losses.shape)
-            self._losses[is_new] = fresh[fresh >= 0].astype(np.uint16).view(np.float16)
+            is_new = fresh >= 0
+            self._losses.reshape(-1)[is_new] = fresh[is_new].astype(np.uint16).view(np.float16)
             write_atomically(self._path, as_npy(self._losses), durable=True)
-
-
-def _described(feed: Feed) -> dict[str, Any]:
-    """All that the draws follow from, besides the transform."""
-    return {
-        **{"pixels": PIXEL_VERSION, "seed": feed.options.seed, "is_adapted": feed.adaptation.gives},
-        **{"source": None if feed.place == "source" else absolute_place(feed.place)},
-        **{"fingerprint": feed.source.fingerprint, "classes": list(feed.classes)},
-    }
 
 
 class RecordedLosses:

@@ -72,12 +72,10 @@ def load_model(
         saved: Any = torch.load(path, map_location="cpu", weights_only=True)
     except _DAMAGE as error:
         raise ModelError(f"{path}: is damaged, or no {MODEL_NAME} of variegate train ({_said(error)})") from error
-    if not isinstance(saved, dict) or not {*_KEYS[:3]} <= {*saved}:
-        raise ModelError(f"{path}: is no {MODEL_NAME}; accepted: what variegate train wrote")
-    if missing := [key for key in _KEYS if key not in saved]:
+    if missing := [key for key in _KEYS if not isinstance(saved, dict) or key not in saved]:
         raise ModelError(
-            f"{path}: lacks {', '.join(missing)}, since an earlier version wrote it; the same train command again "
-            "writes it with them, and trains nothing"
+            f"{path}: lacks {', '.join(missing)}; accepted: what variegate train wrote. The same train command again "
+            "completes the file of an earlier version, and trains nothing"
         )
     name, classes, weights, channels, drop_path, described = (saved[key] for key in _KEYS)
     scoring = from_dict(described, f"{path}: scoring")

@@ -126,10 +126,9 @@ class Trainer:
             return {**last, "is_done": is_done, "unread": [str(one) for one in self.feed.unread()]}
 
     def _batch_and_rate(self) -> str:
-        options, total = self.options, self._rank_images * self.ranks.ranks
-        parts = [f"{self.feed.batch_size:,} per rank", f"{self.ranks.ranks} ranks", f"{options.accumulate} accumulated"]
-        counts = zip(parts, (True, self.ranks.ranks > 1, options.accumulate > 1), strict=True)
-        factors = " x ".join(part for part, is_there in counts if is_there)
+        options, ranks = self.options, self.ranks.ranks
+        total, factors = self._rank_images * ranks, f"{self.feed.batch_size:,} per rank"
+        factors += f" x {ranks} ranks" * (ranks > 1) + f" x {options.accumulate} accumulated" * (options.accumulate > 1)
         size = f"total batch size {total:,}" + f" = {factors}" * (" x " in factors)
         rate, ratio = f"{self._lr_factor * options.lr:.6g}", f"{total}/{options.lr_base_size}"
         rule = {"none": "", "linear": f" = {options.lr:g} x {ratio}", "sqrt": f" = {options.lr:g} x sqrt({ratio})"}
