@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from variegate.cli import console
 from variegate.cli.console import INTERRUPTED, CommandError, cell, emit_json, note, say
-from variegate.cli.options import device_list
-from variegate.cli.search import ClassesOptions, announce, load, run_trainings
+from variegate.cli.search import ClassesOptions, announce, decoding, run_trainings
 from variegate.options.search import EvaluationOptions
 
 if TYPE_CHECKING:
@@ -36,13 +35,14 @@ def evaluate(options: EvaluateCommandOptions) -> None:
     from variegate.apps.search.compare import compare
     from variegate.apps.search.driver import search_devices
     from variegate.apps.search.evaluate import EvaluationFiles
-    from variegate.apps.search.prepare import policy_names, prepare_evaluation
+    from variegate.apps.search.prepare import load_source, policy_names, prepare_evaluation
 
     as_json, files = options.as_json, EvaluationFiles(options.out)
     check_path(options.out)
     trainings = len(policy_names(options.policies)) * options.repeats
-    devices = search_devices(device_list(options.devices), max(1, trainings))
-    images, _, _ = load(options.place, options.size, devices[0])
+    devices = search_devices(options.devices, max(1, trainings))
+    with decoding():
+        images, _, _ = load_source(options.place, options.size, devices[0], note)
     test = None if options.test is None else _load_test(options, images, devices[0])
     evaluation, sizes = prepare_evaluation(images, test, options, devices)
     announce(sizes, images, as_json, repeats=evaluation.repeats, policies=list(evaluation.policies))

@@ -10,13 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.status import Status
+
 from variegate.cli import console
 from variegate.cli.console import INTERRUPTED, CommandError, CountingBar, cell, emit_json, note, say, stderr
-from variegate.cli.options import ImportOptions, SourceOptions, device_list
+from variegate.cli.options import ImportOptions, SourceOptions
 from variegate.formats.kinds import LABELLED_IMAGES_HELP
 from variegate.io.addresses import shown_host
 from variegate.options import same_option
-from variegate.options.search import DEFAULT_METHOD, RaceOptions, SearchOptions, TrainingOptions
+from variegate.options.search import DEFAULT_METHOD, RaceOptions, SearchOptions, TrainingOptions, seconds_in
 
 if TYPE_CHECKING:
     from variegate.apps.search.driver import PopulationSearch
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from variegate.apps.search.standings import RaceResult
     from variegate.apps.search.trainings import Training, TrainingJournal
     from variegate.apps.train.images import LabelledImages
-    from variegate.formats.base import Source
     from variegate.policies.schedule import Schedule
 
 
@@ -83,18 +84,26 @@ def _method(options: SearchCommandOptions) -> str:
 
 def _search_by_race(options: SearchCommandOptions) -> None:
     from variegate.apps.search.driver import search_devices
-    from variegate.apps.search.image_race import POLICY_NAME, image_race
-    from variegate.apps.search.prepare import policy_names, prepare_race
-    from variegate.apps.search.rounds import RaceRules, check_folder
+    from variegate.apps.search.image_race import POLICY_NAME
+    from variegate.apps.search.prepare import open_race, policy_names
+    from variegate.apps.search.rounds import LOG_NAME, MARGIN, RaceRules
+    from variegate.apps.search.trainings import check_folder
     from variegate.formats.storage import WriteError
 
-    check_folder(options.out)
+    check_folder(options.out, LOG_NAME)
     names = None if options.policies is None else policy_names(options.policies)
-    devices = search_devices(device_list(options.devices), 64)
-    images, _, is_resized = load(options.place, options.size, devices[0])
-    plan, sizes = prepare_race(images, options, devices)
-    race = image_race(plan, names, RaceRules.of(options), is_resized)
-    announce(sizes, images, options.as_json, policies=list(race.rows), devices=devices, budget=options.budget)
+    devices = search_devices(options.devices, 64)
+    rules = RaceRules(options.rounds, seconds_in("budget", options.budget), margin=MARGIN)
+    with decoding():
+        race, sizes = open_race(options.place, names, options, rules, devices, note)
+    announce(
+        sizes,
+        race.plan.subsets.images,
+        options.as_json,
+        policies=list(race.rows),
+        devices=devices,
+        budget=options.budget,
+    )
     stop = threading.Event()
     with RaceView(race, options.as_json) as view, console.interrupt_sets(stop):
         try:
@@ -168,27 +177,19 @@ class RaceView(CountingBar):
 
 def _search_by_population(options: SearchCommandOptions) -> None:
     from variegate.apps.search.driver import search_devices
-    from variegate.apps.search.prepare import load_test, prepare_search
-    from variegate.apps.search.run import check_folder
-    from variegate.jobs.arguments import absolute_place
+    from variegate.apps.search.prepare import open_search
+    from variegate.apps.search.run import SETTINGS_NAME
+    from variegate.apps.search.searching import population_search
+    from variegate.apps.search.trainings import check_folder
 
     _check_backend(options)
     is_local = options.backend == "local"
-    devices = search_devices(device_list(options.devices), options.population) if is_local else ["cpu"]
-    check_folder(options.out)
-    images, source, _ = load(options.place, options.size, devices[0])
-    test = None if options.test is None else load_test(options.test, images, options.size, devices[0], note)
-    run, sizes = prepare_search(images, options, absolute_place(options.place), source.fingerprint, test)
-    searching: PopulationSearch
-    if is_local:
-        from variegate.apps.search.driver import LocalSearch
-
-        searching = LocalSearch(run, options.out, devices, capture=options.capture)
-    else:
-        from variegate.apps.search.tune import TuneSearch
-
-        searching = TuneSearch(run, options.out, options.address, options.gpus_per_member, capture=options.capture)
-    announce(sizes, images, options.as_json, members=options.population, devices=devices if is_local else ["ray"])
+    devices = search_devices(options.devices, options.population) if is_local else ["cpu"]
+    check_folder(options.out, SETTINGS_NAME)
+    with decoding():
+        run, sizes = open_search(options.place, options, devices[0], note)
+    searching = population_search(run, options, devices)
+    announce(sizes, run.train, options.as_json, members=options.population, devices=devices if is_local else ["ray"])
     if options.repeats and run.test is None:
         note("too few images to hold some out and compare the result; --test SRC2 gives others")
     _run_search(searching, options, devices if is_local else search_devices())
@@ -204,13 +205,9 @@ def announce(sizes: Sizes, images: LabelledImages, as_json: bool, **more: Any) -
         say(f"sizes: {sizes}{members}{candidates}, {height}x{width}", stderr())
 
 
-def load(src: Any, size: str | tuple[int, int], device: str) -> tuple[LabelledImages, Source, bool]:
-    """``load_source``, with notes."""
-    from variegate.apps.search.prepare import load_source
-
-    # On a terminal; it may take minutes.
-    with stderr().status("decoding images"):
-        return load_source(src, size, device, note)
+def decoding() -> Status:
+    """A spinner on a terminal, for the minutes that it may take."""
+    return stderr().status("decoding images")
 
 
 def _check_backend(options: SearchOptions) -> None:
@@ -264,12 +261,9 @@ def _compare_result(search: PopulationSearch, options: SearchCommandOptions, dev
     from variegate.apps.search.run import SearchRun
     from variegate.apps.search.verdict import compare_result
 
-    run = search.run_settings
-    assert isinstance(run, SearchRun)
-    if not options.repeats or run.test is None:
-        return []
+    assert isinstance(search.run_settings, SearchRun)
     train = partial(run_trainings, as_json=options.as_json)
-    told = compare_result(run, search.folder, options.repeats, devices, options.capture, train)
+    told = compare_result(search.run_settings, search.folder, options.repeats, devices, options.capture, train)
     if told is None:
         raise CommandError(
             "interrupted: the search is complete; to finish its comparison, run the same command again", INTERRUPTED

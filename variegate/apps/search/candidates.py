@@ -70,18 +70,13 @@ class Candidate:
 
     def around(self, baseline: BaselineAugmentation) -> BaselineAugmentation:
         """The crop, flip and cutout of this row. Raises ValueError for a part without a number that is off."""
-        padding, flip, cutout = (
-            theirs if own is None else own
-            for own, theirs in (
-                (self.crop, baseline.padding),
-                (self.flip, baseline.flip),
-                (self.cutout, baseline.cutout),
-            )
-        )
+        padding = baseline.padding if self.crop is None else self.crop
+        flip = baseline.flip if self.flip is None else self.flip
+        cutout = baseline.cutout if self.cutout is None else self.cutout
         for part, own, pixels in (("crop", self.crop, padding), ("cutout", self.cutout, cutout)):
             if self.is_exact and own is None and not pixels:
                 raise ValueError(f"policies: got {self.name!r}, with 0 pixels as options; accepted: such as {part}2")
-        return replace(baseline, padding=padding, flip=bool(flip), cutout=cutout)
+        return replace(baseline, padding=padding, flip=flip, cutout=cutout)
 
     def transform(self, baseline: BaselineAugmentation, epochs: int) -> T.Transform:
         """All that is done to images that train with it."""

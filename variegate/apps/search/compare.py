@@ -12,6 +12,7 @@ t-intervals that hold for all rivals at once (Bonferroni). With a single rival i
 
 from __future__ import annotations
 
+import bisect
 import functools
 import itertools
 import math
@@ -88,17 +89,15 @@ class Comparison:
 
 def compare(trials: Sequence[Training], policies: Sequence[str], scored: int) -> Comparison:
     """``policies``: all that were to be trained with; ``scored``: the number of images that score a training."""
-    by_repeat: dict[int, set[str]] = {}
-    for trial in trials:
-        by_repeat.setdefault(trial.round, set()).add(trial.candidate)
-    whole = {repeat for repeat, names in by_repeat.items() if names >= set(policies)}
+    trained = {(trial.round, trial.candidate) for trial in trials}
+    whole = {repeat for repeat, _ in trained if all((repeat, name) in trained for name in policies)}
     found = summarize([trial for trial in trials if trial.round in whole] or trials)
     titles = [one.policy for one in found]
-    names = list(dict.fromkeys(trial.candidate for trial in trials))
-    own = tuple(title for title, name in zip(titles, names, strict=True) if is_own(name))
+    own = tuple(filter(is_own, titles))
     free = tuple(title for title in titles if title not in own)
+    grain = 1 / scored
     if not whole or len(found) < 2:
-        return Comparison(found, len(whole), free, own, None, {}, {}, 1 / scored)
+        return Comparison(found, len(whole), free, own, None, {}, {}, grain)
     accuracies = {one.policy: one.accuracies for one in found}
     means = {one.policy: one.mean for one in found}
     group = free if free and own else tuple(titles)
@@ -108,16 +107,10 @@ def compare(trials: Sequence[Training], policies: Sequence[str], scored: int) ->
     # it with n - 1.
     answers = len(own) if free and own else len(group) - 1
     error = (1 - CONFIDENCE) / answers
-    leads = {
-        title: lead(accuracies, title, [rival for rival in group if rival != title], error, 1 / scored)
-        for title in judged
-    }
-    differences = {
-        title: lead(accuracies, title, [reference], 1 - CONFIDENCE, 1 / scored)
-        for title in titles
-        if title != reference
-    }
-    return Comparison(found, len(whole), free, own, reference, differences, leads, 1 / scored)
+    leads = {one: lead(accuracies, one, [other for other in group if other != one], error, grain) for one in judged}
+    others = [title for title in titles if title != reference]
+    differences = {one: lead(accuracies, one, [reference], 1 - CONFIDENCE, grain) for one in others}
+    return Comparison(found, len(whole), free, own, reference, differences, leads, grain)
 
 
 def lead(accuracies: Accuracies, policy: str, rivals: Sequence[str], error: float, grain: float) -> Difference:
@@ -157,17 +150,15 @@ def summarize(trials: Sequence[Training]) -> list[Summary]:
     names = list(dict.fromkeys(trial.candidate for trial in trials))
     short = [short_name(name) for name in names]
     unique = [one if short.count(one) == 1 else name for name, one in zip(names, short, strict=True)]
-    return [_summary(s, [t for t in trials if t.candidate == name]) for name, s in zip(names, unique, strict=True)]
-
-
-def _summary(title: str, trials: Sequence[Training]) -> Summary:
-    ordered = sorted(trials, key=lambda trial: trial.round)
-    accuracies = tuple(0.0 if math.isnan(trial.score) else trial.score for trial in ordered)
-    spread = statistics.stdev(accuracies) if len(accuracies) > 1 else math.nan
-    seconds, processor = (
-        statistics.fmean(each) for each in zip(*((t.seconds, t.processor) for t in trials), strict=True)
-    )
-    return Summary(title, accuracies, statistics.fmean(accuracies), spread, seconds, processor)
+    found = []
+    for name, title in zip(names, unique, strict=True):
+        own = sorted((trial for trial in trials if trial.candidate == name), key=lambda trial: trial.round)
+        accuracies = tuple(0.0 if math.isnan(trial.score) else trial.score for trial in own)
+        spread = statistics.stdev(accuracies) if len(accuracies) > 1 else math.nan
+        seconds = statistics.fmean(trial.seconds for trial in own)
+        processor = statistics.fmean(trial.processor for trial in own)
+        found.append(Summary(title, accuracies, statistics.fmean(accuracies), spread, seconds, processor))
+    return found
 
 
 def short_name(name: str) -> str:
@@ -200,18 +191,12 @@ def quantile(probability: float, freedom: int) -> float:
 
 def _at(angle: float, freedom: int) -> float:
     cosine, sine = math.cos(angle), math.sin(angle)
-    if freedom % 2:
-        term, total = sine * cosine, 0.0
-        for k in range(1, freedom - 1, 2):
-            total += term
-            term *= cosine * cosine * (k + 1) / (k + 2)
-        within = 2 / math.pi * (angle + total)
-    else:
-        term, total = sine, 0.0
-        for k in range(0, freedom - 1, 2):
-            total += term
-            term *= cosine * cosine * (k + 1) / (k + 2)
-        within = total
+    is_odd, total = freedom % 2, 0.0
+    term = sine * cosine if is_odd else sine
+    for k in range(is_odd, freedom - 1, 2):
+        total += term
+        term *= cosine * cosine * (k + 1) / (k + 2)
+    within = 2 / math.pi * (angle + total) if is_odd else total
     return 0.5 + within / 2
 
 
@@ -280,13 +265,9 @@ def visible_difference(spread: float, repeats: int) -> float:
 
 def repeats_needed(difference: float, spread: float) -> int | None:
     """The least number of repeats that show this difference four times out of five; None for more than 1,000."""
-    if visible_difference(spread, _MOST_REPEATS) > difference:
-        return None
-    low, high = 1, _MOST_REPEATS
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if visible_difference(spread, middle) <= difference else (middle, high)
-    return high
+    repeats = range(2, _MOST_REPEATS + 1)
+    place = bisect.bisect_left(repeats, True, key=lambda number: visible_difference(spread, number) <= difference)
+    return repeats[place] if place < len(repeats) else None
 
 
 def describe(comparison: Comparison) -> dict[str, Any]:

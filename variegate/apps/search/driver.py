@@ -169,9 +169,11 @@ def _replay(history: History, steps: int, path: Path) -> Population:
 
 
 def search_devices(devices: str | Sequence[str] = "auto", members: int = 1) -> list[str]:
-    """Full names of at most ``members`` devices; "auto": all GPUs, else a CPU for each core. Raises ValueError."""
+    """Full names of at most ``members`` devices, of a list or as typed; "auto": all GPUs, else a CPU for each core.
+    Raises ValueError."""
     if devices != "auto":
-        names = choose_devices(devices)
+        typed = devices.split(",") if isinstance(devices, str) else devices
+        names = choose_devices([name.strip() for name in typed])
         if kind_of(names[0]) not in ("cpu", "cuda"):
             raise ValueError(f"devices: got {names[0]!r}, which trains nothing; accepted: CPUs and GPUs")
     elif torch.cuda.is_available():

@@ -161,41 +161,41 @@ class Evaluation:
         return [runner.done[job] for job in jobs if job in runner.done]
 
 
-class WholeTrainings:
+class WholeTrainings(ExitStack):
     """Trainings of a plan from the first epoch to the score, one at a time on each of its devices; use as a context."""
 
     def __init__(self, plan: Evaluation) -> None:
-        self.plan, self._images, self._meter = plan, _RepeatImages(plan), Meter()
-        self._names = [resolve(name) for name in plan.devices]
+        super().__init__()
+        self.plan, self._meter, self._lock = plan, Meter(), Lock()
+        # Of each repeat and device: given up when the next repeat begins there.
+        self._images: dict[tuple[str, int], tuple[TrainingImages, BaselineAugmentation]] = {}
+        names = [resolve(name) for name in plan.devices]
         self._free: SimpleQueue[str] = SimpleQueue()
-        for name in self._names:
+        for name in names:
             self._free.put(name)
-        self._open = ExitStack()
-
-    def __enter__(self) -> WholeTrainings:
-        self._open.enter_context(one_thread_each(*self._names))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._open.close()
+        self.enter_context(one_thread_each(*names))
 
     def train(self, row: Candidate, repeat: int, is_over: Callable[[], bool]) -> Outcome | None:
         """-> accuracy (NaN: it diverged) and its cost; None where ``is_over`` ended it."""
         device = self._free.get()
         try:
-            return self._train(row, repeat, *self._images.of(device, repeat), is_over)
+            return self._train(row, repeat, device, is_over)
         finally:
             self._free.put(device)
 
-    def _train(
-        self,
-        row: Candidate,
-        repeat: int,
-        data: TrainingImages,
-        baseline: BaselineAugmentation,
-        is_over: Callable[[], bool],
-    ) -> Outcome | None:
-        plan = self.plan
+    def _images_of(self, device: str, repeat: int) -> tuple[TrainingImages, BaselineAugmentation]:
+        number = repeat if self.plan.subsets.varies else 0
+        with self._lock:
+            for key in [key for key in self._images if key[0] == device and key[1] < number]:
+                del self._images[key]
+            if (device, number) not in self._images:
+                train, scored = self.plan.subsets.of(number)
+                baseline = self.plan.baseline(train)
+                self._images[device, number] = TrainingImages(train, scored, baseline.plain, device), baseline
+            return self._images[device, number]
+
+    def _train(self, row: Candidate, repeat: int, device: str, is_over: Callable[[], bool]) -> Outcome | None:
+        plan, (data, baseline) = self.plan, self._images_of(device, repeat)
         seed = repeat_seed(plan.seed, repeat)  # the same for all policies: they differ in nothing else
         images, adaptive = data.train, None
         if row.adaptive is not None:
@@ -265,25 +265,6 @@ def unseen(test: LabelledImages, policies: Sequence[str]) -> LabelledImages:
     searched = set[str]().union(*(searched_on(policy) for policy in policies if is_own(policy)))
     rows = [row for row, digest in enumerate(digests_by_row(test)) if digest not in searched]
     return test.take(np.asarray(rows, np.int64)) if rows and len(rows) < len(test) else test
-
-
-class _RepeatImages:
-    """The images of each repeat, made once on each device, and given up when the next repeat begins there."""
-
-    def __init__(self, evaluation: Evaluation) -> None:
-        self._evaluation, self._lock = evaluation, Lock()
-        self._prepared: dict[tuple[str, int], tuple[TrainingImages, BaselineAugmentation]] = {}
-
-    def of(self, device: str, repeat: int) -> tuple[TrainingImages, BaselineAugmentation]:
-        number = repeat if self._evaluation.subsets.varies else 0
-        with self._lock:
-            for key in [key for key in self._prepared if key[0] == device and key[1] < number]:
-                del self._prepared[key]
-            if (device, number) not in self._prepared:
-                train, scored = self._evaluation.subsets.of(number)
-                baseline = self._evaluation.baseline(train)
-                self._prepared[device, number] = TrainingImages(train, scored, baseline.plain, device), baseline
-            return self._prepared[device, number]
 
 
 # Of the images that train: with gap they only say how the training does. It must not look at those that score it.

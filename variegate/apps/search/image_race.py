@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -13,15 +11,12 @@ from typing import Any
 
 from variegate import transforms as T
 from variegate.apps.search import run as originals
-from variegate.apps.search.candidates import Candidate, candidates_of, default_candidates, describe_rows, variations
-from variegate.apps.search.driver import search_devices
+from variegate.apps.search.candidates import Candidate, describe_rows, variations
 from variegate.apps.search.evaluate import Evaluation, WholeTrainings
-from variegate.apps.search.prepare import load_source, prepare_race
-from variegate.apps.search.rounds import FORMAT, LOG_NAME, OnRound, RaceRules, check_folder, claimed, run_race
+from variegate.apps.search.rounds import FORMAT, LOG_NAME, OnRound, RaceRules, claimed, run_race
 from variegate.apps.search.standings import RaceResult
-from variegate.apps.search.trainings import Outcome, Training, TrainingRunner, cost, read_json, write_json
+from variegate.apps.search.trainings import Outcome, Training, TrainingRunner, check_folder, cost, read_json, write_json
 from variegate.apps.train.images import BaselineAugmentation
-from variegate.options.search import RaceOptions
 from variegate.policies.whole import is_whole
 from variegate.threads import computed_once
 
@@ -131,41 +126,8 @@ class ImageRace:
 
     def _check_images(self, folder: Path) -> None:
         """Raises SourceError naming images that differ from those that a race began with."""
-        check_folder(folder)
+        check_folder(folder, LOG_NAME)
         theirs = read_json(folder / LOG_NAME, lines=1).get("images")
         if theirs is not None and theirs != self._described["images"]:
             originals.check_same(folder, self.images, theirs)
             raise originals.refuse(folder, self.images, theirs)
-
-
-def image_race(
-    plan: Evaluation,
-    policies: Sequence[Any] | Mapping[str, Any] | None,
-    rules: RaceRules,
-    is_resized: bool,
-) -> ImageRace:
-    """``policies``: as of ``race``; None: those that the options allow."""
-    rows = default_candidates(plan.baseline(plan.subsets.images)) if policies is None else candidates_of(policies)
-    return ImageRace(plan, rows, rules, is_resized)
-
-
-def race_images(
-    source: Any,
-    policies: Sequence[Any] | Mapping[str, Any] | None,
-    options: RaceOptions,
-    rules: RaceRules,
-    out: str | os.PathLike[str] | None,
-    on_training: Callable[[Training], object] | None,
-    stop: Event | None,
-) -> RaceResult:
-    """``vg.race`` on a source."""
-    if out is not None:
-        check_folder(Path(out))
-    devices = search_devices(options.devices if options.devices == "auto" else options.devices.split(","), 1000)
-    images, _, is_resized = load_source(
-        source, options.size, devices[0], lambda text: warnings.warn(text, stacklevel=5)
-    )
-    plan, _ = prepare_race(images, options, devices)
-    return image_race(plan, policies, rules, is_resized).run(
-        None if out is None else Path(out), on_training, None, stop
-    )

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from variegate.apps.search.candidates import candidates_of, default_candidates
 from variegate.apps.search.evaluate import Evaluation, Subsets
 from variegate.apps.search.history import Settings
+from variegate.apps.search.image_race import ImageRace
 from variegate.apps.search.policy import SearchSpace
+from variegate.apps.search.rounds import RaceRules
 from variegate.apps.search.run import SearchRun
 from variegate.apps.train import images as image_sets
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages, fitting_batch, fitting_model
 from variegate.errors import PolicyError
 from variegate.formats.base import Source, SourceError
 from variegate.io.addresses import shown
-from variegate.jobs.arguments import open_by_index, parse_size
+from variegate.jobs.arguments import absolute_place, open_by_index, parse_size
 from variegate.options import check_options
 from variegate.options.importing import import_of_user
 from variegate.options.search import EvaluationOptions, RaceOptions, SearchOptions, TrainingOptions
@@ -28,6 +31,16 @@ _SEARCHED, _SCORED, _EPOCHS = 4_000, 46_000, 200
 _SEEN, _LEAST_EPOCHS = 10_000_000, 10
 # To score members by fewer than eight images is to rank them by chance.
 _LEAST_TO_SEARCH = 16
+
+
+def open_search(
+    source: Any, options: SearchOptions, device: str, note: Callable[[str], object]
+) -> tuple[SearchRun, Sizes]:
+    """``load_source``, and ``load_test`` of other images, then ``prepare_search``."""
+    images, opened, _ = load_source(source, options.size, device, note)
+    test = None if options.test is None else load_test(options.test, images, options.size, device, note)
+    place = absolute_place(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else ""
+    return prepare_search(images, options, place, opened.fingerprint, test)
 
 
 def prepare_search(
@@ -114,11 +127,22 @@ def prepare_evaluation(
     return _plan(images, test, options, sizes, policy_names(options.policies), options.repeats, devices), sizes
 
 
-def prepare_race(images: LabelledImages, options: RaceOptions, devices: Sequence[str]) -> tuple[Evaluation, Sizes]:
-    """Make the plan of a race, which trains as an evaluation does, and its sizes. Raises as ``prepare_evaluation``."""
+def open_race(
+    source: Any,
+    policies: Sequence[Any] | Mapping[str, Any] | None,
+    options: RaceOptions,
+    rules: RaceRules,
+    devices: Sequence[str],
+    note: Callable[[str], object],
+) -> tuple[ImageRace, Sizes]:
+    """``load_source``, then a race, which trains as an evaluation does, and its sizes. Raises as
+    ``prepare_evaluation``. ``policies``: as of ``race``; None: those that the options allow."""
+    images, _, is_resized = load_source(source, options.size, devices[0], note)
     most = min(_SEARCHED, max(images.num_classes, len(images) * 4 // 5))
     sizes = evaluation_sizes(images, None, options, most)
-    return _plan(images, None, options, sizes, ["none"], options.rounds, devices), sizes
+    plan = _plan(images, None, options, sizes, ["none"], options.rounds, devices)
+    rows = default_candidates(plan.baseline(images)) if policies is None else candidates_of(policies)
+    return ImageRace(plan, rows, rules, is_resized), sizes
 
 
 def _plan(

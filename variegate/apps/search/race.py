@@ -13,9 +13,9 @@ from typing import Any
 from variegate.apps.search.candidates import candidates_of
 from variegate.apps.search.objective import checked_score, is_training, step_of, takes_seed
 from variegate.apps.search.population import repeat_seed
-from variegate.apps.search.rounds import FORMAT, MARGIN, RaceRules, claimed, run_race
+from variegate.apps.search.rounds import FORMAT, LOG_NAME, MARGIN, RaceRules, claimed, run_race
 from variegate.apps.search.standings import RaceResult
-from variegate.apps.search.trainings import Meter, Outcome, Train, Training, TrainingRunner
+from variegate.apps.search.trainings import Meter, Outcome, Train, Training, TrainingRunner, check_folder
 from variegate.checks import integer, refused, spelt
 from variegate.options.search import RaceOptions, seconds_in
 
@@ -81,15 +81,23 @@ def race(
     if not 0.5 < confidence < 1:
         raise ValueError(f"confidence: got {confidence!r}; accepted: between 0.5 and 1")
     seconds = None if budget is None else seconds_in("budget", budget)
+    folder = None if out is None else Path(out)
     if not is_training(objective):
-        from variegate.apps.search.image_race import race_images
+        from variegate.apps.search.driver import search_devices
+        from variegate.apps.search.prepare import open_race
 
         for name, value in (("grain", grain), ("workers", workers)):
             if value is not None:
                 raise refused(name, value, "none for a source: its images and devices decide")
         rules = RaceRules(rounds, seconds, confidence, MARGIN if margin is None else margin)
         chosen = RaceOptions(rounds=rounds, seed=seed, epochs=epochs, **options)
-        return race_images(objective, policies, chosen, rules, out, on_training, stop)
+        if folder is not None:
+            check_folder(folder, LOG_NAME)
+        devices = search_devices(chosen.devices, 1000)
+        on_images, _ = open_race(
+            objective, policies, chosen, rules, devices, lambda text: warnings.warn(text, stacklevel=6)
+        )
+        return on_images.run(folder, on_training, None, stop)
     if options:
         name, value = next(iter(options.items()))
         raise refused(name, value, "with a source of images as objective")
@@ -108,7 +116,7 @@ def race(
     described = {"format": FORMAT, "policies": list(candidates), **rules.describe(), "seed": seed}
     described |= {} if epochs is None else {"epochs": epochs}
     with ExitStack() as stack:
-        journal = None if out is None else stack.enter_context(claimed(Path(out), described))
+        journal = None if folder is None else stack.enter_context(claimed(folder, described))
         runner = TrainingRunner(
             train, journal, integer("workers", 1 if workers is None else workers, 1, 1024), on_training, stop
         )

@@ -7,7 +7,6 @@ the first stage spends half of the error, and each further one half of what is l
 from __future__ import annotations
 
 import math
-import os
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -16,11 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from variegate.apps.search.standings import Ending, RaceResult, Standings, rows_of, verdict, verdict_of_variations
-from variegate.apps.search.trainings import TrainingJournal, TrainingRunner
-from variegate.formats.base import SourceError
-from variegate.io.durable import make_folder, write_errors_name
-from variegate.jobs.output.destination import locked
-from variegate.options.search import RaceOptions, seconds_in
+from variegate.apps.search.trainings import TrainingJournal, TrainingRunner, check_folder, claimed_folder
 
 FORMAT, LOG_NAME, _LOCK_NAME = "variegate-race/1", "race.jsonl", ".race.lock"
 # Accuracies that are closer than a point count as no difference: to show that takes hundreds of rounds.
@@ -55,11 +50,6 @@ class RaceRules:
     grain: float = 0.0
     is_share: bool = False
     variations: Callable[[str], list[str]] | None = None
-
-    @classmethod
-    def of(cls, options: RaceOptions) -> RaceRules:
-        """Of a race on images."""
-        return cls(options.rounds, seconds_in("budget", options.budget), margin=MARGIN)
 
     def describe(self) -> dict[str, Any]:
         """All that decides the result besides the candidates and the trainings; a longer budget may go on."""
@@ -134,21 +124,8 @@ def _run_stage(standings: Standings, stage: int, rules: RaceRules, runner: Train
 def claimed(folder: Path, described: Mapping[str, Any]) -> Iterator[TrainingJournal]:
     """The journal of the race in a folder, made and locked. Raises SourceError for a folder that holds something else,
     another race, or one that runs."""
-    check_folder(folder)
-    with write_errors_name(str(folder)):
-        make_folder(folder)
-    with locked(folder / _LOCK_NAME, str(folder)):
-        check_folder(folder)
-        with closing(TrainingJournal(folder / LOG_NAME, described, "a race", place=str(folder))) as journal:
-            yield journal
-
-
-def check_folder(folder: Path) -> None:
-    """Raises SourceError for what no race can be in: known before images are decoded."""
-    if os.path.lexists(folder) and not folder.is_dir():
-        raise SourceError(f"{folder}: is a file; accepted: a folder, or a name that is still free")
-    others = [one.name for one in folder.glob("[!.]*") if not (folder / LOG_NAME).exists()]
-    if others:
-        raise SourceError(
-            f"{folder}: holds files of something else ({min(others)}); choose an empty folder or a new name"
-        )
+    with (
+        claimed_folder(folder, _LOCK_NAME, lambda: check_folder(folder, LOG_NAME)),
+        closing(TrainingJournal(folder / LOG_NAME, described, "a race", place=str(folder))) as journal,
+    ):
+        yield journal

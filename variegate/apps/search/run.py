@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,16 +11,15 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from variegate.apps.search import run as originals
 from variegate.apps.search.history import History, Settings, schedule_of
 from variegate.apps.search.members import ImageMember, PopulationMember, member_seed
+from variegate.apps.search.trainings import check_folder, claimed_folder
 from variegate.apps.train.classifier import Classifier
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages, TrainingImages
 from variegate.checks import PIXEL_VERSION, check_pixel_version
 from variegate.formats.base import SourceError
 from variegate.io.addresses import shown
-from variegate.io.durable import make_folder, write_atomically, write_errors_name
-from variegate.jobs.output.destination import locked
+from variegate.io.durable import write_atomically
 from variegate.options.search import Hyperparameters, SearchOptions
 from variegate.policies.schedule import Schedule
 from variegate.threads import computed_once
@@ -151,10 +149,7 @@ class PopulationRun(ABC):
     @contextmanager
     def claimed(self, folder: Path, backend: str = "local") -> Iterator[None]:
         """``claim`` the folder, and lock it until the end. Raises SourceError where another run is writing there."""
-        self._is_begun(folder, backend)  # what is refused is left as it is
-        with write_errors_name(str(folder)):
-            make_folder(folder)
-        with locked(folder / LOCK_NAME, str(folder)):
+        with claimed_folder(folder, LOCK_NAME, lambda: self._is_begun(folder, backend)):
             self.claim(folder, backend)
             yield
 
@@ -166,7 +161,7 @@ class PopulationRun(ABC):
 
     def _is_begun(self, folder: Path, backend: str) -> bool:
         """Raises SourceError where the folder is another's."""
-        if not check_folder(folder):
+        if not check_folder(folder, SETTINGS_NAME):
             return False
         mine = self.describe()
         theirs = _read_settings(folder / SETTINGS_NAME, mine)
@@ -234,7 +229,7 @@ class SearchRun(PopulationRun):
     @computed_once
     def images(self) -> dict[str, str]:
         """Digests of the images, by their names."""
-        return originals.digests(self.train, self.validation)
+        return digests(self.train, self.validation)
 
     @computed_once
     def _described(self) -> str:
@@ -251,8 +246,8 @@ class SearchRun(PopulationRun):
                 "recipe": asdict(self.recipe),
                 "population": self.settings.to_dict(),
                 "around": self.baseline.to_dict(),
-                "images": originals.digest_of(self.images),
-                "test": None if self.test is None else originals.digest_of(originals.digests(self.test)),
+                "images": digest_of(self.images),
+                "test": None if self.test is None else digest_of(digests(self.test)),
             }
         )
 
@@ -282,29 +277,16 @@ class SearchRun(PopulationRun):
 
     def claim(self, folder: Path, backend: str = "local") -> None:
         super().claim(folder, backend)
-        if not (folder / originals.ORIGINALS_NAME).exists():  # nor where a run was killed between the two
-            originals.write(folder, self.images)
+        if not (folder / ORIGINALS_NAME).exists():  # nor where a run was killed between the two
+            write(folder, self.images)
 
     def _compare(self, folder: Path, theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> None:
         if theirs["images"] != mine["images"] and all(theirs[name] == mine[name] for name in ("fingerprint", "size")):
-            originals.check_same(folder, self.images, theirs["images"])
+            check_same(folder, self.images, theirs["images"])
         rest = {name: value for name, value in mine.items() if name != "images"}
         super()._compare(folder, theirs, rest)
         if theirs["images"] != mine["images"]:
-            raise originals.refuse(folder, self.images, theirs["images"])
-
-
-def check_folder(folder: Path) -> bool:
-    """True where a search has begun. Raises SourceError where none may: known before images are decoded."""
-    if os.path.lexists(folder) and not folder.is_dir():
-        raise SourceError(f"{folder}: is a file; accepted: a folder, or a name that is still free")
-    if (folder / SETTINGS_NAME).exists():
-        return True
-    others = [path.name for path in folder.glob("[!.]*")]
-    if others:
-        other = min(others)
-        raise SourceError(f"{folder}: holds files of something else ({other}); choose an empty folder or a new name")
-    return False
+            raise refuse(folder, self.images, theirs["images"])
 
 
 def _read_settings(path: Path, names: Iterable[str]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -16,12 +15,12 @@ from variegate.apps.search.history import History, Settings, read_log
 from variegate.apps.search.members import ObjectiveMember, PopulationMember
 from variegate.apps.search.objective import STEP, is_training, step_of
 from variegate.apps.search.policy import SearchSpace
-from variegate.apps.search.prepare import known_operations, load_source, load_test, prepare_search
-from variegate.apps.search.run import LOG_NAME, PopulationRun, SearchRun, check_folder
+from variegate.apps.search.prepare import known_operations, open_search
+from variegate.apps.search.run import LOG_NAME, SETTINGS_NAME, PopulationRun, SearchRun
+from variegate.apps.search.trainings import check_folder
 from variegate.apps.search.tune import TuneSearch
 from variegate.apps.search.verdict import compare_result
 from variegate.checks import refused, spelt
-from variegate.jobs.arguments import absolute_place
 from variegate.options import check_options
 from variegate.options.search import ObjectiveOptions, SearchOptions
 from variegate.policies import PBA, Schedule
@@ -103,29 +102,24 @@ def search(
         misplaced = ("address", "gpus_per_member") if is_local else ("devices", "workers")
         if one.name in misplaced and getattr(given, one.name) != one.default:
             raise refused(one.name, getattr(given, one.name), f"with backend={'ray' if is_local else 'local'!r}")
-    check_folder(folder)
+    check_folder(folder, SETTINGS_NAME)
     searched = known_operations(operations)
     run: PopulationRun
     if isinstance(given, SearchOptions):
-        wanted = given.devices if given.devices == "auto" else given.devices.split(",")
-        devices = search_devices(wanted, given.population) if is_local else ["cpu"]
+        devices = search_devices(given.devices, given.population) if is_local else ["cpu"]
         texts = SearchSpace(searched).operations if searched else ()
-        run = _image_run(objective, replace(given, operations=",".join(map(str, texts)) or None), devices[0])
+        chosen = replace(given, operations=",".join(map(str, texts)) or None)
+        run, _ = open_search(objective, chosen, devices[0], lambda text: warnings.warn(text, stacklevel=6))
     else:
         devices = ["cpu"] * min(given.workers, given.population)
         space = SearchSpace(searched, space=given.space or "pba-relative")
         settings = Settings(given.population, space, given.seed, given.interval, given.epochs)
         run = ObjectiveRun(settings, objective)
-    searching: PopulationSearch
-    if is_local:
-        searching = LocalSearch(run, folder, devices, capture=getattr(given, "capture", False))
-    else:
-        searching = TuneSearch(run, folder, given.address, given.gpus_per_member)
-    schedule = searching.run(on_progress)
+    schedule = population_search(run, given, devices).run(on_progress)
     assert schedule is not None  # nothing stops it
     history = read_log(folder / LOG_NAME)
     told: list[str] | None = None
-    if isinstance(given, SearchOptions) and isinstance(run, SearchRun) and given.repeats and run.test is not None:
+    if isinstance(given, SearchOptions) and isinstance(run, SearchRun):
         compared_on = devices if is_local else search_devices()
         told = compare_result(
             run, folder, given.repeats, compared_on, given.capture, lambda plan, journal: plan.run(None, None, journal)
@@ -133,14 +127,14 @@ def search(
     return SearchResult(schedule, history.steps[-1][history.best].score, history, folder, " ".join(told or ()))
 
 
-def _image_run(source: Any, options: SearchOptions, device: str) -> SearchRun:
-    def note(text: str) -> None:
-        warnings.warn(text, stacklevel=4)
-
-    images, opened, _ = load_source(source, options.size, device, note)
-    test = None if options.test is None else load_test(options.test, images, options.size, device, note)
-    place = absolute_place(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else ""
-    return prepare_search(images, options, place, opened.fingerprint, test)[0]
+def population_search(
+    run: PopulationRun, options: SearchOptions | ObjectiveOptions, devices: Sequence[str]
+) -> PopulationSearch:
+    """The search of a run by the back end of its options; ``devices``: of the local one."""
+    capture = isinstance(options, SearchOptions) and options.capture
+    if options.backend == "local":
+        return LocalSearch(run, Path(options.out), devices, capture=capture)
+    return TuneSearch(run, Path(options.out), options.address, options.gpus_per_member, capture=capture)
 
 
 @dataclass(frozen=True)

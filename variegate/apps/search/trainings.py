@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from threading import Event, Lock
@@ -14,7 +16,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from variegate.checks import check_pixel_version
 from variegate.formats.base import SourceError
-from variegate.io.durable import AppendOnlyFile, write_atomically
+from variegate.io.durable import AppendOnlyFile, make_folder, write_atomically, write_errors_name
+from variegate.jobs.output.destination import locked
 
 
 class Training(NamedTuple):
@@ -80,7 +83,7 @@ def _refuse(theirs: Any, mine: Mapping[str, Any], what: str, place: str) -> None
 
 
 class TrainingRunner:
-    """Runs trainings, ``workers`` at a time in threads; to be closed, with its journal.
+    """Runs trainings, ``workers`` at a time in threads.
 
     ``all``: those that are over, also in an earlier life. ``on_training``: told of each, one at a time.
     """
@@ -99,10 +102,6 @@ class TrainingRunner:
         self._began = time.perf_counter() - max((one.elapsed for one in self.all), default=0.0)
         self.workers, self.stop, self._failed = workers, stop or Event(), Event()
         self._lock = Lock()
-
-    def close(self) -> None:
-        if self._journal is not None:
-            self._journal.close()
 
     @property
     def elapsed(self) -> float:
@@ -178,6 +177,30 @@ def cost(trainings: int, seconds: float, processor: float, devices: Sequence[str
     """Trainings and their seconds, in words: of the processor, and of GPUs, each of which trains one at a time."""
     on_gpus = f"{seconds:,.0f} device seconds, " if any(name.startswith("cuda") for name in devices) else ""
     return f"{trainings:,} training run{'' if trainings == 1 else 's'}, {on_gpus}{processor:,.1f} processor seconds"
+
+
+def check_folder(folder: Path, begins_with: str) -> bool:
+    """True where a race or a search has begun, with a file of this name. Raises SourceError where none may: known
+    before images are decoded."""
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise SourceError(f"{folder}: is a file; accepted: a folder, or a name that is still free")
+    if (folder / begins_with).exists():
+        return True
+    if others := [path.name for path in folder.glob("[!.]*")]:
+        other = min(others)
+        raise SourceError(f"{folder}: holds files of something else ({other}); choose an empty folder or a new name")
+    return False
+
+
+@contextmanager
+def claimed_folder(folder: Path, lock: str, check: Callable[[], object]) -> Iterator[None]:
+    """Make a folder, and lock it until the end. ``check`` refuses one of something else, which is left as it is."""
+    check()
+    with write_errors_name(str(folder)):
+        make_folder(folder)
+    with locked(folder / lock, str(folder)):
+        check()
+        yield
 
 
 def read_json(path: Path, lines: int | None = None) -> dict[str, Any]:
