@@ -41,7 +41,7 @@ def test_it_is_a_batch_for_any_device() -> None:
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is such a device")
 def test_a_device_that_is_not_there() -> None:
-    with pytest.raises(ValueError, match="device: got 'cuda', but this PyTorch"):
+    with pytest.raises(ValueError, match="device: got 'cuda', but "):
         RaggedBatch.pack(IMAGES, "cuda")
 
 

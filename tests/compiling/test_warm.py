@@ -193,16 +193,16 @@ import variegate as vg
 vg.Collate
 seconds = []
 for _ in range(5):
-    began = time.perf_counter()
+    began = time.process_time()
     assert is_ready()
-    seconds.append(time.perf_counter() - began)
+    seconds.append(time.process_time() - began)
 from variegate.program.compiled import KERNELS
 assert not any(kernel.overloads for kernel in KERNELS)
-print(min(seconds), seconds[0])
+print(min(seconds))
 """
     run = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True, cwd=ROOT)
-    # 2 ms on a machine that has nothing else to do.
-    assert float(run.stdout.split()[0]) < 0.02
+    # 2 ms of processor time on a machine that has nothing else to do, 10 on one that has too much.
+    assert float(run.stdout) < 0.02
 
 
 def test_the_command_when_all_is_there(capsys: pytest.CaptureFixture[str]) -> None:
