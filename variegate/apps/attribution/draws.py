@@ -67,7 +67,8 @@ def sample_again(
                 if name not in names:
                     names.append(name)
                 parts.append((draws[images], np.full(len(images), names.index(name)), arguments))
-    return Operations(names, *map(np.concatenate, zip(*parts, strict=True)), is_mixed)
+    draws, operations, arguments = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return Operations(names, draws, operations, arguments, is_mixed)
 
 
 def _operations(program: Program) -> Iterator[tuple[str, Ints, Floats]]:
