@@ -55,7 +55,6 @@ def test_they_are_those_of_the_augmenter(policy: T.Transform) -> None:
     is_known = np.random.default_rng(0).random((NUMBER, 3)) < 0.8
     places = np.cumsum(is_known).reshape(is_known.shape) - 1
     found = again(policy, is_known)
-    draws, operations, _ = found.found()
     augmenter = vg.Augmenter(policy, "cpu", seed=3)
     partners: Any = {"partners": "batch"} if policy._mixers else {}
     for number, epoch in enumerate(EPOCHS):
@@ -63,7 +62,10 @@ def test_they_are_those_of_the_augmenter(policy: T.Transform) -> None:
         given = {"label": SAMPLES.labels[rows]}
         program = augmenter.program(SAMPLES.shapes[rows], SAMPLES.ids[rows], epoch, 0, given, **partners)
         for output, row in enumerate(rows.tolist()):
-            mine = {found.names[one] for one in operations[draws == places[row, number]]} - {"MixUp", "CutMix"}
+            mine = {found.names[one] for one in found.operations[found.draws == places[row, number]]} - {
+                "MixUp",
+                "CutMix",
+            }
             assert mine == set(own_names(operations_of(program, output)))
         if program.mixture is not None:
             mixed = [name is not None for name in program.mixture.names]
@@ -101,6 +103,5 @@ def test_strengths_are_an_arguments_values_or_quarters_of_the_draws() -> None:
 )
 def test_what_is_strong_is_a_number_that_users_know(transform: T.Transform, name: str, low: float, high: float) -> None:
     found = again(transform)
-    _, operations, values = found.found()
-    own = values[operations == found.names.index(name)]
+    own = found.arguments[found.operations == found.names.index(name)]
     assert low <= own.min() < own.max() <= high

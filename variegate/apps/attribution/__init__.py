@@ -119,9 +119,9 @@ class Attribution:
         lines.append("A diagnostic: hard operations are not thereby harmful. Compare policies to decide.")
         return "\n".join(lines)
 
-    def write(self, folder: str | os.PathLike[str] | None = None) -> Path:
-        """Write report.json, report.txt and, of the worst draws, worst.png to ``folder`` (RUN/report) -> the folder."""
-        where = Path(self.run) / REPORT_FOLDER if folder is None else Path(folder)
+    def write(self) -> Path:
+        """Write report.json, report.txt and, of the worst draws, worst.png -> their folder, RUN/report."""
+        where = Path(self.run) / REPORT_FOLDER
         write_atomically(where / "report.json", (json.dumps(self.to_dict(), indent=2) + "\n").encode())
         write_atomically(where / "report.txt", f"{self}\n".encode())
         if self._sheet is not None:

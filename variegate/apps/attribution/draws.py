@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -27,49 +27,17 @@ class Samples(NamedTuple):
     labels: npt.NDArray[np.int64]
 
 
-class Operations:
+class Operations(NamedTuple):
     """Operations of M draws: in each of L places the draw, the operation (of ``names``), and its argument.
 
     ``is_mixed``: bool[M], images mixed with others.
     """
 
-    def __init__(self, number: int) -> None:
-        self.names: list[str] = []
-        self.is_mixed = np.zeros(number, np.bool_)
-        self._found: list[tuple[Ints, Ints, Floats]] = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
-
-    def add(self, program: Program, draws: Ints) -> None:
-        """Of a sampled program whose images are these draws. What is done to partners does not count."""
-        used = np.arange(program.opcode.shape[1]) < program.length[:, None]
-        if program.mixture is not None and program.blend is not None:
-            blend, is_own = program.blend, np.zeros(program.num_rows, np.bool_)
-            row = np.arange(len(blend.target)) if blend.row is None else blend.row
-            is_own[row[blend.target == program.source[row]]] = True
-            used &= is_own[:, None]
-            names = np.array([name or "" for name in program.mixture.names])
-            for name in set(names.tolist()) - {""}:
-                own = np.flatnonzero(names == name)
-                self._add(name, draws[own], 1.0 - program.mixture.shares[own, 0].astype(np.float64))
-                self.is_mixed[draws[own]] = True
-        rows, slots = np.nonzero(used & (program.opcode != Op.NOP))
-        kinds = program.opcode[rows, slots].astype(np.int64) * 2**16 + program.label[rows, slots] + 1
-        for kind in np.unique(kinds).tolist():
-            own = kinds == kind
-            op, label = Op(kind >> 16), (kind & 0xFFFF) - 1
-            name = SPECS[op].name if label < 0 else program.names[label]
-            self._add(
-                name, draws[program.source[rows[own]]], _arguments(program, op, label >= 0, rows[own], slots[own])
-            )
-
-    def _add(self, name: str, draws: Ints, values: Floats) -> None:
-        if name not in self.names:
-            self.names.append(name)
-        self._found.append((draws, np.full(len(draws), self.names.index(name)), values))
-
-    def found(self) -> tuple[Ints, Ints, Floats]:
-        """Draws, operations and arguments, in any order."""
-        draws, operations, values = (np.concatenate(each) for each in zip(*self._found, strict=True))
-        return draws, operations, values
+    names: list[str]
+    draws: Ints
+    operations: Ints
+    arguments: Floats
+    is_mixed: npt.NDArray[np.bool_]
 
 
 def sample_again(
@@ -84,15 +52,44 @@ def sample_again(
     the same shares.
     """
     sample, epochs, copies = places
-    found, partners = Operations(len(sample)), "batch" if num_partners(planner.transform) else None
+    names, is_mixed = list[str](), np.zeros(len(sample), np.bool_)
+    parts: list[tuple[Ints, Ints, Floats]] = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
+    partners = "batch" if num_partners(planner.transform) else None
     for epoch, copy in product(np.unique(epochs).tolist(), np.unique(copies).tolist()):
         given, own = conditions(epoch), np.flatnonzero((epochs == epoch) & (copies == copy))
         for draws in np.split(own, range(_BATCH, len(own), _BATCH)):
             some = sample[draws]
             values = {"label": samples.labels[some], **given(samples.ids[some])}
-            call = Request(samples.ids[some], epoch, copy, values, partners)
-            found.add(planner.program(samples.shapes[some], call), draws)
-    return found
+            program = planner.program(samples.shapes[some], Request(samples.ids[some], epoch, copy, values, partners))
+            if program.mixture is not None:
+                is_mixed[draws] = [name is not None for name in program.mixture.names]
+            for name, images, arguments in _operations(program):
+                if name not in names:
+                    names.append(name)
+                parts.append((draws[images], np.full(len(images), names.index(name)), arguments))
+    draws, operations, arguments = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return Operations(names, draws, operations, arguments, is_mixed)
+
+
+def _operations(program: Program) -> Iterator[tuple[str, Ints, Floats]]:
+    """Names, images and arguments of a sampled program. What is done to partners does not count."""
+    used = np.arange(program.opcode.shape[1]) < program.length[:, None]
+    if program.mixture is not None and program.blend is not None:
+        blend, is_own = program.blend, np.zeros(program.num_rows, np.bool_)
+        row = np.arange(len(blend.target)) if blend.row is None else blend.row
+        is_own[row[blend.target == program.source[row]]] = True
+        used &= is_own[:, None]
+        names = np.array([name or "" for name in program.mixture.names])
+        for name in set(names.tolist()) - {""}:
+            own = np.flatnonzero(names == name)
+            yield name, own, 1.0 - program.mixture.shares[own, 0].astype(np.float64)
+    rows, slots = np.nonzero(used & (program.opcode != Op.NOP))
+    kinds = program.opcode[rows, slots].astype(np.int64) * 2**16 + program.label[rows, slots] + 1
+    for kind in np.unique(kinds).tolist():
+        own = np.flatnonzero(kinds == kind)
+        op, label = Op(kind >> 16), (kind & 0xFFFF) - 1
+        name = SPECS[op].name if label < 0 else program.names[label]
+        yield name, program.source[rows[own]], _arguments(program, op, label >= 0, rows[own], slots[own])
 
 
 def _arguments(program: Program, op: Op, is_named: bool, rows: Ints, slots: Ints) -> Floats:
@@ -127,19 +124,18 @@ class Column(NamedTuple):
 def binned(found: Operations, most: int = _BINS) -> tuple[Ints, Ints, list[Column]]:
     """Draws and columns [L], each pair once and in order, and what each column stands for: an argument's values, or
     where these are too many, parts with as many draws each."""
-    draws, operations, values = found.found()
-    columns, named = np.zeros(len(draws), np.int64), list[Column]()
+    columns, named = np.zeros(len(found.draws), np.int64), list[Column]()
     for number, name in enumerate(found.names):
-        own = np.flatnonzero(operations == number)
-        arguments = np.nan_to_num(values[own])
+        own = np.flatnonzero(found.operations == number)
+        arguments = np.nan_to_num(found.arguments[own])
         begins = np.unique(arguments)
         if len(begins) > most:
             begins = np.unique(np.quantile(arguments, np.arange(most) / most, method="lower"))
         which = np.searchsorted(begins, arguments, side="right") - 1
         columns[own] = len(named) + which
         for place in range(len(begins)):
-            part = values[own[which == place]]
+            part = found.arguments[own[which == place]]
             ends = (None, None) if np.isnan(part).any() else (float(part.min()), float(part.max()))
             named.append(Column(name, *ends))
-    pairs = np.unique(draws * len(named) + columns)
+    pairs = np.unique(found.draws * len(named) + columns)
     return pairs // len(named), pairs % len(named), named

@@ -23,8 +23,6 @@ from variegate.loader.options import ConditionsOfIds
 
 REPORT_FOLDER, LOSSES_FOLDER, RUN_NAME, TRANSFORM_NAME = "report", "losses", "run.json", "transform.json"
 
-Losses = npt.NDArray[np.float16]
-
 
 class LossRecorder:
     """Losses of the epoch's draws, float16 [copies, N], NaN where there is none yet.
@@ -44,10 +42,12 @@ class LossRecorder:
         self._losses = np.empty((feed.options.copies, len(ids)), np.float16)
         self._noted: list[torch.Tensor] = []
         self._places: list[npt.NDArray[np.intp]] = []
+        place = None if feed.place == "source" else absolute_place(feed.place)
         # All that the draws follow from, besides the transform.
-        described = {"pixels": PIXEL_VERSION, "seed": feed.options.seed, "is_adapted": feed.adaptation.gives}
-        described["source"] = None if feed.place == "source" else absolute_place(feed.place)
-        described |= {"fingerprint": feed.source.fingerprint, "classes": list(feed.classes)}
+        described = {
+            **{"pixels": PIXEL_VERSION, "seed": feed.options.seed, "is_adapted": feed.adaptation.gives},
+            **{"source": place, "fingerprint": feed.source.fingerprint, "classes": list(feed.classes)},
+        }
         self._folder = feed.options.out / REPORT_FOLDER
         self._files = {
             TRANSFORM_NAME: json.dumps(feed.transform.to_dict()).encode(),
@@ -107,7 +107,7 @@ class RecordedLosses:
             self.run: dict[str, Any] = json.loads((folder / RUN_NAME).read_bytes())
             self.ids: Ids = np.load(folder / LOSSES_FOLDER / IDS_NAME)
             parts = [np.load(one) for one in files if first <= int(one.stem) < end]
-            self.losses: Losses = np.stack(parts)
+            self.losses: npt.NDArray[np.float16] = np.stack(parts)
         except (OSError, ValueError, EOFError) as error:
             raise ValueError(f"run: {folder}: is damaged ({error}); train again into another folder") from error
         check_pixel_version(str(folder), self.run["pixels"], ValueError)

@@ -13,7 +13,7 @@ import torch
 
 from variegate import transforms as T
 from variegate.apps.train.models import ModelError, model_to_train
-from variegate.checks import integer, number, spelt
+from variegate.checks import integer, spelt
 from variegate.executors.runners.devices import resolve
 from variegate.io.durable import write_atomically
 from variegate.ops.description import from_dict
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from variegate.apps.train.feed import Feed
 
 MODEL_NAME = "model.pt"
-_KEYS = ("model", "classes", "weights", "channels", "drop_path", "scoring")
+_KEYS = ("model", "classes", "weights", "channels", "scoring")
 # Names that stand for code of Variegate and timm. Any other imports a module, or has timm ask a server.
 _SAFE = re.compile(r"(wrn|airbench)-[\w.-]+|timm:[\w.-]+")
 
@@ -35,7 +35,7 @@ def write_model(folder: Path, feed: Feed, weights: dict[str, torch.Tensor]) -> N
     # Of images that keep their size, validation has no other.
     steps = [*plain.transforms] if isinstance(plain, T.Compose) else [T.Resize(feed.size), plain]
     scoring = T.Compose([*([T.Grayscale()] if feed.channels == 1 else []), *steps])
-    values = (feed.model, list(feed.classes), weights, feed.channels, feed.options.drop_path, scoring.to_dict())
+    values = (feed.model, list(feed.classes), weights, feed.channels, scoring.to_dict())
     buffer = io.BytesIO()
     torch.save(dict(zip(_KEYS, values, strict=True)), buffer)
     write_atomically(folder / MODEL_NAME, buffer.getvalue(), durable=True)
@@ -77,7 +77,7 @@ def load_model(
             f"{path}: lacks {', '.join(missing)}; accepted: what variegate train wrote. The same train command again "
             "completes the file of an earlier version, and trains nothing"
         )
-    name, classes, weights, channels, drop_path, described = (saved[key] for key in _KEYS)
+    name, classes, weights, channels, described = (saved[key] for key in _KEYS)
     scoring = from_dict(described, f"{path}: scoring")
     if model is None and not _SAFE.fullmatch(str(name)):
         raise ModelError(
@@ -86,8 +86,7 @@ def load_model(
         )
     if not isinstance(model, torch.nn.Module):
         name = str(name if model is None else model)
-        of_timm = {"drop_path_rate": number("drop_path", drop_path, 0, 1)} if drop_path and name[:5] == "timm:" else {}
-        model = model_to_train(name, len(classes), integer("channels", channels, 1), device, 0, **of_timm)
+        model = model_to_train(name, len(classes), integer("channels", channels, 1), device, 0)
     try:
         model.load_state_dict(weights)
     except _DAMAGE as error:
