@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from variegate.apps.search.candidates import GAP, Candidate, describe_rows, parse_candidate
-from variegate.apps.search.compare import Comparison, describe, is_own
+from variegate.apps.search.compare import Comparison, describe, is_own, short_name
 from variegate.apps.search.driver import one_thread_each, threads_each
 from variegate.apps.search.population import SearchStream, repeat_seed
 from variegate.apps.search.run import digest_of, digests, digests_by_row, searched_on
@@ -159,6 +159,24 @@ class Evaluation:
             runner = TrainingRunner(train, journal, len(self.devices), on_training, stop)
             runner.run(jobs)
         return [runner.done[job] for job in jobs if job in runner.done]
+
+
+def biases(evaluation: Evaluation) -> list[str]:
+    """What a policy has over others, in words: a schedule that has seen images, fewer images to train."""
+    subsets, told = evaluation.subsets, list[str]()
+    scored = subsets.images if subsets.test is None else subsets.test
+    for name in filter(is_own, evaluation.policies):
+        searched = searched_on(str(parse_candidate(name).policy))
+        seen = sum(digest in searched for digest in digests_by_row(scored)) if searched else 0
+        if seen:
+            counts = f"{seen:,} of the {len(scored):,} images from which those that score are taken"
+            told.append(f"{short_name(name)} was searched on {counts}, which favors it; pass other images as --test")
+        elif subsets.test is None and not searched:
+            of = "if learned on SRC, has seen images that score it"
+            told.append(f"{short_name(name)}, {of}; pass other images as --test")
+    if any(GAP in name for name in evaluation.policies):
+        told.append(f"{GAP} trains on 9/10 of its images and measures the gap on the rest")
+    return told
 
 
 class WholeTrainings(ExitStack):
