@@ -34,7 +34,7 @@ from variegate.apps.train.classifier import Classifier
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages, TrainingImages, split
 from variegate.apps.train.step import in_channels_last
 from variegate.augmenter.augmenter import Augmenter
-from variegate.checks import PIXEL_VERSION
+from variegate.checks import PIXEL_VERSION, integer
 from variegate.executors.runners.devices import resolve
 from variegate.jobs.output.destination import locked
 from variegate.options.search import Hyperparameters
@@ -104,10 +104,8 @@ class Evaluation:
 
     def __post_init__(self) -> None:
         """Raises ValueError for no policies, and what ``load_policy`` raises: before hours of training."""
-        if self.repeats < 1:
-            raise ValueError(f"repeats: got {self.repeats}; accepted: 1 or more")
-        if not 0 <= self.seed < 1 << 64:
-            raise ValueError(f"seed: got {self.seed}; accepted: an integer from 0 to 2**64 - 1")
+        integer("repeats", self.repeats, 1, accepted="1 or more")
+        integer("seed", self.seed, 0, 2**64 - 1)
         rows = [parse_candidate(name) for name in self.policies]
         policies = tuple(row.name for row in rows)
         object.__setattr__(self, "policies", policies)
@@ -162,7 +160,7 @@ class Evaluation:
 
 
 def biases(evaluation: Evaluation) -> list[str]:
-    """What a policy has over others, in words: a schedule that has seen images, fewer images to train."""
+    """Advantages of a policy over others, in words: a schedule that has seen images, fewer images to train."""
     subsets, told = evaluation.subsets, list[str]()
     scored = subsets.images if subsets.test is None else subsets.test
     for name in filter(is_own, evaluation.policies):
