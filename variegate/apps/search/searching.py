@@ -15,7 +15,7 @@ import torch
 
 from variegate.apps.search.candidates import FLIP_CROP, NO_AUGMENTATION
 from variegate.apps.search.compare import Comparison, compare, verdicts
-from variegate.apps.search.driver import LocalSearch, PopulationSearch, Tell, search_devices
+from variegate.apps.search.driver import PopulationSearch, Tell, search_devices
 from variegate.apps.search.evaluate import Evaluation, EvaluationFiles, Subsets
 from variegate.apps.search.history import History, Settings, read_log
 from variegate.apps.search.members import ObjectiveMember, PopulationMember
@@ -24,7 +24,6 @@ from variegate.apps.search.policy import SearchSpace
 from variegate.apps.search.prepare import known_operations, open_search
 from variegate.apps.search.run import LOG_NAME, SCHEDULE_NAME, SETTINGS_NAME, PopulationRun, SearchRun
 from variegate.apps.search.trainings import Training, TrainingJournal, check_folder
-from variegate.apps.search.tune import TuneSearch
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages
 from variegate.checks import refused, spelt
 from variegate.options import check_options
@@ -139,7 +138,11 @@ def population_search(
     """The search of a run by the back end of its options; ``devices``: of the local one."""
     capture = isinstance(options, SearchOptions) and options.capture
     if options.backend == "local":
+        from variegate.apps.search.driver import LocalSearch
+
         return LocalSearch(run, Path(options.out), devices, capture=capture)
+    from variegate.apps.search.tune import TuneSearch
+
     return TuneSearch(run, Path(options.out), options.address, options.gpus_per_member, capture=capture)
 
 
