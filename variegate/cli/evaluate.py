@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from variegate.apps.search.compare import Comparison
     from variegate.apps.search.evaluate import Evaluation, EvaluationFiles
     from variegate.apps.search.trainings import Training
-    from variegate.apps.train.images import LabelledImages
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,19 +33,17 @@ def evaluate(options: EvaluateCommandOptions) -> None:
     from variegate.apps.plotting import check_path
     from variegate.apps.search.compare import compare
     from variegate.apps.search.driver import search_devices
-    from variegate.apps.search.evaluate import EvaluationFiles
-    from variegate.apps.search.prepare import load_source, policy_names, prepare_evaluation
+    from variegate.apps.search.evaluate import EvaluationFiles, biases
+    from variegate.apps.search.prepare import open_evaluation, policy_names
 
     as_json, files = options.as_json, EvaluationFiles(options.out)
     check_path(options.out)
     trainings = len(policy_names(options.policies)) * options.repeats
     devices = search_devices(options.devices, max(1, trainings))
     with decoding():
-        images, _, _ = load_source(options.place, options.size, devices[0], note)
-    test = None if options.test is None else _load_test(options, images, devices[0])
-    evaluation, sizes = prepare_evaluation(images, test, options, devices)
-    announce(sizes, images, as_json, repeats=evaluation.repeats, policies=list(evaluation.policies))
-    _note_bias(evaluation)
+        evaluation, sizes = open_evaluation(options.place, options, devices, note)
+    announce(sizes, evaluation.subsets.images, as_json, repeats=evaluation.repeats, policies=list(evaluation.policies))
+    note(*biases(evaluation))
     with files.open(evaluation) as journal:
         done = run_trainings(evaluation, journal, as_json)
     if not done:
@@ -64,38 +61,6 @@ def evaluate(options: EvaluateCommandOptions) -> None:
             f"interrupted after {counts}; the table covers the complete repeats; to resume, run the same command again",
             INTERRUPTED,
         )
-
-
-def _load_test(options: EvaluateCommandOptions, images: LabelledImages, device: str) -> LabelledImages:
-    """Test images that no policy was searched on."""
-    from variegate.apps.search.evaluate import unseen
-    from variegate.apps.search.prepare import load_test, policy_names
-
-    test = load_test(options.test, images, options.size, device, note)
-    kept = unseen(test, policy_names(options.policies))
-    if len(kept) < len(test):
-        note(f"{len(test) - len(kept):,} of {len(test):,} images of --test were searched on, and score nothing")
-    return kept
-
-
-def _note_bias(evaluation: Evaluation) -> None:
-    """Note what a policy has over others: a schedule that has seen images, fewer images to train."""
-    from variegate.apps.search.candidates import GAP, parse_candidate
-    from variegate.apps.search.compare import is_own, short_name
-    from variegate.apps.search.run import digests_by_row, searched_on
-
-    subsets = evaluation.subsets
-    scored = subsets.images if subsets.test is None else subsets.test
-    for name in filter(is_own, evaluation.policies):
-        searched = searched_on(str(parse_candidate(name).policy))
-        seen = sum(digest in searched for digest in digests_by_row(scored)) if searched else 0
-        if seen:
-            counts = f"{seen:,} of the {len(scored):,} images from which those that score are taken"
-            note(f"{short_name(name)} was searched on {counts}, which favors it; pass other images as --test")
-        elif subsets.test is None and not searched:
-            note(f"{short_name(name)}, if learned on SRC, has seen images that score it; pass other images as --test")
-    if any(GAP in name for name in evaluation.policies):
-        note(f"{GAP} trains on 9/10 of its images and measures the gap on the rest")
 
 
 def _show(

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from variegate.apps.search.image_race import ImageRace
     from variegate.apps.search.prepare import Sizes
     from variegate.apps.search.rounds import Round
+    from variegate.apps.search.run import SearchRun
     from variegate.apps.search.standings import RaceResult
     from variegate.apps.search.trainings import Training, TrainingJournal
     from variegate.apps.train.images import LabelledImages
@@ -59,8 +60,7 @@ def search(options: SearchCommandOptions) -> None:
 
 
 def _method(options: SearchCommandOptions) -> str:
-    """The method of a folder, else as asked. Raises SourceError for another than the folder's, ValueError for options
-    of another."""
+    """The method of a folder, else as asked. Raises SourceError for another one, ValueError for options of another."""
     from variegate.apps.search.rounds import LOG_NAME
     from variegate.apps.search.run import SETTINGS_NAME
     from variegate.formats.base import SourceError
@@ -192,7 +192,7 @@ def _search_by_population(options: SearchCommandOptions) -> None:
     announce(sizes, run.train, options.as_json, members=options.population, devices=devices if is_local else ["ray"])
     if options.repeats and run.test is None:
         note("too few images to hold some out and compare the result; --test SRC2 gives others")
-    _run_search(searching, options, devices if is_local else search_devices())
+    _run_search(searching, run, options, devices if is_local else search_devices())
 
 
 def announce(sizes: Sizes, images: LabelledImages, as_json: bool, **more: Any) -> None:
@@ -225,9 +225,10 @@ def _check_backend(options: SearchOptions) -> None:
             raise ValueError(f"{name}: got {got!r}, with --backend local; accepted: with --backend ray")
 
 
-def _run_search(search: PopulationSearch, options: SearchCommandOptions, devices: list[str]) -> None:
+def _run_search(search: PopulationSearch, run: SearchRun, options: SearchCommandOptions, devices: list[str]) -> None:
     from variegate.apps.search import LostPopulationError, read_log
     from variegate.apps.search.run import LOG_NAME
+    from variegate.apps.search.searching import compare_result
     from variegate.formats.storage import WriteError
 
     started, stop, as_json = time.perf_counter(), threading.Event(), options.as_json
@@ -242,7 +243,12 @@ def _run_search(search: PopulationSearch, options: SearchCommandOptions, devices
         raise CommandError("interrupted: completed steps are saved; to resume, run the same command again", INTERRUPTED)
     history = read_log(search.folder / LOG_NAME)
     best = history.steps[-1][history.best]
-    told = _compare_result(search, options, devices)
+    train = partial(run_trainings, as_json=as_json)
+    told = compare_result(run, search.folder, options.repeats, devices, options.capture, train)
+    if told is None:
+        raise CommandError(
+            "interrupted: the search is complete; to finish its comparison, run the same command again", INTERRUPTED
+        )
     pictures = _draw(search.folder, schedule, history)
     written, seconds = str(search.folder / "schedule.json"), round(time.perf_counter() - started, 1)
     if as_json:
@@ -254,21 +260,6 @@ def _run_search(search: PopulationSearch, options: SearchCommandOptions, devices
         say(line)
     if not told:
         say(f"try it: variegate evaluate SRC --test UNSEEN --policies none,flip-crop,randaugment,{written}")
-
-
-def _compare_result(search: PopulationSearch, options: SearchCommandOptions, devices: list[str]) -> list[str]:
-    """Train with the schedule, none and flip-crop -> the outcome in sentences."""
-    from variegate.apps.search.run import SearchRun
-    from variegate.apps.search.verdict import compare_result
-
-    assert isinstance(search.run_settings, SearchRun)
-    train = partial(run_trainings, as_json=options.as_json)
-    told = compare_result(search.run_settings, search.folder, options.repeats, devices, options.capture, train)
-    if told is None:
-        raise CommandError(
-            "interrupted: the search is complete; to finish its comparison, run the same command again", INTERRUPTED
-        )
-    return told
 
 
 def _draw(folder: Path, schedule: Schedule, history: History) -> list[str]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -67,33 +67,30 @@ class OwnSpace:
     operations: tuple[Any, ...] = ()
     around: tuple[str, ...] = ()
 
+    if TYPE_CHECKING:
+        _operations: ClassVar[tuple[_Operation, ...]]
+
     def __post_init__(self) -> None:
         if not isinstance(self.base, str) or self.base not in SPACES:
             raise PolicyError("space", self.base, f"one of {', '.join(SPACES)}{meant(self.base, SPACES)}")
-        taken: list[str] = []
-        found = {"operations": list[_Operation](), "around": list[_Operation]()}
+        found: dict[str, _Operation] = {}
         for argument, make in (("operations", _operation), ("around", _step_around)):
             entries = getattr(self, argument)
             if not isinstance(entries, (list, tuple)) or len(entries) > MAX_ENTRIES:
                 raise PolicyError(argument, entries, "a list of names")
+            before = len(found)
             for i, entry in enumerate(entries):
                 one = make(entry, f"{argument}[{i}]", space(self.base))
-                if one.name in taken:
+                if one.name in found:
                     accepted = "each name once (copies says how many tuples an operation gets)"
                     raise PolicyError(f"{argument}[{i}]", one.name, accepted)
-                taken.append(one.name)
-                found[argument].append(one)
-            object.__setattr__(self, argument, tuple(one.text for one in found[argument]))
-        object.__setattr__(self, "_found", (*found["operations"], *found["around"]))
+                found[one.name] = one
+            object.__setattr__(self, argument, tuple(one.text for one in found.values())[before:])
+        object.__setattr__(self, "_operations", tuple(found.values()))
 
     def __reduce__(self) -> Any:
         # The classes go along: unpickled elsewhere, their modules are imported and their names known.
         return _unpickled, (self.base, self.operations, self.around, [one.custom for one in self._operations])
-
-    @property
-    def _operations(self) -> tuple[_Operation, ...]:
-        found: tuple[_Operation, ...] = self.__dict__["_found"]
-        return found
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -292,15 +289,12 @@ def _without_magnitude(typed: _Typed) -> ArgumentError:
     return ArgumentError(None, typed.name, typed.ends, f"{typed.name} without a range, as it has no magnitude")
 
 
-def _plain() -> list[str]:
-    """Classes with a probability alone, which a policy applies at probability 1."""
-    return [name for name, cls in Transform.registry.items() if issubclass(cls, WithProbability) and cls._at is None]
-
-
 def _catalogue() -> list[str]:
-    """Names that are accepted besides those of the base."""
-    useful = [name for name, cls in Transform.registry.items() if cls._useful is not None]
-    return list(dict.fromkeys([*EMISSIONS, *useful, *_plain()]))
+    """Names that are accepted besides those of the base; of classes with a probability alone, applied at 1."""
+    classes = Transform.registry.items()
+    useful = [name for name, cls in classes if cls._useful is not None]
+    plain = [name for name, cls in classes if issubclass(cls, WithProbability) and cls._at is None]
+    return list(dict.fromkeys([*EMISSIONS, *useful, *plain]))
 
 
 def _emit_plain(transform: Transform, sampling: Sampling, rows: Rows, _: Floats, slot: int, fill: Colour) -> None:

@@ -15,8 +15,8 @@ from variegate.apps.search.compare import compare
 from variegate.apps.search.driver import LocalSearch
 from variegate.apps.search.evaluate import Evaluation
 from variegate.apps.search.run import SearchRun
+from variegate.apps.search.searching import compare_result, outcome
 from variegate.apps.search.trainings import Training, TrainingJournal
-from variegate.apps.search.verdict import compare_result, outcome
 from variegate.formats.base import SourceError
 
 

@@ -114,8 +114,7 @@ def compare(trials: Sequence[Training], policies: Sequence[str], scored: int) ->
 
 
 def lead(accuracies: Accuracies, policy: str, rivals: Sequence[str], error: float, grain: float) -> Difference:
-    """Difference of a policy to the best of its rivals, by an interval that is wrong with probability ``error`` at
-    most."""
+    """Difference to the best of the rivals, by an interval that is wrong with probability ``error`` at most."""
     pairs = [[a - b for a, b in zip(accuracies[policy], accuracies[rival], strict=True)] for rival in rivals]
     low = min(_end(each, error / 2, grain, -1) for each in pairs)
     high = min(_end(each, error / 2 / len(rivals), grain, 1) for each in pairs)
@@ -145,8 +144,7 @@ def is_own(policy: str) -> bool:
 
 
 def summarize(trials: Sequence[Training]) -> list[Summary]:
-    """Summaries in the order of the policies. Diverged trainings count as 0; files go by their names if these are
-    unique."""
+    """Summaries in the order of the policies. Diverged trainings count as 0; files go by names that are unique."""
     names = list(dict.fromkeys(trial.candidate for trial in trials))
     short = [short_name(name) for name in names]
     unique = [one if short.count(one) == 1 else name for name, one in zip(names, short, strict=True)]

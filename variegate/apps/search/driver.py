@@ -7,7 +7,6 @@ The log is written first: a step ahead of the checkpoint it is cut back, behind 
 from __future__ import annotations
 
 import io
-import itertools
 import shutil
 import zipfile
 from abc import ABC, abstractmethod
@@ -169,8 +168,8 @@ def _replay(history: History, steps: int, path: Path) -> Population:
 
 
 def search_devices(devices: str | Sequence[str] = "auto", members: int = 1) -> list[str]:
-    """Full names of at most ``members`` devices, of a list or as typed; "auto": all GPUs, else a CPU for each core.
-    Raises ValueError."""
+    """At most ``members`` devices, of a list or as typed; "auto": all GPUs, else a CPU for each core. Raises
+    ValueError."""
     if devices != "auto":
         typed = devices.split(",") if isinstance(devices, str) else devices
         names = choose_devices([name.strip() for name in typed])
@@ -215,19 +214,12 @@ class LocalSearch(PopulationSearch):
         self.devices = [resolve(name) for name in devices]
         threads = threads_each(self.devices)
         # The steps of members on one GPU are replayed one at a time, so all may work in the same memory.
-        makers = {
-            name: run.on(
-                name,
-                capture=capture,
-                graph_memory=GraphMemory(name) if capture and name != "cpu" else None,
-                num_threads=threads,
-            )
-            for name in dict.fromkeys(self.devices)
-        }
-        self._members = [
-            makers[device](member)
-            for member, device in zip(range(run.settings.size), itertools.cycle(self.devices), strict=False)
-        ]
+        makers = {}
+        for name in dict.fromkeys(self.devices):
+            memory = GraphMemory(name) if capture and name != "cpu" else None
+            makers[name] = run.on(name, capture=capture, graph_memory=memory, num_threads=threads)
+        places = [self.devices[number % len(self.devices)] for number in range(run.settings.size)]
+        self._members = [makers[place](number) for number, place in enumerate(places)]
         self._done: dict[int, float] = {}
 
     def _train(self, tell: Tell, stop: Event | None) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from variegate.apps.search.candidates import GAP, Candidate, describe_rows, parse_candidate
-from variegate.apps.search.compare import Comparison, describe, is_own
+from variegate.apps.search.compare import Comparison, describe, is_own, short_name
 from variegate.apps.search.driver import one_thread_each, threads_each
 from variegate.apps.search.population import SearchStream, repeat_seed
 from variegate.apps.search.run import digest_of, digests, digests_by_row, searched_on
@@ -34,7 +34,7 @@ from variegate.apps.train.classifier import Classifier
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages, TrainingImages, split
 from variegate.apps.train.step import in_channels_last
 from variegate.augmenter.augmenter import Augmenter
-from variegate.checks import PIXEL_VERSION
+from variegate.checks import PIXEL_VERSION, integer
 from variegate.executors.runners.devices import resolve
 from variegate.jobs.output.destination import locked
 from variegate.options.search import Hyperparameters
@@ -104,10 +104,8 @@ class Evaluation:
 
     def __post_init__(self) -> None:
         """Raises ValueError for no policies, and what ``load_policy`` raises: before hours of training."""
-        if self.repeats < 1:
-            raise ValueError(f"repeats: got {self.repeats}; accepted: 1 or more")
-        if not 0 <= self.seed < 1 << 64:
-            raise ValueError(f"seed: got {self.seed}; accepted: an integer from 0 to 2**64 - 1")
+        integer("repeats", self.repeats, 1, accepted="1 or more")
+        integer("seed", self.seed, 0, 2**64 - 1)
         rows = [parse_candidate(name) for name in self.policies]
         policies = tuple(row.name for row in rows)
         object.__setattr__(self, "policies", policies)
@@ -159,6 +157,24 @@ class Evaluation:
             runner = TrainingRunner(train, journal, len(self.devices), on_training, stop)
             runner.run(jobs)
         return [runner.done[job] for job in jobs if job in runner.done]
+
+
+def biases(evaluation: Evaluation) -> list[str]:
+    """Advantages of a policy over others, in words: a schedule that has seen images, fewer images to train."""
+    subsets, told = evaluation.subsets, list[str]()
+    scored = subsets.images if subsets.test is None else subsets.test
+    for name in filter(is_own, evaluation.policies):
+        searched = searched_on(str(parse_candidate(name).policy))
+        seen = sum(digest in searched for digest in digests_by_row(scored)) if searched else 0
+        if seen:
+            counts = f"{seen:,} of the {len(scored):,} images from which those that score are taken"
+            told.append(f"{short_name(name)} was searched on {counts}, which favors it; pass other images as --test")
+        elif subsets.test is None and not searched:
+            of = "if learned on SRC, has seen images that score it"
+            told.append(f"{short_name(name)}, {of}; pass other images as --test")
+    if any(GAP in name for name in evaluation.policies):
+        told.append(f"{GAP} trains on 9/10 of its images and measures the gap on the rest")
+    return told
 
 
 class WholeTrainings(ExitStack):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -231,8 +230,7 @@ class LineageSpan:
 
 
 def lineage(history: History, member: int | None = None) -> list[LineageSpan]:
-    """From epoch 0 to the last weights of ``member`` (None: the best), without gaps. Raises ValueError for no such
-    member."""
+    """From epoch 0 to the last weights of ``member`` (None: the best), without gaps. Raises ValueError for others."""
     path = members_of(history, member)
     spans: list[LineageSpan] = []
     for rows, current in zip(history.steps, path, strict=True):
@@ -278,7 +276,7 @@ def schedule_of_spans(spans: Sequence[LineageSpan], space: SearchSpace, source: 
 
 def spans_of_schedule(schedule: Schedule, space: SearchSpace, member: int = 0) -> list[LineageSpan]:
     """A schedule as the life of one member. Raises PolicyError where ``space`` cannot express a policy."""
-    ends = list(itertools.accumulate(segment.epochs for segment in schedule.segments))
+    ends = list(accumulate(segment.epochs for segment in schedule.segments))
     return [
         LineageSpan(member, end - segment.epochs, end, space.to_numbers(segment.policy))
         for end, segment in zip(ends, schedule.segments, strict=True)
@@ -291,7 +289,7 @@ def to_policy_log(spans: Sequence[LineageSpan]) -> str:
     [target trial, clone trial, target epoch, clone epoch, the clone's policy, the target's new policy]. The format
     knows neither operations nor how long the training is. Without any copy, a line says that nothing changed at 0.
     """
-    pairs = list(itertools.pairwise(spans)) or [(replace(spans[0], end=0), spans[0])]
+    pairs = list(pairwise(spans)) or [(replace(spans[0], end=0), spans[0])]
     lines = [
         [str(after.member), str(before.member), before.end, before.end, list(before.policy), list(after.policy)]
         for before, after in pairs

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from variegate.checks import integer, meant
+from variegate.checks import integer
 from variegate.errors import PolicyError
 from variegate.ops.arguments import Fill, InterpolationName
 from variegate.policies import PBA, Schedule, Segment
 from variegate.policies.own import OwnSpace, magnitudes
 from variegate.policies.schedule import COPIES, Tuple3, fill_from, policy_from_numbers
-from variegate.policies.spaces import SPACES, space
+from variegate.policies.spaces import space
 
 Numbers: TypeAlias = tuple[int, ...]
 MOST_PROBABLE = 10  # A probability is an integer from 0 to this, in tenths.
@@ -43,8 +43,6 @@ class SearchSpace:
         magnitudes: ClassVar[str | OwnSpace]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.space, str) or self.space not in SPACES:
-            raise PolicyError("space", self.space, f"one of {', '.join(SPACES)}{meant(self.space, SPACES)}")
         around = OwnSpace(self.space, (), self.around)
         names = self.operations or tuple(op for op in space(self.space).default if op not in around.names_around)
         own = OwnSpace(self.space, names, self.around)

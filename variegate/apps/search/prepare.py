@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from variegate.apps.search.candidates import candidates_of, default_candidates
-from variegate.apps.search.evaluate import Evaluation, Subsets
+from variegate.apps.search.evaluate import Evaluation, Subsets, unseen
 from variegate.apps.search.history import Settings
 from variegate.apps.search.image_race import ImageRace
 from variegate.apps.search.policy import SearchSpace
@@ -114,6 +114,20 @@ def _search_space(images: LabelledImages, options: SearchOptions) -> SearchSpace
     if operations and not drawn:
         raise PolicyError("operations", options.operations, "one or more besides Crop, Flip and Cutout")
     return SearchSpace(drawn, space=space, around=tuple(around.values()))
+
+
+def open_evaluation(
+    source: Any, options: EvaluationOptions, devices: Sequence[str], note: Callable[[str], object]
+) -> tuple[Evaluation, Sizes]:
+    """``load_source``, and ``load_test`` of images that no policy was searched on, then ``prepare_evaluation``."""
+    images, _, _ = load_source(source, options.size, devices[0], note)
+    if options.test is None:
+        return prepare_evaluation(images, None, options, devices)
+    test = load_test(options.test, images, options.size, devices[0], note)
+    kept = unseen(test, policy_names(options.policies))
+    if len(kept) < len(test):
+        note(f"{len(test) - len(kept):,} of {len(test):,} images of --test were searched on, and score nothing")
+    return prepare_evaluation(images, kept, options, devices)
 
 
 def prepare_evaluation(

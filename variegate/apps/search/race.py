@@ -101,26 +101,21 @@ def race(
     if options:
         name, value = next(iter(options.items()))
         raise refused(name, value, "with a source of images as objective")
-    candidates = (
-        policies
-        if isinstance(policies, Mapping)
-        else {
-            name: row.without_images()
-            for name, row in candidates_of(_DEFAULT_POLICIES if policies is None else policies).items()
-        }
-    )
-    if len(candidates) < 2:
-        raise refused("policies", len(candidates), "two or more")
+    if not isinstance(policies, Mapping):
+        rows = candidates_of(_DEFAULT_POLICIES if policies is None else policies)
+        policies = {name: row.without_images() for name, row in rows.items()}
+    if len(policies) < 2:
+        raise refused("policies", len(policies), "two or more")
     rules = RaceRules(rounds, seconds, confidence, margin or 0.0, grain or 0.0)
-    train = _training(objective, candidates, seed, epochs)
-    described = {"format": FORMAT, "policies": list(candidates), **rules.describe(), "seed": seed}
+    train = _training(objective, policies, seed, epochs)
+    described = {"format": FORMAT, "policies": list(policies), **rules.describe(), "seed": seed}
     described |= {} if epochs is None else {"epochs": epochs}
     with ExitStack() as stack:
         journal = None if folder is None else stack.enter_context(claimed(folder, described))
         runner = TrainingRunner(
             train, journal, integer("workers", 1 if workers is None else workers, 1, 1024), on_training, stop
         )
-        return run_race(list(candidates), rules, runner)
+        return run_race(list(policies), rules, runner)
 
 
 def _training(objective: Any, candidates: Mapping[str, Any], seed: int, epochs: int | None) -> Train:

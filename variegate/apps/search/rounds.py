@@ -122,8 +122,7 @@ def _run_stage(standings: Standings, stage: int, rules: RaceRules, runner: Train
 
 @contextmanager
 def claimed(folder: Path, described: Mapping[str, Any]) -> Iterator[TrainingJournal]:
-    """The journal of the race in a folder, made and locked. Raises SourceError for a folder that holds something else,
-    another race, or one that runs."""
+    """The journal of the race in a folder, locked. Raises SourceError for other files, another race, one that runs."""
     with (
         claimed_folder(folder, _LOCK_NAME, lambda: check_folder(folder, LOG_NAME)),
         closing(TrainingJournal(folder / LOG_NAME, described, "a race", place=str(folder))) as journal,

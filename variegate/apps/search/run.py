@@ -252,7 +252,6 @@ class SearchRun(PopulationRun):
         )
 
     def describe(self) -> dict[str, Any]:
-        """All that decides what is found, as JSON reads it."""
         return dict(json.loads(self._described))
 
     def source(self, score: float) -> str:

@@ -1,4 +1,4 @@
-"""``search``: a schedule of policies for images, or for training that users supply."""
+"""``search``: a schedule of policies for images, or for training that users supply, and its comparison with others."""
 
 from __future__ import annotations
 
@@ -10,16 +10,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from variegate.apps.search.driver import LocalSearch, PopulationSearch, Tell, search_devices
+import numpy as np
+import torch
+
+from variegate.apps.search.candidates import FLIP_CROP, NO_AUGMENTATION
+from variegate.apps.search.compare import Comparison, compare, verdicts
+from variegate.apps.search.driver import PopulationSearch, Tell, search_devices
+from variegate.apps.search.evaluate import Evaluation, EvaluationFiles, Subsets
 from variegate.apps.search.history import History, Settings, read_log
 from variegate.apps.search.members import ObjectiveMember, PopulationMember
 from variegate.apps.search.objective import STEP, is_training, step_of
 from variegate.apps.search.policy import SearchSpace
 from variegate.apps.search.prepare import known_operations, open_search
-from variegate.apps.search.run import LOG_NAME, SETTINGS_NAME, PopulationRun, SearchRun
-from variegate.apps.search.trainings import check_folder
-from variegate.apps.search.tune import TuneSearch
-from variegate.apps.search.verdict import compare_result
+from variegate.apps.search.run import LOG_NAME, SCHEDULE_NAME, SETTINGS_NAME, PopulationRun, SearchRun
+from variegate.apps.search.trainings import Training, TrainingJournal, check_folder
+from variegate.apps.train.images import BaselineAugmentation, LabelledImages
 from variegate.checks import refused, spelt
 from variegate.options import check_options
 from variegate.options.search import ObjectiveOptions, SearchOptions
@@ -133,7 +138,11 @@ def population_search(
     """The search of a run by the back end of its options; ``devices``: of the local one."""
     capture = isinstance(options, SearchOptions) and options.capture
     if options.backend == "local":
+        from variegate.apps.search.driver import LocalSearch
+
         return LocalSearch(run, Path(options.out), devices, capture=capture)
+    from variegate.apps.search.tune import TuneSearch
+
     return TuneSearch(run, Path(options.out), options.address, options.gpus_per_member, capture=capture)
 
 
@@ -177,3 +186,59 @@ class ObjectiveRun(PopulationRun):
 
     def option(self, path: str) -> str:
         return "population" if path == "population.size" else path.rpartition(".")[2]
+
+
+def compare_result(
+    run: SearchRun,
+    folder: Path,
+    repeats: int,
+    devices: Sequence[str],
+    capture: bool,
+    train: Callable[[Evaluation, TrainingJournal], list[Training]],
+) -> list[str] | None:
+    """Train with the schedule in ``folder``, with none and with flip-crop -> the outcome in sentences, also written.
+
+    They train on parts of the images that the search used, as large as its own, and ``run.test`` scores them.
+    ``train`` is given what the log does not have yet. Nothing without repeats or such images, None if it was
+    interrupted. Raises SourceError for a damaged log, WriteError, and what training raises.
+    """
+    if not repeats or run.test is None:
+        return []
+    around = {name: getattr(run.baseline, name) for name in ("padding", "flip", "cutout")}
+    evaluation = Evaluation(
+        Subsets(_joined(run.train, run.validation), len(run.train), run.test, run.settings.seed),
+        run.model,
+        run.recipe,
+        partial(BaselineAugmentation.of, **around),
+        [NO_AUGMENTATION, FLIP_CROP, str(folder / SCHEDULE_NAME)],
+        repeats,
+        run.settings.seed,
+        devices,
+        capture,
+    )
+    files = EvaluationFiles(folder / "comparison.png")
+    with files.open(evaluation) as log:
+        done = train(evaluation, log)
+    if len(done) < len(evaluation.policies) * repeats:
+        return None
+    comparison = compare(done, evaluation.policies, evaluation.subsets.scored)
+    files.write(comparison, evaluation, done)
+    return outcome(comparison, evaluation.subsets.scored)
+
+
+def outcome(comparison: Comparison, scored: int) -> list[str]:
+    """Sentences: the accuracies, the verdict, and what follows from it."""
+    rows = ", ".join(f"{one.policy} {one.mean:.2%}" for one in comparison.summaries)
+    told = [f"On {scored:,} images that the search has not seen: {rows}.", *verdicts(comparison)]
+    found = comparison.differences.get(SCHEDULE_NAME)
+    if found is not None and comparison.repeats > 1 and found.shown != "better":
+        lost = "The search lost" if found.shown == "worse" else "The search is not shown to have gained anything"
+        told.append(f"{lost}: {found.to} needs no search.")
+    return told
+
+
+def _joined(first: LabelledImages, second: LabelledImages) -> LabelledImages:
+    pixels, labels = torch.cat([first.pixels, second.pixels]), torch.cat([first.labels, second.labels])
+    return LabelledImages(
+        pixels, labels, np.concatenate([first.ids, second.ids]), first.classes, (*first.names, *second.names)
+    )

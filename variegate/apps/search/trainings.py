@@ -180,8 +180,7 @@ def cost(trainings: int, seconds: float, processor: float, devices: Sequence[str
 
 
 def check_folder(folder: Path, begins_with: str) -> bool:
-    """True where a race or a search has begun, with a file of this name. Raises SourceError where none may: known
-    before images are decoded."""
+    """True where a race or a search has begun, with a file of this name. Raises SourceError where none may."""
     if os.path.lexists(folder) and not folder.is_dir():
         raise SourceError(f"{folder}: is a file; accepted: a folder, or a name that is still free")
     if (folder / begins_with).exists():
