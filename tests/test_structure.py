@@ -22,14 +22,14 @@ MANY_ARGUMENTS_ALLOWED = {
 # The most lines that each room may have; to raise one is a commit that says why. `jobs` holds what `map_image` needs,
 # `compiling` stands below `program`, which compiles, and `transforms` is users' front door of `ops`.
 LINES = {
-    **{"": 658, "io": 891, "compiling": 934, "options": 1009},
-    **{"program": 4343, "ops": 6575, "pipelines": 2307, "transforms": 947, "policies": 2405},
-    **{"executors": 13005, "decode": 2748, "targets": 2789, "augmenter": 960},
-    **{"formats": 9564, "loader": 3160, "jobs": 7500, "integrations": 3478, "apps": 14283, "cli": 2175},
+    **{"": 665, "io": 891, "compiling": 934, "options": 1147},
+    **{"program": 4343, "ops": 6584, "pipelines": 2307, "transforms": 947, "policies": 2835},
+    **{"executors": 13005, "decode": 2754, "targets": 2789, "augmenter": 960},
+    **{"formats": 9564, "loader": 3160, "jobs": 7507, "integrations": 3478, "apps": 16590, "cli": 2338},
 }
-MOST_FILES = 401
+MOST_FILES = 419
 # Of all lines, those of import statements.
-MOST_IMPORTS = 0.0722
+MOST_IMPORTS = 0.073
 # Triton compiles functions of plain arguments alone.
 TRITON_KERNELS = "variegate.executors.cuda.kernels."
 

@@ -86,19 +86,19 @@ def test_a_search_ends_by_comparing_its_result(
     shown, told = capsys.readouterr()
     assert "sizes: 32 of 60 images train, 16 score, 12 compare; wrn-10-1" in told
     assert "\nOn 12 images that the search has not seen: none " in shown
-    assert len((out / "comparison.jsonl").read_text().splitlines()) == 6
+    assert len((out / "comparison.jsonl").read_text().splitlines()) == 7  # after the settings
+    assert json.loads((out / "comparison.json").read_text())["is_complete"]
     schedule: Any = vg.load_policy(out / "schedule.json")
     assert schedule.resolved.is_whole
     assert schedule.resolved.to_dict()["space"]["around"] == ["Crop:0..0.125", "Flip"]
     assert search(stripes, out, "--repeats", 2, "--epochs", 2, "--json") == 0
-    *trials, done = (json.loads(line) for line in capsys.readouterr().out.splitlines()[1:])
-    assert [trial["policy"].rpartition("/")[2] for trial in trials] == ["none", "flip-crop", "schedule.json"] * 2
+    done = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert done["verdicts"][0].startswith("On 12 images that the search has not seen: none ")
     test = lay(tmp_path / "test", {"all": 6, "half": 6})
     assert search(stripes, tmp_path / "other", "--repeats", 1, "--epochs", 1, "--test", test, "--around", "fixed") == 0
     assert "On 12 images that the search has not seen: none " in capsys.readouterr().out
     few = lay(tmp_path / "few", {"a": 10, "b": 10})
-    assert run("search", few, "--out", tmp_path / "third", "--population", 2, "--epochs", 1, *SMALL[:2]) == 0
+    assert run("search", few, *PBA, "--out", tmp_path / "third", "--population", 2, "--epochs", 1, *SMALL[:2]) == 0
     assert "note: too few images to hold some out and compare the result; --test SRC2" in capsys.readouterr().err
 
 

@@ -169,7 +169,8 @@ def test_images_are_searched_as_the_command_does(tmp_path: Path) -> None:
     found = vg.search((pixels, labels.tolist()), ["Rotate"], out=tmp_path / "out", **options)
     assert found.schedule.epochs == 2
     assert 0 <= found.score <= 1
-    assert {name for name, *_ in found.schedule.segments[-1].policy} == {"Rotate"}
+    assert {name for name, *_ in found.schedule.segments[-1].policy} == {"Rotate", "Crop", "Flip", "Cutout"}
+    assert found.verdict.startswith("On 9 images that the search has not seen: none ")
     again = vg.search((pixels, labels.tolist()), "rotate", out=tmp_path / "out", **options)
     assert again == found
     with pytest.raises(SourceError, match=r"has one class \(0\); accepted: two or more"):

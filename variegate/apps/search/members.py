@@ -110,7 +110,12 @@ def _as_tensors(value: Any, where: str) -> Any:
     if type(value) in _PLAIN:
         return value
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufc":
-        return {_ARRAY: torch.from_numpy(np.array(value))}
+        array = np.array(value)  # as bytes, since torch 2.4 writes no uint16, uint32 and uint64
+        return {
+            _ARRAY: torch.from_numpy(array.reshape(-1).view(np.uint8)),
+            "type": array.dtype.str,
+            "shape": array.shape,
+        }
     if type(value) is tuple:
         return tuple(_as_tensors(one, f"{where}[{i}]") for i, one in enumerate(value))
     if type(value) in (list, dict, OrderedDict):
@@ -128,8 +133,8 @@ def _as_tensors(value: Any, where: str) -> Any:
 
 def _as_arrays(value: Any) -> Any:
     if isinstance(value, dict):
-        if value.keys() == {_ARRAY}:
-            return value[_ARRAY].numpy()[()]
+        if _ARRAY in value:
+            return value[_ARRAY].numpy().view(value["type"]).reshape(value["shape"])[()]
         for key, one in value.items():
             value[key] = _as_arrays(one)
     elif isinstance(value, list):
