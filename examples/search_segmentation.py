@@ -13,8 +13,10 @@ from __future__ import annotations
 import argparse
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from PIL import Image, ImageDraw
 from torch import nn
@@ -22,11 +24,12 @@ from torch import nn
 import variegate as vg
 from variegate import transforms as T
 
+Array = npt.NDArray[np.uint8]
 SIZE, IGNORED, CLASSES = 48, 255, 3  # photo, leaf, coin
 OPERATIONS = ["Rotate", "TranslateX", "Brightness", "Contrast"]
 
 
-def make_samples(number, photos, seed, darkest=1.0):
+def make_samples(number: int, photos: list[Array], seed: int, darkest: float = 1.0) -> list[dict[str, Array]]:
     """Photos with leaves and coins on them, as bright as ``darkest`` to 1; masks say of each pixel what it shows."""
     samples = []
     for i in range(number):
@@ -49,13 +52,13 @@ def make_samples(number, photos, seed, darkest=1.0):
 class Segmentation:
     """Train a segmentation model with a policy, some epochs at a time."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         photos = vg.sample_images(8)
         self.train, self.scored = make_samples(16, photos[:4], 1), make_samples(48, photos[4:], 2, 0.3)
 
-    def step(self, policy, epochs, checkpoint, seed):
+    def step(self, policy: T.Transform, epochs: int, checkpoint: Any, seed: int) -> tuple[float, Any]:
         torch.manual_seed(seed)
-        layers = []
+        layers: list[nn.Module] = []
         for before, after, stride in ((3, 12, 2), (12, 24, 1), (24, 24, 1)):
             layers += [nn.Conv2d(before, after, 5, stride, 2), nn.BatchNorm2d(after), nn.ReLU()]
         model = nn.Sequential(*layers, nn.Conv2d(24, CLASSES, 1), nn.Upsample(scale_factor=2, mode="bilinear"))
@@ -81,7 +84,7 @@ class Segmentation:
         return self.score(model), kept
 
     @torch.no_grad()
-    def score(self, model):
+    def score(self, model: nn.Module) -> float:
         """Mean IoU of leaves and coins: the intersection of prediction and truth, divided by their union."""
         model.eval()
         samples = vg.Augmenter(T.Normalize(0.5, 0.25), "cpu")(self.scored)
@@ -91,7 +94,7 @@ class Segmentation:
         return float((both / either)[1:].mean())
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="as short as it goes")
     parser.add_argument("--folder", type=Path, default=None, help="for the results (a temporary one)")
@@ -100,18 +103,20 @@ def main():
     training = Segmentation()
     with tempfile.TemporaryDirectory() as temporary:
         folder = given.folder or Path(temporary)
-        options = {"population": members, "epochs": epochs, "interval": max(1, epochs // 16), "out": folder / "search"}
-        found = vg.search(training, OPERATIONS, **options)
+        options: dict[str, Any] = {
+            "population": members,
+            "epochs": epochs,
+            "interval": max(1, epochs // 16),
+            "out": folder / "search",
+        }
+        found = vg.search(training, OPERATIONS, out=folder / "search", **options)
         print(f"search: IoU {found.score:.3f} of the best member")
         for segment in found.schedule.segments:
             used = [f"{name} {magnitude} ({share:.0%})" for name, share, magnitude in segment.policy if share > 0]
             print(f"{segment.epochs:3} epochs: {', '.join(used) or 'no augmentation'}")
 
-        def whole(policy, seed):
-            return training.step(policy, epochs, None, seed)[0]
-
         policies = {"none": T.Identity(), "flip": T.RandomHorizontalFlip(), "searched": found.policy}
-        result = vg.race(whole, policies, rounds=rounds, out=folder / "race")
+        result = vg.race(training, policies, epochs=epochs, rounds=rounds, out=folder / "race")
         for row in result.standings:
             print(f"{row.candidate:9} IoU {row.mean:.3f} in {row.rounds} rounds")
         print(result.verdict)
