@@ -83,7 +83,7 @@ def _parquet(path: Path) -> Images:
     table = pq.read_table(path)
     rows = np.random.default_rng(SEED).permutation(table.num_rows)[:5000]
     taken = table.take(rows)
-    pixels = [np.asarray(Image.open(io.BytesIO(row["bytes"]))) for row in taken.column(0).to_pylist()]
+    pixels = [np.asarray(Image.open(io.BytesIO(row["bytes"]), formats=["PNG"])) for row in taken.column(0).to_pylist()]
     means = np.stack(pixels).reshape(-1, 16, 2, 16, 2, 3).mean((2, 4))
     return np.round(means).astype(np.uint8), np.asarray(taken.column(1).to_pylist())
 

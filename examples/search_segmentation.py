@@ -107,7 +107,6 @@ def main() -> None:
             "population": members,
             "epochs": epochs,
             "interval": max(1, epochs // 16),
-            "out": folder / "search",
         }
         found = vg.search(training, OPERATIONS, out=folder / "search", **options)
         print(f"search: IoU {found.score:.3f} of the best member")

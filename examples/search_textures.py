@@ -3,9 +3,9 @@
     python examples/search_textures.py
 
 Cuts patches of brick, grass and gravel (scikit-image), each turned, in and out of focus, and noisy, as under a
-microscope. Then searches with blur, noise, elastic distortion and quarter turns, and compares the result with no
-augmentation and with flip and crop, on patches from another part of the pictures. About two minutes on one core;
-``--quick`` takes seconds, and learns nothing worth knowing. Needs scikit-image and matplotlib.
+microscope. Then searches with blur, noise, elastic distortion and quarter turns. Patches from another part of the
+pictures compare the result with no augmentation and with flip and crop. About two minutes on one core; ``--quick`` takes
+seconds, and learns nothing worth knowing. Needs scikit-image and matplotlib.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         root = given.folder or Path(temporary)
         write_patches(root)
-        search = ["search", f"{root}/train", "--test", f"{root}/test", "--out", f"{root}/search"]
+        search = ["search", f"{root}/train", "--method", "pba", "--test", f"{root}/test", "--out", f"{root}/search"]
         if given.operations:
             search += ["--operations", given.operations]
         epochs, interval = (12, 6) if given.quick else (given.epochs, max(1, given.epochs // 15))

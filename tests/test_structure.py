@@ -25,7 +25,7 @@ LINES = {
     **{"": 665, "io": 891, "compiling": 934, "options": 1147},
     **{"program": 4343, "ops": 6584, "pipelines": 2307, "transforms": 947, "policies": 2835},
     **{"executors": 13005, "decode": 2754, "targets": 2789, "augmenter": 960},
-    **{"formats": 9564, "loader": 3160, "jobs": 7507, "integrations": 3478, "apps": 16590, "cli": 2338},
+    **{"formats": 9564, "loader": 3160, "jobs": 7507, "integrations": 3478, "apps": 16600, "cli": 2338},
 }
 MOST_FILES = 419
 # Of all lines, those of import statements.

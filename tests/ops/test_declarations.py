@@ -244,6 +244,9 @@ EXCEPTIONS = {
     # Operations that are policies' alone, or are no class with a number.
     "policies/table.py": {"HFLIP", "VFLIP", "GAUSSIAN_BLUR", "ERASE"},
     "policies/uniform.py": {"GRAYSCALE"},
+    "policies/pba.py": {"HFLIP"},
+    # What a draw did, by the arguments of its maps and rectangles, which no class with a number declares.
+    "apps/attribution/draws.py": {"AFFINE", "PERSPECTIVE", "CROP", "RESIZED_CROP", "ERASE"},
     # Tables are what all operations of levels become.
     **{f"executors/cpu/tiled/{name}.py": {"LUT"} for name in ("workspace", "statistics")},
     "program/lowering/joint.py": {"LUT"},

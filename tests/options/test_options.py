@@ -83,7 +83,7 @@ def test_values_that_python_refuses_are_named_as_they_are_typed(capsys: pytest.C
     with pytest.raises(typer.Exit) as ended:
         from_options(bake)(None, **{one.name: one.default for one in fields(Baking)})
     assert ended.value.exit_code == 2
-    assert capsys.readouterr().err == "variegate: error: --as-json: got no flour\n"
+    assert capsys.readouterr().err == "variegate: error: --json: got no flour\n"
 
 
 def test_defaults_stand_once() -> None:

@@ -107,7 +107,7 @@ def test_unknown_name_lists_the_names() -> None:
         load_policy("imagnet")
     assert str(caught.value) == (
         "policy: got 'imagnet'; accepted: imagenet, cifar10, svhn, v0, pba-cifar10, pba-svhn, autoaugment, "
-        "randaugment, trivialaugment, augmix, 3-augment, simclr, byol, dino, mocov3, a string such as "
+        "randaugment, trivialaugment, augmix, 3-augment, simclr, byol, dino, mocov3, randaugment-N-M, a string such as "
         "rand-m9-mstd0.5-inc1, augmix-m5-w4-d2 or original-mstd0.5, or a .json or .yaml file; did you mean 'imagenet'?"
     )
 

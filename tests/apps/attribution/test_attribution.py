@@ -33,7 +33,7 @@ def _one_thread() -> Any:
     torch.set_num_threads(before)
 
 
-class Nothing(vg.transforms.CustomOp):
+class Idle(vg.transforms.CustomOp):
     """Every level stays."""
 
     def lut(self, m: float) -> npt.NDArray[np.uint8]:
@@ -61,9 +61,7 @@ def turned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any, Attribu
     """Digits that are turned by half a turn or so."""
     folder = tmp_path_factory.mktemp("turned")
     source, _ = digits(400)
-    policy = policy_file(
-        folder, T.RandomRotation((160, 200)), T.ShearX((0.0, 0.2)), T.Brightness((0.8, 1.2)), Nothing()
-    )
+    policy = policy_file(folder, T.RandomRotation((160, 200)), T.ShearX((0.0, 0.2)), T.Brightness((0.8, 1.2)), Idle())
     train(source, options(folder / "run", policy=policy, epochs=12, lr=0.1, report=True))
     return folder / "run", source, attribution(folder / "run", source)
 
@@ -75,7 +73,7 @@ def test_half_turns_of_digits_come_first(turned: tuple[Path, Any, Attribution]) 
     assert found.operations[0].t > 8
     assert found.operations[0].t > 2 * found.operations[1].t
     assert named(found, "Rotate").low >= 160
-    assert abs(named(found, "Nothing").t) < 1.96
+    assert abs(named(found, "Idle").t) < 1.96
     assert len([one for one in found.strengths if one.operation == "Rotate"]) == 4
     assert len({one.id for one in found.worst}) == 12
     assert sum(any(line.startswith("Rotate") for line in one.operations) for one in found.worst) >= 9
@@ -87,13 +85,13 @@ def test_hues_come_first_where_color_is_the_class(tmp_path: Path) -> None:
     labels = np.arange(300) % 3
     images = rng.integers(0, 90, (300, 12, 12, 3)).astype(np.uint8)
     images[np.arange(300), :, :, labels] += 60
-    policy = policy_file(tmp_path, T.Hue((0.2, 0.5)), T.RandomRotation(90), T.Brightness((0.8, 1.2)), Nothing())
+    policy = policy_file(tmp_path, T.Hue((0.2, 0.5)), T.RandomRotation(90), T.Brightness((0.8, 1.2)), Idle())
     chosen: dict[str, Any] = {"model": f"{__name__}:of_three_channels", "policy": policy, "epochs": 10, "lr": 0.3}
     train((images, labels), options(tmp_path / "run", report=True, **chosen))
     found = attribution(tmp_path / "run", (images, labels))
     assert found.operations[0].operation == "Hue"
     assert found.operations[0].t > 8
-    assert abs(named(found, "Nothing").t) < 1.96
+    assert abs(named(found, "Idle").t) < 1.96
 
 
 def test_known_effects_are_found_by_operation_strength_and_class(
@@ -117,7 +115,7 @@ def test_known_effects_are_found_by_operation_strength_and_class(
     share = (source[1] == 3).mean()
     assert named(found, "Rotate").added == pytest.approx(2 + 2 * share, abs=0.1)
     assert named(found, "ShearX").added == pytest.approx(1, abs=0.1)
-    assert [named(found, name).added for name in ("Brightness", "Nothing")] == pytest.approx([0, 0], abs=0.06)
+    assert [named(found, name).added for name in ("Brightness", "Idle")] == pytest.approx([0, 0], abs=0.06)
     shears: list[Any] = [one for one in found.strengths if one.operation == "ShearX"]
     assert [one.added for one in shears] == pytest.approx([5 * (one.low + one.high) for one in shears], abs=0.1)
     clearest = found.classes[0]

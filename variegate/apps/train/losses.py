@@ -40,6 +40,7 @@ class LossRecorder:
         ids = feed.source.ids(np.arange(len(feed.source), dtype=np.int64))
         self._ids, self._order, self._ranks = ids, np.argsort(ids), ranks
         self._losses = np.empty((feed.options.copies, len(ids)), np.float16)
+        self._latest = torch.empty(0)
         self._noted: list[torch.Tensor] = []
         self._places: list[npt.NDArray[np.intp]] = []
         place = None if feed.place == "source" else absolute_place(feed.place)
@@ -66,10 +67,11 @@ class LossRecorder:
 
     def note(self, losses: torch.Tensor) -> None:
         """Of a batch, [N]; ``trained`` says of which."""
-        self._noted.append(losses)
+        self._latest = losses
 
     def trained(self, batch: Batch) -> None:
         rows = self._order[np.searchsorted(self._ids, batch.ids, sorter=self._order)]
+        self._noted.append(self._latest)
         self._places.append(np.where(batch.padding, self._losses.size, batch.copies * len(self._ids) + rows))
 
     def save(self) -> None:
