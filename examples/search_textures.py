@@ -4,8 +4,8 @@
 
 Cuts patches of brick, grass and gravel (scikit-image), each turned, in and out of focus, and noisy, as under a
 microscope. Then searches with blur, noise, elastic distortion and quarter turns. Patches from another part of the
-pictures compare the result with no augmentation and with flip and crop. About two minutes on one core; ``--quick`` takes
-seconds, and learns nothing worth knowing. Needs scikit-image and matplotlib.
+pictures compare the result with no augmentation and with flip and crop. About two minutes on one core; ``--quick``
+takes seconds, and learns nothing worth knowing. Needs scikit-image and matplotlib.
 """
 
 from __future__ import annotations
