@@ -90,14 +90,14 @@ def search(
     is_own = is_training(objective)
     kind, other = (ObjectiveOptions, SearchOptions) if is_own else (SearchOptions, ObjectiveOptions)
     known = {one.name for one in fields(kind)}
-    for one in fields(other):
-        if one.name in options and one.name not in known:
-            raise refused(one.name, options[one.name], f"for {'images' if is_own else 'training of your own'} only")
     if options.get("method", "pba") not in ("auto", "pba"):
         raise refused("method", options["method"], "'pba'; vg.race has the other")
     for name in ("policies", "rounds", "budget"):
         if name in options:
             raise refused(name, options[name], "by vg.race")
+    for one in fields(other):
+        if one.name in options and one.name not in known:
+            raise refused(one.name, options[one.name], f"for {'images' if is_own else 'training of your own'} only")
     if is_own and "epochs" not in options:
         raise ValueError("epochs: got nothing; accepted: the epochs that each member trains")
     given = kind(**options)
