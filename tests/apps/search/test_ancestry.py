@@ -1,4 +1,4 @@
-"""Lineages and the schedules they lived through, also in the reference's file format."""
+"""Lineages and the schedules they lived through."""
 
 from __future__ import annotations
 
@@ -8,21 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.apps.search.searches import SMALL, policies, searches
+from tests.apps.search.searches import SMALL, searches
 from variegate.apps.search import (
     History,
     Row,
-    SearchSpace,
     Settings,
-    from_policy_log,
     lineage,
     schedule_of,
-    to_policy_log,
 )
-from variegate.apps.search.history import members_of, schedule_of_spans, spans_of_schedule
+from variegate.apps.search.history import members_of
 from variegate.apps.search.plots import family_tree
-from variegate.errors import PolicyError
-from variegate.policies.schedule import PUBLISHED_SCHEDULES, parse_pba_log, published_schedule
 
 A, B, C = (0,) * 8, (1,) * 8, (2,) * 8
 
@@ -51,10 +46,6 @@ def test_a_lineage_by_hand() -> None:
         (0, 4, 5, C),
     ]
     assert [(span.start, span.end, span.policy) for span in lineage(history, 1)] == [(0, 2, A), (2, 5, B)]
-    assert to_policy_log(lineage(history)).splitlines() == [
-        f'["1", "0", 2, 2, {list(A)}, {list(B)}]',
-        f'["0", "1", 4, 4, {list(B)}, {list(C)}]',
-    ]
     # Member 0 copies 1, having been copied by it: no edge goes straight on from its second step.
     assert [(edge.step, edge.source, edge.target) for edge in family_tree(history)] == [
         (1, 0, 0), (1, 0, 1), (2, 1, 0), (2, 1, 1)
@@ -89,7 +80,6 @@ def test_every_epoch_is_lived_once(history: History, data: st.DataObject) -> Non
     schedule = schedule_of(history, member)
     assert schedule.epochs == s.epochs
     assert all(a.policy != b.policy for a, b in zip(schedule.segments[:-1], schedule.segments[1:], strict=True))
-    assert from_policy_log(to_policy_log(spans), s.epochs, s.space) == schedule
 
 
 @given(searches)
@@ -101,40 +91,6 @@ def test_an_earlier_history_is_a_beginning(history: History) -> None:
         way = members_of(history)
         assert members_of(part, way[step - 1]) == way[:step]
         assert schedule_of(part, way[step - 1]).epochs == part.epochs
-
-
-@pytest.mark.parametrize("name", PUBLISHED_SCHEDULES)
-def test_published_schedules_survive_the_format(name: str) -> None:
-    schedule, space = published_schedule(name), SearchSpace()
-    text = to_policy_log(spans_of_schedule(schedule, space))
-    assert text.count("\n") == len(schedule.segments) - 1
-    assert from_policy_log(text, schedule.epochs, space, schedule.source) == schedule
-    assert parse_pba_log(text, schedule.epochs, schedule.source) == schedule
-
-
-@given(st.lists(st.tuples(st.integers(1, 9), policies(SMALL)), min_size=1, max_size=6))
-def test_any_schedule_survives_the_format(segments: list[tuple[int, tuple[int, ...]]]) -> None:
-    history = schedule_of_spans(
-        [span for epochs, numbers in segments for span in spans_of_schedule(SMALL.schedule(numbers, epochs), SMALL)],
-        SMALL,
-    )
-    assert history.epochs == sum(epochs for epochs, _ in segments)
-    text = to_policy_log(spans_of_schedule(history, SMALL))
-    assert from_policy_log(text, history.epochs, SMALL) == history
-
-
-def test_the_space_is_kept() -> None:
-    space = SearchSpace(("Cutout",), copies=1, space="pba-relative")
-    schedule = space.schedule((3, 4), epochs=7)
-    assert from_policy_log(to_policy_log(spans_of_schedule(schedule, space)), 7, space) == schedule
-
-
-def test_text_of_another_space_is_refused() -> None:
-    text = to_policy_log(spans_of_schedule(published_schedule("pba-svhn"), SearchSpace()))
-    with pytest.raises(PolicyError, match=r"line 1: .* with 8 integers per policy"):
-        from_policy_log(text, 160, SMALL)
-    with pytest.raises(PolicyError, match=r"policy\[1\]: got 12; accepted: an integer from 0 to 9"):
-        from_policy_log(f'["0", "0", 1, 1, {list(A)}, {[0, 12, *A[2:]]}]', 4, SMALL)
 
 
 def test_no_such_member_is_said() -> None:

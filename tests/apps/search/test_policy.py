@@ -29,11 +29,9 @@ def test_the_papers_space() -> None:
 
 
 @given(policies(SearchSpace()))
-def test_numbers_survive_both_ways(numbers: tuple[int, ...]) -> None:
+def test_numbers_are_those_of_published_policies(numbers: tuple[int, ...]) -> None:
     space = SearchSpace()
-    policy = space.from_numbers(numbers)
-    assert policy == policy_from_numbers(numbers)
-    assert space.to_numbers(policy) == numbers
+    assert space.from_numbers(numbers) == policy_from_numbers(numbers)
 
 
 def test_the_second_copies_follow_all_first_ones() -> None:
@@ -78,7 +76,8 @@ def test_published_policies_are_in_the_papers_space() -> None:
     space = SearchSpace()
     for name in ("pba-cifar10", "pba-svhn"):
         for segment in published_schedule(name).segments:
-            assert space.from_numbers(space.to_numbers(segment.policy)) == segment.policy
+            numbers = [n for _, probability, magnitude in segment.policy for n in (round(10 * probability), magnitude)]
+            assert space.from_numbers(numbers) == segment.policy
 
 
 @pytest.mark.parametrize(
@@ -123,14 +122,6 @@ def test_bad_spaces_are_refused(arguments: dict[str, object], message: str) -> N
 def test_bad_numbers_are_refused(numbers: list[int], message: str) -> None:
     with pytest.raises(PolicyError, match=message):
         SearchSpace(("Rotate", "Invert")).check(numbers)
-
-
-def test_policies_that_have_no_numbers_are_refused() -> None:
-    space = SearchSpace(("Rotate",), copies=1)
-    with pytest.raises(PolicyError, match=r"policy\[0\]\[1\]: got 0.25; accepted: a probability in tenths"):
-        space.to_numbers((("Rotate", 0.25, 1),))
-    with pytest.raises(PolicyError, match=r"policy: got \['Invert'\]; accepted: tuples of Rotate, 1 times over"):
-        space.to_numbers((("Invert", 0.2, 1),))
 
 
 @pytest.mark.process

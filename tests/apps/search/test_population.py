@@ -70,10 +70,10 @@ def test_scores_that_do_not_differ_are_told() -> None:
 def test_a_lost_population_stays_as_it_was() -> None:
     for epochs in (3, 6):
         population = Population(Settings(size=4, space=SMALL, epochs=epochs))
-        before = population.to_dict()
+        before = population.step, population.policies
         with pytest.raises(LostPopulationError, match="epoch 3: none of 4 members has a score"):
             population.advance([math.nan] * 4)
-        assert population.to_dict() == before
+        assert (population.step, population.policies) == before
 
 
 @given(searches)
@@ -100,7 +100,8 @@ def test_goes_on_from_any_checkpoint_as_if_never_stopped(stop: int, seed: int) -
     population, rows = Population(whole_settings), list[Row]()
     for _ in range(stop):
         rows += population.advance(scores(population)).rows
-    resumed = Population.from_dict(json.loads(json.dumps(population.to_dict())))
+    resumed = Population(whole_settings)
+    resumed.step, resumed.policies = population.step, population.policies
     while not resumed.is_done:
         rows += resumed.advance(scores(resumed)).rows
     # NaN is not equal to itself; as JSON it is.
@@ -112,21 +113,6 @@ def test_a_search_is_pinned() -> None:
     history = run(Settings(seed=3), lambda p: [sum(policy) + m / 100 for m, policy in enumerate(p.policies)])
     digest = hashlib.sha256(json.dumps([row.to_dict() for row in history.rows]).encode()).hexdigest()
     assert digest[:16] == "669601392fddd1f1"
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"format": "other"}, "format: got 'other'; accepted: 'variegate-population/1'"),
-        ({"step": 3}, "step: got 3; accepted: an integer from 0 to 2"),
-        ({"policies": [[0] * 8]}, "policies: got '1 policies'; accepted: 2, one per member"),
-        ({"policies": [[0] * 8, [0] * 7 + [10]]}, r"policies\[1\]\[7\]: got 10; accepted: an integer from 0 to 9"),
-    ],
-)
-def test_bad_checkpoints_are_refused(change: dict[str, object], message: str) -> None:
-    good = Population(Settings(size=2, space=SMALL, epochs=6)).to_dict()
-    with pytest.raises(PolicyError, match=message):
-        Population.from_dict({**good, **change})
 
 
 @pytest.mark.parametrize(
@@ -147,28 +133,26 @@ def test_bad_settings_are_refused(arguments: dict[str, int], message: str) -> No
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        (("format",), "population: format: got 'nothing'; accepted: population with format, settings, step, pol"),
-        (("policies",), "population: policies: got 'nothing'"),
-        (("settings", "seed"), "settings: seed: got 'nothing'; accepted: settings with"),
-        (("settings", "space"), "settings: space: got 'nothing'"),
-        (("settings", "space", "copies"), "space: copies: got 'nothing'; accepted: space with operations, copies"),
+        (("seed",), "settings: seed: got 'nothing'; accepted: settings with"),
+        (("space",), "settings: space: got 'nothing'"),
+        (("space", "copies"), "space: copies: got 'nothing'; accepted: space with operations, copies"),
     ],
 )
 def test_what_is_missing_is_named_and_so_is_what_is_no_mapping(path: tuple[str, ...], message: str) -> None:
-    described = Population(Settings(size=2, space=SMALL, epochs=6)).to_dict()
+    described = Settings(size=2, space=SMALL, epochs=6).to_dict()
     inner = described
     for name in path[:-1]:
         inner = inner[name]
     kept = inner.pop(path[-1])
     with pytest.raises(PolicyError, match=message):
-        Population.from_dict(described)
+        Settings.from_dict(described)
     wrong: tuple[object, ...] = (None, [], "x", {"x": 1})
     for other in wrong:
         inner[path[-1]] = other
         with pytest.raises(ValueError, match="accepted"):
-            Population.from_dict(described)
+            Settings.from_dict(described)
     inner[path[-1]] = kept
-    assert Population.from_dict(described).to_dict() == described
+    assert Settings.from_dict(described).to_dict() == described
 
 
 def test_settings_survive_json() -> None:

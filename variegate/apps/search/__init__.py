@@ -10,11 +10,9 @@ from variegate.apps.search.history import (
     PopulationLog,
     Row,
     Settings,
-    from_policy_log,
     lineage,
     read_log,
     schedule_of,
-    to_policy_log,
 )
 from variegate.apps.search.plots import plot_population, plot_schedule
 from variegate.apps.search.policy import Numbers, SearchSpace
@@ -35,12 +33,10 @@ __all__ = [
     "Step",
     "exploit",
     "explore",
-    "from_policy_log",
     "is_flat",
     "lineage",
     "plot_population",
     "plot_schedule",
     "read_log",
     "schedule_of",
-    "to_policy_log",
 ]

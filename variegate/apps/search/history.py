@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from variegate.checks import integer, number, refused
 from variegate.io.durable import AppendOnlyFile
 from variegate.options.search import SearchOptions
 from variegate.policies import Schedule, Segment
-from variegate.policies.schedule import parse_pba_log
 
 FRACTION = 0.25
 _FRACTIONS = "a number over 0, up to 0.5"
@@ -272,32 +271,3 @@ def schedule_of_spans(spans: Sequence[LineageSpan], space: SearchSpace, source: 
         else:
             segments.append(segment)
     return Schedule(tuple(segments), space=space.magnitudes, source=source, fill=space.fill)
-
-
-def spans_of_schedule(schedule: Schedule, space: SearchSpace, member: int = 0) -> list[LineageSpan]:
-    """A schedule as the life of one member. Raises PolicyError where ``space`` cannot express a policy."""
-    ends = list(accumulate(segment.epochs for segment in schedule.segments))
-    return [
-        LineageSpan(member, end - segment.epochs, end, space.to_numbers(segment.policy))
-        for end, segment in zip(ends, schedule.segments, strict=True)
-    ]
-
-
-def to_policy_log(spans: Sequence[LineageSpan]) -> str:
-    """The text of a ``pbt_policy_<trial>.txt``, as arcelien/pba publishes and Ray writes it: a line for every copy.
-
-    [target trial, clone trial, target epoch, clone epoch, the clone's policy, the target's new policy]. The format
-    knows neither operations nor how long the training is. Without any copy, a line says that nothing changed at 0.
-    """
-    pairs = list(pairwise(spans)) or [(replace(spans[0], end=0), spans[0])]
-    lines = [
-        [str(after.member), str(before.member), before.end, before.end, list(before.policy), list(after.policy)]
-        for before, after in pairs
-    ]
-    return "".join(json.dumps(line) + "\n" for line in lines)
-
-
-def from_policy_log(text: str, epochs: int, space: SearchSpace, source: str = "") -> Schedule:
-    """The schedule in such a text, for a training of ``epochs``. Raises PolicyError with the line's number."""
-    parsed = replace(parse_pba_log(text, epochs, source, space.tuples), space=space.magnitudes)
-    return schedule_of_spans(spans_of_schedule(parsed, space), space, source)

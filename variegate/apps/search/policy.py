@@ -80,20 +80,6 @@ class SearchSpace:
         """-> tuples of (operation, probability 0..1, magnitude)."""
         return policy_from_numbers(self.check(numbers), self.tuples)
 
-    def to_numbers(self, policy: Sequence[Tuple3]) -> Numbers:
-        """The inverse of ``from_numbers``. Raises PolicyError for a policy that this space cannot express."""
-        if tuple(name for name, _, _ in policy) != self.tuples:
-            got = [name for name, _, _ in policy]
-            then = f", then {', '.join(self.around)}" if self.around else ""
-            raise PolicyError("policy", got, f"tuples of {', '.join(self.operations)}, {self.copies} times over{then}")
-        numbers: list[int] = []
-        for i, (_, probability, magnitude) in enumerate(policy):
-            tenths = round(probability * MOST_PROBABLE)
-            if abs(tenths - probability * MOST_PROBABLE) > 1e-9:
-                raise PolicyError(f"policy[{i}][1]", probability, "a probability in tenths")
-            numbers += [tenths, magnitude]
-        return self.check(numbers)
-
     def schedule(self, numbers: Sequence[int], epochs: int = 1) -> Schedule:
         """One segment with this policy; an epoch past its end has it as well."""
         return Schedule((Segment(epochs, self.from_numbers(numbers)),), space=self.magnitudes, fill=self.fill)

@@ -7,18 +7,15 @@ Augmentation (arXiv 1905.05393). Chance is a function of (seed, step, stream, me
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from variegate.apps.search.history import FRACTION, Row, Settings
-from variegate.apps.search.policy import Numbers, SearchSpace, values_of
-from variegate.checks import integer
-from variegate.errors import PolicyError
+from variegate.apps.search.policy import Numbers, SearchSpace
 from variegate.program import rng
 
 # Beside rng.SAMPLE_DOMAIN and rng.SHUFFLE_DOMAIN, so that a search and the trainings in it share no stream.
@@ -107,9 +104,6 @@ def below(words: npt.NDArray[np.uint64], limit: npt.ArrayLike) -> npt.NDArray[np
     return (words * np.asarray(limit, np.uint64) >> np.uint64(32)).astype(np.int64)
 
 
-FORMAT = "variegate-population/1"
-
-
 @dataclass(frozen=True)
 class Copy:
     """``target`` takes over the weights that ``donor`` has, and goes on with ``policy``. No donor is a target."""
@@ -132,8 +126,8 @@ class Step:
 class Population:
     """Members that all train up to ``until`` epochs, each with its of ``policies``, then ``advance`` with scores.
 
-    From the state of ``to_dict`` a search goes on exactly as it would have. Two populations with the same settings and
-    scores are equal, wherever they ran.
+    ``step`` and ``policies`` are its state. Two populations with the same settings and scores are equal, wherever they
+    ran.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -186,28 +180,3 @@ class Population:
         self.policies = tuple(changed.get(member, policy) for member, policy in enumerate(self.policies))
         self.step = step
         return Step(rows, copies, is_flat(values))
-
-    def to_dict(self) -> dict[str, Any]:
-        """For a checkpoint; JSON. The members' weights belong beside it."""
-        return {
-            "format": FORMAT,
-            "settings": self.settings.to_dict(),
-            "step": self.step,
-            "policies": [list(policy) for policy in self.policies],
-        }
-
-    @classmethod
-    def from_dict(cls, described: Mapping[str, Any]) -> Population:
-        """Raises ValueError (PolicyError among them): for another format, values out of range, and what is missing."""
-        form, settings, step, policies = values_of(described, "population", ("format", "settings", "step", "policies"))
-        if form != FORMAT:
-            raise PolicyError("format", form, repr(FORMAT))
-        population = cls(Settings.from_dict(settings))
-        step = integer("step", step, 0, population.settings.steps, error=PolicyError)
-        if not isinstance(policies, (list, tuple)) or len(policies) != population.settings.size:
-            got = f"{len(policies)} policies" if isinstance(policies, (list, tuple)) else policies
-            raise PolicyError("policies", got, f"{population.settings.size}, one per member")
-        population.step = step
-        checked = (population.settings.space.check(p, f"policies[{i}]") for i, p in enumerate(policies))
-        population.policies = tuple(checked)
-        return population
