@@ -269,6 +269,8 @@ def test_stop_ends_it_between_trainings() -> None:
         ({"confidence": 0.4}, "confidence: got 0.4"),
         ({"rounds": 1}, "rounds"),
         ({"workers": 0}, "workers"),
+        ({"backend": "tune"}, "backend: got 'tune'; accepted: 'local', 'ray'"),
+        ({"address": "auto"}, "address: got 'auto'; accepted: with backend='ray'"),
         ({"objective": lambda one, seed: math.inf}, "objective: got the score inf; .* from 'a'"),
     ],
 )

@@ -208,6 +208,38 @@ def test_training_of_users_resumes_to_the_files_of_the_local_search(
     assert (found.schedule, found.score) == (local.schedule, local.score)
 
 
+def test_a_race_on_a_cluster_is_the_local_one_though_its_processes_die(tmp_path: Path, cluster: str) -> None:
+    def objective(skill: float, seed: int) -> float:
+        return skill + seed % 1000 / 1e6
+
+    def dying(skill: float, seed: int) -> float:
+        try:
+            (tmp_path / "died").touch(exist_ok=False)
+        except FileExistsError:
+            return objective(skill, seed)
+        os._exit(1)
+
+    skills = {"none": 0.6, "flip": 0.7, "crop": 0.8}
+    found = vg.race(dying, skills, rounds=2, out=tmp_path / "out", backend="ray", address=cluster)
+    assert (tmp_path / "died").exists()
+    local = vg.race(objective, skills, rounds=2, workers=2)
+    assert found.standings == local.standings
+    assert found.trainings == local.trainings
+    # All are over, so that nothing is trained here.
+    assert vg.race(dying, skills, rounds=2, out=tmp_path / "out").standings == local.standings
+
+    def failing(skill: float, seed: int) -> float:
+        raise ZeroDivisionError("of the loss")
+
+    with pytest.raises(ZeroDivisionError, match=r"^of the loss"):
+        vg.race(failing, skills, backend="ray")
+    lock = Lock()
+    with pytest.raises(ValueError, match=r"objective: got .*, which cannot be pickled \(cannot pickle '_th"):
+        vg.race(lambda skill, seed: lock and 0.0, skills, backend="ray")
+    with pytest.raises(ValueError, match="gpus_per_training: got 1; accepted: at most the 0 GPUs of the cluster"):
+        vg.race(objective, skills, backend="ray", gpus_per_training=1)
+
+
 @pytest.mark.usefixtures("_one_at_a_time")
 def test_an_error_of_users_training_names_the_member(tmp_path: Path) -> None:
     def failing(policy: Any, epochs: int, checkpoint: Any) -> tuple[float, Any]:

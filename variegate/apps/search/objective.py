@@ -63,6 +63,22 @@ def _named(objective: type) -> list[inspect.Parameter]:
     return [one for one in parameters if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
 
 
+def check_sent(objective: Any, name: str) -> None:
+    """Raises ValueError for training that Ray cannot send to other processes."""
+    from ray import cloudpickle
+
+    try:
+        cloudpickle.dumps(objective)
+    except Exception as error:  # whatever its own pickling raises
+        got = f"objective: got {name}, which cannot be pickled ({error})"
+        raise ValueError(f"{got}; accepted: what cloudpickle can send to other processes") from error
+
+
+def name_of(objective: Any) -> str:
+    """The name of a function, a class, or an object's class."""
+    return str(getattr(objective, "__qualname__", type(objective).__qualname__))
+
+
 def checked_score(score: Any) -> float:
     """A score as a float. Raises ValueError for one that is infinite or no number."""
     try:

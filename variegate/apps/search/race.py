@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import fields
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 from variegate.apps.search.candidates import candidates_of
-from variegate.apps.search.objective import checked_score, is_training, step_of, takes_seed
+from variegate.apps.search.objective import check_sent, checked_score, is_training, name_of, step_of, takes_seed
 from variegate.apps.search.population import repeat_seed
 from variegate.apps.search.rounds import FORMAT, LOG_NAME, MARGIN, RaceRules, claimed, run_race
 from variegate.apps.search.standings import RaceResult
 from variegate.apps.search.trainings import Meter, Outcome, Train, Training, TrainingRunner, check_folder
 from variegate.checks import integer, refused, spelt
-from variegate.options.search import RaceOptions, seconds_in
+from variegate.options import check_options
+from variegate.options.search import RaceBackendOptions, RaceOptions, seconds_in
 
 # Without images, crops have no size.
 _DEFAULT_POLICIES = ("none", "flip", "randaugment-1-5", "randaugment-2-9", "trivialaugment")
 
 
-@spelt(RaceOptions)
+@spelt(RaceOptions, RaceBackendOptions)
 def race(
     objective: Any,
     policies: Sequence[Any] | Mapping[str, Any] | None = None,
@@ -68,13 +70,15 @@ def race(
         grain: smallest possible difference of two scores, such as 1 / images for an accuracy; known for images.
         seed: decides the seeds of the rounds.
         epochs: of each training run; by default what fits the images. Required for a ``step``.
-        workers: training runs at a time, in threads. On images, one on each of ``devices``.
+        workers: training runs at a time, in threads, or with Ray as many as its CPUs. On images, one on each of
+            ``devices``.
         on_training: called after each training run, one at a time.
         stop: once set, no training begins.
-        options: for images: fields of ``RaceOptions``, such as model, batch_size, lr, train and devices.
+        options: for images: fields of ``RaceOptions``, such as model, batch_size, lr, train and devices. For training
+            of your own: ``backend="ray"``, with the cluster's ``address`` and ``gpus_per_training``.
 
-    Raises ValueError for arguments, SourceError where ``out`` holds something else, WriteError, and what ``objective``
-    raises.
+    Raises ValueError for arguments, SourceError where ``out`` holds something else, WriteError, ImportError without
+    Ray, and what ``objective`` raises.
     """
     rounds = integer("rounds", rounds, 2, 1000)
     seed = integer("seed", seed, 0, (1 << 64) - 1)
@@ -89,6 +93,8 @@ def race(
         for name, value in (("grain", grain), ("workers", workers)):
             if value is not None:
                 raise refused(name, value, "none for a source: its images and devices decide")
+        if not_here := sorted(options.keys() & {one.name for one in fields(RaceBackendOptions)}):
+            raise refused(not_here[0], options[not_here[0]], "with training of your own")
         rules = RaceRules(rounds, seconds, confidence, MARGIN if margin is None else margin)
         chosen = RaceOptions(rounds=rounds, seed=seed, epochs=epochs, **options)
         if folder is not None:
@@ -98,22 +104,31 @@ def race(
             objective, policies, chosen, rules, devices, lambda text: warnings.warn(text, stacklevel=6)
         )
         return on_images.run(folder, on_training, None, stop)
-    if options:
-        name, value = next(iter(options.items()))
-        raise refused(name, value, "with a source of images as objective")
+    for name in options.keys() & {one.name for one in fields(RaceOptions)}:
+        raise refused(name, options[name], "with a source of images as objective")
+    machines = RaceBackendOptions(**options)
+    check_options(machines)
+    for name in ("address", "gpus_per_training") if machines.backend == "local" else ():
+        if getattr(machines, name):
+            raise refused(name, getattr(machines, name), "with backend='ray'")
     if not isinstance(policies, Mapping):
         rows = candidates_of(_DEFAULT_POLICIES if policies is None else policies)
         policies = {name: row.without_images() for name, row in rows.items()}
     if len(policies) < 2:
         raise refused("policies", len(policies), "two or more")
     rules = RaceRules(rounds, seconds, confidence, margin or 0.0, grain or 0.0)
+    if step_of(objective) is not None and not takes_seed(objective):
+        warnings.warn("objective: its step takes no seed, so rounds may differ in nothing but chance", stacklevel=3)
     train = _training(objective, policies, seed, epochs)
     described = {"format": FORMAT, "policies": list(policies), **rules.describe(), "seed": seed}
     described |= {} if epochs is None else {"epochs": epochs}
     with ExitStack() as stack:
         journal = None if folder is None else stack.enter_context(claimed(folder, described))
+        most = 1
+        if machines.backend == "ray":
+            train, most = stack.enter_context(_on_ray((objective, policies, seed, epochs), machines))
         runner = TrainingRunner(
-            train, journal, integer("workers", 1 if workers is None else workers, 1, 1024), on_training, stop
+            train, journal, integer("workers", most if workers is None else workers, 1, 1024), on_training, stop
         )
         return run_race(list(policies), rules, runner)
 
@@ -123,9 +138,6 @@ def _training(objective: Any, candidates: Mapping[str, Any], seed: int, epochs: 
     step = step_of(objective)
     if (step is None) != (epochs is None):
         raise refused("epochs", epochs, "1 or more with a step, and none with objective(policy, seed)")
-    if step is not None and not takes_seed(objective):
-        warnings.warn("objective: its step takes no seed, so rounds may differ in nothing but chance", stacklevel=4)
-
     meter = Meter()
 
     def train(name: str, number: int) -> Outcome:
@@ -137,3 +149,36 @@ def _training(objective: Any, candidates: Mapping[str, Any], seed: int, epochs: 
             raise ValueError(f"{error}, from {name!r}") from error
 
     return train
+
+
+@contextmanager
+def _on_ray(training: tuple[Any, ...], machines: RaceBackendOptions) -> Iterator[tuple[Train, int]]:
+    """The same training as tasks of a cluster, and how many of them fit in it; Ray repeats those whose machine dies."""
+    from variegate.apps.search.tune import connected
+
+    with connected(machines.address):
+        import ray
+
+        check_sent(training, name_of(training[0]))
+        held, needs = ray.put(training), machines.gpus_per_training
+
+        def run(training: tuple[Any, ...], name: str, number: int) -> Outcome | None:
+            return _training(*training)(name, number)
+
+        task = ray.remote(num_cpus=1, num_gpus=needs)(run)
+
+        def train(name: str, number: int) -> Outcome | None:
+            try:
+                return ray.get(task.remote(held, name, number))
+            except ray.exceptions.RayTaskError as error:
+                raise error.cause from error
+            except ray.exceptions.RayError as error:
+                raise RuntimeError(
+                    f"{name!r} in round {number + 1}: its process died again and again: {error}"
+                ) from error
+
+        found = ray.cluster_resources()
+        fitting = found.get("CPU", 1) if not needs else min(found.get("CPU", 1), found.get("GPU", 0) // needs)
+        if fitting < 1:
+            raise refused("gpus_per_training", needs, f"at most the {found.get('GPU', 0):.0f} GPUs of the cluster")
+        yield train, int(min(fitting, 1024))

@@ -19,7 +19,7 @@ from variegate.apps.search.driver import PopulationSearch, Tell, search_devices
 from variegate.apps.search.evaluate import Evaluation, EvaluationFiles, Subsets
 from variegate.apps.search.history import History, Settings, read_log
 from variegate.apps.search.members import ObjectiveMember, PopulationMember
-from variegate.apps.search.objective import STEP, is_training, step_of
+from variegate.apps.search.objective import STEP, check_sent, is_training, name_of, step_of
 from variegate.apps.search.policy import SearchSpace
 from variegate.apps.search.prepare import known_operations, open_search
 from variegate.apps.search.run import LOG_NAME, SCHEDULE_NAME, SETTINGS_NAME, PopulationRun, SearchRun
@@ -160,7 +160,7 @@ class ObjectiveRun(PopulationRun):
 
     @property
     def name(self) -> str:
-        return str(getattr(self.objective, "__qualname__", type(self.objective).__qualname__))
+        return name_of(self.objective)
 
     def describe(self) -> dict[str, Any]:
         described = {"objective": self.name, "population": self.settings.to_dict()}
@@ -175,14 +175,7 @@ class ObjectiveRun(PopulationRun):
         return partial(ObjectiveMember, self.settings, step)
 
     def check_sent(self) -> None:
-        from ray import cloudpickle
-
-        try:
-            cloudpickle.dumps(self.objective)
-        except Exception as error:  # whatever its own pickling raises
-            accepted = "what cloudpickle can send to other processes"
-            got = f"objective: got {self.name}, which cannot be pickled ({error})"
-            raise ValueError(f"{got}; accepted: {accepted}") from error
+        check_sent(self.objective, self.name)
 
     def option(self, path: str) -> str:
         return "population" if path == "population.size" else path.rpartition(".")[2]

@@ -86,7 +86,7 @@ class TuneSearch(PopulationSearch):
     def _train(self, tell: Tell, stop: Event | None) -> bool:
         with closing(TuneDriver(self.run_settings, self.folder, tell, stop)) as driver:
             if not driver.is_over:
-                with _connected(self.address), _quiet():
+                with connected(self.address), _quiet():
                     self._fit(driver)
             if driver.failure is not None:
                 raise driver.failure
@@ -157,7 +157,7 @@ def _tune() -> Any:
 
 
 @contextmanager
-def _connected(address: str | None) -> Iterator[None]:
+def connected(address: str | None) -> Iterator[None]:
     """To a cluster, and no longer afterwards, unless we were before."""
     import ray
 
