@@ -27,7 +27,7 @@ def test_integers_of_any_library_come_back_plain(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [True, np.bool_(True), 3.0, "3", None, [3], np.array([3, 4]), torch.zeros(2), object()]
+    "value", [True, np.bool_(True), torch.tensor(True), 3.0, "3", None, [3], np.array([3, 4]), torch.zeros(2), object()]
 )
 def test_nothing_else_is_an_integer(value: Any) -> None:
     with pytest.raises(ValueError, match=r"^n: got .*; accepted: an integer$"):

@@ -49,7 +49,9 @@ def refused(name: str, got: object, accepted: str) -> ValueError:
 
 def as_integer(value: Any) -> int | None:
     """An integer of any library, a tensor's too, as an ``int``; None for anything else. Bools are none."""
-    if isinstance(value, bool):
+    if type(value) is int:
+        return value
+    if isinstance(value, bool) or str(getattr(value, "dtype", "")).endswith("bool"):
         return None
     try:
         return operator.index(value)

@@ -34,7 +34,7 @@ def _machine(monkeypatch: pytest.MonkeyPatch, gpus: int, cuda: str | None = "13.
     monkeypatch.setattr(torch.cuda, "is_available", lambda: gpus > 0)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
     found = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda n: found(n) if n != "triton" or has_triton else None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda n: (has_triton or None) if n == "triton" else found(n))
 
 
 @pytest.mark.parametrize("name", ["cuda", "cuda:0"])

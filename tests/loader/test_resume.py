@@ -132,10 +132,10 @@ def test_a_distributed_checkpoint_saves_and_loads_it(tmp_path: Path) -> None:
     iterator = iter(loader)
     next(iterator)
     model = torch.nn.Linear(2, 2)
-    dcp.save({"loader": loader, "model": model.state_dict()}, checkpoint_id=tmp_path / "step", no_dist=True)  # type: ignore[attr-defined]
+    dcp.save({"loader": loader, "model": model.state_dict()}, checkpoint_id=tmp_path / "step")  # type: ignore[attr-defined]
     expected = {i: image.numpy().tobytes() for b in iterator for i, image in zip(b.ids.tolist(), b.images, strict=True)}
     again = load(MemorySource(31), batch_size=5)
-    dcp.load({"loader": again, "model": model.state_dict()}, checkpoint_id=tmp_path / "step", no_dist=True)  # type: ignore[attr-defined]
+    dcp.load({"loader": again, "model": model.state_dict()}, checkpoint_id=tmp_path / "step")  # type: ignore[attr-defined]
     assert pixels(again) == expected
 
 

@@ -89,7 +89,7 @@ class ObjectiveMember:
 
 
 # As ``torch.load(weights_only=True)`` reads them.
-_PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.Tensor, torch.nn.Parameter)
+_PLAIN = (type(None), bool, int, float, complex, str, torch.Tensor, torch.nn.Parameter)
 _ARRAY = "variegate:array"
 
 
@@ -109,8 +109,10 @@ def _as_tensors(value: Any, where: str) -> Any:
     """With a marked tensor for each array, which ``torch.load`` would refuse."""
     if type(value) in _PLAIN:
         return value
+    if type(value) is bytes:  # torch 2.5 reads no others without running code
+        return {_ARRAY: torch.from_numpy(np.frombuffer(value, np.uint8).copy()), "type": "bytes"}
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufc":
-        array = np.array(value)  # as bytes, since torch 2.4 writes no uint16, uint32 and uint64
+        array = np.array(value)  # as bytes, since torch 2.5 writes no uint16, uint32 and uint64
         return {
             _ARRAY: torch.from_numpy(array.reshape(-1).view(np.uint8)),
             "type": array.dtype.str,
@@ -121,7 +123,7 @@ def _as_tensors(value: Any, where: str) -> Any:
     if type(value) in (list, dict, OrderedDict):
         changed = copy.copy(value)  # with the attributes of a ``state_dict``
         for key in value if isinstance(value, dict) else range(len(value)):
-            if type(key) not in (str, int, float, bool, bytes):
+            if type(key) not in (str, int, float, bool):
                 raise ValueError(f"{where}: got a key of type {type(key).__name__}; accepted: text and numbers")
             changed[key] = _as_tensors(value[key], f"{where}[{key!r}]")
         return changed
@@ -134,6 +136,8 @@ def _as_tensors(value: Any, where: str) -> Any:
 def _as_arrays(value: Any) -> Any:
     if isinstance(value, dict):
         if _ARRAY in value:
+            if value["type"] == "bytes":
+                return value[_ARRAY].numpy().tobytes()
             return value[_ARRAY].numpy().view(value["type"]).reshape(value["shape"])[()]
         for key, one in value.items():
             value[key] = _as_arrays(one)

@@ -280,8 +280,8 @@ class Checkpoints:
 
 
 def _hush() -> None:
-    """That a single process saves for itself alone is no news."""
-    warnings.filterwarnings("ignore", "torch.distributed is (disabled|unavailable)", UserWarning)
+    """That a single process saves for itself alone is no news, nor what torch 2.5 uses to save."""
+    warnings.filterwarnings("ignore", "torch.distributed is (disabled|unavailable)|TypedStorage", UserWarning)
 
 
 class _Reader(FileSystemReader):
