@@ -241,8 +241,8 @@ def fill_instructions(program: Any, at: Any, code: Any, indices: Any) -> None:
             elif op == Op.MAP_SCALE or op == Op.MAP_PAD:
                 columns, lines = indices[used_indices:], indices[used_indices + w :]
                 if op == Op.MAP_SCALE:
-                    scale_table(a[1], a[0], width, columns, w, a[4] != 0.0)
-                    scale_table(a[3], a[2], height, lines, h, False)
+                    scale_table(a[1], a[0], width, columns, w, a[4] != 0.0, flag >> INTERPOLATION_BITS)
+                    scale_table(a[3], a[2], height, lines, h, False, flag >> INTERPOLATION_BITS)
                 else:
                     pad_table(int(a[0]), flag, width, columns, w)
                     pad_table(int(a[1]), flag, height, lines, h)
