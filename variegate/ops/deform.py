@@ -265,9 +265,7 @@ class OpticalFlowWarp(Resampled):
         return described
 
 
-def emit_flow(
-    owner: Any, sampling: Sampling, rows: Rows, flow: Flow, flags: int, fill: Any, name: str | None
-) -> None:
+def emit_flow(owner: Any, sampling: Sampling, rows: Rows, flow: Flow, flags: int, fill: Any, name: str | None) -> None:
     """Displace ``rows`` by a node at every pixel. Raises ArgumentError for images of another size."""
     sizes = sampling.size[rows]
     others = sizes[(sizes != (flow.height, flow.width)).any(axis=1)]

@@ -74,8 +74,8 @@ def fold_line(places: Any, width: Any, n: Any, mode: Any, bits: Any, slack: Any)
             places[x] = np.int32(fold_place(np.int64(places[x]), n, mode, bits, slack))
 
 
-@inlined
-def _divided(numerator: Any, depth: Any, shift: Any, factor: Any) -> Any:
+@inner_kernel()
+def divided(numerator: Any, depth: Any, shift: Any, factor: Any) -> Any:
     divisor = np.int32(depth >> shift)
     below = np.float32(divisor if divisor != 0 else np.int32(1))
     value = np.float32(np.int32(numerator >> P.NUMERATOR_SHIFT)) / below * factor
@@ -116,7 +116,7 @@ def fold_map(
                 u, v = u >> shift | centre, v >> shift | centre
             else:
                 depth = w0 * at_x + w1 * at_y + w2
-                u, v = _divided(u, depth, shift, factor), _divided(v, depth, shift, factor)
+                u, v = divided(u, depth, shift, factor), divided(v, depth, shift, factor)
             is_far = is_far | (u < -reach_u) | (u >= 2 * reach_u) | (v < -reach_v) | (v >= 2 * reach_v)
             to_u[x], to_v[x] = np.int32(base_u + sign_u * u), np.int32(base_v + sign_v * v)
         if not is_far:
@@ -134,7 +134,7 @@ def fold_map(
                 u, v = u >> shift | centre, v >> shift | centre
             else:
                 depth = w0 * at_x + w1 * at_y + w2
-                u, v = _divided(u, depth, shift, factor), _divided(v, depth, shift, factor)
+                u, v = divided(u, depth, shift, factor), divided(v, depth, shift, factor)
             column[x] = np.int32(base_u + sign_u * fold_place(u, span_u, mode, bits, slack))
             line[x] = np.int32(base_v + sign_v * fold_place(v, span_v, mode, bits, slack))
     if is_whole:
@@ -195,7 +195,12 @@ def folded_real_row(
 def seam_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
     """Pixels of an interpolated row whose neighbours lie across a border: anew, of these after folding."""
     program, own = batch_at(batch).program, scratch_at(scratch)
-    image, flag, window, frame = image_of_sweep(own.sweep), program.flags[r, slot], program.window[r, slot], own.tap_frame
+    image, flag, window, frame = (
+        image_of_sweep(own.sweep),
+        program.flags[r, slot],
+        program.window[r, slot],
+        own.tap_frame,
+    )
     mode, is_bicubic = flag >> INTERPOLATION_BITS, flag & INTERPOLATION_MASK == _BICUBIC
     bits, before = (P.BICUBIC_BITS, 1) if is_bicubic else (P.BILINEAR_BITS, 0)
     top, left, lines, columns = window[0], window[1], window[2] - window[0], window[3] - window[1]

@@ -98,9 +98,7 @@ def places(
     divisor = _float32(np.where(depth >> shift == 0, 1, depth >> shift))
     factor = np.float32(2.0 ** (bits + 31 - shift))
     ends = [(-FAR_QUOTIENT, FAR_QUOTIENT)] * 2 if goes_on else [(0, in_width << bits), (0, in_height << bits)]
-    return Places(
-        _quotient(u, divisor, factor, *ends[0]), _quotient(v, divisor, factor, *ends[1]), ahead | behind
-    )
+    return Places(_quotient(u, divisor, factor, *ends[0]), _quotient(v, divisor, factor, *ends[1]), ahead | behind)
 
 
 def _at_centres(x: float, y: float, constant: float) -> tuple[float, float, float]:
@@ -155,7 +153,7 @@ def folding_affine(matrix: Sequence[float], height: int, width: int) -> tuple[Fl
     """The same where the image goes on beyond its edges: real places, whose floors are the pixels."""
     a, b, c, d, e, f = matrix
     if (a, b, d, e) == (1.0, 0.0, 0.0, 1.0):
-        c, f = (float(np.clip(shift, -FAR, FAR)) for shift in (c, f))
+        c, f = (float(np.clip(shift, -FAR / 2, FAR / 2)) for shift in (c, f))
     if b == 0 and d == 0:
         x, y = np.meshgrid(_accumulate(c + a * 0.5, a, width), _accumulate(f + e * 0.5, e, height))
         return x, y

@@ -190,12 +190,14 @@ _WRITTEN: dict[str, tuple[Written, set[str]]] = {
     "rotate": (_rotate, {"angle", "interpolation", "expand", "center", "fill", "padding_mode"}),
     "resized_crop": (_resized_crop, {"top", "left", "height", "width", "size", "interpolation", "antialias"}),
     "perspective": (
-        _perspective, {"startpoints", "endpoints", "interpolation", "fill", "coefficients", "padding_mode"},
+        _perspective,
+        {"startpoints", "endpoints", "interpolation", "fill", "coefficients", "padding_mode"},
     ),
     "pad": (_pad, {"padding", "fill", "padding_mode"}),
     "resize": (_resize, {"size", "interpolation", "max_size", "antialias"}),
     "affine": (
-        _affine, {"angle", "translate", "scale", "shear", "interpolation", "fill", "center", "padding_mode"},
+        _affine,
+        {"angle", "translate", "scale", "shear", "interpolation", "fill", "center", "padding_mode"},
     ),
 }
 

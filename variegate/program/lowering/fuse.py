@@ -154,7 +154,9 @@ def assign(program: Any, composed: Any, measured_once: Any, breaks: Any) -> None
                 if at_position >= 0:
                     reason, breaker = PassBreak.MAP_AFTER_POSITION, at_position
                 else:
-                    reason = _map_break(op, program.flags[r, k] & INTERPOLATION_MASK, source, flag, at_values < 0, composed)
+                    reason = _map_break(
+                        op, program.flags[r, k] & INTERPOLATION_MASK, source, flag, at_values < 0, composed
+                    )
                     breaker = at_values if reason == PassBreak.MAP_AFTER_VALUES else at_source
             elif kind == Kind.STATISTIC or kind == Kind.NEIGHBOURHOOD:
                 if at_position >= 0 or at_values >= 0 or (source != _Source.DIRECT and source != _Source.WHOLE):

@@ -157,7 +157,7 @@ def _affine_to_map(a: Any, flag: Any, out_size: Any) -> int:
     a[6], a[7] = 0.0, 0.0
     is_shift = a[0] == 1.0 and a[1] == 0.0 and a[3] == 0.0 and a[4] == 1.0
     if is_shift and flag == Interpolation.NEAREST:
-        x, y = min(max(a[2], -FAR), FAR), min(max(a[5], -FAR), FAR)
+        x, y = min(max(a[2], -FAR / 2), FAR / 2), min(max(a[5], -FAR / 2), FAR / 2)
         return _set_integer(a, 1, 0, np.floor(x + 0.5), 0, 1, np.floor(y + 0.5))
     is_near = abs(a[2]) < FAR and abs(a[5]) < FAR
     if is_shift and is_near and a[2] == np.floor(a[2]) and a[5] == np.floor(a[5]):
