@@ -57,8 +57,8 @@ class CustomOp(Transform, abstract=True):
     To run a ``point`` operation on CUDA devices, also set ``point_triton``, a ``@triton.jit`` function of the same
     arguments and results (float32 tensors). The other forms need nothing more.
 
-    Affine operations may also set ``interpolation``, ``fill`` and ``padding_mode``. An instance holds a ``magnitude``, a
-    number or a range: ``Warm(0.3)``, ``Warm((0.1, 0.5))``; without an argument, the whole domain. Declaring a class
+    Affine operations may also set ``interpolation``, ``fill`` and ``padding_mode``. An instance holds a ``magnitude``,
+    a number or a range: ``Warm(0.3)``, ``Warm((0.1, 0.5))``; without an argument, the whole domain. Declaring a class
     registers its name for descriptions (dict, JSON, YAML).
     """
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from variegate.executors.cpu.batch import batch_at, scratch_at
-from variegate.executors.cpu.fold import begin_places, fold_line, fold_map, folded_real_row
+from variegate.executors.cpu.fold import fold_line, fold_map, folded_real_row
 from variegate.executors.cpu.interpolate import inside_row, mark_outside, place_row
 from variegate.executors.cpu.kernel import DISPLACED, RESULT_WIDTH, call_part, image_of_sweep, inlined, part_kernel
 from variegate.executors.cpu.layout import EVEN_LINE, HAS_GRID, HAS_SEAM, ODD_LINE
@@ -31,8 +31,9 @@ _EVERY_FOURTH = 1 << P.STEP_BITS - 2
 
 @part_kernel
 def displaced_row(batch: Any, scratch: Any, r: Any, count: Any, y: Any) -> Any:
-    """Row ``y`` through ``count`` maps, one of them a grid at least, or one that folds: places less half a pixel in ``column`` and
-    ``line``, or whole pixels where the map is nearest; and ``stage``. What is outside has any place inside."""
+    """Row ``y`` through ``count`` maps, one of them a grid at least, or one that folds: places less half a pixel in
+    ``column`` and ``line``, or whole pixels where the map is nearest; and ``stage``. What is outside has any place
+    inside."""
     held, own = batch_at(batch), scratch_at(scratch)
     grids, width, slot = held.side.grids, own.sweep[RESULT_WIDTH], own.slots[0]
     column, line = own.column, own.line
@@ -48,11 +49,9 @@ def displaced_row(batch: Any, scratch: Any, r: Any, count: Any, y: Any) -> Any:
             behind, behind_end = inside_row(records[last], y, width, -1)
         mark_outside(stage, own.slots[last], width, first, end, behind, behind_end)
         last -= 1
-    if records[last, P.GRID] == 0:
-        begin_places(y, width, column, line)
-    elif last == count - 1:
+    if last == count - 1 and records[last, P.GRID] != 0:
         _displace_row(records[last], grids, y, width, bits, own.along, own.grid_lines, column, line)
-    else:
+    elif records[last, P.GRID] != 0:
         place_row(records[last + 1], y, 0, width, bits, own)
     # What is outside reads this place, which nobody sees.
     safe_u, safe_v = np.int32(window[1] << bits), np.int32(window[0] << bits)
@@ -60,7 +59,7 @@ def displaced_row(batch: Any, scratch: Any, r: Any, count: Any, y: Any) -> Any:
         record = records[i]
         slack = 1 << bits if i == 0 and flag == _BICUBIC else 0
         if record[P.GRID] == 0 and record[FOLD] != 0:
-            fold_map(record, y, i < last, bits, slack, width, column, line, own)
+            fold_map(record, y, i < last, bits, slack, width, own)
             continue
         if record[P.GRID] == 0:
             moves = i == 0 or records[i - 1, P.GRID] != 0

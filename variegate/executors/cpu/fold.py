@@ -11,15 +11,7 @@ import numpy as np
 
 from variegate.executors.cpu.batch import batch_at, scratch_at
 from variegate.executors.cpu.interpolate import bicubic_pixel, bilinear_pixel, place_row
-from variegate.executors.cpu.kernel import (
-    RESULT_WIDTH,
-    Pixels,
-    address_of,
-    bytes_at,
-    image_of_sweep,
-    inlined,
-    part_kernel,
-)
+from variegate.executors.cpu.kernel import RESULT_WIDTH, Pixels, address_of, bytes_at, image_of_sweep, part_kernel
 from variegate.executors.cpu.rows import read_places
 from variegate.program import places as P
 from variegate.program.compiled import inner_kernel
@@ -28,47 +20,50 @@ from variegate.program.places import fold_index, fold_place
 
 _EDGE, _REFLECT, _WRAP = int(PadMode.EDGE), int(PadMode.REFLECT), int(PadMode.WRAP)
 _BICUBIC = int(Interpolation.BICUBIC)
-# Fraction bits of whole pixels, whose places are their centres.
-_WHOLE = 1
+# Fraction bits of whole pixels, whose places are their centres; and by which 16.16 numbers are shifted to become these.
+_WHOLE, _TO_CENTRES = 1, 15
+# What fits into 32 bits.
+_MOST = (1 << 31) - 1
 # Beyond these, a perspective's places are not told apart.
 _FAR = np.float32(1 << 30)
 
 
-@inlined
-def _reach(n: Any, mode: Any, bits: Any) -> Any:
-    """Places from ``-reach`` up to ``2 reach`` are near: they fold once."""
-    return (n - 1 if mode == _REFLECT else n) << bits
-
-
 @inner_kernel()
-def _fold_near(places: Any, width: Any, base: Any, sign: Any, n: Any, mode: Any, bits: Any, slack: Any) -> None:
-    """Fold int32 places ``base + sign * place``, all of which are near."""
+def _fold_near(
+    places: Any, width: Any, base: Any, sign: Any, n: Any, mode: Any, bits: Any, slack: Any, out: Any
+) -> None:
+    """Folded places of one axis as ``base + sign * place``. All of them are near: they fold once."""
     half, span, base, sign = np.int32(1 << bits - 1), np.int32(n << bits), np.int32(base), np.int32(sign)
     zero = np.int32(0)
     if mode == _EDGE:
         low, high = np.int32(half - slack), np.int32(span - half + slack)
         for x in range(width):
-            places[x] = base + sign * min(max(np.int32(sign * np.int32(places[x] - base)), low), high)
+            out[x] = base + sign * min(max(places[x], low), high)
     elif mode == _WRAP:
         for x in range(width):
-            at = np.int32(sign * np.int32(places[x] - base))
-            places[x] = base + sign * (at + (span if at < zero else zero) - (span if at >= span else zero))
+            at = places[x]
+            out[x] = base + sign * np.int32(at + (span if at < zero else zero) - (span if at >= span else zero))
     else:
         lead = half if mode == _REFLECT else zero
         twice = np.int32(2 * (span - 2 * lead))
         for x in range(width):
-            at = np.int32(abs(np.int32(np.int32(sign * np.int32(places[x] - base)) - lead)))
-            places[x] = base + sign * (lead + min(at, np.int32(twice - at)))
+            at = np.int32(abs(np.int32(places[x] - lead)))
+            out[x] = base + sign * np.int32(lead + min(at, np.int32(twice - at)))
+
+
+@inner_kernel()
+def _are_near(places: Any, width: Any, n: Any, mode: Any, bits: Any) -> bool:
+    low, high, reach = np.int32(0), np.int32(0), (n - 1 if mode == _REFLECT else n) << bits
+    for x in range(width):
+        low, high = min(low, places[x]), max(high, places[x])
+    return bool(low >= -reach and high < 2 * reach)
 
 
 @inner_kernel()
 def fold_line(places: Any, width: Any, n: Any, mode: Any, bits: Any, slack: Any) -> None:
     """Fold int32 places of one axis."""
-    low, high, reach = np.int32(0), np.int32(0), _reach(n, mode, bits)
-    for x in range(width):
-        low, high = min(low, places[x]), max(high, places[x])
-    if low >= -reach and high < 2 * reach:
-        _fold_near(places, width, 0, 1, n, mode, bits, slack)
+    if _are_near(places, width, n, mode, bits):
+        _fold_near(places, width, 0, 1, n, mode, bits, slack, places)
     else:
         for x in range(width):
             places[x] = np.int32(fold_place(np.int64(places[x]), n, mode, bits, slack))
@@ -83,63 +78,94 @@ def divided(numerator: Any, depth: Any, shift: Any, factor: Any) -> Any:
 
 
 @inner_kernel()
-def fold_map(
-    record: Any, y: Any, moved: Any, bits: Any, slack: Any, width: Any, column: Any, line: Any, scratch: Any
-) -> None:
-    """Places of a row through a map that folds. Where ``moved``, they are functions of the places that there are;
-    elsewhere of the whole pixels that ``column`` and ``line`` hold. ``bits`` of ``_WHOLE``: to whole pixels."""
+def fold_map(record: Any, y: Any, moved: Any, bits: Any, slack: Any, width: Any, scratch: Any) -> None:
+    """Places of a row, less half a pixel, through an interpolating map that folds. Where ``moved``, they are functions
+    of the places that there are; elsewhere of the row's pixels."""
+    column, line, to_u, to_v = scratch.column, scratch.line, scratch.offset, scratch.row_words
     mode, span_u, span_v = record[P.FOLD], record[P.SPAN_U], record[P.SPAN_V]
-    is_whole, exponent, shift, down = bits == _WHOLE, record[P.EXPONENT], record[P.SHIFT], bits if moved else 0
-    centre = 1 if is_whole else 0
+    exponent, shift, down = record[P.EXPONENT], record[P.SHIFT], bits if moved else 0
     base_u, base_v = record[P.ORIGIN_U] - (1 << bits - 1), record[P.ORIGIN_V] - (1 << bits - 1)
-    if is_whole:
-        base_u, base_v, shift = record[P.ORIGIN_U] << _WHOLE, record[P.ORIGIN_V] << _WHOLE, shift - _WHOLE
     sign_u, sign_v = record[P.SIGN_U], record[P.SIGN_V]
     u0, u1, u2 = record[P.U] >> down, record[P.U + 1] >> down, record[P.U + 2]
     v0, v1, v2 = record[P.V] >> down, record[P.V + 1] >> down, record[P.V + 2]
     w0, w1, w2 = record[P.DEPTH] >> down, record[P.DEPTH + 1] >> down, record[P.DEPTH + 2]
-    reach_u, reach_v = _reach(span_u, mode, bits), _reach(span_v, mode, bits)
-    is_far = False
-    if not moved and not is_whole and exponent == 0:
+    factor, is_near = np.float32(2.0 ** float(exponent)), True
+    if not moved:
+        begin_places(y, width, column, line)
+    if exponent == 0 and not moved:
         # Along a row, places rise or fall all the way.
         for x in (0, width - 1):
             u, v = u0 * x + u1 * y + u2 >> shift, v0 * x + v1 * y + v2 >> shift
-            is_far = is_far or u < -reach_u or u >= 2 * reach_u or v < -reach_v or v >= 2 * reach_v
-        if not is_far:
+            is_near = is_near and abs(u) < _MOST and abs(v) < _MOST
+        if is_near:
             place_row(record, y, 0, width, bits, scratch)
-    else:
-        factor, to_u, to_v = np.float32(2.0 ** float(exponent)), scratch.offset, scratch.row_words
-        for x in range(width):
-            at_x, at_y = np.int64(column[x]), np.int64(line[x])
-            u, v = u0 * at_x + u1 * at_y + u2, v0 * at_x + v1 * at_y + v2
-            if exponent == 0:
-                u, v = u >> shift | centre, v >> shift | centre
-            else:
-                depth = w0 * at_x + w1 * at_y + w2
-                u, v = divided(u, depth, shift, factor), divided(v, depth, shift, factor)
-            is_far = is_far | (u < -reach_u) | (u >= 2 * reach_u) | (v < -reach_v) | (v >= 2 * reach_v)
-            to_u[x], to_v[x] = np.int32(base_u + sign_u * u), np.int32(base_v + sign_v * v)
-        if not is_far:
             for x in range(width):
-                column[x], line[x] = to_u[x], to_v[x]
-    if not is_far:
-        _fold_near(column, width, base_u, sign_u, span_u, mode, bits, slack)
-        _fold_near(line, width, base_v, sign_v, span_v, mode, bits, slack)
-    else:
-        factor = np.float32(2.0 ** float(exponent))
+                to_u[x] = np.int32(sign_u * np.int32(column[x] - base_u))
+                to_v[x] = np.int32(sign_v * np.int32(line[x] - base_v))
+    elif exponent == 0:
         for x in range(width):
             at_x, at_y = np.int64(column[x]), np.int64(line[x])
-            u, v = u0 * at_x + u1 * at_y + u2, v0 * at_x + v1 * at_y + v2
-            if exponent == 0:
-                u, v = u >> shift | centre, v >> shift | centre
-            else:
-                depth = w0 * at_x + w1 * at_y + w2
-                u, v = divided(u, depth, shift, factor), divided(v, depth, shift, factor)
-            column[x] = np.int32(base_u + sign_u * fold_place(u, span_u, mode, bits, slack))
-            line[x] = np.int32(base_v + sign_v * fold_place(v, span_v, mode, bits, slack))
-    if is_whole:
+            u, v = u0 * at_x + u1 * at_y + u2 >> shift, v0 * at_x + v1 * at_y + v2 >> shift
+            to_u[x], to_v[x] = np.int32(min(max(u, -_MOST), _MOST)), np.int32(min(max(v, -_MOST), _MOST))
+    else:
         for x in range(width):
-            column[x], line[x] = column[x] >> _WHOLE, line[x] >> _WHOLE
+            at_x, at_y = np.int64(column[x]), np.int64(line[x])
+            depth = w0 * at_x + w1 * at_y + w2
+            to_u[x] = np.int32(divided(u0 * at_x + u1 * at_y + u2, depth, shift, factor))
+            to_v[x] = np.int32(divided(v0 * at_x + v1 * at_y + v2, depth, shift, factor))
+    is_near = is_near and _are_near(to_u, width, span_u, mode, bits) and _are_near(to_v, width, span_v, mode, bits)
+    if is_near:
+        _fold_near(to_u, width, base_u, sign_u, span_u, mode, bits, slack, column)
+        _fold_near(to_v, width, base_v, sign_v, span_v, mode, bits, slack, line)
+        return
+    if not moved:
+        begin_places(y, width, column, line)
+    for x in range(width):
+        at_x, at_y = np.int64(column[x]), np.int64(line[x])
+        u, v = u0 * at_x + u1 * at_y + u2, v0 * at_x + v1 * at_y + v2
+        if exponent == 0:
+            u, v = u >> shift, v >> shift
+        else:
+            depth = w0 * at_x + w1 * at_y + w2
+            u, v = divided(u, depth, shift, factor), divided(v, depth, shift, factor)
+        column[x] = np.int32(base_u + sign_u * fold_place(u, span_u, mode, bits, slack))
+        line[x] = np.int32(base_v + sign_v * fold_place(v, span_v, mode, bits, slack))
+
+
+@inner_kernel()
+def _fold_fixed(record: Any, reach: Any, width: Any, scratch: Any) -> None:
+    """Whole pixels of a row through a 16.16 map that folds. ``reach``: the greatest column or line that they have."""
+    column, line, to_u, to_v = scratch.column, scratch.line, scratch.offset, scratch.row_words
+    mode, span_u, span_v = record[P.FOLD], record[P.SPAN_U], record[P.SPAN_V]
+    u0, u1, u2, v0, v1, v2 = (
+        record[P.U],
+        record[P.U + 1],
+        record[P.U + 2],
+        record[P.V],
+        record[P.V + 1],
+        record[P.V + 2],
+    )
+    far = max((abs(u0) + abs(u1)) * reach + abs(u2), (abs(v0) + abs(v1)) * reach + abs(v2))
+    is_near = far < 1 << 31
+    if is_near:
+        a, b, c, d, e, f = np.int32(u0), np.int32(u1), np.int32(u2), np.int32(v0), np.int32(v1), np.int32(v2)
+        for x in range(width):
+            at_x, at_y = column[x], line[x]
+            to_u[x] = np.int32(np.int32(a * at_x) + np.int32(b * at_y) + c) >> _TO_CENTRES | 1
+            to_v[x] = np.int32(np.int32(d * at_x) + np.int32(e * at_y) + f) >> _TO_CENTRES | 1
+        is_near = _are_near(to_u, width, span_u, mode, _WHOLE) and _are_near(to_v, width, span_v, mode, _WHOLE)
+    if is_near:
+        _fold_near(to_u, width, 0, 1, span_u, mode, _WHOLE, 0, column)
+        _fold_near(to_v, width, 0, 1, span_v, mode, _WHOLE, 0, line)
+    else:
+        for x in range(width):
+            at_x, at_y = np.int64(column[x]), np.int64(line[x])
+            u, v = u0 * at_x + u1 * at_y + u2 >> _TO_CENTRES | 1, v0 * at_x + v1 * at_y + v2 >> _TO_CENTRES | 1
+            column[x] = np.int32(fold_place(u, span_u, mode, _WHOLE, 0))
+            line[x] = np.int32(fold_place(v, span_v, mode, _WHOLE, 0))
+    left, top = np.int32(record[P.ORIGIN_U]), np.int32(record[P.ORIGIN_V])
+    for x in range(width):
+        column[x], line[x] = left + (column[x] >> _WHOLE), top + (line[x] >> _WHOLE)
 
 
 @inner_kernel()
@@ -156,10 +182,12 @@ def folded_row(batch: Any, scratch: Any, r: Any, count: Any, y: Any) -> Any:
     width, column, line, stage = own.sweep[RESULT_WIDTH], own.column, own.line, own.stage
     begin_places(y, width, column, line)
     stage[:width] = -1
+    reach = max(width, y + 1)
     for i in range(count - 1, -1, -1):
-        record = own.records[i]
+        record, before = own.records[i], reach
+        reach = max(record[P.ORIGIN_U] + record[P.SPAN_U], record[P.ORIGIN_V] + record[P.SPAN_V])
         if record[P.FOLD] != 0:
-            fold_map(record, y, False, _WHOLE, 0, width, column, line, own)
+            _fold_fixed(record, before, width, own)
             continue
         u0, u1, u2, left = record[P.U], record[P.U + 1], record[P.U + 2], record[P.ORIGIN_U]
         v0, v1, v2, top = record[P.V], record[P.V + 1], record[P.V + 2], record[P.ORIGIN_V]

@@ -39,7 +39,7 @@ HEADER = 36
 (
     OP,
     CLASS,  # what the value loop does with it
-    FLAG,  # interpolation, of a map without its border; of a CONVOLVE: is separable; of a SHARPNESS: sees its source as it is or flipped
+    FLAG,  # interpolation alone; of a CONVOLVE: is separable; of a SHARPNESS: sees its source as it is or flipped
     ARG,  # offset of its table, matrix, weights, rectangles, columns or record (program/places.py); the number of a
     # point function
     COUNT,  # of rectangles; of a map, the PadMode of what lies beyond its image

@@ -1,9 +1,9 @@
 """Fewer instructions: those that change no pixel are dropped, and maps that can be joined exactly are joined.
 
 Two maps with value operations between them join (a) where the later one never falls outside, (b) where the earlier one
-never does, (c) where the earlier one moves whole pixels, nothing stands between and both fill alike. A map that folds
-what lies beyond its image may be the other one of (a) and (b): mirrors and shifts of its window fold alike. A crop must not
-jump over statistics; a flip may. A grid takes in the whole-pixel map before it, a resize of a whole crop that crop."""
+never does, (c) where the earlier one moves whole pixels, nothing stands between and both fill alike. The other one of
+(a) and (b) may fold what lies beyond its image: a mirrored or shifted window folds alike. A crop must not jump over
+statistics; a flip may. A grid takes in the whole-pixel map before it, a resize of a whole crop that crop."""
 
 from __future__ import annotations
 

@@ -94,8 +94,8 @@ def _displaced(record: Any, grids: Any, column: Any, line: Any, bits: Any) -> An
 
 @inner_kernel()
 def follow(records: Any, grids: Any, count: Any, x: Any, y: Any, flag: Any, bits: Any) -> Any:
-    """Output pixel (x, y) through ``count`` maps, a grid or one that folds among them -> (the number of the map at which it left, or -1;
-    its place less half a pixel). Whatever has left has any place."""
+    """Output pixel (x, y) through ``count`` maps, a grid or one that folds among them -> (the number of the map at
+    which it left, or -1; its place less half a pixel). Whatever has left has any place."""
     half, left_at, last = 1 << bits - 1, -1, count - 1
     while records[last, P.GRID] == 0 and records[last, P.FOLD] == 0:
         record = records[last]

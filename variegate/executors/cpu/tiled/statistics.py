@@ -12,9 +12,9 @@ from variegate.executors.cpu.kernel import address_of
 from variegate.executors.cpu.neighbourhood import fill_table
 from variegate.executors.cpu.simd_pixels import TABLES
 from variegate.executors.cpu.tiled.areas import Area, Image
-from variegate.executors.reference.places import folded
 from variegate.executors.cpu.tiled.stages import PassStage
 from variegate.executors.cpu.values import luma
+from variegate.executors.reference.places import folded
 from variegate.program.compiled import pixel_kernel
 from variegate.program.ops import KIND_OF, LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT, Kind, Op, PadMode
 from variegate.program.places import ONE

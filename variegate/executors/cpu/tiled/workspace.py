@@ -224,8 +224,8 @@ def erase_normalized_tile(batch: Any, scratch: Any, r: Any, begin: Any, end: Any
 @part_kernel
 def place_maps(batch: Any, scratch: Any, r: Any, first: Any, end: Any) -> Any:
     """``displace.prepare_maps``: the whole image's records, from the tile's first pixel to the rectangle's. Where a
-    grid is among them, or a map that folds, they stay as they are, and places are followed one by one. Fixed maps, which
-    have none, are those of the rectangles already."""
+    grid is among them, or a map that folds, they stay as they are, and places are followed one by one. Fixed maps, of
+    which there are none, are those of the rectangles already."""
     held, own = batch_at(batch), scratch_at(scratch)
     points, header, records, lines = held.side.points, _header(held.side), own.records, own.grid_lines
     count, flag = header[MAPS], held.program.flags[r, first]
