@@ -48,6 +48,8 @@ ENTRIES = (
     "executors.cpu.displace.prepare_maps",
     "executors.cpu.displace.real_nearest_row",
     "executors.cpu.displace.displaced_row",
+    "executors.cpu.fold.folded_row",
+    "executors.cpu.fold.seam_row",
     "executors.cpu.neighbourhood.filtered_row",
     "executors.cpu.values.add_noise",
     "executors.cpu.values.erase_normalized",

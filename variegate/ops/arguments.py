@@ -44,7 +44,7 @@ Colour = tuple[int, int, int]
 InterpolationName = Literal["nearest", "bilinear", "bicubic"]
 FilterName = Literal["nearest", "bilinear", "bicubic", "box", "hamming", "lanczos"]
 Edges = Literal["image", "crop"]
-PaddingMode = Literal["constant", "edge", "reflect", "symmetric"]
+PaddingMode = Literal["constant", "edge", "reflect", "symmetric", "wrap"]
 Check = Callable[..., Any]
 
 BLACK: Colour = (0, 0, 0)

@@ -103,8 +103,8 @@ class Pad(Transform, function="pad"):
     Args:
         padding: pixels on all sides, (left and right, top and bottom), or (left, top, right, bottom). Negative values
             crop.
-        padding_mode: "constant" (``fill``), "edge" (the outermost pixel), "reflect" (mirrored without it) or
-            "symmetric" (mirrored with it).
+        padding_mode: "constant" (``fill``), "edge" (the outermost pixel), "reflect" (mirrored without it),
+            "symmetric" (mirrored with it) or "wrap" (the opposite side).
     """
 
     padding: int | Sequence[int]

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.checks import as_number, number
-from variegate.ops.arguments import INTERPOLATIONS, ArgumentError, InterpolationName
+from variegate.ops.arguments import INTERPOLATIONS, ArgumentError, InterpolationName, PaddingMode
 from variegate.ops.base import Transform, set_field
-from variegate.ops.magnitude import between, span
-from variegate.program.ops import Interpolation, Op
+from variegate.ops.magnitude import BORDER_FLAGS, INTERPOLATION_FLAGS, between, span
+from variegate.program.ops import Op
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.program.table_builder import PointFunction
 
@@ -57,15 +57,16 @@ class CustomOp(Transform, abstract=True):
     To run a ``point`` operation on CUDA devices, also set ``point_triton``, a ``@triton.jit`` function of the same
     arguments and results (float32 tensors). The other forms need nothing more.
 
-    Affine operations may also set ``interpolation`` and ``fill``. An instance holds a ``magnitude``, a number or a
-    range: ``Warm(0.3)``, ``Warm((0.1, 0.5))``; without an argument, the whole domain. Declaring a class registers its
-    name for descriptions (dict, JSON, YAML).
+    Affine operations may also set ``interpolation``, ``fill`` and ``padding_mode``. An instance holds a ``magnitude``,
+    a number or a range: ``Warm(0.3)``, ``Warm((0.1, 0.5))``; without an argument, the whole domain. Declaring a class
+    registers its name for descriptions (dict, JSON, YAML).
     """
 
     magnitude: Any = None
 
     interpolation: ClassVar[InterpolationName] = "nearest"
     fill: ClassVar[Sequence[int]] = (0, 0, 0)
+    padding_mode: ClassVar[PaddingMode] = "constant"
     num_slots = 1
     _form: ClassVar[str] = ""
     _domain: ClassVar[Magnitude | None] = None
@@ -108,7 +109,7 @@ class CustomOp(Transform, abstract=True):
             matrix = np.empty((len(rows), 6))
             for i, (value, (height, width)) in enumerate(zip(values.tolist(), size.tolist(), strict=True)):
                 matrix[i] = self._table("affine", (6,), value, height, width)
-            flags = int(Interpolation[self.interpolation.upper()])
+            flags = INTERPOLATION_FLAGS[self.interpolation] | BORDER_FLAGS[self.padding_mode]
             sampling.emit(rows, Op.AFFINE, *matrix.T, values, flags=flags, fill=self.fill, name=name)
         elif self._point is not None:
             sampling.emit(rows, Op.POINT, sampling.add_point(self._point), values, name=name)
@@ -145,9 +146,10 @@ def _declare(cls: type[CustomOp]) -> None:
     domain = inspect.getattr_static(cls, "magnitude", None)
     if domain is not None and not isinstance(domain, Magnitude):
         raise TypeError(f"class {cls.__name__}: magnitude={domain!r}; accepted: Magnitude(low, high), or none at all")
-    if cls.interpolation not in INTERPOLATIONS:
-        accepted = ", ".join(map(repr, INTERPOLATIONS))
-        raise TypeError(f"class {cls.__name__}: interpolation={cls.interpolation!r}; accepted: {accepted}")
+    for name, choices in (("interpolation", INTERPOLATIONS), ("padding_mode", tuple(BORDER_FLAGS))):
+        if getattr(cls, name) not in choices:
+            accepted = ", ".join(map(repr, choices))
+            raise TypeError(f"class {cls.__name__}: {name}={getattr(cls, name)!r}; accepted: {accepted}")
     cls._form, cls._domain = forms[0], domain
     cls._point = None
     if cls._form == "point":

@@ -21,6 +21,7 @@ from variegate.ops.arguments import (
     Fill,
     InterpolationName,
     Number,
+    PaddingMode,
     about_zero,
     checks,
     one_or_two,
@@ -147,6 +148,7 @@ class ElasticTransform(Resampled):
     sigma: float | Sequence[float] = 5.0
     interpolation: InterpolationName = "bilinear"
     fill: Fill = BLACK
+    padding_mode: PaddingMode = "constant"
     num_slots = 2
     _useful = UsefulRange(0.0, 300.0, 0.0, lambda alpha: ElasticTransform(alpha))
     _checks = checks(alpha=one_or_two, sigma=partial(one_or_two, low=0.0, high=MAX_SIGMA))
@@ -159,7 +161,7 @@ class ElasticTransform(Resampled):
         blurred = [math.prod(blurred_deviation(sigma, radius) for sigma in sigmas) for radius in radii]
         deviation = np.abs(_both(self.alpha)) * (0.5 * np.array(blurred) / math.sqrt(3.0))
         deviations = np.broadcast_to(deviation, (len(rows), 2))
-        emit_noise(sampling, rows, slot + 1, sigmas, deviations, self.interpolation, self.fill, type(self).__name__)
+        emit_noise(sampling, rows, slot + 1, sigmas, deviations, self._flags, self.fill, type(self).__name__)
 
 
 @dataclass(frozen=True)
@@ -178,6 +180,7 @@ class GridDistortion(Resampled):
     interpolation: InterpolationName = "bilinear"
     normalized: bool = True
     fill: Fill = BLACK
+    padding_mode: PaddingMode = "constant"
     _useful = UsefulRange(0.0, 0.9, 0.0, lambda limit: GridDistortion(distort_limit=limit))
     _checks = checks(
         num_steps=partial(integer, low=1, high=MAX_GRID_STEPS),
@@ -202,7 +205,7 @@ class GridDistortion(Resampled):
             nodes[..., 1] = self._strips(extents[:, steps + 1 : 2 * steps + 2], height, over.lines)[:, :, None]
             return over, nodes
 
-        sampled_nodes(sampling, rows, field, self.interpolation, self.fill, type(self).__name__)
+        sampled_nodes(sampling, rows, field, self._flags, self.fill, type(self).__name__)
 
     def _strips(self, extents: Floats, side: int, nodes: int) -> Floats:
         """Displacements [R, nodes] at the borders of strips, of which the last is cut off by the image's end."""
@@ -240,6 +243,7 @@ class OpticalFlowWarp(Resampled):
     scale: float = 16.0
     interpolation: InterpolationName = "bilinear"
     fill: Fill = BLACK
+    padding_mode: PaddingMode = "constant"
     num_slots = 2
     _useful = UsefulRange(0.0, 12.0, 0.0, lambda pixels: OpticalFlowWarp(magnitude=pixels))
     _checks = checks(flow=check_flow, magnitude=span(0.0, 1000.0), scale=partial(number, low=0.0, high=MAX_SIGMA))
@@ -250,9 +254,9 @@ class OpticalFlowWarp(Resampled):
             deviation = between(self.magnitude, sampling.uniform(rows, slot)[:, 0])
             deviations = np.repeat(deviation[:, None], 2, axis=1)
             sigmas = (self.scale, self.scale)
-            emit_noise(sampling, rows, slot + 1, sigmas, deviations, self.interpolation, self.fill, name)
+            emit_noise(sampling, rows, slot + 1, sigmas, deviations, self._flags, self.fill, name)
         elif len(rows):
-            emit_flow(self, sampling, rows, self.flow, self.interpolation, self.fill, name)
+            emit_flow(self, sampling, rows, self.flow, self._flags, self.fill, name)
 
     def to_dict(self) -> dict[str, Any]:
         described = super().to_dict()
@@ -261,9 +265,7 @@ class OpticalFlowWarp(Resampled):
         return described
 
 
-def emit_flow(
-    owner: Any, sampling: Sampling, rows: Rows, flow: Flow, interpolation: str, fill: Any, name: str | None
-) -> None:
+def emit_flow(owner: Any, sampling: Sampling, rows: Rows, flow: Flow, flags: int, fill: Any, name: str | None) -> None:
     """Displace ``rows`` by a node at every pixel. Raises ArgumentError for images of another size."""
     sizes = sampling.size[rows]
     others = sizes[(sizes != (flow.height, flow.width)).any(axis=1)]
@@ -272,7 +274,7 @@ def emit_flow(
         raise ArgumentError(owner, "flow", given, "one of the image's size, {}x{}".format(*others[0].tolist()))
     grid, unit, farthest = flow.grid()
     over, first = lattice((flow.height, flow.width), 1.0), sampling.add_grids(grid)
-    emit_grids(sampling, rows, over, first, unit, farthest, interpolation, fill, name)
+    emit_grids(sampling, rows, over, first, unit, farthest, flags, fill, name)
 
 
 Lens = Literal["camera", "fisheye"]
@@ -296,6 +298,7 @@ class OpticalDistortion(Resampled):
     mode: Lens = "camera"
     interpolation: InterpolationName = "bilinear"
     fill: Fill = BLACK
+    padding_mode: PaddingMode = "constant"
     num_slots = 1
     _useful = UsefulRange(-0.6, 0.6, 0.0, lambda limit: OpticalDistortion((limit, limit)))
     _checks = checks(distort_limit=partial(about_zero, limit=100.0), mode=partial(one_of, choices=get_args(Lens)))
@@ -306,7 +309,7 @@ class OpticalDistortion(Resampled):
         def field(at: npt.NDArray[np.intp], size: tuple[int, int]) -> tuple[Lattice, Nodes]:
             return smooth_lattice(size), strength[at, None, None, None] * _lens(size, self.mode)
 
-        sampled_nodes(sampling, rows, field, self.interpolation, self.fill, type(self).__name__)
+        sampled_nodes(sampling, rows, field, self._flags, self.fill, type(self).__name__)
 
 
 @lru_cache(maxsize=64)
@@ -336,6 +339,7 @@ class ThinPlateSpline(Resampled):
     num_control_points: int = 4
     interpolation: InterpolationName = "bilinear"
     fill: Fill = BLACK
+    padding_mode: PaddingMode = "constant"
     _useful = UsefulRange(0.0, 1.0, 0.0, lambda scale: ThinPlateSpline(scale))
     _checks = checks(scale_range=span(0.0, 1.0), num_control_points=partial(integer, low=2, high=MAX_CONTROL_POINTS))
 
@@ -354,7 +358,7 @@ class ThinPlateSpline(Resampled):
             add_up(_plates(size, self.num_control_points), moved[at] * sides, nodes.reshape(len(at), -1, 2))
             return over, nodes
 
-        sampled_nodes(sampling, rows, field, self.interpolation, self.fill, type(self).__name__)
+        sampled_nodes(sampling, rows, field, self._flags, self.fill, type(self).__name__)
 
 
 def _control_points(number: int) -> Floats:

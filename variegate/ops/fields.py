@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.program.compiled import kernel
-from variegate.program.ops import Interpolation, Op
+from variegate.program.ops import Op
 from variegate.program.places import MAX_UNIT, NODE_BITS, STEP_BITS
 from variegate.program.rng import philox_block
 from variegate.program.sampling import Floats, Rows, Sampling
@@ -64,7 +64,7 @@ def by_size(sampling: Sampling, rows: Rows) -> Iterator[tuple[npt.NDArray[np.int
 
 
 def emit_nodes(
-    sampling: Sampling, rows: Rows, over: Lattice, nodes: Nodes, interpolation: str, fill: Any, name: str | None
+    sampling: Sampling, rows: Rows, over: Lattice, nodes: Nodes, flags: int, fill: Any, name: str | None
 ) -> None:
     """Displace ``rows`` by ``nodes``, in pixels."""
     flat = np.ascontiguousarray(nodes, np.float64).reshape(len(rows), -1)
@@ -73,7 +73,7 @@ def emit_nodes(
     unit = units_for(farthest)
     grids = np.empty(nodes.shape, np.int16)
     _round(flat, np.exp2(NODE_BITS - unit), grids.reshape(len(rows), -1))
-    emit_grids(sampling, rows, over, add_grids(sampling, grids), unit, farthest, interpolation, fill, name)
+    emit_grids(sampling, rows, over, add_grids(sampling, grids), unit, farthest, flags, fill, name)
 
 
 def units_for(farthest: npt.ArrayLike) -> Floats:
@@ -98,13 +98,12 @@ def emit_grids(
     first: npt.ArrayLike,
     unit: npt.ArrayLike,
     farthest: npt.ArrayLike,
-    interpolation: str,
+    flags: int,
     fill: Any,
     name: str | None,
 ) -> None:
     """Displace ``rows`` by the grids that begin at ``first``, in units of 2**(unit - 6) pixels."""
     args = (first, over.lines, over.columns, 0, over.step_y, over.step_x, unit, farthest)
-    flags = int(Interpolation[interpolation.upper()])
     sampling.emit(rows, Op.DISPLACE, *args, flags=flags, fill=fill, name=name)
 
 
@@ -141,14 +140,14 @@ def sampled_nodes(
     sampling: Sampling,
     rows: Rows,
     field: Callable[[npt.NDArray[np.intp], tuple[int, int]], tuple[Lattice, Nodes]],
-    interpolation: str,
+    flags: int,
     fill: Any,
     name: str,
 ) -> None:
     """``emit_nodes`` of what ``field`` says for the places in ``rows`` of images of one size."""
     for at, size in by_size(sampling, rows):
         over, nodes = field(at, size)
-        emit_nodes(sampling, rows[at], over, nodes, interpolation, fill, name)
+        emit_nodes(sampling, rows[at], over, nodes, flags, fill, name)
 
 
 # Deviations of a drawn field that find room. What is beyond, once in 10**15 nodes, is cut off.
@@ -184,7 +183,7 @@ def emit_noise(
     slot: int,
     sigmas: tuple[float, float],
     deviations: npt.NDArray[np.float64],
-    interpolation: str,
+    flags: int,
     fill: Any,
     name: str,
 ) -> None:
@@ -218,7 +217,7 @@ def emit_noise(
         )
         reach = farthest * np.exp2(unit[where] - NODE_BITS)
         first = add_grids(sampling, grids)
-        emit_grids(sampling, rows[where], over, first, unit[where], reach, interpolation, fill, name)
+        emit_grids(sampling, rows[where], over, first, unit[where], reach, flags, fill, name)
 
 
 @kernel

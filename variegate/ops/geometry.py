@@ -19,6 +19,7 @@ from variegate.ops.arguments import (
     Fill,
     InterpolationName,
     Number,
+    PaddingMode,
     Pair,
     angles,
     checks,
@@ -57,6 +58,7 @@ class Rotate(_Map, function="rotate", called={"degrees": "angle"}):
     degrees: Number
     interpolation: InterpolationName = "nearest"
     fill: Fill = BLACK
+    padding_mode: PaddingMode = "constant"
     _op, _number = Op.ROTATE, "degrees"
     _constants = (math.nan, math.nan, 0.0)
 
@@ -68,6 +70,7 @@ class ShearX(_Map, function="shear_x"):
     shear: Number
     interpolation: InterpolationName = "nearest"
     fill: Fill = BLACK
+    padding_mode: PaddingMode = "constant"
     _op, _number = Op.SHEAR_X, "shear"
 
 
@@ -78,6 +81,7 @@ class ShearY(_Map, function="shear_y"):
     shear: Number
     interpolation: InterpolationName = "nearest"
     fill: Fill = BLACK
+    padding_mode: PaddingMode = "constant"
     _op, _number = Op.SHEAR_Y, "shear"
 
 
@@ -106,6 +110,7 @@ class TranslateX(_Translate, function="translate_x", called={"translate": "pixel
     relative: bool = False
     interpolation: InterpolationName = "nearest"
     fill: Fill = BLACK
+    padding_mode: PaddingMode = "constant"
     _op, _number, _axis = Op.TRANSLATE_X, "translate", 1
 
 
@@ -117,6 +122,7 @@ class TranslateY(_Translate, function="translate_y", called={"translate": "pixel
     relative: bool = False
     interpolation: InterpolationName = "nearest"
     fill: Fill = BLACK
+    padding_mode: PaddingMode = "constant"
     _op, _number, _axis = Op.TRANSLATE_Y, "translate", 0
 
 
@@ -132,6 +138,7 @@ class Stretch(Resampled):
     y: Number = (0.8, 1.25)
     interpolation: InterpolationName = "bilinear"
     fill: Fill = BLACK
+    padding_mode: PaddingMode = "constant"
     num_slots = 1
     _checks = checks(x=span(1e-3, 1e3), y=span(1e-3, 1e3))
 
@@ -158,6 +165,7 @@ class RandomRotation(Resampled):
     expand: bool = False
     center: Pair | None = None
     fill: Fill = BLACK
+    padding_mode: PaddingMode = "constant"
     num_slots = 1
     _checks = checks(degrees=angles, expand=FLAG, center=CENTER)
 
@@ -180,6 +188,7 @@ class RandomAffine(Resampled):
         center: (x, y) in pixels from the top left; None for the center of the image.
         order: "shear_rotate" shears along x, then along y, then rotates (torchvision); "rotate_shear" rotates, then
             shears along both axes at once (Albumentations).
+        padding_mode: what lies beyond the image's edges, as for ``Pad``; with "constant" it is ``fill``.
     """
 
     degrees: Number
@@ -190,6 +199,7 @@ class RandomAffine(Resampled):
     fill: Fill = BLACK
     center: Pair | None = None
     order: AffineOrder = "shear_rotate"
+    padding_mode: PaddingMode = "constant"
     num_slots = 2
     _checks = checks(
         degrees=angles,
@@ -234,6 +244,7 @@ class RandomPerspective(Resampled):
     p: float = 0.5
     interpolation: InterpolationName = "bilinear"
     fill: Fill = BLACK
+    padding_mode: PaddingMode = "constant"
     num_slots = 3
     _useful = UsefulRange(0.0, 0.9, 0.0, lambda scale: RandomPerspective(scale, 1.0))
     _checks = checks(distortion_scale=PROBABILITY, p=PROBABILITY)

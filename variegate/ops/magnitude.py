@@ -11,11 +11,13 @@ from variegate.checks import Refusal, integer, interval, number, refused
 from variegate.ops.arguments import (
     FILTERS,
     LARGEST,
+    PADDING_MODE,
     PROBABILITY,
     Check,
     Fill,
     InterpolationName,
     Number,
+    PaddingMode,
     Pair,
     check_colour,
     check_interpolation,
@@ -24,10 +26,11 @@ from variegate.ops.arguments import (
 from variegate.ops.base import Transform
 from variegate.program.lowering.tables import declare_table
 from variegate.program.one_image import Images
-from variegate.program.ops import Interpolation, Kind, Op, OpSpec
+from variegate.program.ops import INTERPOLATION_BITS, Interpolation, Kind, Op, OpSpec, PadMode
 from variegate.program.sampling import Floats, Rows, Sampling
 
 INTERPOLATION_FLAGS = {name: int(Interpolation[name.upper()]) for name in FILTERS}
+BORDER_FLAGS = {mode.name.lower(): int(mode) << INTERPOLATION_BITS for mode in PadMode}
 
 
 def span(low: float, high: float, whole: bool = False) -> Check:
@@ -183,11 +186,16 @@ class WithProbability(Transform, abstract=True):
 
 
 class Resampled(Transform, abstract=True):
-    """Reads the image between its pixels, and beyond its edges, where it is ``fill``."""
+    """Reads the image between its pixels, and beyond its edges, where it is ``fill`` or what ``padding_mode`` says."""
 
     interpolation: InterpolationName
     fill: Fill
-    _checks = checks(interpolation=check_interpolation, fill=check_colour)
+    padding_mode: PaddingMode
+    _checks = checks(interpolation=check_interpolation, fill=check_colour, padding_mode=PADDING_MODE)
+
+    @property
+    def _flags(self) -> int:
+        return INTERPOLATION_FLAGS[self.interpolation] | BORDER_FLAGS[self.padding_mode]
 
     def _add_map(self, images: Images, op: Op, *args: Any, size: Any = None) -> None:
-        images.add(op, *args, flags=INTERPOLATION_FLAGS[self.interpolation], fill=self.fill, size=size)  # type: ignore[arg-type]
+        images.add(op, *args, flags=self._flags, fill=self.fill, size=size)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from variegate.program.ops import SPECS, Interpolation, Kind, Op, PadMode
+from variegate.program.ops import INTERPOLATION_BITS, INTERPOLATION_MASK, SPECS, Interpolation, Kind, Op, PadMode
 from variegate.program.passes import BEGIN, BREAK, BREAKER, END, PassBreak
 from variegate.program.program import Program
 
@@ -146,13 +146,16 @@ def _describe(program: Program, row: int, k: int) -> dict[str, Any]:
         if flag != PadMode.CONSTANT:
             described["mode"] = PadMode(flag).name.lower()
     elif spec.kind in (Kind.GEOMETRY, Kind.RESAMPLE) and (flag or op is Op.RESIZED_CROP):
-        described["interpolation"] = Interpolation(flag).name.lower()
+        if (interpolation := flag & INTERPOLATION_MASK) or op is Op.RESIZED_CROP:
+            described["interpolation"] = Interpolation(interpolation).name.lower()
+        if border := flag >> INTERPOLATION_BITS:
+            described["padding_mode"] = PadMode(border).name.lower()
     if op is Op.RESIZED_CROP and program.args[row, k, 6] == 1:
         described["flipped"] = True
     if op is Op.ERASE:
         first, count = (int(value) for value in program.args[row, k, :2])
         described["rectangles"] = program.tables.rectangles[first : first + count].tolist()
-    if spec.uses_fill and program.fill[row, k].any():
+    if spec.uses_fill and program.fill[row, k].any() and "padding_mode" not in described:
         described["fill"] = program.fill[row, k].tolist()
     return described
 
@@ -174,7 +177,8 @@ def _caption(operation: dict[str, Any]) -> str:
     if "rectangles" in args:
         shown = [f"{w}x{h} at {x},{y}" for y, x, h, w in args["rectangles"]]
         return f"{name} " + (", ".join(shown) if len(shown) <= 2 else f"{len(shown)} rectangles")
-    numbers = {key: value for key, value in args.items() if key not in ("interpolation", "fill", "expand", "random")}
+    unsaid = ("interpolation", "padding_mode", "fill", "expand", "random")
+    numbers = {key: value for key, value in args.items() if key not in unsaid}
     if len(numbers) == 1 and "magnitude" not in numbers:
         return f"{name} {_number(next(iter(numbers.values())))}"
     return " ".join([name, *(f"{key}={_number(value)}" for key, value in numbers.items())])

@@ -86,7 +86,7 @@ class Op(IntEnum, metaclass=_Opcodes):
     MAP_SCALE = 101  # nearest, pure scale, double accumulation per axis as Pillow's ImagingScaleAffine
     MAP_FLOAT = 102  # double affine coefficients: bilinear, bicubic, or nearest outside the fixed-point range
     MAP_PERSPECTIVE = 103
-    MAP_PAD = 104  # non-constant padding: edge, reflect, symmetric
+    MAP_PAD = 104  # non-constant padding
     CONVOLVE = 105
     MIX = 106  # r, g, b -> blend with luma, Pillow's ImageEnhance.Color and Grayscale
     MAP_GRID = 107  # displacements, interpolated between the nodes of a grid
@@ -107,6 +107,12 @@ class PadMode(IntEnum):
     EDGE = 1
     REFLECT = 2
     SYMMETRIC = 3
+    WRAP = 4
+
+
+# The flags of a map are its Interpolation, in these bits, and above them the PadMode of what lies beyond the image.
+INTERPOLATION_BITS = 3
+INTERPOLATION_MASK = (1 << INTERPOLATION_BITS) - 1
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ class PassSource(IntEnum):
     INTERPOLATED = 5  # real-valued maps, walked back, then one interpolation
     FILTER = 6  # a pixel's neighbours
     RESAMPLE = 7  # an area of the source
+    FOLDED = 8  # a CHAIN, or one map, some of which fold what lies beyond their images
 
 
 class PassBreak(IntEnum):

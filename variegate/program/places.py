@@ -1,7 +1,8 @@
 """Integer records by which interpolating maps of a chain are read: see ``executors/reference/places.py``.
 
-A grid of displacements cuts a chain: maps before it are functions of the place that it has moved, joined anew from
-there; steps of their records are taken per fraction of a place, ``step >> bits``."""
+A grid of displacements cuts a chain, and so does a map that folds what lies beyond its image: maps before it are
+functions of the place that it has moved, joined anew from there; steps of their records are taken per fraction of a
+place, ``step >> bits``."""
 
 from __future__ import annotations
 
@@ -11,11 +12,14 @@ from typing import Any
 import numpy as np
 
 from variegate.program.compiled import inner_kernel
-from variegate.program.ops import IS_REAL_MAP, Interpolation, Op, PadMode
+from variegate.program.ops import INTERPOLATION_BITS, INTERPOLATION_MASK, IS_REAL_MAP, Interpolation, Op, PadMode
 
-_EDGE, _REFLECT = int(PadMode.EDGE), int(PadMode.REFLECT)
+_EDGE, _REFLECT, _WRAP = int(PadMode.EDGE), int(PadMode.REFLECT), int(PadMode.WRAP)
 _SHIFT = 16
 ONE = 1 << _SHIFT
+# Places are not told apart beyond so many pixels, of which 16.16 numbers fit into 64 bits. An interpolating map that
+# reaches farther shows nothing, or where it folds, the first pixel.
+FAR = 2.0**46
 
 
 @inner_kernel()
@@ -29,27 +33,60 @@ def reflect(i: Any, n: Any) -> Any:
 
 
 @inner_kernel()
-def scale_table(start: Any, step: Any, in_size: Any, table: Any, n: Any, mirrored: Any) -> None:
-    """Source index per output of Pillow's ImagingScaleAffine, which adds ``step`` up; -1 outside."""
+def fold_index(i: Any, n: Any, mode: Any) -> Any:
+    """Pixel ``i`` of an image of ``n`` that a PadMode continues, as one of 0..n-1."""
+    if mode == _EDGE:
+        return min(max(i, 0), n - 1)
+    if mode == _REFLECT:
+        return reflect(i, n)
+    if mode == _WRAP:
+        return i % n
+    i = i % (2 * n)
+    return 2 * n - 1 - i if i >= n else i
+
+
+@inner_kernel()
+def fold_place(place: Any, n: Any, mode: Any, bits: Any, slack: Any) -> Any:
+    """The same of a place with fraction bits. Beyond the centres of the outermost pixels an edge is level; ``slack``:
+    how far beyond them places stay apart, for what interpolates there."""
+    one, half = 1 << bits, 1 << bits - 1
+    if mode == _EDGE:
+        return min(max(place, half - slack), n * one - half + slack)
+    if mode == _WRAP:
+        return place % (n * one)
+    lead = half if mode == _REFLECT else 0
+    length = n * one - 2 * lead
+    if length == 0:
+        return lead
+    place = (place - lead) % (2 * length)
+    return lead + (2 * length - place if place > length else place)
+
+
+@inner_kernel()
+def fold_real(place: Any, low: Any, high: Any, mode: Any) -> Any:
+    """The pixel of ``low`` to ``high`` that a real place lies in, after folding; points at infinity are far away."""
+    place = place if place == place else 0.0
+    return low + fold_index(int(np.floor(min(max(place, -FAR), FAR))) - low, high - low, mode)
+
+
+@inner_kernel()
+def scale_table(start: Any, step: Any, in_size: Any, table: Any, n: Any, mirrored: Any, mode: Any) -> None:
+    """Source index per output of Pillow's ImagingScaleAffine, which adds ``step`` up; outside -1, or by ``mode``."""
     at = start + step * 0.5
     for i in range(n):
-        index = -1 if at < 0.0 else int(at)
+        if mode != 0:
+            index = fold_real(at, 0, in_size, mode)
+        else:
+            index = -1 if at < 0.0 else int(at)
         table[n - 1 - i if mirrored else i] = index if index < in_size else -1
         at += step
 
 
 @inner_kernel()
 def pad_table(before: Any, mode: Any, in_size: Any, table: Any, n: Any) -> None:
-    """Source index per output of edge, reflect or symmetric padding, reflections repeated as NumPy does."""
+    """Source index per output of padding that is not constant, repeated as NumPy does."""
     for i in range(n):
-        at = i - before
-        if mode == _EDGE:
-            table[i] = min(max(at, 0), in_size - 1)
-        elif mode == _REFLECT:
-            table[i] = reflect(at, in_size)
-        else:
-            at = at % (2 * in_size)
-            table[i] = 2 * in_size - 1 - at if at >= in_size else at
+        table[i] = fold_index(i - before, in_size, mode)
 
 
 @inner_kernel()
@@ -66,6 +103,13 @@ def source_rectangle(a: Any, top: Any, left: Any, bottom: Any, right: Any) -> An
     xb = xa + int(a[0]) * (right - 1 - left) + int(a[1]) * (bottom - 1 - top)
     yb = ya + int(a[3]) * (right - 1 - left) + int(a[4]) * (bottom - 1 - top)
     return min(ya, yb) >> _SHIFT, min(xa, xb) >> _SHIFT, (max(ya, yb) >> _SHIFT) + 1, (max(xa, xb) >> _SHIFT) + 1
+
+
+@inner_kernel()
+def stays_inside(a: Any, window: Any, size: Any) -> bool:
+    """An integer map whose every output pixel reads inside the window."""
+    top, left, bottom, right = source_rectangle(a, 0, 0, size[0], size[1])
+    return bool(top >= window[0] and left >= window[1] and bottom <= window[2] and right <= window[3])
 
 
 @inner_kernel()
@@ -93,7 +137,8 @@ def may_hit(a: Any, window: Any, size: Any) -> bool:
     )
 
 
-_PERSPECTIVE, _GRID_MAP, _BICUBIC = int(Op.MAP_PERSPECTIVE), int(Op.MAP_GRID), int(Interpolation.BICUBIC)
+_FIXED, _PERSPECTIVE, _GRID_MAP = int(Op.MAP_FIXED), int(Op.MAP_PERSPECTIVE), int(Op.MAP_GRID)
+_BICUBIC = int(Interpolation.BICUBIC)
 
 # Fields of a record, int64[RECORD]. U, V and DEPTH are three numbers each: what a column adds, what a line adds, and
 # the value where both are 0. U and V are distances from a side of the window, times the depth.
@@ -107,10 +152,12 @@ U, V, DEPTH = 0, 3, 6
     SIGN_U,
     ORIGIN_V,
     SIGN_V,
-    BEHIND,  # whether the depth is negative anywhere, or a grid moves places: whether what is inside may have gaps
+    # Whether the depth is negative anywhere, a grid moves places or they fold: whether what is inside may have gaps.
+    BEHIND,
     GRID,  # of a grid: where its nodes begin, and 1 more; else 0
-) = range(9, 19)
-RECORD = 19
+    FOLD,  # the PadMode of what lies beyond the window: if it is not 0, nothing is outside
+) = range(9, 20)
+RECORD = 20
 
 # What the first fields of a grid's record say. SPAN_U and SPAN_V are the sides of the image that it makes; sums of
 # nodes, weighed, are shifted right by SHIFT to become distances between places. ORIGIN and SIGN lead to the source.
@@ -128,8 +175,6 @@ NUMERATOR_SHIFT = 31
 
 _GRID, _DEPTH_GRID, _NUDGE, _LARGE = 2.0**36, 2.0**48, 2.0**-24, 2.0**17
 _AFFINE_BITS, _INTEGER_BITS, _DIVISOR_BITS = 37, 61, 30
-# A map that reaches farther than so many pixels shows nothing.
-_LIMIT = 2.0**46
 # Below these, sums of coefficients have 53 bits at most: multiples of 2**-37, with some pixels added, and of 2**-48.
 _EXACT, _EXACT_STEPS = 2.0**15, 2.0**4
 
@@ -158,25 +203,33 @@ def stays_exact(a: Any, size: Any, perspective: Any) -> bool:
 def write_records(
     opcode: Any, args: Any, flags: Any, window: Any, out_size: Any, first: Any, end: Any, records: Any
 ) -> Any:
-    """Records of the real maps in slots first..end, which are run from the last to the first -> how many they are."""
+    """Records of the maps in slots first..end, which are run from the last to the first -> how many they are. All are
+    real, or all are fixed: of these, from whole pixels to whole pixels."""
     count, last = 0, first
     for k in range(first, end):
-        if IS_REAL_MAP[opcode[k]]:
+        if _has_record(opcode[k]):
             count, last = count + 1, k
     columns, lines = int(out_size[last, 1]) - 1, int(out_size[last, 0]) - 1
     # The maps so far as one: u's numerator, v's, and the depth.
     u, v, w = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
-    is_affine, is_moved, i = True, False, count
+    is_affine, is_moved, i, cut = True, False, count, -1
     for k in range(last, first - 1, -1):
-        if not IS_REAL_MAP[opcode[k]]:
+        if not _has_record(opcode[k]):
             continue
         i -= 1
-        if opcode[k] == _GRID_MAP:
-            _write_grid(args[k], flags[k], window[k], out_size[k], records[i])
+        interpolation, mode = flags[k] & INTERPOLATION_MASK, flags[k] >> INTERPOLATION_BITS
+        if opcode[k] == _FIXED:
+            _write_fixed(args[k], window[k], mode, records[i])
+            continue
+        if cut >= 0:
             u, v, w = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
             is_affine, is_moved = True, True
             # Half a pixel farther than centres: all that a place can be.
-            columns, lines = int(window[k, 3]), int(window[k, 2])
+            columns, lines = int(window[cut, 3]), int(window[cut, 2])
+            cut = -1
+        if opcode[k] == _GRID_MAP:
+            _write_grid(args[k], interpolation, window[k], out_size[k], records[i])
+            records[i, FOLD], cut = mode, k
             continue
         a, record, inside = args[k], records[i], window[k]
         new_u, new_v = _combined(a[0], u, a[1], v, a[2], w), _combined(a[3], u, a[4], v, a[5], w)
@@ -193,15 +246,18 @@ def write_records(
         depth = _at_centres(w)
         from_u = _nudged(_at_centres(_from(side_u, sign_u, u, w)), depth)
         from_v = _nudged(_at_centres(_from(side_v, sign_v, v, w)), depth)
-        bits = BICUBIC_BITS if flags[k] == _BICUBIC else BILINEAR_BITS
+        bits = BICUBIC_BITS if interpolation == _BICUBIC else BILINEAR_BITS
         record[:] = 0
         record[ORIGIN_U], record[SIGN_U], record[ORIGIN_V], record[SIGN_V] = (
             side_u << bits, sign_u, side_v << bits, sign_v,
         )  # fmt: skip
+        if mode != 0:
+            record[FOLD], record[BEHIND], record[SPAN_U], record[SPAN_V] = mode, 1, span_u, span_v
+            cut = k
         reach = max(_reach(from_u, columns, lines), _reach(from_v, columns, lines))
         reach = max(reach, _reach(depth, columns, lines) * max(span_u, span_v))
         # Also where it is not a number, and where the window is empty: with all 0, nothing is inside.
-        if not reach < _LIMIT or min(span_u, span_v) < 1:
+        if not reach < FAR or min(span_u, span_v) < 1:
             continue
         scale = _INTEGER_BITS - math.frexp(reach)[1]
         if is_affine and not is_moved:
@@ -215,6 +271,23 @@ def write_records(
         else:
             _describe_depth(record, columns, lines, bits)
     return count
+
+
+@inner_kernel()
+def _has_record(op: Any) -> bool:
+    return bool(IS_REAL_MAP[op] or op == _FIXED)
+
+
+@inner_kernel()
+def _write_fixed(a: Any, inside: Any, mode: Any, record: Any) -> None:
+    record[:] = 0
+    for axis in range(2):
+        for j in range(3):
+            record[U + 3 * axis + j] = int(a[3 * axis + j])
+        record[U + 3 * axis + 2] -= int(inside[1 - axis]) << _SHIFT
+        record[SPAN_U + axis] = int(inside[3 - axis]) - int(inside[1 - axis])
+    record[SHIFT], record[FOLD] = _SHIFT, mode
+    record[ORIGIN_U], record[SIGN_U], record[ORIGIN_V], record[SIGN_V] = inside[1], 1, inside[0], 1
 
 
 @inner_kernel()
@@ -273,4 +346,5 @@ def _describe_depth(record: Any, columns: Any, lines: Any, bits: Any) -> None:
     greatest = max(max(abs(c), abs(a + c)), max(abs(b + c), abs(a + b + c)))
     record[SHIFT] = max(0, math.frexp(float(greatest))[1] - _DIVISOR_BITS)
     record[EXPONENT] = bits + NUMERATOR_SHIFT - record[SHIFT]
-    record[BEHIND] = min(min(c, a + c), min(b + c, a + b + c)) < 0
+    if min(min(c, a + c), min(b + c, a + b + c)) < 0:
+        record[BEHIND] = 1

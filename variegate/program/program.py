@@ -170,7 +170,7 @@ _NO_NUM_PASSES, _NO_PASSES = np.empty(0, np.int32), np.empty((0, 0, PASS_FIELDS)
 class Program:
     opcode: npt.NDArray[np.int16]  # [R, K], Op codes, NOP after the last
     args: npt.NDArray[np.float64]  # [R, K, 8]
-    flags: npt.NDArray[np.int16]  # [R, K]: interpolation of a geometry, mode of a pad
+    flags: npt.NDArray[np.int16]  # [R, K]: interpolation and border of a geometry, mode of a pad
     fill: npt.NDArray[np.uint8]  # [R, K, 3]: colour of pixels that fall outside, or of an erased rectangle
     out_size: npt.NDArray[np.int32]  # [R, K, 2]: height and width after each instruction
     label: npt.NDArray[np.int16]  # [R, K]: index into names, -1 where the instruction's own name serves

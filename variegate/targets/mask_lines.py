@@ -11,7 +11,7 @@ from variegate.program.ops import PadMode
 from variegate.targets import stages as S
 from variegate.targets.walk import displacement, node_of, unit_of
 
-_EDGE_MODE, _REFLECT = int(PadMode.EDGE), int(PadMode.REFLECT)
+_EDGE_MODE, _REFLECT, _WRAP = int(PadMode.EDGE), int(PadMode.REFLECT), int(PadMode.WRAP)
 # How places that depend on the column alone run on: anyhow, one by one, or backwards.
 ANYHOW, ON, BACK = range(3)
 
@@ -66,22 +66,34 @@ def _step_table(stages: Any, s: Any, is_x: Any, table: Any, inside: Any, count: 
                 place = stages.tables[first + int(place)]
         else:
             place = scale * place + shift
-        inside[i] &= np.uint8(0.0 <= place < side)
+        inside[i] &= np.uint8(first_of(side) <= place < side)
         table[i] = np.floor(place) + 0.5 if rounds else place
 
 
 @inner_kernel()
+def first_of(side: Any) -> float:
+    """The first place of an image of this side."""
+    return -side if side >= S.ENDLESS else 0.0
+
+
+@inner_kernel()
 def repeated(place: Any, side: Any, mode: Any) -> float:
-    """A place beyond an image that is continued by its edge, or mirrored about its last pixels or its border."""
+    """A place beyond an image that is continued by its edge or the other side, or mirrored about its last pixels or its
+    border."""
     if 0.0 <= place < side:
         return float(place)
     if mode == _EDGE_MODE or side == 1:
         return min(max(place, 0.5), side - 0.5)
+    if mode == _WRAP:
+        place = place % side
+        # A quotient may be rounded up to the next whole number.
+        return place if place < side else 0.0
     # Mirrors: about centres of the outermost pixels, or about the image's border.
     first = 0.5 if mode == _REFLECT else 0.0
     length = side - 1.0 if mode == _REFLECT else float(side)
     place = (place - first) % (2.0 * length)
-    return first + (2.0 * length - place if place > length else place)
+    place = first + (2.0 * length - place if place > length else place)
+    return place if place < side else side - 0.5
 
 
 @inner_kernel()
@@ -140,7 +152,8 @@ def within_image(stages: Any, s: Any, table: Any, v: Any, begin: Any, end: Any, 
         a, b, c = m[3 * axis], m[3 * axis + 1] * v, m[3 * axis + 2]
         rises = (a >= 0.0) == is_forward
         for side in range(2):
-            limit, k = float(stages.before[s, 1 - axis] * side), borders[2 * axis + side]
+            whole, k = float(stages.before[s, 1 - axis]), borders[2 * axis + side]
+            limit = whole if side else first_of(whole)
             while k < end and (a * table[k] + b + c >= limit) != rises:
                 k += 1
             while k > begin and (a * table[k - 1] + b + c >= limit) == rises:
@@ -201,9 +214,10 @@ def follow_line(stages: Any, last: Any, first: Any, begin: Any, end: Any, x: Any
         else:
             _map_back(stages.back[s], begin, end, x, y)
         height, width = float(stages.before[s, 0]), float(stages.before[s, 1])
+        top, left = first_of(height), first_of(width)
         for at in range(begin, end):
             i = np.uint64(at)
-            inside[i] &= np.uint8((x[i] >= 0.0) & (x[i] < width) & (y[i] >= 0.0) & (y[i] < height))
+            inside[i] &= np.uint8((x[i] >= left) & (x[i] < width) & (y[i] >= top) & (y[i] < height))
         if stages.rounds[s]:
             for at in range(begin, end):
                 i = np.uint64(at)
@@ -249,11 +263,12 @@ def line_on_nodes(stages: Any, s: Any, v: Any, begin: Any, end: Any, room: Any, 
         return False
     first, unit = numbers[S.FIRST] + 2 * int(node) * numbers[S.COLUMNS], unit_of(numbers)
     height, width = float(stages.before[s, 0]), float(stages.before[s, 1])
+    top, left = first_of(height), first_of(width)
     for at in range(begin, end):
         i = np.uint64(at)
         n = np.uint64(first + 2 * nodes[i])
         p, q = table[i] + grids[n] * unit, v + grids[n + np.uint64(1)] * unit
-        here[i] = within[i] & np.uint8((p >= 0.0) & (p < width) & (q >= 0.0) & (q < height))
+        here[i] = within[i] & np.uint8((p >= left) & (p < width) & (q >= top) & (q < height))
         x[i], y[i] = np.floor(p) + 0.5 if rounds else p, np.floor(q) + 0.5 if rounds else q
     return True
 
@@ -275,11 +290,12 @@ def line_between_nodes(
     upper, lower = _LONG + 2 * (above & 1), _LONG + 2 * (below & 1)
     upper_x, upper_y, lower_x, lower_y = room[upper], room[upper + 1], room[lower], room[lower + 1]
     height, width = float(stages.before[s, 0]), float(stages.before[s, 1])
+    top, left = first_of(height), first_of(width)
     for at in range(begin, end):
         i = np.uint64(at)
         p = table[i] + (upper_x[i] * (1.0 - t) + lower_x[i] * t) * unit
         q = v + (upper_y[i] * (1.0 - t) + lower_y[i] * t) * unit
-        here[i] = within[i] & np.uint8((p >= 0.0) & (p < width) & (q >= 0.0) & (q < height))
+        here[i] = within[i] & np.uint8((p >= left) & (p < width) & (q >= top) & (q < height))
         x[i], y[i] = np.floor(p) + 0.5 if rounds else p, np.floor(q) + 0.5 if rounds else q
 
 

@@ -1,6 +1,7 @@
 """The geometry of a sampled Program as a table: a line for every step that moves pixels or erases them.
 
 Pixel i covers [i, i + 1). ``back`` leads from a place of a step's output to the one that it reads, ``ahead`` forwards.
+A map whose image goes on beyond its edges is two steps: a pad that adds nothing, and the map, of an endless image.
 """
 
 from __future__ import annotations
@@ -10,7 +11,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from variegate.program.ops import SPECS, Interpolation, Kind, Op, PadMode, require_branches
+from variegate.program.ops import (
+    INTERPOLATION_BITS,
+    INTERPOLATION_MASK,
+    SPECS,
+    Interpolation,
+    Kind,
+    Op,
+    PadMode,
+    require_branches,
+)
 from variegate.program.program import Program
 
 Floats = npt.NDArray[np.float64]
@@ -25,6 +35,8 @@ FIRST, LINES, COLUMNS, STEP_Y, STEP_X, UNIT = range(6)
 LEFT, TOP, MODE = range(3)
 COUNT = 1
 
+# Sides of an endless image, which reaches as far to the other side of its first pixel.
+ENDLESS = 1 << 52
 # An executor adds this to every place it interpolates at (docs/operations.md).
 _NUDGE = 2.0**-24
 _ONE = 65536.0
@@ -67,12 +79,18 @@ def stages_of(program: Program, resized_by_corners: bool = False) -> Stages:
     used = slots < program.length[:, None]
     kept = used & _FOLLOWED[program.opcode]
     row, slot = np.nonzero(kept)
-    op, args = program.opcode[row, slot], program.args[row, slot]
-    after = program.out_size[row, slot].astype(np.int64)
+    goes_on = program.flags[row, slot] > INTERPOLATION_MASK
+    step = np.repeat(np.arange(len(row)), 1 + goes_on)
+    row, slot, goes_on = row[step], slot[step], goes_on[step]
+    # The first of two is the pad.
+    is_pad, flags = np.diff(step, append=-1) == 0, program.flags[row, slot]
+    flags = np.where(is_pad, flags >> INTERPOLATION_BITS, flags & INTERPOLATION_MASK)
+    op, args = np.where(is_pad, Op.PAD, program.opcode[row, slot]), program.args[row, slot] * ~is_pad[:, None]
     # What is not geometry changes no size.
     before = np.where((slot > 0)[:, None], program.out_size[row, slot - 1], program.in_shape[row, :2]).astype(np.int64)
+    after = np.where(is_pad[:, None], before, program.out_size[row, slot])
     steps = Stages(
-        begin=np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int64),
+        begin=np.concatenate([[0], np.cumsum(np.bincount(row, minlength=program.num_rows))]).astype(np.int64),
         kind=np.full(len(op), MAP, np.int64),
         back=np.full((len(op), 9), _IDENTITY),
         ahead=np.empty((len(op), 9)),
@@ -85,13 +103,13 @@ def stages_of(program: Program, resized_by_corners: bool = False) -> Stages:
         rectangles=program.tables.rectangles,
         tables=np.empty(0),
     )
-    flags = program.flags[row, slot]
     for code in sorted(set(op.tolist())):
         at = np.flatnonzero(op == code)
         _fill(steps, Op(code), at, args[at], flags[at])
     by_corners = (op == Op.RESIZED_CROP) & resized_by_corners
     steps.kind[by_corners], steps.rounds[by_corners] = SCALE, True
     steps.ahead[:] = inverse(steps.back)
+    steps.before[goes_on & ~is_pad] = ENDLESS
     real = np.flatnonzero(_REAL[op] & ~steps.rounds)
     if len(real):
         steps.back[real, 0:3] += _NUDGE * steps.back[real, 6:9]

@@ -137,13 +137,23 @@ def test_maps_turn_the_librarys_way() -> None:
         turned = done(described, image)
         assert turned[2:7, 13:18].min() == 255, described
     assert done(one("Pad", padding=[3, 5])).shape == (26, 22, 3)
-    for mode, border in ((0, "constant"), (1, "edge"), (2, "symmetric"), (4, "reflect")):  # cv2's codes
+    for mode, border in ((0, "constant"), (1, "edge"), (2, "symmetric"), (3, "wrap"), (4, "reflect")):  # cv2's codes
         around = [(3, 3), (2, 2), (0, 0)]
         padded = done(one("Pad", padding=[2, 3], border_mode=mode))
         np.testing.assert_array_equal(padded, np.pad(RAMP, around, mode=border), border)  # type: ignore[call-overload]
     turns: Any = vg.Augmenter(vg.from_albumentations(one("RandomRotate90", p=1)), seed=0)([RAMP] * 400)
     share = float((turns[:, 0].numpy() == RAMP[..., 0]).all(axis=(1, 2)).mean())
     assert 0.18 < share < 0.32
+
+
+def test_borders_of_maps_are_the_librarys() -> None:
+    for mode, border in ((1, "edge"), (2, "symmetric"), (3, "wrap"), (4, "reflect")):  # cv2's codes
+        assert vg.from_albumentations(one("Rotate", border_mode=mode)).transforms[0].padding_mode == border  # type: ignore[union-attr]
+        moved = done(one("Affine", translate_px={"x": [40, 40], "y": [-5, -5]}, border_mode=mode))
+        padded = np.pad(RAMP, [(0, 5), (40, 0), (0, 0)], mode=border)  # type: ignore[call-overload]
+        np.testing.assert_array_equal(moved, padded[5:, :16], border)
+        for name in ("Perspective", "GridDistortion", "ThinPlateSpline", "OpticalDistortion", "SafeRotate"):
+            assert done(one(name, border_mode=mode), np.full_like(RAMP, 9)).min() == 9, name
 
 
 @pytest.mark.parametrize(
@@ -231,7 +241,7 @@ def test_what_is_close_is_said(described: dict[str, Any], message: str) -> None:
         (compose(one("Unheard")), r"transforms\[0\] Unheard: got 'Unheard'; accepted: one of Affine"),
         (compose(one("Rotate", angle_range={})), r"transforms\[0\] Rotate.*; accepted: "),
         (compose(one("my.Own")), r"transforms\[0\] Own: got 'my.Own'; .*CustomOp"),
-        (compose(one("Rotate", border_mode=4)), r"transforms\[0\] Rotate.border_mode: got 4; accepted: 0"),
+        (compose(one("Rotate", border_mode=5)), r"transforms\[0\] Rotate.border_mode: got 5; accepted: 0 \(constant\), 1"),
         (compose(one("Rotate", new=4)), r"transforms\[0\] Rotate.new: got 4; accepted: a description without it"),
         (compose(one("HorizontalFlip", p=2)), r"transforms\[0\] HorizontalFlip.p: got 2; .*from 0 to 1"),
         (compose(one("Normalize", p=0.5)), r"transforms\[0\] Normalize.p: got 0.5; accepted: 1"),

@@ -12,47 +12,55 @@ from typing import Any
 import numpy as np
 
 from variegate.executors.cpu.batch import batch_at, scratch_at
+from variegate.executors.cpu.fold import fold_line, fold_map, folded_real_row
 from variegate.executors.cpu.interpolate import inside_row, mark_outside, place_row
 from variegate.executors.cpu.kernel import DISPLACED, RESULT_WIDTH, call_part, image_of_sweep, inlined, part_kernel
-from variegate.executors.cpu.layout import EVEN_LINE, HAS_GRID, ODD_LINE
+from variegate.executors.cpu.layout import EVEN_LINE, HAS_GRID, HAS_SEAM, ODD_LINE
 from variegate.executors.cpu.rows import read_places
 from variegate.program import places as P
 from variegate.program.compiled import inner_kernel
-from variegate.program.ops import Interpolation, Op
-from variegate.program.places import GRID, write_records
+from variegate.program.ops import INTERPOLATION_BITS, INTERPOLATION_MASK, Interpolation, Op, PadMode
+from variegate.program.places import FOLD, GRID, write_records
 
 _NEAREST, _BICUBIC = int(Interpolation.NEAREST), int(Interpolation.BICUBIC)
 _PART = P.STEP_BITS - P.WEIGHT_BITS
 _WEIGHT = (1 << P.WEIGHT_BITS) - 1
+_EDGE, _WRAP = int(PadMode.EDGE), int(PadMode.WRAP)
 _EVERY_FOURTH = 1 << P.STEP_BITS - 2
 
 
 @part_kernel
 def displaced_row(batch: Any, scratch: Any, r: Any, count: Any, y: Any) -> Any:
-    """Row ``y`` through ``count`` maps, one of them a grid at least: places less half a pixel in ``column`` and
-    ``line``, or whole pixels where the map is nearest; and ``stage``. What is outside has any place inside."""
+    """Row ``y`` through ``count`` maps, one of them a grid at least, or one that folds: places less half a pixel in
+    ``column`` and ``line``, or whole pixels where the map is nearest; and ``stage``. What is outside has any place
+    inside."""
     held, own = batch_at(batch), scratch_at(scratch)
     grids, width, slot = held.side.grids, own.sweep[RESULT_WIDTH], own.slots[0]
     column, line = own.column, own.line
-    flag, window, records, stage = held.program.flags[r, slot], held.program.window[r, slot], own.records, own.stage
+    flag, window = held.program.flags[r, slot] & INTERPOLATION_MASK, held.program.window[r, slot]
+    records, stage = own.records, own.stage
     bits = P.BICUBIC_BITS if flag == _BICUBIC else P.BILINEAR_BITS
     last = count - 1
     stage[:width] = -1
-    while records[last, P.GRID] == 0:
+    while records[last, P.GRID] == 0 and records[last, FOLD] == 0:
         first, end = inside_row(records[last], y, width, 1)
         behind, behind_end = 0, 0
         if records[last, P.BEHIND] != 0:
             behind, behind_end = inside_row(records[last], y, width, -1)
         mark_outside(stage, own.slots[last], width, first, end, behind, behind_end)
         last -= 1
-    if last == count - 1:
+    if last == count - 1 and records[last, P.GRID] != 0:
         _displace_row(records[last], grids, y, width, bits, own.along, own.grid_lines, column, line)
-    else:
+    elif records[last, P.GRID] != 0:
         place_row(records[last + 1], y, 0, width, bits, own)
     # What is outside reads this place, which nobody sees.
     safe_u, safe_v = np.int32(window[1] << bits), np.int32(window[0] << bits)
     for i in range(last, -1, -1):
         record = records[i]
+        slack = 1 << bits if i == 0 and flag == _BICUBIC else 0
+        if record[P.GRID] == 0 and record[FOLD] != 0:
+            fold_map(record, y, i < last, bits, slack, width, own)
+            continue
         if record[P.GRID] == 0:
             moves = i == 0 or records[i - 1, P.GRID] != 0
             _walk(record, moves, own.slots[i], width, bits, (safe_u, safe_v), column, line, stage)
@@ -61,6 +69,8 @@ def displaced_row(batch: Any, scratch: Any, r: Any, count: Any, y: Any) -> Any:
             _displace_places(record, grids, width, bits, column, line, own.offset, own.tap_weights, own.row_words)
         if flag == _NEAREST:
             _drop_fractions(width, bits, column, line)
+        if record[FOLD] != 0:
+            _fold_into(record, width, bits, slack, column, line)
         _enter(record, own.slots[i], width, bits, (safe_u, safe_v), column, line, stage)
     if flag == _NEAREST:
         for x in range(width):
@@ -172,17 +182,30 @@ def _drop_fractions(width: Any, bits: Any, column: Any, line: Any) -> None:
 
 
 @inner_kernel()
+def _fold_into(record: Any, width: Any, bits: Any, slack: Any, column: Any, line: Any) -> None:
+    """Fold what a grid has moved out of its image."""
+    half = np.int32(1 << bits - 1)
+    for x in range(width):
+        column[x], line[x] = column[x] + half, line[x] + half
+    fold_line(column, width, record[P.SPAN_U], record[FOLD], bits, slack)
+    fold_line(line, width, record[P.SPAN_V], record[FOLD], bits, slack)
+    for x in range(width):
+        column[x], line[x] = column[x] - half, line[x] - half
+
+
+@inner_kernel()
 def _enter(record: Any, slot: Any, width: Any, bits: Any, safe: Any, column: Any, line: Any, stage: Any) -> None:
     """Mark what a grid has moved out of its image; then from the image to the source, which may lie turned."""
     # Of 32 bits all through: so 16 of them are one vector.
-    half, at_slot = np.int32(1 << bits - 1), np.int32(slot)
+    half, at_slot, folds = np.int32(1 << bits - 1), np.int32(slot), record[FOLD] != 0
     end_u, end_v = np.uint32(record[P.SPAN_U] << bits), np.uint32(record[P.SPAN_V] << bits)
     from_u, from_v = np.int32(record[P.ORIGIN_U] - half), np.int32(record[P.ORIGIN_V] - half)
     far_u, far_v, swaps, (safe_u, safe_v) = record[P.SIGN_U] < 0, record[P.SIGN_V] < 0, record[P.SWAPS] != 0, safe
     for x in range(width):
         u, v, before = np.int32(column[x] + half), np.int32(line[x] + half), stage[x]
-        # Without a sign, what is negative is large.
-        is_inside = (np.uint32(u) < end_u) & (np.uint32(v) < end_v)
+        # Without a sign, what is negative is large. What has been folded may lie on the border, or for cubic weights
+        # beyond it.
+        is_inside = folds | ((np.uint32(u) < end_u) & (np.uint32(v) < end_v))
         now = before if (before >= 0) | is_inside else at_slot
         a, b = (v, u) if swaps else (u, v)
         a = np.int32(from_u - a) if far_u else np.int32(from_u + a)
@@ -236,11 +259,20 @@ def prepare_maps(batch: Any, scratch: Any, r: Any, first: Any, end: Any) -> Any:
     opcode, args, flags, window = program.opcode[r], program.args[r], program.flags[r], program.window[r]
     count = write_records(opcode, args, flags, window, program.out_size[r], first, end, own.records)
     lines = own.grid_lines
-    lines[HAS_GRID], lines[EVEN_LINE], lines[ODD_LINE] = 0, -1, -1
-    for i in range(count):
-        if own.records[i, GRID] != 0:
-            lines[HAS_GRID] = 1
+    lines[EVEN_LINE], lines[ODD_LINE] = -1, -1
+    describe_maps(own.records, count, flags[first], lines)
     return np.int64(count)
+
+
+@inner_kernel()
+def describe_maps(records: Any, count: Any, flag: Any, lines: Any) -> None:
+    """Into ``Scratch.grid_lines``, what is among the maps, of which the first has this ``flag``."""
+    lines[HAS_GRID], mode = 0, records[0, FOLD]
+    for i in range(count):
+        if records[i, GRID] != 0 or records[i, FOLD] != 0:
+            lines[HAS_GRID] = 1
+    is_level = mode == 0 or mode == _EDGE
+    lines[HAS_SEAM] = 0 if is_level else mode == _WRAP or flag & INTERPOLATION_MASK == _BICUBIC
 
 
 @part_kernel
@@ -252,7 +284,13 @@ def real_nearest_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any
         call_part(own.parts[DISPLACED], batch, scratch, r, 1, y)
         read_places(image_of_sweep(own.sweep), y, own.sweep[RESULT_WIDTH], own)
         return np.int64(0)
-    is_perspective = op == Op.MAP_PERSPECTIVE
+    is_perspective, mode = op == Op.MAP_PERSPECTIVE, program.flags[r, slot] >> INTERPOLATION_BITS
+    if mode != 0:
+        width = own.sweep[RESULT_WIDTH]
+        own.stage[:width] = -1
+        folded_real_row(a, window, mode, is_perspective, y, width, own.column, own.line)
+        read_places(image_of_sweep(own.sweep), y, width, own)
+        return np.int64(0)
     _nearest_row(image_of_sweep(own.sweep), a, window, slot, is_perspective, y, own.sweep[RESULT_WIDTH], own)
     return np.int64(0)
 

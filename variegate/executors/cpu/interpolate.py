@@ -2,8 +2,8 @@
 
 A chain of maps is affine, or projective, in the output's columns and lines at every stage. ``program/places.py`` has
 the integers of each; ``executors/reference/places.py`` says what they mean. What is inside is solved for, row by row;
-the source is gathered once, where the first map says. Where a grid of displacements is among the maps, that is solved
-pixel by pixel, in a part (``displace.py``).
+the source is gathered once, where the first map says. Where a grid of displacements is among the maps, or one that
+folds, that is solved pixel by pixel, in a part (``displace.py``, ``fold.py``).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from variegate.executors.cpu.kernel import DISPLACED, address_of, call_part, inlined
-from variegate.executors.cpu.layout import HAS_GRID
+from variegate.executors.cpu.kernel import DISPLACED, SEAM, address_of, call_part, inlined
+from variegate.executors.cpu.layout import HAS_GRID, HAS_SEAM
 from variegate.executors.cpu.simd_interpolate import (
     LANES,
     affine_places,
@@ -63,6 +63,8 @@ def interpolated_row(
             _bilinear_row(image, window, first, end, scratch)
         else:
             _bicubic_row(image, window, first, end, scratch)
+    if scratch.grid_lines[HAS_SEAM] != 0:
+        call_part(scratch.parts[SEAM], *of, scratch.slots[0], y)
     if not is_stretch:
         first, end = 0, width
     return first, end
@@ -171,11 +173,11 @@ def _bilinear_row(image: Any, window: Any, first: Any, end: Any, scratch: Any) -
         if mask != 0:
             for x in range(block, min(block + LANES, end)):
                 if mask >> (x - block) & 1:
-                    _bilinear_pixel(image, window, scratch.column[x], scratch.line[x], x, scratch.planes)
+                    bilinear_pixel(image, window, scratch.column[x], scratch.line[x], x, scratch.planes)
 
 
 @inner_kernel()
-def _bilinear_pixel(image: Any, window: Any, u: Any, v: Any, x: Any, planes: Any) -> None:
+def bilinear_pixel(image: Any, window: Any, u: Any, v: Any, x: Any, planes: Any) -> None:
     levels, width, channels = image.levels, image.width, image.channels
     column, line, dx, dy = int(u) >> 15, int(v) >> 15, int(u) & 32767, int(v) & 32767
     left, right = max(column, window[1]), min(column + 1, window[3] - 1)
@@ -213,11 +215,11 @@ def _bicubic_row(image: Any, window: Any, first: Any, end: Any, scratch: Any) ->
         if mask != 0:
             for x in range(block, min(block + LANES, end)):
                 if mask >> (x - block) & 1:
-                    _bicubic_pixel(image, window, scratch.column[x], scratch.line[x], x, scratch.planes)
+                    bicubic_pixel(image, window, scratch.column[x], scratch.line[x], x, scratch.planes)
 
 
 @inner_kernel()
-def _bicubic_pixel(image: Any, window: Any, u: Any, v: Any, x: Any, planes: Any) -> None:
+def bicubic_pixel(image: Any, window: Any, u: Any, v: Any, x: Any, planes: Any) -> None:
     channels, column, line = image.channels, (int(u) >> 14) - 1, (int(v) >> 14) - 1
     along, across = _cubic_weights(int(u) & 16383), _cubic_weights(int(v) & 16383)
     for c in range(channels):

@@ -59,8 +59,8 @@ def address_of(typing_context: Any, array: Any) -> Any:
 
 
 # The parts of ``run_rows``, see memory.py.
-PARTS = 8
-STATISTICS, MAPS, NEAREST, FILTER, RESIZE, NOISE, ERASED, DISPLACED = range(PARTS)
+PARTS = 10
+STATISTICS, MAPS, NEAREST, FILTER, RESIZE, NOISE, ERASED, DISPLACED, FOLDED, SEAM = range(PARTS)
 # Columns of ``Scratch.sweep``, arguments of a part: the image that is read, and the result.
 SWEEP_FIELDS = 8
 (

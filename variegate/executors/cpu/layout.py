@@ -24,9 +24,9 @@ PLANES, BYTES_HWC, BYTES_CHW, FLOATS_CHW, FLOATS_HWC = range(5)
 NEEDS = 8
 
 
-# Of ``Scratch.grid_lines``: whether a grid is among a pass's real maps, and which lines ``along`` holds, the even one
-# and the odd one; -1 for none.
-HAS_GRID, EVEN_LINE, ODD_LINE = range(3)
+# Of ``Scratch.grid_lines``: whether a grid is among a pass's real maps, or one that folds; which lines ``along`` holds,
+# the even one and the odd one, -1 for none; and whether neighbours across a border are others than those along it.
+HAS_GRID, EVEN_LINE, ODD_LINE, HAS_SEAM = range(4)
 
 
 class Instructions(NamedTuple):
@@ -142,7 +142,7 @@ def _arrays(
         "terms": np.zeros(11, np.int64),  # what it reads
         # displacements along two lines of a grid's nodes, x and y of each, see displace.py
         "along": np.zeros((4, wp), np.int32),
-        "grid_lines": np.zeros(3, np.int64),  # see HAS_GRID
+        "grid_lines": np.zeros(4, np.int64),  # see HAS_GRID
         "tap_frame": np.zeros(7, np.int32),  # likewise
         "filter_input": np.zeros(PASS_FIELDS, np.int32),  # what a filter sees, as a pass
         "canvas": np.zeros((2, canvas_bytes + BLOCK), np.uint8),  # images between passes, HWC

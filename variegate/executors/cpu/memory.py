@@ -20,6 +20,7 @@ import numpy.typing as npt
 from variegate.executors.cpu import kernel as calls
 from variegate.executors.cpu.batch import SCRATCH, keep_scratch
 from variegate.executors.cpu.displace import displaced_row, prepare_maps, real_nearest_row
+from variegate.executors.cpu.fold import folded_row, seam_row
 from variegate.executors.cpu.kernel import PART
 from variegate.executors.cpu.layout import NEEDS, make_scratch
 from variegate.executors.cpu.neighbourhood import filtered_row
@@ -38,6 +39,8 @@ PART_KERNELS = {
     calls.NOISE: add_noise,
     calls.ERASED: erase_normalized,
     calls.DISPLACED: displaced_row,
+    calls.FOLDED: folded_row,
+    calls.SEAM: seam_row,
 }
 
 

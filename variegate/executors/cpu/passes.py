@@ -19,13 +19,13 @@ from variegate.executors.cpu.statistics import colour_after
 from variegate.executors.cpu.store import store_row
 from variegate.executors.cpu.values import apply_value, erase_row
 from variegate.program.compiled import pixel_kernel
-from variegate.program.ops import KIND_OF, Interpolation, Kind, Op
+from variegate.program.ops import INTERPOLATION_BITS, INTERPOLATION_MASK, KIND_OF, Interpolation, Kind, Op
 from variegate.program.passes import BEGIN, END, FIRST, MAPS_END, NEEDS, POSITION, SOURCE, VALUES, PassSource
 from variegate.program.places import BEHIND, ONE, moves_whole_pixels, pad_table, scale_table
 
 _GEOMETRY, _POSITION = int(Kind.GEOMETRY), int(Kind.POSITION)
 _NEAREST, _BEHIND = int(Interpolation.NEAREST), int(BEHIND)
-_DIRECT, _STRETCH, _ONE_FIXED, _CHAIN, _TABLE, _INTERPOLATED, _FILTER, _RESIZE = (int(s) for s in PassSource)
+_DIRECT, _STRETCH, _ONE_FIXED, _CHAIN, _TABLE, _INTERPOLATED, _FILTER, _RESIZE, _FOLDED = (int(s) for s in PassSource)
 
 
 @pixel_kernel
@@ -105,7 +105,7 @@ def _run_sweep(
     planes, fill, row_bytes = scratch.planes, scratch.fills[sweep[FIRST]], scratch.planes.size
     count = prepare_source(row, sweep, image, target, scratch, of)
     is_stretch = source == _STRETCH or source == _ONE_FIXED
-    if source == _INTERPOLATED and row.flags[sweep[FIRST]] != _NEAREST:
+    if source == _INTERPOLATED and row.flags[sweep[FIRST]] & INTERPOLATION_MASK != _NEAREST:
         is_stretch = count == 1 and scratch.records[0, _BEHIND] == 0
     step = (ahead_size // target.height + 64) // 64 * 64
     for y in range(target.height):
@@ -118,7 +118,7 @@ def _run_sweep(
             if k == position:
                 if is_stretch:
                     rows.fill_outside(planes, channels, fill, first, last, width)
-                elif source == _CHAIN or source == _TABLE or source == _INTERPOLATED:
+                elif source == _CHAIN or source == _TABLE or source == _INTERPOLATED or source == _FOLDED:
                     rows.fill_by_stage(count, width, scratch)
                 first, last = 0, width
             if k == end:
@@ -149,17 +149,18 @@ def prepare_source(row: Any, sweep: Any, image: Any, target: Any, scratch: Any, 
             colour = scratch.fills[k]
             colour_after(row, k, sweep[POSITION], image.channels, scratch, colour)
             scratch.colours[k] = nb.int32(colour[0]) | nb.int32(colour[1]) << 8 | nb.int32(colour[2]) << 16
-    if source == _INTERPOLATED or source == _ONE_FIXED or source == _CHAIN:
+    if source == _INTERPOLATED or source == _ONE_FIXED or source == _CHAIN or source == _FOLDED:
         rows.fetch_ahead(image, a[3] if source == _INTERPOLATED else a[3] / ONE, target.width)
     elif source == _STRETCH and a[4] < 0.0:
         # Lines from the last to the first are not foreseen either.
         rows.fetch_ahead(image, 1.0, target.width)
-    if source == _INTERPOLATED:
+    if source == _INTERPOLATED or source == _FOLDED:
         call_part(scratch.parts[K.MAPS], *of, first, sweep[MAPS_END])
     elif source == _TABLE:
         if row.opcode[first] == Op.MAP_SCALE:
-            scale_table(a[1], a[0], image.width, scratch.column, target.width, a[4] != 0.0)
-            scale_table(a[3], a[2], image.height, scratch.line, target.height, False)
+            mode = row.flags[first] >> INTERPOLATION_BITS
+            scale_table(a[1], a[0], image.width, scratch.column, target.width, a[4] != 0.0, mode)
+            scale_table(a[3], a[2], image.height, scratch.line, target.height, False, mode)
         else:
             pad_table(int(a[0]), row.flags[first], image.width, scratch.column, target.width)
             pad_table(int(a[1]), row.flags[first], image.height, scratch.line, target.height)
@@ -199,12 +200,15 @@ def _read_row(
     elif source == _TABLE:
         rows.table_row(image, scratch.column, scratch.line[y], slot, width, stage, planes)
     elif source == _INTERPOLATED:
-        if row.flags[slot] == _NEAREST:
+        interpolation = row.flags[slot] & INTERPOLATION_MASK
+        if interpolation == _NEAREST:
             call_part(scratch.parts[K.NEAREST], *of, slot, y)
         else:
             first, last = interpolated_row(
-                image, row.window[slot], row.flags[slot], count, is_stretch, y, width, scratch, of
+                image, row.window[slot], interpolation, count, is_stretch, y, width, scratch, of
             )
+    elif source == _FOLDED:
+        call_part(scratch.parts[K.FOLDED], *of, count, y)
     elif source == _FILTER:
         call_part(scratch.parts[K.FILTER], *of, slot, y)
     else:

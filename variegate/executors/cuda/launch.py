@@ -42,7 +42,7 @@ _FUSION = {"enable_fp_fusion": False}
 # than run fewer programs at a time.
 _LIGHT = {"num_warps": 4, "maxnreg": 96, **_FUSION}
 _HEAVY = {"num_warps": 8, "maxnreg": 128, **_FUSION}
-_HEAVY_ABILITIES = Ability.HAS_REAL | Ability.HAS_RESAMPLE | Ability.HAS_HUE | Ability.HAS_NOISE
+_HEAVY_ABILITIES = Ability.HAS_REAL | Ability.HAS_FOLD | Ability.HAS_RESAMPLE | Ability.HAS_HUE | Ability.HAS_NOISE
 
 
 @dataclass(frozen=True)

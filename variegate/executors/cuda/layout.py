@@ -39,10 +39,10 @@ HEADER = 36
 (
     OP,
     CLASS,  # what the value loop does with it
-    FLAG,  # interpolation; of a CONVOLVE: is separable; of a SHARPNESS: sees its source as it is or flipped
+    FLAG,  # interpolation alone; of a CONVOLVE: is separable; of a SHARPNESS: sees its source as it is or flipped
     ARG,  # offset of its table, matrix, weights, rectangles, columns or record (program/places.py); the number of a
     # point function
-    COUNT,  # of rectangles
+    COUNT,  # of rectangles; of a map, the PadMode of what lies beyond its image
     WINDOW,  # top, left, bottom, right
 ) = range(6)
 FILL = 9  # red in the lowest byte
@@ -87,6 +87,7 @@ class Ability(IntEnum):
     MEASURES = 32
     HAS_GRID = 64
     HAS_CLAHE = 128
+    HAS_FOLD = 256
 
 
 # Fields of a launch: rows in its list, tiles of the largest, abilities.
@@ -102,7 +103,7 @@ VERSION = zlib.crc32(
             [(name, value) for name, value in _CONSTANTS.items() if isinstance(value, int)]
             + [
                 (str(member), int(member))
-                for members in (ops.Op, ops.Interpolation, passes.PassSource)
+                for members in (ops.Op, ops.Interpolation, ops.PadMode, passes.PassSource)
                 for member in members
             ]
         )

@@ -11,7 +11,7 @@ from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.layout import Ability
 from variegate.program import passes as P
 from variegate.program.compiled import pixel_kernel
-from variegate.program.ops import IS_REAL_MAP, KIND_OF, Interpolation, Kind, Op
+from variegate.program.ops import INTERPOLATION_BITS, INTERPOLATION_MASK, IS_REAL_MAP, KIND_OF, Interpolation, Kind, Op
 from variegate.program.passes import PassSource
 from variegate.program.places import RECORD, may_hit, pad_table, scale_table, write_records
 
@@ -49,6 +49,10 @@ def measure(program: Any, is_blended: Any) -> Any:
             elif KIND_OF[op] == Kind.RESAMPLE:
                 taps_x, taps_y = tap_count(program.args[r, k], program.flags[r, k])
                 weights += (taps_x + 1) * w + (taps_y + 1) * h
+        for p in range(program.num_passes[r]):
+            plan = program.passes[r, p]
+            if plan[P.SOURCE] == PassSource.FOLDED:
+                maps += int(plan[P.MAPS_END]) - int(plan[P.FIRST])
         first, second = canvas_pixels(program.passes[r], program.num_passes[r], is_blended)
         pixels += first + second
     return indices, maps, statistics, weights, pixels
@@ -75,6 +79,7 @@ _ABILITY_OF_SOURCE = np.zeros(len(PassSource), np.int64)
 _ABILITY_OF_SOURCE[PassSource.INTERPOLATED] = Ability.HAS_REAL
 _ABILITY_OF_SOURCE[PassSource.FILTER] = Ability.HAS_FILTER
 _ABILITY_OF_SOURCE[PassSource.RESAMPLE] = Ability.HAS_RESAMPLE
+_ABILITY_OF_SOURCE[PassSource.FOLDED] = Ability.HAS_FOLD
 
 
 class RowAddresses(NamedTuple):
@@ -125,6 +130,9 @@ def fill_headers(program: Any, addresses: Any, is_blended: Any, block: Any, reco
             height, width = header[P.HEIGHT], header[P.WIDTH]
             launch[L.ABILITIES] |= _ABILITY_OF_SOURCE[header[P.SOURCE]]
             launch[L.ABILITIES] |= _describe_values(program.opcode[r], program.args[r], header, r * slots)
+            for k in range(program.passes[r, p, P.BEGIN], program.passes[r, p, P.END]):
+                if IS_REAL_MAP[program.opcode[r, k]] and program.flags[r, k] > INTERPOLATION_MASK:
+                    launch[L.ABILITIES] |= Ability.HAS_FOLD
             _add_row(launch, records.lists[1 + p], r, -(-height // block[0]) * -(-width // block[1]))
             prepared = 0
             if header[P.SOURCE] == PassSource.RESAMPLE:
@@ -231,7 +239,7 @@ def fill_instructions(program: Any, at: Any, code: Any, indices: Any) -> None:
             c[L.OP], c[L.FLAG] = op, flag
             c[L.FILL] = np.int32(fill[0]) | np.int32(fill[1]) << 8 | np.int32(fill[2]) << 16
             if kind == Kind.GEOMETRY:
-                c[L.CLASS] = L.MAP
+                c[L.CLASS], c[L.FLAG], c[L.COUNT] = L.MAP, flag & INTERPOLATION_MASK, flag >> INTERPOLATION_BITS
             if op == Op.MAP_FIXED:
                 # Nothing of a map that misses is inside, perhaps by more than 32 bits can tell.
                 if may_hit(a, window, size):
@@ -241,8 +249,8 @@ def fill_instructions(program: Any, at: Any, code: Any, indices: Any) -> None:
             elif op == Op.MAP_SCALE or op == Op.MAP_PAD:
                 columns, lines = indices[used_indices:], indices[used_indices + w :]
                 if op == Op.MAP_SCALE:
-                    scale_table(a[1], a[0], width, columns, w, a[4] != 0.0)
-                    scale_table(a[3], a[2], height, lines, h, False)
+                    scale_table(a[1], a[0], width, columns, w, a[4] != 0.0, flag >> INTERPOLATION_BITS)
+                    scale_table(a[3], a[2], height, lines, h, False, flag >> INTERPOLATION_BITS)
                 else:
                     pad_table(int(a[0]), flag, width, columns, w)
                     pad_table(int(a[1]), flag, height, lines, h)
@@ -298,19 +306,19 @@ def _sees_source_plainly(program: Any, r: Any, k: Any) -> bool:
 
 @pixel_kernel
 def fill_maps(program: Any, at: Any, code: Any, records: Any) -> None:
-    """The records of all real maps (program/places.py), which begin at the offset ``at``."""
+    """The records of all real maps, and of chains that fold (program/places.py), which begin at the offset ``at``."""
     used = 0
     for r in range(program.opcode.shape[0]):
         for p in range(program.num_passes[r]):
             plan = program.passes[r, p]
-            if plan[P.SOURCE] != P.PassSource.INTERPOLATED:
+            if plan[P.SOURCE] != PassSource.INTERPOLATED and plan[P.SOURCE] != PassSource.FOLDED:
                 continue
             write_records(
                 program.opcode[r], program.args[r], program.flags[r], program.window[r], program.out_size[r],
                 plan[P.FIRST], plan[P.MAPS_END], records[used:],
             )  # fmt: skip
             for k in range(plan[P.FIRST], plan[P.MAPS_END]):
-                if IS_REAL_MAP[program.opcode[r, k]]:
+                if KIND_OF[program.opcode[r, k]] == Kind.GEOMETRY:
                     code[r, k, L.ARG] = at + 8 * RECORD * used
                     used += 1
 

@@ -13,7 +13,10 @@ from variegate.executors.reference.places import (
     FRACTION_BITS,
     Places,
     double_perspective,
+    folded,
+    folding_affine,
     gather,
+    gather_folded,
     gather_nearest,
     gather_real,
     nearest_affine,
@@ -73,10 +76,10 @@ def crop(img_HWC: Image, ins: Instruction) -> Image:
 
 def pad(img_HWC: Image, ins: Instruction) -> Image:
     left, top, right, bottom = ins.integers(4)
-    mode = PadMode(ins.flags)
+    mode, (height, width, channels) = PadMode(ins.flags), img_HWC.shape
     if mode is not PadMode.CONSTANT:
-        return np.pad(img_HWC, ((top, bottom), (left, right), (0, 0)), mode=mode.name.lower())  # type: ignore[call-overload]
-    height, width, channels = img_HWC.shape
+        lines, columns = np.arange(-top, height + bottom), np.arange(-left, width + right)
+        return img_HWC[folded(lines, height, mode)[:, None], folded(columns, width, mode)]
     out = np.empty((top + height + bottom, left + width + right, channels), np.uint8)
     out[...] = ins.colour(channels)
     out[top : top + height, left : left + width] = img_HWC
@@ -105,19 +108,24 @@ def affine(img_HWC: Image, ins: Instruction) -> Image:
 
 def perspective(img_HWC: Image, ins: Instruction) -> Image:
     coefficients, size = ins.args.tolist(), img_HWC.shape[:2]
-    if ins.flags == Interpolation.NEAREST:
-        return gather_real(img_HWC, *double_perspective(coefficients, *size), ins.colour(img_HWC.shape[2]))
+    if ins.interpolation is Interpolation.NEAREST:
+        real = double_perspective(coefficients, *size)
+        if ins.border is not PadMode.CONSTANT:
+            return gather_folded(img_HWC, *real, ins.border)
+        return gather_real(img_HWC, *real, ins.colour(img_HWC.shape[2]))
     return _interpolated(img_HWC, coefficients, ins, size)
 
 
 def displace(img_HWC: Image, ins: Instruction) -> Image:
-    colour, interpolation = ins.colour(img_HWC.shape[2]), Interpolation(ins.flags)
+    colour, interpolation = ins.colour(img_HWC.shape[2]), ins.interpolation
     if interpolation is Interpolation.NEAREST:
         bits = FRACTION_BITS[Interpolation.BILINEAR]
         read = displaced(ins, img_HWC.shape[:2], bits)
+        if ins.border is not PadMode.CONSTANT:
+            return gather_folded(img_HWC, read.x_HW >> bits, read.y_HW >> bits, ins.border)
         return gather_nearest(img_HWC, read.x_HW >> bits, read.y_HW >> bits, colour)
     read = displaced(ins, img_HWC.shape[:2], FRACTION_BITS[interpolation])
-    return gather(img_HWC, read, colour, interpolation)
+    return gather(img_HWC, read, colour, interpolation, ins.border)
 
 
 def rotate(img_HWC: Image, ins: Instruction) -> Image:
@@ -162,12 +170,14 @@ def _affine(img_HWC: Image, matrix: Sequence[float], ins: Instruction, size: tup
     height, width = size or img_HWC.shape[:2]
     matrix = [float(v) for v in matrix]
     colour = ins.colour(img_HWC.shape[2])
-    if ins.flags == Interpolation.NEAREST:
+    if ins.interpolation is Interpolation.NEAREST:
+        if ins.border is not PadMode.CONSTANT:
+            return gather_folded(img_HWC, *folding_affine(matrix, height, width), ins.border)
         return gather_nearest(img_HWC, *nearest_affine(matrix, height, width), colour)
     return _interpolated(img_HWC, matrix, ins, (height, width))
 
 
 def _interpolated(img_HWC: Image, coefficients: Sequence[float], ins: Instruction, size: tuple[int, int]) -> Image:
-    interpolation = Interpolation(ins.flags)
-    read = places(coefficients, size, img_HWC.shape[:2], FRACTION_BITS[interpolation])
-    return gather(img_HWC, read, ins.colour(img_HWC.shape[2]), interpolation)
+    interpolation, goes_on = ins.interpolation, ins.border is not PadMode.CONSTANT
+    read = places(coefficients, size, img_HWC.shape[:2], FRACTION_BITS[interpolation], goes_on)
+    return gather(img_HWC, read, ins.colour(img_HWC.shape[2]), interpolation, ins.border)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from variegate.program.ops import INTERPOLATION_BITS, INTERPOLATION_MASK, Interpolation, PadMode
 from variegate.program.program import Tables
 
 Image = npt.NDArray[np.uint8]  # HWC, C = 1 (gray, Pillow mode "L") or 3 (RGB)
@@ -18,12 +19,22 @@ class Instruction:
     """One slot of a program: arguments, and what they point into."""
 
     args: npt.NDArray[np.float64]  # [8], meaning per operation: docs/operations.md
-    flags: int = 0  # interpolation of a geometry, mode of a pad
+    flags: int = 0  # interpolation and border of a geometry, mode of a pad
     fill: npt.NDArray[np.uint8] | tuple[int, ...] = (0, 0, 0)
     out_size: tuple[int, int] = (0, 0)  # height, width after the instruction
     tables: Tables | None = None
     sample_id: int = 0
     key: npt.NDArray[np.uint32] | None = None  # [2], the stream key of per-pixel noise
+
+    @property
+    def interpolation(self) -> Interpolation:
+        """Of a map."""
+        return Interpolation(self.flags & INTERPOLATION_MASK)
+
+    @property
+    def border(self) -> PadMode:
+        """What a map reads beyond the image."""
+        return PadMode(self.flags >> INTERPOLATION_BITS)
 
     def colour(self, channels: int) -> npt.NDArray[np.uint8]:
         """The fill colour for an image of so many channels; gray images use the first value."""

@@ -7,7 +7,9 @@ their denominator, the depth (1 where the map is affine). In place of the numera
 first column and line of the source, which are 0 there. All three become integers, times one power of two. Every
 executor computes the same integers, so that all read the same places.
 
-Reading is nearest, bilinear or bicubic, with the fill colour outside. Interpolation is Pillow's in integers: taps are
+Reading is nearest, bilinear or bicubic, with the fill colour outside; or the image goes on beyond its edges by a
+PadMode, to either side without end, as ``numpy.pad`` has it: the pixels that are read, taps too, are then folded back
+into the image, one by one. Interpolation is Pillow's in integers: taps are
 clamped to the edge, sums are rounded once per axis, and the result is cut off to a level, not rounded. Both kinds of
 weights are the same numbers read from either side, so that a mirrored image is interpolated to the mirrored result.
 """
@@ -22,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.reference.instruction import Image, to_uint8
-from variegate.program.ops import Interpolation
+from variegate.program.ops import Interpolation, PadMode
 
 Floats = npt.NDArray[np.floating]
 Integers = npt.NDArray[np.integer]
@@ -39,14 +41,14 @@ _NUDGE = 2.0**-24
 _AFFINE_BITS = 37
 # The integers, and products of the depth with a side of the source, stay below 2**61.
 _INTEGER_BITS = 61
-# A map that reaches farther than so many pixels shows nothing.
+# A map that reaches farther than so many pixels shows nothing; where the image goes on, its first pixel.
 _LIMIT = 2.0**46
 
 
 class Places(NamedTuple):
     """Places that output pixels read, (0, 0) being the corner of the first pixel."""
 
-    x_HW: Integers  # with ``bits`` fraction bits; anything outside
+    x_HW: Integers  # with ``bits`` fraction bits; anything outside, unless the image goes on there
     y_HW: Integers
     inside_HW: npt.NDArray[np.bool_]
 
@@ -60,8 +62,11 @@ def snapped(coefficients: Sequence[float]) -> list[float]:
     ]
 
 
-def places(coefficients: Sequence[float], out_size: tuple[int, int], in_size: tuple[int, int], bits: int) -> Places:
-    """The places that a map of six or eight coefficients reads; sizes are heights and widths."""
+def places(
+    coefficients: Sequence[float], out_size: tuple[int, int], in_size: tuple[int, int], bits: int, goes_on: bool = False
+) -> Places:
+    """The places that a map of six or eight coefficients reads; sizes are heights and widths. ``goes_on``: the image
+    does beyond its edges, so that places there count."""
     a, b, c, d, e, f, *rest = snapped(coefficients)
     (g, h), is_affine = (rest or (0.0, 0.0)), not rest
     depth_form = _at_centres(g, h, 1.0)
@@ -92,11 +97,8 @@ def places(coefficients: Sequence[float], out_size: tuple[int, int], in_size: tu
     shift = max(0, math.frexp(float(np.abs(corners).max()))[1] - 30)
     divisor = _float32(np.where(depth >> shift == 0, 1, depth >> shift))
     factor = np.float32(2.0 ** (bits + 31 - shift))
-    return Places(
-        _quotient(u, divisor, factor, in_width << bits),
-        _quotient(v, divisor, factor, in_height << bits),
-        ahead | behind,
-    )
+    ends = [(-FAR_QUOTIENT, FAR_QUOTIENT)] * 2 if goes_on else [(0, in_width << bits), (0, in_height << bits)]
+    return Places(_quotient(u, divisor, factor, *ends[0]), _quotient(v, divisor, factor, *ends[1]), ahead | behind)
 
 
 def _at_centres(x: float, y: float, constant: float) -> tuple[float, float, float]:
@@ -119,16 +121,20 @@ def _float32(whole: Integers) -> npt.NDArray[np.float32]:
     return whole.astype(np.int32).astype(np.float32)
 
 
-def _quotient(numerator: Integers, divisor: npt.NDArray[np.float32], factor: np.float32, end: int) -> Integers:
-    """One float32 division, rounded as IEEE 754 says, then cut off to an integer within 0..end."""
+def _quotient(
+    numerator: Integers, divisor: npt.NDArray[np.float32], factor: np.float32, low: int, high: int
+) -> Integers:
+    """One float32 division, rounded as IEEE 754 says, then cut off to an integer from low to high."""
     quotient = _float32(numerator >> 31) / divisor * factor
-    return np.clip(quotient, np.float32(0), np.float32(end)).astype(np.int32)
+    return np.floor(np.clip(quotient, np.float32(low), np.float32(high))).astype(np.int32)
 
 
 Indices = npt.NDArray[np.int64]
 
 FIXED_LIMIT = 32768.0  # 16.16 fixed point holds coordinates of less than this magnitude
 _OUTSIDE = -1
+# Beyond so many pixels, and of a perspective fractions of them, places where the image goes on are not told apart.
+FAR, FAR_QUOTIENT = 2.0**46, 1 << 30
 
 
 def nearest_affine(matrix: Sequence[float], height: int, width: int) -> tuple[Indices, Indices]:
@@ -141,6 +147,20 @@ def nearest_affine(matrix: Sequence[float], height: int, width: int) -> tuple[In
     if _fits_fixed_point(matrix, height, width):
         return _fixed_affine(matrix, height, width)
     return _accumulated_affine(matrix, height, width)
+
+
+def folding_affine(matrix: Sequence[float], height: int, width: int) -> tuple[Floats, Floats]:
+    """The same where the image goes on beyond its edges: real places, whose floors are the pixels."""
+    a, b, c, d, e, f = matrix
+    if (a, b, d, e) == (1.0, 0.0, 0.0, 1.0):
+        c, f = (float(np.clip(shift, -FAR / 2, FAR / 2)) for shift in (c, f))
+    if b == 0 and d == 0:
+        x, y = np.meshgrid(_accumulate(c + a * 0.5, a, width), _accumulate(f + e * 0.5, e, height))
+        return x, y
+    if _fits_fixed_point(matrix, height, width):
+        x, y = _fixed_affine(matrix, height, width)
+        return x.astype(np.float64), y.astype(np.float64)
+    return double_perspective([*matrix, 0.0, 0.0], height, width)
 
 
 def double_perspective(coefficients: Sequence[float], height: int, width: int) -> tuple[Floats, Floats]:
@@ -193,6 +213,25 @@ def _accumulated_affine(matrix: Sequence[float], height: int, width: int) -> tup
     return _truncate(x_HW), _truncate(y_HW)
 
 
+def folded(index: Integers, size: int, mode: PadMode) -> Indices:
+    """Pixels of a line of ``size`` that goes on by ``mode``, as those of the line itself."""
+    at = np.asarray(index, np.int64)
+    if mode is PadMode.EDGE or (mode is PadMode.REFLECT and size == 1):
+        return np.clip(at, 0, size - 1)
+    if mode is PadMode.WRAP:
+        return at % size
+    # There and back: with a reflection the pixels at the two ends come once.
+    back = np.arange(size)[::-1] if mode is PadMode.SYMMETRIC else np.arange(size)[-2:0:-1]
+    period = np.concatenate([np.arange(size), back])
+    return period[at % len(period)]
+
+
+def gather_folded(img_HWC: Image, x_HW: Floats, y_HW: Floats, mode: PadMode) -> Image:
+    """The pixels that real places lie in, of an image that goes on by ``mode``; what is no place is at the first."""
+    x, y = (np.floor(np.clip(np.where(np.isnan(v), 0.0, v), -FAR, FAR)).astype(np.int64) for v in (x_HW, y_HW))
+    return img_HWC[folded(y, img_HWC.shape[0], mode), folded(x, img_HWC.shape[1], mode)]
+
+
 def gather_nearest(
     img_HWC: Image, x_HW: npt.NDArray[np.int64], y_HW: npt.NDArray[np.int64], colour: npt.NDArray[np.uint8]
 ) -> Image:
@@ -213,11 +252,19 @@ def gather_real(img_HWC: Image, x_HW: Floats, y_HW: Floats, colour: npt.NDArray[
     return np.where(inside[..., None], img_HWC[lines, columns], colour)
 
 
-def gather(img_HWC: Image, places: Places, colour: npt.NDArray[np.uint8], interpolation: Interpolation) -> Image:
+def gather(
+    img_HWC: Image,
+    places: Places,
+    colour: npt.NDArray[np.uint8],
+    interpolation: Interpolation,
+    mode: PadMode = PadMode.CONSTANT,
+) -> Image:
     """Source values interpolated at ``places``, which have as many fraction bits as FRACTION_BITS says."""
-    x_HW, y_HW = (np.where(places.inside_HW, place, 0) for place in (places.x_HW, places.y_HW))
     read = _bilinear if interpolation is Interpolation.BILINEAR else _bicubic
-    return np.where(places.inside_HW[..., None], read(img_HWC, x_HW, y_HW), colour)
+    if mode is not PadMode.CONSTANT:
+        return read(img_HWC, places.x_HW, places.y_HW, mode)
+    x_HW, y_HW = (np.where(places.inside_HW, place, 0) for place in (places.x_HW, places.y_HW))
+    return np.where(places.inside_HW[..., None], read(img_HWC, x_HW, y_HW, PadMode.EDGE), colour)
 
 
 def _split(place: Integers, bits: int) -> tuple[Integers, Integers]:
@@ -226,16 +273,16 @@ def _split(place: Integers, bits: int) -> tuple[Integers, Integers]:
     return from_centre >> bits, (from_centre & (1 << bits) - 1)[..., None]
 
 
-def _tap(img_HWC: Image, y: Integers, x: Integers) -> Integers:
+def _tap(img_HWC: Image, y: Integers, x: Integers, mode: PadMode) -> Integers:
     height, width, _ = img_HWC.shape
-    return img_HWC[np.clip(y, 0, height - 1), np.clip(x, 0, width - 1)].astype(np.int64)
+    return img_HWC[folded(y, height, mode), folded(x, width, mode)].astype(np.int64)
 
 
-def _bilinear(img_HWC: Image, x_HW: Integers, y_HW: Integers) -> Image:
+def _bilinear(img_HWC: Image, x_HW: Integers, y_HW: Integers, mode: PadMode) -> Image:
     x, dx = _split(x_HW, 15)
     y, dy = _split(y_HW, 15)
-    upper = _mix(_tap(img_HWC, y, x) << 7, _tap(img_HWC, y, x + 1) << 7, dx)
-    lower = _mix(_tap(img_HWC, y + 1, x) << 7, _tap(img_HWC, y + 1, x + 1) << 7, dx)
+    upper = _mix(_tap(img_HWC, y, x, mode) << 7, _tap(img_HWC, y, x + 1, mode) << 7, dx)
+    lower = _mix(_tap(img_HWC, y + 1, x, mode) << 7, _tap(img_HWC, y + 1, x + 1, mode) << 7, dx)
     return to_uint8(_mix(upper, lower, dy) >> 7)
 
 
@@ -243,11 +290,12 @@ def _mix(a: Integers, b: Integers, t: Integers) -> Integers:
     return a + ((b - a) * t + (1 << 14) >> 15)
 
 
-def _bicubic(img_HWC: Image, x_HW: Integers, y_HW: Integers) -> Image:
+def _bicubic(img_HWC: Image, x_HW: Integers, y_HW: Integers, mode: PadMode) -> Image:
     x, dx = _split(x_HW, 14)
     y, dy = _split(y_HW, 14)
     # Lines in 1/64 levels.
-    lines = [_weighed([_tap(img_HWC, y + j, x + i) for i in (-1, 0, 1, 2)], dx) + (1 << 7) >> 8 for j in (-1, 0, 1, 2)]
+    taps = [[_tap(img_HWC, y + j, x + i, mode) for i in (-1, 0, 1, 2)] for j in (-1, 0, 1, 2)]
+    lines = [_weighed(line, dx) + (1 << 7) >> 8 for line in taps]
     return to_uint8(_weighed(lines, dy) >> 20)
 
 

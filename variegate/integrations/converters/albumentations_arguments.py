@@ -20,7 +20,7 @@ _NOT_OF_IMAGES = {
 }
 # cv2's codes.
 _INTERPOLATIONS = {0: "nearest", 1: "bilinear", 2: "bicubic", 3: "area", 4: "lanczos", 5: "bilinear", 6: "nearest"}
-_BORDERS = {0: "constant", 1: "edge", 2: "symmetric", 4: "reflect"}
+_BORDERS = {0: "constant", 1: "edge", 2: "symmetric", 3: "wrap", 4: "reflect"}
 
 Range = tuple[float, float]
 
@@ -74,14 +74,13 @@ class Arguments:
         return _INTERPOLATIONS[code]
 
     def warped(self) -> dict[str, Any]:
-        """Interpolation and fill of a geometric operation, which shows a colour beyond the image's edge."""
+        """Interpolation, border and fill of a geometric operation."""
         kind = self.interpolation()
         if kind == "area":
             kind = "bilinear"  # of cv2's warps
         if kind == "bicubic":
             self.differs("cubic weights with a = -1 here (Pillow), -0.75 there (cv2)", "interpolation", 2)
-        self.require("border_mode", 0, why="a color, because geometric operations here have no other border")
-        return {"interpolation": kind, **self.filled()}
+        return {"interpolation": kind, **self.bordered()}
 
     def resampled(self) -> dict[str, Any]:
         """The filter that comes nearest to cv2's, with what differs."""
@@ -105,10 +104,12 @@ class Arguments:
         return {"fill": tuple(map(round, value)) if isinstance(value, tuple) else round(value) if value else 0}
 
     def bordered(self) -> dict[str, Any]:
+        """A border, unless it is a color, which is the default here."""
         mode = self.take("border_mode", 0)
         if mode not in _BORDERS:
             self.refuse("border_mode", mode, ", ".join(f"{code} ({name})" for code, name in _BORDERS.items()))
-        return {"padding_mode": _BORDERS[mode], **self.filled()}
+        border = {"padding_mode": _BORDERS[mode]} if mode else {}
+        return {**border, **self.filled()}
 
     def check_all_taken(self) -> None:
         for name, value in self._left.items():

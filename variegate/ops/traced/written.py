@@ -21,7 +21,7 @@ from variegate.ops.arguments import (
 )
 from variegate.ops.crop import emit_pad
 from variegate.ops.erase import emit_rectangles
-from variegate.ops.magnitude import INTERPOLATION_FLAGS
+from variegate.ops.magnitude import BORDER_FLAGS, INTERPOLATION_FLAGS
 from variegate.ops.matrices import inverse_affine, perspective_coefficients, rotated_size
 from variegate.ops.resize import emit_resize, emit_resized_crop
 from variegate.program.ops import Op
@@ -138,6 +138,7 @@ def _resize(owner: object, sampling: Sampling, rows: Rows, arguments: Arguments)
 
 def _emit_map(sampling: Sampling, rows: Rows, op: Op, matrix: Floats, arguments: Arguments, size: Any = None) -> None:
     flags = INTERPOLATION_FLAGS[check_interpolation("interpolation", arguments["interpolation"])]
+    flags |= BORDER_FLAGS[PADDING_MODE("padding_mode", arguments["padding_mode"])]
     sampling.emit(rows, op, *matrix.T, flags=flags, fill=check_colour("fill", arguments["fill"]), size=size)
 
 
@@ -186,12 +187,18 @@ _WRITTEN: dict[str, tuple[Written, set[str]]] = {
     "vflip": (_flip(Op.VFLIP), set()),
     "erase": (_erase, {"i", "j", "h", "w", "v"}),
     "crop": (_crop, {"top", "left", "height", "width"}),
-    "rotate": (_rotate, {"angle", "interpolation", "expand", "center", "fill"}),
+    "rotate": (_rotate, {"angle", "interpolation", "expand", "center", "fill", "padding_mode"}),
     "resized_crop": (_resized_crop, {"top", "left", "height", "width", "size", "interpolation", "antialias"}),
-    "perspective": (_perspective, {"startpoints", "endpoints", "interpolation", "fill", "coefficients"}),
+    "perspective": (
+        _perspective,
+        {"startpoints", "endpoints", "interpolation", "fill", "coefficients", "padding_mode"},
+    ),
     "pad": (_pad, {"padding", "fill", "padding_mode"}),
     "resize": (_resize, {"size", "interpolation", "max_size", "antialias"}),
-    "affine": (_affine, {"angle", "translate", "scale", "shear", "interpolation", "fill", "center"}),
+    "affine": (
+        _affine,
+        {"angle", "translate", "scale", "shear", "interpolation", "fill", "center", "padding_mode"},
+    ),
 }
 
 

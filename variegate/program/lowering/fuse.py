@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from variegate.program import passes as P
 from variegate.program.compiled import inner_kernel, pixel_kernel
-from variegate.program.ops import IS_REAL_MAP, KIND_OF, Interpolation, Kind, Op
+from variegate.program.ops import INTERPOLATION_MASK, IS_REAL_MAP, KIND_OF, Interpolation, Kind, Op
 from variegate.program.passes import PassBreak, PassSource
 from variegate.program.places import moves_whole_pixels, seen_by_statistics
 from variegate.program.program import Program, ProgramArrays
@@ -51,7 +51,7 @@ def describe(program: Any, breaks: Any, table: Any) -> None:
             row[P.BEGIN], row[P.END], row[P.BREAKER] = begin, end, -1
             if p > 0:
                 row[P.BREAK], row[P.BREAKER] = breaks[r, begin, 0], breaks[r, begin, 1]
-            _describe_source(program.opcode[r], program.args[r], row)
+            _describe_source(program.opcode[r], program.args[r], program.flags[r], row)
             _describe_statistics(program, r, height, width, row)
             if end > begin:
                 height, width = program.out_size[r, end - 1, 0], program.out_size[r, end - 1, 1]
@@ -60,7 +60,7 @@ def describe(program: Any, breaks: Any, table: Any) -> None:
 
 
 @inner_kernel()
-def _describe_source(op: Any, args: Any, row: Any) -> None:
+def _describe_source(op: Any, args: Any, flags: Any, row: Any) -> None:
     begin, end = row[P.BEGIN], row[P.END]
     source, first, maps_end, values, position = PassSource.DIRECT, begin, begin, begin, end
     for k in range(begin, end):
@@ -78,6 +78,8 @@ def _describe_source(op: Any, args: Any, row: Any) -> None:
                     values = k
             elif source == PassSource.STRETCH or source == PassSource.FIXED:
                 source = PassSource.CHAIN
+            if op[k] == Op.MAP_FIXED and flags[k] > INTERPOLATION_MASK:
+                source = PassSource.FOLDED
         elif kind == Kind.POSITION and position == end:
             position = k
     row[P.SOURCE], row[P.FIRST], row[P.MAPS_END] = source, first, maps_end
@@ -152,7 +154,9 @@ def assign(program: Any, composed: Any, measured_once: Any, breaks: Any) -> None
                 if at_position >= 0:
                     reason, breaker = PassBreak.MAP_AFTER_POSITION, at_position
                 else:
-                    reason = _map_break(op, program.flags[r, k], source, flag, at_values < 0, composed)
+                    reason = _map_break(
+                        op, program.flags[r, k] & INTERPOLATION_MASK, source, flag, at_values < 0, composed
+                    )
                     breaker = at_values if reason == PassBreak.MAP_AFTER_VALUES else at_source
             elif kind == Kind.STATISTIC or kind == Kind.NEIGHBOURHOOD:
                 if at_position >= 0 or at_values >= 0 or (source != _Source.DIRECT and source != _Source.WHOLE):
@@ -170,8 +174,8 @@ def assign(program: Any, composed: Any, measured_once: Any, breaks: Any) -> None
                 breaks[r, k, 0], breaks[r, k, 1] = reason, breaker
             program.pass_of[r, k] = current
             if kind == Kind.GEOMETRY:
-                flag = program.flags[r, k]
-                source, at_source = _source_of(op, program.args[r, k], flag, source), k
+                flag, folds = program.flags[r, k] & INTERPOLATION_MASK, program.flags[r, k] > INTERPOLATION_MASK
+                source, at_source = _source_of(op, program.args[r, k], flag, folds, source), k
             elif kind == Kind.RESAMPLE or kind == Kind.NEIGHBOURHOOD:
                 source, at_source = _Source.CLOSED, k
             elif kind == Kind.POSITION:
@@ -208,7 +212,8 @@ def _map_break(op: Any, flag: Any, source: Any, chain_flag: Any, only_luts: Any,
 
 
 @inner_kernel()
-def _source_of(op: Any, a: Any, flag: Any, source: Any) -> Any:
+def _source_of(op: Any, a: Any, flag: Any, folds: Any, source: Any) -> Any:
     if op == Op.MAP_FIXED:
-        return _Source.WHOLE if source == _Source.DIRECT and moves_whole_pixels(a) else _Source.CHAIN
+        is_whole = source == _Source.DIRECT and moves_whole_pixels(a) and not folds
+        return _Source.WHOLE if is_whole else _Source.CHAIN
     return _Source.INTERPOLATING if IS_REAL_MAP[op] and flag != Interpolation.NEAREST else _Source.CLOSED

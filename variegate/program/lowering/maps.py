@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from variegate.program.compiled import inner_kernel, pixel_kernel
-from variegate.program.ops import KIND_OF, Interpolation, Kind, Op, PadMode
-from variegate.program.places import ONE, snap
+from variegate.program.ops import INTERPOLATION_MASK, KIND_OF, Interpolation, Kind, Op, PadMode
+from variegate.program.places import FAR, ONE, snap, stays_inside
 from variegate.program.program import Program
 
 # Pillow's affine_fixed is taken only where every coordinate stays below this.
@@ -36,7 +36,10 @@ def rewrite_maps(program: Any) -> None:
             if op == Op.RESIZED_CROP and flag != Interpolation.NEAREST:
                 a[7] = _vertical_first(h, w, size)
             elif KIND_OF[op] == Kind.GEOMETRY or op == Op.RESIZED_CROP:
-                program.opcode[r, k] = to_map(op, a, flag, h, w, size)
+                program.opcode[r, k] = to_map(op, a, flag & INTERPOLATION_MASK, h, w, size)
+                # What never leaves the image has nothing to fold.
+                if program.opcode[r, k] == Op.MAP_FIXED and stays_inside(a, program.window[r, k], size):
+                    program.flags[r, k] = flag & INTERPOLATION_MASK
             h, w = size[0], size[1]
 
 
@@ -154,8 +157,10 @@ def _affine_to_map(a: Any, flag: Any, out_size: Any) -> int:
     a[6], a[7] = 0.0, 0.0
     is_shift = a[0] == 1.0 and a[1] == 0.0 and a[3] == 0.0 and a[4] == 1.0
     if is_shift and flag == Interpolation.NEAREST:
-        return _set_integer(a, 1, 0, np.floor(a[2] + 0.5), 0, 1, np.floor(a[5] + 0.5))
-    if is_shift and a[2] == np.floor(a[2]) and a[5] == np.floor(a[5]):
+        x, y = min(max(a[2], -FAR / 2), FAR / 2), min(max(a[5], -FAR / 2), FAR / 2)
+        return _set_integer(a, 1, 0, np.floor(x + 0.5), 0, 1, np.floor(y + 0.5))
+    is_near = abs(a[2]) < FAR and abs(a[5]) < FAR
+    if is_shift and is_near and a[2] == np.floor(a[2]) and a[5] == np.floor(a[5]):
         # Interpolating at whole pixels reads one pixel with weight one.
         return _set_integer(a, 1, 0, a[2], 0, 1, a[5])
     if flag != Interpolation.NEAREST:

@@ -1,8 +1,9 @@
 """Fewer instructions: those that change no pixel are dropped, and maps that can be joined exactly are joined.
 
 Two maps with value operations between them join (a) where the later one never falls outside, (b) where the earlier one
-never does, (c) where the earlier one moves whole pixels, nothing stands between and both fill alike. A crop must not
-jump over statistics; a flip may. A grid takes in the whole-pixel map before it, a resize of a whole crop that crop."""
+never does, (c) where the earlier one moves whole pixels, nothing stands between and both fill alike. The other one of
+(a) and (b) may fold what lies beyond its image: a mirrored or shifted window folds alike. A crop must not jump over
+statistics; a flip may. A grid takes in the whole-pixel map before it, a resize of a whole crop that crop."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ import numpy as np
 
 from variegate.program import places as P
 from variegate.program.compiled import inner_kernel, pixel_kernel
-from variegate.program.ops import IS_COLOUR_ONLY, KIND_OF, NEUTRAL_OF, Interpolation, Kind, Op
-from variegate.program.places import ONE, moves_whole_pixels, source_rectangle, stays_exact
+from variegate.program.ops import INTERPOLATION_MASK, IS_COLOUR_ONLY, KIND_OF, NEUTRAL_OF, Interpolation, Kind, Op
+from variegate.program.places import ONE, moves_whole_pixels, source_rectangle, stays_exact, stays_inside
 from variegate.program.program import INSTRUCTION_ARRAYS, Program
 
 
@@ -70,7 +71,7 @@ def _join(program: Any, r: Any, i: Any, j: Any, between: Any, statistic: Any) ->
     first, then = program.opcode[r, i], program.opcode[r, j]
     first_whole = first == Op.MAP_FIXED and moves_whole_pixels(args[i])
     then_whole = then == Op.MAP_FIXED and moves_whole_pixels(args[j])
-    if then_whole and _stays_inside(args[j], window[j], out_size[j]):
+    if then_whole and stays_inside(args[j], window[j], out_size[j]):
         bijective = out_size[j, 0] * out_size[j, 1] == out_size[i, 0] * out_size[i, 1]
         joins = first == Op.MAP_FIXED or (first == Op.MAP_FLOAT and _takes_later(flags[i], args[i], out_size[i]))
         if (bijective or not statistic) and joins:
@@ -80,11 +81,12 @@ def _join(program: Any, r: Any, i: Any, j: Any, between: Any, statistic: Any) ->
             for k in range(i, j):
                 out_size[k, 0], out_size[k, 1] = out_size[j, 0], out_size[j, 1]
             return int(j)
-    if first == Op.MAP_GRID and then_whole and flags[i] != Interpolation.NEAREST and not statistic:
+    interpolation = flags[i] & INTERPOLATION_MASK
+    if first == Op.MAP_GRID and then_whole and interpolation != Interpolation.NEAREST and not statistic:
         _make_real(args[j])
-        program.opcode[r, j], flags[j] = Op.MAP_FLOAT, flags[i]
+        program.opcode[r, j], flags[j] = Op.MAP_FLOAT, flags[j] & ~INTERPOLATION_MASK | interpolation
         return -1
-    if first_whole and _stays_inside(args[i], window[i], out_size[i]):
+    if first_whole and stays_inside(args[i], window[i], out_size[i]):
         bijective = out_size[i, 0] * out_size[i, 1] == in_size[0] * in_size[1]
         if (bijective or not statistic) and (
             then == Op.MAP_FIXED or _takes_flip(then, flags[j], args[i], args[j], out_size[j])
@@ -100,7 +102,8 @@ def _join(program: Any, r: Any, i: Any, j: Any, between: Any, statistic: Any) ->
                 out_size[k, 0], out_size[k, 1] = in_size[0], in_size[1]
             return int(i)
     same_fill = fill[i, 0] == fill[j, 0] and fill[i, 1] == fill[j, 1] and fill[i, 2] == fill[j, 2]
-    if first_whole and then == Op.MAP_FIXED and not between and same_fill:
+    folds = max(flags[i], flags[j]) > INTERPOLATION_MASK
+    if first_whole and then == Op.MAP_FIXED and not between and same_fill and not folds:
         _window_through(args[i], window[j])
         _compose_fixed(args[i], args[j], then_whole)
         for side in range(2):
@@ -117,7 +120,7 @@ def _join_crop(program: Any, r: Any, j: Any) -> int:
     a, box, size = program.args[r, i], program.args[r, j], program.out_size[r, i]
     is_crop = program.opcode[r, i] == Op.MAP_FIXED and a[0] == ONE and a[4] == ONE and moves_whole_pixels(a)
     is_all = box[0] == 0.0 and box[1] == 0.0 and box[2] == size[0] and box[3] == size[1]
-    if not (is_crop and is_all and _stays_inside(a, program.window[r, i], size)):
+    if not (is_crop and is_all and stays_inside(a, program.window[r, i], size)):
         return -1
     box[0], box[1] = -1.0 - a[5] / ONE, -1.0 - a[2] / ONE
     return int(i)
@@ -135,11 +138,11 @@ def _takes_flip(then: Any, flag: Any, first: Any, a: Any, size: Any) -> bool:
     """True if a real map can take in the whole-pixel map before it: mirrors change borders, turns the order of
     rounding."""
     if then == Op.MAP_GRID:
-        return bool(flag == Interpolation.NEAREST or first[1] == 0.0)
+        return bool(flag & INTERPOLATION_MASK == Interpolation.NEAREST or first[1] == 0.0)
     if then != Op.MAP_FLOAT and then != Op.MAP_PERSPECTIVE:
         return False
     mirrors = first[0] < 0.0 or first[1] < 0.0 or first[3] < 0.0 or first[4] < 0.0
-    if flag == Interpolation.NEAREST:
+    if flag & INTERPOLATION_MASK == Interpolation.NEAREST:
         return not mirrors
     is_perspective = then == Op.MAP_PERSPECTIVE
     keeps_axes = first[1] == 0.0 and not (is_perspective and mirrors)
@@ -149,14 +152,7 @@ def _takes_flip(then: Any, flag: Any, first: Any, a: Any, size: Any) -> bool:
 @inner_kernel()
 def _takes_later(flag: Any, a: Any, size: Any) -> bool:
     """True if an affine map of coefficients ``a`` can take in the whole-pixel map after it."""
-    return bool(flag == Interpolation.NEAREST or stays_exact(a, size, False))
-
-
-@inner_kernel()
-def _stays_inside(a: Any, window: Any, size: Any) -> bool:
-    """An integer map whose every output pixel reads inside the window."""
-    top, left, bottom, right = source_rectangle(a, 0, 0, size[0], size[1])
-    return bool(top >= window[0] and left >= window[1] and bottom <= window[2] and right <= window[3])
+    return bool(flag & INTERPOLATION_MASK == Interpolation.NEAREST or stays_exact(a, size, False))
 
 
 @inner_kernel()

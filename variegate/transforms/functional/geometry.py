@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,7 @@ def rotate(
     center: Sequence[float] | None = None,
     fill: Fill = 0,
     device: str = "cpu",
+    padding_mode: PaddingMode = "constant",
 ) -> Img:
     """Rotate counter-clockwise by ``angle`` degrees about ``center`` (x, y), None for the center of the image.
 
@@ -66,7 +68,7 @@ def rotate(
     height, width, _ = shape_of(img)
     size = rotated_size([[height, width]], turn, about) if expand else None
     args = (turn, *(about or (math.nan, math.nan)), float(bool(expand)))
-    return run_map(img, device, Op.ROTATE, args, interpolation, fill, size)
+    return run_map(img, device, Op.ROTATE, args, interpolation, fill, padding_mode, size)
 
 
 def affine(
@@ -79,6 +81,7 @@ def affine(
     fill: Fill = 0,
     center: Sequence[float] | None = None,
     device: str = "cpu",
+    padding_mode: PaddingMode = "constant",
 ) -> Img:
     """Shear, scale, rotate clockwise by ``angle`` degrees about ``center``, then translate.
 
@@ -99,7 +102,7 @@ def affine(
         factor,
         pair("shear", both, accepted="degrees along x, or (x, y) degrees", error=refused),
     )
-    return run_map(img, device, Op.AFFINE, matrix, interpolation, fill)
+    return run_map(img, device, Op.AFFINE, matrix, interpolation, fill, padding_mode)
 
 
 def perspective(
@@ -110,6 +113,7 @@ def perspective(
     fill: Fill = 0,
     coefficients: Sequence[float] | None = None,
     device: str = "cpu",
+    padding_mode: PaddingMode = "constant",
 ) -> Img:
     """Map four corners ``startpoints`` to ``endpoints``: (x, y) of top-left, top-right, bottom-right, bottom-left.
 
@@ -128,35 +132,55 @@ def perspective(
             raise refused("endpoints", endpoints, "corners, as startpoints are, of which no three are in line")
         values = tuple(solved)
     shape_of(img)
-    return run_map(img, device, Op.PERSPECTIVE, values, interpolation, fill)
+    return run_map(img, device, Op.PERSPECTIVE, values, interpolation, fill, padding_mode)
 
 
 def shear_x(
-    img: Img, shear: float, interpolation: InterpolationName = "nearest", fill: Fill = 0, device: str = "cpu"
+    img: Img,
+    shear: float,
+    interpolation: InterpolationName = "nearest",
+    fill: Fill = 0,
+    device: str = "cpu",
+    padding_mode: PaddingMode = "constant",
 ) -> Img:
     """Shift row y left by ``shear * y`` pixels (AutoAugment's ShearX)."""
-    return _run_map_at(img, device, T.ShearX, "shear", shear, interpolation, fill)
+    return _run_map_at(img, device, T.ShearX, "shear", shear, interpolation, fill, padding_mode)
 
 
 def shear_y(
-    img: Img, shear: float, interpolation: InterpolationName = "nearest", fill: Fill = 0, device: str = "cpu"
+    img: Img,
+    shear: float,
+    interpolation: InterpolationName = "nearest",
+    fill: Fill = 0,
+    device: str = "cpu",
+    padding_mode: PaddingMode = "constant",
 ) -> Img:
     """Shift column x up by ``shear * x`` pixels (AutoAugment's ShearY)."""
-    return _run_map_at(img, device, T.ShearY, "shear", shear, interpolation, fill)
+    return _run_map_at(img, device, T.ShearY, "shear", shear, interpolation, fill, padding_mode)
 
 
 def translate_x(
-    img: Img, pixels: float, interpolation: InterpolationName = "nearest", fill: Fill = 0, device: str = "cpu"
+    img: Img,
+    pixels: float,
+    interpolation: InterpolationName = "nearest",
+    fill: Fill = 0,
+    device: str = "cpu",
+    padding_mode: PaddingMode = "constant",
 ) -> Img:
     """Move the content right by ``pixels``."""
-    return _run_map_at(img, device, T.TranslateX, "pixels", pixels, interpolation, fill)
+    return _run_map_at(img, device, T.TranslateX, "pixels", pixels, interpolation, fill, padding_mode)
 
 
 def translate_y(
-    img: Img, pixels: float, interpolation: InterpolationName = "nearest", fill: Fill = 0, device: str = "cpu"
+    img: Img,
+    pixels: float,
+    interpolation: InterpolationName = "nearest",
+    fill: Fill = 0,
+    device: str = "cpu",
+    padding_mode: PaddingMode = "constant",
 ) -> Img:
     """Move the content down by ``pixels``."""
-    return _run_map_at(img, device, T.TranslateY, "pixels", pixels, interpolation, fill)
+    return _run_map_at(img, device, T.TranslateY, "pixels", pixels, interpolation, fill, padding_mode)
 
 
 def elastic(
@@ -165,6 +189,7 @@ def elastic(
     interpolation: InterpolationName = "bilinear",
     fill: Fill = 0,
     device: str = "cpu",
+    padding_mode: PaddingMode = "constant",
 ) -> Img:
     """Displace each pixel by ``displacement``, float [1, H, W, 2] or [H, W, 2], as torchvision's ``elastic``.
 
@@ -183,7 +208,8 @@ def elastic(
     flow = flow_of(halves.reshape(height, width, 2) * np.array([width / 2, height / 2], np.float32))
     if flow is None:
         raise refused("displacement", displacement, accepted)
-    return run(img, device, lambda: T.OpticalFlowWarp(flow, interpolation=interpolation, fill=fill))
+    warp = partial(T.OpticalFlowWarp, flow, interpolation=interpolation, fill=fill, padding_mode=padding_mode)
+    return run(img, device, warp)
 
 
 def _run_map_at(
@@ -194,9 +220,10 @@ def _run_map_at(
     value: object,
     interpolation: InterpolationName,
     fill: Fill,
+    padding_mode: PaddingMode,
 ) -> Img:
     number = operation.check_number(name, value, error=refused)
-    return run_map(img, device, operation._op, (number,), interpolation, fill)
+    return run_map(img, device, operation._op, (number,), interpolation, fill, padding_mode)
 
 
 def _corners(argument: str, points: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -215,7 +242,7 @@ def pad(
 ) -> Img:
     """Add borders of ``padding`` pixels: one number, (x, y) or (left, top, right, bottom); negative ones crop.
 
-    ``padding_mode``: "constant" (``fill``), "edge", "reflect" or "symmetric", the last three as NumPy's ``pad``.
+    ``padding_mode``: "constant" (``fill``), "edge", "reflect", "symmetric" or "wrap", as NumPy's ``pad``.
     """
     return run(img, device, lambda: T.Pad(padding, fill, padding_mode))
 

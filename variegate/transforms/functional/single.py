@@ -16,16 +16,18 @@ import PIL.Image
 from variegate.checks import number
 from variegate.executors.runners.devices import compiled_for_one, get_executor
 from variegate.ops.arguments import (
+    PADDING_MODE,
     ArgumentError,
     Check,
     Fill,
     FilterName,
     InterpolationName,
+    PaddingMode,
     check_colour,
     check_interpolation,
 )
 from variegate.ops.base import StandIn, Traced, Transform
-from variegate.ops.magnitude import INTERPOLATION_FLAGS, MagnitudeOp
+from variegate.ops.magnitude import BORDER_FLAGS, INTERPOLATION_FLAGS, MagnitudeOp
 from variegate.program.one_image import OneImage
 from variegate.program.ops import Op
 from variegate.program.program import MAX_SIDE, Output
@@ -122,13 +124,15 @@ class Single(Generic[Img]):
         interpolation: FilterName = "nearest",
         fill: Sequence[int] | None = None,
         size: npt.NDArray[np.int32] | None = None,
+        padding_mode: PaddingMode = "constant",
     ) -> Single[Img]:
         """Append an instruction; ``size`` int[1, 2] where it changes."""
         if interpolation != "nearest" and max(self.height, self.width) > MAX_SIDE:
             accepted = f'sides of at most {MAX_SIDE:,} pixels, or interpolation="nearest"'
             raise refused("img.shape", (self.height, self.width), accepted)
         sides = None if size is None else tuple(size[0].tolist())
-        self.sampling.add(op, *args, flags=INTERPOLATION_FLAGS[interpolation], fill=fill, size=sides)
+        flags = INTERPOLATION_FLAGS[interpolation] | BORDER_FLAGS[padding_mode]
+        self.sampling.add(op, *args, flags=flags, fill=fill, size=sides)
         return self
 
     def run(self, device: str, output: Output = UINT8) -> Img:
@@ -205,12 +209,20 @@ def _default_of(field: dataclasses.Field[Any]) -> Any:
 
 
 def run_map(
-    img: Img, device: str, op: Op, args: Sequence[float], interpolation: InterpolationName, fill: Fill, size: Any = None
+    img: Img,
+    device: str,
+    op: Op,
+    args: Sequence[float],
+    interpolation: InterpolationName,
+    fill: Fill,
+    padding_mode: PaddingMode,
+    size: Any = None,
 ) -> Img:
     """``img`` through a map of coordinates."""
     name = check_interpolation("interpolation", interpolation, error=refused)
     colour = check_colour("fill", fill, error=refused)
-    return Single(img).emit(op, *args, interpolation=name, fill=colour, size=size).run(device)
+    mode = PADDING_MODE("padding_mode", padding_mode, error=refused)
+    return Single(img).emit(op, *args, interpolation=name, fill=colour, size=size, padding_mode=mode).run(device)
 
 
 def traceable(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -19,7 +19,16 @@ from variegate.executors.cpu.tiled.stages import PassStage
 from variegate.executors.cpu.tiled.statistics import Counts, Statistic, Tables, TableStatistic, statistics_of
 from variegate.program import passes as P
 from variegate.program.compiled import pixel_kernel
-from variegate.program.ops import IS_REAL_MAP, KIND_OF, SPECS, Interpolation, Kind, Op, require_branches
+from variegate.program.ops import (
+    INTERPOLATION_MASK,
+    IS_REAL_MAP,
+    KIND_OF,
+    SPECS,
+    Interpolation,
+    Kind,
+    Op,
+    require_branches,
+)
 from variegate.program.passes import PASS_FIELDS, PassSource
 from variegate.program.places import ONE
 from variegate.program.program import Program
@@ -130,7 +139,8 @@ def _before_filter(program: Program, row: int, plan: npt.NDArray[np.int32]) -> n
 def _refuse(program: Program, row: int, plan: npt.NDArray[np.int32], before: Stage) -> None:
     sides = before.height, before.width
     for k in range(int(plan[P.BEGIN]), int(plan[P.END])):
-        op, is_nearest = program.opcode[row, k], program.flags[row, k] == Interpolation.NEAREST
+        op, flag = program.opcode[row, k], program.flags[row, k] & INTERPOLATION_MASK
+        is_nearest = flag == Interpolation.NEAREST
         if op == Op.MAP_PERSPECTIVE and IS_REAL_MAP[op] and not is_nearest and max(sides) > MOST_PERSPECTIVE:
             raise ValueError(
                 f"Perspective, interpolated, of {sides[0]:,} x {sides[1]:,} pixels in tiles; accepted: sides of at "

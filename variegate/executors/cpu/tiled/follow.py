@@ -8,13 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.cpu.displace import quotient
+from variegate.executors.cpu.fold import divided
 from variegate.executors.cpu.interpolate import inside_row
 from variegate.executors.cpu.kernel import inlined
+from variegate.executors.reference.places import folded
 from variegate.program import places as P
 from variegate.program.compiled import inner_kernel, pixel_kernel
 from variegate.program.ops import Interpolation, PadMode
+from variegate.program.places import fold_place, fold_real
 
-_NEAREST = int(Interpolation.NEAREST)
+_NEAREST, _BICUBIC = int(Interpolation.NEAREST), int(Interpolation.BICUBIC)
 _PART, _WEIGHT = P.STEP_BITS - P.WEIGHT_BITS, (1 << P.WEIGHT_BITS) - 1
 
 
@@ -51,6 +54,22 @@ def _place(record: Any, x: Any, y: Any, bits: Any) -> Any:
     return column + record[P.ORIGIN_U] - half, line + record[P.ORIGIN_V] - half
 
 
+@inner_kernel()
+def _folded(record: Any, at_x: Any, at_y: Any, down: Any, bits: Any, slack: Any) -> Any:
+    """The place of one pixel, as ``fold.fold_map`` has it, before its origin."""
+    u = (record[P.U] >> down) * at_x + (record[P.U + 1] >> down) * at_y + record[P.U + 2]
+    v = (record[P.V] >> down) * at_x + (record[P.V + 1] >> down) * at_y + record[P.V + 2]
+    shift = record[P.SHIFT]
+    if record[P.EXPONENT] == 0:
+        u, v = u >> shift, v >> shift
+    else:
+        depth = (record[P.DEPTH] >> down) * at_x + (record[P.DEPTH + 1] >> down) * at_y + record[P.DEPTH + 2]
+        factor = np.float32(2.0 ** float(record[P.EXPONENT]))
+        u, v = divided(u, depth, shift, factor), divided(v, depth, shift, factor)
+    u = fold_place(u, record[P.SPAN_U], record[P.FOLD], bits, slack)
+    return u, fold_place(v, record[P.SPAN_V], record[P.FOLD], bits, slack)
+
+
 @inlined
 def _between(a: Any, b: Any, t: Any) -> Any:
     return (np.int64(a) << P.WEIGHT_BITS) + (np.int64(b) - np.int64(a)) * t
@@ -75,10 +94,10 @@ def _displaced(record: Any, grids: Any, column: Any, line: Any, bits: Any) -> An
 
 @inner_kernel()
 def follow(records: Any, grids: Any, count: Any, x: Any, y: Any, flag: Any, bits: Any) -> Any:
-    """Output pixel (x, y) through ``count`` maps, a grid among them -> (the number of the map at which it left, or -1;
-    its place less half a pixel). Whatever has left has any place."""
+    """Output pixel (x, y) through ``count`` maps, a grid or one that folds among them -> (the number of the map at
+    which it left, or -1; its place less half a pixel). Whatever has left has any place."""
     half, left_at, last = 1 << bits - 1, -1, count - 1
-    while records[last, P.GRID] == 0:
+    while records[last, P.GRID] == 0 and records[last, P.FOLD] == 0:
         record = records[last]
         u = record[P.U] * x + record[P.U + 1] * y + record[P.U + 2]
         v = record[P.V] * x + record[P.V + 1] * y + record[P.V + 2]
@@ -89,10 +108,16 @@ def follow(records: Any, grids: Any, count: Any, x: Any, y: Any, flag: Any, bits
     if left_at >= 0:
         return left_at, 0, 0
     column, line = x << bits, y << bits
-    if last < count - 1:
+    if last < count - 1 and records[last, P.GRID] != 0:
         column, line = _place(records[last + 1], x, y, bits)
     for i in range(last, -1, -1):
-        record = records[i]
+        record, slack = records[i], 1 << bits if i == 0 and flag == _BICUBIC else 0
+        if record[P.GRID] == 0 and record[P.FOLD] != 0:
+            at_x, at_y, down = (column, line, bits) if i < last else (x, y, 0)
+            u, v = _folded(record, at_x, at_y, down, bits, slack)
+            column = record[P.ORIGIN_U] - half + record[P.SIGN_U] * u
+            line = record[P.ORIGIN_V] - half + record[P.SIGN_V] * v
+            continue
         if record[P.GRID] == 0:
             u = (record[P.U] >> bits) * column + (record[P.U + 1] >> bits) * line + record[P.U + 2]
             v = (record[P.V] >> bits) * column + (record[P.V + 1] >> bits) * line + record[P.V + 2]
@@ -112,7 +137,10 @@ def follow(records: Any, grids: Any, count: Any, x: Any, y: Any, flag: Any, bits
         if flag == _NEAREST:
             column, line = column + half & -(1 << bits), line + half & -(1 << bits)
         u, v = column + half, line + half
-        if not (0 <= u < record[P.SPAN_U] << bits and 0 <= v < record[P.SPAN_V] << bits):
+        if record[P.FOLD] != 0:
+            u = fold_place(u, record[P.SPAN_U], record[P.FOLD], bits, slack)
+            v = fold_place(v, record[P.SPAN_V], record[P.FOLD], bits, slack)
+        elif not (0 <= u < record[P.SPAN_U] << bits and 0 <= v < record[P.SPAN_V] << bits):
             return i, 0, 0
         if record[P.SWAPS] != 0:
             u, v = v, u
@@ -160,22 +188,25 @@ def reach_of_maps(record: Any, moved: Any, tile: Any, bits: Any, out: Any) -> No
 
 
 @pixel_kernel
-def reach_of_nearest(a: Any, window: Any, perspective: Any, tile: Any, out: Any) -> None:
+def reach_of_nearest(a: Any, window: Any, mode: Any, perspective: Any, tile: Any, out: Any) -> None:
     """As ``reach_of_grid``, of a nearest map that 16.16 fixed point does not hold: the pixels themselves."""
     for y in range(tile[0], tile[2]):
         for x in range(tile[1], tile[3]):
-            is_inside, column, line = real_nearest(a, window, perspective, x, y)
+            is_inside, column, line = real_nearest(a, window, mode, perspective, x, y)
             if is_inside:
                 _widen(out, column, line)
 
 
 @inner_kernel()
-def real_nearest(a: Any, window: Any, perspective: Any, x: Any, y: Any) -> Any:
+def real_nearest(a: Any, window: Any, mode: Any, perspective: Any, x: Any, y: Any) -> Any:
     """Pillow's arithmetic, as in ``interpolate.py`` -> (whether output pixel (x, y) is inside, its column, line)."""
     g, h = (a[6], a[7]) if perspective else (0.0, 0.0)
     xc, yc = x + 0.5, y + 0.5
     depth = g * xc + h * yc + 1.0
     u, v = (a[0] * xc + a[1] * yc + a[2]) / depth, (a[3] * xc + a[4] * yc + a[5]) / depth
+    if mode != 0:
+        column, line = fold_real(u, window[1], window[3], mode), fold_real(v, window[0], window[2], mode)
+        return True, np.int64(column), np.int64(line)
     # False for NaN, a point at infinity.
     is_inside = (
         u >= np.float64(window[1]) and u < np.float64(window[3])
@@ -194,30 +225,17 @@ def records_of(program: Any, first: Any, end: Any, records: Any) -> int:
 Indices = npt.NDArray[np.int64]
 
 
-def scale_indices(start: float, step: float, in_size: int, size: int) -> Indices:
-    """Of ``size`` outputs; -1 outside. The step is added up, as Pillow adds it."""
+def scale_indices(start: float, step: float, in_size: int, size: int, mode: int) -> Indices:
+    """Of ``size`` outputs; outside -1, or by ``mode``. The step is added up, as Pillow adds it."""
     at = np.full(size, step)
     at[0] = start + step * 0.5
     at = np.add.accumulate(at)
+    if mode:
+        return folded(np.floor(np.clip(at, -P.FAR, P.FAR)), in_size, PadMode(mode))
     inside = (at >= 0.0) & (at < in_size)
     return np.where(inside, np.where(inside, at, 0.0).astype(np.int64), -1)
 
 
 def pad_indices(before: int, mode: int, in_size: int, size: int) -> Indices:
-    """Of edge, reflect or symmetric padding, repeated where it is wider than the image."""
-    at = np.arange(size, dtype=np.int64) - before
-    if mode == PadMode.EDGE:
-        return at.clip(0, in_size - 1)
-    if mode == PadMode.REFLECT:
-        return reflected(at, in_size)
-    at %= 2 * in_size
-    return np.where(at >= in_size, 2 * in_size - 1 - at, at)
-
-
-def reflected(at: Indices, size: int) -> Indices:
-    """Mirrored into 0..size-1 about the border pixels, repeatedly."""
-    if size == 1:
-        return np.zeros_like(at)
-    period = 2 * (size - 1)
-    at = np.abs(at) % period
-    return np.where(at >= size, period - at, at)
+    """Of padding that is not constant, repeated where it is wider than the image."""
+    return folded(np.arange(size) - before, in_size, PadMode(mode))

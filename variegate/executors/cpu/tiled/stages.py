@@ -18,15 +18,15 @@ from variegate.executors.cpu.tiled.follow import (
 )
 from variegate.executors.cpu.tiled.workspace import TileWorkspace
 from variegate.program import passes as P
-from variegate.program.ops import KIND_OF, Interpolation, Kind, Op
+from variegate.program.ops import INTERPOLATION_BITS, INTERPOLATION_MASK, KIND_OF, Interpolation, Kind, Op
 from variegate.program.passes import PassSource
-from variegate.program.places import BICUBIC_BITS, BILINEAR_BITS, GRID, ONE, RECORD
+from variegate.program.places import BICUBIC_BITS, BILINEAR_BITS, FOLD, GRID, ONE, RECORD
 from variegate.program.program import Program
 
 _SHIFT = 16
 # A filter holds an image as wide as it is high, of its longer side.
 _MOST_FILTERED = 2048
-_FIXED = (PassSource.STRETCH, PassSource.FIXED, PassSource.CHAIN)
+_FIXED = (PassSource.STRETCH, PassSource.FIXED, PassSource.CHAIN, PassSource.FOLDED)
 
 
 class PassStage(CutStage):
@@ -38,7 +38,8 @@ class PassStage(CutStage):
         self.height, self.width = before.height, before.width
         if end > begin:
             self.height, self.width = (int(side) for side in program.out_size[row, end - 1])
-        self._op, self._flag = int(program.opcode[row, first]), int(program.flags[row, first])
+        self._op, flag = int(program.opcode[row, first]), int(program.flags[row, first])
+        self._flag, self._mode = flag & INTERPOLATION_MASK, flag >> INTERPOLATION_BITS
         records = np.empty((0, RECORD), np.int64)
         source = PassSource(int(plan[P.SOURCE]))
         if source == PassSource.FILTER:
@@ -99,12 +100,16 @@ class PassStage(CutStage):
                 corners = [(x, y) for x in (seen.left, seen.right - 1) for y in (seen.top, seen.bottom - 1)]
                 columns = [int(a[0]) * x + int(a[1]) * y + int(a[2]) >> _SHIFT for x, y in corners]
                 lines = [int(a[3]) * x + int(a[4]) * y + int(a[5]) >> _SHIFT for x, y in corners]
-                read = Area(min(lines), min(columns), max(lines) + 1, max(columns) + 1).meet(self._windows[k])
+                read = Area(min(lines), min(columns), max(lines) + 1, max(columns) + 1)
+                mode = program.flags[0, k] >> INTERPOLATION_BITS
+                read = _folded(read, self._windows[k], mode) if mode else read.meet(self._windows[k])
                 is_lost = read.is_empty
             if is_set:
                 program.out_size[0, k] = seen.height, seen.width
                 _set_map(program.args[0, k], a, seen, read)
                 program.window[0, k] = (0, 0, 0, 0) if is_lost else (0, 0, read.height, read.width)
+                if not is_lost and program.flags[0, k] > INTERPOLATION_MASK:
+                    program.window[0, k] = _seen_from(self._windows[k], read)
             seen = Area(0, 0, 1, 1) if is_lost else read
         return None if is_lost else seen
 
@@ -112,19 +117,20 @@ class PassStage(CutStage):
         far = np.iinfo(np.int64).max
         out, slot, records = np.array([far, far, -far, -far]), self._first, self._records_of_maps
         tile, bits = np.array(area, np.int64), BICUBIC_BITS if self._flag == Interpolation.BICUBIC else BILINEAR_BITS
-        if (records[:, GRID] != 0).any():
+        if (records[:, [GRID, FOLD]] != 0).any() and (self._flag or self._op == Op.MAP_GRID):
             grids = self.workspace.grids
             reach_of_grid(records, grids, len(records), tile, self._flag, bits, out)
         elif self._flag == Interpolation.NEAREST:
             window = np.array(self._windows[slot], np.int64)
-            reach_of_nearest(self._args[slot], window, self._op == Op.MAP_PERSPECTIVE, tile, out)
+            reach_of_nearest(self._args[slot], window, self._mode, self._op == Op.MAP_PERSPECTIVE, tile, out)
         else:
             reach_of_maps(records[0], np.empty(RECORD, np.int64), tile, bits, out)
         if out[2] < out[0]:
             return None
         # Taps around a place; and one more, as a quotient's rounding may move the farthest.
         around = {Interpolation.BILINEAR: 2, Interpolation.BICUBIC: 4}.get(Interpolation(self._flag), 0)
-        found = Area(*map(int, out)).grown(around, around).meet(self._windows[slot])
+        found = Area(*map(int, out)).grown(around, around)
+        found = _folded(found, self._windows[slot], self._mode) if self._mode else found.meet(self._windows[slot])
         return None if found.is_empty else found
 
     # -- how it is made ----------------------------------------------------------------------------------------
@@ -142,6 +148,8 @@ class PassStage(CutStage):
         elif self._source == PassSource.INTERPOLATED:
             is_nowhere = read is None and self._flag == Interpolation.NEAREST
             program.window[0, self._first] = (0, 0, 0, 0) if is_nowhere else (0, 0, *levels.shape[:2])
+            if self._mode and read is not None:
+                program.window[0, self._first] = _seen_from(self._windows[self._first], read)
         elif self._tables is not None:
             levels = self._gathered(area, read, levels)
         result = self.workspace.run(made, levels, read)
@@ -175,8 +183,9 @@ class PassStage(CutStage):
         """Source line of every line, source column of every column; -1 outside."""
         a, before = self._args[self._first], self.before
         if self._op == Op.MAP_SCALE:
-            columns = scale_indices(a[1], a[0], before.width, self.width)
-            return scale_indices(a[3], a[2], before.height, self.height), columns[::-1] if a[4] != 0.0 else columns
+            columns = scale_indices(a[1], a[0], before.width, self.width, self._mode)
+            lines = scale_indices(a[3], a[2], before.height, self.height, self._mode)
+            return lines, columns[::-1] if a[4] != 0.0 else columns
         return (
             pad_indices(int(a[1]), self._flag, before.height, self.height),
             pad_indices(int(a[0]), self._flag, before.width, self.width),
@@ -191,6 +200,23 @@ class PassStage(CutStage):
         )
         room = np.zeros((end - first, RECORD), np.int64)
         return room[: records_of(one.arrays(), first, end, room)]
+
+
+def _folded(area: Area, window: Area, mode: int) -> Area:
+    """What places in ``area`` read of a window that goes on by ``mode`` beyond its edges."""
+    ends = []
+    for axis in range(2):
+        low, high, begin, end = area[axis], area[2 + axis], window[axis], window[2 + axis]
+        if high - low < end - begin:
+            read = begin + pad_indices(begin - low, mode, end - begin, high - low)
+            begin, end = int(read.min()), int(read.max()) + 1
+        ends.append((begin, end))
+    return Area(ends[0][0], ends[1][0], ends[0][1], ends[1][1])
+
+
+def _seen_from(window: Area, read: Area) -> Area:
+    """A window's sides, counted from the first pixel that is read of it."""
+    return Area(window.top - read.top, window.left - read.left, window.bottom - read.top, window.right - read.left)
 
 
 def _set_map(args: npt.NDArray[np.float64], whole: npt.NDArray[np.float64], seen: Area, read: Area) -> None:

@@ -12,11 +12,11 @@ from variegate.executors.cpu.kernel import address_of
 from variegate.executors.cpu.neighbourhood import fill_table
 from variegate.executors.cpu.simd_pixels import TABLES
 from variegate.executors.cpu.tiled.areas import Area, Image
-from variegate.executors.cpu.tiled.follow import reflected
 from variegate.executors.cpu.tiled.stages import PassStage
 from variegate.executors.cpu.values import luma
+from variegate.executors.reference.places import folded
 from variegate.program.compiled import pixel_kernel
-from variegate.program.ops import KIND_OF, LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT, Kind, Op
+from variegate.program.ops import KIND_OF, LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT, Kind, Op, PadMode
 from variegate.program.places import ONE
 
 
@@ -266,6 +266,6 @@ def _tiles_of(size: int, side: int, tiles: int) -> tuple[Counts, Counts]:
     """For every pixel along an axis, the tiles that it counts for, of the image continued to whole ones -> where they
     begin, int64[size + 1], and the tiles."""
     every = np.arange(side * tiles, dtype=np.int64)
-    pixel = reflected(every, size)
+    pixel = folded(every, size, PadMode.REFLECT)
     order = np.argsort(pixel, kind="stable")
     return np.searchsorted(pixel[order], np.arange(size + 1)), every[order] // side

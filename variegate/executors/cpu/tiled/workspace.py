@@ -23,6 +23,7 @@ from variegate.executors.cpu.batch import (
     scratch_at,
     side_tables,
 )
+from variegate.executors.cpu.displace import describe_maps, prepare_maps
 from variegate.executors.cpu.kernel import address_of, call_part, floats_at, image_of_sweep, inlined, part_kernel
 from variegate.executors.cpu.layout import (
     BYTES_HWC,
@@ -45,7 +46,7 @@ from variegate.program import passes as P
 from variegate.program import places
 from variegate.program.compiled import TURN
 from variegate.program.held import words_of
-from variegate.program.ops import KIND_OF, Interpolation, Kind, Op
+from variegate.program.ops import INTERPOLATION_BITS, INTERPOLATION_MASK, KIND_OF, Interpolation, Kind, Op
 from variegate.program.passes import PASS_FIELDS
 from variegate.program.places import RECORD
 from variegate.program.program import Program
@@ -186,7 +187,7 @@ HEADER = 8
 
 
 _NEAREST, _BICUBIC = int(Interpolation.NEAREST), int(Interpolation.BICUBIC)
-_GRID, _RECORD = places.GRID, places.RECORD
+_RECORD = places.RECORD
 _HALF, _ONE = np.float32(0.5), np.float32(1.0)
 
 
@@ -197,7 +198,7 @@ def _header(side: Any) -> Any:
 
 @inlined
 def _bits(flag: Any) -> Any:
-    return places.BICUBIC_BITS if flag == _BICUBIC else places.BILINEAR_BITS
+    return places.BICUBIC_BITS if flag & INTERPOLATION_MASK == _BICUBIC else places.BILINEAR_BITS
 
 
 @part_kernel
@@ -223,17 +224,19 @@ def erase_normalized_tile(batch: Any, scratch: Any, r: Any, begin: Any, end: Any
 @part_kernel
 def place_maps(batch: Any, scratch: Any, r: Any, first: Any, end: Any) -> Any:
     """``displace.prepare_maps``: the whole image's records, from the tile's first pixel to the rectangle's. Where a
-    grid is among them they stay as they are, and places are followed one by one."""
+    grid is among them, or a map that folds, they stay as they are, and places are followed one by one. Fixed maps, of
+    which there are none, are those of the rectangles already."""
     held, own = batch_at(batch), scratch_at(scratch)
     points, header, records, lines = held.side.points, _header(held.side), own.records, own.grid_lines
-    count, bits = header[MAPS], _bits(held.program.flags[r, first])
-    begin = points.size - HEADER - _RECORD * count
-    lines[HAS_GRID], lines[EVEN_LINE], lines[ODD_LINE] = 0, -1, -1
+    count, flag = header[MAPS], held.program.flags[r, first]
+    if count == 0:
+        return prepare_maps(batch, scratch, r, first, end)
+    begin, bits = points.size - HEADER - _RECORD * count, _bits(flag)
+    lines[EVEN_LINE], lines[ODD_LINE] = -1, -1
     for i in range(count):
         for j in range(_RECORD):
             records[i, j] = points[begin + _RECORD * i + j]
-        if records[i, _GRID] != 0:
-            lines[HAS_GRID] = 1
+    describe_maps(records, count, flag, lines)
     if lines[HAS_GRID] == 0:
         for i in range(count):
             for axis in range(3):
@@ -249,7 +252,7 @@ def follow_tile_row(batch: Any, scratch: Any, r: Any, count: Any, y: Any) -> Any
     """``displace.displaced_row``."""
     held, own = batch_at(batch), scratch_at(scratch)
     header, slots, stage = _header(held.side), own.slots, own.stage
-    flag = held.program.flags[r, slots[0]]
+    flag = held.program.flags[r, slots[0]] & INTERPOLATION_MASK
     bits = _bits(flag)
     from_x, from_y = header[SOURCE_X] << bits, header[SOURCE_Y] << bits
     for x in range(own.sweep[calls.RESULT_WIDTH]):
@@ -273,12 +276,14 @@ def real_nearest_tile_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -
         call_part(own.parts[calls.DISPLACED], batch, scratch, r, 1, y)
     else:
         a, window, is_perspective = program.args[r, slot], program.window[r, slot], False
+        mode = program.flags[r, slot] >> INTERPOLATION_BITS
         if program.opcode[r, slot] == Op.MAP_PERSPECTIVE:
             is_perspective = True
         from_x, from_y = header[SOURCE_X], header[SOURCE_Y]
         inside = (window[0] + from_y, window[1] + from_x, window[2] + from_y, window[3] + from_x)
         for x in range(width):
-            is_in, column, line = real_nearest(a, inside, is_perspective, header[TILE_X] + x, header[TILE_Y] + y)
+            at_x, at_y = header[TILE_X] + x, header[TILE_Y] + y
+            is_in, column, line = real_nearest(a, inside, mode, is_perspective, at_x, at_y)
             stage[x] = -1 if is_in else slot
             own.column[x] = np.int32(column - from_x if is_in else nb.int64(0))
             own.line[x] = np.int32(line - from_y if is_in else nb.int64(0))

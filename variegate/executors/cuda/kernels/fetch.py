@@ -157,6 +157,83 @@ def walk_tables(buffer, code, header, x, y, inside):
 
 
 @triton.jit
+def walk_folded(buffer, code, begin, end, x, y):
+    """As ``walk``, by the maps' records (``program/places.py``): where one folds, no pixel leaves."""
+    stage = tl.full(x.shape, -1, tl.int32)
+    for i in range(end - begin):
+        slot = end - 1 - i
+        at = code + slot * L.CODE
+        if tl.load(at + L.OP) == ops.Op.MAP_FIXED:
+            record = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int64))
+            u, v = form(record + R.U, x, y) >> 16, form(record + R.V, x, y) >> 16
+            span_u, span_v, mode = tl.load(record + R.SPAN_U), tl.load(record + R.SPAN_V), tl.load(record + R.FOLD)
+            if mode != 0:
+                u, v = fold_index(u, span_u, mode), fold_index(v, span_v, mode)
+            is_inside = (u >= 0) & (u < span_u) & (v >= 0) & (v < span_v)
+            stage = tl.maximum(stage, tl.where(is_inside, -1, slot))
+            # What has left may be anywhere, but not so far that it does not fit.
+            u, v = tl.where(is_inside, u, 0), tl.where(is_inside, v, 0)
+            x, y = (u + tl.load(record + R.ORIGIN_U)).to(tl.int32), (v + tl.load(record + R.ORIGIN_V)).to(tl.int32)
+    return x, y, stage
+
+
+@triton.jit
+def _modulo(a, n):
+    """Not negative."""
+    return (a % n + n) % n
+
+
+@triton.jit
+def fold_index(i, n, mode):
+    """``program/places.py``'s, of integers of any width."""
+    period = tl.where(mode == ops.PadMode.REFLECT, tl.maximum(2 * n - 2, 1), 2 * n)
+    period = tl.where(mode == ops.PadMode.WRAP, n, period)
+    within = _modulo(i, period)
+    back = tl.where(mode == ops.PadMode.REFLECT, period - within, period - 1 - within)
+    within = tl.where(within >= n, back, within)
+    return tl.where(mode == ops.PadMode.EDGE, tl.minimum(tl.maximum(i, 0), n - 1), within)
+
+
+@triton.jit
+def fold_place(place, n, mode, bits, slack):
+    """``program/places.py``'s, of int64."""
+    half = (n * 0 + 1) << (bits - 1)
+    span = n << bits
+    lead = tl.where(mode == ops.PadMode.REFLECT, half, 0)
+    length = span - 2 * lead
+    turned = _modulo(place - lead, tl.maximum(2 * length, 1))
+    turned = lead + tl.where(turned > length, 2 * length - turned, turned)
+    folded = tl.where(mode == ops.PadMode.WRAP, _modulo(place, span), turned)
+    low, high = half - slack, span - half + slack
+    return tl.where(mode == ops.PadMode.EDGE, tl.minimum(tl.maximum(place, low), high), folded)
+
+
+@triton.jit
+def _folded_places(record, a, b, depth, bits, slack):
+    """Places in the source by the functions of a map that folds, int32, less half a pixel."""
+    exponent, shift = tl.load(record + R.EXPONENT).to(tl.int32), tl.load(record + R.SHIFT)
+    mode, half = tl.load(record + R.FOLD), (1 << bits) >> 1
+    if exponent == 0:
+        a, b = a >> shift, b >> shift
+    else:
+        divisor = (depth >> shift).to(tl.int32)
+        divisor = tl.where(divisor == 0, 1, divisor).to(tl.float32)
+        factor = ((exponent + 127) << 23).to(tl.float32, bitcast=True)
+        a, b = _far_quotient(a, divisor, factor), _far_quotient(b, divisor, factor)
+    a = tl.load(record + R.SIGN_U) * fold_place(a, tl.load(record + R.SPAN_U), mode, bits, slack)
+    b = tl.load(record + R.SIGN_V) * fold_place(b, tl.load(record + R.SPAN_V), mode, bits, slack)
+    u, v = tl.load(record + R.ORIGIN_U) + a - half, tl.load(record + R.ORIGIN_V) + b - half
+    return u.to(tl.int32), v.to(tl.int32)
+
+
+@triton.jit
+def _far_quotient(numerator, divisor, factor):
+    numerator = (numerator >> R.NUMERATOR_SHIFT).to(tl.int32).to(tl.float32)
+    quotient = tl.minimum(tl.maximum(tl.div_rn(numerator, divisor) * factor, -1073741824.0), 1073741824.0)
+    return tl.floor(quotient).to(tl.int64)
+
+
+@triton.jit
 def form(numbers, x, y):
     """A linear function of columns and lines, int64; see ``program/places.py``."""
     return tl.load(numbers) * x.to(tl.int64) + tl.load(numbers + 1) * y.to(tl.int64) + tl.load(numbers + 2)
@@ -210,9 +287,9 @@ def _quotient(numerator, divisor, factor, end):
 
 
 @triton.jit
-def walk_grids(buffer, code, begin, end, x, y, bits):
+def walk_grids(buffer, code, begin, end, x, y, bits, HAS_FOLD: tl.constexpr):
     """Through the real maps of slots begin..end -> (u, v, stage): places less half a pixel, int32, and ``maps.walk``'s
-    stage."""
+    stage. What folds is a cut, as a grid is."""
     stage = tl.full(x.shape, -1, tl.int32)
     half = (1 << bits) >> 1
     u, v = (x << bits).to(tl.int32), (y << bits).to(tl.int32)
@@ -224,7 +301,7 @@ def walk_grids(buffer, code, begin, end, x, y, bits):
         at = code + slot * L.CODE
         op = tl.load(at + L.OP)
         if op == ops.Op.MAP_GRID:
-            u, v, is_inside = _displaced(buffer, at, u, v, bits, -1, 0)
+            u, v, is_inside = _displaced(buffer, at, u, v, bits, -1, 0, slot == begin, HAS_FOLD)
             stage = tl.maximum(stage, tl.where(is_inside, -1, slot))
             moved_u, moved_v = u, v
             is_moved = 1
@@ -236,19 +313,28 @@ def walk_grids(buffer, code, begin, end, x, y, bits):
                 a = _form_at(record + R.U, moved_u, moved_v, bits)
                 b = _form_at(record + R.V, moved_u, moved_v, bits)
                 depth = _form_at(record + R.DEPTH, moved_u, moved_v, bits)
-            stage = tl.maximum(stage, tl.where(is_in_span(record, a, b, depth), -1, slot))
-            u, v = place(record, a, b, depth, bits)
-            u, v = u - half, v - half
+            folds = 0
+            if HAS_FOLD:
+                folds = tl.load(at + L.COUNT)
+            if folds != 0:
+                slack = tl.where((slot == begin) & (bits == R.BICUBIC_BITS), 1 << bits, 0)
+                u, v = _folded_places(record, a, b, depth, bits, slack)
+                moved_u, moved_v = u, v
+                is_moved = 1
+            else:
+                stage = tl.maximum(stage, tl.where(is_in_span(record, a, b, depth), -1, slot))
+                u, v = place(record, a, b, depth, bits)
+                u, v = u - half, v - half
     return u, v, stage
 
 
 @triton.jit
-def nearest_in_grid(buffer, at, x, y):
+def nearest_in_grid(buffer, at, x, y, HAS_FOLD: tl.constexpr):
     """The pixel that the grid of the instruction at ``at`` moves a pixel's centre into -> (column, line, whether it is
     inside)."""
     bits = R.BILINEAR_BITS
     half = (1 << bits) >> 1
-    u, v, is_inside = _displaced(buffer, at, x << bits, y << bits, bits, -(1 << bits), half)
+    u, v, is_inside = _displaced(buffer, at, x << bits, y << bits, bits, -(1 << bits), half, False, HAS_FOLD)
     return u >> bits, v >> bits, is_inside
 
 
@@ -260,9 +346,9 @@ def _form_at(numbers, u, v, bits):
 
 
 @triton.jit
-def _displaced(buffer, at, u, v, bits, kept, added):
+def _displaced(buffer, at, u, v, bits, kept, added, is_first, HAS_FOLD: tl.constexpr):
     """Places less half a pixel, moved -> (u, v, whether they are inside the image that the map makes), in the source.
-    Of the place in that image, the bits ``kept`` stay, and ``added`` comes to them."""
+    Of the place in that image, the bits ``kept`` stay, and ``added`` comes to them. ``is_first``: of the chain."""
     record = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int64))
     nodes = (buffer + tl.load(at + L.COEFFICIENT)).to(tl.pointer_type(tl.int16))
     width, height = tl.load(record + R.SPAN_U).to(tl.int32), tl.load(record + R.SPAN_V).to(tl.int32)
@@ -276,8 +362,15 @@ def _displaced(buffer, at, u, v, bits, kept, added):
     node, shift = nodes + 2 * cell, tl.load(record + R.SHIFT)
     u += half + _weighed(node, 2 * columns, across, down, shift)
     v += half + _weighed(node + 1, 2 * columns, across, down, shift)
-    is_inside = (u >= 0) & (u < (width << bits)) & (v >= 0) & (v < (height << bits))
     u, v = (u & kept) + added, (v & kept) + added
+    is_inside = (u >= 0) & (u < (width << bits)) & (v >= 0) & (v < (height << bits))
+    if HAS_FOLD:
+        mode = tl.load(at + L.COUNT)
+        if mode != 0:
+            slack = tl.where(is_first & (bits == R.BICUBIC_BITS), 1 << bits, 0)
+            u = fold_place(u.to(tl.int64), width.to(tl.int64), mode, bits, slack).to(tl.int32)
+            v = fold_place(v.to(tl.int64), height.to(tl.int64), mode, bits, slack).to(tl.int32)
+            is_inside = u == u
     swaps = tl.load(record + R.SWAPS) != 0
     a, b = tl.where(swaps, v, u), tl.where(swaps, u, v)
     a = tl.load(record + R.ORIGIN_U).to(tl.int32) + tl.load(record + R.SIGN_U).to(tl.int32) * a

@@ -10,6 +10,7 @@ from variegate.executors.cuda.kernels.fetch import (
     blue,
     fetch,
     fetch_levels,
+    fold_index,
     form,
     green,
     nearest_in_grid,
@@ -20,6 +21,7 @@ from variegate.executors.cuda.kernels.fetch import (
     red,
     step,
     walk,
+    walk_folded,
     walk_grids,
     walk_records,
     walk_tables,
@@ -48,6 +50,7 @@ def run_pass(
     FORMAT: tl.constexpr,
     HAS_REAL: tl.constexpr,
     HAS_GRID: tl.constexpr,
+    HAS_FOLD: tl.constexpr,
     HAS_FILTER: tl.constexpr,
     HAS_CLAHE: tl.constexpr,
     HAS_RESAMPLE: tl.constexpr,
@@ -100,9 +103,13 @@ def run_pass(
         elif source != P.PassSource.DIRECT:
             u, v, stage = step(code, first, x, y)
         r, g, b = fetch_levels(header, u, v, inside & (stage < 0), FORMAT)
+    if HAS_FOLD:
+        if source == P.PassSource.FOLDED:
+            u, v, stage = walk_folded(buffer, code, first, tl.load(header + P.MAPS_END).to(tl.int32), x, y)
+            r, g, b = fetch_levels(header, u, v, inside & (stage < 0), FORMAT)
     if HAS_REAL:
         if source == P.PassSource.INTERPOLATED:
-            pixel, stage = read_interpolated(buffer, code, args, header, x, y, inside, HAS_GRID, FORMAT)
+            pixel, stage = read_interpolated(buffer, code, args, header, x, y, inside, HAS_GRID, HAS_FOLD, FORMAT)
             r, g, b = red(pixel), green(pixel), blue(pixel)
     if HAS_FILTER:
         if source == P.PassSource.FILTER:
@@ -150,7 +157,9 @@ def run_pass(
 
 
 @triton.jit
-def read_interpolated(buffer, code, args, header, x, y, inside, HAS_GRID: tl.constexpr, FORMAT: tl.constexpr):
+def read_interpolated(
+    buffer, code, args, header, x, y, inside, HAS_GRID: tl.constexpr, HAS_FOLD: tl.constexpr, FORMAT: tl.constexpr
+):
     """The pixels that a chain of real maps shows at ``x, y`` -> (pixel, stage), see ``maps.walk``."""
     first, end = tl.load(header + P.FIRST).to(tl.int32), tl.load(header + P.MAPS_END).to(tl.int32)
     at = code + first * L.CODE
@@ -160,17 +169,17 @@ def read_interpolated(buffer, code, args, header, x, y, inside, HAS_GRID: tl.con
     stage = tl.full(x.shape, -1, tl.int32)
     if flag == ops.Interpolation.NEAREST:
         op = tl.load(at + L.OP)
-        u, v, is_inside = _nearest(args + first * 8, op, window, x, y)
+        u, v, is_inside = _nearest(args + first * 8, op, window, x, y, tl.load(at + L.COUNT), HAS_FOLD)
         if HAS_GRID:
             if op == ops.Op.MAP_GRID:
-                u, v, is_inside = nearest_in_grid(buffer, at, x, y)
+                u, v, is_inside = nearest_in_grid(buffer, at, x, y, HAS_FOLD)
         stage = tl.where(is_inside, -1, first)
-        pixel = _tap(buffer, code, header, first, window, u, v, inside & is_inside, FORMAT)
+        pixel = _tap(buffer, code, header, first, window, u, v, inside & is_inside, HAS_FOLD, FORMAT)
     else:
         bits = tl.where(flag == ops.Interpolation.BILINEAR, R.BILINEAR_BITS, R.BICUBIC_BITS)
         half = (1 << bits) >> 1
-        if HAS_GRID:
-            u, v, stage = walk_grids(buffer, code, first, end, x, y, bits)
+        if HAS_GRID or HAS_FOLD:
+            u, v, stage = walk_grids(buffer, code, first, end, x, y, bits, HAS_FOLD)
         else:
             record = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int64))
             u, v, depth = form(record + R.U, x, y), form(record + R.V, x, y), form(record + R.DEPTH, x, y)
@@ -181,10 +190,10 @@ def read_interpolated(buffer, code, args, header, x, y, inside, HAS_GRID: tl.con
         column, line = u >> bits, v >> bits
         dx, dy = u & ((1 << bits) - 1), v & ((1 << bits) - 1)
         if flag == ops.Interpolation.BILINEAR:
-            p00 = _tap(buffer, code, header, first, window, column, line, inside, FORMAT)
-            p01 = _tap(buffer, code, header, first, window, column + 1, line, inside, FORMAT)
-            p10 = _tap(buffer, code, header, first, window, column, line + 1, inside, FORMAT)
-            p11 = _tap(buffer, code, header, first, window, column + 1, line + 1, inside, FORMAT)
+            p00 = _tap(buffer, code, header, first, window, column, line, inside, HAS_FOLD, FORMAT)
+            p01 = _tap(buffer, code, header, first, window, column + 1, line, inside, HAS_FOLD, FORMAT)
+            p10 = _tap(buffer, code, header, first, window, column, line + 1, inside, HAS_FOLD, FORMAT)
+            p11 = _tap(buffer, code, header, first, window, column + 1, line + 1, inside, HAS_FOLD, FORMAT)
             pixel = pack(
                 _bilinear(red(p00), red(p01), red(p10), red(p11), dx, dy),
                 _bilinear(green(p00), green(p01), green(p10), green(p11), dx, dy),
@@ -197,7 +206,7 @@ def read_interpolated(buffer, code, args, header, x, y, inside, HAS_GRID: tl.con
                 total = tl.full(x.shape, 0, tl.int32)
                 for j in range(4):
                     row = _cubic_row(
-                        buffer, code, header, first, window, column, line - 1 + j, dx, inside, shift, FORMAT
+                        buffer, code, header, first, window, column, line - 1 + j, dx, inside, shift, HAS_FOLD, FORMAT
                     )
                     total += _weight(dy, j) * row
                 pixel |= tl.minimum(tl.maximum(total >> 20, 0), 255) << shift
@@ -205,7 +214,7 @@ def read_interpolated(buffer, code, args, header, x, y, inside, HAS_GRID: tl.con
 
 
 @triton.jit
-def _nearest(a, op, window, x, y):
+def _nearest(a, op, window, x, y, mode, HAS_FOLD: tl.constexpr):
     """The pixel that lies under a pixel's centre -> (column, line, whether it is inside)."""
     x, y = x.to(tl.float64) + 0.5, y.to(tl.float64) + 0.5
     u = tl.load(a) * x + tl.load(a + 1) * y + tl.load(a + 2)
@@ -217,13 +226,31 @@ def _nearest(a, op, window, x, y):
     in_x = (u >= tl.load(window + 1).to(tl.float64)) & (u < tl.load(window + 3).to(tl.float64))
     in_y = (v >= tl.load(window).to(tl.float64)) & (v < tl.load(window + 2).to(tl.float64))
     is_inside = in_x & in_y
+    if HAS_FOLD:
+        if mode != 0:
+            u = _pixel_in(u, tl.load(window + 1), tl.load(window + 3), mode)
+            v = _pixel_in(v, tl.load(window), tl.load(window + 2), mode)
+            is_inside = x == x
     return tl.where(is_inside, u, 0.0).to(tl.int32), tl.where(is_inside, v, 0.0).to(tl.int32), is_inside
 
 
 @triton.jit
-def _tap(buffer, code, header, first, window, column, line, inside, FORMAT: tl.constexpr):
-    """A pixel of the first map's window, clamped to it, through the tables before that map."""
+def _pixel_in(place, low, high, mode):
+    """``program/places.py``'s ``fold_real``, as float64."""
+    place = tl.where(place == place, place, 0.0)
+    index = tl.floor(tl.minimum(tl.maximum(place, -R.FAR), R.FAR)).to(tl.int64) - low
+    return (low + fold_index(index, (high - low).to(tl.int64), mode)).to(tl.float64)
+
+
+@triton.jit
+def _tap(buffer, code, header, first, window, column, line, inside, HAS_FOLD: tl.constexpr, FORMAT: tl.constexpr):
+    """A pixel of the first map's window, clamped to it or folded into it, through the tables before that map."""
     top, left = tl.load(window), tl.load(window + 1)
+    if HAS_FOLD:
+        mode = tl.load(code + first * L.CODE + L.COUNT)
+        if mode != 0:
+            column = left + fold_index(column - left, tl.load(window + 3) - left, mode)
+            line = top + fold_index(line - top, tl.load(window + 2) - top, mode)
     column = tl.minimum(tl.maximum(column, left), tl.load(window + 3) - 1)
     line = tl.minimum(tl.maximum(line, top), tl.load(window + 2) - 1)
     return through_tables(buffer, code, header, first, fetch(header, column, line, inside, FORMAT))
@@ -253,11 +280,13 @@ def _bilinear(p00, p01, p10, p11, dx, dy):
 
 
 @triton.jit
-def _cubic_row(buffer, code, header, first, window, column, line, dx, inside, shift, FORMAT: tl.constexpr):
+def _cubic_row(
+    buffer, code, header, first, window, column, line, dx, inside, shift, HAS_FOLD: tl.constexpr, FORMAT: tl.constexpr
+):
     """A line's taps, weighed: in 1/64 levels."""
     total = tl.full(dx.shape, 1 << 7, tl.int32)
     for i in range(4):
-        tap = _tap(buffer, code, header, first, window, column - 1 + i, line, inside, FORMAT)
+        tap = _tap(buffer, code, header, first, window, column - 1 + i, line, inside, HAS_FOLD, FORMAT)
         total += _weight(dx, i) * ((tap >> shift) & 255)
     return total >> 8
 

@@ -84,7 +84,8 @@ def _follow(buffer, steps, begin, end, x, y, inside, columns):
             line_places = (buffer + tl.load(numbers + M.LINE_PLACES)).to(tl.pointer_type(tl.float64))
             u = tl.load(column_places + u.to(tl.int32), mask=inside, other=0.5)
             v = tl.load(line_places + v.to(tl.int32), mask=inside, other=0.5)
-        inside = inside & (u >= 0.0) & (u < width) & (v >= 0.0) & (v < height)
+        left, top = tl.where(width >= M.ENDLESS, -width, 0.0), tl.where(height >= M.ENDLESS, -height, 0.0)
+        inside = inside & (u >= left) & (u < width) & (v >= top) & (v < height)
         if tl.load(step + M.ROUNDS) != 0:
             u, v = tl.floor(u) + 0.5, tl.floor(v) + 0.5
     u, v = tl.where(inside, u, 0.5), tl.where(inside, v, 0.5)
@@ -131,14 +132,19 @@ def _between(nodes, right, below, s, t):
 
 @triton.jit
 def _repeat(place, side, mode):
-    """A place beyond an image that is continued by its edge, or mirrored about its last pixels or its border."""
+    """A place beyond an image that is continued by its edge or the other side, or mirrored about its last pixels or its
+    border."""
     if (mode == M.EDGE) | (side == 1.0):
         repeated = tl.minimum(tl.maximum(place, 0.5), side - 0.5)
+    elif mode == M.WRAP:
+        repeated = _remainder(place, side)
+        repeated = tl.where(repeated < side, repeated, 0.0)
     else:
         first = tl.where(mode == M.REFLECT, 0.5, 0.0).to(tl.float64)
         length = tl.where(mode == M.REFLECT, side - 1.0, side)
         period = _remainder(place - first, 2.0 * length)
         repeated = first + tl.where(period > length, 2.0 * length - period, period)
+        repeated = tl.where(repeated < side, repeated, side - 0.5)
     return tl.where((place >= 0.0) & (place < side), place, repeated)
 
 
