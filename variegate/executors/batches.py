@@ -104,7 +104,7 @@ def check_fits(program: Program, shapes: npt.NDArray[np.int32]) -> None:
     if program.detour is not None:
         check_fits(program.detour.program, shapes)
     if program.blend is not None and program.blend.lacks_alpha:
-        raise ValueError("program: pastes objects by masks, which it has not; accepted: calls with dicts that have 'masks'")
+        raise ValueError("program: got one without CopyPaste's masks; accepted: a call with dicts that have 'masks'")
     for row, source in enumerate(program.source.tolist()):
         if program.detour is not None and program.detour.place[row] >= 0:
             continue  # reads what is made before

@@ -96,7 +96,8 @@ class CopyPaste(Mixer):
         first, factor, margin = first[some], factor[some], 1 + self.feather
         begin = np.floor(first + low[some] * factor).astype(np.int64) - margin
         end = np.ceil(first + high[some] * factor).astype(np.int64) + margin
-        begin, end = np.maximum(begin, np.maximum(first, 0)), np.minimum(end, np.minimum(first + inner[some], whole[some]))
+        begin = np.maximum(begin, np.maximum(first, 0))
+        end = np.minimum(end, np.minimum(first + inner[some], whole[some]))
         is_seen = (begin < end).all(axis=1)
         some, begin, end, first, factor = (values[is_seen] for values in (some, begin, end, first, factor))
         if not len(some):

@@ -12,7 +12,7 @@ import torch
 from variegate.executors.cpu.memory import place_of
 from variegate.program.program import Program
 from variegate.targets.masks import read_masks
-from variegate.targets.pasting import Joined, Part, on_host
+from variegate.targets.pasting import Part, on_host
 from variegate.targets.samples import OfImage
 from variegate.targets.stages import Stages
 
@@ -59,7 +59,8 @@ def planes_of(
             begin.append(len(regions))
             alive.append((n, (left, top, right, bottom), union, plane))
     if regions:
-        read_masks(stages, *(np.array(each, np.int64) for each in (begin, regions, layers)), threads)
+        of_each = np.array(begin, np.int64), np.array(regions, np.int64), np.array(layers, np.int64)
+        read_masks(stages, *of_each, threads)
     for n, box, _, plane in alive:
         found[n] = Pasted(box, plane != 0)
     return found

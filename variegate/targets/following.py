@@ -80,8 +80,10 @@ class Follower:
         if blend is None or blend.feather is None or not blend.lacks_alpha:
             return
         self._pasted = planes_of(self._program, stages, self._outputs, self._images, self._threads)
-        laid = [(self._pasted[n], f) for n, f in zip(blend.target.tolist(), blend.feather.tolist(), strict=True) if f >= 0]
-        blend.alpha = np.concatenate([alpha_of(pasted.plane, f).ravel() for pasted, f in laid if pasted is not None])
+        laid = zip(blend.target.tolist(), blend.feather.tolist(), strict=True)
+        found = [(self._pasted[n], feather) for n, feather in laid if feather >= 0]
+        planes = [alpha_of(pasted.plane, feather).ravel() for pasted, feather in found if pasted is not None]
+        blend.alpha = np.concatenate(planes)
 
     def results(self) -> list[dict[str, Any]]:
         """For each output what belongs to it, by the keys of the samples, without "image" and "label"."""
@@ -125,19 +127,21 @@ class Follower:
     def _hidden(
         self, n: int, pasted: Pasted, joined: Sequence[Joined], masks: OutputMasks
     ) -> tuple[list[Joined], OutputMasks]:
-        assert masks.instances is not None and self._program.mixture is not None
+        assert masks.instances is not None
+        assert self._program.mixture is not None
         (own, *above), options, instances = joined, self._options, masks.instances
         number, size = len(own.kept), np.tile(self._sizes[own.part.row, 1, ::-1], 2).astype(np.float64)
         is_turned, scale = options.box_format == "cxcywhr", size if options.normalized else 1.0
         boxes = own.boxes.astype(np.float64)
-        edges = np.tile([0.0, 0.0, *size[:2]], (number, 1)) if is_turned else edges_of(boxes, options.box_format) * scale
+        whole = np.tile([0.0, 0.0, *size[:2]], (number, 1))
+        edges = whole if is_turned else edges_of(boxes, options.box_format) * scale
         least = float(self._program.mixture.min_visibility[n])
         is_left, new = hide(pasted, instances[:number], edges, least)
         if not is_turned:
             moved = (new != edges).any(axis=1)
             boxes[moved] = from_edges(new[moved] / scale, options.box_format)
         left, top, right, bottom = pasted.box
-        seen = instances[number:, top:bottom, left:right].flatten(1).any(1).cpu().numpy()
+        seen = instances[number:, top:bottom, left:right].any(2).any(1).cpu().numpy()
         kept, found = np.concatenate([is_left, seen]), []
         begin = 0
         for each, its in zip(joined, [boxes.astype(np.float32), *(top.boxes for top in above)], strict=True):

@@ -109,9 +109,9 @@ def blend_rows(
     """Output n of ``rows``, which joins entries ``begins[n]`` to ``begins[n + 1]`` (int32) from ``starts[n]`` (float32)
     on.
 
-    ``canvases`` (int64, addresses), ``weights`` (float32) and ``boxes`` (int32[4]: top, left, bottom, right) have one
-    for each of those entries; so has ``alpha_at`` (int64), into the planes at ``alphas_at``. ``headers_at`` has a header per output, of its first row's last pass, with the result as
-    its target.
+    ``canvases`` (int64, addresses), ``weights`` (float32), ``boxes`` (int32[4]: top, left, bottom, right) and
+    ``alpha_at`` (int64, into the planes at ``alphas_at``, -1 for none) have one for each of those entries.
+    ``headers_at`` has a header per output, of its first row's last pass, with the result as its target.
     """
     code = (buffer + code_at).to(tl.pointer_type(tl.int32))
     args = (buffer + args_at).to(tl.pointer_type(tl.float64))
@@ -141,7 +141,7 @@ def blend_rows(
         pixel = tl.load(canvas + (y * width + x).to(tl.uint32), mask=inside & in_y & in_x, other=0)
         if HAS_ALPHA:
             first = tl.load((buffer + alpha_at).to(tl.pointer_type(tl.int64)) + i)
-            is_laid = first >= 0
+            is_laid = (first + 0 * x) >= 0  # a block, as masks are
             plane = (y - tl.load(box)) * (tl.load(box + 3) - tl.load(box + 1)) + x - tl.load(box + 1)
             # An alpha of 0 leaves what is below as the level that it will be.
             alpha = tl.load(buffer + alphas_at + first + plane, mask=inside & in_y & in_x & is_laid, other=0)
