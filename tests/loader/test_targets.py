@@ -13,6 +13,7 @@ import torch
 from PIL import Image
 
 import variegate as vg
+from tests.formats.annotated.made import put_coco
 from tests.loader.loading import load
 from tests.loader.samples import MemorySource, MemoryStream, jpeg
 from variegate import transforms as T
@@ -120,6 +121,18 @@ def test_partners_bring_their_boxes(first: T.Transform) -> None:
         [result] = augmenter(samples, ids=[1000 + i for i in indices], partners=[[1, 2, 3]])
         for key in ("boxes", "labels", "keypoints", "mask"):
             assert plain(batch[key][n]) == plain(result[key]), key
+
+
+def test_objects_of_partners_and_conditions_by_classes(tmp_path: Path) -> None:
+    file = put_coco(tmp_path)
+    source = vg.open_source(tmp_path / "images", annotations=f"{file},mask=each")
+    flip = T.Cond(by="objects", any_of=[source.classes[0]], then=T.RandomHorizontalFlip(1.0))
+    t = T.Compose([flip, T.CopyPaste(share=1.0)])
+    options: dict[str, Any] = {"batch_size": 2, "device": "cpu", "seed": 2}
+    found = rows(vg.Loader(source, t, **options))
+    assert rows(vg.Loader(source, t, **(options | {"batch_size": 3}), num_threads=1, shuffle=False)) == found
+    with pytest.raises(ValueError, match="Cond: got the class 'text'; accepted: the source's classes"):
+        next(iter(vg.Loader(source, T.Cond(by="objects", any_of=["text"], then=flip), **options)))
 
 
 @pytest.mark.parametrize("transform", [CROP, BY_BOXES], ids=["crop", "by boxes"])

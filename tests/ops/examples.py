@@ -7,6 +7,7 @@ from variegate import transforms as T
 
 # Transforms that choose by the boxes of samples that are dicts.
 BY_BOXES: dict[str, list[T.Transform]] = {
+    "CopyPaste": [T.CopyPaste(), T.CopyPaste(1.0, (0.1, 2.0), flip=0.0, feather=3, num_classes=10)],
     "RandomAtLeastOneBoxCrop": [T.RandomAtLeastOneBoxCrop(16), T.RandomAtLeastOneBoxCrop((9, 20), 0.5)],
     "RandomBoxSafeCrop": [T.RandomBoxSafeCrop(), T.RandomBoxSafeCrop(0.4)],
     "RandomIoUCrop": [T.RandomIoUCrop(), T.RandomIoUCrop(0.2, 0.9, 0.7, 1.5, [0.0, 0.4, 1.0], 7)],

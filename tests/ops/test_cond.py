@@ -104,3 +104,57 @@ def test_one_sample_is_explained_by_its_value(label: Any) -> None:
 def test_bad_arguments_are_named(build: Any, message: str) -> None:
     with pytest.raises(T.ArgumentError, match=message):
         build()
+
+
+def test_by_the_objects_of_an_image(draw: Any) -> None:
+    objects = [{"text", "car"}, {"car"}, {"dog"}, set()]
+    for condition, expected in [
+        ({"any_of": ["text", "dog"]}, "ACAC"),
+        ({"all_of": ["text", "car"]}, "ACCC"),
+        ({"none_of": ["text"]}, "CAAA"),
+        ({"any_of": ["car"], "none_of": ["text"]}, "CACC"),
+    ]:
+        t = T.Cond(by="objects", **condition, then=A, default=C)
+        assert chosen(draw, t, conditions={"objects": objects}) == expected
+    assert (
+        chosen(draw, T.Cond("objects", any_of=[3], then=A), conditions={"objects": [{3}, {4}, {3, 4}, {5}]}) == "A-A-"
+    )
+
+
+def test_objects_of_samples() -> None:
+    image = np.arange(48, dtype=np.uint8).reshape(4, 4, 3)
+    t = T.Compose([T.Cond(by="objects", none_of=["text"], then=T.RandomHorizontalFlip(1.0))])
+    samples = [{"image": image, "boxes": [[0, 0, 1, 2]], "labels": [label]} for label in ("text", "car")]
+    for device in ("reference", "cpu"):
+        augmenter = vg.Augmenter(t, device, layout="NHWC")
+        kept, mirrored = augmenter(samples)
+        assert (kept["image"].numpy() == image).all()
+        assert kept["boxes"].tolist() == [[0, 0, 1, 2]]
+        assert (mirrored["image"].numpy() == image[:, ::-1]).all()
+        assert mirrored["boxes"].tolist() == [[3, 0, 4, 2]]
+        assert (augmenter(samples[0])["image"].numpy() == image).all()  # one alone
+    with pytest.raises(TypeError, match="Cond: got images without objects, by which it chooses; accepted: samples"):
+        vg.Augmenter(t)([image])
+    with pytest.raises(TypeError, match="Cond: got objects without classes"):
+        vg.Augmenter(t)([{"image": image, "boxes": [[0, 0, 1, 2]]}])
+    with pytest.raises(ValueError, match="got the class 'text' for labels that are numbers; accepted: numbers"):
+        vg.Augmenter(t)([{"image": image, "labels": [3]}])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"by": "objects", "then": A}, "any_of=None; accepted: a list of classes, here or in all_of or none_of"),
+        ({"by": "objects", "any_of": ["text"]}, "then=None; accepted: a transform"),
+        ({"by": "objects", "any_of": "text", "then": A}, "any_of='text'; accepted: a list of classes"),
+        ({"by": "objects", "any_of": [1.5], "then": A}, r"any_of=\[1.5\]; accepted: a list of classes"),
+        (
+            {"by": "objects", "cases": {0: A}},
+            "cases=.*; accepted: any_of, all_of, none_of and then with by='obj",
+        ),
+        ({"by": "label", "cases": {0: A}, "any_of": [1]}, r"any_of=\[1\]; accepted: None with by='label'"),
+    ],
+)
+def test_arguments_of_objects(arguments: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        T.Cond(**arguments)

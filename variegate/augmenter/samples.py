@@ -72,9 +72,11 @@ def follow(
     check: Callable[[npt.NDArray[np.int32]], Sequence[OfImage]],
     options: Targets,
     labels: Any = None,
+    classes: Sequence[str] = (),
     **request: Any,
 ) -> Followed:
     """Augment images or an ``EncodedBatch`` with what belongs to them. ``check``: shapes [N, 3] -> that, of each."""
+    from variegate.targets.classes import objects_of
     from variegate.targets.following import Follower, boxes_of
 
     runner, planner = augmenter._runner, augmenter._planner
@@ -82,6 +84,9 @@ def follow(
     batch: Any = augmenter._scaled(images) if is_encoded else runner.take(images)
     belonging = check(batch.shapes)
     request["conditions"] = with_labels(request.get("conditions"), labels)
+    if wanted := augmenter.transform._object_labels:
+        objects = objects_of(wanted, [of.lists.get("labels") for of in belonging], classes)
+        request["conditions"] = {**(request["conditions"] or {}), "objects": objects}
     call = Request(**{**request, "boxes": boxes_of(belonging, options)})
     made: Any = None
     if not is_encoded and len(batch.shapes) == 1 and call.partners is None and (alone := augmenter._alone_runner):
@@ -95,6 +100,7 @@ def follow(
         raise ValueError(f"transform: got {cut} for samples with targets; accepted: transforms that keep one image")
     # Before a batch is made: a decoder that reads a part of a picture puts its size into the program.
     follower = Follower(program, belonging, options, augmenter.num_threads, runner.mask_executor)
+    follower.lay_objects()
     if made is None:
         made = (runner.decode_and_run if is_encoded else runner.run)(program, batch)
     mixed = None if labels is None or program.mixture is None else labels_of(program, labels, planner.transform)

@@ -103,6 +103,8 @@ def check_fits(program: Program, shapes: npt.NDArray[np.int32]) -> None:
     """ValueError unless images of these shapes are those that the program was sampled for: kernels trust its sizes."""
     if program.detour is not None:
         check_fits(program.detour.program, shapes)
+    if program.blend is not None and program.blend.lacks_alpha:
+        raise ValueError("program: got one without CopyPaste's masks; accepted: a call with dicts that have 'masks'")
     for row, source in enumerate(program.source.tolist()):
         if program.detour is not None and program.detour.place[row] >= 0:
             continue  # reads what is made before

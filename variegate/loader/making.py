@@ -253,7 +253,7 @@ class _OneBatch:
             return targets.check([each.targets for each in rows.labels], shapes, names)
 
         outputs, mixed, belonging, _ = follow(
-            self._maker.augmenter, images, check, targets.options, labels, conditions=given, **key
+            self._maker.augmenter, images, check, targets.options, labels, targets.classes, conditions=given, **key
         )
         own = [each.label for each in rows.labels] if mixed is None else batches.each_label(mixed)
         keys = rows.labels[0].targets

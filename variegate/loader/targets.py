@@ -99,8 +99,10 @@ class BatchTargets:
     """Targets of batches. ``has_labels``: images have labels of their own beside them. ``has_edges``: a
     source's, whose places are not read as ``options`` say, but only written so."""
 
-    def __init__(self, options: Targets, has_labels: bool, has_edges: bool = False) -> None:
-        self.options, self.has_labels = options, has_labels
+    def __init__(
+        self, options: Targets, has_labels: bool, has_edges: bool = False, classes: Sequence[str] = ()
+    ) -> None:
+        self.options, self.has_labels, self.classes = options, has_labels, classes
         self._given = options.of_edges() if has_edges else options
 
     def check(self, targets: Sequence[Any], shapes: npt.NDArray[np.int32], names: Sequence[str]) -> list[OfImage]:
@@ -173,7 +175,8 @@ def targets_of(options: LoaderOptions, source: Any, transform: Any) -> BatchTarg
         what = "with targets, which a folder does not keep"
         raise ValueError(f"cache: got {str(options.cache)!r} {what}{accepted.format(repr('host'))}")
     has_labels, has_edges = getattr(source, "has_image_labels", True), getattr(source, "has_edges", False)
-    return BatchTargets(Targets() if asked is None else asked, has_labels, has_edges)
+    classes = getattr(source, "classes", ()) or ()
+    return BatchTargets(Targets() if asked is None else asked, has_labels, has_edges, classes)
 
 
 def with_asked(source: Any, asked: Any) -> Any:

@@ -115,6 +115,8 @@ class Transform:
     _forks: bool = False
     # Those of this tree that mix an image with others.
     _mixers: tuple[Any, ...] = ()
+    # Classes of objects that this tree asks for.
+    _object_labels: tuple[int | str, ...] = ()
     # It makes of a pixel that a policy has emptied what it makes of its colour, where others leave it empty.
     _is_opaque: ClassVar[bool] = False
     # Where no published policy has a range of it.

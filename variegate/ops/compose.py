@@ -186,28 +186,45 @@ KNOWN: dict[str, Callable[..., npt.NDArray[Any]]] = {
 }
 
 
+_OBJECTS, _OF_OBJECTS = "objects", ("any_of", "all_of", "none_of")
+
+
 @dataclass(frozen=True)
 class Cond(Transform):
     """Choose a transform for each image by a value, never by its pixels.
 
     Args:
         by: name of the value: "uniform" (a number drawn from [0, 1)), "epoch", "height", "width", "channels", "area"
-            (height times width, at this stage) or "aspect" (width / height). Any other name, such as "label", refers to
-            values given with the batch, one per sample.
+            (height times width, at this stage), "aspect" (width / height) or "objects" (the labels of samples with
+            targets). Any other name, such as "label", refers to values given with the batch, one per sample.
         cases: a dict from value to transform (values may be strings, as in JSON); or a list of (low, high, transform)
             for low <= value < high, where None is an open end and the first match counts. A list of transforms is
             applied in order.
         default: transform if no case matches; None does nothing.
+        any_of, all_of, none_of: with "objects", classes: numbers, or names if labels are names or the source has some.
+            Images that show any of these, all of these and none of these (of those given) get ``then``.
+        then: transform for them, with "objects".
+
+    Raises TypeError while sampling by "objects" if images have no labels of objects.
     """
 
     by: str
-    cases: Mapping[Any, Transform] | Sequence[Range]
+    cases: Mapping[Any, Transform] | Sequence[Range] | None = None
     default: Transform | None = None
+    any_of: Sequence[int | str] | None = None
+    all_of: Sequence[int | str] | None = None
+    none_of: Sequence[int | str] | None = None
+    then: Transform | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.by, str) or not self.by:
-            raise ArgumentError(self, "by", self.by, "a name: " + ", ".join(KNOWN) + ', or a given one such as "label"')
-        if isinstance(self.cases, Mapping) and self.cases:
+            names = ", ".join([*KNOWN, _OBJECTS])
+            raise ArgumentError(self, "by", self.by, f'a name: {names}, or a given one such as "label"')
+        labels = _labels_of(self)
+        if self.by == _OBJECTS:
+            branches = [_transform(self, "then", self.then)]
+            set_field(self, "then", branches[0])
+        elif isinstance(self.cases, Mapping) and self.cases:
             cases = {str(k): _transform(self, f"cases[{k!r}]", v) for k, v in self.cases.items()}
             set_field(self, "cases", cases)
             branches = list(cases.values())
@@ -224,12 +241,14 @@ class Cond(Transform):
         set_field(self, "_branches", tuple(branches))
         # All images of a batch are of one epoch.
         adopt(self, "cases", branches, own=1 if self.by == "uniform" else 0, is_choice=self.by != "epoch")
+        set_field(self, "_object_labels", (*labels, *self._object_labels))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         values = self._values(sampling, rows, slot)
         is_open = np.ones(len(rows), np.bool_)
         matches = []
-        for case in self.cases.items() if isinstance(self.cases, Mapping) else self.cases:
+        cases: Any = {"True": self.then} if self.cases is None else self.cases
+        for case in cases.items() if isinstance(cases, Mapping) else cases:
             fits = is_open & (_equals(values, case[0]) if len(case) == 2 else _is_within(values, case[0], case[1]))
             matches.append(fits)
             is_open &= ~fits
@@ -242,16 +261,50 @@ class Cond(Transform):
         if self.by in KNOWN:
             return KNOWN[self.by](sampling, rows, slot, *sampling.size[rows].T)
         if self.by not in sampling.given:
+            if self.by == _OBJECTS:
+                accepted = "samples that are dicts with 'labels', or a source with annotations"
+                raise TypeError(f"Cond: got images without objects, by which it chooses; accepted: {accepted}")
             accepted = ", ".join([*KNOWN, *map(repr, sampling.given)])
             raise ArgumentError(self, "by", self.by, f"{accepted}; no value {self.by!r} was given with this batch")
         given = np.asarray(sampling.given[self.by])
         count = int(sampling.source.max(initial=-1)) + 1
         if given.ndim != 1 or len(given) < count:
             raise ArgumentError(self, "by", self.by, f"one value per sample ({count}), but its shape is {given.shape}")
-        return np.asarray(given[sampling.source[rows]])
+        found = np.asarray(given[sampling.source[rows]])
+        return np.array([self._is_met(set(labels)) for labels in found], np.bool_) if self.by == _OBJECTS else found
+
+    def _is_met(self, labels: set[Any]) -> bool:
+        """True for an image of objects with these labels."""
+        is_any = self.any_of is None or not labels.isdisjoint(self.any_of)
+        return is_any and labels.issuperset(self.all_of or ()) and labels.isdisjoint(self.none_of or ())
 
 
 # -- cases -------------------------------------------------------------------------------------------------------
+
+
+def _labels_of(owner: Cond) -> list[int | str]:
+    """Classes of objects that a ``Cond`` asks for, as its arguments."""
+    found: list[int | str] = []
+    for argument in (*_OF_OBJECTS, "then", "cases"):
+        value, is_of_objects = getattr(owner, argument), argument != "cases"
+        if value is not None and is_of_objects != (owner.by == _OBJECTS):
+            accepted = "None" if is_of_objects else "any_of, all_of, none_of and then"
+            raise ArgumentError(owner, argument, value, f"{accepted} with by={owner.by!r}")
+        if argument not in _OF_OBJECTS or value is None:
+            continue
+        numbers = [each if isinstance(each, str) else as_integer(each) for each in value] if _is_list(value) else []
+        labels = tuple(label for label in numbers if label is not None)
+        if not labels or len(labels) < len(numbers):
+            raise ArgumentError(owner, argument, value, "a list of classes, names or numbers")
+        set_field(owner, argument, labels)
+        found += labels
+    if owner.by == _OBJECTS and not found:
+        raise ArgumentError(owner, "any_of", None, "a list of classes, here or in all_of or none_of")
+    return found
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, (list, tuple))
 
 
 def _transform(owner: Transform, argument: str, value: object) -> Transform:

@@ -90,6 +90,7 @@ def adopt(owner: Transform, argument: str, children: Sequence[Transform], own: i
         )  # fmt: skip
     set_field(owner, "_format_setter", setter)
     set_field(owner, "_mixers", mixers_of(owner, argument, children))
+    set_field(owner, "_object_labels", tuple(label for child in children for label in child._object_labels))
     set_field(owner, "_forks", any(child._forks for child in children))
     set_field(owner, "_changes_bytes", any(child._changes_bytes for child in children))
     set_field(owner, "_finisher", next((child._finisher for child in children if child._finisher is not None), None))

@@ -19,7 +19,7 @@ from variegate.ops.arguments import checks, optional
 from variegate.ops.base import Transform, set_field
 from variegate.ops.magnitude import between, limits, span
 from variegate.program import rng
-from variegate.program.mixing import Mix, outputs_among
+from variegate.program.mixing import Mix, Place, outputs_among, shrink
 from variegate.program.program import MAX_SIDE
 from variegate.program.sampling import Floats, Rows, Sampling, after_steps
 
@@ -129,7 +129,7 @@ class ResizeMix(Mixer):
         size, draw = sampling.size[samples].astype(np.int64), sampling.uniform(samples, slot)
         inner = np.maximum((between(self.scale, draw[:, 0])[:, None] * size).astype(np.int64), 1)
         first = (draw[:, 1:3] * (size - inner + 1)).astype(np.int64)
-        return _pasted("ResizeMix", samples, size, np.concatenate([first, first + inner], axis=1), is_shrunk=True)
+        return _pasted("ResizeMix", samples, size, np.concatenate([first, first + inner], axis=1), shrink)
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class Mosaic(Mixer):
         return Mix("Mosaic", samples, areas.astype(np.float32), of, column, np.ones(4 * count, np.float32), boxes)
 
 
-def _pasted(name: str, samples: Rows, size: Ints, box: Ints, is_shrunk: bool = False) -> Mix:
+def _pasted(name: str, samples: Rows, size: Ints, box: Ints, place: Place | None = None) -> Mix:
     """A ``box`` [S, 4] of partners, and the four rectangles around it of the images themselves."""
     (height, width), (top, left, bottom, right), zero = size.T, box.T, np.zeros(len(size), np.int64)
     around = [(zero, zero, top, width), (bottom, zero, height, width), (top, zero, bottom, left)]
@@ -175,7 +175,7 @@ def _pasted(name: str, samples: Rows, size: Ints, box: Ints, is_shrunk: bool = F
     every = np.concatenate([np.stack(boxes)[visible], box[is_pasted]])
     share = 1.0 - _area(box) / size.prod(axis=1)
     shares = np.stack([share, 1.0 - share], axis=1).astype(np.float32)
-    return Mix(name, samples, shares, of, column, np.ones(len(of), np.float32), every, is_shrunk)
+    return Mix(name, samples, shares, of, column, np.ones(len(of), np.float32), every, place)
 
 
 def _area(box: Ints) -> Ints:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,9 +22,13 @@ Floats32 = npt.NDArray[np.float32]
 _ROUNDED = 0.5
 
 
+# (sampling, rows of partners [P], outputs [P], boxes [P, 4]) -> forks of these rows and where these are to be seen.
+Place = Callable[["Sampling", "Rows", Ints, Ints], tuple["Rows", Ints]]
+
+
 class Mix(NamedTuple):
-    """S outputs that one transform mixes, of Q parts, own ones first. ``is_shrunk``: partners' pictures fit their
-    boxes."""
+    """S outputs that one transform mixes, of Q parts, own ones first. ``place``: how partners' pictures are changed for
+    it. ``feather``: of ``Blend``, where partners show their objects alone."""
 
     name: str
     samples: Ints  # [S], images of the batch
@@ -33,7 +37,9 @@ class Mix(NamedTuple):
     column: Ints  # [Q]: 0 for the sample itself
     weight: Floats32  # [Q]
     box: Ints  # [Q, 4]: top, left, bottom, right
-    is_shrunk: bool = False  # those of the partners
+    place: Place | None = None
+    feather: int = -1
+    min_visibility: float = 0.0
 
 
 class Entries(NamedTuple):
@@ -43,7 +49,7 @@ class Entries(NamedTuple):
     row: Any
     weight: Any
     box: Any
-    is_shrunk: Any
+    is_own: Any
     mix: Any
 
 
@@ -60,12 +66,11 @@ def entries_of(mixes: Sequence[Mix], partners: Ints, source: Ints, weight: Float
     rest = np.flatnonzero(alone)
     whole = np.tile(np.array([0, 0, MAX_SIDE, MAX_SIDE], np.int64), (len(rest), 1))
     # With images in the place of their rows.
-    parts = [Entries(rest, rest, np.ones(len(rest)), whole, np.zeros(len(rest)), np.full(len(rest), -1))]
+    parts = [Entries(rest, rest, np.ones(len(rest)), whole, np.ones(len(rest)), np.full(len(rest), -1))]
     for number, mix in enumerate(mixes):
         samples = mix.samples[mix.of]
         image = np.where(mix.column == 0, samples, partners[samples, np.maximum(mix.column - 1, 0)])
-        is_shrunk = (mix.column > 0) & mix.is_shrunk
-        parts.append(Entries(samples, image, mix.weight, mix.box, is_shrunk, np.full(len(samples), number)))
+        parts.append(Entries(samples, image, mix.weight, mix.box, mix.column == 0, np.full(len(samples), number)))
     every = Entries(*map(np.concatenate, zip(*parts, strict=True)))
     image = every.row
     # A sample of several rows (AugMix) has an entry for each of them.
@@ -80,7 +85,7 @@ def entries_of(mixes: Sequence[Mix], partners: Ints, source: Ints, weight: Float
         row.astype(np.int32),
         every.weight.astype(np.float32)[part] * weight[row],
         every.box[part].astype(np.int32),
-        every.is_shrunk[part].astype(np.bool_),
+        every.is_own[part].astype(np.bool_),
         every.mix[part],
     )
 
@@ -120,9 +125,16 @@ def join(sampling: Sampling, weights: Floats32 | None) -> tuple[Blend, Mixture, 
     if weights is not None:
         weight[: len(weights)] = weights
     entries = entries_of(mixes, partners, sampling.source, weight)
-    if len(shrunk := np.flatnonzero(entries.is_shrunk)):
-        size = sampling.size[entries.target[shrunk]]
-        entries.row[shrunk] = _shrink(sampling, entries.row[shrunk].astype(np.intp), entries.box[shrunk], size)
+    feather, seen = np.full(len(entries.row), -1), np.ones(len(entries.row), np.bool_)
+    for number, mix in enumerate(mixes):
+        at = np.flatnonzero((entries.mix == number) & ~entries.is_own)
+        feather[at] = mix.feather
+        if mix.place is not None:
+            placed = mix.place(sampling, entries.row[at].astype(np.intp), entries.target[at], entries.box[at])
+            entries.row[at], entries.box[at] = placed
+            seen[at] = (placed[1][:, :2] < placed[1][:, 2:]).all(axis=1)
+    if not seen.all():
+        entries, feather = Entries(*(values[seen] for values in entries)), feather[seen]
     check_sizes(mixes, entries, np.concatenate([sampling.size, sampling.shape[:, 2:]], axis=1))
     used = np.unique(entries.row).astype(np.intp)
     row = np.searchsorted(used, entries.row).astype(np.int32)
@@ -130,17 +142,29 @@ def join(sampling: Sampling, weights: Floats32 | None) -> tuple[Blend, Mixture, 
     start = np.zeros(len(partners), np.float32)
     shares = np.zeros((len(partners), 1 + partners.shape[1]), np.float32)
     shares[:, 0] = 1.0
+    visible = np.zeros(len(partners), np.float32)
     for mix in mixes:
         start[mix.samples] = _ROUNDED
         shares[mix.samples, : mix.shares.shape[1]] = mix.shares
+        visible[mix.samples] = mix.min_visibility
         for sample in mix.samples.tolist():
             names[sample] = mix.name
-    blend = Blend(entries.target, entries.weight, row, entries.box, start)
-    return blend, Mixture(partners, shares, tuple(names)), used
+    blend = Blend(entries.target, entries.weight, row, entries.box, start, feather)
+    return blend, Mixture(partners, shares, tuple(names), visible), used
 
 
-def _shrink(sampling: Sampling, rows: Rows, boxes: npt.NDArray[np.int32], size: npt.NDArray[np.int32]) -> Rows:
-    """Forks of ``rows`` that show the whole picture within ``boxes`` (top, left, bottom, right) of an output."""
+def shrink(sampling: Sampling, rows: Rows, outputs: Ints, boxes: Ints) -> tuple[Rows, Ints]:
+    """Forks of ``rows`` that show the whole picture within ``boxes`` (top, left, bottom, right) of outputs."""
+    height, width = sampling.size[rows].T
+    whole = np.stack([np.zeros_like(height), np.zeros_like(width), height, width, np.zeros_like(width)], axis=1)
+    return show(sampling, rows, whole, sampling.size[outputs], boxes), boxes
+
+
+def show(
+    sampling: Sampling, rows: Rows, parts: npt.NDArray[np.number], size: npt.NDArray[np.int32], boxes: Ints
+) -> Rows:
+    """Forks of ``rows`` with ``parts`` of their pictures (top, left, height, width, 1 if mirrored) within ``boxes`` of
+    outputs."""
     forks = sampling.fork(rows, 1)[0]
     opcode, args = sampling.instructions["opcode"], sampling.instructions["args"]
     while True:  # what is erased of the normalised output is not in the picture
@@ -151,10 +175,9 @@ def _shrink(sampling: Sampling, rows: Rows, boxes: npt.NDArray[np.int32], size: 
         sampling.length[forks[is_late]] -= 1
         for name, cleared in empty_instructions(int(is_late.sum()), 1).items():
             sampling.instructions[name][forks[is_late], last[is_late]] = cleared[:, 0]
-    height, width = sampling.size[forks].T
     top, left, bottom, right = boxes.T
-    inner = np.stack([bottom - top, right - left], axis=1)
-    resize = (0.0, 0.0, height, width, inner[:, 0], inner[:, 1])
+    inner = np.stack([bottom - top, right - left], axis=1).astype(np.int32)
+    resize = (*parts[:, :4].T, inner[:, 0], inner[:, 1], parts[:, 4])
     sampling.append(forks, Op.RESIZED_CROP, resize, Interpolation.BILINEAR, size=inner)
     sampling.append(forks, Op.PAD, (left, top, size[:, 1] - right, size[:, 0] - bottom), size=size)
     return forks

@@ -83,14 +83,16 @@ class BlendEntries(NamedTuple):
     box: Any  # int32[E, 4]: top, left, bottom, right; bottom and right may lie beyond the image
     start: Any  # float32[outputs]
     pastes: Any  # bool[outputs]: of several entries, all of weight 1
+    alpha_at: Any  # int64[E]: where in ``alpha`` the plane of an entry begins, which has its box's size; -1 for none
+    alpha: Any  # uint8[...]: 255 shows the entry, 0 what lies below
 
 
 @dataclass
 class Blend:
     """Rows joined into outputs: output n is ``trunc(start[n] + sum of weight[e] * row[e])``, no less than 0 and no more
     than 255, over the entries with ``target[e] == n``, each within its box. The first of them is a row of the output's
-    own sample; where all of several have weight 1, their boxes cover the output without overlapping. None: entry e is
-    row e; whole images; sums that start at 0.
+    own sample; where all of several have weight 1, their boxes cover the output without overlapping, or lie on it with
+    an alpha. None: entry e is row e; whole images; sums that start at 0; no alpha.
     """
 
     target: npt.NDArray[np.int32]  # [E]
@@ -98,6 +100,14 @@ class Blend:
     row: npt.NDArray[np.int32] | None = None  # [E]
     box: npt.NDArray[np.int32] | None = None  # [E, 4]: top, left, bottom, right
     start: npt.NDArray[np.float32] | None = None  # [outputs]
+    # int64[E]: pixels over which the edges of an entry's masks are blended, -1 for one without; and the alpha planes of
+    # those with, each of its box's size, entry after entry: None until masks are known.
+    feather: npt.NDArray[np.int64] | None = None
+    alpha: npt.NDArray[np.uint8] | None = None
+
+    @property
+    def lacks_alpha(self) -> bool:
+        return self.alpha is None and self.feather is not None and bool((self.feather >= 0).any())
 
     def entries(self) -> BlendEntries:
         number, outputs = len(self.target), int(self.target.max(initial=-1)) + 1
@@ -106,6 +116,10 @@ class Blend:
         row = np.arange(number) if self.row is None else self.row
         box = np.tile(np.array([0, 0, MAX_SIDE, MAX_SIDE], np.int32), (number, 1)) if self.box is None else self.box
         start = np.zeros(outputs, np.float32) if self.start is None else self.start
+        alpha_at = np.full(number, -1)
+        if self.feather is not None and self.alpha is not None:
+            areas = np.where(self.feather >= 0, (box[:, 2:] - box[:, :2]).prod(axis=1, dtype=np.int64), 0)
+            alpha_at = np.where(self.feather >= 0, np.cumsum(areas) - areas, -1)
         return BlendEntries(
             np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
             row[order].astype(np.int64),
@@ -113,6 +127,8 @@ class Blend:
             np.ascontiguousarray(box[order], np.int32),
             np.ascontiguousarray(start, np.float32),
             (counts > 1) & (np.bincount(self.target, weights=self.weight == 1.0, minlength=outputs) == counts),
+            alpha_at[order],
+            np.empty(0, np.uint8) if self.alpha is None else self.alpha,
         )
 
 
@@ -123,6 +139,7 @@ class Mixture:
     partners: npt.NDArray[np.int32]  # [outputs, K]: images of the batch
     shares: npt.NDArray[np.float32]  # [outputs, 1 + K]: of the sample itself, then of its partners
     names: tuple[str | None, ...]  # [outputs]: what mixed it; None for what stayed as it was
+    min_visibility: npt.NDArray[np.float32]  # [outputs]: share of its own objects that pasted ones must leave
 
 
 class Grouping(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +13,11 @@ import torch
 
 from variegate.program.boxes import SampledBoxes
 from variegate.program.program import Program
+from variegate.targets.copying import Pasted, alpha_of, hide, planes_of
 from variegate.targets.pasting import Joined, OutputMasks, Part, masks_on_host, parts_of
-from variegate.targets.regions import ERASED, LEFT_IMAGE, move_boxes, move_points, where_mirrored
+from variegate.targets.regions import ERASED, LEFT_IMAGE, SEEN, move_boxes, move_points, where_mirrored
 from variegate.targets.samples import OfImage, of_images
-from variegate.targets.settings import Targets, from_corners, from_edges, wrap_results
+from variegate.targets.settings import Targets, edges_of, from_corners, from_edges, wrap_results
 from variegate.targets.stages import Stages, stages_of
 
 if TYPE_CHECKING:
@@ -65,11 +67,23 @@ class Follower:
         self._sizes = np.stack([program.in_shape[:, :2], program.final_sizes()], axis=1).astype(np.int64)
         self._final: list[tuple[int, int]] = [(height, width) for height, width in self._sizes[:, 1].tolist()]
         self._outputs = parts_of(program)
-        self._dropped = program.dropped
+        self._pasted: list[Pasted | None] = [None] * len(self._outputs)
+        self._program, self._dropped = program, program.dropped
         # A side and an area, of each output.
         self._least = np.broadcast_to((options.min_size, options.min_area), (len(self._outputs), 2))
         if program.least is not None:
             self._least = np.maximum(self._least, program.least[: len(self._outputs)])
+
+    def lay_objects(self) -> None:
+        """Give the program's blend the alpha of objects that are pasted by their masks."""
+        blend, stages = self._program.blend, self._mask_stages
+        if blend is None or blend.feather is None or not blend.lacks_alpha:
+            return
+        self._pasted = planes_of(self._program, stages, self._outputs, self._images, self._threads)
+        laid = zip(blend.target.tolist(), blend.feather.tolist(), strict=True)
+        found = [(self._pasted[n], feather) for n, feather in laid if feather >= 0]
+        planes = [alpha_of(pasted.plane, feather).ravel() for pasted, feather in found if pasted is not None]
+        blend.alpha = np.concatenate(planes)
 
     def results(self) -> list[dict[str, Any]]:
         """For each output what belongs to it, by the keys of the samples, without "image" and "label"."""
@@ -77,6 +91,8 @@ class Follower:
         joined = iter(self._join([part for parts in self._outputs for part in parts], least))
         outputs = [[next(joined) for _ in parts] for parts in self._outputs]
         masks = self._masks(outputs)
+        if any(pasted is not None for pasted in self._pasted):
+            outputs, masks = self._covered(outputs, masks)
         return [self._result(self._images[n], brought, masks[n]) for n, brought in enumerate(outputs)]
 
     def _masks(self, outputs: Sequence[Sequence[Joined]]) -> Sequence[OutputMasks]:
@@ -88,6 +104,56 @@ class Follower:
 
             return masks_on_device(self._executor, self._mask_stages, self._sizes, outputs, fill)
         return masks_on_host(self._mask_stages, self._sizes, outputs, fill, self._threads)
+
+    # -- objects on top ----------------------------------------------------------------------------------------
+
+    def _covered(
+        self, outputs: Sequence[Sequence[Joined]], masks: Sequence[OutputMasks]
+    ) -> tuple[list[list[Joined]], list[OutputMasks]]:
+        """Parts and masks of outputs, less what lies below pasted objects."""
+        tops = [[each._replace(of=replace(each.of, instances=None)) for each in joined[1:]] for joined in outputs]
+        named = iter(self._masks([top for top in tops if top]) if outputs[0][0].of.masks else [])
+        made = [list(joined) for joined in outputs], list(masks)
+        for n, pasted in enumerate(self._pasted):
+            if pasted is None:
+                continue
+            left, top, right, bottom = pasted.box
+            for name, above in next(named, OutputMasks({}, None)).named.items():
+                below, seen = masks[n].named[name], torch.from_numpy(pasted.plane).to(above.device)
+                below[top:bottom, left:right][seen] = above[top:bottom, left:right][seen].to(below.dtype)
+            made[0][n], made[1][n] = self._hidden(n, pasted, outputs[n], masks[n])
+        return made
+
+    def _hidden(
+        self, n: int, pasted: Pasted, joined: Sequence[Joined], masks: OutputMasks
+    ) -> tuple[list[Joined], OutputMasks]:
+        assert masks.instances is not None
+        assert self._program.mixture is not None
+        (own, *above), options, instances = joined, self._options, masks.instances
+        number, size = len(own.kept), np.tile(self._sizes[own.part.row, 1, ::-1], 2).astype(np.float64)
+        is_turned, scale = options.box_format == "cxcywhr", size if options.normalized else 1.0
+        boxes = own.boxes.astype(np.float64)
+        whole = np.tile([0.0, 0.0, *size[:2]], (number, 1))
+        edges = whole if is_turned else edges_of(boxes, options.box_format) * scale
+        least = float(self._program.mixture.min_visibility[n])
+        is_left, new = hide(pasted, instances[:number], edges, least)
+        if not is_turned:
+            moved = (new != edges).any(axis=1)
+            boxes[moved] = from_edges(new[moved] / scale, options.box_format)
+        left, top, right, bottom = pasted.box
+        seen = instances[number:, top:bottom, left:right].any(2).any(1).cpu().numpy()
+        kept, found = np.concatenate([is_left, seen]), []
+        begin = 0
+        for each, its in zip(joined, [boxes.astype(np.float32), *(top.boxes for top in above)], strict=True):
+            some = np.flatnonzero(kept[begin : begin + len(each.kept)])
+            begin += len(each.kept)
+            points = each.points
+            if points is not None and points.ndim == 3:
+                points = points[some]
+            found.append(each._replace(kept=each.kept[some], boxes=its[some], points=points))
+        if not kept.all():
+            instances = instances[torch.from_numpy(np.flatnonzero(kept)).to(instances.device)]
+        return found, masks._replace(instances=instances)
 
     def _join(self, parts: Sequence[Part], least: Array) -> list[Joined]:
         """``least``: float64[parts, 2], the side and the area that boxes need to be kept."""
@@ -152,6 +218,13 @@ class Follower:
                 places = moved[begin:end, None, :]
                 inside: Array = np.all((places >= part.boxes[:, :2]) & (places <= part.boxes[:, 2:]), axis=2)
                 state[begin:end][~inside.any(axis=1)] = LEFT_IMAGE
+        over = [pasted for pasted, parts_of_one in zip(self._pasted, self._outputs, strict=True) for _ in parts_of_one]
+        for pasted, part, points, (begin, end) in zip(over, parts, given, pairwise(ends), strict=True):
+            if pasted is not None and points is not None:
+                # Own ones below, and those beside what is seen of the partner.
+                is_hidden = pasted.covers(moved[begin:end]) != part.is_pasted
+                is_gone = part.is_pasted and points.ndim == 2
+                state[begin:end][is_hidden & (state[begin:end] == SEEN)] = LEFT_IMAGE if is_gone else ERASED
         if columns == 3:
             visibility = np.concatenate(flat)[:, 2]
             visibility = np.where(state == ERASED, np.minimum(visibility, 1.0), visibility)

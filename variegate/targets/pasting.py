@@ -26,6 +26,7 @@ class Part(NamedTuple):
     weight: float
     boxes: npt.NDArray[np.int64]
     is_whole: bool  # it is all of the output
+    is_pasted: bool = False  # its objects alone are seen, on top of others
 
 
 class Joined(NamedTuple):
@@ -50,8 +51,10 @@ def parts_of(program: Program) -> list[list[Part]]:
     if program.blend is None:
         whole = np.concatenate([np.zeros_like(sizes), sizes[:, ::-1]], axis=1).astype(np.int64)
         return [[Part(n, of, 1.0, whole[n : n + 1], True)] for n, of in enumerate(program.source.tolist())]
-    entries = program.blend.entries()
-    outputs = []
+    entries, outputs = program.blend.entries(), []
+    masked: set[int] = set()
+    if program.blend.feather is not None and program.blend.row is not None:
+        masked = set(program.blend.row[program.blend.feather >= 0].tolist())
     for begin, end in zip(entries.begins[:-1].tolist(), entries.begins[1:].tolist(), strict=True):
         height, width = sizes[entries.row[begin]].tolist()
         best: dict[tuple[int, ...], int] = {}
@@ -69,8 +72,9 @@ def parts_of(program: Program) -> list[list[Part]]:
             weights[row] = max(weights.get(row, 0.0), float(entries.weight[e]))
         outputs.append(
             [
-                Part(row, int(program.source[row]), weights[row], np.array(boxes), boxes == [(0, 0, width, height)])
+                Part(row, int(program.source[row]), weights[row], np.array(boxes), is_whole, row in masked)
                 for row, boxes in rows.items()
+                for is_whole in (boxes == [(0, 0, width, height)] and row not in masked,)
             ]
         )
     return outputs
@@ -106,7 +110,7 @@ def masks_on_host(
         layers: list[list[_Layer]] = [[] for _ in joined]
         named = {}
         for name in own.masks:
-            masks = [_on_host(each.of.masks[name]) for each in joined]
+            masks = [on_host(each.of.masks[name]) for each in joined]
             named[name] = work.named(masks, size, order, is_covered, layers)
         instances = None if own.instances is None else work.instances(joined, size, layers)
         for n in order if len(order) == len(joined) else [*(n for n in range(len(joined)) if n not in order), *order]:
@@ -151,7 +155,7 @@ class _Work:
 
     def instances(self, joined: Sequence[Joined], size: tuple[int, ...], layers: list[list[_Layer]]) -> torch.Tensor:
         """Those of all boxes of a result, and a layer for each."""
-        every = [_on_host(each.of.instances) for each in joined if each.of.instances is not None]
+        every = [on_host(each.of.instances) for each in joined if each.of.instances is not None]
         dtype = np.result_type(*every)
         kept = [each.kept_instances.tolist() for each in joined]
         out = _empty((sum(map(len, kept)), *size), dtype)
@@ -222,5 +226,5 @@ def order_of(joined: Sequence[Joined]) -> list[int]:
     return sorted(range(len(joined)), key=lambda n: (joined[n].part.weight, -n))
 
 
-def _on_host(mask: Mask) -> Array:
+def on_host(mask: Mask) -> Array:
     return mask.cpu().numpy() if isinstance(mask, torch.Tensor) else mask

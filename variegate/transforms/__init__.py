@@ -8,6 +8,7 @@ from variegate.ops import (
     box_crops,
     colour,
     compose,
+    copy_paste,
     crop,
     custom,
     deform,
@@ -26,6 +27,7 @@ from variegate.ops.base import Transform
 from variegate.ops.box_crops import *
 from variegate.ops.colour import *
 from variegate.ops.compose import *
+from variegate.ops.copy_paste import *
 from variegate.ops.crop import *
 from variegate.ops.custom import *
 from variegate.ops.deform import *
@@ -53,6 +55,7 @@ __all__ = ["ArgumentError", "AutoAugmentPolicy", "InterpolationMode", "Transform
 __all__ += box_crops.__all__
 __all__ += colour.__all__
 __all__ += compose.__all__
+__all__ += copy_paste.__all__
 __all__ += crop.__all__
 __all__ += custom.__all__
 __all__ += deform.__all__

@@ -41,6 +41,22 @@ def test_rows_have_what_an_augmenter_gives(tmp_path: Path) -> None:
                 np.testing.assert_array_equal(area.mask_HW, result["masks"].numpy()[n] != 0)
 
 
+def test_copied_objects_and_conditions_by_objects(tmp_path: Path) -> None:
+    file = put_coco(tmp_path)
+    names = vg.open_source(tmp_path / "images", annotations=str(file)).classes
+    flip = T.Cond(by="objects", any_of=[names[0]], then=T.RandomHorizontalFlip(1.0))
+    t = T.Compose([flip, T.CopyPaste(share=1.0)])
+    choice = choose_images(tmp_path / "images", 3, f"{file},mask=each")
+    rows = sample_rows(choice, t, 4, seed=0, epoch=0)
+    counts = [[len(cell.overlay.areas) for cell in row if cell.overlay is not None] for row in rows]
+    assert any(max(row[1:]) > row[0] for row in counts)
+    with pytest.raises(TypeError, match="got no masks of objects, by which CopyPaste pastes; accepted:"):
+        sample_rows(choose_images(tmp_path / "images", 3, str(file)), t, 1, seed=0, epoch=0)
+    wrong = T.Cond(by="objects", any_of=["catt"], then=T.Invert())
+    with pytest.raises(ValueError, match="Cond: got the class 'catt'; accepted: the source's classes"):
+        sample_rows(choice, wrong, 1, seed=0, epoch=0)
+
+
 def test_captions_count_boxes_where_their_number_changes(tmp_path: Path) -> None:
     choice = choose_images(tmp_path / "images", 3, put_coco(tmp_path))
     [first, second, third] = sample_rows(choice, T.Compose([T.CenterCrop(8)]), 1, seed=0, epoch=0)

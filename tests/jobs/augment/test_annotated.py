@@ -306,6 +306,32 @@ def test_mosaics_join_what_belongs_to_their_images(tmp_path: Path) -> None:
     assert replay(tmp_path / "out", 5).is_same
 
 
+def test_copied_objects_and_conditions_by_objects(tmp_path: Path) -> None:
+    place, annotations = laid("coco", tmp_path / "data")
+    flip = T.Cond(by="objects", none_of=[CLASSES[0]], then=T.RandomHorizontalFlip(1.0))
+    transform = T.Compose([flip, T.CopyPaste(share=1.0, scale=(0.5, 1.0), feather=0)])
+    expansion(place, annotations, tmp_path / "out", threads(2), transform=transform, copies=8).run()
+    source: Any = open_source(place, annotations=f"{annotations},mask=each")
+    back = reopened("coco", tmp_path / "out", mask="each")
+    partner_ids, pasted = set(), 0
+    for n, row in enumerate(rows(tmp_path / "out")):
+        item = source.read(row["index"])
+        [mixed] = json.loads(row["operations"])
+        is_flipped = mixed["chains"][0]["operations"] == [{"op": "HorizontalFlip"}]
+        assert is_flipped == (0 not in item.targets["labels"].tolist())
+        partner_ids |= {chain["id"] for chain in mixed["chains"][1:]}
+        found = back.read(n).targets
+        assert all(mask.any() for mask in found["masks"])
+        pasted += len(found["labels"]) > len(item.targets["labels"])
+    assert pasted
+    assert len(partner_ids) > 1
+    assert replay(tmp_path / "out", 5).is_same
+    with pytest.raises(TypeError, match="CopyPaste: got images without boxes"):
+        Plan(open_source(np.zeros((1, 8, 8, 3), np.uint8)), T.CopyPaste())
+    with pytest.raises(TypeError, match="Cond: got images without objects"):
+        Plan(open_source(np.zeros((1, 8, 8, 3), np.uint8)), flip)
+
+
 def test_annotations_that_have_changed_are_another_run(tmp_path: Path) -> None:
     place, annotations = laid("coco", tmp_path / "data")
     expansion(place, annotations, tmp_path / "out").run()

@@ -121,7 +121,9 @@ def moved_overlays(program: Program, images: Sequence[Chosen], choice: Choice) -
         raise ValueError("annotations: got a policy that makes views; accepted: policies that keep one image")
     samples = [{key: value for key, value in one.items() if key in _DRAWN} for one in targets]
     belonging = of_images(samples, np.array([image.img_HWC.shape for image in images]), choice.targets)
-    results = Follower(program, belonging, choice.targets, None).results()
+    follower = Follower(program, belonging, choice.targets, None)
+    follower.lay_objects()
+    results = follower.results()
     is_own = [{part.source for part in parts} == {n} for n, parts in enumerate(parts_of(program))]
     labels = [_values(one.get("labels", ())) for one in targets]
     return [_overlay(one, choice.naming, labels[n] if is_own[n] else None) for n, one in enumerate(results)]

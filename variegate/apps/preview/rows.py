@@ -25,6 +25,7 @@ from variegate.policies.table import EMISSIONS
 from variegate.program import describe
 from variegate.program.ops import SPECS, Op
 from variegate.program.program import Grouping, Program
+from variegate.targets.classes import objects_of
 
 
 def sample_rows(choice: Choice, transform: Transform, samples: int, seed: int, epoch: int) -> list[list[Cell]]:
@@ -38,6 +39,10 @@ def sample_rows(choice: Choice, transform: Transform, samples: int, seed: int, e
     given: dict[str, Any] = {"ids": [image.sample_id for image in images], "epoch": epoch}
     if all(isinstance(image.label, (int, np.integer)) for image in images):
         given["conditions"] = {"label": [image.label for image in images]}
+    if wanted := transform._object_labels:
+        labels = [(image.targets or {}).get("labels") for image in images]
+        objects = objects_of(wanted, labels, choice.naming.classes)
+        given["conditions"] = {**given.get("conditions", {}), "objects": objects}
     if partners:
         given["partners"] = np.arange(len(rows), len(images)).reshape(len(rows), -1)
     if not transform._is_alone:  # it chooses by them

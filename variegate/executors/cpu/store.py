@@ -127,7 +127,11 @@ def _join(entries: Any, n: Any, canvases: Any, offset: Any, h: Any, w: Any, step
     begin, end, width, boxes = entries.begins[n], entries.begins[n + 1], w * step, entries.box
     if entries.pastes[n]:
         for at in range(begin, end):
-            _paste(canvases[entries.row[at]] + offset, boxes[at], h, width, step, levels)
+            canvas, first = canvases[entries.row[at]] + offset, entries.alpha_at[at]
+            if first < 0:
+                _paste(canvas, boxes[at], h, width, step, levels)
+            else:
+                _lay_over(canvas, boxes[at], width, step, entries.alpha[first:], levels)
         return
     is_whole = True
     for at in range(begin, end):
@@ -179,6 +183,29 @@ def _paste(canvas: Any, box: Any, h: Any, width: Any, step: Any, levels: Any) ->
         pixels, to = bytes_at(canvas + y * width + left, length), levels[y * width + left :]
         for i in range(length):
             to[i] = pixels[i]
+
+
+@inlined
+def _lay_over(canvas: Any, box: Any, width: Any, step: Any, alpha: Any, levels: Any) -> None:
+    """A rectangle, within the image, in shares of ``alpha`` / 255, rounded to the nearest."""
+    left, columns = nb.int64(box[1]), nb.int64(box[3]) - nb.int64(box[1])
+    for line in range(nb.int64(box[2]) - nb.int64(box[0])):
+        at = (nb.int64(box[0]) + line) * width + left * step
+        pixels, to, shares = bytes_at(canvas + at, columns * step), levels[at:], alpha[line * columns :]
+        if step == 1:
+            for x in range(columns):
+                to[x] = _over(to[x], pixels[x], shares[x])
+        else:
+            for x in range(columns):
+                for c in range(step):
+                    to[x * step + c] = _over(to[x * step + c], pixels[x * step + c], shares[x])
+
+
+@inlined
+def _over(below: Any, above: Any, alpha: Any) -> Any:
+    share = nb.int32(alpha)
+    total = nb.int32(below) * (255 - share) + nb.int32(above) * share + 128
+    return np.uint8((total + (total >> 8)) >> 8)
 
 
 @inlined

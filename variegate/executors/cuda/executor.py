@@ -182,7 +182,7 @@ def run_on_host_arrays(program: Program, images: Sequence[Image], device: str) -
 
 # Sections whose size the batch, its passes and its slots decide; all others vary from draw to draw.
 _FIXED = frozenset({"headers", "code", "args", "constants", "lists"})
-_FIXED |= {"begins", "starts", "last_canvases", "blend_weights", "boxes"}
+_FIXED |= {"begins", "starts", "last_canvases", "blend_weights", "boxes", "alpha_at"}
 
 
 class CapturedRun:

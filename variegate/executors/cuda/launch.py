@@ -161,10 +161,10 @@ def launches(
     if packer.is_blended:
         rows, tiles, needed = counts[-1].tolist()
         arguments = (
-            *(buffer, at["code"], at["args"], at["blend_headers"], at["begins"], at["starts"]),
-            *(at["last_canvases"], at["blend_weights"], at["boxes"], at["constants"], rows),
+            *(buffer, at["code"], at["args"], at["blend_headers"], at["begins"], at["starts"], at["last_canvases"]),
+            *(at["blend_weights"], at["boxes"], at["alpha_at"], at["alpha"], at["constants"], rows),
         )
         has_noise = bool(needed & Ability.HAS_NOISE)
-        constants = {"HAS_NOISE": has_noise, **settings.results}
+        constants = {"HAS_NOISE": has_noise, "HAS_ALPHA": packer.sections["alpha"] > 0, **settings.results}
         queue.append(Launch(blend_rows, rows, tiles, arguments, constants, _HEAVY if has_noise else _LIGHT))
     return queue

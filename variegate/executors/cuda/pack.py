@@ -123,6 +123,8 @@ class Packer:
             outputs, entries = self.program.num_outputs, len(self.program.blend.target)
             sections |= {"blend_headers": 8 * L.HEADER * outputs, "begins": 4 * (outputs + 1), "starts": 4 * outputs}
             sections |= {"last_canvases": 8 * entries, "blend_weights": 4 * entries, "boxes": 16 * entries}
+            alpha = self.program.blend.alpha
+            sections |= {"alpha_at": 8 * entries, "alpha": 0 if alpha is None else len(alpha)}
         return sections | {"statistics": L.TABLE * statistics, "resize_weights": 4 * weights, "canvases": 4 * pixels}
 
     def fill(
@@ -168,6 +170,8 @@ class Packer:
             self._write(memory, "last_canvases", records.last_canvas[entries.row])
             self._write(memory, "blend_weights", entries.weight)
             self._write(memory, "boxes", entries.box)
+            self._write(memory, "alpha_at", entries.alpha_at)
+            self._write(memory, "alpha", entries.alpha)
         return launches
 
     def _fill_tables(self, memory: npt.NDArray[np.uint8]) -> None:

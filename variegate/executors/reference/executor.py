@@ -84,11 +84,21 @@ def run(program: Program, images: Sequence[Image]) -> list[Array]:
     for begin, end, start in zip(entries.begins[:-1], entries.begins[1:], entries.start, strict=True):
         first = int(entries.row[begin])
         mixed = np.full(rows[first].shape, start, np.float32)
-        for row, weight, box in zip(*(of[begin:end] for of in entries[1:4]), strict=True):
+        for row, weight, box, at in zip(*(of[begin:end] for of in (*entries[1:4], entries.alpha_at)), strict=True):
             inside = slice(box[0], box[2]), slice(box[1], box[3])
-            mixed[inside] += weight * rows[row][inside].astype(np.float32)
+            if at < 0:
+                mixed[inside] += weight * rows[row][inside].astype(np.float32)
+                continue
+            alpha = entries.alpha[at : at + (box[2] - box[0]) * (box[3] - box[1])].reshape(box[2] - box[0], -1, 1)
+            mixed[inside] = laid_over(to_uint8(mixed[inside]), rows[row][inside], alpha)
         outputs.append(_finish(program, first, to_uint8(mixed)))
     return outputs
+
+
+def laid_over(below: Image, above: Image, alpha: Image) -> Image:
+    """``above`` in shares of ``alpha`` / 255, rounded to the nearest."""
+    total = below * (255 - alpha).astype(np.uint16) + above * alpha.astype(np.uint16) + np.uint16(128)
+    return np.asarray((total + (total >> 8)) >> 8, np.uint8)
 
 
 def instruction(program: Program, row: int, slot: int) -> Instruction:

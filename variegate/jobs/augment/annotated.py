@@ -218,7 +218,8 @@ class AnnotatedJob(ExpansionJob):
         every, given = self._together(group, copy)
         check = partial(of_images, [sample.targets or {} for sample in every], options=self._options)
         images = [sample.pixels for sample in every]
-        made, _, followed, program = follow(self._augmenter, images, check, self._options, **given)
+        classes = self._plan.source.classes
+        made, _, followed, program = follow(self._augmenter, images, check, self._options, classes=classes, **given)
         for one, targets in zip(group, followed, strict=False):
             # Masks are where images are made.
             one.targets = {k: v.cpu() if isinstance(v, torch.Tensor) else v for k, v in targets.items()}

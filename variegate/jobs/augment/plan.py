@@ -211,7 +211,7 @@ def _no_image_after(transform: Transform, seed: int, has_boxes: bool) -> str | N
     """The end of a transform that leaves no image of bytes. Raises TypeError for one that needs boxes."""
     augmenter = Augmenter(transform, "reference", seed)
     try:
-        given = {"label": [0]}
+        given: dict[str, Any] = {"label": [0]} | ({"objects": [frozenset()]} if has_boxes else {})
         boxes = [[[0, 0, 4096, 4096]]] if has_boxes else None
         output = augmenter.program([(4096, 4096)], ids=[0], conditions=given, partners="batch", boxes=boxes).output
     except ValueError:  # it takes other images; those that it does not take will be named

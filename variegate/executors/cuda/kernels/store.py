@@ -76,6 +76,13 @@ def store_result(
             tl.store(target + 2 * step + at, real_b.to(RESULT), mask=inside)
 
 
+@triton.jit
+def _lay_over(total, above, alpha):
+    """A level in shares of ``alpha`` / 255, rounded to the nearest, over the level of a sum."""
+    mixed = to_level(total) * (255 - alpha) + above.to(tl.int32) * alpha + 128
+    return ((mixed + (mixed >> 8)) >> 8).to(tl.float32)
+
+
 @triton.jit(do_not_specialize=["rows"])
 def blend_rows(
     buffer,
@@ -87,9 +94,12 @@ def blend_rows(
     canvases_at,
     weights_at,
     boxes_at,
+    alpha_at,
+    alphas_at,
     constants_at,
     rows,
     HAS_NOISE: tl.constexpr,
+    HAS_ALPHA: tl.constexpr,
     RESULT: tl.constexpr,
     IS_PLANAR: tl.constexpr,
     BLOCK_Y: tl.constexpr,
@@ -99,9 +109,9 @@ def blend_rows(
     """Output n of ``rows``, which joins entries ``begins[n]`` to ``begins[n + 1]`` (int32) from ``starts[n]`` (float32)
     on.
 
-    ``canvases`` (int64, addresses), ``weights`` (float32) and ``boxes`` (int32[4]: top, left, bottom, right) have one
-    for each of those entries. ``headers_at`` has a header per output, of its first row's last pass, with the result as
-    its target.
+    ``canvases`` (int64, addresses), ``weights`` (float32), ``boxes`` (int32[4]: top, left, bottom, right) and
+    ``alpha_at`` (int64, into the planes at ``alphas_at``, -1 for none) have one for each of those entries.
+    ``headers_at`` has a header per output, of its first row's last pass, with the result as its target.
     """
     code = (buffer + code_at).to(tl.pointer_type(tl.int32))
     args = (buffer + args_at).to(tl.pointer_type(tl.float64))
@@ -129,9 +139,22 @@ def blend_rows(
         in_y, in_x = (y >= tl.load(box)) & (y < tl.load(box + 2)), (x >= tl.load(box + 1)) & (x < tl.load(box + 3))
         # What is masked adds a weight times 0, which changes no sum: they are no less than 0.
         pixel = tl.load(canvas + (y * width + x).to(tl.uint32), mask=inside & in_y & in_x, other=0)
-        total_r += weight * red(pixel).to(tl.float32)
-        total_g += weight * green(pixel).to(tl.float32)
-        total_b += weight * blue(pixel).to(tl.float32)
+        if HAS_ALPHA:
+            first = tl.load((buffer + alpha_at).to(tl.pointer_type(tl.int64)) + i)
+            is_laid = (first + 0 * x) >= 0  # a block, as masks are
+            plane = (y - tl.load(box)) * (tl.load(box + 3) - tl.load(box + 1)) + x - tl.load(box + 1)
+            # An alpha of 0 leaves what is below as the level that it will be.
+            alpha = tl.load(buffer + alphas_at + first + plane, mask=inside & in_y & in_x & is_laid, other=0)
+            share = alpha.to(tl.int32)
+            over_r = _lay_over(total_r, red(pixel), share)
+            over_g, over_b = _lay_over(total_g, green(pixel), share), _lay_over(total_b, blue(pixel), share)
+            total_r = tl.where(is_laid, over_r, total_r + weight * red(pixel).to(tl.float32))
+            total_g = tl.where(is_laid, over_g, total_g + weight * green(pixel).to(tl.float32))
+            total_b = tl.where(is_laid, over_b, total_b + weight * blue(pixel).to(tl.float32))
+        else:
+            total_r += weight * red(pixel).to(tl.float32)
+            total_g += weight * green(pixel).to(tl.float32)
+            total_b += weight * blue(pixel).to(tl.float32)
     constants = (buffer + constants_at).to(tl.pointer_type(tl.float32))
     key_low, key_high = load_key(header)
     begin, end = tl.load(header + P.BEGIN).to(tl.int32), tl.load(header + P.END).to(tl.int32)

@@ -1,0 +1,123 @@
+"""Objects of other images, pasted by their masks: see ``targets/copying.py`` for these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.checks import integer
+from variegate.ops.arguments import PROBABILITY, checks
+from variegate.ops.base import set_field
+from variegate.ops.magnitude import between, limits, span
+from variegate.ops.mix import Mixer
+from variegate.program.boxes import SampledBoxes, known_boxes
+from variegate.program.mixing import Mix, show
+from variegate.program.program import MAX_SIDE
+from variegate.program.rng import sample_words, to_unit
+from variegate.program.sampling import Floats, Rows, Sampling
+
+__all__ = ["CopyPaste"]
+
+Ints = npt.NDArray[np.int64]
+# Masks are counted in bytes: the square of twice this and one fits.
+_MOST_FEATHER = 7
+
+
+@dataclass(frozen=True)
+class CopyPaste(Mixer):
+    """Paste objects of a partner into the image, by their masks (Ghiasi et al. 2021, arXiv:2012.07177).
+
+    The partner's picture is scaled, perhaps mirrored, and placed at random, cropped where it is larger. A random part
+    of its objects is pasted from there, with their boxes, labels, masks and key points. What they hide is removed from
+    the image's own masks, and its boxes become smaller. The partner may have another size.
+
+    Args:
+        share: probability of each object of the partner to be pasted.
+        scale: range of the partner's scale. The paper also uses (0.1, 2.0).
+        flip: probability of mirroring the partner.
+        feather: pixels, 0 to 7, over which the edges of objects are blended to either side: alpha is the mean of the
+            mask's square of ``2 * feather + 1`` pixels. Masks stay hard.
+        min_visibility: drop own objects of which a smaller share of the mask remains. Hidden ones are always dropped.
+        num_classes: as of the other mixing transforms; the label is that of the image itself.
+
+    Raises TypeError for samples without boxes and masks of objects; ValueError while sampling after ``AugMix``.
+    """
+
+    share: float = 0.5
+    scale: Sequence[float] = (0.8, 1.25)
+    flip: float = 0.5
+    feather: int = 1
+    min_visibility: float = 0.05
+    num_classes: int | None = None
+    num_slots = 2
+    _checks = checks(
+        share=PROBABILITY,
+        scale=span(0.01, 100.0),
+        flip=PROBABILITY,
+        feather=partial(integer, low=0, high=_MOST_FEATHER),
+        min_visibility=PROBABILITY,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_field(self, "scale", limits(self.scale))
+
+    def _mix(self, sampling: Sampling, samples: Rows, slot: int) -> Mix:
+        known_boxes(sampling, type(self).__name__)
+        if sampling.is_blended:
+            raise ValueError("CopyPaste after AugMix, whose images are sums of several. Use one of them.")
+        count = len(samples)
+        of, column = np.tile(np.arange(count), 2), np.repeat([0, 1], count)
+        box = np.tile(np.array([0, 0, MAX_SIDE, MAX_SIDE]), (2 * count, 1))
+        shares, weight = np.tile(np.array([1.0, 0.0], np.float32), (count, 1)), np.ones(2 * count, np.float32)
+        place = partial(self._place, slot)
+        return Mix("CopyPaste", samples, shares, of, column, weight, box, place, self.feather, self.min_visibility)
+
+    def _place(self, slot: int, sampling: Sampling, rows: Rows, outputs: Ints, boxes: Ints) -> tuple[Rows, Ints]:
+        """Forks of partners' ``rows`` that show the part around their chosen objects, and where; empty for none."""
+        objects, draw = known_boxes(sampling, "CopyPaste"), sampling.uniform(outputs, slot)
+        size, whole = sampling.size[rows].astype(np.int64), sampling.size[outputs].astype(np.int64)
+        inner = np.maximum(np.rint(between(self.scale, draw[:, :1]) * size).astype(np.int64), 1)
+        room, factor, is_mirrored = whole - inner, inner / size, draw[:, 1] < self.flip
+        first = np.sign(room) * np.floor(draw[:, 2:] * (np.abs(room) + 1)).astype(np.int64)
+        edges, chosen = self._chosen(sampling, objects, rows, outputs, slot + 1)
+        width = size[:, 1:]
+        edges[is_mirrored] = np.stack(
+            [edges[..., 0], width - edges[..., 3], edges[..., 2], width - edges[..., 1]], axis=2
+        )[is_mirrored]
+        low = np.where(chosen[..., None], edges[..., :2], np.inf).min(axis=1, initial=np.inf)
+        high = np.where(chosen[..., None], edges[..., 2:], -np.inf).max(axis=1, initial=-np.inf)
+        some = np.flatnonzero(chosen.any(axis=1))
+        rows, seen = rows.copy(), np.zeros((len(rows), 4), np.int64)
+        first, factor, margin = first[some], factor[some], 1 + self.feather
+        begin = np.floor(first + low[some] * factor).astype(np.int64) - margin
+        end = np.ceil(first + high[some] * factor).astype(np.int64) + margin
+        begin = np.maximum(begin, np.maximum(first, 0))
+        end = np.minimum(end, np.minimum(first + inner[some], whole[some]))
+        is_seen = (begin < end).all(axis=1)
+        some, begin, end, first, factor = (values[is_seen] for values in (some, begin, end, first, factor))
+        if not len(some):
+            return rows, seen
+        top_left, bottom_right = (begin - first) / factor, np.minimum((end - first) / factor, size[some])
+        flipped = is_mirrored[some]
+        left = np.where(flipped, size[some, 1] - bottom_right[:, 1], top_left[:, 1])
+        height, width = (bottom_right - top_left).T
+        parts = np.stack([top_left[:, 0], np.maximum(left, 0.0), height, width, flipped], axis=1)
+        seen[some] = np.concatenate([begin, end], axis=1)
+        rows[some] = show(sampling, rows[some], parts, sampling.size[outputs[some]], seen[some])
+        objects.drop(rows[some], ~chosen[some])
+        return rows, seen
+
+    def _chosen(
+        self, sampling: Sampling, objects: SampledBoxes, rows: Rows, outputs: Ints, slot: int
+    ) -> tuple[Floats, npt.NDArray[np.bool_]]:
+        """Top, left, bottom, right of partners' objects, float64[P, M, 4], and which are chosen, bool[P, M]."""
+        edges = objects.edges(sampling, rows)[..., [1, 0, 3, 2]]
+        keys = np.ascontiguousarray(sampling.words(outputs, slot)[:, 0, :2])
+        blocks = -(-edges.shape[1] // 4)
+        unit = to_unit(sample_words(np.zeros(len(rows), np.uint64), keys, blocks)).reshape(len(rows), 4 * blocks)
+        return edges, np.isfinite(edges[..., 0]) & (unit[:, : edges.shape[1]] < self.share)
