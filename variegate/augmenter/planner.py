@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from numbers import Integral
 from threading import Lock
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from variegate.ops.base import Transform, refuse_views
 from variegate.program import rng
 from variegate.program.boxes import SampledBoxes
 from variegate.program.one_image import OneImage
+from variegate.program.planes import planes_of
 from variegate.program.program import Mixture, Output, Program
 from variegate.program.sampling import Sampling
 from variegate.threads import at_fork, check_running
@@ -51,10 +53,22 @@ class Planner:
         """Of a batch. ``shapes``: int32[N, 3]; of clips those of all frames, and ``frames`` how many each clip has."""
         if frames is not None:
             shapes = shapes_of_clips(shapes, frames)
-        sampling = self._sampling(shapes, call)
+        groups = planes_of(shapes)
+        if not groups:
+            return self._program(self._sampling(shapes, call), call, frames)
+        parts: list[Program] = []
+        for planes in groups:
+            # What is sampled notes there which boxes it drops.
+            sampling = self._sampling(np.array([(*size, 3) for size in shapes[:, :2]], np.int32), deepcopy(call))
+            sampling.planes = planes
+            call = call._replace(ids=sampling.streams(np.arange(len(shapes)))[0])
+            parts.append(self._program(sampling, call, frames))
+        return parts[0].replace(further=tuple(parts[1:]))
+
+    def _program(self, sampling: Sampling, call: Request, frames: list[int] | None) -> Program:
         if call.partners is not None:
             needed = num_partners(self.transform)
-            sampling.partners = check_partners(call.partners, len(shapes), needed)
+            sampling.partners = check_partners(call.partners, len(sampling.shape), needed)
         program = self._finished(sampling)
         return program if frames is None else over_frames(program, frames)
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from variegate.program import rng
 from variegate.program.mixing import Mix, join, mixed_by
 from variegate.program.ops import NUM_ARGS, SPECS, Op
+from variegate.program.planes import Planes, output_of, refuse_colour, with_noise_of, wrong_number
 from variegate.program.program import MAX_SIDE, Blend, Grouping, Output, Program, empty_instructions
 from variegate.program.table_builder import TableBuilder
 
@@ -36,6 +37,7 @@ class Sampling(TableBuilder):
     boxes: SampledBoxes | None = None
     mixes: Sequence[Mix] = ()
     max_side = MAX_SIDE  # of what operations make
+    planes: Planes | None = None  # the channels that are sampled, of images that have other than one or three
 
     def __init__(
         self,
@@ -70,7 +72,8 @@ class Sampling(TableBuilder):
 
     @property
     def channels(self) -> npt.NDArray[np.int32]:
-        return self.shape[:, 2]
+        """Of whole images; ``shape`` has those that rows read."""
+        return self.shape[:, 2] if self.planes is None else np.full_like(self.shape[:, 2], self.planes.channels)
 
     # -- drawing -----------------------------------------------------------------------------------------------
 
@@ -108,6 +111,8 @@ class Sampling(TableBuilder):
         name: str | None = None,
     ) -> None:
         """Append an instruction to ``rows``. ``args`` broadcast over rows; ``size`` int[R, 2] where it changes."""
+        if self.planes is not None:
+            refuse_colour(op, name, self.planes)
         if len(rows) == 0:
             return
         # What follows a blend runs on every row of it.
@@ -158,6 +163,10 @@ class Sampling(TableBuilder):
         if np.any(flags):
             grids["flags"].reshape(-1)[flat] = flags
         if fill is not None:
+            if self.planes is not None:
+                fill = self.planes.of(f"{name or _title(op)}: fill", fill)
+            elif np.shape(fill)[-1] != 3:
+                raise wrong_number(f"{name or _title(op)}: fill", fill, 3)
             grids["fill"].reshape(-1, 3)[flat] = fill
         if size is not None:
             self.size[rows] = size
@@ -267,14 +276,14 @@ class Sampling(TableBuilder):
             blend = Blend(target=self.source.copy(), weight=self._blend_weight)
         longest = max(1, int(self.length.max(initial=0)))
         source = self.source[kept]
-        return Program(
+        program = Program(
             **{name: np.ascontiguousarray(grid[kept, :longest]) for name, grid in self._grids.items()},  # type: ignore[arg-type]
             length=self.length[kept],
             source=source if self._grouping is None else source // np.int32(self._grouping.views),
             in_shape=self.shape[kept],
             ids=self._ids[source],
             key=self.key[source],
-            output=output,
+            output=output if self.planes is None else output_of(output, self.planes),
             tables=self.tables(),
             blend=blend,
             grouping=self._grouping,
@@ -282,7 +291,9 @@ class Sampling(TableBuilder):
             names=tuple(self._names),
             dropped=None if self.boxes is None else self.boxes.dropped[kept],
             least=None if self.boxes is None else self.boxes.least,
+            planes=self.planes,
         )
+        return program if self.planes is None else with_noise_of(program, self.planes)
 
     def _name_index(self, name: str) -> int:
         if name not in self._names:
