@@ -3,7 +3,6 @@ another."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.executors.runners.decode_plan import buffer_for, crop_reach, crop_supports, shift_crop
+from variegate.executors.runners.decode_plan import buffer_for, crop_boxes, crop_supports
 from variegate.program.planes import parts_of
 from variegate.program.program import Program
 
@@ -41,13 +40,17 @@ def _joined(results: Sequence[Any], axis: int) -> Any:
     return torch.cat(list(results), axis)
 
 
-def planar(program: Program) -> tuple[Program, list[Program]]:
-    """-> (a program whose results have all channels, one plane after another; the parts, each for three planes)."""
-    parts = [part.replace(output=replace(part.output, layout="NCHW")) for part in parts_of(program)]
+def planar(program: Program, lower: Callable[[Program], Program]) -> tuple[Program, Program]:
+    """-> (a program whose results are all channels, one plane after another; the lowered one that makes them)."""
     assert program.planes is not None
+    parts = []
+    for part in parts_of(program):
+        fused = lower(part.replace(output=replace(part.output, layout="NCHW"), further=()))
+        # Loading moves crops, in arrays that may be those of the program.
+        parts.append(fused.replace(args=fused.args.copy(), in_shape=fused.in_shape.copy()))
     in_shape = program.in_shape.copy()
     in_shape[:, 2] = max(program.planes.channels, 3)
-    return parts[0].replace(in_shape=in_shape), parts
+    return parts[0].replace(in_shape=in_shape), parts[0].replace(further=tuple(parts[1:]))
 
 
 def as_laid_out(room: Any, program: Program) -> Any:
@@ -60,30 +63,31 @@ def as_laid_out(room: Any, program: Program) -> Any:
 
 
 def plane_loader(images: Sequence[Image] | Image, fused: Program) -> Callable[[int, int], Image]:
-    """(row, place) -> three channels of its image, until the thread's next load there; no more than a resized crop that
-    the row begins with reads, which is moved there."""
+    """(row, place) -> three channels of its image, until the thread's next load there. Resized crops that rows begin
+    with are moved to what is left of their images: no more than they read."""
     # Imported on demand: Numba takes a while.
     from variegate.executors.cpu.memory import place_of
     from variegate.executors.cpu.planes import pick_planes
 
     assert fused.planes is not None
-    read, channels = fused.planes.read, fused.planes.channels
-    second, third = read[1] - read[0], read[2] - read[0]
-    supports = crop_supports(fused).tolist()
+    channels = fused.planes.channels
+    sizes, supports = fused.in_shape[:, :2].astype(np.int64), crop_supports(fused)
+    boxes, lines = np.hstack([np.zeros_like(sizes), sizes]), channels * sizes[:, 1]
+    cropped = np.flatnonzero(~np.isnan(supports))
+    if len(cropped):
+        boxes[cropped] = crop_boxes(fused.args[cropped, 0, :6], supports[cropped], *sizes[cropped].T)
+        fused.args[cropped, 0, :2] -= boxes[cropped, :2]
+        fused.in_shape[:, :2] = boxes[:, 2:] - boxes[:, :2]
+    begins = np.array([place_of(image) for image in images], np.int64)[fused.source]
+    begins += boxes[:, 0] * lines + boxes[:, 1] * channels + fused.planes.first
+    known = list(zip(begins.tolist(), lines.tolist(), *fused.in_shape[:, :2].T.tolist(), strict=True))
 
     def load(row: int, place: int) -> Image:
-        image = images[fused.source[row]]
-        height, width = image.shape[:2]
-        box = top, left, bottom, right = 0, 0, height, width
-        if not math.isnan(supports[row]):
-            box = top, left, bottom, right = crop_reach(fused.args[row, 0], supports[row], height, width)
-        shape = bottom - top, right - left, 3
-        room = buffer_for(place, math.prod(shape))
-        planes = np.empty(math.prod(shape), np.uint8) if room is None else room
-        source = place_of(image) + (top * width + left) * channels + read[0]
-        pick_planes(source, width * channels, channels, second, third, shape[0], shape[1], place_of(planes))
-        if box != (0, 0, height, width):
-            shift_crop(fused, row, top, left, shape[0], shape[1])
+        begin, line, height, width = known[row]
+        size = 3 * height * width
+        room = buffer_for(place, size)
+        planes = np.empty(size, np.uint8) if room is None else room
+        pick_planes(begin, line, channels, height, width, place_of(planes))
         return planes
 
     return load

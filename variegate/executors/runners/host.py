@@ -131,19 +131,14 @@ class CpuRunner(_HostRunner):
         return self._run(program, widened(batch, program).images, None)
 
     def _run_parts(self, program: Program, batch: HostBatch) -> Any:
-        """Each part writes its planes. Those that are another's are written before by this, and then by that."""
-        whole, parts = planar(program)
+        whole, fused = planar(program, self.lower)
         if whole.grouping is not None:
             room, results = make_room(whole, whole.grouping, partial(self._executor.take_results, whole.output))
         else:
             stacked, results = self._executor.allocate(whole)
             room = results if stacked is None else stacked
-        for part in reversed([self.lower(part) for part in parts]):
-            assert part.planes is not None
-            planes = [result[part.planes.first : part.planes.first + 3] for result in results]
-            # Loading moves crops, in arrays that may be those of the program.
-            part = part.replace(args=part.args.copy(), in_shape=part.in_shape.copy())
-            self._executor.run_into(part, None, planes, None, self._num_threads, partial(plane_loader, batch.images))
+        loader = partial(plane_loader, batch.images)
+        self._executor.run_into(fused, None, results, None, self._num_threads, loader)
         return as_laid_out(_each(room, self._dtype), program)
 
     def run_one(self, image: OneImage, pixels: Image, output: Output) -> torch.Tensor:
