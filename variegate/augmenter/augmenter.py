@@ -496,4 +496,5 @@ class Augmenter(CopiedByState):
             ValueError: for a transform of several images or views, and for one with steps after the finished tensor.
         """
         sampled = self._planner.program_in_tiles(shape, Request([id], epoch, copy, conditions))
-        return sampled, self._runner.lower(sampled)
+        further = tuple(map(self._runner.lower, sampled.further))
+        return sampled, self._runner.lower(sampled).replace(further=further)

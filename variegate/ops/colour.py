@@ -219,6 +219,7 @@ class ChannelDropout(WithProbability):
         distinct, which = np.unique(chosen, return_inverse=True)
         tables = [self._table(drops[i], channels) for i in distinct.tolist()]
         if sampling.planes is not None:
+            sampling.differs_by_channel = True
             tables = [table[sampling.planes.read] for table in tables]
         index = np.array([sampling.add_lut(table) for table in tables], np.float64)
         sampling.emit(rows, Op.LUT, index[which.reshape(-1)], count, name="ChannelDropout")

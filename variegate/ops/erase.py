@@ -146,7 +146,7 @@ class RandomErasing(Transform):
         else:
             values = np.array(0.0 if is_random else self.value, np.float64, ndmin=2)
             if sampling.planes is not None:
-                values = sampling.planes.of("RandomErasing: value", values)
+                values = sampling.of_planes("RandomErasing: value", values)
             elif values.shape[1] not in (1, 3):
                 raise wrong_number("RandomErasing: value", self.value, 3)
             values = np.resize(values, (1, 3))

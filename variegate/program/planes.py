@@ -75,11 +75,15 @@ def output_of(output: Output, planes: Planes) -> Output:
     return replace(output, mean=tuple(mean.tolist()), std=tuple(std.tolist()))
 
 
-def with_noise_of(program: Program, planes: Planes) -> Program:
-    """Its noise drawn from slots of its own."""
+def for_planes(program: Program, planes: Planes, output: Output) -> Program:
+    """A program that was sampled for the first channels, or for all of them alike, with the mean and deviation and with
+    the noise of these. ``output``: that of all channels."""
+    args = program.args
     for op, place in _NOISE.items():
-        program.args[program.opcode == op, place] += _SLOTS * planes.first
-    return program
+        if planes.first and (is_noise := program.opcode == op).any():
+            args = args.copy() if args is program.args else args
+            args[is_noise, place] += _SLOTS * planes.first
+    return program.replace(args=args, planes=planes, output=output_of(output, planes))
 
 
 def refuse_colour(op: Op | npt.NDArray[np.int16], title: str | None, planes: Planes) -> None:

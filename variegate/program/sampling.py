@@ -11,7 +11,7 @@ import numpy.typing as npt
 from variegate.program import rng
 from variegate.program.mixing import Mix, join, mixed_by
 from variegate.program.ops import NUM_ARGS, SPECS, Op
-from variegate.program.planes import Planes, output_of, refuse_colour, with_noise_of, wrong_number
+from variegate.program.planes import Planes, for_planes, refuse_colour, wrong_number
 from variegate.program.program import MAX_SIDE, Blend, Grouping, Output, Program, empty_instructions
 from variegate.program.table_builder import TableBuilder
 
@@ -38,6 +38,7 @@ class Sampling(TableBuilder):
     mixes: Sequence[Mix] = ()
     max_side = MAX_SIDE  # of what operations make
     planes: Planes | None = None  # the channels that are sampled, of images that have other than one or three
+    differs_by_channel = False  # what is sampled for other planes is not the same
 
     def __init__(
         self,
@@ -74,6 +75,12 @@ class Sampling(TableBuilder):
     def channels(self) -> npt.NDArray[np.int32]:
         """Of whole images; ``shape`` has those that rows read."""
         return self.shape[:, 2] if self.planes is None else np.full_like(self.shape[:, 2], self.planes.channels)
+
+    def of_planes(self, name: str, values: Any) -> npt.NDArray[Any]:
+        """``Planes.of``, of values that are to be emitted."""
+        assert self.planes is not None
+        self.differs_by_channel |= np.shape(values)[-1] == self.planes.channels
+        return self.planes.of(name, values)
 
     # -- drawing -----------------------------------------------------------------------------------------------
 
@@ -164,7 +171,7 @@ class Sampling(TableBuilder):
             grids["flags"].reshape(-1)[flat] = flags
         if fill is not None:
             if self.planes is not None:
-                fill = self.planes.of(f"{name or _title(op)}: fill", fill)
+                fill = self.of_planes(f"{name or _title(op)}: fill", fill)
             elif np.shape(fill)[-1] != 3:
                 raise wrong_number(f"{name or _title(op)}: fill", fill, 3)
             grids["fill"].reshape(-1, 3)[flat] = fill
@@ -283,7 +290,7 @@ class Sampling(TableBuilder):
             in_shape=self.shape[kept],
             ids=self._ids[source],
             key=self.key[source],
-            output=output if self.planes is None else output_of(output, self.planes),
+            output=output,
             tables=self.tables(),
             blend=blend,
             grouping=self._grouping,
@@ -291,9 +298,8 @@ class Sampling(TableBuilder):
             names=tuple(self._names),
             dropped=None if self.boxes is None else self.boxes.dropped[kept],
             least=None if self.boxes is None else self.boxes.least,
-            planes=self.planes,
         )
-        return program if self.planes is None else with_noise_of(program, self.planes)
+        return program if self.planes is None else for_planes(program, self.planes, output)
 
     def _name_index(self, name: str) -> int:
         if name not in self._names:

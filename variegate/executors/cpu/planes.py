@@ -8,21 +8,23 @@ from variegate.executors.cpu.kernel import bytes_at
 from variegate.executors.cpu.simd import I64, Value, steps, vector_block
 from variegate.program.compiled import pixel_kernel
 
-# Pixels of which 16 bytes hold three channels, by the number of channels; of more channels they hold one pixel.
-_AT_A_TIME = {2: 5, 4: 4, 5: 3, 6: 3, 7: 2, 8: 2}
-# At the end of a line 16 bytes may reach too far.
-_MARGIN = 8
+# Pixels at a time, by the number of channels, as measured; others go one by one.
+_AT_A_TIME = {2: 16, 4: 16, 5: 16, 6: 3, 7: 2, 8: 2}
+# At the end of a line, vectors may reach too far.
+_MARGIN = 18
 
 
 def _picking(channels: int, pixels: int) -> Any:
-    """An intrinsic (source, target, count): three channels of ``count`` pixels, and of up to ``pixels`` - 1 more. Past
-    them it reads and writes up to 16 bytes."""
+    """An intrinsic (source, target, count): three channels of ``count`` pixels, rounded up to multiples of ``pixels``.
+    Past them it reads and writes up to 16 bytes."""
     chosen = [pixel * channels + min(i, channels - 1) for pixel in range(pixels) for i in range(3)]
+    size = max(16, pixels * channels)
 
     @vector_block(I64, I64, I64)
     def pick(source: Value, target: Value, count: Value) -> None:
         with steps(count, pixels) as x:
-            (source + x * channels).load("i8", 16).picked([*chosen, *[0] * (16 - len(chosen))]).store(target + x * 3)
+            levels = (source + x * channels).load("i8", size)
+            levels.picked([*chosen, *[0] * (16 - len(chosen))]).store(target + x * 3)
 
     return pick
 
@@ -46,13 +48,13 @@ def pick_planes(source: Any, line: Any, channels: Any, height: Any, width: Any, 
         at_a_time = 1
         if channels == 2:
             _pick_2(begin, to, count)
-            at_a_time = 5
+            at_a_time = 16
         elif channels == 4:
             _pick_4(begin, to, count)
-            at_a_time = 4
+            at_a_time = 16
         elif channels == 5:
             _pick_5(begin, to, count)
-            at_a_time = 3
+            at_a_time = 16
         elif channels == 6:
             _pick_6(begin, to, count)
             at_a_time = 3
