@@ -115,12 +115,10 @@ def augment(options: AugmentOptions) -> None:
     from variegate.jobs.engine import Engine
 
     check_apart(options.src, options.dst)
+    same = ("layout", "format", "quality", "shard_size", "annotations", "channels")
     plan = plan_for(
         *(source, transform, options.copies, options.seed, options.epoch),
-        **{
-            name: getattr(options, name)
-            for name in ("layout", "format", "quality", "shard_size", "annotations", "channels")
-        },
+        **{name: getattr(options, name) for name in same},
         place=absolute_place(options.src),
         targets=targets_of(options),
     )

@@ -142,20 +142,21 @@ class RandomErasing(Transform):
                 raise needs_colour("RandomErasing(value='colour')", sampling.planes)
             words = sampling.words(rows, slot + 1 + TRIES, 2)
             values = to_normal(words).reshape(-1, 4) if is_float else np.floor(256 * to_unit(words[:, 0]))
-            values = values[:, :3]
+            levels = values = values[:, :3]
         else:
-            values = np.array(0.0 if is_random else self.value, np.float64, ndmin=2)
+            levels = values = np.array(0.0 if is_random else self.value, np.float64, ndmin=2)
             if sampling.planes is not None:
                 values = sampling.of_planes("RandomErasing: value", values)
             elif values.shape[1] not in (1, 3):
                 raise wrong_number("RandomErasing: value", self.value, 3)
-            values = np.resize(values, (1, 3))
-        if not is_float and not ((values >= 0) & (values <= 255)).all():
+            else:
+                levels = values = np.resize(values, (1, 3))
+        if not is_float and not ((levels >= 0) & (levels <= 255)).all():
             raise ArgumentError(self, "value", self.value, "levels from 0 to 255, as there is no Normalize before it")
         first = sampling.add_rectangles(boxes.astype(np.int32)) + np.arange(len(rows))
         noise_slot = slot + 1 + TRIES if is_random else 0
         args = (first, 1, float(is_random), noise_slot, *values.T, float(is_float))
-        fill = None if is_float else values.astype(np.uint8)
+        fill = None if is_float else levels.astype(np.uint8)
         sampling.emit(rows, Op.ERASE, *args, fill=fill, name="RandomErasing")
 
 

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import torch
 
 from variegate.executors.runners.decode_plan import buffer_for, crop_boxes, crop_supports
-from variegate.program.planes import parts_of
-from variegate.program.program import Program
+from variegate.program.planes import for_planes, parts_of
+from variegate.program.program import Output, Program
 
 Image = npt.NDArray[np.uint8]
 
@@ -43,9 +43,13 @@ def _joined(results: Sequence[Any], axis: int) -> Any:
 def planar(program: Program, lower: Callable[[Program], Program]) -> tuple[Program, Program]:
     """-> (a program whose results are all channels, one plane after another; the lowered one that makes them)."""
     assert program.planes is not None
-    parts = []
+    parts: list[Program] = []
     for part in parts_of(program):
-        fused = lower(part.replace(output=replace(part.output, layout="NCHW"), further=()))
+        output = replace(part.output, layout="NCHW")
+        if parts and part.opcode is program.opcode:  # sampled alike
+            fused = for_planes(parts[0], part.planes, Output()).replace(output=output)
+        else:
+            fused = lower(part.replace(output=output, further=()))
         # Loading moves crops, in arrays that may be those of the program.
         parts.append(fused.replace(args=fused.args.copy(), in_shape=fused.in_shape.copy()))
     in_shape = program.in_shape.copy()

@@ -1,4 +1,4 @@
-"""Images of other than one or three channels in tiles: three channels after another, as ``program/planes.py`` has it."""
+"""Images of other than one or three channels in tiles: programs over three channels each (``program/planes.py``)."""
 
 from __future__ import annotations
 
