@@ -231,7 +231,8 @@ class Augmenter(CopiedByState):
             images: one of the following.
 
                 - A list of images of any sizes: uint8 arrays [H, W, 3], [H, W, 1] or [H, W]; uint8 tensors of these
-                  shapes or [C, H, W]; PIL images of any mode (gray ones keep one channel).
+                  shapes or [C, H, W]; PIL images of any mode (gray ones keep one channel). Images of 2 to 32 channels,
+                  the same number in all, are arrays and tensors as well.
                 - One uint8 array [N, H, W, C], one tensor [N, H, W, C] or [N, C, H, W], or a ``RaggedBatch``.
                 - With ``consistent``, clips: an array [N, T, H, W, C], a tensor of that shape or [N, T, C, H, W], or a
                   list whose entries are [T, H, W, C] (of any sizes and lengths) or lists of frames.
@@ -273,8 +274,10 @@ class Augmenter(CopiedByState):
                 raise ValueError(f"labels: got {shown(labels)} with dicts; accepted: the key 'label' of each")
             return augment_samples(self, images, targets, call)
         if type(images) is list and len(images) == 1 and labels is None and (alone := self._alone_runner):
-            one = self._alone(alone, check_image(images[0], 0), call)
-            return one[None] if isinstance(one, torch.Tensor) else [one]
+            images = [check_image(images[0], 0)]
+            if images[0].shape[2] in (1, 3):
+                one = self._alone(alone, images[0], call)
+                return one[None] if isinstance(one, torch.Tensor) else [one]
         images, frames = self._frames(images)
         batch = self._runner.take(images)
         program = self._planner.program(batch.shapes, call._replace(conditions=with_labels(conditions, labels)), frames)
@@ -294,7 +297,7 @@ class Augmenter(CopiedByState):
         ``pixels`` is a contiguous uint8 array [H, W, C]; the other arguments are those of a call. Returns a tensor, or
         a tuple of tensors for several views.
         """
-        if self.consistent or not isinstance(self._runner, CpuRunner):
+        if self.consistent or pixels.shape[2] not in (1, 3) or not isinstance(self._runner, CpuRunner):
             made: Any = self([pixels], ids, epoch, copy, conditions)
             return tuple(group[0] for group in made) if isinstance(made, tuple) else made[0]
         return self._alone(self._runner, pixels, Request(ids, epoch, copy, conditions))
@@ -329,7 +332,8 @@ class Augmenter(CopiedByState):
 
         Raises ValueError naming the row, if an image's size is not the one that the program was sampled for.
         """
-        batch = widened(self._runner.take(self._frames(images)[0]), program)
+        batch = self._runner.take(self._frames(images)[0])
+        batch = widened(batch, program) if program.planes is None else batch
         check_fits(program, batch.shapes)
         return with_wanted_channels(self._runner.run(program, batch), program.output)
 
@@ -492,4 +496,5 @@ class Augmenter(CopiedByState):
             ValueError: for a transform of several images or views, and for one with steps after the finished tensor.
         """
         sampled = self._planner.program_in_tiles(shape, Request([id], epoch, copy, conditions))
-        return sampled, self._runner.lower(sampled)
+        further = tuple(map(self._runner.lower, sampled.further))
+        return sampled, self._runner.lower(sampled).replace(further=further)

@@ -4,7 +4,8 @@ its images: ids, copies, values for ``Cond``, partners and labels."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from numbers import Integral
 from threading import Lock
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from variegate.ops.base import Transform, refuse_views
 from variegate.program import rng
 from variegate.program.boxes import SampledBoxes
 from variegate.program.one_image import OneImage
+from variegate.program.planes import for_planes, planes_of
 from variegate.program.program import Mixture, Output, Program
 from variegate.program.sampling import Sampling
 from variegate.threads import at_fork, check_running
@@ -51,12 +53,34 @@ class Planner:
         """Of a batch. ``shapes``: int32[N, 3]; of clips those of all frames, and ``frames`` how many each clip has."""
         if frames is not None:
             shapes = shapes_of_clips(shapes, frames)
-        sampling = self._sampling(shapes, call)
-        if call.partners is not None:
-            needed = num_partners(self.transform)
-            sampling.partners = check_partners(call.partners, len(shapes), needed)
-        program = self._finished(sampling)
-        return program if frames is None else over_frames(program, frames)
+
+        def finish(sampling: Sampling) -> Program:
+            if call.partners is not None:
+                needed = num_partners(self.transform)
+                sampling.partners = check_partners(call.partners, len(shapes), needed)
+            program = self._finished(sampling)
+            return program if frames is None else over_frames(program, frames)
+
+        return self._sampled(shapes, call, finish)
+
+    def _sampled(self, shapes: npt.NDArray[np.int32], call: Request, finish: Callable[[Sampling], Program]) -> Program:
+        """The program that ``finish`` samples; where images have many channels, with those of the further ones."""
+        groups = planes_of(shapes)
+        if not groups:
+            return finish(self._sampling(shapes, call))
+        shapes = np.hstack([shapes[:, :2], np.full((len(shapes), 1), 3, np.int32)])
+        parts: list[Program] = []
+        sampling: Sampling | None = None
+        for planes in groups:
+            if sampling is None or sampling.differs_by_channel:
+                # What is sampled notes there which boxes it drops.
+                sampling = self._sampling(shapes, deepcopy(call))
+                sampling.planes = planes
+                call = call._replace(ids=sampling.streams(np.arange(len(shapes)))[0])
+                parts.append(finish(sampling))
+            else:
+                parts.append(for_planes(parts[0], planes, sampling.output))
+        return parts[0].replace(further=tuple(parts[1:]))
 
     def program_in_tiles(self, shape: tuple[int, int, int], call: Request) -> Program:
         """Of one image of any sides."""
@@ -64,19 +88,22 @@ class Planner:
         if self.transform._mixers:
             mixer = type(self.transform._mixers[0]).__name__
             raise ValueError(f"transform: got {mixer} for one image, which mixes several; accepted: others")
-        sampling = self._sampling(np.array([shape], np.int32), call)
-        # Areas of such sides need more than 32 bits.
-        sampling.max_side, sampling.size = 2**31 - 1, sampling.size.astype(np.int64)
-        program = self._finished(sampling)
-        if program.output.steps:
-            step = program.output.steps[0]
-            raise ValueError(f"transform: {step} is done to a finished tensor, which tiles are not; leave it out")
-        if sampling.channels[0] != shape[2]:
-            raise ValueError(
-                "transform: Grayscale(num_output_channels=3) of a gray image in tiles; accepted: an image of three "
-                "channels, or Grayscale()"
-            )
-        return program
+
+        def finish(sampling: Sampling) -> Program:
+            # Areas of such sides need more than 32 bits.
+            sampling.max_side, sampling.size = 2**31 - 1, sampling.size.astype(np.int64)
+            program = self._finished(sampling)
+            if program.output.steps:
+                step = program.output.steps[0]
+                raise ValueError(f"transform: {step} is done to a finished tensor, which tiles are not; leave it out")
+            if sampling.channels[0] != shape[2]:
+                raise ValueError(
+                    "transform: Grayscale(num_output_channels=3) of a gray image in tiles; accepted: an image of three "
+                    "channels, or Grayscale()"
+                )
+            return program
+
+        return self._sampled(np.array([shape], np.int32), call, finish)
 
     def one_image(self, shape: tuple[int, ...], call: Request) -> OneImage:
         """An image of height, width and channels for the transform's ``draw``, of which nothing is sampled yet."""

@@ -89,7 +89,8 @@ def follow(
         request["conditions"] = {**(request["conditions"] or {}), "objects": objects}
     call = Request(**{**request, "boxes": boxes_of(belonging, options)})
     made: Any = None
-    if not is_encoded and len(batch.shapes) == 1 and call.partners is None and (alone := augmenter._alone_runner):
+    is_alone = not is_encoded and batch.shapes[:, 2].tolist() in ([1], [3])
+    if is_alone and call.partners is None and (alone := augmenter._alone_runner):
         one = planner.one_image(tuple(batch.shapes[0].tolist()), call)
         planner.transform.draw(one, 0)
         made = alone.run_one(one, batch.images[0], one.sampling.output)[None]

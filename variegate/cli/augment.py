@@ -36,7 +36,7 @@ _SHOW_EVERY, _JSON_EVERY = 0.25, 1.0
 _MOST_DEVICES = 16
 # Options about files of ordinary images, which --tile has no use for.
 _IDLE_WITH_TILES = (
-    *("layout", "shard_size", "format", "quality", "address", "index", "ordered", "changed", "exclude"),
+    *("layout", "shard_size", "format", "quality", "channels", "address", "index", "ordered", "changed", "exclude"),
     *("annotations", "min_area", "min_visibility", "mask_fill"),
 )
 
@@ -62,8 +62,17 @@ class AugmentOptions(ResumeOptions, DeviceOptions, TargetOptions, SourceOptions,
         "Output",
     )
     shard_size: int = option(1000, "Approximate number of images per shard.", "Output", low=1)
-    format: Literal["jpg", "png", "webp"] = option("jpg", "Image file format.", "Output")
+    format: Literal["jpg", "png", "webp", "tif", "npy"] = option(
+        "jpg", "Image file format. tif and npy hold any number of channels.", "Output"
+    )
     quality: int = option(95, "JPEG or WebP quality.", "Output", low=1, high=100)
+    channels: int | None = option(
+        None,
+        "Channels that every file must have: 4 reads alpha, other numbers TIFF or NumPy files.",
+        "Images",
+        low=1,
+        high=32,
+    )
     tile: int | None = option(
         None,
         "Process images of any size in tiles of this side. SRC is a .npy, TIFF or Zarr image, or a folder of them; "
@@ -106,9 +115,10 @@ def augment(options: AugmentOptions) -> None:
     from variegate.jobs.engine import Engine
 
     check_apart(options.src, options.dst)
+    same = ("layout", "format", "quality", "shard_size", "annotations", "channels")
     plan = plan_for(
         *(source, transform, options.copies, options.seed, options.epoch),
-        **{name: getattr(options, name) for name in ("layout", "format", "quality", "shard_size", "annotations")},
+        **{name: getattr(options, name) for name in same},
         place=absolute_place(options.src),
         targets=targets_of(options),
     )

@@ -1,5 +1,6 @@
 """From bytes to pixels: ``read_image`` for any file, and ways to decode no more of a JPEG than will be used."""
 
+from variegate.decode.channels import read_channels
 from variegate.decode.header import JpegHeader, is_jpeg, jpeg_size, read_header
 from variegate.decode.image import (
     checked_header,
@@ -35,6 +36,7 @@ __all__ = [
     "jpeg_size",
     "pixels_of_pil",
     "read_bytes",
+    "read_channels",
     "read_header",
     "read_image",
 ]

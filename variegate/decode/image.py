@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import simplejpeg
 
+from variegate.decode.channels import read_channels
 from variegate.decode.header import JpegHeader, apply_orientation, is_jpeg, read_header, stored_rows_needed
 from variegate.decode.limits import JPEG_FORMATS, check_bytes, check_pixels, room_for
 from variegate.decode.pillow import PillowFile
@@ -191,15 +192,22 @@ Source = str | PathLike[str] | bytes | bytearray | memoryview
 
 
 def read_image(
-    source: Source, name: str | None = None, max_pixels: int | None = None, max_decode_bytes: int | None = None
+    source: Source,
+    name: str | None = None,
+    max_pixels: int | None = None,
+    max_decode_bytes: int | None = None,
+    channels: int | None = None,
 ) -> Image_HWC:
-    """A path, or the bytes of a file -> uint8[H, W, 3], RGB, contiguous.
+    """A path, or the bytes of a file -> uint8[H, W, 3], RGB, contiguous; or [H, W, C], see below.
 
     JPEG, PNG, WebP, GIF, BMP, TIFF and PPM are read, whatever the name. The pixels are those of Pillow's
     ``ImageOps.exif_transpose(img).convert("RGB")``: the EXIF orientation is applied, palettes are looked up, alpha is
     dropped (not blended), gray is repeated, the first frame of an animation is taken. 16-bit RGB keeps its upper eight
     bits; **16-bit and float gray are clipped to 0..255** as Pillow does, which turns most of such a picture white, so a
     UserWarning names the file. ``name`` stands for the file in errors.
+
+    NumPy files of uint8 [H, W] or [H, W, C] give their 1 to 32 channels, as do TIFFs that Pillow does not read (they
+    need ``tifffile``). ``channels``: the number that a file must have; 4 reads the alpha of PNG, WebP and GIF.
 
     Raises DecodeError(path, reason) whatever the file holds, and, before any pixel is decoded, for more than
     ``max_pixels`` (default ``MAX_PIXELS``) pixels and for a picture that takes more than ``max_decode_bytes``
@@ -210,6 +218,9 @@ def read_image(
     else:
         path = name or fsdecode(source)
         data = read_bytes(source, path)
+    several = read_channels(data, path, max_pixels, max_decode_bytes, channels)
+    if several is not None:
+        return several
     if is_jpeg(data):
         return decode_jpeg(data, path, max_pixels, max_decode_bytes)
     with PillowFile(data, path, max_pixels, max_decode_bytes) as file:

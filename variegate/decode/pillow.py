@@ -127,13 +127,13 @@ class PillowFile:
             return height, width
         return self._image.height, self._image.width
 
-    def decode(self, orientation: int | None = None) -> Image_HWC:
-        """uint8[H, W, 3], RGB, upright, contiguous. ``orientation``: None asks Pillow."""
+    def decode(self, orientation: int | None = None, mode: str = "RGB") -> Image_HWC:
+        """uint8[H, W, 3], RGB, upright, contiguous; [H, W, 4] in ``mode`` "RGBA". ``orientation``: None asks Pillow."""
         image = self._image
         warn_if_clipped(image, self._path)
         with self._errors, room_for(self.needed):
             image.load()
-            return _to_rgb(image, pillow_orientation(image) if orientation is None else orientation)
+            return _converted(image, pillow_orientation(image) if orientation is None else orientation, mode)
 
     def stored(self) -> npt.NDArray[Any]:
         """[H, W, ...] as the file has it: palettes not looked up, not turned, a copy. Raises DecodeError."""
@@ -142,16 +142,16 @@ class PillowFile:
             return np.array(self._image)
 
 
-def _to_rgb(image: Image.Image, orientation: int) -> Image_HWC:
+def _converted(image: Image.Image, orientation: int, mode: str) -> Image_HWC:
     width, height = image.size
     shown = (width, height) if orientation >= 5 else (height, width)
-    img_HWC = np.empty((*shown, 3), np.uint8)
+    img_HWC = np.empty((*shown, len(mode)), np.uint8)
     stored = as_stored(img_HWC, orientation)
     rows = max(1, _STRIP // width)
     for top in range(0, height, rows):
         bottom = min(top + rows, height)
         strip = image if rows >= height else image.crop((0, top, width, bottom))
-        stored[top:bottom] = np.asarray(strip if strip.mode == "RGB" else strip.convert("RGB"))
+        stored[top:bottom] = np.asarray(strip if strip.mode == mode else strip.convert(mode))
     return img_HWC
 
 

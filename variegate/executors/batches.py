@@ -108,10 +108,13 @@ def check_fits(program: Program, shapes: npt.NDArray[np.int32]) -> None:
     for row, source in enumerate(program.source.tolist()):
         if program.detour is not None and program.detour.place[row] >= 0:
             continue  # reads what is made before
-        accepted = f"sampled for uint8{program.in_shape[row].tolist()}"
+        sampled_for = program.in_shape[row]
+        if program.planes is not None:
+            sampled_for = np.append(sampled_for[:2], program.planes.channels)
+        accepted = f"sampled for uint8{sampled_for.tolist()}"
         if source >= len(shapes):
             raise ValueError(f"row {row}: image {source} of {len(shapes)} is missing; {accepted}")
-        if (shapes[source] != program.in_shape[row]).any():
+        if (shapes[source] != sampled_for).any():
             raise ValueError(f"row {row}: image {source} is uint8{shapes[source].tolist()}; {accepted}")
 
 

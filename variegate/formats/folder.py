@@ -21,7 +21,7 @@ from variegate.formats.base import (
     digest_of,
     first_names,
 )
-from variegate.formats.kinds import IMAGE_EXTENSIONS, file_kind, is_image_name
+from variegate.formats.kinds import ARRAY_EXTENSIONS, IMAGE_EXTENSIONS, file_kind, is_image_name
 from variegate.formats.reading import find_below, read_file
 from variegate.io.location import Location, LocationLike, inside
 from variegate.threads import computed_once
@@ -108,7 +108,8 @@ class ImageFile:
 
 @dataclass(frozen=True, repr=False)
 class FolderListing(IndexedSource):
-    """The images of a folder; ids are places in ``samples``, sorted by class, folder and name as ImageFolder does."""
+    """The images of a folder, or its .npy files where there are none; ids are places in ``samples``, sorted by class,
+    folder and name as ImageFolder does."""
 
     folder: Location
     classes: tuple[str, ...]
@@ -122,14 +123,17 @@ class FolderListing(IndexedSource):
     @classmethod
     def of(cls: type[ListingT], folder: Location, walked: WalkedFolder) -> ListingT:
         """Classes and samples of a tree that was walked. Raises SourceError where no file in it is an image."""
+        has_images = any(is_image_name(name) for names in walked.files.values() for name in names)
+        suffixes = IMAGE_EXTENSIONS if has_images else ARRAY_EXTENSIONS
         listed: dict[str, tuple[list[str], list[str]]] = {}
         # Sorted by class, then by folder, then by name within it: the order, and so the ids, are ImageFolder's.
         for below in sorted(walked.files, key=lambda below: (below.partition("/")[0], below)):
             if below:
                 images, others = listed.setdefault(below.partition("/")[0], ([], []))
-                for names, more in zip((images, others), _split(f"{below}/", walked.files[below]), strict=True):
+                found = _split(f"{below}/", walked.files[below], suffixes)
+                for names, more in zip((images, others), found, strict=True):
                     names += more
-        here, ignored_here = _split("", walked.files.get("", []))
+        here, ignored_here = _split("", walked.files.get("", []), suffixes)
         if any(images for images, _ in listed.values()):
             class_names = list(listed)
             samples = [ImageFile(path, label) for label, (images, _) in enumerate(listed.values()) for path in images]
@@ -149,7 +153,7 @@ class FolderListing(IndexedSource):
                 suffix = os.path.splitext(shards)[1]
                 pattern = f"{str(folder).rstrip('/')}/*{suffix}"
                 advice = f"; for the {suffix} files next to its sub-folders, give {pattern}"
-            accepted = f"accepted extensions: {' '.join(IMAGE_EXTENSIONS)}"
+            accepted = f"accepted extensions: {' '.join(IMAGE_EXTENSIONS + ARRAY_EXTENSIONS)}"
             raise SourceError(f"{folder}: no images ({seen}); {accepted}{advice}")
         return listing
 
@@ -196,10 +200,12 @@ class FolderListing(IndexedSource):
         return [f"{len(names):,} {what}: {first_names(names)}" for what, names in kinds.items() if names]
 
 
-def _split(inside: str, names: list[str]) -> tuple[list[str], list[str]]:
-    """Images, and other files; those that begin with a dot are neither."""
+def _split(inside: str, names: list[str], suffixes: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """Images, which have one of ``suffixes``, and other files; those that begin with a dot are neither."""
     visible = [inside + name for name in sorted(names) if not name.startswith(".")]
-    return [path for path in visible if is_image_name(path)], [path for path in visible if not is_image_name(path)]
+    are_images = [path.lower().endswith(suffixes) for path in visible]
+    both = list(zip(visible, are_images, strict=True))
+    return [path for path, is_image in both if is_image], [path for path, is_image in both if not is_image]
 
 
 @dataclass(frozen=True, repr=False)

@@ -10,6 +10,8 @@ IMAGE_EXTENSIONS = (
     *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".bmp"),
     *(".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".pnm"),
 )
+# In folders without any of these.
+ARRAY_EXTENSIONS = (".npy",)
 
 
 @dataclass(frozen=True)

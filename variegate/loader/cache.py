@@ -19,6 +19,7 @@ from variegate.checks import a_path, integer
 from variegate.io.addresses import is_url, shown
 from variegate.io.files import BINARY, read_at, write_at
 from variegate.loader.targets import targets_nbytes
+from variegate.program.program import MAX_CHANNELS
 from variegate.threads import at_fork
 
 Picture = npt.NDArray[np.uint8]
@@ -166,7 +167,7 @@ class DiskCache:
         # In numbers that do not run over, and are exact where the file is long enough.
         sides = [records[side].astype(np.float64) for side in ("height", "width", "channels")]
         sizes = np.prod(sides, axis=0)
-        is_picture = (sizes > 0) & np.isin(records["channels"], (1, 3))
+        is_picture = (sizes > 0) & (records["channels"] >= 1) & (records["channels"] <= MAX_CHANNELS)
         is_there = is_picture & (records["offset"].astype(np.float64) + sizes <= os.fstat(pixels).st_size)
         whole = memoryview(data)
         for row in np.flatnonzero(is_there).tolist():

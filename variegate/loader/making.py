@@ -228,7 +228,8 @@ class _OneBatch:
             piece.record_stream(torch.cuda.current_stream(piece.device))
         if on_device or all(isinstance(piece, np.ndarray) for piece in data):
             return call(data, **key)
-        limits = self._maker.options.decode_limits
+        options = self._maker.options
+        limits = *options.decode_limits, options.channels
         encoded = EncodedBatch(data, lambda row: str(rows.name_of(row)), failures, *limits)
         encoded.is_timed_exactly, encoded.index = self._observer.is_exact, self._maker.index
         outputs = decode_and_run(encoded, **key)

@@ -15,6 +15,7 @@ from variegate.checks import integer, one_of
 from variegate.decode import MAX_DECODE_BYTES, MAX_PIXELS, check_limit
 from variegate.executors.runners.runner import Decode, Dtype, Geometry, Layout
 from variegate.loader.ranks import find_rank, processes_here
+from variegate.program.program import MAX_CHANNELS
 from variegate.targets.settings import Targets
 from variegate.threads import default_threads
 from variegate.transforms import Identity, MultiView, Transform
@@ -57,6 +58,7 @@ class LoaderArguments:
     cache_side: int | None = None
     max_pixels: int | None = None
     max_decode_bytes: int | None = None
+    channels: int | None = None
     sampler: Any = None
     weights: Any = None
     num_samples: int | None = None
@@ -88,6 +90,9 @@ class LoaderOptions(LoaderArguments):
         given = vars(arguments)
         options = given | {name: integer(name, given[name], least) for name, least in _LEAST.items()}
         options |= {name: check_limit(name, given[name], default) for name, default in _LIMITS.items()}
+        if given["channels"] is not None:
+            accepted = f"an integer from 1 to {MAX_CHANNELS}, or None for what files have"
+            integer("channels", given["channels"], 1, MAX_CHANNELS, accepted=accepted)
         one_of("partners", given["partners"], get_args(Partners))
         options["transform"] = _with_views(given["transform"], given["views"])
         if not (given["conditions"] is None or callable(given["conditions"])):

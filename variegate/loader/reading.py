@@ -11,7 +11,15 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from variegate.decode import PillowFile, check_side, checked_header, decode_jpeg_scaled, is_jpeg, read_image
+from variegate.decode import (
+    PillowFile,
+    check_side,
+    checked_header,
+    decode_jpeg_scaled,
+    is_jpeg,
+    read_channels,
+    read_image,
+)
 from variegate.errors import DecodeError
 from variegate.executors.runners.images import check_image
 from variegate.formats.base import Item, SampleName
@@ -98,7 +106,7 @@ class Reader:
     def __init__(
         self, options: LoaderOptions, cache: PixelCache | None, in_memory: bool, has_targets: bool = False
     ) -> None:
-        self._has_targets = has_targets
+        self._has_targets, self._channels = has_targets, options.channels
         self._cache, self._side, self._limits = cache, options.cache_side, options.decode_limits
         self.may_gather = in_memory and not has_targets and (cache is None or not cache.holds_device_memory)
 
@@ -149,15 +157,18 @@ class Reader:
             data = check_image(data, "its pixels")
         if self._cache is None:
             # A JPEG's size is in its header, and the crop decides how much of it is decoded.
-            if isinstance(data, np.ndarray) or is_jpeg(data):
+            if isinstance(data, np.ndarray):
                 return data
+            several = read_channels(bytes(data), str(sample.name()), *self._limits, self._channels)
+            if several is not None or is_jpeg(data):
+                return data if several is None else several
             with PillowFile(bytes(data), str(sample.name()), *self._limits) as file:
                 if file.is_large:  # a batch of such pictures would take too much memory: decoded when it is augmented
                     return data
                 image = file.decode()
             check_side(str(sample.name()), *image.shape[:2])
             return image
-        picture = decode_picture(data, str(sample.name()), self._side, *self._limits)
+        picture = decode_picture(data, str(sample.name()), self._side, *self._limits, self._channels)
         return self._cache.put(sample.id, picture, item.label)
 
 
@@ -181,14 +192,15 @@ def decode_picture(
     side: int | None,
     max_pixels: int | None = None,
     max_decode_bytes: int | None = None,
+    channels: int | None = None,
 ) -> Picture:
     """A file's bytes, or pixels -> uint8[H, W, C], the shorter side reduced to ``side`` pixels: JPEGs at the
     smallest DCT scale that covers that, then by Pillow with antialiasing. Raises DecodeError with ``name``."""
     limits = max_pixels, max_decode_bytes
     if isinstance(data, np.ndarray):
         image = data
-    elif side is None or not is_jpeg(data):
-        image = read_image(data, name, *limits)
+    elif side is None or channels not in (None, 3) or not is_jpeg(data):
+        image = read_image(data, name, *limits, channels)
     else:
         header = checked_header(data, name, *limits)
         image = decode_jpeg_scaled(data, *_reduced(*header.oriented_size, side), name, *limits, header)
@@ -198,8 +210,9 @@ def decode_picture(
         height, width = _reduced(height, width, side)
     if (height, width) == image.shape[:2]:
         return image
-    picture = Image.fromarray(image[:, :, 0] if image.shape[2] == 1 else image)
-    return np.array(picture.resize((width, height), Image.Resampling.BILINEAR)).reshape(height, width, -1)
+    parts = [image] if image.shape[2] == 3 else [image[:, :, channel] for channel in range(image.shape[2])]
+    pictures = [Image.fromarray(part).resize((width, height), Image.Resampling.BILINEAR) for part in parts]
+    return np.dstack([np.asarray(picture) for picture in pictures])
 
 
 def _reduced(height: int, width: int, side: int) -> tuple[int, int]:

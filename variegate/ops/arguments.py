@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 from variegate.checks import Number as Scalar
 from variegate.checks import Refusal, as_integer, as_number, as_numbers, number, one_of, pair, refused
 from variegate.errors import shown
+from variegate.program.program import MAX_CHANNELS
 
 # -- how much one transform may ask for: what costs time or memory has an end, named where it is passed ------------
 
@@ -40,7 +41,7 @@ Pair = Sequence[float]
 Number = float | Pair
 Fill = float | Sequence[float] | Mapping[Any, float | Sequence[float] | None] | None
 Size = int | Sequence[int]
-Colour = tuple[int, int, int]
+Colour = tuple[int, ...]
 InterpolationName = Literal["nearest", "bilinear", "bicubic"]
 FilterName = Literal["nearest", "bilinear", "bicubic", "box", "hamming", "lanczos"]
 Edges = Literal["image", "crop"]
@@ -140,7 +141,7 @@ def for_images(value: Any) -> Any:
 
 
 def check_colour(name: str, value: Any, *, error: Refusal = refused) -> Colour:
-    """A level for all channels, three of them, or None for 0; or torchvision's dict of them by kinds of input.
+    """A level for all channels, one for each, or None for 0; or torchvision's dict of them by kinds of input.
     Fractions are dropped, as torchvision does, and levels beyond 0..255 are black or white, as Pillow has it."""
     if type(value) is int and 0 <= value <= 255:
         return value, value, value
@@ -150,10 +151,10 @@ def check_colour(name: str, value: Any, *, error: Refusal = refused) -> Colour:
         value = for_images(value)
     single = 0 if value is None else as_number(value)
     levels = as_numbers(value) if single is None else (single,)
-    if levels is None or len(levels) not in (1, 3) or not all(abs(level) <= LARGEST for level in levels):
-        raise error(name, value, "a level (0..255) or three of them (red, green, blue)")
-    red, green, blue = (min(max(int(levels[i]), 0), 255) for i in (0, len(levels) // 2, -1))
-    return red, green, blue
+    fits = levels is not None and 0 < len(levels) <= MAX_CHANNELS and all(abs(level) <= LARGEST for level in levels)
+    if levels is None or not fits:
+        raise error(name, value, "a level (0..255), or one for each channel: three of them (red, green, blue)")
+    return tuple(min(max(int(level), 0), 255) for level in (levels * 3 if len(levels) == 1 else levels))
 
 
 def check_interpolation(name: str, value: Any, *, error: Refusal = refused) -> InterpolationName:

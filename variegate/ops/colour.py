@@ -20,6 +20,7 @@ from variegate.ops.magnitude import MagnitudeOp, PlainOp, WithProbability, betwe
 from variegate.ops.tone import Brightness
 from variegate.program.one_image import Images
 from variegate.program.ops import MAX_TILES, Op
+from variegate.program.planes import needs_colour, wrong_number
 from variegate.program.sampling import CHOICE, Floats, Rows, Sampling
 
 __all__ = ["CLAHE", "AutoContrast", "ChannelDropout", "ChannelPermutation", "Color", "ColorTemperature", "Contrast"]
@@ -169,6 +170,8 @@ class ColorTemperature(MagnitudeOp):
     _useful = UsefulRange(2000.0, 20000.0, 6500.0, spread=np.geomspace)
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
+        if sampling.planes is not None:
+            raise needs_colour("ColorTemperature", sampling.planes)
         is_colour = sampling.channels[rows] > 1
         distinct, which = np.unique(values[is_colour], return_inverse=True)
         tables = [sampling.add_lut(temperature_table(kelvin)) for kelvin in distinct.tolist()]
@@ -185,15 +188,15 @@ def dropped_counts(name: str, value: Any, *, error: Refusal = refused) -> tuple[
     return ends[0], ends[1]
 
 
-@lru_cache(maxsize=1)
-def _drops() -> tuple[tuple[int, ...], ...]:
-    """The ways to drop one channel of three, then those to drop two."""
-    return tuple(of for count in (1, 2) for of in combinations(range(3), count))
+@lru_cache(maxsize=8)
+def _drops(channels: int) -> tuple[tuple[int, ...], ...]:
+    """The ways to drop one channel, then those to drop two."""
+    return tuple(of for count in (1, 2) for of in combinations(range(channels), count))
 
 
 @dataclass(frozen=True)
 class ChannelDropout(WithProbability):
-    """With probability ``p``, set one or more of the three channels, chosen at random, to ``fill``.
+    """With probability ``p``, set one or two of the channels, chosen at random, to ``fill``.
 
     ``channel_drop_range``: number of channels, (low, high), both included (Albumentations). Gray images do not change.
     """
@@ -209,15 +212,25 @@ class ChannelDropout(WithProbability):
         unit = sampling.uniform(rows, slot)
         low, high = self.channel_drop_range  # type: ignore[misc]
         count = low + (unit[:, 1] * (high - low + 1)).astype(np.int64)
-        chosen = 3 * (count - 1) + (unit[:, 2] * 3).astype(np.int64)
+        channels = 3 if sampling.planes is None else sampling.planes.channels
+        drops = _drops(channels)
+        ways = np.where(count == 1, channels, len(drops) - channels)
+        chosen = channels * (count - 1) + (unit[:, 2] * ways).astype(np.int64)
         distinct, which = np.unique(chosen, return_inverse=True)
-        index = np.array([sampling.add_lut(self._table(_drops()[i])) for i in distinct.tolist()], np.float64)
+        tables = [self._table(drops[i], channels) for i in distinct.tolist()]
+        if sampling.planes is not None:
+            sampling.differs_by_channel = True
+            tables = [table[sampling.planes.read] for table in tables]
+        index = np.array([sampling.add_lut(table) for table in tables], np.float64)
         sampling.emit(rows, Op.LUT, index[which.reshape(-1)], count, name="ChannelDropout")
 
-    def _table(self, dropped: tuple[int, ...]) -> npt.NDArray[np.uint8]:
-        table = np.tile(_IDENTITY, (3, 1))
+    def _table(self, dropped: tuple[int, ...], channels: int) -> npt.NDArray[np.uint8]:
+        fill: Any = self.fill
+        if len(fill) != channels and len(set(fill)) > 1:
+            raise wrong_number("ChannelDropout: fill", fill, channels)
+        table = np.tile(_IDENTITY, (channels, 1))
         for channel in dropped:
-            table[channel] = self.fill[channel]  # type: ignore[index, assignment]
+            table[channel] = fill[channel % len(fill)]
         return table
 
 

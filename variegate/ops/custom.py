@@ -16,6 +16,7 @@ from variegate.ops.arguments import INTERPOLATIONS, ArgumentError, Interpolation
 from variegate.ops.base import Transform, set_field
 from variegate.ops.magnitude import BORDER_FLAGS, INTERPOLATION_FLAGS, between, span
 from variegate.program.ops import Op
+from variegate.program.planes import needs_colour
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.program.table_builder import PointFunction
 
@@ -116,8 +117,10 @@ class CustomOp(Transform, abstract=True):
         else:
             distinct, which = np.unique(values, return_inverse=True)
             if self._form == "lut":
-                tables = [sampling.add_lut(self._table("lut", (256,), value)) for value in distinct.tolist()]
-                op = Op.LUT
+                luts = [self._table("lut", (256,), value) for value in distinct.tolist()]
+                if sampling.planes is not None and any(lut.ndim == 2 for lut in luts):
+                    raise needs_colour(name, sampling.planes)
+                tables, op = [sampling.add_lut(lut) for lut in luts], Op.LUT
             else:
                 tables = [sampling.add_matrix(self._table("color_matrix", (3, 4), v)) for v in distinct.tolist()]
                 op = Op.COLOR_MATRIX

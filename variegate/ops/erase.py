@@ -29,6 +29,8 @@ from variegate.ops.magnitude import MagnitudeOp, between, integers_between, limi
 from variegate.ops.resize import TRIES, sample_boxes
 from variegate.program.compiled import kernel
 from variegate.program.ops import Op
+from variegate.program.planes import needs_colour, wrong_number
+from variegate.program.program import MAX_CHANNELS
 from variegate.program.rng import philox_block, to_normal, to_unit
 from variegate.program.sampling import Floats, Rows, Sampling
 
@@ -97,8 +99,8 @@ def _erased_with(name: str, value: Any, *, error: Refusal = refused) -> Any:
         return value
     single = as_number(value)
     numbers = as_numbers(value) if single is None else (single,)
-    if numbers is None or len(numbers) not in (1, 3) or not all(abs(level) <= LARGEST for level in numbers):
-        raise error(name, value, 'a number, three of them (red, green, blue), "random" or "colour"')
+    if numbers is None or not 0 < len(numbers) <= MAX_CHANNELS or not all(abs(level) <= LARGEST for level in numbers):
+        raise error(name, value, 'a number, one for each channel, "random" or "colour"')
     return numbers if single is None else single
 
 
@@ -107,9 +109,9 @@ class RandomErasing(Transform):
     """With probability ``p``, erase one rectangle (Zhong et al. 2017, arXiv:1708.04896).
 
     Its area is uniform in ``scale`` times the image's, its height / width log-uniform in ``ratio``. If ten draws do not
-    fit, the image does not change. ``value``: a number, three of them, "random" for noise in every pixel, or "colour"
-    for one random color. Before ``Normalize``, values are levels 0..255 and noise is uniform; after it, values are used
-    as given and noise is normal.
+    fit, the image does not change. ``value``: a number, one for each channel, "random" for noise in every pixel, or
+    "colour" for one random color. Before ``Normalize``, values are levels 0..255 and noise is uniform; after it, values
+    are used as given and noise is normal.
     """
 
     p: float = 0.5
@@ -136,17 +138,25 @@ class RandomErasing(Transform):
             return
         is_float, is_random = sampling.output.is_float, self.value == "random"
         if self.value == "colour":
+            if sampling.planes is not None:
+                raise needs_colour("RandomErasing(value='colour')", sampling.planes)
             words = sampling.words(rows, slot + 1 + TRIES, 2)
             values = to_normal(words).reshape(-1, 4) if is_float else np.floor(256 * to_unit(words[:, 0]))
-            values = values[:, :3]
+            levels = values = values[:, :3]
         else:
-            values = np.resize(np.asarray(0.0 if is_random else self.value, np.float64), (1, 3))
-        if not is_float and not ((values >= 0) & (values <= 255)).all():
+            levels = values = np.array(0.0 if is_random else self.value, np.float64, ndmin=2)
+            if sampling.planes is not None:
+                values = sampling.of_planes("RandomErasing: value", values)
+            elif values.shape[1] not in (1, 3):
+                raise wrong_number("RandomErasing: value", self.value, 3)
+            else:
+                levels = values = np.resize(values, (1, 3))
+        if not is_float and not ((levels >= 0) & (levels <= 255)).all():
             raise ArgumentError(self, "value", self.value, "levels from 0 to 255, as there is no Normalize before it")
         first = sampling.add_rectangles(boxes.astype(np.int32)) + np.arange(len(rows))
         noise_slot = slot + 1 + TRIES if is_random else 0
         args = (first, 1, float(is_random), noise_slot, *values.T, float(is_float))
-        fill = None if is_float else values.astype(np.uint8)
+        fill = None if is_float else levels.astype(np.uint8)
         sampling.emit(rows, Op.ERASE, *args, fill=fill, name="RandomErasing")
 
 

@@ -17,7 +17,7 @@ from variegate.ops.finish import Cast, Standardise, followed_by, is_cut_only
 from variegate.ops.magnitude import PlainOp
 from variegate.program.one_image import Images, Selection
 from variegate.program.ops import Op
-from variegate.program.program import Output
+from variegate.program.program import MAX_CHANNELS, Output
 from variegate.program.sampling import Floats, Rows, Sampling
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ def _per_channel(
 ) -> tuple[float, ...]:
     single = as_number(value)
     numbers = as_numbers(value) if single is None else (single,)
-    if numbers is None or len(numbers) not in (1, 3) or not all(least <= number <= LARGEST for number in numbers):
+    fit = numbers is not None and all(least <= number <= LARGEST for number in numbers)
+    if numbers is None or not fit or not 0 < len(numbers) <= MAX_CHANNELS:
         raise error(name, value, f"three {kind}numbers (red, green, blue), or one for all{more}")
     return numbers
 
@@ -61,8 +62,8 @@ class Normalize(Transform, function="normalize"):
     """Normalize to floats: ``(x / 255 - mean) / std``.
 
     Args:
-        mean: one number for all channels or three, on the 0..1 scale. "dataset" takes mean and standard deviation from
-            the ``Loader``'s source, as stored by ``variegate pack``, and works only there.
+        mean: one number for all channels or one for each, on the 0..1 scale. "dataset" takes mean and standard
+            deviation from the ``Loader``'s source, as stored by ``variegate pack``, and works only there.
         std: likewise; above 0.
 
     It belongs at the end of a transform: only an erasing may follow. It cannot be part of a choice, because all images

@@ -115,7 +115,7 @@ class ReferencePairs:
         if len(at) == 0:
             return
         rows = rows[at]
-        shapes = np.column_stack([sampling.size[rows], sampling.channels[rows]]).astype(np.int32)
+        shapes = np.column_stack([sampling.size[rows], sampling.shape[rows, 2]]).astype(np.int32)
         alone = Sampling(shapes, np.zeros(len(rows), np.uint64), rng.stream_key(0, 0), 0)
         self.table.emit(alone, np.arange(len(rows)), step.entry[at], step.parameter[at], 0)
         maps = geometry_to_maps(alone.finish(Output()))

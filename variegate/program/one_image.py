@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from variegate.program import rng
 from variegate.program.ops import NUM_ARGS, SPECS, Op
+from variegate.program.planes import wrong_number
 from variegate.program.program import MAX_SIDE, Output, Program, empty_instructions
 from variegate.program.sampling import CHOICE, Floats, Rows, Sampling, after_steps, check_equal
 
@@ -224,7 +225,7 @@ class OneImage(Sampling):
         if size is not None:
             size = tuple(np.reshape(size, -1).tolist())  # type: ignore[assignment]
         if fill is not None and not (type(fill) is tuple and len(fill) == 3 and {*map(type, fill)} == {int}):
-            fill = tuple(np.broadcast_to(np.asarray(fill, np.uint8), (1, 3))[0].tolist())
+            fill = tuple(np.asarray(fill, np.uint8).reshape(-1).tolist())
         self.add(
             op if isinstance(op, Op) else _plain(op),
             *map(_plain, args),
@@ -259,6 +260,8 @@ class OneImage(Sampling):
                 )
             self.height, self.width = size
         label = -1 if name is None else self._name_index(name)
+        if fill is not None and len(fill) != 3:
+            raise wrong_number(f"{name or title or SPECS[Op(op)].name}: fill", fill, 3)
         red, green, blue = _BLACK if fill is None else fill
         self.records.append((op, flags, self.height, self.width, label, red, green, blue, *args, *_UNUSED[len(args)]))
 

@@ -130,6 +130,7 @@ class OpSpec:
         uses_fill: the instruction's fill colour appears in its output.
         parts_channels: of three equal channels it may make three that differ.
         commutes_with_blend: it may follow a weighted sum of rows, since it may as well be done to each of them.
+        needs_colour: its channels are red, green and blue, also where it changes images of one channel.
         labelled_args: names of the arguments where users declared the operation (the instruction has a label).
         level: of a table, the new level, before it is cut off to 0..255, of a level x from 0 to 255 and the arguments.
         per_channel: the table is another one for each channel, whose first argument is that of its number.
@@ -144,6 +145,7 @@ class OpSpec:
     uses_fill: bool = False
     parts_channels: bool = False
     commutes_with_blend: bool = False
+    needs_colour: bool = False
     labelled_args: tuple[str, ...] | None = None
     level: Callable[..., float] | None = None
     per_channel: bool = False
@@ -202,10 +204,15 @@ SPECS: dict[Op, OpSpec] = {
     Op.PERMUTE: OpSpec("ChannelPermutation", Kind.VALUE, ("first", "second", "third"), colour_only=True),
     Op.LUT: OpSpec("LUT", Kind.VALUE, ("_table",), labelled_args=("_table", "magnitude"), parts_channels=True),
     Op.COLOR_MATRIX: OpSpec(
-        "ColorMatrix", Kind.VALUE, ("_table",), labelled_args=("_table", "magnitude"), parts_channels=True
+        "ColorMatrix",
+        Kind.VALUE,
+        ("_table",),
+        labelled_args=("_table", "magnitude"),
+        parts_channels=True,
+        needs_colour=True,
     ),
-    Op.POINT: OpSpec("Point", Kind.VALUE, ("_function", "magnitude"), parts_channels=True),
-    Op.CONTRAST: OpSpec("Contrast", Kind.STATISTIC, ("factor",), neutral=1.0),
+    Op.POINT: OpSpec("Point", Kind.VALUE, ("_function", "magnitude"), parts_channels=True, needs_colour=True),
+    Op.CONTRAST: OpSpec("Contrast", Kind.STATISTIC, ("factor",), neutral=1.0, needs_colour=True),
     Op.AUTOCONTRAST: OpSpec("AutoContrast", Kind.STATISTIC),
     Op.EQUALIZE: OpSpec("Equalize", Kind.STATISTIC),
     Op.SHARPNESS: OpSpec("Sharpness", Kind.NEIGHBOURHOOD, ("factor",), neutral=1.0),
@@ -227,7 +234,9 @@ SPECS: dict[Op, OpSpec] = {
         becomes=Op.CONVOLVE,
     ),
     Op.MEDIAN: OpSpec("MedianBlur", Kind.NEIGHBOURHOOD, ("kernel",)),
-    Op.CLAHE: OpSpec("CLAHE", Kind.NEIGHBOURHOOD, ("clip_limit", "tiles_x", "tiles_y"), parts_channels=True),
+    Op.CLAHE: OpSpec(
+        "CLAHE", Kind.NEIGHBOURHOOD, ("clip_limit", "tiles_x", "tiles_y"), parts_channels=True, needs_colour=True
+    ),
     Op.GAUSSIAN_NOISE: OpSpec("GaussianNoise", Kind.POSITION, ("mean", "sigma", "_slot"), parts_channels=True),
     Op.SALT_AND_PEPPER: OpSpec("SaltAndPepper", Kind.POSITION, ("amount", "salt", "_slot")),
     Op.SHOT_NOISE: OpSpec("ShotNoise", Kind.POSITION, ("scale", "_slot"), parts_channels=True),
@@ -238,7 +247,7 @@ SPECS: dict[Op, OpSpec] = {
         uses_fill=True,
         commutes_with_blend=True,
     ),
-    Op.JPEG: OpSpec("JPEG", Kind.DETOUR, ("quality",), parts_channels=True),
+    Op.JPEG: OpSpec("JPEG", Kind.DETOUR, ("quality",), parts_channels=True, needs_colour=True),
     Op.MAP_FIXED: OpSpec("map_fixed", Kind.GEOMETRY, ("a", "b", "c", "d", "e", "f")),
     Op.MAP_SCALE: OpSpec("map_scale", Kind.GEOMETRY, ("a", "c", "e", "f")),
     Op.MAP_FLOAT: OpSpec("map_float", Kind.GEOMETRY, ("a", "b", "c", "d", "e", "f")),

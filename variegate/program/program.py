@@ -17,6 +17,7 @@ from variegate.program.passes import PASS_FIELDS
 
 if TYPE_CHECKING:
     from variegate.program.lowering import Detour
+    from variegate.program.planes import Planes
     from variegate.program.table_builder import PointFunction
 
 
@@ -26,6 +27,7 @@ STAGES = ("sampled", "compact", "mapped", "tabled", "merged", "composed", "fused
 # Sides of images that go in or come out of an operation. Coordinates are 16.16 fixed-point numbers, so that larger ones
 # would wrap around.
 MAX_SIDE = 32_767
+MAX_CHANNELS = 32
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,9 @@ class Output:
 def _scale_and_bias(
     mean: tuple[float, ...], std: tuple[float, ...], channels: int
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    if len(mean) not in (1, 3) or len(std) not in (1, 3):
+        accepted = "one number or three of each, for an image of one or three channels"
+        raise ValueError(f"Normalize: mean={mean}, std={std}; accepted: {accepted}")
     means, stds = np.resize(mean, 3).astype(np.float64), np.resize(std, 3).astype(np.float64)
     if channels == 1 and len(mean) == 3:
         means, stds = np.full(3, means.mean()), np.full(3, stds.mean())
@@ -215,6 +220,9 @@ class Program:
     num_passes: npt.NDArray[np.int32] | None = None
     passes: npt.NDArray[np.int32] | None = None
     detour: Detour | None = None  # what some rows have been through before
+    # Of images that have other than one or three channels: those that rows read, and programs of the others.
+    planes: Planes | None = None
+    further: tuple[Program, ...] = ()
 
     @property
     def num_rows(self) -> int:

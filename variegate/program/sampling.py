@@ -11,6 +11,7 @@ import numpy.typing as npt
 from variegate.program import rng
 from variegate.program.mixing import Mix, join, mixed_by
 from variegate.program.ops import NUM_ARGS, SPECS, Op
+from variegate.program.planes import Planes, for_planes, refuse_colour, wrong_number
 from variegate.program.program import MAX_SIDE, Blend, Grouping, Output, Program, empty_instructions
 from variegate.program.table_builder import TableBuilder
 
@@ -36,6 +37,8 @@ class Sampling(TableBuilder):
     boxes: SampledBoxes | None = None
     mixes: Sequence[Mix] = ()
     max_side = MAX_SIDE  # of what operations make
+    planes: Planes | None = None  # the channels that are sampled, of images that have other than one or three
+    differs_by_channel = False  # what is sampled for other planes is not the same
 
     def __init__(
         self,
@@ -70,7 +73,14 @@ class Sampling(TableBuilder):
 
     @property
     def channels(self) -> npt.NDArray[np.int32]:
-        return self.shape[:, 2]
+        """Of whole images; ``shape`` has those that rows read."""
+        return self.shape[:, 2] if self.planes is None else np.full_like(self.shape[:, 2], self.planes.channels)
+
+    def of_planes(self, name: str, values: Any) -> npt.NDArray[Any]:
+        """``Planes.of``, of values that are to be emitted."""
+        assert self.planes is not None
+        self.differs_by_channel |= np.shape(values)[-1] == self.planes.channels
+        return self.planes.of(name, values)
 
     # -- drawing -----------------------------------------------------------------------------------------------
 
@@ -108,6 +118,8 @@ class Sampling(TableBuilder):
         name: str | None = None,
     ) -> None:
         """Append an instruction to ``rows``. ``args`` broadcast over rows; ``size`` int[R, 2] where it changes."""
+        if self.planes is not None:
+            refuse_colour(op, name, self.planes)
         if len(rows) == 0:
             return
         # What follows a blend runs on every row of it.
@@ -158,6 +170,10 @@ class Sampling(TableBuilder):
         if np.any(flags):
             grids["flags"].reshape(-1)[flat] = flags
         if fill is not None:
+            if self.planes is not None:
+                fill = self.of_planes(f"{name or _title(op)}: fill", fill)
+            elif np.shape(fill)[-1] != 3:
+                raise wrong_number(f"{name or _title(op)}: fill", fill, 3)
             grids["fill"].reshape(-1, 3)[flat] = fill
         if size is not None:
             self.size[rows] = size
@@ -267,7 +283,7 @@ class Sampling(TableBuilder):
             blend = Blend(target=self.source.copy(), weight=self._blend_weight)
         longest = max(1, int(self.length.max(initial=0)))
         source = self.source[kept]
-        return Program(
+        program = Program(
             **{name: np.ascontiguousarray(grid[kept, :longest]) for name, grid in self._grids.items()},  # type: ignore[arg-type]
             length=self.length[kept],
             source=source if self._grouping is None else source // np.int32(self._grouping.views),
@@ -283,6 +299,7 @@ class Sampling(TableBuilder):
             dropped=None if self.boxes is None else self.boxes.dropped[kept],
             least=None if self.boxes is None else self.boxes.least,
         )
+        return program if self.planes is None else for_planes(program, self.planes, output)
 
     def _name_index(self, name: str) -> int:
         if name not in self._names:

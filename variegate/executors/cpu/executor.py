@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -170,7 +170,41 @@ def run_into(
     Images are either all given, or brought row by row by ``loader(program)``: its ``load(row, place)`` runs on the
     thread that needs the image, just before; what it returned must last until the thread's next load with the same
     place. ``together`` rows, one after another, go to the same thread.
+
+    Of a program with ``planes``, results are [C, H, W] with three channels at least. Its parts take turns every few
+    rows, the last one first: the planes that it makes of another's channels, that one makes once more.
     """
+    runs = [_prepared(program, images, results, stacked, loader)]
+    for part in program.further:
+        runs.insert(0, _prepared(part, images, results, None, loader))
+    _run_rows(runs, num_threads, together)
+    for run in runs:
+        if run.program.blend is not None:
+            _blend(run, num_threads)
+    TURN.finish()
+
+
+class _Run(NamedTuple):
+    """A program with its memory. ``canvases``: addresses of what rows make where they are blended, else empty."""
+
+    program: Program
+    batch: BatchArrays
+    form: ResultFormat
+    load: Load | None
+    canvases: npt.NDArray[np.int64]
+    kept: Any
+
+
+def _prepared(
+    program: Program,
+    images: Sequence[Image] | Image | None,
+    results: list[Result],
+    stacked: Result | None,
+    loader: Loader | None,
+) -> _Run:
+    if program.planes is not None:
+        first = program.planes.first
+        results, stacked = [result[first : first + 3] for result in results], None
     kept: Sequence[Image] = []
     sources = np.zeros(program.num_rows, np.int64)
     if images is not None:
@@ -185,15 +219,10 @@ def run_into(
     targets, form = _addresses(results, stacked), _format(program)
     batch = new_batch(instructions_of(program), side_tables(program.tables), sources, targets)
     batch = batch._replace(scale=form.scale, bias=form.bias)
-    if program.blend is None:
-        _run_rows(program, batch, form, num_threads, load, together)
-    else:
+    canvases: list[Result] = []
+    if program.blend is not None:
         canvases = [RESULTS.take(prod(result_shape(program, row))) for row in range(program.num_rows)]
-        at = _addresses(canvases, None)
-        bytes_kind = BYTES_CHW if program.output.layout == "NCHW" else BYTES_HWC
-        _run_rows(program, batch._replace(targets=at), form._replace(kind=bytes_kind), num_threads, load)
-        _blend(program, batch, at, form, num_threads)
-    TURN.finish()
+    return _Run(program, batch, form, load, _addresses(canvases, None), (kept, canvases))
 
 
 def _addresses(arrays: Sequence[Result], stacked: Any) -> npt.NDArray[np.int64]:
@@ -209,35 +238,39 @@ def _format(program: Program) -> ResultFormat:
     return form_of(program.output)._replace(streams=streams)
 
 
-def _run_rows(
-    program: Program,
-    batch: BatchArrays,
-    form: ResultFormat,
-    num_threads: int | None,
-    load: Load | None,
-    together: int = 1,
-) -> None:
-    # Asked now: ``load`` may put smaller images in place of the ones that the program was made for, never larger.
-    memory = held_batch(batch)
-    at, sources = place_of(memory), batch.sources
-    measure(at)
-    needs = tuple(batch.needs.tolist())
-    kind, streams = form.kind, form.streams
+def _run_rows(runs: Sequence[_Run], num_threads: int | None, together: int = 1) -> None:
+    """The rows of programs of equal rows."""
+    program, load = runs[0].program, runs[0].load
+    held, needs = [], (0,) * NEEDS
+    for run in runs:
+        batch, kind, streams = run.batch, run.form.kind, run.form.streams
+        if run.program.blend is not None:
+            batch = batch._replace(targets=run.canvases)
+            kind = BYTES_CHW if run.program.output.layout == "NCHW" else BYTES_HWC
+        memory = held_batch(batch)
+        # Asked now: ``load`` may put smaller images in place of the ones that the program was made for, never larger.
+        measure(place_of(memory))
+        needs = tuple(map(max, needs, batch.needs.tolist()))
+        held.append((memory, place_of(memory), kind, streams, run.load, batch.sources))
     in_pixels = int(program.in_shape[:, :2].prod(axis=1, dtype=np.int64).max(initial=1))
     at_a_time = max(_LOADED_AT_LEAST, _LOADED_BYTES // max(3 * in_pixels, 1))
+    if len(runs) > 1:
+        at_a_time = 1  # each part reads the same image
 
     def work(groups: npt.NDArray[np.int64]) -> None:
         if len(groups) == 0:
             return
         scratch, begin, end = scratch_for(needs), int(groups[0]) * together, (int(groups[-1]) + 1) * together
         if load is None:
+            ((_, at, kind, streams, _, _),) = held
             passes.run_rows(begin, end, at, scratch, kind, streams)
             return
         for i in range(begin, end, at_a_time):
             stop = min(i + at_a_time, end)
-            loaded = [load(row, place) for place, row in enumerate(range(i, stop))]
-            sources[i:stop] = [place_of(image) for image in loaded]
-            passes.run_rows(i, stop, at, scratch, kind, streams)
+            for _, at, kind, streams, load_one, sources in held:
+                loaded = [load_one(row, place) for place, row in enumerate(range(i, stop))]
+                sources[i:stop] = [place_of(image) for image in loaded]
+                passes.run_rows(i, stop, at, scratch, kind, streams)
 
     height, width = program.final_size(0) if program.num_rows else (0, 0)
     pixels = height * width if load is None else max(height * width, in_pixels)
@@ -245,9 +278,8 @@ def _run_rows(
     share_out(work, program.num_rows // together, num_threads, max(1, chunk // together))
 
 
-def _blend(
-    program: Program, batch: BatchArrays, canvases: npt.NDArray[np.int64], form: ResultFormat, num_threads: int | None
-) -> None:
+def _blend(run: _Run, num_threads: int | None) -> None:
+    program, batch, canvases, form = run.program, run.batch, run.canvases, run.form
     assert program.blend is not None
     entries = program.blend.entries()
     largest = max(prod(result_shape(program, row)) for row in range(program.num_rows))

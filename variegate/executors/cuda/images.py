@@ -104,6 +104,21 @@ class DeviceImages:
         strides[shapes[:, 2] != self.shapes[:, 2], 2] = 0
         return DeviceImages(self.addresses, strides, shapes, L.PLANAR, self.owners)
 
+    def of_channels(self, read: list[int]) -> DeviceImages:
+        """Images of these of their channels, where they lie; copied, where one is read twice."""
+        if read[1] == read[2]:
+            owners = self.owners * (1 if len(self.owners) == len(self.shapes) else len(self.shapes))
+            places = zip(owners, self.shapes.tolist(), self.strides.tolist(), self.addresses.tolist(), strict=True)
+            return place_tensors(
+                [
+                    owner.as_strided(shape, strides, owner.storage_offset() + address - owner.data_ptr())[..., read]
+                    for owner, shape, strides, address in places
+                ]
+            )
+        shapes = self.shapes.copy()
+        shapes[:, 2] = len(read)
+        return DeviceImages(self.addresses + read[0] * self.strides[:, 2], self.strides, shapes, L.PLANAR, self.owners)
+
 
 def place_tensor(tensor: torch.Tensor, is_channels_last: bool) -> DeviceImages:
     """A batch [N, H, W, C] or [N, C, H, W] in any memory layout, where it lies."""

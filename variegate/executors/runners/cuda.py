@@ -21,10 +21,11 @@ from variegate.executors.cuda.executor import (
     upload_images,
 )
 from variegate.executors.cuda.images import DeviceImages, join, place_packed, place_tensor, place_tensors
+from variegate.executors.runners.channels import run_parts
 from variegate.executors.runners.decode_plan import join_boxes, shift_crop
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.executors.runners.grouping import make_room
-from variegate.executors.runners.host import take_host_batch, widened
+from variegate.executors.runners.host import decoded, take_host_batch, widened
 from variegate.executors.runners.images import (
     NAMES,
     RaggedBatch,
@@ -124,6 +125,9 @@ class CudaRunner:
             )
 
     def run(self, program: Program, batch: DeviceImages) -> Any:
+        if program.planes is not None:
+            with self._executor.current():
+                return run_parts(program, batch, lambda part, images: self._run(self.lower(part), images))
         return self._run(self.lower(program), widened(batch, program))
 
     def _run(self, fused: Program, batch: DeviceImages) -> Any:
@@ -139,6 +143,8 @@ class CudaRunner:
         return CapturedRun(self._executor, programs, batch)
 
     def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:
+        if program.planes is not None:
+            return self.run(program, self.take(decoded(batch).images))
         batch = widened(batch, program)
         fused = self.lower(program)
         refuse_detours(fused)

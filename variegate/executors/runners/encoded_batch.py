@@ -27,6 +27,7 @@ from variegate.decode import (
     decode_plain,
     is_complete,
     is_jpeg,
+    read_channels,
     read_image,
 )
 from variegate.decode.entropy.index import EntropyIndex
@@ -62,6 +63,7 @@ class EncodedBatch:
             place, so that the rest of the batch can be made. None raises instead.
         max_pixels: files with more of them are refused before they are decoded; None for ``decode.MAX_PIXELS``.
         max_decode_bytes: files that take more memory to decode are refused; None for ``decode.MAX_DECODE_BYTES``.
+        channels: as of ``read_image``.
 
     ``scales``: what JPEGs may be divided by as they are decoded, where a crop is that many times as large as what it
     becomes; none unless an ``Augmenter`` with ``fast_decode`` says so. ``index``: of files, to cut crops out of them.
@@ -77,7 +79,9 @@ class EncodedBatch:
         failures: dict[int, DecodeError] | None = None,
         max_pixels: int | None = None,
         max_decode_bytes: int | None = None,
+        channels: int | None = None,
     ) -> None:
+        self._channels = channels
         self._limits = (
             check_limit("max_pixels", max_pixels, MAX_PIXELS),
             check_limit("max_decode_bytes", max_decode_bytes, MAX_DECODE_BYTES),
@@ -100,7 +104,9 @@ class EncodedBatch:
         self.scales: tuple[int, ...] = ()
         self.index: EntropyIndex | None = None
         self._parts: dict[tuple[float, ...], tuple[Image, npt.NDArray[np.float64]]] = {}
-        self._heads = scan_headers([data if type(data) is bytes else b"" for data in files], *self._limits)
+        # Of a JPEG with a number of channels that it cannot have, nothing is read.
+        plain = [data if type(data) is bytes and channels in (None, 3) else b"" for data in files]
+        self._heads = scan_headers(plain, *self._limits)
         sizes = self._heads[:, [HEIGHT, WIDTH]].tolist()
         shapes = [(*size, 3) if size[0] else self._open(i) for i, size in enumerate(sizes)]
         good = next((shape for shape in shapes if shape is not None), (1, 1, 3))
@@ -150,6 +156,10 @@ class EncodedBatch:
             return self.decoded[i].shape
         try:
             file = bytes(data)
+            several = read_channels(file, self.name(i), *self._limits, self._channels)
+            if several is not None:
+                self.decoded[i] = several
+                return several.shape
             return self._open_jpeg(i, file) if is_jpeg(file) else self._open_other(i, file)
         except DecodeError as error:
             self._note(i, error)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.executors.runners.images import as_tensor
+from variegate.executors.runners.images import as_tensor, channels_last
 from variegate.program.program import Blend, Grouping, Program
 
 _ACCEPTED = (
@@ -46,7 +46,7 @@ def _frames(clip: Any, where: str) -> list[Any]:
         raise TypeError(f"{where}: got {type(clip).__name__}; accepted with consistent=True: {_ACCEPTED}")
     if stack.ndim != 4 or len(stack) == 0:
         raise ValueError(f"{where}: got shape {tuple(stack.shape)}; accepted with consistent=True: {_ACCEPTED}")
-    if isinstance(stack, torch.Tensor) and stack.shape[3] not in (1, 3) and stack.shape[1] in (1, 3):
+    if isinstance(stack, torch.Tensor) and channels_last(*stack.shape[1::2]) is False:
         stack = stack.permute(0, 2, 3, 1)
     return list(stack)
 

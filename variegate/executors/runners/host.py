@@ -12,6 +12,7 @@ import torch
 
 from variegate.executors import reference
 from variegate.executors.batches import shapes_of
+from variegate.executors.runners.channels import as_laid_out, planar, plane_loader, run_parts
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.executors.runners.grouping import make_room
 from variegate.executors.runners.images import NAMES, RaggedBatch, check_images
@@ -54,6 +55,11 @@ class HostBatch:
         each = zip(self.images, shapes.tolist(), strict=True)
         return HostBatch([np.ascontiguousarray(np.broadcast_to(image, shape)) for image, shape in each], shapes)
 
+    def of_channels(self, read: list[int]) -> HostBatch:
+        """Images of these of their channels."""
+        images = [np.ascontiguousarray(image[..., read]) for image in self.images]
+        return HostBatch(images, shapes_of(images))
+
 
 def take_host_batch(images: Any, names: str = NAMES) -> HostBatch:
     """``names``: as of ``check_images``. Raises TypeError or ValueError naming the image and what is accepted."""
@@ -63,6 +69,12 @@ def take_host_batch(images: Any, names: str = NAMES) -> HostBatch:
         images = [images[i] for i in range(len(images))]
     arrays = check_images(images, names)
     return HostBatch(arrays, shapes_of(arrays))
+
+
+def decoded(batch: EncodedBatch) -> HostBatch:
+    """All images of a batch, whole."""
+    with batch.decoding():
+        return HostBatch([batch.whole(i) for i in range(len(batch.files))], batch.shapes)
 
 
 class _HostRunner:
@@ -84,7 +96,10 @@ class ReferenceRunner(_HostRunner):
         self._dtype = dtype
 
     def run(self, program: Program, batch: HostBatch) -> Any:
-        results = reference.run(program, list(widened(batch, program).images))
+        return self._run(program, batch) if program.planes is None else run_parts(program, batch, self._run)
+
+    def _run(self, program: Program, batch: HostBatch) -> Any:
+        results = reference.run(program.replace(planes=None), list(widened(batch, program).images))
         if program.grouping is not None:
             room, places = make_room(program, program.grouping, lambda shape: np.empty(shape, _kind(results)))
             for place, result in zip(places, results, strict=True):
@@ -94,9 +109,7 @@ class ReferenceRunner(_HostRunner):
         return _to_tensors(np.stack(results) if same else None, results, self._dtype)
 
     def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:
-        with batch.decoding():
-            images = [batch.whole(i) for i in range(len(batch.files))]
-        return self.run(program, HostBatch(images, batch.shapes))
+        return self.run(program, decoded(batch))
 
 
 class CpuRunner(_HostRunner):
@@ -113,7 +126,20 @@ class CpuRunner(_HostRunner):
         self._executor = cpu
 
     def run(self, program: Program, batch: HostBatch) -> Any:
+        if program.planes is not None:
+            return self._run_parts(program, batch)
         return self._run(program, widened(batch, program).images, None)
+
+    def _run_parts(self, program: Program, batch: HostBatch) -> Any:
+        whole, fused = planar(program, self.lower)
+        if whole.grouping is not None:
+            room, results = make_room(whole, whole.grouping, partial(self._executor.take_results, whole.output))
+        else:
+            stacked, results = self._executor.allocate(whole)
+            room = results if stacked is None else stacked
+        loader = partial(plane_loader, batch.images)
+        self._executor.run_into(fused, None, results, None, self._num_threads, loader)
+        return as_laid_out(_each(room, self._dtype), program)
 
     def run_one(self, image: OneImage, pixels: Image, output: Output) -> torch.Tensor:
         """Run one sampled image -> its tensor [C, H, W] or [H, W, C]."""
@@ -130,6 +156,8 @@ class CpuRunner(_HostRunner):
         return _to_tensor(whole, self._dtype)
 
     def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:
+        if program.planes is not None:
+            return self._run_parts(program, decoded(batch))
         return self._run(program, None, widened(batch, program))
 
     def _run(self, program: Program, images: list[Image] | Image | None, encoded: EncodedBatch | None) -> Any:

@@ -14,7 +14,7 @@ import torch.utils.dlpack
 from variegate.decode import pixels_of_pil
 from variegate.executors.batches import layout, shapes_of, write_images
 from variegate.executors.runners.devices import resolve
-from variegate.program.program import MAX_SIDE, Output
+from variegate.program.program import MAX_CHANNELS, MAX_SIDE, Output
 
 Image = npt.NDArray[np.uint8]
 # Outputs; of several views of each image a tuple of them, one for each group.
@@ -24,6 +24,17 @@ Tensors = torch.Tensor | list[torch.Tensor] | tuple[Any, ...]
 NAMES = "images[{}]"
 _ACCEPTED = "uint8 [H, W, 3], [H, W, 1] or [H, W]"
 _ACCEPTED_TENSORS = "uint8 [H, W, C], [C, H, W] or [H, W] with C = 1 or 3"
+
+
+def channels_last(first: int, last: int, may_be_first: bool = True) -> bool | None:
+    """Whether the last side of an image is its channels, or the first is; None for neither. One or three are channels
+    before other numbers up to MAX_CHANNELS, of which the smaller is, in an array always the last."""
+    for is_last, side in ((True, last), (False, first)):
+        if side in (1, 3):
+            return is_last
+    if last <= MAX_CHANNELS and not (may_be_first and first < last):
+        return True
+    return False if first <= MAX_CHANNELS else None
 
 
 def check_images(images: Any, names: str = NAMES) -> list[Image] | Image:
@@ -47,7 +58,7 @@ def _check_batch(whole: npt.NDArray[Any]) -> Image:
     if whole.dtype != np.uint8:
         more = ", or a list of images" if whole.dtype == object else ""
         raise TypeError(f"images: got dtype {whole.dtype}; accepted: uint8 [N, H, W, C]{more}")
-    if whole.ndim != 4 or whole.shape[3] not in (1, 3) or 0 in whole.shape[1:]:
+    if whole.ndim != 4 or not channels_last(*whole.shape[1::2], False) or 0 in whole.shape[1:]:
         is_first = whole.ndim == 4 and whole.shape[1] in (1, 3)
         hint = "; the channels of an array come last: transpose(0, 2, 3, 1)" if is_first else ""
         hint = "; clips are for Augmenter(consistent=True)" if whole.ndim == 5 else hint
@@ -80,7 +91,7 @@ def _check_array(array: npt.NDArray[Any], where: str) -> Image:
         raise TypeError(f"{where}: got dtype {array.dtype}; accepted: {_ACCEPTED}")
     if array.ndim == 2:
         array = array[:, :, None]
-    if array.ndim != 3 or array.shape[2] not in (1, 3) or 0 in array.shape:
+    if array.ndim != 3 or not channels_last(*array.shape[::2], False) or 0 in array.shape:
         is_first = array.ndim == 3 and array.shape[0] in (1, 3)
         hint = "; the channels of an array come last: transpose(1, 2, 0)" if is_first else ""
         raise ValueError(f"{where}: got shape {array.shape}; accepted: {_ACCEPTED}, no side empty{hint}")
@@ -111,8 +122,8 @@ def check_tensor(tensor: torch.Tensor) -> bool:
     """A batch [N, H, W, C] or [N, C, H, W] -> whether channels come last; they do where both could be."""
     _check_kind("images", tensor, "uint8 [N, H, W, C] or [N, C, H, W]")
     shape = tuple(tensor.shape)
-    is_last = len(shape) == 4 and shape[3] in (1, 3)
-    if len(shape) != 4 or not (is_last or shape[1] in (1, 3)) or 0 in shape[1:]:
+    is_last = channels_last(*shape[1::2]) if len(shape) == 4 else None
+    if is_last is None or 0 in shape[1:]:
         raise ValueError(
             f"images: got shape {shape}; accepted: uint8 [N, H, W, C] or [N, C, H, W] with C = 1 or 3, or a list of "
             f"images {_ACCEPTED}"
@@ -131,9 +142,10 @@ def _hwc(tensor: torch.Tensor, where: str) -> torch.Tensor:
     _check_kind(where, tensor, _ACCEPTED_TENSORS)
     shape = tuple(tensor.shape)
     image = tensor[:, :, None] if tensor.ndim == 2 else tensor
-    if image.ndim == 3 and image.shape[2] not in (1, 3) and image.shape[0] in (1, 3):
+    is_last = channels_last(*image.shape[::2]) if image.ndim == 3 else None
+    if is_last is False:
         image = image.permute(1, 2, 0)
-    if image.ndim != 3 or image.shape[2] not in (1, 3) or 0 in image.shape:
+    if is_last is None or 0 in image.shape:
         raise ValueError(f"{where}: got shape {shape}; accepted: {_ACCEPTED_TENSORS}, no side empty")
     _check_sides(where, shape, tuple(image.shape[:2]))
     return image
@@ -160,8 +172,8 @@ def check_sizes(sizes: Any) -> npt.NDArray[np.int32]:
     shapes = []
     for i, size in enumerate(sizes):
         shape = (*(int(n) for n in size), 3)[:3]
-        if len(size) not in (2, 3) or min(shape) < 1 or shape[2] not in (1, 3):
-            accepted = "(height, width) or (height, width, channels), channels 1 or 3"
+        if len(size) not in (2, 3) or min(shape) < 1 or shape[2] > MAX_CHANNELS:
+            accepted = f"(height, width) or (height, width, channels), channels 1 to {MAX_CHANNELS}"
             raise ValueError(f"sizes[{i}]: got {tuple(size)}; accepted: {accepted}")
         _check_sides(f"sizes[{i}]", shape, shape[:2])
         shapes.append(shape)
@@ -212,7 +224,7 @@ class RaggedBatch:
 
     Args:
         data: uint8 [bytes], on the CPU or a CUDA device; not copied.
-        shapes: int [N, 3]: height, width and channels (1 or 3) of each image.
+        shapes: int [N, 3]: height, width and channels (1 to 32) of each image.
         offsets: int [N], the byte of ``data`` at which each image begins; None if they follow each other without gaps.
 
     Raises:
@@ -272,10 +284,8 @@ def _check_shapes(shapes: npt.ArrayLike) -> npt.NDArray[np.int32]:
     if array.ndim != 2 or array.shape[1] != 3 or array.dtype.kind not in "iu":
         raise ValueError(f"shapes: got {array.dtype}{list(array.shape)}; accepted: int[N, 3]: height, width, channels")
     sides, channels = array[:, :2], array[:, 2]
-    wrong = np.flatnonzero((sides < 1).any(axis=1) | (sides > MAX_SIDE).any(axis=1) | ~np.isin(channels, (1, 3)))
+    wrong = np.flatnonzero((array < 1).any(axis=1) | (sides > MAX_SIDE).any(axis=1) | (channels > MAX_CHANNELS))
     if len(wrong):
-        i = int(wrong[0])
-        raise ValueError(
-            f"shapes[{i}]: got {array[i].tolist()}; accepted: sides of 1 to {MAX_SIDE:,} pixels, 1 or 3 channels"
-        )
+        i, most = int(wrong[0]), f"{MAX_SIDE:,} pixels, 1 to {MAX_CHANNELS} channels"
+        raise ValueError(f"shapes[{i}]: got {array[i].tolist()}; accepted: sides of 1 to {most}")
     return array.astype(np.int32)

@@ -20,7 +20,7 @@ from variegate.formats.labels import (
     label_at,
 )
 from variegate.formats.objects.samples import check_beside
-from variegate.program.program import MAX_SIDE
+from variegate.program.program import MAX_CHANNELS, MAX_SIDE
 from variegate.threads import computed_once
 
 Image = npt.NDArray[np.uint8]
@@ -31,7 +31,7 @@ _IMAGES_LOOKED_AT, _BYTES_LOOKED_AT = 64, 16384
 
 
 class ArraySource(IndexedSource):
-    """One uint8 array or CPU tensor [N, H, W, C] or [N, H, W] (C = 1 or 3), or a list of [H, W, C] and [H, W] images.
+    """One uint8 array or CPU tensor [N, H, W, C] or [N, H, W] (C = 1 to 32), or a list of [H, W, C] and [H, W] images.
 
     ``labels``: one for each image, as list, array or tensor: ints, floats, or [N, ...] for an array a sample; without
     them every label is -1. Masks and boxes are no labels, as they would not fit the augmented image. ``classes``: names
@@ -141,7 +141,8 @@ def _check_pixels(where: str, array: npt.NDArray[Any], image_shape: tuple[int, .
     if array.dtype != np.uint8:
         raise TypeError(f"{where}: got dtype {array.dtype}; accepted: {_ACCEPTED}")
     shape = f"{where}: got shape {array.shape}; accepted:"
-    if image_shape[2:] not in ((), (1,), (3,)) or len(image_shape) < 2 or 0 in array.shape:
+    is_several = len(image_shape) == 3 and image_shape[0] not in (1, 3) and image_shape[2] <= MAX_CHANNELS
+    if (not is_several and (image_shape[2:] not in ((), (1,), (3,)) or len(image_shape) < 2)) or 0 in array.shape:
         is_channels_first = array.ndim == 4 and array.shape[1] in (1, 3)
         hint = "; the channels come last: transpose(0, 2, 3, 1), or permute for a tensor" if is_channels_first else ""
         raise SourceError(f"{shape} {accepted}{hint}")

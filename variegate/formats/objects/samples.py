@@ -16,6 +16,7 @@ from variegate.errors import DecodeError
 from variegate.formats.annotated.records import ObjectFields
 from variegate.formats.base import SourceError
 from variegate.formats.labels import IMAGE_NAMES, LABEL_NAMES, NO_LABEL, check_int64
+from variegate.program.program import MAX_CHANNELS
 
 Size = tuple[int, int]
 
@@ -111,10 +112,13 @@ def image_of(image: Any, name: str, reads_files: bool = True) -> bytes | npt.NDA
     if not isinstance(image, np.ndarray):
         if image.device.type != "cpu":
             raise TypeError(f"{name}: got a tensor on {image.device}; accepted: {_ACCEPTED_IMAGES}, on the CPU")
-        channels_first = image.ndim == 3 and shape[0] in (1, 3)
+        # One or three are channels before other numbers, of which the smaller is.
+        least = [(side not in (1, 3), side) for side in shape]
+        channels_first = image.ndim == 3 and (shape[0] in (1, 3) or least[0] < least[2]) and shape[0] <= MAX_CHANNELS
         array = (image.permute(1, 2, 0) if channels_first else image).detach().numpy()
     array = array[:, :, None] if array.ndim == 2 else array
-    if array.ndim != 3 or array.shape[2] not in (1, 3) or 0 in shape:
+    is_several = array.ndim == 3 and array.shape[0] not in (1, 3) and array.shape[2] <= MAX_CHANNELS
+    if (not is_several and (array.ndim != 3 or array.shape[2] not in (1, 3))) or 0 in shape:
         raise DecodeError(name, f"got shape {shape}; accepted: {_ACCEPTED_IMAGES}")
     check_side(name, array.shape[0], array.shape[1])
     return np.ascontiguousarray(array)

@@ -222,10 +222,11 @@ class ExpansionJob:
 
     def _open(self, data: Any, name: str) -> tuple[Image_HWC | bytes, Any]:
         """Pixels, or the file where the index can cut crops out of it; and ``Decoded.file``. Raises DecodeError."""
-        if isinstance(data, bytes) and self._index is not None and self._index.can_cut(data):
+        channels = self._plan.channels
+        if channels is None and isinstance(data, bytes) and self._index is not None and self._index.can_cut(data):
             check_side(name, *checked_header(data, name).oriented_size)
             return data, None
-        return data if isinstance(data, np.ndarray) else read_image(data, name), None
+        return data if isinstance(data, np.ndarray) else read_image(data, name, channels=channels), None
 
     def _finish(
         self, group: list[DecodedItem], made: dict[int, ItemOutputs], failed: dict[int, str], beat: Callable[[], None]

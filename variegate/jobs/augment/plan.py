@@ -57,6 +57,7 @@ class Plan:
     format: ImageFormat = "jpg"
     quality: int = 95
     shard_size: int = 1000  # images in a shard, about
+    channels: int | None = None  # that files must have, as of ``read_image``
     place: str = field(default="", repr=False)  # of the source, to open it again; it may hold a password
     _layouts: ClassVar[tuple[str, ...]] = LAYOUTS
 
@@ -202,6 +203,7 @@ class Plan:
             **{name: getattr(self, name) for name in SETTINGS},
             **({"shard_size": self.shard_size} if self.is_sharded else {}),
             **excluded_from(self.source),
+            **({} if self.channels is None else {"channels": self.channels}),
             "executor": executor,
             "pixels": PIXEL_VERSION,
         }

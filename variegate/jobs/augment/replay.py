@@ -97,6 +97,7 @@ def _plan_of(manifest: Manifest, source: Any, exclude: Any) -> Plan:
         from_dict(settings["transform"]),
         **{name: settings[name] for name in SETTINGS},
         shard_size=settings.get("shard_size", 1),
+        channels=settings.get("channels"),
         place=str(place),
         **more,
     )

@@ -16,14 +16,15 @@ from variegate.errors import shown
 from variegate.executors.cpu.memory import place_of
 from variegate.executors.cpu.tiled.areas import Area, Stage, read_lines
 from variegate.formats.base import SourceError
+from variegate.program.program import MAX_CHANNELS
 
 Image = npt.NDArray[np.uint8]
 Shape = tuple[int, int, int]
 
-ACCEPTED = "uint8 [H, W, 3], [H, W, 1] or [H, W]"
+ACCEPTED = "uint8 [H, W, C] with up to 32 channels, or [H, W]"
 SUFFIXES = (".npy", ".tif", ".tiff", ".zarr")
 _PACKAGES = {".tif": "tifffile", ".tiff": "tifffile", ".zarr": "zarr"}
-_ACCEPTED_TIFF = "tiles of 8-bit gray or RGB, or strips that are not compressed"
+_ACCEPTED_TIFF = "tiles of 8-bit gray, RGB or up to 32 channels, or strips that are not compressed"
 _CUT_OFF = "cut off: it ends before its last pixel"
 # Decoded chunks of a file that are kept, as the next rectangle may need them again.
 _CACHED_BYTES = 48 << 20
@@ -101,7 +102,7 @@ def _open_tiff(path: str, tifffile: Any) -> Stage:
     refused = None
     if page.dtype != np.uint8 or page.bitspersample != 8:
         refused = f"got {page.dtype}"
-    elif channels not in (1, 3) or (is_planar and channels > 1):
+    elif channels > MAX_CHANNELS or (is_planar and channels > 1):
         refused = f"got {channels} channels{', one plane after another' if is_planar else ''}"
     elif colours not in ("MINISBLACK", "RGB", "YCBCR"):
         refused = f"colors are {colours}"
@@ -190,9 +191,10 @@ def file_of(path: str | os.PathLike[str]) -> RectangleFile:
 
 def checked_shape(shape: tuple[int, ...], dtype: Any, name: str) -> Shape:
     """Height, width and channels. Raises SourceError."""
-    is_odd = len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in (1, 3))
+    is_first = len(shape) == 3 and shape[0] in (1, 3) and shape[2] not in (1, 3)
+    is_odd = len(shape) not in (2, 3) or is_first or (len(shape) == 3 and shape[2] > MAX_CHANNELS)
     if dtype != np.uint8 or is_odd or not 0 < min(shape) <= max(shape) <= _MOST_SIDE:
-        hint = "; channels come last" if len(shape) == 3 and shape[0] in (1, 3) and shape[2] not in (1, 3) else ""
+        hint = "; channels come last" if is_first else ""
         raise SourceError(f"{name}: got {dtype}{shown([int(side) for side in shape])}; accepted: {ACCEPTED}{hint}")
     return int(shape[0]), int(shape[1]), int(shape[2]) if len(shape) == 3 else 1
 

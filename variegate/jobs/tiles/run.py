@@ -24,6 +24,7 @@ from variegate.jobs.drive import FailedItem
 from variegate.jobs.jobs import EngineError, FatalError, Result
 from variegate.jobs.mapping import MapSpec
 from variegate.jobs.tiles import reading
+from variegate.jobs.tiles.channels import TiledParts, tiled
 from variegate.jobs.tiles.writing import ResultFile, TilesDone, WriteTile, checked_result
 from variegate.program.program import Program
 from variegate.threads import Threads
@@ -108,11 +109,11 @@ class TileJob:
             made = made.astype(self._program.output.dtype)
         return made if write is None else write(task.area, made)
 
-    def _image(self) -> tuple[TiledImage, WriteTile | None]:
+    def _image(self) -> tuple[TiledImage | TiledParts, WriteTile | None]:
         """Of this thread."""
         if not hasattr(self._local, "image"):
             result = self._spec.result
-            self._local.image = TiledImage(self._program, self._spec.image.open())
+            self._local.image = tiled(self._program, self._spec.image.open())
             self._local.write = None if result is None else result.open()
         return self._local.image, self._local.write
 
@@ -150,7 +151,7 @@ class ImageRun:
         self.sampled: Program
         self.sampled, self.program = self._spec.programs(self.work.augmenter("cpu", 1))
         # Refuses what cannot be done.
-        self._plan = TiledImage(self.program, source)
+        self._plan = tiled(self.program, source)
         self.shape = self._plan.height, self._plan.width, self._plan.channels
         self.dtype = np.dtype(self.program.output.dtype if self.program.output.is_float else "uint8")
         self.whole = Area(0, 0, *self.shape[:2])

@@ -67,10 +67,11 @@ class ResultFile:
                 raise OSError(errno.ENOSPC, f"{self._num_bytes:,} bytes, of which its disk has {free:,}")
             package.imwrite(
                 self.partial,
-                shape=shape if shape[2] == 3 else shape[:2],
+                shape=shape if shape[2] > 1 else shape[:2],
                 dtype=dtype,
                 tile=(next(side for side in _TIFF_SIDES if self.tile % side == 0),) * 2,
                 photometric="rgb" if shape[2] == 3 else "minisblack",
+                planarconfig="contig" if shape[2] > 1 else None,
                 bigtiff=self._num_bytes > _CLASSIC_BYTES,
             )
 

@@ -52,13 +52,13 @@ def emit_by_row(
 ) -> None:
     """``values``: an array with an entry for each of ``rows``, by name."""
     columns = [np.asarray(values[name], np.float64) for name in values]
-    keys = np.column_stack([*columns, sampling.size[rows], sampling.channels[rows]])
+    keys = np.column_stack([*columns, sampling.size[rows], sampling.shape[rows, 2]])
     _, first, group = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     group = group.reshape(-1)
     for number, row in enumerate(first.tolist()):
         known = {name: array[row].item() for name, array in values.items()}
         height, width = sampling.size[rows[row]].tolist()
-        stand_in = StandIn((height, width, int(sampling.channels[rows[row]])))
+        stand_in = StandIn((height, width, int(sampling.shape[rows[row], 2])))
         plain = {name: with_values(value, known) for name, value in arguments.items()}
         _emit(sampling, rows[group == number], ask(owner, function, stand_in, plain))
 

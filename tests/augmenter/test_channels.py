@@ -1,0 +1,227 @@
+"""Images of 2 to 32 channels: each three of them are what they would be alone."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import variegate as vg
+from tests.images import noise, photo
+from variegate import transforms as T
+from variegate.program.planes import planes_of
+
+DEVICES = ("reference", "cpu")
+# Nothing in them depends on other channels, or draws noise.
+ALIKE = T.Compose(
+    [
+        T.RandomResizedCrop(23, scale=(0.3, 1.0)),
+        T.RandomHorizontalFlip(),
+        T.RandomAffine(20, translate=(0.1, 0.1), fill=9),
+        T.ColorJitter(0.3),
+        T.RandomPosterize(4),
+        T.RandomAutocontrast(),
+        T.RandomEqualize(),
+        T.GaussianBlur(3),
+        T.SaltAndPepper(0.1),
+    ]
+)
+
+
+def batch(channels: int, number: int = 5, height: int = 31, width: int = 45) -> Any:
+    return np.stack([noise(height, width, channels, seed) for seed in range(number)])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("channels", [2, 4, 5, 7, 32])
+def test_channels_are_what_they_are_alone(device: str, channels: int) -> None:
+    images, augmenter = batch(channels), vg.Augmenter(ALIKE, device, seed=3)
+    whole = augmenter(images, ids=range(5), epoch=2)
+    assert whole.shape == (5, channels, 23, 23)
+    assert whole.is_contiguous()
+    for planes in planes_of(np.array([[31, 45, channels]], np.int32)):
+        alone = augmenter(np.ascontiguousarray(images[..., planes.read]), ids=range(5), epoch=2)
+        first = planes.first + planes.begin
+        own = slice(planes.begin, planes.end)
+        torch.testing.assert_close(whole[:, first : first + planes.end - planes.begin], alone[:, own], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_each_channel_is_a_gray_image(device: str) -> None:
+    transform = T.Compose([T.RandomCrop(20, padding=3), T.RandomRotation(15), T.RandomSolarize(100), T.GaussianBlur(5)])
+    images, augmenter = batch(4), vg.Augmenter(transform, device)
+    whole = augmenter(list(images), ids=range(5))
+    for channel in range(4):
+        alone = augmenter(np.ascontiguousarray(images[..., channel : channel + 1]), ids=range(5))
+        assert (whole[:, channel] == alone[:, 0]).all()
+
+
+def test_groups() -> None:
+    def of(channels: int) -> list[tuple[int, ...]]:
+        return [tuple(planes) for planes in planes_of(np.array([[8, 8, channels]] * 2, np.int32))]
+
+    assert of(1) == of(3) == []
+    assert of(2) == [(0, 0, 2, 2)]
+    assert of(5) == [(0, 0, 3, 5), (2, 1, 3, 5)]
+    assert of(6) == [(0, 0, 3, 6), (3, 0, 3, 6)]
+    assert of(7) == [(0, 0, 3, 7), (3, 0, 3, 7), (4, 2, 3, 7)]
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("device", DEVICES)
+def test_normalize_has_a_number_for_each_channel(device: str, layout: Any) -> None:
+    mean, std = (0.1, 0.2, 0.3, 0.4, 0.5), (0.5, 0.6, 0.7, 0.8, 0.9)
+    images = batch(5)
+    made = vg.Augmenter(T.Normalize(mean, std), device, layout=layout)(images)
+    expected = (images / 255 - mean) / std
+    expected = expected if layout == "NHWC" else expected.transpose(0, 3, 1, 2)
+    np.testing.assert_allclose(made.numpy(), expected, atol=2e-6)  # float32
+    assert made.is_contiguous()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_fills_and_erasing_have_a_value_for_each_channel(device: str) -> None:
+    fill = (10, 20, 30, 40, 50)
+    padded = vg.Augmenter(T.Pad(2, fill=fill), device)(batch(5))
+    assert padded[0, :, 0, 0].tolist() == list(fill)
+    erased = vg.Augmenter(T.RandomErasing(1.0, value=fill), device)(np.zeros((1, 31, 45, 5), np.uint8))
+    assert [erased[0, c].max().item() for c in range(5)] == list(fill)
+    after = T.Compose([T.Normalize(0.5, 0.5), T.RandomErasing(1.0, value=(1.5, 2.5, 3.5, 4.5, 5.5))])
+    floats = vg.Augmenter(after, device)(batch(5, 1))
+    assert [floats[0, c].max().item() for c in range(5)] == [1.5, 2.5, 3.5, 4.5, 5.5]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    "transform", [T.GaussianNoise(0.0, 0.2), T.RandomErasing(1.0, (0.3, 0.5), value="random"), T.ShotNoise(0.5)]
+)
+def test_noise_is_independent_between_channels(device: str, transform: Any) -> None:
+    images = np.full((1, 40, 44, 8), 128, np.uint8)
+    made = vg.Augmenter(transform, device)(images, ids=[4])[0].double()
+    noise_of = made.reshape(8, -1) - 128.0
+    for one, other in combinations(range(8), 2):
+        assert abs(np.corrcoef(noise_of[one], noise_of[other])[0, 1]) < 0.15
+    again = vg.Augmenter(transform, device)(images[..., :3], ids=[4])[0]
+    assert (again == made[:3]).all()  # the first three draw what they always drew
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_channel_dropout(device: str) -> None:
+    images = np.full((40, 8, 8, 5), 200, np.uint8)
+    made = vg.Augmenter(T.ChannelDropout((1, 2), fill=(1, 2, 3, 4, 5), p=1.0), device)(images)
+    dropped = (made != 200).all(dim=(2, 3))
+    assert set(dropped.sum(1).tolist()) == {1, 2}
+    assert dropped.any(0).all()
+    assert all(made[n, c, 0, 0] == c + 1 for n, c in dropped.nonzero().tolist())
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_mixes_views_and_clips(device: str) -> None:
+    images = batch(5)
+    three = np.ascontiguousarray(images[..., :3])
+    for transform in (T.MixUp(alpha=1.0), T.CutMix(alpha=1.0), T.Mosaic(), T.AugMix(all_ops=False)):
+        augmenter = vg.Augmenter(transform, device)
+        call: dict[str, Any] = {} if isinstance(transform, T.AugMix) else {"partners": "batch"}
+        assert (augmenter(images, range(5), **call)[:, :3] == augmenter(three, range(5), **call)).all()
+    views = vg.Augmenter(T.MultiView([T.RandomCrop(16), T.RandomCrop(8)], counts=[2, 3]), device)(images)
+    assert [tuple(view.shape) for view in views] == [(5, 2, 5, 16, 16), (5, 3, 5, 8, 8)]
+    clips = vg.Augmenter(ALIKE, device, consistent=True)(images[None])
+    assert clips.shape == (1, 5, 5, 23, 23)
+    frames = vg.Augmenter(ALIKE, device, consistent=True)(three[None])
+    assert (clips[:, :, :3] == frames).all()
+
+
+def test_targets_follow() -> None:
+    image = photo(40, 60)
+    five = np.dstack([image, image[..., :2]])
+    sample = {"image": five, "mask": image[..., 0] > 99, "boxes": np.float32([[3, 4, 30, 35]])}
+    augmenter = vg.Augmenter(T.Compose([T.RandomCrop(32), T.RandomHorizontalFlip()]))
+    made, plain = augmenter(sample, ids=7), augmenter({**sample, "image": image}, ids=7)
+    assert made["image"].shape == (5, 32, 32)
+    assert (made["image"][:3] == plain["image"]).all()
+    assert (made["mask"] == plain["mask"]).all()
+    assert (made["boxes"] == plain["boxes"]).all()
+
+
+def test_boxes_are_dropped_once() -> None:
+    sample = {"image": noise(40, 60, 7), "boxes": np.float32([[3, 4, 30, 35], [40, 1, 59, 9]])}
+    made = vg.Augmenter(T.Compose([T.RandomIoUCrop(), T.Pad(1, fill=(1, 2, 3, 4, 5, 6, 7))]))(sample, ids=3)
+    plain = vg.Augmenter(T.Compose([T.RandomIoUCrop(), T.Pad(1)]))({**sample, "image": noise(40, 60, 3)}, ids=3)
+    assert (made["boxes"] == plain["boxes"]).all()
+
+
+@pytest.mark.parametrize(
+    ("transform", "name"),
+    [
+        (T.ColorJitter(contrast=0.2), "Contrast"),
+        (T.ColorJitter(hue=0.1), "Hue"),
+        (T.Color(0.5), "Color"),
+        (T.Grayscale(), "Grayscale"),
+        (T.ChannelPermutation(), "ChannelPermutation"),
+        (T.RandomChannelPermutation(), "ChannelPermutation"),
+        (T.ColorTemperature(4000), "ColorTemperature"),
+        (T.RGBShift(1, 2, 3), "RGBShift"),
+        (T.CLAHE(), "CLAHE"),
+        (T.JPEG(50), "JPEG"),
+        (T.RandomErasing(1.0, value="colour"), "RandomErasing"),
+    ],
+)
+def test_what_needs_color_is_refused(transform: Any, name: str) -> None:
+    with pytest.raises(
+        ValueError, match=rf"^{name}.*: got an image of 5 channels; accepted: images of one channel, or of red"
+    ):
+        vg.Augmenter(transform)(batch(5))
+
+
+def test_wrong_numbers_of_values() -> None:
+    with pytest.raises(
+        ValueError, match=r"Pad: fill=\(1, 2, 3\); accepted: one number, or 5, for an image of 5 channels"
+    ):
+        vg.Augmenter(T.Pad(1, fill=(1, 2, 3)))(batch(5))
+    with pytest.raises(ValueError, match=r"Pad: fill=\(1, 2, 3, 4\); accepted: one number or three, for an image of 3"):
+        vg.Augmenter(T.Pad(1, fill=(1, 2, 3, 4)))(batch(3))
+    with pytest.raises(ValueError, match=r"Normalize: mean=.*; accepted: one number, or 5"):
+        vg.Augmenter(T.Normalize((0.1, 0.2, 0.3), 0.5))(batch(5))
+    with pytest.raises(ValueError, match=r"Normalize: mean=.*accepted: one number or three of each"):
+        vg.Augmenter(T.Normalize((0.1, 0.2, 0.3, 0.4), 0.5))(batch(3))
+    with pytest.raises(ValueError, match="images of 3, 5 channels; accepted in one batch: 1 and 3 together, or one"):
+        vg.Augmenter(T.Identity())([noise(8, 8, 3), noise(8, 8, 5)])
+    with pytest.raises(ValueError, match=r"got shape \(8, 8, 33\)"):
+        vg.Augmenter(T.Identity())([noise(8, 8, 33)])
+    with pytest.raises(ValueError, match="the channels of an array come last"):
+        vg.Augmenter(T.Identity())([np.zeros((3, 32, 32), np.uint8)])
+
+
+def test_conditions_and_values_know_all_channels() -> None:
+    transform = T.Cond(by="channels", cases={5: T.Invert()})
+    assert (vg.Augmenter(transform)(np.zeros((1, 8, 8, 5), np.uint8)) == 255).all()
+
+
+def test_tensors_arrays_and_one_image() -> None:
+    images = batch(5)
+    augmenter = vg.Augmenter(ALIKE)
+    made = augmenter(images, ids=range(5))
+    first = torch.from_numpy(images).permute(0, 3, 1, 2)
+    assert (augmenter(first, ids=range(5)) == made).all()
+    assert (augmenter([torch.from_numpy(images[0]).permute(2, 0, 1)], ids=[0])[0] == made[0]).all()
+    assert (augmenter.of_one(images[0], [0]) == made[0]).all()
+    assert ALIKE(images[0]).shape == (5, 23, 23)
+    assert "ResizedCrop" in augmenter.explain(0, size=(31, 45, 5))
+    program = augmenter.program(images, ids=range(5))
+    assert (augmenter.run(program, images) == made).all()
+    assert (augmenter.run(program, images) == made).all()  # a program is run as often as wished
+
+
+def test_running_count_of_ids() -> None:
+    images, augmenter = batch(5, 2), vg.Augmenter(ALIKE)
+    assert (augmenter(images) == vg.Augmenter(ALIKE)(images, ids=[0, 1])).all()
+    assert (augmenter(images) == vg.Augmenter(ALIKE)(images, ids=[2, 3])).all()
+
+
+def test_threads_change_nothing() -> None:
+    images = batch(7, 24)
+    one, many = (vg.Augmenter(ALIKE, num_threads=threads)(images, range(24)) for threads in (1, 4))
+    assert (one == many).all()

@@ -1,0 +1,97 @@
+"""Files of many channels: NumPy's, TIFFs, and alpha where it is asked for."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import tifffile
+from PIL import Image
+
+from tests.images import noise
+from variegate.decode import read_image
+from variegate.errors import DecodeError
+
+
+def npy(array: npt.NDArray[Any], **options: Any) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, array, **options)
+    return stream.getvalue()
+
+
+def tiff(image: npt.NDArray[Any], **options: Any) -> bytes:
+    stream = io.BytesIO()
+    tifffile.imwrite(stream, image, photometric="minisblack", **options)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("shape", [(7, 9), (7, 9, 1), (7, 9, 3), (7, 9, 5), (40, 9, 32)])
+def test_numpy_files(shape: tuple[int, ...]) -> None:
+    image = noise(*(*shape, 1)[:3])
+    np.testing.assert_array_equal(read_image(npy(image.reshape(shape))), image)
+
+
+@pytest.mark.parametrize("options", [{"planarconfig": "contig"}, {"planarconfig": "contig", "compression": "zlib"}])
+def test_tiffs_of_five_channels(options: dict[str, Any]) -> None:
+    image = noise(17, 23, 5)
+    np.testing.assert_array_equal(read_image(tiff(image, **options)), image)
+    planes = tiff(np.ascontiguousarray(image.transpose(2, 0, 1)), planarconfig="separate")
+    np.testing.assert_array_equal(read_image(planes), image)
+
+
+def test_alpha_where_it_is_asked_for() -> None:
+    image = noise(9, 8, 4)
+    stream = io.BytesIO()
+    Image.fromarray(image).save(stream, "PNG")
+    np.testing.assert_array_equal(read_image(stream.getvalue()), image[..., :3])
+    np.testing.assert_array_equal(read_image(stream.getvalue(), channels=4), image)
+    stream = io.BytesIO()
+    Image.fromarray(image[..., :3]).save(stream, "PNG")
+    made = read_image(stream.getvalue(), channels=4)
+    np.testing.assert_array_equal(made, np.dstack([image[..., :3], np.full((9, 8), 255, np.uint8)]))
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (npy(noise(8, 8, 5))[:-1], "truncated: it ends after"),
+        (npy(noise(8, 8, 5))[:20], "damaged: a NumPy file whose header"),
+        (npy(np.zeros((8, 8, 5), np.uint16)), r"got uint16\[8, 8, 5\]; accepted: uint8"),
+        (npy(np.zeros((8, 8, 33), np.uint8)), r"got uint8\[8, 8, 33\]"),
+        (npy(np.zeros((2, 8, 8, 3), np.uint8)), r"got uint8\[2, 8, 8, 3\]"),
+        (npy(np.zeros((3, 8, 8), np.uint8)), "channels last"),
+        (npy(np.zeros((0, 8, 5), np.uint8)), "its header says 8 x 0"),
+        (npy(np.asfortranarray(noise(8, 8, 5))), "Fortran"),
+        (npy(np.array([[{}]], object), allow_pickle=True), r"got object\[1, 1\]"),
+        (tiff(noise(17, 23, 5), planarconfig="contig")[:200], "damaged|truncated"),
+        (tiff(np.zeros((17, 23, 5), np.uint16), planarconfig="contig"), "got uint16"),
+    ],
+)
+def test_bad_files(data: bytes, reason: str) -> None:
+    with pytest.raises(DecodeError, match=rf"^a: .*{reason}"):
+        read_image(data, "a")
+
+
+def test_limits_and_other_numbers() -> None:
+    five = npy(noise(8, 8, 5))
+    with pytest.raises(DecodeError, match="more than the limit of 63"):
+        read_image(five, max_pixels=63)
+    with pytest.raises(DecodeError, match="5-channel pixels take about 320 bytes"):
+        read_image(five, max_decode_bytes=319)
+    with pytest.raises(DecodeError, match=r"it has 5 channels; accepted: 4 \(channels=4\)"):
+        read_image(five, channels=4)
+    stream = io.BytesIO()
+    Image.fromarray(noise(8, 8, 3)).save(stream, "JPEG")
+    with pytest.raises(DecodeError, match=r"a file of three channels at most; accepted: 5 \(channels=5\)"):
+        read_image(stream.getvalue(), channels=5)
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = tiff(noise(8, 8, 5), planarconfig="contig")
+    monkeypatch.setitem(sys.modules, "tifffile", None)
+    with pytest.raises(DecodeError, match=r"needs tifffile .*: pip install 'variegate\[tiles\]'"):
+        read_image(data)

@@ -1,0 +1,121 @@
+"""Files of images of 1 to 32 channels: NumPy's, and TIFFs of more channels than Pillow reads.
+
+Bytes are foreign: shapes are checked against limits before a pixel is decoded, and nothing is unpickled."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from variegate.decode.header import as_stored, is_jpeg
+from variegate.decode.limits import FORMATS, check_bytes, check_pixels, check_side, room_for
+from variegate.errors import DecodeError
+from variegate.program.program import MAX_CHANNELS
+
+Image_HWC = npt.NDArray[np.uint8]
+
+_NUMPY, _TIFFS = b"\x93NUMPY", (b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")
+_ACCEPTED = f"uint8 [H, W] or [H, W, C] with up to {MAX_CHANNELS} channels"
+_ORIENTATION, _ALPHA = 274, 4
+
+
+def read_channels(
+    data: bytes,
+    path: str,
+    max_pixels: int | None = None,
+    max_decode_bytes: int | None = None,
+    channels: int | None = None,
+) -> Image_HWC | None:
+    """uint8 [H, W, C] of a NumPy file, of a TIFF that Pillow does not read, and of any file with as many ``channels``;
+    None where neither is asked for. Raises DecodeError, also for another number of channels."""
+    limits = max_pixels, max_decode_bytes
+    image = None
+    if data.startswith(_NUMPY):
+        image = _read_numpy(data, path, *limits)
+    elif data.startswith(_TIFFS) and (channels is not None or not _is_known(data)):
+        image = _read_tiff(data, path, *limits)
+    elif channels == _ALPHA and not is_jpeg(data):
+        image = _read_alpha(data, path, *limits)
+    if channels is not None and image is not None and image.shape[2] != channels:
+        raise DecodeError(path, f"it has {image.shape[2]} channels; accepted: {channels} (channels={channels})")
+    if channels not in (None, 3) and image is None:
+        raise DecodeError(path, f"a file of three channels at most; accepted: {channels} (channels={channels})")
+    return image
+
+
+def _read_numpy(data: bytes, path: str, max_pixels: int | None, max_decode_bytes: int | None) -> Image_HWC:
+    file, read = io.BytesIO(data), np.lib.format
+    try:
+        version = read.read_magic(file)
+        header = (read.read_array_header_1_0 if version == (1, 0) else read.read_array_header_2_0)(file)
+    except (ValueError, EOFError) as error:
+        raise DecodeError(path, "damaged: a NumPy file whose header cannot be read") from error
+    shape, is_fortran, dtype = header
+    if is_fortran:
+        raise DecodeError(path, "in Fortran's order; accepted: rows one after another")
+    size = _check(path, shape, dtype, max_pixels, max_decode_bytes)
+    if len(data) - file.tell() < size[0] * size[1] * size[2]:
+        raise DecodeError(path, f"truncated: it ends after {len(data):,} bytes, before its last pixel")
+    return np.frombuffer(data, np.uint8, size[0] * size[1] * size[2], file.tell()).reshape(size)
+
+
+def _is_known(data: bytes) -> bool:
+    """A TIFF that Pillow reads, or that is too damaged to have channels."""
+    try:
+        with Image.open(io.BytesIO(data), formats=("TIFF",)):
+            return True
+    except Exception as error:  # damaged files make Pillow's plug-ins raise nearly anything
+        return not isinstance(error, (OSError, SyntaxError)) or len(data) < 16
+
+
+def _read_tiff(data: bytes, path: str, max_pixels: int | None, max_decode_bytes: int | None) -> Image_HWC:
+    try:
+        import tifffile
+    except ImportError as error:
+        raise DecodeError(path, "needs tifffile for its channels: pip install 'variegate[tiles]'") from error
+    try:
+        with tifffile.TiffFile(io.BytesIO(data)) as file:
+            page: Any = file.pages[0]
+            shape = int(page.imagelength), int(page.imagewidth), int(page.samplesperpixel)
+            size = _check(path, shape, page.dtype, max_pixels, max_decode_bytes)
+            orientation = int(getattr(page.tags.get(_ORIENTATION), "value", 1))
+            with room_for(2 * size[0] * size[1] * size[2]):
+                levels = page.asarray()
+            planes_first = page.planarconfig != 1 and size[2] > 1
+    except DecodeError:
+        raise
+    except Exception as error:  # of a parser of damaged bytes
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise DecodeError(path, f"damaged: {reason}") from error
+    if levels.size != size[0] * size[1] * size[2]:
+        raise DecodeError(path, "damaged: its headers disagree about its size")
+    stored = np.moveaxis(levels.reshape(size[2], *size[:2]), 0, 2) if planes_first else levels.reshape(size)
+    sides = (size[1], size[0]) if orientation >= 5 else size[:2]
+    image = np.empty((*sides, size[2]), np.uint8)
+    as_stored(image, orientation)[...] = stored
+    return image
+
+
+def _read_alpha(data: bytes, path: str, max_pixels: int | None, max_decode_bytes: int | None) -> Image_HWC:
+    """Red, green, blue and alpha, 255 where the file has none; as stored."""
+    from variegate.decode.pillow import PillowFile
+
+    with PillowFile(data, path, max_pixels, max_decode_bytes, FORMATS) as file:
+        return file.decode(mode="RGBA")
+
+
+def _check(
+    path: str, shape: Any, dtype: Any, max_pixels: int | None, max_decode_bytes: int | None
+) -> tuple[int, int, int]:
+    is_image = len(shape) in (2, 3) and dtype == np.uint8
+    height, width, channels = (*shape, 1)[:3] if is_image else (0, 0, 0)
+    if not is_image or not 0 < channels <= MAX_CHANNELS or (height in (1, 3) and channels not in (1, 3)):
+        raise DecodeError(path, f"got {dtype}{list(shape)}; accepted: {_ACCEPTED}, channels last")
+    check_pixels(path, height, width, max_pixels)
+    check_side(path, height, width)
+    check_bytes(path, height, width, f"{channels}-channel", channels * height * width, max_decode_bytes)
+    return height, width, channels
