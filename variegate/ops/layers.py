@@ -33,10 +33,10 @@ Region = Sequence[float]
 Layers = npt.NDArray[np.uint8]  # [R, planes, lines, columns]
 
 
-def canvas(size: tuple[int, int], most: int = MAX_NODES) -> tuple[Lattice, float]:
-    """Nodes for an image of a height and width, one per pixel or ``most`` along its longer side; and those
-    per pixel."""
-    apart = max(1.0, (max(size) - 1) / most)
+def canvas(size: tuple[int, int], most: int = MAX_NODES, apart: float = 1.0) -> tuple[Lattice, float]:
+    """Nodes for an image of a height and width, ``apart`` pixels or ``most`` along its longer side; and those per
+    pixel."""
+    apart = max(apart, (max(size) - 1) / most)
     return lattice(size, apart), 1.0 / apart
 
 
@@ -61,39 +61,22 @@ def emit_layers(
     blue. Gray images get the luma of colors.
     """
     gray = sampling.channels[rows] == 1
-    if layers.shape[1] > 2 and gray.any() and len(rows):
-        shared, places = len(layers) == 1, np.broadcast_to(place, (len(rows), 2))
-        strengths = np.broadcast_to(np.asarray(strength, np.float64), len(rows))
-        for chosen, own in ((gray, _without_colour(layers)), (~gray, layers)):
-            part = own if shared else own[chosen]
-            if chosen.any() and own is layers:
-                _emit(sampling, rows[chosen], over, part, strengths[chosen], name, mode, colour, places[chosen])
-            elif chosen.any():
-                emit_layers(sampling, rows[chosen], over, part, strengths[chosen], name, mode, colour, places[chosen])
-        return
-    _emit(sampling, rows, over, layers, strength, name, mode, colour, place)
-
-
-def _emit(
-    sampling: Sampling,
-    rows: Rows,
-    over: Lattice,
-    layers: Layers,
-    strength: npt.ArrayLike,
-    name: str,
-    mode: LayerMode,
-    colour: Colour,
-    place: npt.ArrayLike,
-) -> None:
-    nodes = np.ascontiguousarray(layers).reshape(len(layers), -1)
-    if nodes.shape[1] % 2:
-        nodes = np.pad(nodes, ((0, 0), (0, 1)))
-    first = sampling.add_grids(nodes.view(np.int16)) + np.arange(len(nodes)) * (nodes.shape[1] // 2)
     top, left = np.moveaxis(np.asarray(place), -1, 0)
-    fill = np.where((sampling.channels[rows] == 1)[:, None], int(luma(*colour)), colour).astype(np.uint8)
-    args = (first, over.lines, over.columns, over.step_y, over.step_x, top, left, strength)
-    flags = int(mode) + LAYER_PLANES * layers.shape[1]
-    sampling.emit(rows, Op.OVERLAY, *args, flags=flags, fill=fill, name=name)
+    shared = (over.lines, over.columns, over.step_y, over.step_x, top, left, strength)
+    args = [np.broadcast_to(value, len(rows)) for value in shared]
+    for is_gray in (False, True):
+        of = gray == is_gray
+        if not of.any():
+            continue
+        own = layers if len(layers) == 1 or of.all() else layers[of]
+        own = _without_colour(own) if is_gray and layers.shape[1] > 2 else own
+        nodes = np.ascontiguousarray(own).reshape(len(own), -1)
+        if nodes.shape[1] % 2:
+            nodes = np.pad(nodes, ((0, 0), (0, 1)))
+        first = sampling.add_grids(nodes.view(np.int16)) + np.arange(len(nodes)) * (nodes.shape[1] // 2)
+        fill = (int(luma(*colour)),) * 3 if is_gray else colour
+        flags = int(mode) + LAYER_PLANES * own.shape[1]
+        sampling.emit(rows[of], Op.OVERLAY, first, *(v[of] for v in args), flags=flags, fill=fill, name=name)
 
 
 def luma(red: Any, green: Any, blue: Any) -> Any:
@@ -144,11 +127,11 @@ def draw_fog(ids: Any, keys: Any, slot: Any, puffs: Any, alphas: Any, layers: An
         clear[:] = np.float32(1.0)
         for p in range(puffs):
             w0, w1, w2, w3 = philox_block(np.uint32(p), np.uint32(slot), low, high, keys[n, 0], keys[n, 1])
-            # The mean of two uniform numbers.
-            x = np.float32((w0 & 0xFFFF) + (w0 >> 16)) * np.float32(2.0**-17) * columns
-            y = np.float32((w1 & 0xFFFF) + (w1 >> 16)) * np.float32(2.0**-17) * lines
+            # Means of two uniform numbers, stretched.
+            x = (np.float32((w0 & 0xFFFF) + (w0 >> 16)) * np.float32(1.5 * 2.0**-17) - np.float32(0.25)) * columns
+            y = (np.float32((w1 & 0xFFFF) + (w1 >> 16)) * np.float32(1.5 * 2.0**-17) - np.float32(0.25)) * lines
             u = _unit(w2)
-            radius = shorter * (np.float32(0.09) + np.float32(0.3) * u * u)
+            radius = shorter * (np.float32(0.08) + np.float32(0.42) * u * u)
             alpha, part = alphas[n] * (np.float32(0.4) + np.float32(0.6) * _unit(w3)), 1 / (radius * radius)
             for i in range(max(0, int(np.ceil(y - radius))), min(lines, int(y + radius) + 1)):
                 for j in range(max(0, int(np.ceil(x - radius))), min(columns, int(x + radius) + 1)):
@@ -220,7 +203,7 @@ def draw_stones(ids: Any, keys: Any, slot: Any, patches: Any, counts: Any, scale
                 # Flattened, as stones lie; 1 / (squared radii) along x and along y.
                 flat = np.float32(0.6) + np.float32(0.4) * np.float32(w2 & 255) / 255
                 along, down = 1 / (radius * radius), 1 / (radius * radius * flat * flat)
-                level = np.float32(45.0) + np.float32(150.0) * _unit(w3)
+                level = np.float32(60.0) + np.float32(110.0) * _unit(w3)
                 tall, edge = radius * flat + one, half / radius
                 for i in range(max(0, int(np.ceil(y - tall))), min(lines, int(y + tall) + 1)):
                     for j in range(max(0, int(np.ceil(x - radius - one))), min(columns, int(x + radius + one) + 1)):
@@ -228,7 +211,7 @@ def draw_stones(ids: Any, keys: Any, slot: Any, patches: Any, counts: Any, scale
                         cover = _within((one - away) / edge * half + half, 0.0, 1.0)
                         if cover == 0:
                             continue
-                        light = one - np.float32(0.45) * ((j - x) + (i - y)) / (radius + one)
+                        light = one - np.float32(0.3) * ((j - x) + (i - y)) / (radius + half)
                         shade = _within(level * light, 0.0, 255.0)
                         if alpha[i, j] == 0:
                             gray[i, j] = np.uint8(shade)
@@ -327,10 +310,10 @@ def draw_flare(suns: Any, rings: Any, counts: Any, rays: Any, colour: Any, sprea
                     dx, dy = j - x0, i - y0
                     away = np.sqrt(dx * dx + dy * dy)
                     near = max(one - away * far, zero)
-                    light = near * near
+                    light = near * near * near if rays else near * near
                     for k in range(rays):
                         across = abs(dx * suns[n, 3 + 2 * k] + dy * suns[n, 4 + 2 * k])
-                        light += np.float32(0.6) * near * near * near * thin * near / (thin * near + across + one)
+                        light += np.float32(0.3) * near * near * thin / (thin + across)
                     clear[i, j] = one - min(light, one) * colour[c]
             for p in range(counts[n]):
                 x, y, radius = rings[n, p, 0], rings[n, p, 1], rings[n, p, 2] * spread[c]
@@ -358,6 +341,12 @@ def check_region(name: str, value: Any, *, error: Refusal = refused) -> tuple[fl
     if len(ends) != 4 or not (0 <= ends[0] < ends[2] <= 1 and 0 <= ends[1] < ends[3] <= 1):
         raise error(name, value, "shares (x_min, y_min, x_max, y_max) of the sides, 0 <= min < max <= 1")
     return ends
+
+
+def pixels_of(region: Region, size: tuple[int, int]) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Top and left, and height and width, of a region of an image of a height and width."""
+    left, top, right, bottom = (int(share * size[i]) for share, i in zip(region, (1, 0, 1, 0), strict=True))
+    return (top, left), (max(bottom - top, 1), max(right - left, 1))
 
 
 class Overlaid(MagnitudeOp, abstract=True):

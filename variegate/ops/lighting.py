@@ -1,6 +1,6 @@
 """Light and its absence over the image: sun flares, shadows, uneven illumination.
 
-Names and arguments are AlbumentationsX's; docs/overlays.md says where results differ.
+Names and arguments are AlbumentationsX's; docs/converting.md says where results differ.
 """
 
 from __future__ import annotations
@@ -18,7 +18,18 @@ from variegate.ops import layers
 from variegate.ops.arguments import MAX_LENGTH, Number, check_colour, checks, optional
 from variegate.ops.base import UsefulRange, set_field
 from variegate.ops.fields import by_size
-from variegate.ops.layers import MAX_SHAPES, UNIT, WHITE, Overlaid, Region, blank, canvas, check_region, emit_layers
+from variegate.ops.layers import (
+    MAX_SHAPES,
+    UNIT,
+    WHITE,
+    Overlaid,
+    Region,
+    blank,
+    canvas,
+    check_region,
+    emit_layers,
+    pixels_of,
+)
 from variegate.ops.magnitude import between, integers_between, limits, span
 from variegate.program.ops import LayerMode
 from variegate.program.rng import to_unit
@@ -83,7 +94,7 @@ class RandomSunFlare(Overlaid):
             rings[..., 0] = x[:, None] + away * normals[at, 0, 1, None]
             rings[..., 1] = y[:, None] - away * normals[at, 0, 0, None]
             rings[..., 2] = shorter * (0.015 + 0.1 * unit[at, :, 1] * (0.3 + 0.7 * abs(far)))
-            rings[..., 3] = 0.05 + 0.2 * unit[at, :, 2]
+            rings[..., 3] = 0.08 + 0.25 * unit[at, :, 2]
             rings[..., 4:] = light * (1.0 - (0.65 if physical else 0.25) * unit[at, :, 3:6])
             layers.draw_flare(
                 *(v.astype(np.float32) for v in (suns, rings)), counts[at], _RAYS if physical else 0,
@@ -130,18 +141,19 @@ class RandomShadow(Overlaid):
         counts = integers_between(self.num_shadows_range, sampling.uniform(rows, slot + 1)[:, 0]).astype(np.int64)
         unit = to_unit(sampling.words(rows, slot + 2, self.num_slots - 2)).reshape(len(rows), -1)
         places = unit[:, : 2 * most * sides].reshape(len(rows), most, sides, 2)
-        left, top, right, bottom = self.shadow_roi
         # Around their middle, so that sides do not cross.
         off = places - places.mean(axis=2, keepdims=True)
         order = np.argsort(np.arctan2(off[..., 1], off[..., 0]), axis=2, kind="stable")[..., None]
-        places = np.take_along_axis(places, order, axis=2) * (right - left, bottom - top) + (left, top)
+        places = np.take_along_axis(places, order, axis=2)
         for at, size in by_size(sampling, rows):
-            over, scale = canvas(size)
+            begin, roi = pixels_of(self.shadow_roi, size)
+            # Their edges are half shadows.
+            over, scale = canvas(roi, 160)
             drawn = blank(len(at), 1, over)
-            corners = (places[at] * np.array(size[::-1]) * scale - 0.5).astype(np.float32)
+            corners = (places[at] * np.array(roi[::-1]) * scale - 0.5).astype(np.float32)
             alphas = np.broadcast_to(values[at, None], (len(at), most)).astype(np.float32)
             layers.draw_polygons(corners, counts[at], alphas, drawn)
-            emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomShadow", colour=(0, 0, 0))
+            emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomShadow", colour=(0, 0, 0), place=begin)
 
 
 Spots = Sequence[Sequence[float]]
@@ -204,7 +216,7 @@ class Illumination(Overlaid):
             return
         signs = self._signs(unit[:, 0])
         for at, size in by_size(sampling, rows):
-            over, _ = canvas(size, 16 if self.mode == "linear" else 32)
+            over, _ = canvas(size, 16 if self.mode == "linear" else 24)
             x, y = layers.gradient(over, size)
             drawn = unit[at, 1, None, None]
             if self.mode == "linear":
@@ -233,7 +245,7 @@ class Illumination(Overlaid):
             shown = np.flatnonzero(counts > number_of)
             for where, size in by_size(sampling, rows[shown]):
                 at = shown[where]
-                over, _ = canvas(size, 32)
+                over, _ = canvas(size, 24)
                 x, y = layers.gradient(over, size)
                 column, line, sigma, strength = spot[at].T[..., None, None]
                 longer = max(size)

@@ -1,6 +1,6 @@
 """Weather and dirt over the image: fog, rain, snow, gravel, drops on the lens.
 
-Names and arguments are AlbumentationsX's; docs/overlays.md says where results differ.
+Names and arguments are AlbumentationsX's; docs/converting.md says where results differ.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from variegate.ops import layers
 from variegate.ops.arguments import MAX_LENGTH, PROBABILITY, Colour, Number, check_colour, checks, optional
 from variegate.ops.base import UsefulRange, set_field
 from variegate.ops.fields import by_size, gaussian_taps
-from variegate.ops.layers import MAX_SHAPES, UNIT, Overlaid, Region, blank, canvas, check_region, emit_layers
+from variegate.ops.layers import MAX_SHAPES, UNIT, Overlaid, Region, blank, canvas, check_region, emit_layers, pixels_of
 from variegate.ops.magnitude import between, limits, span
 from variegate.ops.tone import Brightness
 from variegate.program.ops import LAYER_PLANES, LIGHTNESSES, LayerMode, Op
@@ -103,7 +103,8 @@ class RandomRain(Overlaid):
         ids, keys = sampling.streams(rows)
         slopes = (np.rint(np.tan(np.radians(values)) * 2.0**20) * 2.0**-20).astype(np.float32)
         for at, size in by_size(sampling, rows):
-            over, scale = canvas(size)
+            # What a box has blurred needs fewer nodes.
+            over, scale = canvas(size, apart=max(1.0, self.blur_value / 3.0))
             drawn = blank(len(at), 1, over)
             count = size[0] * size[1] // _PER_STREAK[self.rain_type]
             length = self.drop_length or size[0] // 8
@@ -155,7 +156,7 @@ class RandomSnow(Overlaid):
         for at, size in by_size(sampling, rows):
             over, scale = canvas(size)
             drawn = blank(len(at), 1, over)
-            count, radius = size[0] * size[1] // 180, np.float32(scale * max(min(size) / 300.0, 0.75))
+            count, radius = size[0] * size[1] // 180, np.float32(scale * max(min(size) / 240.0, 0.9))
             layers.draw_flakes(ids[at], keys[at], slot + 2, count, 0.9 * values[at], radius, drawn)
             emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomSnow", colour=(246, 249, 255))
 
@@ -196,18 +197,16 @@ class RandomGravel(Overlaid):
         most = int(values.max(initial=0))
         unit = to_unit(sampling.words(rows, slot + 3, min(most, self.num_slots - 3)))
         ids, keys = sampling.streams(rows)
-        left, top, right, bottom = self.gravel_roi
         for at, size in by_size(sampling, rows):
-            begin = int(top * size[0]), int(left * size[1])
-            roi = max(int(bottom * size[0]) - begin[0], 1), max(int(right * size[1]) - begin[1], 1)
+            begin, roi = pixels_of(self.gravel_roi, size)
             over, scale = canvas(roi)
             drawn = blank(len(at), 2, over)
             whole = np.array(roi) * scale
             sides = whole * (0.25 + 0.45 * unit[at, :, 2:])
             patches = np.concatenate([unit[at, :, :2] * (whole - sides), sides], axis=-1)
-            counts = (sides.prod(axis=-1) / (45.0 * scale**2)).astype(np.int64)
+            counts = (sides.prod(axis=-1) / (90.0 * scale**2)).astype(np.int64)
             counts[np.arange(unit.shape[1]) >= values[at, None]] = 0
-            radius = np.float32(scale * max(min(size) / 400.0, 0.6))
+            radius = np.float32(scale * max(min(size) / 280.0, 0.8))
             layers.draw_stones(ids[at], keys[at], slot + 2, patches.astype(np.float32), counts, radius, drawn)
             emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomGravel", place=begin)
 
@@ -248,7 +247,7 @@ class Spatter(Overlaid):
         sigmas = np.maximum(np.rint(4.0 * between(self.gauss_sigma_range, unit[:, 3])), 2.0) / 4.0
         rain = self.mode == "rain"
         colour = self.color or ((175, 238, 238) if rain else (63, 42, 20))
-        look = np.float32(1.2 if rain else 3.0), np.array(colour, np.float32), np.float32(0.5 if rain else 0.12)
+        look = np.float32(0.9 if rain else 1.8), np.array(colour, np.float32), np.float32(0.4 if rain else 0.25)
         ids, keys = sampling.streams(rows)
         for sigma in np.unique(sigmas).tolist():
             same = np.flatnonzero(sigmas == sigma)

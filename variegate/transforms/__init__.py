@@ -18,6 +18,7 @@ from variegate.ops import (
     lighting,
     mix,
     output,
+    overlay,
     resize,
     sizes,
     tone,
@@ -39,6 +40,7 @@ from variegate.ops.geometry import *
 from variegate.ops.lighting import *
 from variegate.ops.mix import *
 from variegate.ops.output import *
+from variegate.ops.overlay import *
 from variegate.ops.resize import *
 from variegate.ops.sizes import *
 from variegate.ops.tone import *
@@ -67,6 +69,7 @@ __all__ += geometry.__all__
 __all__ += lighting.__all__
 __all__ += mix.__all__
 __all__ += output.__all__
+__all__ += overlay.__all__
 __all__ += resize.__all__
 __all__ += sizes.__all__
 __all__ += tone.__all__

@@ -42,12 +42,12 @@ HEADER = 36
     FLAG,  # interpolation; of a CONVOLVE: is separable; of a SHARPNESS: sees its source as it is or flipped
     ARG,  # offset of its table, matrix, weights, rectangles, columns or record (program/places.py); the number of a
     # point function
-    COUNT,  # of rectangles
+    COUNT,  # of rectangles; the strength of a layer, with 15 fraction bits
     WINDOW,  # top, left, bottom, right
 ) = range(6)
 FILL = 9  # red in the lowest byte
 COEFFICIENT = 10  # six of a fixed map; what a CONVOLVE holds from its sizes on; offset of the lines of a table map, or
-# of a grid's nodes
+# of a grid's nodes; what an OVERLAY holds from its lines on
 CODE = 16
 
 # CLASS.
@@ -87,6 +87,7 @@ class Ability(IntEnum):
     MEASURES = 32
     HAS_GRID = 64
     HAS_CLAHE = 128
+    HAS_OVERLAY = 256
 
 
 # Fields of a launch: rows in its list, tiles of the largest, abilities.
@@ -102,7 +103,7 @@ VERSION = zlib.crc32(
             [(name, value) for name, value in _CONSTANTS.items() if isinstance(value, int)]
             + [
                 (str(member), int(member))
-                for members in (ops.Op, ops.Interpolation, passes.PassSource)
+                for members in (ops.Op, ops.Interpolation, ops.LayerMode, passes.PassSource)
                 for member in members
             ]
         )
