@@ -226,7 +226,7 @@ class Illumination(Overlaid):
                 shape = 0.5 + 0.5 * along / (abs(np.cos(turn)) + abs(np.sin(turn)))
             else:
                 corner = np.floor(4.0 * drawn)
-                shape = 1.0 - np.hypot(x - corner % 2, y - corner // 2) / math.sqrt(2.0)
+                shape = 1.0 - np.sqrt(((x - corner % 2) ** 2 + (y - corner // 2) ** 2) / 2.0)
             mode = LayerMode.ADD if self.mode == "linear" else LayerMode.SCALE
             nodes = np.rint(255.0 * np.clip(shape, 0.0, 1.0)).astype(np.uint8)[:, None]
             emit_layers(sampling, rows[at], over, nodes, signs[at] * values[at], "Illumination", mode)

@@ -107,17 +107,9 @@ class RandomRain(Overlaid):
             over, scale = canvas(size, apart=max(1.0, self.blur_value / 3.0))
             drawn = blank(len(at), 1, over)
             count = size[0] * size[1] // _PER_STREAK[self.rain_type]
-            length = self.drop_length or size[0] // 8
-            pixels = length, self.drop_width, self.blur_value
-            layers.draw_streaks(
-                ids[at],
-                keys[at],
-                slot + 2,
-                count,
-                slopes[at],
-                *(np.float32(max(v * scale, 1.0)) for v in pixels),
-                drawn,
-            )
+            length, blur = (self.drop_length or size[0] // 8) * scale, max(self.blur_value * scale, 1.0)
+            pixels = map(np.float32, (length, self.drop_width * scale, blur))
+            layers.draw_streaks(ids[at], keys[at], slot + 2, count, slopes[at], *pixels, drawn)
             emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomRain", colour=self.drop_color)
         sampling.emit(rows, Brightness._op, self.brightness_coefficient)
 
@@ -204,9 +196,9 @@ class RandomGravel(Overlaid):
             whole = np.array(roi) * scale
             sides = whole * (0.25 + 0.45 * unit[at, :, 2:])
             patches = np.concatenate([unit[at, :, :2] * (whole - sides), sides], axis=-1)
-            counts = (sides.prod(axis=-1) / (90.0 * scale**2)).astype(np.int64)
+            counts = (sides.prod(axis=-1) / (100.0 * scale**2)).astype(np.int64)
             counts[np.arange(unit.shape[1]) >= values[at, None]] = 0
-            radius = np.float32(scale * max(min(size) / 280.0, 0.8))
+            radius = np.float32(scale * max(min(size) / 224.0, 0.9))
             layers.draw_stones(ids[at], keys[at], slot + 2, patches.astype(np.float32), counts, radius, drawn)
             emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomGravel", place=begin)
 

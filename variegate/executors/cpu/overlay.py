@@ -81,15 +81,11 @@ def _stretch(nodes: Any, step: Any, left: Any, first: Any, end: Any, line: Any) 
         for x in range(stop, end):
             line[x] = np.int16(nodes[x - left]) << 7
         return
-    begin = first
-    while begin < end:
-        j = (begin - left) * step >> STEP_BITS
-        stop = min(end, left + ((j + 1 << STEP_BITS) + step - 1) // step)
+    for x in range(first, end):
+        at = (x - left) * step
+        j, across = at >> STEP_BITS, np.int32(at >> STEP_BITS - 15 & 32767)
         value, slope = np.int32(nodes[j]) << 7, (np.int32(nodes[j + 1]) - np.int32(nodes[j])) << 7
-        for x in range(begin, stop):
-            across = np.int32((x - left) * step >> STEP_BITS - 15 & 32767)
-            line[x] = np.int16(value + (np.int32(slope * across + 16384) >> 15))
-        begin = stop
+        line[x] = np.int16(value + (np.int32(slope * across + 16384) >> 15))
 
 
 @inlined

@@ -36,21 +36,22 @@ def _lay_nodes(buffer, at, x, y, channels, mode, planes, r, g, b):
     plane, fill = lines * columns, tl.load(at + L.FILL)
     # Of each channel, the planes of its alpha and of its colour.
     apart, colours = tl.where(planes == 3, plane, 0), tl.where(planes == 4, plane, 0)
-    has_colours = (planes == 2) | (planes == 4)
-    r = _move(node, node + plane, columns, across, down, inside, at, mode, has_colours, red(fill), r)
+    # Of a tensor, as the interpreter makes bytes of a scalar truth.
+    coloured = inside & ((planes + 0 * x) % 2 == 0)
+    r = _move(node, node + plane, columns, across, down, inside, at, mode, coloured, red(fill), r)
     if channels == 3:
         second, colour = node + apart, node + plane + colours
-        g = _move(second, colour, columns, across, down, inside, at, mode, has_colours, green(fill), g)
-        b = _move(second + apart, colour + colours, columns, across, down, inside, at, mode, has_colours, blue(fill), b)
+        g = _move(second, colour, columns, across, down, inside, at, mode, coloured, green(fill), g)
+        b = _move(second + apart, colour + colours, columns, across, down, inside, at, mode, coloured, blue(fill), b)
     return r, g, b
 
 
 @triton.jit
-def _move(alpha, colours, columns, across, down, inside, at, mode, has_colours, colour, level):
+def _move(alpha, colours, columns, across, down, inside, at, mode, coloured, colour, level):
     weight = _scaled(_value(alpha, columns, across, down, inside), tl.load(at + L.COUNT))
     weight += weight >> 8
-    own = (_value(colours, columns, across, down, inside & has_colours) + 64) >> 7
-    colour = tl.where(has_colours, own, colour)
+    own = (_value(colours, columns, across, down, coloured) + 64) >> 7
+    colour = tl.where(coloured, own, colour)
     towards = tl.where(mode == ops.LayerMode.OVER, colour - level, colour)
     towards = tl.where(mode == ops.LayerMode.SCALE, level, towards)
     moved = tl.minimum(tl.maximum(level + _scaled(towards, weight), 0), 255)
