@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tests.images import Image, gray, noise, photo
 from variegate.executors.reference.geometry import rotation
 from variegate.ops import tone  # noqa: F401  # which declares instructions
-from variegate.program.ops import SPECS, Kind, Op
+from variegate.program.ops import LAYER_PLANES, LIGHTNESSES, SPECS, Kind, LayerMode, Op
 from variegate.program.places import STEP_BITS
 from variegate.program.program import Output, Program
 from variegate.program.rng import stream_key
@@ -106,7 +106,7 @@ def emit(sampling: Sampling, row: int, taken: Step) -> None:
     elif taken.op is Op.FILTER:
         count, height, width = np.shape(taken.table)
         args = (sampling.add_filters(np.array(taken.table)), width, height, count)
-    elif taken.op is Op.DISPLACE:
+    elif taken.op in (Op.DISPLACE, Op.OVERLAY):
         args = (sampling.add_grids(taken.table), *args)
     elif taken.op is Op.POINT:
         args = (sampling.add_point(taken.table), *args)
@@ -258,6 +258,34 @@ def _erase(rng: np.random.Generator, h: int, w: int) -> Step:
     return erase(*(tuple(box) for box in boxes), random=bool(rng.integers(2)))
 
 
+def overlay(
+    layer: npt.NDArray[np.uint8],
+    steps: tuple[float, float],
+    strength: float = 1.0,
+    mode: LayerMode = LayerMode.OVER,
+    place: tuple[int, int] = (0, 0),
+    **options: Any,
+) -> Step:
+    """``layer[planes, lines, columns]``, nodes ``steps`` (along y, along x) pixels apart, from ``place`` on."""
+    step_y, step_x = (round(2.0**STEP_BITS / apart) for apart in steps)
+    nodes = np.append(layer.reshape(-1), np.zeros(layer.size % 2, np.uint8)).view(np.int16)
+    args = (*layer.shape[1:], step_y, step_x, *place, strength)
+    return step(Op.OVERLAY, *args, flags=int(mode) + LAYER_PLANES * len(layer), table=nodes, **options)
+
+
+def random_overlay(rng: np.random.Generator, h: int, w: int) -> Step:
+    mode = LayerMode(int(rng.integers(4)))
+    if mode is LayerMode.CURVE:
+        curve = rng.integers(-600, 40_000, 2 * LIGHTNESSES).clip(0, 32767).astype(np.int16)
+        return step(Op.OVERLAY, *[0.0] * 7, flags=int(mode) + LAYER_PLANES, table=curve)
+    layer = rng.integers(0, 256, (int(rng.integers(1, 5)), *rng.integers(2, 40, 2)), dtype=np.uint8)
+    steps = float(rng.choice([1, 1, 2.5, 9])), float(rng.choice([1, 1, 4, 7.3, 30]))
+    place = int(rng.integers(-9, h)), int(rng.integers(-9, w))
+    return overlay(
+        layer, steps, _pick(rng, 1.0, -1.0, rng.uniform(-1, 1)), mode, place if rng.random() < 0.6 else (0, 0)
+    )
+
+
 def random_kernels(rng: np.random.Generator) -> npt.NDArray[np.float64]:
     """One to four of odd sides, some of whose weights are 0, or more than 16 bits hold."""
     sizes = int(rng.integers(1, 5)), *(2 * rng.integers(0, 3, 2) + 1).tolist()
@@ -335,6 +363,7 @@ _ARGUMENTS: dict[Op, Callable[[np.random.Generator, int, int], Any]] = {
     Op.GAUSSIAN_NOISE: lambda rng, h, w: (rng.uniform(-0.1, 0.1), rng.uniform(0, 0.3), rng.integers(10)),
     Op.SALT_AND_PEPPER: lambda rng, h, w: (rng.uniform(0, 0.3), rng.uniform(), rng.integers(10)),
     Op.SHOT_NOISE: lambda rng, h, w: (rng.uniform(0, 9), rng.integers(10)),
+    Op.OVERLAY: random_overlay,
     Op.ERASE: _erase,
     Op.JPEG: lambda rng, h, w: (rng.integers(1, 101),),
 }

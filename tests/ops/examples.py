@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 import variegate as vg
 from variegate import transforms as T
 
@@ -17,6 +19,7 @@ BY_BOXES: dict[str, list[T.Transform]] = {
     "SanitizeBoundingBoxes": [T.SanitizeBoundingBoxes(), T.SanitizeBoundingBoxes(4.5, min_area=30)],
 }
 
+STICKER = np.dstack([np.arange(60, dtype=np.uint8).reshape(6, 10) * step for step in (1, 2, 3, 4)])
 FLIP, GRAY = T.RandomHorizontalFlip(), T.RandomGrayscale(p=0.5)
 
 EXAMPLES: dict[str, list[T.Transform]] = {
@@ -80,6 +83,27 @@ EXAMPLES: dict[str, list[T.Transform]] = {
     "MotionBlur": [T.MotionBlur((3, 9)), T.MotionBlur(5, 45.0, 0.5)],
     "Normalize": [T.Normalize((0.5, 0.4, 0.3), (0.2, 0.2, 0.2))],
     "OneOf": [T.OneOf([FLIP, T.Invert()], p=0.7, weights=[1, 3])],
+    "Illumination": [
+        *(T.Illumination(p=1.0), T.Illumination("corner", 0.3, "darken", p=1.0)),
+        T.Illumination("gaussian", (0.1, 0.4), p=1.0, num_spots_range=(1, 3)),
+        T.Illumination("gaussian", p=1.0, gaussian_spots=[(0.2, 0.3, 0.1, -0.5), (0.9, 0.9, 0.4, 0.2)]),
+    ],
+    "Overlay": [
+        *(
+            T.Overlay(STICKER, p=1.0),
+            T.Overlay([STICKER, STICKER[..., :3]], (0.1, 2.0), "cover", "multiply", (0.2, 0.9)),
+        ),
+        *(T.Overlay(STICKER, 0.7, (0.1, 0.9), "screen", p=1.0), T.Overlay(STICKER, blend="add", p=0.4)),
+    ],
+    "RandomFog": [T.RandomFog(p=1.0), T.RandomFog(0.3, 0.5)],
+    "RandomGravel": [T.RandomGravel(p=1.0), T.RandomGravel((0, 0, 1, 1), (0, 5), p=1.0)],
+    "RandomRain": [T.RandomRain(p=1.0), T.RandomRain(30.0, 12, 2, (90, 9, 250), 1, 1.0, "torrential", p=1.0)],
+    "RandomShadow": [T.RandomShadow(p=1.0), T.RandomShadow((0, 0, 1, 1), (0, 4), 7, (0.1, 0.9), p=1.0)],
+    "RandomSnow": [T.RandomSnow(p=1.0), T.RandomSnow(2.0, 0.4, "texture", p=1.0)],
+    "RandomSunFlare": [
+        *(T.RandomSunFlare(p=1.0), T.RandomSunFlare((0, 0, 1, 1), 30, (255, 200, 9), 0.3, 0, "physics_based", p=1.0)),
+    ],
+    "Spatter": [T.Spatter(p=1.0), T.Spatter(0.6, (0.2, 0.4), (1.0, 3.0), 0.65, (0.1, 0.9), "mud", (9, 8, 7), p=1.0)],
     "PILToTensor": [T.PILToTensor()],
     "Pad": [
         T.Pad(3),

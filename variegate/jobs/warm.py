@@ -79,6 +79,17 @@ TARGET_ENTRIES = (
     "targets.regions._move",
 )
 
+# Of layers of weather and light, likewise.
+LAYER_ENTRIES = (
+    "ops.layers.draw_fog",
+    "ops.layers.draw_streaks",
+    "ops.layers.draw_flakes",
+    "ops.layers.draw_stones",
+    "ops.layers.draw_polygons",
+    "ops.layers.draw_drops",
+    "ops.layers.draw_flare",
+)
+
 # (kernels done, of about so many, seconds)
 Progress = Callable[[int, int, float], object]
 
@@ -118,7 +129,7 @@ def warm(progress: Progress | None = None, more: Mapping[tuple[str, ...], Callab
     """
     began = time.perf_counter()
     before = _compiled()
-    uses = {INDEX_ENTRIES: _use_an_index, TARGET_ENTRIES: _use_targets, **(more or {})}
+    uses = {INDEX_ENTRIES: _use_an_index, TARGET_ENTRIES: _use_targets, LAYER_ENTRIES: _use_layers, **(more or {})}
     was_ready = _folder() is not None and all(map(_are_there, uses))
     if not was_ready:
         place, wanted = compiled.cache_folder(), config.CACHE_DIR
@@ -160,6 +171,13 @@ def _use_targets() -> None:
     sample = {"image": np.zeros((8, 8, 3), np.uint8), "mask": np.zeros((8, 8), np.uint8), "boxes": [[1, 1, 4, 4]]}
     Augmenter(T.RandomRotation(10), num_threads=1)([sample | {"keypoints": [[2, 2]]}], ids=[0])
     fill_rings(np.zeros((4, 4), np.bool_), np.array([[0, 0], [3, 0], [0, 3]]), [3])
+
+
+def _use_layers() -> None:
+    """Each brush once."""
+    drawn = [T.RandomFog(p=1.0), T.RandomRain(p=1.0), T.RandomSnow(method="texture", p=1.0), T.RandomGravel(p=1.0)]
+    drawn += [T.RandomShadow(p=1.0), T.Spatter(p=1.0), T.RandomSunFlare(p=1.0)]
+    Augmenter(T.Compose(drawn), num_threads=1)([np.zeros((8, 8, 3), np.uint8)], ids=[0])
 
 
 def _are_there(names: tuple[str, ...]) -> bool:

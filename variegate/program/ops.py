@@ -75,6 +75,7 @@ class Op(IntEnum, metaclass=_Opcodes):
     MEDIAN = 55
     CLAHE = 56
     # position
+    OVERLAY = 36
     GAUSSIAN_NOISE = 60
     SALT_AND_PEPPER = 61
     SHOT_NOISE = 62
@@ -113,6 +114,20 @@ class PadMode(IntEnum):
 # The flags of a map are its Interpolation, in these bits, and above them the PadMode of what lies beyond the image.
 INTERPOLATION_BITS = 3
 INTERPOLATION_MASK = (1 << INTERPOLATION_BITS) - 1
+
+
+class LayerMode(IntEnum):
+    """Targets that an OVERLAY moves a level towards; its flags are a mode plus LAYER_PLANES times its planes."""
+
+    OVER = 0  # the layer's colour
+    SCALE = 1  # twice the level, or 0 where the strength is negative
+    ADD = 2  # the level plus the colour
+    CURVE = 3  # what a table has for the pixel's lightness; the layer is no picture
+
+
+LAYER_PLANES = 8
+# Lightness as the sum of the least and the greatest level of a pixel.
+LIGHTNESSES = 511
 
 
 @dataclass(frozen=True)
@@ -246,6 +261,12 @@ SPECS: dict[Op, OpSpec] = {
         ("_first", "_count", "random", "_slot", "v0", "v1", "v2", "normalized"),
         uses_fill=True,
         commutes_with_blend=True,
+    ),
+    Op.OVERLAY: OpSpec(
+        "Overlay",
+        Kind.POSITION,
+        ("_first", "_lines", "_columns", "_step_y", "_step_x", "_top", "_left", "strength"),
+        needs_colour=True,
     ),
     Op.JPEG: OpSpec("JPEG", Kind.DETOUR, ("quality",), parts_channels=True, needs_colour=True),
     Op.MAP_FIXED: OpSpec("map_fixed", Kind.GEOMETRY, ("a", "b", "c", "d", "e", "f")),

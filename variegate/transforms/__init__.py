@@ -16,11 +16,14 @@ from variegate.ops import (
     filters,
     finish,
     geometry,
+    lighting,
     mix,
     output,
+    overlay,
     resize,
     sizes,
     tone,
+    weather,
 )
 from variegate.ops.arguments import ArgumentError, AutoAugmentPolicy, InterpolationMode
 from variegate.ops.base import Transform
@@ -36,12 +39,15 @@ from variegate.ops.erase import *
 from variegate.ops.filters import *
 from variegate.ops.finish import *
 from variegate.ops.geometry import *
+from variegate.ops.lighting import *
 from variegate.ops.mix import *
 from variegate.ops.output import *
+from variegate.ops.overlay import *
 from variegate.ops.resize import *
 from variegate.ops.sizes import *
 from variegate.ops.tone import *
 from variegate.ops.traced import Function, Measure, TracedPipeline
+from variegate.ops.weather import *
 from variegate.policies.augmentation import Augmentation
 from variegate.policies.augmix import AugMix
 from variegate.policies.autoaugment import AutoAugment
@@ -63,11 +69,14 @@ __all__ += erase.__all__
 __all__ += filters.__all__
 __all__ += finish.__all__
 __all__ += geometry.__all__
+__all__ += lighting.__all__
 __all__ += mix.__all__
 __all__ += output.__all__
+__all__ += overlay.__all__
 __all__ += resize.__all__
 __all__ += sizes.__all__
 __all__ += tone.__all__
+__all__ += weather.__all__
 __all__ += ["Function", "Measure", "TracedPipeline"]
 __all__ += ["PBA", "Augmentation", "AutoAugment", "Schedule", "TimmAugMix", "TimmRandAugment"]
 __all__ += ["AdaptiveRandAugment", "AugMix", "MultiView", "RandAugment", "ThreeAugment", "TrivialAugmentWide"]

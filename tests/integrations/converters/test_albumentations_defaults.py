@@ -32,7 +32,7 @@ CLOSE = """
     Emboss Equalize GridDistortion GridDropout HueSaturationValue ImageCompression LetterBox LongestMaxSize Mosaic
     MotionBlur OpticalDistortion PhotoMetricDistort PlanckianJitter RandomResizedCrop RandomScale
     RandomSizedBBoxSafeCrop RandomSizedCrop Resize SaltAndPepper Sharpen ShiftScaleRotate ShotNoise SmallestMaxSize
-    UnsharpMask
+    UnsharpMask Illumination RandomFog RandomGravel RandomRain RandomShadow RandomSnow RandomSunFlare Spatter
 """
 # What the two versions mean different things by.
 OWN = {
@@ -79,7 +79,7 @@ def test_defaults_of_all_classes(version: str) -> None:
 
 
 def test_one_report_of_a_whole_pipeline() -> None:
-    steps = [one("HorizontalFlip"), one("CenterCrop", height=8, width=8), one("RandomRain"), one("Equalize")]
+    steps = [one("HorizontalFlip"), one("CenterCrop", height=8, width=8), one("ISONoise"), one("Equalize")]
     inner = one("OneOf", transforms=[one("VerticalFlip"), one("Superpixels")])
     with pytest.warns(ConversionWarning) as caught:
         transform, report = vg.from_albumentations(one("Compose", transforms=[*steps, inner]), report=True)
@@ -92,11 +92,11 @@ def test_one_report_of_a_whole_pipeline() -> None:
     lines = str(caught[0].message).splitlines()
     assert lines[0] == "2 the same, 2 close, 2 refused:"
     assert lines[1].startswith("  transforms[1] CenterCrop: where an odd number")
-    assert lines[3].startswith("  transforms[2] RandomRain: skipped; accepted: RandomBrightnessContrast")
+    assert lines[3].startswith("  transforms[2] ISONoise: skipped; accepted: GaussNoise or ShotNoise")
     assert [step["type"] for step in transform.to_dict()["transforms"]] == [
         "RandomHorizontalFlip", "CenterCrop", "Equalize", "OneOf",
     ]  # fmt: skip
-    with pytest.raises(ConversionError, match=r"RandomRain: .*; refused as well: transforms\[4\].transforms\[1\] Sup"):
+    with pytest.raises(ConversionError, match=r"ISONoise: .*; refused as well: transforms\[4\].transforms\[1\] Sup"):
         vg.from_albumentations(one("Compose", transforms=[*steps, inner]))
 
 

@@ -142,6 +142,9 @@ def _arrays(
         "terms": np.zeros(11, np.int64),  # what it reads
         # displacements along two lines of a grid's nodes, x and y of each, see displace.py
         "along": np.zeros((4, wp), np.int32),
+        # two lines of each plane of an overlaid layer, and a line of one colour, see overlay.py
+        "layers": np.zeros((9, wp), np.int16),
+        "layer_lines": np.zeros(3, np.int64),
         "grid_lines": np.zeros(4, np.int64),  # see HAS_GRID
         "tap_frame": np.zeros(7, np.int32),  # likewise
         "filter_input": np.zeros(PASS_FIELDS, np.int32),  # what a filter sees, as a pass

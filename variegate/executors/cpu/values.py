@@ -12,6 +12,7 @@ from variegate.executors.cpu import simd_values as V
 from variegate.executors.cpu.batch import batch_at, scratch_at
 from variegate.executors.cpu.kernel import address_of, bytes_at, floats_at, inlined, part_kernel
 from variegate.executors.cpu.layout import FLOATS_CHW, row_program
+from variegate.executors.cpu.overlay import overlay_row
 from variegate.executors.cpu.simd import BLOCK
 from variegate.executors.cpu.simd_pixels import call_point
 from variegate.program.compiled import inner_kernel
@@ -105,21 +106,24 @@ def draw_words(pixel: Any, count: Any, slot: Any, noise: Any, target: Any) -> No
 
 @part_kernel
 def add_noise(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
-    """GAUSSIAN_NOISE, SHOT_NOISE, SALT_AND_PEPPER, or ERASE with noise, on row ``y``, in place."""
+    """GAUSSIAN_NOISE, SHOT_NOISE, SALT_AND_PEPPER, OVERLAY, or ERASE with noise, on row ``y``, in place."""
     held, own = batch_at(batch), scratch_at(scratch)
     row, width, channels = row_program(held.program, r, held.side), own.sweep[K.RESULT_WIDTH], own.sweep[K.CHANNELS]
-    noise_row(row, slot, y, y * width, width, channels, own.planes)
+    noise_row(row, slot, y, y * width, width, channels, own)
     return np.int64(0)
 
 
 @inlined
-def noise_row(row: Any, slot: Any, y: Any, pixel: Any, width: Any, channels: Any, planes: Any) -> None:
-    """Slot ``slot`` on row ``y`` of ``row``'s rectangles, whose first pixel has the number ``pixel`` in the image."""
+def noise_row(row: Any, slot: Any, y: Any, pixel: Any, width: Any, channels: Any, own: Any) -> None:
+    """Slot ``slot`` on row ``y`` of ``row``'s rectangles and layers, whose first pixel is number ``pixel`` of the
+    image."""
     op, a = row.opcode[slot], row.args[slot]
-    if op != Op.ERASE:
-        add_noise_row(op, a, pixel, width, channels, row.noise, planes)
+    if op == Op.OVERLAY:
+        overlay_row(a, row.flags[slot], row.fill[slot], slot, y, width, channels, row.side.grids, own)
+    elif op != Op.ERASE:
+        add_noise_row(op, a, pixel, width, channels, row.noise, own.planes)
     else:
-        _erase_with_noise(a, row.side.rectangles, y, pixel, width, channels, row.noise, planes)
+        _erase_with_noise(a, row.side.rectangles, y, pixel, width, channels, row.noise, own.planes)
 
 
 @inlined

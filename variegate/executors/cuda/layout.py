@@ -42,12 +42,12 @@ HEADER = 36
     FLAG,  # interpolation alone; of a CONVOLVE: is separable; of a SHARPNESS: sees its source as it is or flipped
     ARG,  # offset of its table, matrix, weights, rectangles, columns or record (program/places.py); the number of a
     # point function
-    COUNT,  # of rectangles; of a map, the PadMode of what lies beyond its image
+    COUNT,  # of rectangles; the strength of a layer, with 15 fraction bits; of a map, the PadMode beyond its image
     WINDOW,  # top, left, bottom, right
 ) = range(6)
 FILL = 9  # red in the lowest byte
 COEFFICIENT = 10  # six of a fixed map; what a CONVOLVE holds from its sizes on; offset of the lines of a table map, or
-# of a grid's nodes
+# of a grid's nodes; what an OVERLAY holds from its lines on
 CODE = 16
 
 # CLASS.
@@ -88,6 +88,7 @@ class Ability(IntEnum):
     HAS_GRID = 64
     HAS_CLAHE = 128
     HAS_FOLD = 256
+    HAS_OVERLAY = 512
 
 
 # Fields of a launch: rows in its list, tiles of the largest, abilities.
@@ -103,7 +104,7 @@ VERSION = zlib.crc32(
             [(name, value) for name, value in _CONSTANTS.items() if isinstance(value, int)]
             + [
                 (str(member), int(member))
-                for members in (ops.Op, ops.Interpolation, ops.PadMode, passes.PassSource)
+                for members in (ops.Op, ops.Interpolation, ops.PadMode, ops.LayerMode, passes.PassSource)
                 for member in members
             ]
         )

@@ -185,6 +185,8 @@ def _describe_values(op: Any, args: Any, header: Any, base: Any) -> int:
             abilities |= Ability.HAS_NOISE if args[k, 2] != 0.0 else 0
             if args[k, 7] != 0.0:
                 header[L.ERASES] = 1
+        elif op[k] == Op.OVERLAY:
+            abilities |= Ability.HAS_OVERLAY
         elif KIND_OF[op[k]] == Kind.POSITION:
             abilities |= Ability.HAS_NOISE
         elif op[k] == Op.MAP_GRID:
@@ -281,6 +283,10 @@ def fill_instructions(program: Any, at: Any, code: Any, indices: Any) -> None:
                 if op == Op.ERASE:
                     c[L.CLASS] = L.POSITION_NORMALIZED if a[7] != 0.0 else L.POSITION
                     c[L.ARG], c[L.COUNT] = at.rectangles + 16 * int(a[0]), int(a[1])
+                elif op == Op.OVERLAY:
+                    c[L.ARG], c[L.COUNT] = at.grids + 2 * int(a[0]), int(np.floor(a[7] * 32767 + 0.5))
+                    for i in range(6):
+                        c[L.COEFFICIENT + i] = int(a[1 + i])
             height, width = h, w
 
 

@@ -1,4 +1,4 @@
-"""Operations that depend on where a pixel is: noise and erased rectangles.
+"""Operations that depend on where a pixel is: noise, erased rectangles and overlaid layers.
 
 Noise of a pixel is the Philox block ``(y * width + x, slot, id_low, id_high)`` under the stream key, so it depends on
 the sample's id and the place alone. Arithmetic in float32 (docs/operations.md, Position).
@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.reference.instruction import Image, Instruction, to_uint8
+from variegate.program.ops import LAYER_PLANES, LIGHTNESSES, LayerMode
+from variegate.program.places import STEP_BITS
 from variegate.program.rng import FIRST_SEGMENT, MAGNITUDE, SEGMENT_SHIFT, SEGMENTS, SIGN, philox4x32
 
 Floats = npt.NDArray[np.float32]
@@ -88,6 +90,52 @@ def _paste(img_HWC: npt.NDArray, paint_HWC: npt.NDArray, ins: Instruction) -> np
         rows, columns = slice(max(top, 0), max(top + height, 0)), slice(max(left, 0), max(left + width, 0))
         out[rows, columns] = paint_HWC[rows, columns]
     return out
+
+
+def overlay(img_HWC: Image, ins: Instruction) -> Image:
+    """A layer of nodes laid over the part of the image that it covers, in integers (docs/operations.md, OVERLAY)."""
+    first, lines, columns, step_y, step_x, top, left = ins.integers(7)
+    planes, mode = divmod(ins.flags, LAYER_PLANES)
+    table, out = ins.side_tables().grids[first:], img_HWC.copy()
+    if mode == LayerMode.CURVE:
+        return _bent(img_HWC, table[: 2 * LIGHTNESSES].reshape(LIGHTNESSES, 2).astype(np.int32))
+    nodes = table.view(np.uint8)[: planes * lines * columns].reshape(planes, lines, columns).astype(np.int32) << 7
+    y, upper, down = _cells(img_HWC.shape[0], top, step_y, lines)
+    x, before, across = _cells(img_HWC.shape[1], left, step_x, columns)
+    along = nodes[:, :, before] + _scaled(nodes[:, :, before + 1] - nodes[:, :, before], across)
+    values = along[:, upper] + _scaled(along[:, upper + 1] - along[:, upper], down[:, None])
+    for c in range(img_HWC.shape[2]):
+        level = out[y, x, c].astype(np.int32)
+        colour = np.int32(ins.fill[c])
+        if planes in (2, 4):
+            colour = values[1 + (c if planes == 4 else 0)] + 64 >> 7
+        weight = _scaled(values[c if planes == 3 else 0], np.int32(np.floor(ins.args[7] * 32767 + 0.5)))
+        towards = {LayerMode.OVER: colour - level, LayerMode.SCALE: level, LayerMode.ADD: colour}[LayerMode(mode)]
+        out[y, x, c] = np.clip(level + _scaled(towards, weight + (weight >> 8)), 0, 255)
+    return out
+
+
+def _cells(side: int, start: int, step: int, nodes: int) -> tuple[slice, npt.NDArray, npt.NDArray]:  # type: ignore[type-arg]
+    """Pixels between the nodes of an axis: which, the node before each, and its share of the way to the next one."""
+    at = (np.arange(side, dtype=np.int64) - start) * step
+    covered = np.flatnonzero((at >= 0) & (at < (nodes - 1 << STEP_BITS)))
+    at = at[covered]
+    pixels = slice(covered[0], covered[-1] + 1) if len(covered) else slice(0)
+    return pixels, at >> STEP_BITS, (at >> STEP_BITS - 15 & 32767).astype(np.int32)
+
+
+def _scaled(value: npt.NDArray[np.int32], share: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Times a number with 15 fraction bits, rounded half up."""
+    return value * share + (1 << 14) >> 15
+
+
+def _bent(img_HWC: Image, curve: npt.NDArray[np.int32]) -> Image:
+    """Lightness by a curve: of each, the new one in 64ths of a level, and the factor of distances from it, in
+    2**-11."""
+    level = img_HWC.astype(np.int32)
+    lightness = (level.min(axis=2) + level.max(axis=2))[..., None]
+    new, factor = curve[lightness, 0], curve[lightness, 1]
+    return to_uint8((new << 6) + factor * (2 * level - lightness) + (1 << 11) >> 12)
 
 
 def _normal_like(img_HWC: Image, slot: int, ins: Instruction) -> Floats:

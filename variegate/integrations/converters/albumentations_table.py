@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 
 from variegate.integrations.converters import albumentations_places as places
 from variegate.integrations.converters import albumentations_values as values
 from variegate.integrations.converters.albumentations_arguments import Argument, Arguments, Range, Rule, odd, of, ranged
-from variegate.ops import box_crops, colour, crop, deform, filters, geometry, sizes, tone
+from variegate.ops import box_crops, colour, crop, deform, filters, geometry, lighting, sizes, tone, weather
+from variegate.ops.base import Transform
 from variegate.ops.compose import Compose
 from variegate.ops.resize import Resize
 
@@ -22,6 +24,15 @@ _SYMMETRY = {"transforms": [crop.RandomRotate90(p=0.75), crop.RandomHorizontalFl
 def _whole_levels(ends: Range) -> tuple[int, ...]:
     white = 255 if all(abs(end) <= 1 for end in ends) else 1  # shares of it, as version 2.0 takes them
     return tuple(round(white * end) for end in ends)
+
+
+_SPATTERED = ("mean_range", "std_range", "gauss_sigma_range", "cutout_threshold_range", "intensity_range")
+
+
+def _drawn(cls: type[Transform], differs: str, **older: str) -> Rule:
+    """Arguments of the same names, or of ``older`` ones."""
+    names = [field.name for field in dataclasses.fields(cls) if field.name != "p" and field.init]  # type: ignore[arg-type]
+    return of(cls, _ALWAYS, differs=differs, **{name: f"{name} {older.get(name, '')}".strip() for name in names})
 
 
 RULES: Mapping[str, Rule] = {
@@ -183,6 +194,27 @@ RULES: Mapping[str, Rule] = {
     "GridDropout": values.grid_dropout,
     "Mosaic": values.mosaic,
     "ImageCompression": values.image_compression,
+    "RandomFog": _drawn(weather.RandomFog, "clouds are drawn here, and the image itself is not blurred"),
+    "RandomRain": _drawn(
+        weather.RandomRain, "a Gaussian of the box's deviation blurs the image; streaks differ in length and opacity"
+    ),
+    "RandomSnow": _drawn(
+        weather.RandomSnow,
+        "bleached: 2 levels on average, as hues are not rounded here; a texture has flakes of its own",
+    ),
+    "RandomSunFlare": _drawn(lighting.RandomSunFlare, "glow, reflections and rays are drawn in another way"),
+    "RandomShadow": _drawn(
+        lighting.RandomShadow, "edges are soft, and do not cross", num_shadows_range="num_shadows_limit"
+    ),
+    "RandomGravel": _drawn(weather.RandomGravel, "stones are round and gray here, squares of another lightness there"),
+    "Spatter": _drawn(
+        weather.Spatter,
+        "drops have soft edges and are lit from one side; the image below is not blurred",
+        **{name: name.removesuffix("_range") for name in _SPATTERED},
+    ),
+    "Illumination": _drawn(
+        lighting.Illumination, 'in mode \'corner\', "brighten" and "darken" mean the opposite there'
+    ),
 }
 
 # What comes nearest to those without a counterpart.
@@ -198,13 +230,12 @@ _NEAREST = {
         *("AdvancedBlur", "Defocus", "GlassBlur", "ZoomBlur", "ModeFilter", "RingingOvershoot"),
     ),
     "RandomBrightnessContrast or RandomGamma, of the whole image": (
-        *("Illumination", "PlasmaBrightnessContrast", "PlasmaShadow", "RandomToneCurve", "Vignetting"),
-        *("ExposureMatching", "RandomShadow"),
+        *("PlasmaBrightnessContrast", "RandomToneCurve", "ExposureMatching"),
     ),
-    "RandomBrightnessContrast, GaussianBlur and CoarseDropout: nothing is drawn into images here": (
-        *("AtmosphericFog", "LensFlare", "RandomFog", "RandomGravel", "RandomRain", "RandomSnow", "RandomSunFlare"),
-        *("Spatter", "AnnotationArtifacts", "TextImage", "OverlayElements"),
-    ),
+    "RandomFog": ("AtmosphericFog",),
+    "RandomSunFlare": ("LensFlare",),
+    "Illumination or RandomShadow": ("PlasmaShadow", "Vignetting"),
+    "vg.transforms.Overlay of pictures of your own": ("AnnotationArtifacts", "TextImage", "OverlayElements"),
     "ColorJitter: there are no reference images here": (
         *("FDA", "HistogramMatching", "PixelDistributionAdaptation", "TemplateTransform"),
     ),

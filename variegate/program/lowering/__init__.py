@@ -20,7 +20,19 @@ from variegate.program.lowering.joint import rewrite_program
 from variegate.program.lowering.maps import geometry_to_maps, to_map
 from variegate.program.lowering.merge import drop_identities, merge_maps
 from variegate.program.lowering.tables import build, merge_luts, values_to_tables
-from variegate.program.ops import KIND_OF, MAX_OPCODE, MAX_TILES, MEDIAN_SIZES, SPECS, Kind, Op, require_branches
+from variegate.program.ops import (
+    KIND_OF,
+    LAYER_PLANES,
+    LIGHTNESSES,
+    MAX_OPCODE,
+    MAX_TILES,
+    MEDIAN_SIZES,
+    SPECS,
+    Kind,
+    LayerMode,
+    Op,
+    require_branches,
+)
 from variegate.program.places import MAX_UNIT, STEP_BITS
 from variegate.program.program import INSTRUCTION_ARRAYS, STAGES, Output, Program
 
@@ -183,6 +195,10 @@ def _check_instructions(program: Program, used: Flags) -> None:
     _check_grids(opcode, args, program, refuse)
     beyond = (first < 0) | (args[..., 1] < 0) | (first + args[..., 1] > len(tables.rectangles))
     refuse((opcode == Op.ERASE) & beyond, "rectangles do not exist")
+    planes, mode = np.divmod(program.flags, LAYER_PLANES)
+    size = np.where(mode == LayerMode.CURVE, 4 * LIGHTNESSES, planes * args[..., 1] * args[..., 2])
+    beyond = (first < 0) | (2 * first + size > 2 * len(tables.grids))
+    refuse((opcode == Op.OVERLAY) & beyond, "layer {first:.0f} does not exist")
 
 
 def _check_grids(opcode: Ints, args: npt.NDArray[np.float64], program: Program, refuse: Refuse) -> None:

@@ -100,6 +100,8 @@ class TileWorkspace:
         self._erased = [
             (int(a[0]), int(a[0]) + int(a[1])) for a in self.program.args[0, np.flatnonzero(opcode == Op.ERASE)]
         ]
+        self._overlaid = np.flatnonzero(opcode == Op.OVERLAY)
+        self._places = self.program.args[0, self._overlaid, 5:7].copy()
         self._sources, self._targets = np.zeros(1, np.int64), np.zeros(1, np.int64)
         form = form_of(program.output)
         is_float = is_last and program.output.is_float
@@ -134,6 +136,7 @@ class TileWorkspace:
             moved[:, 0] -= area.top
             moved[:, 1] -= area.left
             self._side.rectangles[begin:end] = moved
+        program.args[0, self._overlaid, 5:7] = self._places - (area.top, area.left)
         made = np.empty((area.height, area.width, levels.shape[2]), self.dtype)
         self._sources[0], self._targets[0] = place_of(levels), place_of(made)
         at = place_of(self._memory)
@@ -207,7 +210,7 @@ def add_tile_noise(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
     held, own = batch_at(batch), scratch_at(scratch)
     row, header = row_program(held.program, r, held.side), _header(held.side)
     pixel = (header[TILE_Y] + y) * header[IMAGE_WIDTH] + header[TILE_X]
-    noise_row(row, slot, y, pixel, own.sweep[calls.RESULT_WIDTH], own.sweep[calls.CHANNELS], own.planes)
+    noise_row(row, slot, y, pixel, own.sweep[calls.RESULT_WIDTH], own.sweep[calls.CHANNELS], own)
     return np.int64(0)
 
 

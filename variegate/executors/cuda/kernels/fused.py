@@ -56,6 +56,7 @@ def run_pass(
     HAS_RESAMPLE: tl.constexpr,
     HAS_HUE: tl.constexpr,
     HAS_NOISE: tl.constexpr,
+    HAS_OVERLAY: tl.constexpr,
     MEASURES: tl.constexpr,
     POINTS: tl.constexpr,
     RESULT: tl.constexpr,
@@ -136,7 +137,22 @@ def run_pass(
             r, g, b = apply_value(buffer, at, real, r, g, b, channels, HAS_HUE, POINTS)
         elif category == L.POSITION:
             r, g, b = apply_position(
-                buffer, at, real, header, constants, x, y, width, r, g, b, key_low, key_high, HAS_NOISE
+                buffer,
+                at,
+                real,
+                header,
+                constants,
+                x,
+                y,
+                width,
+                channels,
+                r,
+                g,
+                b,
+                key_low,
+                key_high,
+                HAS_NOISE,
+                HAS_OVERLAY,
             )
 
     if tl.load(header + L.IS_FINAL) != 0:

@@ -10,6 +10,7 @@ import triton.language as tl
 
 from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.kernels.fetch import blue, green, red
+from variegate.executors.cuda.kernels.overlay import lay
 from variegate.program import ops, rng
 
 
@@ -188,10 +189,28 @@ def is_erased(buffer, at, x, y):
 
 @triton.jit
 def apply_position(
-    buffer, at, real, header, constants, x, y, width, r, g, b, key_low, key_high, HAS_NOISE: tl.constexpr
+    buffer,
+    at,
+    real,
+    header,
+    constants,
+    x,
+    y,
+    width,
+    channels,
+    r,
+    g,
+    b,
+    key_low,
+    key_high,
+    HAS_NOISE: tl.constexpr,
+    HAS_OVERLAY: tl.constexpr,
 ):
     """One POSITION instruction."""
     op = tl.load(at + L.OP)
+    if HAS_OVERLAY:
+        if op == ops.Op.OVERLAY:
+            r, g, b = lay(buffer, at, x, y, channels, r, g, b)
     if op == ops.Op.ERASE:
         erased = is_erased(buffer, at, x, y)
         fill = tl.load(at + L.FILL)
@@ -213,7 +232,7 @@ def apply_position(
             r = tl.where(is_hit, extreme, r)
             g = tl.where(is_hit, extreme, g)
             b = tl.where(is_hit, extreme, b)
-        else:
+        elif op != ops.Op.OVERLAY:
             first, second = tl.load(real).to(tl.float32), tl.load(real + 1).to(tl.float32)
             is_gaussian = op == ops.Op.GAUSSIAN_NOISE
             slot = tl.load(real + tl.where(is_gaussian, 2, 1)).to(tl.uint32)

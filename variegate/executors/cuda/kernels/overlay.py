@@ -1,0 +1,95 @@
+"""OVERLAY on a tile's pixels: defined in ``executors/reference/position.py``."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from variegate.executors.cuda import layout as L
+from variegate.executors.cuda.kernels.fetch import blue, green, red
+from variegate.program import ops
+from variegate.program import places as R
+
+
+@triton.jit
+def lay(buffer, at, x, y, channels, r, g, b):
+    """``at``: address of the instruction's code; see ``records.fill_instructions``."""
+    flag = tl.load(at + L.FLAG)
+    mode, planes = flag % ops.LAYER_PLANES, flag // ops.LAYER_PLANES
+    if mode == ops.LayerMode.CURVE:
+        r, g, b = _bend(buffer, at, channels, r, g, b)
+    else:
+        r, g, b = _lay_nodes(buffer, at, x, y, channels, mode, planes, r, g, b)
+    return r, g, b
+
+
+@triton.jit
+def _lay_nodes(buffer, at, x, y, channels, mode, planes, r, g, b):
+    lines, columns = tl.load(at + L.COEFFICIENT), tl.load(at + L.COEFFICIENT + 1)
+    across = (x - tl.load(at + L.COEFFICIENT + 5)).to(tl.int64) * tl.load(at + L.COEFFICIENT + 3)
+    down = (y - tl.load(at + L.COEFFICIENT + 4)).to(tl.int64) * tl.load(at + L.COEFFICIENT + 2)
+    j, i = (across >> R.STEP_BITS).to(tl.int32), (down >> R.STEP_BITS).to(tl.int32)
+    inside = (j >= 0) & (j < columns - 1) & (i >= 0) & (i < lines - 1)
+    across = (across >> (R.STEP_BITS - 15)).to(tl.int32) & 32767
+    down = (down >> (R.STEP_BITS - 15)).to(tl.int32) & 32767
+    node = buffer + tl.load(at + L.ARG).to(tl.int64) + tl.where(inside, i * columns + j, 0)
+    plane, fill = lines * columns, tl.load(at + L.FILL)
+    # Of each channel, the planes of its alpha and of its colour.
+    apart, colours = tl.where(planes == 3, plane, 0), tl.where(planes == 4, plane, 0)
+    # Of a tensor, as the interpreter makes bytes of a scalar truth.
+    coloured = inside & ((planes + 0 * x) % 2 == 0)
+    r = _move(node, node + plane, columns, across, down, inside, at, mode, coloured, red(fill), r)
+    if channels == 3:
+        second, colour = node + apart, node + plane + colours
+        g = _move(second, colour, columns, across, down, inside, at, mode, coloured, green(fill), g)
+        b = _move(second + apart, colour + colours, columns, across, down, inside, at, mode, coloured, blue(fill), b)
+    return r, g, b
+
+
+@triton.jit
+def _move(alpha, colours, columns, across, down, inside, at, mode, coloured, colour, level):
+    weight = _scaled(_value(alpha, columns, across, down, inside), tl.load(at + L.COUNT))
+    weight += weight >> 8
+    own = (_value(colours, columns, across, down, coloured) + 64) >> 7
+    colour = tl.where(coloured, own, colour)
+    towards = tl.where(mode == ops.LayerMode.OVER, colour - level, colour)
+    towards = tl.where(mode == ops.LayerMode.SCALE, level, towards)
+    moved = tl.minimum(tl.maximum(level + _scaled(towards, weight), 0), 255)
+    return tl.where(inside, moved, level)
+
+
+@triton.jit
+def _value(node, columns, across, down, inside):
+    """Between four nodes, with 7 fraction bits."""
+    a = tl.load(node, mask=inside, other=0).to(tl.int32) << 7
+    b = tl.load(node + 1, mask=inside, other=0).to(tl.int32) << 7
+    c = tl.load(node + columns, mask=inside, other=0).to(tl.int32) << 7
+    d = tl.load(node + columns + 1, mask=inside, other=0).to(tl.int32) << 7
+    upper, lower = a + _scaled(b - a, across), c + _scaled(d - c, across)
+    return upper + _scaled(lower - upper, down)
+
+
+@triton.jit
+def _scaled(value, share):
+    """Times a number with 15 fraction bits, rounded half up."""
+    return (value * share + (1 << 14)) >> 15
+
+
+@triton.jit
+def _bend(buffer, at, channels, r, g, b):
+    if channels == 1:
+        g = r
+        b = r
+    lightness = tl.minimum(tl.minimum(r, g), b) + tl.maximum(tl.maximum(r, g), b)
+    curve = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int16)) + 2 * lightness
+    new, factor = tl.load(curve).to(tl.int32) << 6, tl.load(curve + 1).to(tl.int32)
+    return (
+        _bent(new, factor, 2 * r - lightness),
+        _bent(new, factor, 2 * g - lightness),
+        _bent(new, factor, 2 * b - lightness),
+    )
+
+
+@triton.jit
+def _bent(new, factor, away):
+    return tl.minimum(tl.maximum((new + factor * away + (1 << 11)) >> 12, 0), 255)

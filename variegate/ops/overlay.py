@@ -1,0 +1,213 @@
+"""Pictures of one's own laid over the image: dirty lenses, stickers, logos."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.checks import Refusal, as_numbers, one_of, refused
+from variegate.ops.arguments import Number, checks
+from variegate.ops.base import UsefulRange
+from variegate.ops.fields import Lattice
+from variegate.ops.layers import WHITE, Layers, Overlaid, emit_layers
+from variegate.ops.magnitude import between, span
+from variegate.program.ops import LayerMode
+from variegate.program.places import STEP_BITS
+from variegate.program.sampling import Floats, Rows, Sampling
+
+__all__ = ["Overlay"]
+
+# Of the longer side; larger pictures are reduced.
+_MOST_PIXELS = 1024
+_ACCEPTED = "RGBA or RGB pictures: paths, PIL images or uint8 arrays [height, width, 4 or 3]"
+Ints = npt.NDArray[np.int64]
+Blending = Literal["alpha", "multiply", "screen", "add"]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """uint8 RGBA pixels; immutable."""
+
+    height: int
+    width: int
+    pixels: bytes
+
+    def array(self) -> Layers:
+        return np.frombuffer(self.pixels, np.uint8).reshape(self.height, self.width, 4)
+
+    def described(self) -> dict[str, str]:
+        """Fit for JSON."""
+        from PIL import Image
+
+        file = io.BytesIO()
+        Image.fromarray(self.array(), "RGBA").save(file, "PNG", optimize=True)
+        return {"png": base64.b64encode(file.getvalue()).decode("ascii")}
+
+    def __repr__(self) -> str:
+        return f"<picture of {self.height}x{self.width} pixels>"
+
+
+def _picture(value: Any) -> Picture | None:
+    """Of whatever holds one; None for anything else."""
+    from PIL import Image
+
+    if isinstance(value, Picture):
+        return value
+    try:
+        if isinstance(value, Mapping):
+            value = io.BytesIO(base64.b64decode(value["png"], validate=True))
+        if isinstance(value, (str, Path, io.BytesIO)):
+            image = Image.open(value)
+        else:
+            image = value if isinstance(value, Image.Image) else Image.fromarray(np.ascontiguousarray(value))
+        if not isinstance(value, (str, Path, io.BytesIO, Image.Image)) and image.mode not in ("RGB", "RGBA"):
+            return None
+        image = image.convert("RGBA")
+    except (OSError, TypeError, ValueError, KeyError):
+        return None
+    if max(image.size) > _MOST_PIXELS:
+        image.thumbnail((_MOST_PIXELS, _MOST_PIXELS))
+    return Picture(image.height, image.width, image.tobytes())
+
+
+def check_pictures(name: str, value: Any, *, error: Refusal = refused) -> tuple[Picture, ...]:
+    given = value if isinstance(value, (list, tuple)) else [value]
+    pictures = [_picture(each) for each in given]
+    for each, picture in zip(given, pictures, strict=True):
+        if picture is None:
+            raise error(name, tuple(each.shape) if hasattr(each, "shape") else each, _ACCEPTED)
+    if not pictures:
+        raise error(name, value, f"at least one of {_ACCEPTED}")
+    return tuple(p for p in pictures if p is not None)
+
+
+def check_place(name: str, value: Any, *, error: Refusal = refused) -> str | tuple[float, float]:
+    if isinstance(value, str) and value in ("anywhere", "cover"):
+        return value
+    both = as_numbers(value) or ()
+    if len(both) != 2 or not all(0 <= v <= 1 for v in both):
+        raise error(name, value, '"anywhere", "cover", or the center (x, y) in shares of the sides')
+    return both[0], both[1]
+
+
+@lru_cache(maxsize=256)
+def _levels(picture: Picture) -> tuple[Layers, ...]:
+    """The picture, its half, a quarter and so on, [height, width, 4]. What is transparent has the color around it."""
+    whole = picture.array().astype(np.float64)
+    whole[..., :3] *= whole[..., 3:] / 255.0
+    levels = [whole]
+    while min(levels[-1].shape[:2]) > 1:
+        even = levels[-1][: levels[-1].shape[0] // 2 * 2, : levels[-1].shape[1] // 2 * 2]
+        levels.append((even[::2, ::2] + even[1::2, ::2] + even[::2, 1::2] + even[1::2, 1::2]) / 4.0)
+    around = None
+    for level in reversed(levels):
+        colour = level[..., :3] / np.maximum(level[..., 3:], 1e-6) * 255.0
+        if around is not None:
+            lines, columns = (
+                np.minimum(np.arange(n) // 2, m - 1) for n, m in zip(level.shape, around.shape[:2], strict=False)
+            )
+            colour = np.where(level[..., 3:] > 0, colour, around[lines[:, None], columns])
+        level[..., :3] = around = colour
+    return tuple(np.rint(np.clip(level, 0.0, 255.0)).astype(np.uint8) for level in levels)
+
+
+@dataclass(frozen=True)
+class Overlay(Overlaid):
+    """Lay one of your own pictures over the image: a dirty lens, a sticker, a logo.
+
+    Args:
+        images: RGBA or RGB pictures, each equally likely: paths, PIL images or uint8 arrays [height, width, 4 or 3].
+            Longer sides above 1,024 pixels are reduced. Descriptions contain the pixels, as PNG.
+        scale: longer side of the picture as a share of the image's shorter side, a number or a range.
+        place: "anywhere" within the image; "cover" to stretch it over the whole image; or its center (x, y), in shares
+            of the sides.
+        blend: "alpha" covers the image, "multiply" darkens it, "screen" and "add" lighten it.
+        opacity: 0 to 1, a number or a range.
+    """
+
+    images: Any
+    scale: Number = (0.2, 0.5)
+    place: str | Sequence[float] = "anywhere"
+    blend: Blending = "alpha"
+    opacity: Number = 1.0
+    p: float = 0.5
+    num_slots = 2
+    _number, _bounds = "opacity", (0.0, 1.0)
+    _useful = UsefulRange(0.0, 1.0, 0.0, lambda opacity: Overlay(_ring(), opacity=opacity, p=1.0))
+    _checks = checks(
+        images=check_pictures,
+        scale=span(0.01, 10.0),
+        place=check_place,
+        blend=partial(one_of, choices=get_args(Blending)),
+    )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**super().to_dict(), "images": [picture.described() for picture in self.images]}
+
+    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
+        unit, sizes = sampling.uniform(rows, slot + 1), sampling.size[rows].astype(np.float64)
+        chosen = (unit[:, 0] * len(self.images)).astype(np.intp)
+        longer = between(self.scale, unit[:, 1]) * sizes.min(axis=1)
+        for number in np.unique(chosen).tolist():
+            picture, at = self.images[number], np.flatnonzero(chosen == number)
+            sides = np.array([picture.height, picture.width])
+            shown = np.maximum(np.rint(sides / sides.max() * longer[at, None]), 1.0)
+            if self.place == "cover":
+                shown, begin = sizes[at], np.zeros((len(at), 2))
+            elif self.place == "anywhere":
+                begin = np.floor(unit[at, 2:] * (sizes[at] - shown + 1.0))
+            else:
+                begin = np.floor(np.array(self.place)[::-1] * sizes[at] - shown / 2.0)  # type: ignore[arg-type]
+            self._lay(sampling, rows[at], picture, shown, begin.astype(np.int64), values[at])
+
+    def _lay(
+        self, sampling: Sampling, rows: Rows, picture: Picture, shown: Floats, begin: Ints, opacity: Floats
+    ) -> None:
+        """``picture``, ``shown`` pixels high and wide, from ``begin`` on."""
+        levels = _levels(picture)
+        sides = np.array([level.shape[:2] for level in levels])
+        # The smallest that has a node for every pixel.
+        which = np.maximum((sides[None] >= shown[:, None]).all(axis=2).sum(axis=1) - 1, 0)
+        for i in np.unique(which).tolist():
+            at, place = which == i, begin[which == i]
+            if self.place == "cover":
+                nodes = np.pad(levels[i], ((0, 1), (0, 1), (0, 0)), mode="edge")
+                steps = (sides[i] - 1) / np.maximum(shown[at] - 1, 1)
+            else:
+                # Transparent nodes around it, half a pixel before its first.
+                nodes = np.pad(levels[i], ((1, 1), (1, 1), (0, 0)), mode="edge")
+                nodes[[0, -1], :, 3] = nodes[:, [0, -1], 3] = 0
+                steps = sides[i] / shown[at]
+                place = place - np.rint(0.5 + 0.5 / steps).astype(np.int64)
+            step_y, step_x = np.clip(np.rint(steps.T * 2.0**STEP_BITS), 1, 1 << STEP_BITS + 4).astype(np.int64)
+            over = Lattice(nodes.shape[0], nodes.shape[1], step_y, step_x)  # type: ignore[arg-type]
+            layer, mode, colour = _planes(nodes, self.blend)
+            emit_layers(sampling, rows[at], over, layer[None], opacity[at], "Overlay", mode, colour, place)
+
+
+def _planes(nodes: Layers, blend: str) -> tuple[Layers, LayerMode, tuple[int, int, int]]:
+    colour, alpha = np.moveaxis(nodes[..., :3], -1, 0), nodes[..., 3]
+    if blend == "alpha":
+        return np.concatenate([alpha[None], colour]), LayerMode.OVER, WHITE
+    # Each channel has an alpha of black, or of white.
+    own = 255 - colour if blend == "multiply" else colour
+    own = ((own.astype(np.uint16) * alpha + 127) // 255).astype(np.uint8)
+    mode = LayerMode.ADD if blend == "add" else LayerMode.OVER
+    return own, mode, (0, 0, 0) if blend == "multiply" else WHITE
+
+
+def _ring() -> Any:
+    """A picture for examples."""
+    y, x = np.mgrid[-31.5:32, -31.5:32]
+    away = abs(np.hypot(x, y) - 23.0)
+    return np.stack([0 * x + 220, 0 * x + 40, 0 * x + 50, np.clip((8.5 - away) * 255, 0, 255)], axis=-1).astype(
+        np.uint8
+    )

@@ -1,0 +1,255 @@
+"""Weather and dirt over the image: fog, rain, snow, gravel, drops on the lens.
+
+Names and arguments are AlbumentationsX's; docs/converting.md says where results differ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.checks import integer, number, one_of
+from variegate.ops import layers
+from variegate.ops.arguments import MAX_LENGTH, PROBABILITY, Colour, Number, check_colour, checks, optional
+from variegate.ops.base import UsefulRange, set_field
+from variegate.ops.fields import by_size, gaussian_taps
+from variegate.ops.layers import MAX_SHAPES, UNIT, Overlaid, Region, blank, canvas, check_region, emit_layers, pixels_of
+from variegate.ops.magnitude import between, limits, span
+from variegate.ops.tone import Brightness
+from variegate.program.ops import LAYER_PLANES, LIGHTNESSES, LayerMode, Op
+from variegate.program.rng import to_unit
+from variegate.program.sampling import Floats, Rows, Sampling
+
+__all__ = ["RandomFog", "RandomGravel", "RandomRain", "RandomSnow", "Spatter"]
+
+
+@dataclass(frozen=True)
+class RandomFog(Overlaid):
+    """Lay soft clouds of fog over the image, denser towards its center.
+
+    Args:
+        alpha_coef: opacity of a single cloud in its middle, 0 to 1.
+        fog_coef_range: density of the fog, 0 to 1, a number or a range.
+    """
+
+    alpha_coef: float = 0.08
+    fog_coef_range: Number = (0.3, 1.0)
+    p: float = 0.5
+    _number, _bounds = "fog_coef_range", (0.0, 1.0)
+    _useful = UsefulRange(0.0, 1.0, 0.0, lambda density: RandomFog(fog_coef_range=density, p=1.0))
+    _checks = checks(alpha_coef=PROBABILITY)
+    _colour: ClassVar[Colour] = (228, 231, 234)
+
+    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
+        ids, keys = sampling.streams(rows)
+        for at, size in by_size(sampling, rows):
+            over, _ = canvas(size, 40)
+            drawn = blank(len(at), 1, over)
+            alphas = (self.alpha_coef * values[at]).astype(np.float32)
+            layers.draw_fog(ids[at], keys[at], slot + 2, 260, alphas, drawn)
+            emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomFog", colour=self._colour)
+
+
+RainType = Literal["drizzle", "heavy", "torrential", "default"]
+# Pixels of the image for each streak.
+_PER_STREAK: dict[str, int] = {"drizzle": 770, "default": 600, "heavy": 260, "torrential": 180}
+
+
+@dataclass(frozen=True)
+class RandomRain(Overlaid):
+    """Blur and darken the image, and draw streaks of rain on it.
+
+    Args:
+        slant_range: degrees from the vertical, positive to the right at the bottom, a number or a range.
+        drop_length: length of streaks in pixels, by up to 30 % more or less; None for an eighth of the height.
+        drop_width: of streaks, in pixels.
+        drop_color: color of streaks.
+        blur_value: side of the box that blurs streaks, and whose deviation the image's Gaussian blur has, in pixels;
+            1 for none.
+        brightness_coefficient: factor of all levels.
+        rain_type: number of streaks: "drizzle", "default", "heavy" or "torrential".
+    """
+
+    slant_range: Number = (-10.0, 10.0)
+    drop_length: int | None = None
+    drop_width: int = 1
+    drop_color: Any = (200, 200, 200)
+    blur_value: int = 7
+    brightness_coefficient: float = 0.7
+    rain_type: RainType = "default"
+    p: float = 0.5
+    _number, _bounds = "slant_range", (-60.0, 60.0)
+    _useful = UsefulRange(-30.0, 30.0, None, lambda slant: RandomRain(slant, p=1.0))
+    _checks = checks(
+        drop_length=optional(partial(integer, low=1, high=MAX_LENGTH)),
+        drop_width=partial(integer, low=1, high=255),
+        drop_color=check_colour,
+        blur_value=partial(integer, low=1, high=255),
+        brightness_coefficient=partial(number, low=0.0, high=1.0),
+        rain_type=partial(one_of, choices=get_args(RainType)),
+    )
+
+    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
+        if self.blur_value > 1:
+            # The box's deviation, in a kernel that leaves out its tails.
+            sigma = math.sqrt((self.blur_value**2 - 1) / 12.0)
+            sampling.emit(rows, Op.GAUSSIAN_BLUR, *(2 * round(1.5 * sigma) + 1,) * 2, sigma, sigma)
+        ids, keys = sampling.streams(rows)
+        slopes = (np.rint(np.tan(np.radians(values)) * 2.0**20) * 2.0**-20).astype(np.float32)
+        for at, size in by_size(sampling, rows):
+            # What a box has blurred needs fewer nodes.
+            over, scale = canvas(size, apart=max(1.0, self.blur_value / 3.0))
+            drawn = blank(len(at), 1, over)
+            count = size[0] * size[1] // _PER_STREAK[self.rain_type]
+            length, blur = (self.drop_length or size[0] // 8) * scale, max(self.blur_value * scale, 1.0)
+            pixels = map(np.float32, (length, self.drop_width * scale, blur))
+            layers.draw_streaks(ids[at], keys[at], slot + 2, count, slopes[at], *pixels, drawn)
+            emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomRain", colour=self.drop_color)
+        sampling.emit(rows, Brightness._op, self.brightness_coefficient)
+
+
+@dataclass(frozen=True)
+class RandomSnow(Overlaid):
+    """Cover dark parts with snow, or draw falling snow.
+
+    Args:
+        brightness_coeff: of "bleach", the factor of lightness; of "texture", by how much the image becomes lighter.
+        snow_point_range: amount of snow, 0 to 1, a number or a range.
+        method: "bleach" multiplies the HLS lightness of pixels that are darker than ``85 + 127 * snow_point`` by
+            ``brightness_coeff``. "texture" multiplies levels by ``1 + brightness_coeff * snow_point / 4`` and draws
+            haze and flakes.
+    """
+
+    brightness_coeff: float = 2.5
+    snow_point_range: Number = (0.1, 0.3)
+    method: Literal["bleach", "texture"] = "bleach"
+    p: float = 0.5
+    _number, _bounds = "snow_point_range", (0.0, 1.0)
+    _useful = UsefulRange(0.0, 0.8, None, lambda point: RandomSnow(2.5, point, "texture", p=1.0))
+    _checks = checks(
+        brightness_coeff=partial(number, low=0.0, high=255.0),
+        method=partial(one_of, choices=("bleach", "texture")),
+    )
+
+    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
+        if self.method == "bleach":
+            first = sampling.add_grids(_bleached(values, self.brightness_coeff))
+            args = (first + np.arange(len(rows)) * 2 * LIGHTNESSES, 0, 0, 0, 0, 0, 0, values)
+            sampling.emit(rows, Op.OVERLAY, *args, flags=int(LayerMode.CURVE) + LAYER_PLANES, name="RandomSnow")
+            return
+        sampling.emit(rows, Brightness._op, 1.0 + self.brightness_coeff * values / 4.0)
+        ids, keys = sampling.streams(rows)
+        for at, size in by_size(sampling, rows):
+            over, scale = canvas(size)
+            drawn = blank(len(at), 1, over)
+            count, radius = size[0] * size[1] // 180, np.float32(scale * max(min(size) / 240.0, 0.9))
+            layers.draw_flakes(ids[at], keys[at], slot + 2, count, 0.9 * values[at], radius, drawn)
+            emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomSnow", colour=(246, 249, 255))
+
+
+def _bleached(points: Floats, factor: float) -> npt.NDArray[np.int16]:
+    """Of each lightness its new one in 64ths of a level, and the factor of what differs from it: int16[R, 511, 2]."""
+    lightness = np.arange(LIGHTNESSES) / 2.0
+    moved = np.minimum(lightness * factor, 255.0)
+    moved = np.where(lightness < 85.0 + 127.0 * points[:, None], moved, lightness)
+    # Saturation stays: levels differ by as much as HLS has room for.
+    room, now = 255.0 - abs(2.0 * lightness - 255.0), 255.0 - abs(2.0 * moved - 255.0)
+    spread = np.where(room > 0, now / np.maximum(room, 0.5), 1.0)
+    table = np.stack([64.0 * moved, 2048.0 * spread], axis=-1)
+    return np.rint(np.clip(table, 0, 32767)).astype(np.int16)
+
+
+@dataclass(frozen=True)
+class RandomGravel(Overlaid):
+    """Scatter small gray stones over patches of the image.
+
+    Args:
+        gravel_roi: where patches may be, in shares of the sides: (x_min, y_min, x_max, y_max).
+        number_of_patches: 0 to 64, an integer or a range.
+    """
+
+    gravel_roi: Region = (0.1, 0.4, 0.9, 0.9)
+    number_of_patches: int | Sequence[int] = 2
+    p: float = 0.5
+    _number, _bounds, _integral = "number_of_patches", (0, MAX_SHAPES), True
+    _useful = UsefulRange(0, 8, 0, lambda patches: RandomGravel(number_of_patches=int(patches), p=1.0))
+    _checks = checks(gravel_roi=check_region)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_field(self, "num_slots", 3 + int(limits(self.number_of_patches)[1]))
+
+    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
+        most = int(values.max(initial=0))
+        unit = to_unit(sampling.words(rows, slot + 3, min(most, self.num_slots - 3)))
+        ids, keys = sampling.streams(rows)
+        for at, size in by_size(sampling, rows):
+            begin, roi = pixels_of(self.gravel_roi, size)
+            over, scale = canvas(roi)
+            drawn = blank(len(at), 2, over)
+            whole = np.array(roi) * scale
+            sides = whole * (0.25 + 0.45 * unit[at, :, 2:])
+            patches = np.concatenate([unit[at, :, :2] * (whole - sides), sides], axis=-1)
+            counts = (sides.prod(axis=-1) / (100.0 * scale**2)).astype(np.int64)
+            counts[np.arange(unit.shape[1]) >= values[at, None]] = 0
+            radius = np.float32(scale * max(min(size) / 224.0, 0.9))
+            layers.draw_stones(ids[at], keys[at], slot + 2, patches.astype(np.float32), counts, radius, drawn)
+            emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomGravel", place=begin)
+
+
+@dataclass(frozen=True)
+class Spatter(Overlaid):
+    """Spatter drops of rain or mud on the lens (Hendrycks and Dietterich 2019, arXiv:1903.12261).
+
+    Drops are where noise of ``mean_range`` and ``std_range``, blurred by ``gauss_sigma_range`` pixels, is above
+    ``cutout_threshold_range``: numbers or ranges each. ``intensity_range`` is their opacity, ``mode`` "rain" or "mud",
+    ``color`` None for that of the paper: (175, 238, 238) or (63, 42, 20).
+    """
+
+    mean_range: Number = (0.65, 0.65)
+    std_range: Number = (0.3, 0.3)
+    gauss_sigma_range: Number = (2.0, 2.0)
+    cutout_threshold_range: Number = (0.68, 0.68)
+    intensity_range: Number = (0.6, 0.6)
+    mode: Literal["rain", "mud"] = "rain"
+    color: Any = None
+    p: float = 0.5
+    _number, _bounds = "intensity_range", (0.0, 1.0)
+    _useful = UsefulRange(0.0, 1.0, 0.0, lambda share: Spatter(intensity_range=share, p=1.0))
+    _checks = checks(
+        mean_range=UNIT,
+        std_range=span(1e-3, 1.0),
+        gauss_sigma_range=span(0.5, 32.0),
+        cutout_threshold_range=UNIT,
+        mode=partial(one_of, choices=("rain", "mud")),
+        color=optional(check_colour),
+    )
+
+    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
+        unit = sampling.uniform(rows, slot + 1)
+        mean, deviation = between(self.mean_range, unit[:, 0]), between(self.std_range, unit[:, 1])
+        limit = between(self.cutout_threshold_range, unit[:, 2])
+        # In quarters of a pixel, each with its own taps.
+        sigmas = np.maximum(np.rint(4.0 * between(self.gauss_sigma_range, unit[:, 3])), 2.0) / 4.0
+        rain = self.mode == "rain"
+        colour = self.color or ((175, 238, 238) if rain else (63, 42, 20))
+        look = np.float32(0.9 if rain else 1.8), np.array(colour, np.float32), np.float32(0.4 if rain else 0.25)
+        ids, keys = sampling.streams(rows)
+        for sigma in np.unique(sigmas).tolist():
+            same = np.flatnonzero(sigmas == sigma)
+            for where, size in by_size(sampling, rows[same]):
+                at = same[where]
+                over, _ = canvas(size, 256)
+                drawn = blank(len(at), 4, over)
+                taps = gaussian_taps(sigma, math.ceil(3.0 * sigma))
+                share = float((taps**2).sum())
+                thresholds = ((limit[at] - mean[at]) / (deviation[at] * share)).astype(np.float32)
+                unit_taps = (taps / math.sqrt(share)).astype(np.float32)
+                layers.draw_drops(ids[at], keys[at], slot + 2, unit_taps, thresholds, *look, drawn)
+                emit_layers(sampling, rows[at], over, drawn, values[at], "Spatter")
