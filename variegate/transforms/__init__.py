@@ -11,11 +11,13 @@ from variegate.ops import (
     crop,
     custom,
     deform,
+    domain,
     erase,
     filters,
     finish,
     geometry,
     mix,
+    optics,
     output,
     resize,
     sizes,
@@ -30,11 +32,13 @@ from variegate.ops.crop import *
 from variegate.ops.custom import *
 from variegate.ops.deform import *
 from variegate.ops.description import from_dict
+from variegate.ops.domain import *
 from variegate.ops.erase import *
 from variegate.ops.filters import *
 from variegate.ops.finish import *
 from variegate.ops.geometry import *
 from variegate.ops.mix import *
+from variegate.ops.optics import *
 from variegate.ops.output import *
 from variegate.ops.resize import *
 from variegate.ops.sizes import *
@@ -56,11 +60,13 @@ __all__ += compose.__all__
 __all__ += crop.__all__
 __all__ += custom.__all__
 __all__ += deform.__all__
+__all__ += domain.__all__
 __all__ += erase.__all__
 __all__ += filters.__all__
 __all__ += finish.__all__
 __all__ += geometry.__all__
 __all__ += mix.__all__
+__all__ += optics.__all__
 __all__ += output.__all__
 __all__ += resize.__all__
 __all__ += sizes.__all__
