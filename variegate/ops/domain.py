@@ -35,7 +35,7 @@ _ACCEPTED = (
 
 @dataclass(frozen=True)
 class Reference:
-    """Statistics of one image: those of red, green, blue and luma (``program/matching.py``); immutable."""
+    """Statistics of one image: those of luma, red, green and blue (``program/matching.py``); immutable."""
 
     hash: str  # of the image's size and pixels
     numbers: bytes
@@ -63,7 +63,7 @@ def _of_pixels(image: Any) -> Reference | None:
     name = hashlib.sha256(repr(pixels.shape).encode() + pixels.tobytes()).hexdigest()[:16]
     red, green, blue = (pixels[..., c].astype(np.int64) for c in (0, pixels.shape[2] // 2, -1))
     luma = (LUMA_RED * red + LUMA_GREEN * green + LUMA_BLUE * blue + LUMA_HALF) >> LUMA_SHIFT
-    parts = [reference_of(levels.astype(np.uint8)) for levels in (red, green, blue, luma)]
+    parts = [reference_of(levels.astype(np.uint8)) for levels in (luma, red, green, blue)]
     return Reference(name, np.stack(parts).astype("<i2").tobytes())
 
 
@@ -80,11 +80,10 @@ def _of_description(value: Mapping[str, Any]) -> Reference | None:
 
 def check_references(name: str, value: Any, *, error: Refusal = refused) -> tuple[Reference, ...]:
     """Images, descriptions of them, or where images are."""
-    if isinstance(value, (Mapping, Reference)) or (one := _of_pixels(value)) is not None:
-        entries = [value if isinstance(value, (Mapping, Reference)) else one]
-    elif isinstance(value, (list, tuple)) and not any(isinstance(each, str) for each in value):
-        entries = list(value)
-    elif isinstance(value, np.ndarray) and value.ndim == 4:
+    is_stack = isinstance(value, np.ndarray) and value.ndim == 4
+    if isinstance(value, (Mapping, Reference)) or _of_pixels(value) is not None:
+        entries = [value]
+    elif is_stack or (isinstance(value, (list, tuple)) and not any(isinstance(each, str) for each in value)):
         entries = list(value)
     elif value is None or isinstance(value, (bool, int, float, np.ndarray)):
         raise error(name, value, _ACCEPTED)
@@ -119,11 +118,9 @@ class _Matched(Transform, abstract=True):
         first = np.zeros(len(self.references))
         for i in np.unique(which).tolist():
             first[i] = sampling.add_grids(self.references[i].array())
-        # The last of the four parts is that of gray images.
-        begin = first[which] + np.where(sampling.channels[rows] == 1, 3 * REFERENCE, 0)
-        sampling.emit(
-            rows, Op.MATCH, between(self.blend_ratio, unit[:, 1]), begin, method, name=type(self).__name__
-        )
+        # The first of the four parts is that of gray images.
+        begin = first[which] + np.where(sampling.channels[rows] == 1, 0, REFERENCE)
+        sampling.emit(rows, Op.MATCH, between(self.blend_ratio, unit[:, 1]), begin, method, name=type(self).__name__)
 
     def to_dict(self) -> dict[str, Any]:
         return super().to_dict() | {"references": [reference.described() for reference in self.references]}

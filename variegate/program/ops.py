@@ -274,8 +274,8 @@ MEDIAN_SIZES = (3, 5, 7)
 MAX_TILES = 16
 # Side of a MORPHOLOGY's element.
 MAX_ELEMENT = 31
-# More, of the highest level each, would not add up in 32 bits.
-MAX_ZOOMS = 120
+# More, of the highest level each, would not add up in the 21 bits that the CPU has for each channel.
+MAX_ZOOMS = 30
 # Farthest that a SCATTER takes a pixel, and how often.
 MAX_DISTANCE, MAX_TIMES = 1024, 3
 MAX_OPCODE = 128

@@ -1,4 +1,4 @@
-"""Sharpness, blurs, medians, erosion and CLAHE: a row of the filtered image, from an image held row by row in planes."""
+"""Sharpness, blurs, medians, erosion, CLAHE: a row of the filtered image, from an image held row by row in planes."""
 
 from __future__ import annotations
 
@@ -94,7 +94,10 @@ def filter_row(row: Any, slot: Any, height: Any, width: Any, y: Any, channels: A
         _find_medians(int(a[0]), first, height, width, y, channels, scratch)
         return
     if row.opcode[slot] == Op.MORPHOLOGY:
-        count, flip = _list_element(int(a[0]), int(a[1]), 3 * stride, height, y, scratch.lines), 0 if a[2] != 0.0 else 255
+        count, flip = (
+            _list_element(int(a[0]), int(a[1]), 3 * stride, height, y, scratch.lines),
+            0 if a[2] != 0.0 else 255,
+        )
         for c in range(channels):
             for x in range(0, width, F.MEDIANS):
                 F.most_of_cells(first + c * stride + x, lines, count, flip, out + c * stride + x)

@@ -240,8 +240,9 @@ def match_table(counts: Any, share: Any, method: Any, part: Any, table: Any) -> 
                 above += 1
             matched = np.float64(above)
             if before > 0:
-                span_of_share = max(np.int64(part[above]) - before, 1)
-                matched = np.float64(below + (above - below) * (rank - before * total) // (span_of_share * total))
+                divisor = 2 * max(np.int64(part[above]) - before, 1) * total
+                beyond = 2 * (above - below) * (rank - before * total) + divisor // 2
+                matched = np.float64(below + beyond // divisor)
         else:
             matched = min(max((i - origin) * scale + wanted_origin / M.LEVEL, 0.0), 255.0)
         table[i] = int(i + share * (matched - i) + 0.5)

@@ -101,14 +101,15 @@ def morphology(img_HWC: Image, ins: Instruction) -> Image:
 def zoom_blur(img_HWC: Image, ins: Instruction) -> Image:
     """The mean of the image, twice, and of its zooms about the center by 1 + step, 1 + 2 step and so on."""
     zooms, count = int(ins.args[0]), int(ins.args[0]) + 2
-    total = 2 * img_HWC.astype(np.int64) << 16
+    total = 2 * img_HWC.astype(np.int64) << 8
     for zoom in range(1, zooms + 1):
         nearer = int(np.floor(32768.0 / (1.0 + zoom * ins.args[1]) + 0.5))
         along_y, along_x = (
-            ((2 * np.arange(side) - (side - 1)) * nearer + (side - 1) * 32768 + 128) >> 8 for side in img_HWC.shape[:2]
+            ((2 * np.arange(side) - (side - 1)) * nearer + (side - 1) * 32768 + 2048) >> 12
+            for side in img_HWC.shape[:2]
         )
-        total += _between_pixels(img_HWC, along_x[None, :], along_y[:, None])
-    mean: Ints = ((total + count * 32768) >> 16) // count
+        total += _between_pixels(img_HWC, along_x[None, :], along_y[:, None], 4)
+    mean: Ints = ((total + count * 128) >> 8) // count
     return mean.astype(np.uint8)
 
 
@@ -128,20 +129,20 @@ def aberration(img_HWC: Image, ins: Instruction) -> Image:
         )
         along_x, along_y = 256 * np.arange(width)[None, :] + moved_x, 256 * np.arange(height)[:, None] + moved_y
         places = np.clip(along_x, 0, 256 * (width - 1)), np.clip(along_y, 0, 256 * (height - 1))
-        level = _between_pixels(img_HWC[..., channel : channel + 1], *places)
+        level = _between_pixels(img_HWC[..., channel : channel + 1], *places, 8)
         out[..., channel] = _rounded(level, 16)[..., 0]
     return out
 
 
-def _between_pixels(img_HWC: Image, x: Ints, y: Ints) -> Ints:
-    """Bilinear levels in units of 2**-16 at places within the image, in units of 2**-8 pixels."""
+def _between_pixels(img_HWC: Image, x: Ints, y: Ints, bits: int) -> Ints:
+    """Bilinear levels, times 2**(2 bits), at places within the image, in units of 2**-bits pixels."""
     height, width, _ = img_HWC.shape
-    levels, left, top = img_HWC.astype(np.int64), x >> 8, y >> 8
+    one, levels, left, top = 1 << bits, img_HWC.astype(np.int64), x >> bits, y >> bits
     right, bottom = np.minimum(left + 1, width - 1), np.minimum(top + 1, height - 1)
-    dx, dy = (x & 255)[..., None], (y & 255)[..., None]
-    upper = (256 - dx) * levels[top, left] + dx * levels[top, right]
-    lower = (256 - dx) * levels[bottom, left] + dx * levels[bottom, right]
-    return (256 - dy) * upper + dy * lower
+    dx, dy = (x & (one - 1))[..., None], (y & (one - 1))[..., None]
+    upper = (one - dx) * levels[top, left] + dx * levels[top, right]
+    lower = (one - dx) * levels[bottom, left] + dx * levels[bottom, right]
+    return (one - dy) * upper + dy * lower
 
 
 def scatter(img_HWC: Image, ins: Instruction) -> Image:

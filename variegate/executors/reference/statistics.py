@@ -68,13 +68,13 @@ def match(img_HWC: Image, ins: Instruction) -> Image:
 
 
 def _matched_shares(histogram: Ints, part: Ints) -> Ints:
-    """Levels of the same rank in the reference, straight between the levels that it has, as in scikit-image."""
+    """Levels of the same rank in the reference, straight between those that it has and rounded (scikit-image's)."""
     total, shares = histogram.sum(), part[:256]
     rank = histogram.cumsum() * matching.WHOLE
     above = np.minimum(np.searchsorted(shares * total, rank), 255)
     share = np.where(above > 0, shares[above - 1], 0)
-    below, span = np.searchsorted(shares, share), np.maximum(shares[above] - share, 1)
-    between = below + (above - below) * (rank - share * total) // (span * total)
+    below, divisor = np.searchsorted(shares, share), 2 * np.maximum(shares[above] - share, 1) * total
+    between = below + (2 * (above - below) * (rank - share * total) + divisor // 2) // divisor
     return np.where(share == 0, above, between)
 
 

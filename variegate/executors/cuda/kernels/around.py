@@ -48,34 +48,34 @@ def _blur_by_zooms(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.co
     zooms, step = tl.load(args + slot * 8).to(tl.int32), tl.load(args + slot * 8 + 1)
     pixel = before(buffer, code, header, slot, x, y, inside, FORMAT)
     count = zooms + 2
-    half = count * 32768
-    r, g, b = (red(pixel) << 17) + half, (green(pixel) << 17) + half, (blue(pixel) << 17) + half
+    half = count * 128
+    r, g, b = (red(pixel) << 9) + half, (green(pixel) << 9) + half, (blue(pixel) << 9) + half
     for zoom in range(1, zooms + 1):
         nearer = (32768.0 / (1.0 + zoom * step) + 0.5).to(tl.int32)
-        u = ((2 * x - last_x) * nearer + last_x * 32768 + 128) >> 8
-        v = ((2 * y - last_y) * nearer + last_y * 32768 + 128) >> 8
-        p, q, s, t, dx, dy = _around(buffer, code, header, slot, u, v, last_x, last_y, inside, FORMAT)
-        r += _between(red(p), red(q), red(s), red(t), dx, dy)
-        g += _between(green(p), green(q), green(s), green(t), dx, dy)
-        b += _between(blue(p), blue(q), blue(s), blue(t), dx, dy)
-    return pack((r >> 16) // count, (g >> 16) // count, (b >> 16) // count)
+        u = ((2 * x - last_x) * nearer + last_x * 32768 + 2048) >> 12
+        v = ((2 * y - last_y) * nearer + last_y * 32768 + 2048) >> 12
+        p, q, s, t, dx, dy = _around(buffer, code, header, slot, u, v, last_x, last_y, inside, 4, FORMAT)
+        r += _between(red(p), red(q), red(s), red(t), dx, dy, 16)
+        g += _between(green(p), green(q), green(s), green(t), dx, dy, 16)
+        b += _between(blue(p), blue(q), blue(s), blue(t), dx, dy, 16)
+    return pack((r >> 8) // count, (g >> 8) // count, (b >> 8) // count)
 
 
 @triton.jit
-def _around(buffer, code, header, slot, u, v, last_x, last_y, inside, FORMAT: tl.constexpr):
-    """The four pixels around places in units of 2**-8, and the shares of the last ones."""
-    left, top = tl.minimum(tl.maximum(u >> 8, 0), last_x), tl.minimum(tl.maximum(v >> 8, 0), last_y)
+def _around(buffer, code, header, slot, u, v, last_x, last_y, inside, BITS: tl.constexpr, FORMAT: tl.constexpr):
+    """The four pixels around places in units of 2**-BITS, and the shares of the last ones."""
+    left, top = tl.minimum(tl.maximum(u >> BITS, 0), last_x), tl.minimum(tl.maximum(v >> BITS, 0), last_y)
     right, bottom = tl.minimum(left + 1, last_x), tl.minimum(top + 1, last_y)
     p = before(buffer, code, header, slot, left, top, inside, FORMAT)
     q = before(buffer, code, header, slot, right, top, inside, FORMAT)
     s = before(buffer, code, header, slot, left, bottom, inside, FORMAT)
     t = before(buffer, code, header, slot, right, bottom, inside, FORMAT)
-    return p, q, s, t, u & 255, v & 255
+    return p, q, s, t, u & ((1 << BITS) - 1), v & ((1 << BITS) - 1)
 
 
 @triton.jit
-def _between(p, q, s, t, dx, dy):
-    return (256 - dy) * ((256 - dx) * p + dx * q) + dy * ((256 - dx) * s + dx * t)
+def _between(p, q, s, t, dx, dy, ONE: tl.constexpr):
+    return (ONE - dy) * ((ONE - dx) * p + dx * q) + dy * ((ONE - dx) * s + dx * t)
 
 
 @triton.jit
@@ -90,12 +90,12 @@ def _bend(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexpr):
     real = args + slot * 8
     u, v = _bent(real, squared, away_x, away_y, x, y)
     u, v = tl.minimum(tl.maximum(u, 0), 256 * (width - 1)), tl.minimum(tl.maximum(v, 0), 256 * (height - 1))
-    p, q, s, t, dx, dy = _around(buffer, code, header, slot, u, v, width - 1, height - 1, inside, FORMAT)
-    r = (_between(red(p), red(q), red(s), red(t), dx, dy) + 32768) >> 16
+    p, q, s, t, dx, dy = _around(buffer, code, header, slot, u, v, width - 1, height - 1, inside, 8, FORMAT)
+    r = (_between(red(p), red(q), red(s), red(t), dx, dy, 256) + 32768) >> 16
     u, v = _bent(real + 2, squared, away_x, away_y, x, y)
     u, v = tl.minimum(tl.maximum(u, 0), 256 * (width - 1)), tl.minimum(tl.maximum(v, 0), 256 * (height - 1))
-    p, q, s, t, dx, dy = _around(buffer, code, header, slot, u, v, width - 1, height - 1, inside, FORMAT)
-    b = (_between(blue(p), blue(q), blue(s), blue(t), dx, dy) + 32768) >> 16
+    p, q, s, t, dx, dy = _around(buffer, code, header, slot, u, v, width - 1, height - 1, inside, 8, FORMAT)
+    b = (_between(blue(p), blue(q), blue(s), blue(t), dx, dy, 256) + 32768) >> 16
     return pack(r, green(pixel), b)
 
 

@@ -180,8 +180,9 @@ def _match(counts, part, real):
         below = bins * 0
         for level in range(255):
             below += tl.where(tl.load(part + level).to(tl.int64) < before, 1, 0)
-        span = tl.maximum(tl.load(part + above).to(tl.int64) - before, 1) * total
-        between = below + ((above - below) * (rank - before * total) // span).to(tl.int32)
+        divisor = 2 * tl.maximum(tl.load(part + above).to(tl.int64) - before, 1) * total
+        beyond = 2 * (above - below) * (rank - before * total) + divisor // 2
+        between = below + (beyond // divisor).to(tl.int32)
         matched = tl.where(before == 0, above, between).to(tl.float64)
     else:
         low = tl.min(tl.where(counts > 0, bins, 255), axis=0)
