@@ -115,12 +115,12 @@ def zoom_blur(img_HWC: Image, ins: Instruction) -> Image:
 
 def aberration(img_HWC: Image, ins: Instruction) -> Image:
     """Red and blue from (k1 + k2 r^2) r^2 times as far beyond a pixel as the center is away; float32."""
-    height, width, _ = img_HWC.shape
+    height, width, channels = img_HWC.shape
     one, half, limit = np.float32(1), np.float32(0.5), np.float32(1 << 23)
     x, y = (np.float32(0.5) * (2 * np.arange(side) - (side - 1)).astype(np.float32) for side in (width, height))
     squared = ((x * (one / np.float32(width))) ** 2)[None, :] + ((y * (one / np.float32(height))) ** 2)[:, None]
     out = img_HWC.copy()
-    for channel, args in ((0, ins.args[:2]), (2, ins.args[2:4])):
+    for channel, args in ((0, ins.args[:2]), (2, ins.args[2:4])) if channels == 3 else ():
         first, second = args.astype(np.float32)
         bend = (first + second * squared) * squared
         moved_x, moved_y = (
