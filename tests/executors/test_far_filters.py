@@ -112,5 +112,5 @@ def test_pixels_scatter_evenly_and_no_farther() -> None:
     ],
 )
 def test_what_indexes_memory_has_ends(broken: Step) -> None:
-    with pytest.raises(InvalidProgram, match="no such|no element"):
+    with pytest.raises(InvalidProgram, match=r"no such|no element"):
         validate(program_of([[broken]], [photo(9, 9)]))

@@ -198,7 +198,7 @@ def test_what_a_back_end_names_is_what_it_compares_with(module: str) -> None:
 
 def test_an_instruction_that_is_named_is_run() -> None:
     def block(op: int) -> bool:
-        return op == Op.CONTRAST or op == Op.EQUALIZE
+        return op == Op.CONTRAST or op == Op.EQUALIZE or op == Op.MATCH
 
     def needed(op: Op) -> bool:
         return SPECS[op].kind is Kind.STATISTIC

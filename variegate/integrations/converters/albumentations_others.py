@@ -12,7 +12,7 @@ from variegate.integrations.converters.albumentations_arguments import Arguments
 from variegate.integrations.converters.report import Drawing, Value
 from variegate.ops import colour, deform, domain, filters, optics, tone
 from variegate.ops.base import Transform
-from variegate.ops.compose import OneOf
+from variegate.ops.compose import Compose, OneOf, RandomApply
 
 # Values of a range that are drawn among, where each has a kernel of its own.
 _STEPS = 8
@@ -116,29 +116,28 @@ def _sinc(size: int, cutoff: float) -> Any:
     return kernel / kernel.sum()
 
 
-def masking(given: Arguments) -> Transform:
-    """Bands across the whole image, of columns and of lines."""
-    time, frequency = given.take("time_mask_param"), given.take("freq_mask_param")
+def masking(given: Arguments) -> Transform | None:
+    """Bands across the whole image, one of columns and one of lines."""
     given.require("fill fill_value", 0, 0.0)
-    bands = []
-    for name, longest in (("x", time), ("y", frequency)):
-        lengths = given.take(f"mask_{name}_length_range mask_{name}_length", (0, longest or 0))
-        numbers = given.take(f"num_masks_{name}_range num_masks_{name}", (1, 1) if longest else (0, 0))
-        if lengths[1] and numbers[1]:
-            if numbers[1] != 1 or not isinstance(lengths[1], int):
-                given.refuse(f"num_masks_{name}_range", numbers, "one band along each axis, of a length in pixels")
-            bands.append((name, lengths))
-    drawing = Drawing(given.place)
-    for name, (low, high) in bands:
+    bands: list[Transform] = []
+    for axis, longest in (("x", given.take("time_mask_param")), ("y", given.take("freq_mask_param"))):
+        lengths = given.take(f"mask_{axis}_length_range mask_{axis}_length", (0, longest or 0))
+        numbers = given.take(f"num_masks_{axis}_range num_masks_{axis}", (1, 1) if longest else (0, 0))
+        if not lengths[1] or not numbers[1]:
+            continue
+        if numbers[1] != 1 or not isinstance(lengths[1], int):
+            given.refuse(f"num_masks_{axis}_range", numbers, "one band along each axis, of a length in pixels")
+        drawing = Drawing(given.place)
         height, width = drawing.size()
-        side = width if name == "x" else height
-        length = drawing.value("min", drawing.between(low, high), side)
+        side = width if axis == "x" else height
+        length = drawing.value("min", drawing.between(*lengths), side)
         begin = drawing.between(0, drawing.value("-", side, length))
         place: dict[str, Value] = {"i": 0, "j": begin, "h": height, "w": length}
-        if name == "y":
+        if axis == "y":
             place = {"i": begin, "j": 0, "h": length, "w": width}
-        drawing.do("erase", **place, v=0)
-    return drawing.made()
+        band = drawing.do("erase", **place, v=0).made()
+        bands.append(band if numbers[0] == 1 else RandomApply([band], p=0.5))
+    return Compose(bands) if len(bands) > 1 else next(iter(bands), None)
 
 
 def pixel_spread(given: Arguments) -> Transform:

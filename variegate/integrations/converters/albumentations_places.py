@@ -280,7 +280,7 @@ def perspective(given: Arguments) -> Transform:
 
 def elastic(given: Arguments) -> Transform:
     """torchvision's, by its deviation; or splines, which version 2.5 of AlbumentationsX has under this name."""
-    if "displacement_range" in given:
+    if "displacement_range" in given or "control_grid_shape" in given:
         return spline(given)
     given.require("approximate", False, why="the whole blur")
     given.require("same_dxdy", False, why="a displacement of its own along each axis")
