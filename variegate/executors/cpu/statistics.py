@@ -238,9 +238,9 @@ def match_table(counts: Any, share: Any, method: Any, part: Any, table: Any) -> 
                 if part[above] > before:
                     below, before = above, np.int64(part[above])
                 above += 1
-            matched = np.float64(above)
+            matched: Any = np.float64(above)
             if before > 0:
-                divisor = 2 * max(np.int64(part[above]) - before, 1) * total
+                divisor: Any = 2 * np.int64(max(part[above] - before, 1)) * total
                 beyond = 2 * (above - below) * (rank - before * total) + divisor // 2
                 matched = np.float64(below + beyond // divisor)
         else:

@@ -14,7 +14,7 @@ from variegate.program.ops import Op
 
 
 class Frame(NamedTuple):
-    """What the planes hold: ``height`` x ``width`` pixels from ``top``, ``left`` of an image of the last two sizes."""
+    """A part of an image that planes hold: ``height`` x ``width`` pixels from ``top``, ``left``."""
 
     first: int  # address of the first plane's first row; rows lie 3 strides apart
     stride: int
@@ -32,7 +32,7 @@ def warp_row(row: Any, slot: Any, y: Any, frame: Any, channels: Any, scratch: An
     op, a, out = row.opcode[slot], row.args[slot], address_of(scratch.planes)
     if op == Op.ZOOM_BLUR:
         totals = longs_at(address_of(scratch.row_words), frame.width)
-        _zoom_row(int(a[0]), a[1], y, frame, channels, scratch.column, scratch.lines, totals, out)
+        _zoom_row(int(a[0]), a[1], y, frame, channels, scratch.lines, totals, out)
     elif op == Op.SCATTER:
         _scatter_row(int(a[0]), int(a[1]), int(a[2]), y, frame, channels, row.noise, out)
     else:
@@ -64,9 +64,7 @@ _MASK = (1 << _GREEN) - 1
 
 
 @inner_kernel()
-def _zoom_row(
-    zooms: Any, step: Any, y: Any, frame: Any, channels: Any, places: Any, line: Any, totals: Any, out: Any
-) -> None:
+def _zoom_row(zooms: Any, step: Any, y: Any, frame: Any, channels: Any, line: Any, totals: Any, out: Any) -> None:
     """``line``, ``totals``: room for a word of each pixel, and one more. Places are in units of 2**-4 pixels."""
     width = frame.width
     _mix_rows(frame, y, y, 0, channels, line)
@@ -80,12 +78,11 @@ def _zoom_row(
         _mix_rows(frame, above, below, at & 15, channels, line)
         line[width] = line[width - 1]
         last = frame.image_width - 1
-        origin, shift, end = 2 * frame.left - last, 16 * frame.left, 16 * (width - 1)
+        place, end = (2 * frame.left - last) * nearer + last * 32768 + 2048 - (frame.left << 16), 16 * (width - 1)
         for x in range(width):
-            place = ((2 * x + origin) * nearer + last * 32768 + 2048) >> 12
-            places[x] = min(max(place - shift, 0), end)
-        for x in range(width):
-            column, right = np.uintp(places[x] >> 4), np.int64(places[x] & 15)
+            here = min(max(place >> 12, 0), end)
+            place += 2 * nearer
+            column, right = np.uintp(here >> 4), here & 15
             totals[x] += line[column] * (16 - right) + line[column + np.uintp(1)] * right
     count, half = zooms + 2, np.float32(0.5)
     share = np.float32(1.0) / np.float32(count)
