@@ -147,6 +147,11 @@ FAMILIES: dict[str, tuple[str, list[list[str]]]] = {
             ["Edges()", 'Edges("sobel")'],
             ["Convolve([[0, -1, 0], [-1, 5, -1], [0, -1, 0]])"],
             ["JPEG(60)", "JPEG(20)", "JPEG(5)"],
+            ["Defocus(3)", "Defocus(6)", "Defocus(12)"],
+            ["ZoomBlur(1.1)", "ZoomBlur(1.3)"],
+            ["ChromaticAberration(0.1, 0.1)", 'ChromaticAberration(0.1, 0.1, "red_blue")'],
+            ["GlassBlur(max_delta=2)", "GlassBlur()"],
+            ["Morphological(5)", 'Morphological(5, "erosion")'],
         ],
     ),
     "Noise": (

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from tests.images import Image, gray, noise, photo
 from variegate.executors.reference.geometry import rotation
 from variegate.ops import tone  # noqa: F401  # which declares instructions
+from variegate.program.matching import reference_of
 from variegate.program.ops import LAYER_PLANES, LIGHTNESSES, SPECS, Kind, LayerMode, Op
 from variegate.program.places import STEP_BITS
 from variegate.program.program import Output, Program
@@ -76,6 +77,11 @@ def resized_crop(box: tuple[float, float, float, float], height: int, width: int
     return Step(Op.RESIZED_CROP, (*box, height, width, 0.0), flags, size=(height, width))
 
 
+def match(reference: Image, method: int = 0, share: float = 1.0) -> Step:
+    parts = np.stack([reference_of(reference[..., c]) for c in range(3)])
+    return Step(Op.MATCH, (share, float(method)), table=parts)
+
+
 def erase(*rectangles: tuple[int, int, int, int], random: bool = False, **options: Any) -> Step:
     return Step(Op.ERASE, (len(rectangles), float(random), 4.0), table=rectangles, **options)
 
@@ -108,6 +114,8 @@ def emit(sampling: Sampling, row: int, taken: Step) -> None:
         args = (sampling.add_filters(np.array(taken.table)), width, height, count)
     elif taken.op in (Op.DISPLACE, Op.OVERLAY):
         args = (sampling.add_grids(taken.table), *args)
+    elif taken.op is Op.MATCH:
+        args = (args[0], sampling.add_grids(taken.table), args[1])
     elif taken.op is Op.POINT:
         args = (sampling.add_point(taken.table), *args)
     elif taken.op is Op.ERASE:
@@ -360,6 +368,13 @@ _ARGUMENTS: dict[Op, Callable[[np.random.Generator, int, int], Any]] = {
     # Mostly narrow, as interpreting a wide window takes seconds.
     Op.MEDIAN: lambda rng, h, w: (_pick(rng, *[3] * 8, 5),),
     Op.MOTION_BLUR: lambda rng, h, w: (2 * rng.integers(6) + 1, rng.uniform(0, 360), rng.uniform(-1, 1)),
+    Op.MATCH: lambda rng, h, w: match(
+        noise(9, 11, 3, rng.integers(99)) >> rng.integers(4), rng.integers(3), rng.uniform()
+    ),
+    Op.MORPHOLOGY: lambda rng, h, w: (*rng.integers(1, 5, 2), rng.integers(2)),
+    Op.ZOOM_BLUR: lambda rng, h, w: (rng.integers(4), rng.uniform(0, 0.3)),
+    Op.ABERRATION: lambda rng, h, w: rng.uniform(-0.3, 0.3, 4),
+    Op.SCATTER: lambda rng, h, w: (rng.integers(6), rng.integers(4), rng.integers(10)),
     Op.GAUSSIAN_NOISE: lambda rng, h, w: (rng.uniform(-0.1, 0.1), rng.uniform(0, 0.3), rng.integers(10)),
     Op.SALT_AND_PEPPER: lambda rng, h, w: (rng.uniform(0, 0.3), rng.uniform(), rng.integers(10)),
     Op.SHOT_NOISE: lambda rng, h, w: (rng.uniform(0, 9), rng.integers(10)),

@@ -22,7 +22,9 @@ from variegate.transforms import functional as F
 
 MODES = (PadMode.EDGE, PadMode.REFLECT, PadMode.SYMMETRIC, PadMode.WRAP)
 every_mode = pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name.lower())
-every_interpolation = pytest.mark.parametrize("interpolation", Interpolation.__members__.values() if False else range(3))
+every_interpolation = pytest.mark.parametrize(
+    "interpolation", Interpolation.__members__.values() if False else range(3)
+)
 SIZES = ((1, 1), (1, 7), (6, 1), (2, 2), (13, 17), (30, 23))
 # Binary fractions, so that a shift of places rounds nothing.
 AFFINE = (
@@ -171,7 +173,7 @@ class _Shift(T.CustomOp):
     padding_mode = "wrap"
 
 
-def _Two(first: tuple[float, ...], then: tuple[float, ...], mode: str) -> T.Transform:  # noqa: N802
+def _Two(first: tuple[float, ...], then: tuple[float, ...], mode: str) -> T.Transform:
     @vg.pipeline
     def both(image: vg.Image) -> vg.Image:
         for each in (first, then):

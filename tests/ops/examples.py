@@ -20,6 +20,8 @@ BY_BOXES: dict[str, list[T.Transform]] = {
 }
 
 STICKER = np.dstack([np.arange(60, dtype=np.uint8).reshape(6, 10) * step for step in (1, 2, 3, 4)])
+# Images of other domains.
+REFERENCES = [np.arange(60, dtype=np.uint8).reshape(4, 5, 3), np.arange(30, 90, 4, dtype=np.uint8).reshape(3, 5)]
 FLIP, GRAY = T.RandomHorizontalFlip(), T.RandomGrayscale(p=0.5)
 
 EXAMPLES: dict[str, list[T.Transform]] = {
@@ -78,6 +80,15 @@ EXAMPLES: dict[str, list[T.Transform]] = {
     "JPEG": [T.JPEG((5, 95)), T.JPEG(1)],
     "LetterBox": [T.LetterBox(24), T.LetterBox((40, 31), "bicubic", (1, 2, 3), upscale=False)],
     "LongestMaxSize": [T.LongestMaxSize(24), T.LongestMaxSize([16, 40], "nearest")],
+    "ChromaticAberration": [T.ChromaticAberration(), T.ChromaticAberration(0.1, (-0.1, 0.2), "red_blue")],
+    "Defocus": [T.Defocus(), T.Defocus(13, 2.0)],
+    "GlassBlur": [T.GlassBlur(), T.GlassBlur(0, 1, 3)],
+    "HistogramMatching": [T.HistogramMatching(REFERENCES), T.HistogramMatching(REFERENCES[1], 0.5)],
+    "Morphological": [T.Morphological(), T.Morphological(5, "erosion")],
+    "PixelDistributionAdaptation": [
+        *(T.PixelDistributionAdaptation(REFERENCES), T.PixelDistributionAdaptation(REFERENCES, 1, "minmax")),
+    ],
+    "ZoomBlur": [T.ZoomBlur(), T.ZoomBlur((1.1, 2.0), 0.1)],
     "CLAHE": [T.CLAHE(), T.CLAHE(3.0, (2, 5))],
     "MedianBlur": [T.MedianBlur(), T.MedianBlur(5)],
     "MotionBlur": [T.MotionBlur((3, 9)), T.MotionBlur(5, 45.0, 0.5)],

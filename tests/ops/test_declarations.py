@@ -198,7 +198,7 @@ def test_what_a_back_end_names_is_what_it_compares_with(module: str) -> None:
 
 def test_an_instruction_that_is_named_is_run() -> None:
     def block(op: int) -> bool:
-        return op == Op.CONTRAST or op == Op.EQUALIZE
+        return op == Op.CONTRAST or op == Op.EQUALIZE or op == Op.MATCH
 
     def needed(op: Op) -> bool:
         return SPECS[op].kind is Kind.STATISTIC
@@ -224,7 +224,7 @@ FILES = {
     ),
     Kind.NEIGHBOURHOOD: (
         *("program/lowering/blurs.py", "executors/cpu/neighbourhood.py", "executors/cpu/tiled/stages.py"),
-        "executors/cuda/kernels/neighbourhood.py",
+        *("executors/cuda/kernels/neighbourhood.py", "executors/cuda/kernels/around.py", "executors/cpu/warp.py"),
     ),
     Kind.POSITION: ("executors/cpu/values.py", "executors/cuda/kernels/values.py"),
     Kind.DETOUR: (),
@@ -255,9 +255,9 @@ EXCEPTIONS = {
     # Factors of blends are cut off where they change nothing.
     "program/lowering/tables.py": {"CONTRAST", "SHARPNESS"},
     # The room that a window needs.
-    "executors/cpu/batch.py": {"MEDIAN"},
+    "executors/cpu/batch.py": {"MEDIAN", "MORPHOLOGY"},
     # What points into tables, sees its source plainly, or takes registers that others should not pay for.
-    "executors/cuda/records.py": {"LUT", "COLOR_MATRIX", "SHARPNESS", "ERASE", "HUE", "CLAHE"},
+    "executors/cuda/records.py": {"LUT", "COLOR_MATRIX", "SHARPNESS", "ERASE", "HUE", "CLAHE", "MATCH"},
     "executors/cuda/pack.py": {"ERASE", "GAUSSIAN_NOISE", "SHOT_NOISE"},
     # The one instruction that may be run after Normalize, that moves with masks, or is of a colour or of noise.
     **{f"program/{name}.py": {"ERASE"} for name in ("one_image", "sampling")},

@@ -19,10 +19,11 @@ from variegate.ops.arguments import LARGEST, MAX_KERNEL, PROBABILITY, Number, ch
 from variegate.ops.base import Transform, UsefulRange
 from variegate.ops.magnitude import MagnitudeOp, between, integers_between, limits, span
 from variegate.program.one_image import Images
-from variegate.program.ops import MEDIAN_SIZES, Op
+from variegate.program.ops import MAX_ELEMENT, MEDIAN_SIZES, Op
 from variegate.program.sampling import Floats, Rows, Sampling
 
 __all__ = ["JPEG", "Convolve", "Edges", "Emboss", "GaussianBlur", "GaussianNoise", "MedianBlur", "MotionBlur"]
+__all__ += ["Morphological"]
 __all__ += ["PixelDropout", "SaltAndPepper", "Sharpness", "ShotNoise", "UnsharpMask"]
 
 
@@ -136,6 +137,36 @@ class MedianBlur(Transform):
         low, high = limits(self.kernel_size)
         steps = integers_between((low // 2, high // 2), sampling.uniform(rows, slot)[:, 0])
         sampling.emit(rows, Op.MEDIAN, 2 * steps + 1)
+
+
+def element_sides(name: str, value: Any, *, error: Refusal = refused) -> tuple[int, int]:
+    """Width and height of an element, in pixels; one number stands for both."""
+    single = as_integer(value)
+    sides = as_numbers(value, whole=True) if single is None else (single, single)
+    if sides is None or len(sides) != 2 or not all(1 <= side <= MAX_ELEMENT for side in sides):
+        raise error(name, value, f"an integer from 1 to {MAX_ELEMENT}, or a pair (width, height) of them")
+    return sides[0], sides[1]
+
+
+MorphologyName = Literal["erosion", "dilation"]
+
+
+@dataclass(frozen=True)
+class Morphological(Transform):
+    """Replace each level by the greatest ("dilation") or the least ("erosion") of those in an ellipse around it.
+
+    ``scale``: width and height of the ellipse in pixels, 1 to 31 each, or one number for both. Levels and ellipse are
+    OpenCV's; arguments are Albumentations', where masks and boxes change as well.
+    """
+
+    scale: int | Sequence[int] = (2, 3)
+    operation: MorphologyName = "dilation"
+    _useful = UsefulRange(1, 13, 1.0, lambda size: Morphological(int(size)), odd_sizes)
+    _checks = checks(scale=element_sides, operation=partial(one_of, choices=get_args(MorphologyName)))
+
+    def draw(self, images: Images, slot: int) -> None:
+        if self.scale != (1, 1):
+            images.add(Op.MORPHOLOGY, *self.scale, float(self.operation == "dilation"))  # type: ignore[misc]
 
 
 def clipped(name: str, value: object, *, error: Refusal = refused) -> bool:

@@ -66,6 +66,7 @@ class Op(IntEnum, metaclass=_Opcodes):
     CONTRAST = 40
     AUTOCONTRAST = 41
     EQUALIZE = 42
+    MATCH = 38
     # neighbourhood
     SHARPNESS = 50
     GAUSSIAN_BLUR = 51
@@ -74,6 +75,10 @@ class Op(IntEnum, metaclass=_Opcodes):
     UNSHARP_MASK = 54
     MEDIAN = 55
     CLAHE = 56
+    MORPHOLOGY = 37
+    ZOOM_BLUR = 57
+    ABERRATION = 58
+    SCATTER = 59
     # position
     OVERLAY = 36
     GAUSSIAN_NOISE = 60
@@ -230,6 +235,9 @@ SPECS: dict[Op, OpSpec] = {
     Op.CONTRAST: OpSpec("Contrast", Kind.STATISTIC, ("factor",), neutral=1.0, needs_colour=True),
     Op.AUTOCONTRAST: OpSpec("AutoContrast", Kind.STATISTIC),
     Op.EQUALIZE: OpSpec("Equalize", Kind.STATISTIC),
+    Op.MATCH: OpSpec(
+        "Match", Kind.STATISTIC, ("share", "_first", "method"), neutral=0.0, parts_channels=True, needs_colour=True
+    ),
     Op.SHARPNESS: OpSpec("Sharpness", Kind.NEIGHBOURHOOD, ("factor",), neutral=1.0),
     Op.GAUSSIAN_BLUR: OpSpec(
         "GaussianBlur", Kind.NEIGHBOURHOOD, ("kernel_x", "kernel_y", "sigma_x", "sigma_y"), becomes=Op.CONVOLVE
@@ -252,6 +260,17 @@ SPECS: dict[Op, OpSpec] = {
     Op.CLAHE: OpSpec(
         "CLAHE", Kind.NEIGHBOURHOOD, ("clip_limit", "tiles_x", "tiles_y"), parts_channels=True, needs_colour=True
     ),
+    Op.MORPHOLOGY: OpSpec("Morphology", Kind.NEIGHBOURHOOD, ("width", "height", "dilates")),
+    Op.ZOOM_BLUR: OpSpec("ZoomBlur", Kind.NEIGHBOURHOOD, ("zooms", "step"), neutral=0.0),
+    Op.ABERRATION: OpSpec(
+        "ChromaticAberration",
+        Kind.NEIGHBOURHOOD,
+        ("red_1", "red_2", "blue_1", "blue_2"),
+        colour_only=True,
+        parts_channels=True,
+        needs_colour=True,
+    ),
+    Op.SCATTER: OpSpec("Scatter", Kind.NEIGHBOURHOOD, ("distance", "times", "_slot"), neutral=0.0),
     Op.GAUSSIAN_NOISE: OpSpec("GaussianNoise", Kind.POSITION, ("mean", "sigma", "_slot"), parts_channels=True),
     Op.SALT_AND_PEPPER: OpSpec("SaltAndPepper", Kind.POSITION, ("amount", "salt", "_slot")),
     Op.SHOT_NOISE: OpSpec("ShotNoise", Kind.POSITION, ("scale", "_slot"), parts_channels=True),
@@ -292,6 +311,12 @@ NUM_ARGS = 8
 MEDIAN_SIZES = (3, 5, 7)
 # Of a CLAHE, along either side.
 MAX_TILES = 16
+# Side of a MORPHOLOGY's element.
+MAX_ELEMENT = 31
+# More, of the highest level each, would not add up in the 21 bits that the CPU has for each channel.
+MAX_ZOOMS = 30
+# Farthest that a SCATTER takes a pixel, and how often.
+MAX_DISTANCE, MAX_TIMES = 1024, 3
 MAX_OPCODE = 128
 
 # Pillow's L: (LUMA_RED r + LUMA_GREEN g + LUMA_BLUE b + LUMA_HALF) >> LUMA_SHIFT.
@@ -309,6 +334,9 @@ NEUTRAL_OF = np.full((MAX_OPCODE, 2), np.nan)
 # Maps of real places, whose records program/places.py writes.
 IS_REAL_MAP = np.zeros(MAX_OPCODE, np.bool_)
 IS_REAL_MAP[[Op.MAP_FLOAT, Op.MAP_PERSPECTIVE, Op.MAP_GRID]] = True
+# Filters that read far from a pixel.
+IS_WARP = np.zeros(MAX_OPCODE, np.bool_)
+IS_WARP[[Op.ZOOM_BLUR, Op.ABERRATION, Op.SCATTER]] = True
 
 
 def _enter(op: Op, spec: OpSpec) -> None:

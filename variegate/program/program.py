@@ -74,7 +74,7 @@ class Tables:
     kernels: npt.NDArray[np.int16] = field(default_factory=lambda: np.empty(0, np.int16))  # see lowering/blurs.py
     filters: npt.NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))  # weights, line by line
     rectangles: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty((0, 4), np.int32))  # top left h w
-    # Displacements dx, dy of nodes line by line, grid after grid: see places.py.
+    # Displacements dx, dy of nodes line by line, grid after grid: see places.py. And references: see matching.py.
     grids: npt.NDArray[np.int16] = field(default_factory=lambda: np.empty(0, np.int16))
     points: list[PointFunction] = field(default_factory=list)
 

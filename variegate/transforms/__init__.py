@@ -12,12 +12,14 @@ from variegate.ops import (
     crop,
     custom,
     deform,
+    domain,
     erase,
     filters,
     finish,
     geometry,
     lighting,
     mix,
+    optics,
     output,
     overlay,
     resize,
@@ -35,12 +37,14 @@ from variegate.ops.crop import *
 from variegate.ops.custom import *
 from variegate.ops.deform import *
 from variegate.ops.description import from_dict
+from variegate.ops.domain import *
 from variegate.ops.erase import *
 from variegate.ops.filters import *
 from variegate.ops.finish import *
 from variegate.ops.geometry import *
 from variegate.ops.lighting import *
 from variegate.ops.mix import *
+from variegate.ops.optics import *
 from variegate.ops.output import *
 from variegate.ops.overlay import *
 from variegate.ops.resize import *
@@ -65,12 +69,14 @@ __all__ += copy_paste.__all__
 __all__ += crop.__all__
 __all__ += custom.__all__
 __all__ += deform.__all__
+__all__ += domain.__all__
 __all__ += erase.__all__
 __all__ += filters.__all__
 __all__ += finish.__all__
 __all__ += geometry.__all__
 __all__ += lighting.__all__
 __all__ += mix.__all__
+__all__ += optics.__all__
 __all__ += output.__all__
 __all__ += overlay.__all__
 __all__ += resize.__all__

@@ -26,6 +26,7 @@ SAME = """
     RGBShift RandomCrop RandomCropFromBorders RandomGamma RandomOrder RandomRotate90 ReplayCompose Rotate SafeRotate
     Sequential Solarize SomeOf SquareSymmetry ThinPlateSpline TimeReverse ToFloat ToGray ToRGB ToTensorV2 Transpose
     VerticalFlip RandomBrightnessContrast
+    AdditiveNoise Colorize FrequencyMasking TimeMasking XYMasking
 """
 CLOSE = """
     AtLeastOneBBoxRandomCrop AutoContrast BBoxSafeRandomCrop Blur CLAHE CenterCrop ColorJitter Crop CropAndPad Downscale
@@ -33,11 +34,18 @@ CLOSE = """
     MotionBlur OpticalDistortion PhotoMetricDistort PlanckianJitter RandomResizedCrop RandomScale
     RandomSizedBBoxSafeCrop RandomSizedCrop Resize SaltAndPepper Sharpen ShiftScaleRotate ShotNoise SmallestMaxSize
     UnsharpMask Illumination RandomFog RandomGravel RandomRain RandomShadow RandomSnow RandomSunFlare Spatter
+    AdvancedBlur ChromaticAberration Defocus ElasticTransform Enhance FilmGrain FromFloat GlassBlur ModeFilter
+    Morphological PixelSpread RicianNoise RingingOvershoot ZoomBlur
 """
 # What the two versions mean different things by.
 OWN = {
-    VERSIONS[0]: {"ElasticTransform": "close", "GaussNoise": "same", "GaussianBlur": "same"},
-    VERSIONS[1]: {"ElasticTransform": "refused", "GaussNoise": "close", "GaussianBlur": "close"},
+    VERSIONS[0]: {"GaussNoise": "same", "GaussianBlur": "same"},
+    VERSIONS[1]: {
+        "GaussNoise": "close",
+        "GaussianBlur": "close",
+        # Without their reference images.
+        **dict.fromkeys(("HistogramMatching", "PixelDistributionAdaptation"), "refused"),
+    },
 }
 OF_BOXES = ("AtLeastOneBBoxRandomCrop", "BBoxSafeRandomCrop", "RandomSizedBBoxSafeCrop")
 
@@ -76,6 +84,34 @@ def test_defaults_of_all_classes(version: str) -> None:
                 [(90, 120)] * 4 if name == "Mosaic" else [(90, 120), (61, 80), (30, 30)], partners="batch"
             )
     assert outcomes == expected
+
+
+def test_references_come_as_metadata_of_calls() -> None:
+    images = [np.full((3, 4, 3), 90, np.uint8)]
+    for name, key in (("HistogramMatching", "hm_metadata"), ("PixelDistributionAdaptation", "theirs")):
+        described = one(name, metadata_key=key, blend_ratio=[1.0, 1.0])
+        with pytest.raises(
+            ConversionError, match=rf"{name}.metadata_key: got '{key}'; accepted: reference images in vg"
+        ):
+            vg.from_albumentations(described)
+        with pytest.warns(ConversionWarning, match="statistics of the reference at its own size here"):
+            t = vg.from_albumentations(described, metadata={key: images})
+        assert type(t) is getattr(vg.transforms, name)
+        output = vg.Augmenter(t)([np.arange(48, dtype=np.uint8).reshape(4, 4, 3)])
+        np.testing.assert_allclose(output.numpy(), 90, atol=1)
+
+
+def test_bands_are_as_long_as_drawn() -> None:
+    image = np.full((30, 50, 3), 9, np.uint8)
+    described = one("XYMasking", num_masks_x_range=[1, 1], mask_x_length_range=[5, 5], fill=0)
+    both = {"num_masks_y_range": [1, 1], "mask_y_length_range": [2, 4]}
+    for more, lines in (({}, {0}), (both, {2, 3, 4})):
+        output = vg.Augmenter(converted({**described, **more}))([image] * 20)
+        dark = output.numpy()[:, 0] == 0
+        assert set(dark.all(axis=1).sum(axis=1).tolist()) == {5}
+        assert set(dark.all(axis=2).sum(axis=1).tolist()) == lines
+    with pytest.raises(ConversionError, match=r"num_masks_x_range: got \(1, 3\); accepted: one band"):
+        converted({**described, "num_masks_x_range": [1, 3]})
 
 
 def test_one_report_of_a_whole_pipeline() -> None:

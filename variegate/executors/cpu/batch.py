@@ -118,9 +118,9 @@ def measure(address: Any) -> bool:
                 needs[_KERNEL] = max(needs[_KERNEL], int(a[1]), int(a[2]), int(a[5]))
                 if a[3] == 0.0:
                     full_kernel = max(full_kernel, int(a[1]), int(a[2]))
-            elif op == Op.MEDIAN:
-                size = int(program.args[r, k, 0])
-                needs[_KERNEL], full_kernel = max(needs[_KERNEL], size), max(full_kernel, size)
+            elif op == Op.MEDIAN or op == Op.MORPHOLOGY:
+                size, lines = int(program.args[r, k, 0]), int(program.args[r, k, 1])
+                needs[_KERNEL], full_kernel = max(needs[_KERNEL], size, size * lines), max(full_kernel, size)
             elif KIND_OF[op] == Kind.RESAMPLE:
                 _measure_resize(program.args[r, k], program.flags[r, k], needs)
         needs[_LINES] = max(needs[_LINES], 3 if filters else 0)

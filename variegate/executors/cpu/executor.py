@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.batches import ROWS_AT_A_TIME, check_fits, shapes_of, share_out
-from variegate.executors.cpu import displace, neighbourhood, passes, resample, statistics, values
+from variegate.executors.cpu import displace, neighbourhood, passes, resample, statistics, values, warp
 from variegate.executors.cpu.batch import (
     BatchArrays,
     form_of,
@@ -40,7 +40,7 @@ require_branches(
         Kind.RESAMPLE: (resample.resized_row, Op.RESIZED_CROP),
         Kind.VALUE: (values.apply_value,),
         Kind.STATISTIC: (statistics.build_table,),
-        Kind.NEIGHBOURHOOD: (neighbourhood.filtered_row, neighbourhood.filter_row),
+        Kind.NEIGHBOURHOOD: (neighbourhood.filtered_row, neighbourhood.filter_row, warp.warp_row),
         Kind.POSITION: (values.noise_row, values.add_noise_row),
         Kind.DETOUR: (through_jpeg, Op.JPEG),
     },

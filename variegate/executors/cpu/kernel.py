@@ -42,9 +42,10 @@ def _view_of(element: Any, size_of_element: int) -> Any:
     return view
 
 
-# uint8[size] and float32[size] at an address; the caller keeps the memory alive.
+# uint8[size], float32[size] and int64[size] at an address; the caller keeps the memory alive.
 bytes_at = _view_of(types.uint8, 1)
 floats_at = _view_of(types.float32, 4)
+longs_at = _view_of(types.int64, 8)
 
 
 @intrinsic

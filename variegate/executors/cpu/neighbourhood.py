@@ -1,4 +1,4 @@
-"""Sharpness, blurs, medians and CLAHE: a row of the filtered image, from an image held row by row in planes."""
+"""Sharpness, blurs, medians, erosion, CLAHE: a row of the filtered image, from an image held row by row in planes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from variegate.executors.cpu.kernel import address_of, bytes_at, floats_at, inli
 from variegate.executors.cpu.layout import row_program
 from variegate.executors.cpu.simd_values import COLOUR_LANES, sharpen_block
 from variegate.executors.cpu.values import luma
+from variegate.executors.cpu.warp import Frame, warp_row
 from variegate.program.compiled import inner_kernel
 from variegate.program.lowering.blurs import AMOUNT_BITS
-from variegate.program.ops import MAX_TILES, Op
+from variegate.program.ops import IS_WARP, MAX_TILES, Op
 from variegate.program.places import reflect
 
 
@@ -28,7 +29,8 @@ def filtered_planes(row: Any, slot: Any, scratch: Any) -> Any:
     them.
     """
     op, a = row.opcode[slot], row.args[slot]
-    return address_of(scratch.plane_image) + int(a[1] if op == Op.CONVOLVE else a[0] if op == Op.MEDIAN else 0.0) // 2
+    is_window = op == Op.MEDIAN or op == Op.MORPHOLOGY
+    return address_of(scratch.plane_image) + int(a[1] if op == Op.CONVOLVE else a[0] if is_window else 0.0) // 2
 
 
 @part_kernel
@@ -49,7 +51,13 @@ def filtered_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
             prepare_tiles(row.args[slot], first, stride, height, width, channels, own)
         equalize_row(row.args[slot], first, stride, height, width, y, channels, own)
         return nb.int64(0)
-    if y == 0 and (op == Op.CONVOLVE or op == Op.MEDIAN):
+    if IS_WARP[op]:
+        height, width = sweep[K.RESULT_HEIGHT], sweep[K.RESULT_WIDTH]
+        first, stride = filtered_planes(row, slot, own), nb.int64(own.planes.shape[1])
+        frame = Frame(first, stride, height, width, nb.int64(0), nb.int64(0), height, width)
+        warp_row(row, slot, y, frame, sweep[K.CHANNELS], own)
+        return nb.int64(0)
+    if y == 0 and (op == Op.CONVOLVE or op == Op.MEDIAN or op == Op.MORPHOLOGY):
         _prepare(batch, scratch, r, slot)
     filter_row(row, slot, sweep[K.RESULT_HEIGHT], sweep[K.RESULT_WIDTH], y, sweep[K.CHANNELS], own)
     return nb.int64(0)
@@ -63,7 +71,7 @@ def _prepare(batch: Any, scratch: Any, r: Any, slot: Any) -> None:
     height, width, channels = sweep[K.RESULT_HEIGHT], sweep[K.RESULT_WIDTH], sweep[K.CHANNELS]
     a, stride, lines = row.args[slot], scratch.planes.shape[1], scratch.lines
     radius_x, radius_y = int(a[1]) // 2, max(int(a[2]) // 2, F.FEW - 1)
-    if row.opcode[slot] == Op.MEDIAN:
+    if row.opcode[slot] == Op.MEDIAN or row.opcode[slot] == Op.MORPHOLOGY:
         radius_x = int(a[0]) // 2
     elif a[3] != 0.0:
         # One more on both sides, for the weight of 0 that makes their number even.
@@ -84,6 +92,15 @@ def filter_row(row: Any, slot: Any, height: Any, width: Any, y: Any, channels: A
     first, out, lines = filtered_planes(row, slot, scratch), address_of(scratch.planes), address_of(scratch.lines)
     if row.opcode[slot] == Op.MEDIAN:
         _find_medians(int(a[0]), first, height, width, y, channels, scratch)
+        return
+    if row.opcode[slot] == Op.MORPHOLOGY:
+        count, flip = (
+            _list_element(int(a[0]), int(a[1]), 3 * stride, height, y, scratch.lines),
+            0 if a[2] != 0.0 else 255,
+        )
+        for c in range(channels):
+            for x in range(0, width, F.MEDIANS):
+                F.most_of_cells(first + c * stride + x, lines, count, flip, out + c * stride + x)
         return
     if row.opcode[slot] == Op.SHARPNESS:
         for c in range(channels):
@@ -130,6 +147,25 @@ def _median_row(size: Any, plane: Any, lines: Any, width: Any, columns: Any, str
             F.find_medians_5(columns + x, stride, target + x)
         else:
             F.find_medians_7(columns + x, stride, target + x)
+
+
+@inner_kernel()
+def _list_element(columns: Any, rows: Any, step: Any, height: Any, y: Any, cells: Any) -> Any:
+    """Offsets of the cells of OpenCV's ellipse around row ``y`` -> how many. Rows beyond the image's count as its
+    outermost, whose cells the element has as well."""
+    count, radius, middle = 0, rows // 2, columns // 2
+    for row in range(rows):
+        away, half = row - radius, 0
+        line = min(max(y + away, 0), height - 1) * step
+        while radius and half < middle:
+            odd = (2 * half + 1) * radius
+            if odd * odd > 4 * middle * middle * (radius * radius - away * away):
+                break
+            half += 1
+        for column in range(max(middle - half, 0), min(middle + half + 1, columns)):
+            cells[count] = line + column - middle
+            count += 1
+    return count
 
 
 @inlined

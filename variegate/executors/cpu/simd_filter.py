@@ -125,6 +125,17 @@ def weigh_cells(plane: Value, cells: Value, weights: Value, count: Value, target
 MEDIANS = REGISTER
 
 
+@vector_block(I64, I64, I64, I64, I64)
+def most_of_cells(plane: Value, cells: Value, count: Value, flip: Value, target: Value) -> None:
+    """MEDIANS levels, each the greatest of what lies at the ``count`` int64 offsets ``cells``; the least, if the bits
+    ``flip`` of all are flipped."""
+    flips = flip.narrow("i8").splat(MEDIANS)
+    greatest = (flips ^ flips).variable()
+    with repeat(count) as cell:
+        greatest.set(greatest.get().most(_line(plane, cells, cell).load("i8", MEDIANS) ^ flips))
+    (greatest.get() ^ flips).store(target)
+
+
 def _network(count: int) -> Iterator[tuple[int, int]]:
     """Batcher's odd-even merge sort: pairs to be exchanged, if in the wrong order, to sort ``count`` values."""
     for p in (1 << i for i in range((count - 1).bit_length())):

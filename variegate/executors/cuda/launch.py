@@ -10,7 +10,7 @@ import torch
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.kernels import fetch, neighbourhood, resample, statistics, values
+from variegate.executors.cuda.kernels import around, fetch, neighbourhood, resample, statistics, values
 from variegate.executors.cuda.kernels.fused import run_pass
 from variegate.executors.cuda.kernels.store import blend_rows
 from variegate.executors.cuda.layout import Ability
@@ -27,7 +27,7 @@ require_branches(
         Kind.RESAMPLE: (resample.read_resampled, Op.RESIZED_CROP),
         Kind.VALUE: (values.apply_value, Op.LUT),
         Kind.STATISTIC: (statistics.write_tables,),
-        Kind.NEIGHBOURHOOD: (neighbourhood.read_around, neighbourhood.read_filtered, Op.CONVOLVE),
+        Kind.NEIGHBOURHOOD: (around.read_around, neighbourhood.read_filtered, Op.CONVOLVE),
         Kind.POSITION: (values.apply_position, Op.SHOT_NOISE),
         Kind.DETOUR: (Op.JPEG,),  # refused by name, batch by batch
     },

@@ -11,7 +11,16 @@ from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.layout import Ability
 from variegate.program import passes as P
 from variegate.program.compiled import pixel_kernel
-from variegate.program.ops import INTERPOLATION_BITS, INTERPOLATION_MASK, IS_REAL_MAP, KIND_OF, Interpolation, Kind, Op
+from variegate.program.ops import (
+    INTERPOLATION_BITS,
+    INTERPOLATION_MASK,
+    IS_REAL_MAP,
+    IS_WARP,
+    KIND_OF,
+    Interpolation,
+    Kind,
+    Op,
+)
 from variegate.program.passes import PassSource
 from variegate.program.places import RECORD, may_hit, pad_table, scale_table, write_records
 
@@ -181,6 +190,8 @@ def _describe_values(op: Any, args: Any, header: Any, base: Any) -> int:
             abilities |= Ability.HAS_HUE
         elif op[k] == Op.CLAHE:
             abilities |= Ability.HAS_CLAHE
+        elif IS_WARP[op[k]]:
+            abilities |= Ability.HAS_WARP
         elif op[k] == Op.ERASE:
             abilities |= Ability.HAS_NOISE if args[k, 2] != 0.0 else 0
             if args[k, 7] != 0.0:
@@ -273,6 +284,8 @@ def fill_instructions(program: Any, at: Any, code: Any, indices: Any) -> None:
             elif kind == Kind.STATISTIC:
                 c[L.CLASS], c[L.ARG] = L.LOOKUP, at.statistics + L.TABLE * used_statistics
                 used_statistics += 1
+                if op == Op.MATCH:
+                    c[L.COEFFICIENT] = at.grids + 2 * int(a[1])
             elif op == Op.LUT:
                 c[L.CLASS], c[L.ARG] = L.LOOKUP, at.luts + L.TABLE * int(a[0])
             elif kind == Kind.VALUE:

@@ -1,4 +1,4 @@
-"""Operations that look at neighbours: Pillow's sharpness, torchvision's Gaussian blur, motion blur, medians."""
+"""Operations that look at neighbours: sharpness, blurs, medians, CLAHE, erosion, zooms, fringes of color, glass."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.reference.instruction import Image, Instruction, to_uint8
+from variegate.executors.reference.position import noise_words
 from variegate.executors.reference.values import blend, luma
 from variegate.program.lowering.blurs import (
     AMOUNT_BITS,
@@ -80,6 +81,79 @@ def median(img_HWC: Image, ins: Instruction) -> Image:
     around = [padded[dy : dy + height, dx : dx + width] for dy in range(size) for dx in range(size)]
     middle: Image = np.sort(np.stack(around), axis=0)[size * size // 2]
     return middle
+
+
+def morphology(img_HWC: Image, ins: Instruction) -> Image:
+    """The greatest or the least level in OpenCV's ellipse around a pixel, of those within the image."""
+    columns, lines = ins.integers(2)
+    height, width, _ = img_HWC.shape
+    x, y = columns // 2, lines // 2
+    flip = np.uint8(0 if ins.args[2] else 255)
+    padded = np.pad(img_HWC ^ flip, ((y, y), (x, x), (0, 0)))
+    out = np.zeros_like(img_HWC)
+    for line in range(lines):
+        half = int(np.rint(x * np.sqrt((y * y - (line - y) ** 2) / (y * y)))) if y else 0
+        for column in range(max(x - half, 0), min(x + half + 1, columns)):
+            out = np.maximum(out, padded[line : line + height, column : column + width])
+    return out ^ flip
+
+
+def zoom_blur(img_HWC: Image, ins: Instruction) -> Image:
+    """The mean of the image, twice, and of its zooms about the center by 1 + step, 1 + 2 step and so on."""
+    zooms, count = int(ins.args[0]), int(ins.args[0]) + 2
+    total = 2 * img_HWC.astype(np.int64) << 8
+    for zoom in range(1, zooms + 1):
+        nearer = int(np.floor(32768.0 / (1.0 + zoom * ins.args[1]) + 0.5))
+        along_y, along_x = (
+            ((2 * np.arange(side) - (side - 1)) * nearer + (side - 1) * 32768 + 2048) >> 12
+            for side in img_HWC.shape[:2]
+        )
+        total += _between_pixels(img_HWC, along_x[None, :], along_y[:, None], 4)
+    mean: Ints = ((total + count * 128) >> 8) // count
+    return mean.astype(np.uint8)
+
+
+def aberration(img_HWC: Image, ins: Instruction) -> Image:
+    """Red and blue from (k1 + k2 r^2) r^2 times as far beyond a pixel as the center is away; float32."""
+    height, width, channels = img_HWC.shape
+    one, half, limit = np.float32(1), np.float32(0.5), np.float32(1 << 23)
+    x, y = (np.float32(0.5) * (2 * np.arange(side) - (side - 1)).astype(np.float32) for side in (width, height))
+    squared = ((x * (one / np.float32(width))) ** 2)[None, :] + ((y * (one / np.float32(height))) ** 2)[:, None]
+    out = img_HWC.copy()
+    for channel, args in ((0, ins.args[:2]), (2, ins.args[2:4])) if channels == 3 else ():
+        first, second = args.astype(np.float32)
+        bend = (first + second * squared) * squared
+        moved_x, moved_y = (
+            np.floor(np.clip(away * bend * np.float32(256) + half, -limit, limit)).astype(np.int64)
+            for away in (x[None, :], y[:, None])
+        )
+        along_x, along_y = 256 * np.arange(width)[None, :] + moved_x, 256 * np.arange(height)[:, None] + moved_y
+        places = np.clip(along_x, 0, 256 * (width - 1)), np.clip(along_y, 0, 256 * (height - 1))
+        level = _between_pixels(img_HWC[..., channel : channel + 1], *places, 8)
+        out[..., channel] = _rounded(level, 16)[..., 0]
+    return out
+
+
+def _between_pixels(img_HWC: Image, x: Ints, y: Ints, bits: int) -> Ints:
+    """Bilinear levels, times 2**(2 bits), at places within the image, in units of 2**-bits pixels."""
+    height, width, _ = img_HWC.shape
+    one, levels, left, top = 1 << bits, img_HWC.astype(np.int64), x >> bits, y >> bits
+    right, bottom = np.minimum(left + 1, width - 1), np.minimum(top + 1, height - 1)
+    dx, dy = (x & (one - 1))[..., None], (y & (one - 1))[..., None]
+    upper = (one - dx) * levels[top, left] + dx * levels[top, right]
+    lower = (one - dx) * levels[bottom, left] + dx * levels[bottom, right]
+    return (one - dy) * upper + dy * lower
+
+
+def scatter(img_HWC: Image, ins: Instruction) -> Image:
+    """Each pixel from a place up to ``times`` random steps of at most ``distance`` pixels away, by its noise."""
+    distance, times, slot = ins.integers(3)
+    height, width, _ = img_HWC.shape
+    words = noise_words(height, width, slot, ins)[..., :times].astype(np.int64)
+    step_x, step_y = (((half * (2 * distance + 1)) >> 16) - distance for half in (words & 0xFFFF, words >> 16))
+    x = np.clip(np.arange(width)[None, :] + step_x.sum(axis=2), 0, width - 1)
+    y = np.clip(np.arange(height)[:, None] + step_y.sum(axis=2), 0, height - 1)
+    return img_HWC[y, x]
 
 
 def _mirrored(size: int, sigma: float) -> Ints:

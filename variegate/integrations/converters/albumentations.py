@@ -32,15 +32,21 @@ _P = dict.fromkeys(("Normalize", "ToFloat", "Compose", "ReplayCompose", "SomeOf"
 
 
 @overload
-def from_albumentations(compose: Any, report: Literal[False] = False) -> Transform: ...
+def from_albumentations(
+    compose: Any, report: Literal[False] = False, *, metadata: Mapping[str, Any] | None = None
+) -> Transform: ...
 
 
 @overload
-def from_albumentations(compose: Any, report: Literal[True]) -> tuple[Transform, ConversionReport]: ...
+def from_albumentations(
+    compose: Any, report: Literal[True], *, metadata: Mapping[str, Any] | None = None
+) -> tuple[Transform, ConversionReport]: ...
 
 
 @spelt()
-def from_albumentations(compose: Any, report: bool = False) -> Transform | tuple[Transform, ConversionReport]:
+def from_albumentations(
+    compose: Any, report: bool = False, *, metadata: Mapping[str, Any] | None = None
+) -> Transform | tuple[Transform, ConversionReport]:
     """Convert an Albumentations pipeline to Variegate's transforms.
 
     Args:
@@ -48,6 +54,8 @@ def from_albumentations(compose: Any, report: bool = False) -> Transform | tuple
             a JSON file with that. Arguments may be those of AlbumentationsX 2 and Albumentations 1.4 to 2.0.
         report: also return the ``ConversionReport``: transforms that are identical, approximate (and by how much), and
             unsupported. Unsupported ones are then skipped.
+        metadata: reference images of ``HistogramMatching`` and the like, by their ``metadata_key``, as a call of the
+            pipeline gives them: ``{"hm_metadata": images}``. What ``T.HistogramMatching`` takes is accepted.
 
     Approximate conversions give one ConversionWarning that lists the differences. ``bbox_params`` and
     ``keypoint_params`` are not part of a transform: see ``targets_from_albumentations``. docs/converting.md lists the
@@ -57,7 +65,7 @@ def from_albumentations(compose: Any, report: bool = False) -> Transform | tuple
         ConversionError: (a ValueError) for an unsupported transform, with its place, its value and what is accepted.
         FileNotFoundError: if the file does not exist.
     """
-    notes = Notes()
+    notes = Notes(metadata)
     described = _checked(compose)
     steps: list[Transform] = []
     _append(described, "", notes, steps)

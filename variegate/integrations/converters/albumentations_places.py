@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from variegate.integrations.converters.albumentations_arguments import Arguments, Range
+from variegate.integrations.converters.albumentations_others import spline
 from variegate.integrations.converters.report import Drawing, Value
 from variegate.ops.base import Transform
 from variegate.ops.deform import ElasticTransform, OpticalDistortion
@@ -278,10 +279,9 @@ def perspective(given: Arguments) -> Transform:
 
 
 def elastic(given: Arguments) -> Transform:
-    """torchvision's, by its deviation. Splines, which version 2.5 of AlbumentationsX has under this name, are not."""
-    if given.take("displacement_range control_grid_shape") is not None:
-        accepted = "ThinPlateSpline or OpticalFlowWarp: there are no splines here"
-        given.refuse("displacement_range", "some", accepted)
+    """torchvision's, by its deviation; or splines, which version 2.5 of AlbumentationsX has under this name."""
+    if "displacement_range" in given or "control_grid_shape" in given:
+        return spline(given)
     given.require("approximate", False, why="the whole blur")
     given.require("same_dxdy", False, why="a displacement of its own along each axis")
     alpha, kind = given.take("alpha", 1.0), given.take("noise_distribution", "gaussian")

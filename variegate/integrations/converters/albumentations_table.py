@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+from variegate.integrations.converters import albumentations_others as others
 from variegate.integrations.converters import albumentations_places as places
 from variegate.integrations.converters import albumentations_values as values
 from variegate.integrations.converters.albumentations_arguments import Argument, Arguments, Range, Rule, odd, of, ranged
-from variegate.ops import box_crops, colour, crop, deform, filters, geometry, lighting, sizes, tone, weather
+from variegate.ops import box_crops, colour, crop, deform, filters, geometry, lighting, optics, sizes, tone, weather
 from variegate.ops.base import Transform
 from variegate.ops.compose import Compose
 from variegate.ops.resize import Resize
@@ -91,6 +92,9 @@ RULES: Mapping[str, Rule] = {
         why="one factor for the image",
         factor=ranged("multiplier", (0.9, 1.1)),
     ),
+    "AdditiveNoise": others.additive_noise,
+    "Colorize": others.colorize,
+    **dict.fromkeys(("FrequencyMasking", "TimeMasking", "XYMasking"), others.masking),
     # Close, each with a warning that says how.
     "Crop": places.crop,
     "CropAndPad": places.crop_and_pad,
@@ -215,6 +219,50 @@ RULES: Mapping[str, Rule] = {
     "Illumination": _drawn(
         lighting.Illumination, 'in mode \'corner\', "brighten" and "darken" mean the opposite there'
     ),
+    "Defocus": of(
+        optics.Defocus,
+        differs=values.MIRRORED,
+        radius_range=Argument("radius_range radius", (3, 10)),
+        alias_blur_range=Argument("alias_blur_range alias_blur", (0.1, 0.5)),
+    ),
+    "ZoomBlur": of(
+        optics.ZoomBlur,
+        differs="zooms are exactly about the center here, and about up to a pixel beside it there",
+        max_factor_range=Argument("max_factor_range max_factor", (1.0, 1.31)),
+        step_factor_range=Argument("step_factor_range step_factor", (0.01, 0.03)),
+    ),
+    "ChromaticAberration": of(
+        optics.ChromaticAberration,
+        require={"interpolation": (1,)},
+        differs="bent about the center here, and half a pixel beside it there",
+        primary_distortion_range=Argument("primary_distortion_range primary_distortion_limit", (-0.02, 0.02)),
+        secondary_distortion_range=Argument("secondary_distortion_range secondary_distortion_limit", (-0.05, 0.05)),
+        mode=Argument("mode", "green_purple"),
+    ),
+    "GlassBlur": of(
+        optics.GlassBlur,
+        ignore="mode",
+        differs="pixels are read from random places here, and change places there, but for the outermost",
+        sigma=Argument("sigma", 0.7),
+        max_delta=Argument("max_delta", 4),
+        iterations=Argument("iterations", 2),
+    ),
+    "Morphological": of(
+        filters.Morphological,
+        differs="masks and boxes do not change here",
+        scale=Argument("scale", (2, 3)),
+        operation=Argument("operation", "dilation"),
+    ),
+    "AdvancedBlur": others.advanced_blur,
+    "Enhance": others.enhance,
+    "FilmGrain": others.film_grain,
+    "FromFloat": others.from_float,
+    "HistogramMatching": others.histogram_matching,
+    "ModeFilter": others.mode_filter,
+    "PixelDistributionAdaptation": others.pixel_distribution,
+    "PixelSpread": others.pixel_spread,
+    "RicianNoise": others.rician_noise,
+    "RingingOvershoot": others.ringing,
 }
 
 # What comes nearest to those without a counterpart.
@@ -225,10 +273,6 @@ _NEAREST = {
         *("MotionArtifact", "Pad3D", "PadIfNeeded3D", "RandomCrop3D", "RandomResizedCrop3D", "RandomRotate90_3D"),
         *("Resize3D", "StochasticConvolution", "ToTensor3D", "UniformTemporalSubsample"),
     ),
-    "CoarseDropout, which erases rectangles": ("FrequencyMasking", "TimeMasking", "XYMasking"),
-    "GaussianBlur, MotionBlur or MedianBlur": (
-        *("AdvancedBlur", "Defocus", "GlassBlur", "ZoomBlur", "ModeFilter", "RingingOvershoot"),
-    ),
     "RandomBrightnessContrast or RandomGamma, of the whole image": (
         *("PlasmaBrightnessContrast", "RandomToneCurve", "ExposureMatching"),
     ),
@@ -236,27 +280,22 @@ _NEAREST = {
     "RandomSunFlare": ("LensFlare",),
     "Illumination or RandomShadow": ("PlasmaShadow", "Vignetting"),
     "vg.transforms.Overlay of pictures of your own": ("AnnotationArtifacts", "TextImage", "OverlayElements"),
-    "ColorJitter: there are no reference images here": (
-        *("FDA", "HistogramMatching", "PixelDistributionAdaptation", "TemplateTransform"),
-    ),
+    "ColorJitter, HistogramMatching or PixelDistributionAdaptation": ("FDA", "TemplateTransform"),
     "CoarseDropout or Erasing, which know nothing of masks and boxes": (
         *("ConstrainedCoarseDropout", "GuidedCoarseDropout", "MaskDropout"),
     ),
-    "GaussNoise or ShotNoise": ("AdditiveNoise", "FilmGrain", "ISONoise", "RicianNoise"),
+    "GaussNoise or ShotNoise": ("ISONoise",),
     "Mosaic, or vg.transforms.CutMix behind the pipeline": ("CopyAndPaste",),
     "GridDistortion, OpticalDistortion or ThinPlateSpline": (
-        *("GridElasticDeform", "PiecewiseAffine", "PixelSpread", "WaterRefraction"),
+        *("GridElasticDeform", "PiecewiseAffine", "WaterRefraction"),
     ),
     "Posterize or Downscale": ("Dithering", "Halftone", "Superpixels"),
-    "ColorJitter or RGBShift": ("ChromaticAberration", "FancyPCA", "HEStain"),
-    "a CustomOp with color_matrix, docs/custom.md": ("Colorize", "ToSepia"),
+    "ColorJitter or RGBShift": ("FancyPCA", "HEStain"),
+    "a CustomOp with color_matrix, docs/custom.md": ("ToSepia",),
     "BBoxSafeRandomCrop": ("BBoxSubsetSafeRandomCrop",),
     "RandomCrop, or AtLeastOneBBoxRandomCrop for samples with boxes": ("CropNonEmptyMaskIfExists",),
-    "Sharpen or UnsharpMask": ("Enhance",),
-    "nothing in its place: images are bytes here until they are normalized": ("FromFloat",),
     "GridDropout, which erases squares: lines are erased there": ("GridMask",),
     "a CustomOp, docs/custom.md, or a call behind the pipeline": ("Lambda",),
-    "MedianBlur: there is no erosion and no dilation here": ("Morphological",),
     "AtLeastOneBBoxRandomCrop or BBoxSafeRandomCrop": ("RandomCropNearBBox",),
     "GridDropout or vg.transforms.CutMix": ("RandomGridShuffle",),
     "its transforms without it: all channels are transformed here": ("SelectiveChannelTransform",),

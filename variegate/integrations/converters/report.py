@@ -43,9 +43,13 @@ class ConversionReport:
 
 
 class Notes:
-    """Gathers what becomes of transforms, in the order in which they were met, and says it when all is converted."""
+    """Gathers what becomes of transforms, in the order in which they were met, and says it when all is converted.
 
-    def __init__(self) -> None:
+    ``metadata``: what calls of the pipeline give beside the image, by its key.
+    """
+
+    def __init__(self, metadata: Mapping[str, Any] | None = None) -> None:
+        self.metadata = metadata or {}
         self._converted: dict[str, None] = {}
         self._approximate: dict[str, dict[str, None]] = {}
         self._refused: dict[str, ConversionError] = {}

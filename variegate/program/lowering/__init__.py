@@ -20,12 +20,17 @@ from variegate.program.lowering.joint import rewrite_program
 from variegate.program.lowering.maps import geometry_to_maps, to_map
 from variegate.program.lowering.merge import drop_identities, merge_maps
 from variegate.program.lowering.tables import build, merge_luts, values_to_tables
+from variegate.program.matching import METHODS, REFERENCE
 from variegate.program.ops import (
     KIND_OF,
     LAYER_PLANES,
     LIGHTNESSES,
+    MAX_DISTANCE,
+    MAX_ELEMENT,
     MAX_OPCODE,
     MAX_TILES,
+    MAX_TIMES,
+    MAX_ZOOMS,
     MEDIAN_SIZES,
     SPECS,
     Kind,
@@ -189,6 +194,7 @@ def _check_instructions(program: Program, used: Flags) -> None:
     refuse((opcode == Op.MEDIAN) & ~np.isin(first, MEDIAN_SIZES), "no window of {first:.0f}")
     tiles = args[..., 1:3]
     refuse((opcode == Op.CLAHE) & ((tiles < 1) | (tiles > MAX_TILES)).any(axis=2), "too many or too few tiles")
+    _check_domains(opcode, args, len(tables.grids), refuse)
     is_separable, more = args[..., 3] != 0.0, args[..., 6]
     end = first + np.where(is_separable, 2, 3 * (1 + more)) * args[..., 4]
     refuse((opcode == Op.CONVOLVE) & ((first < 0) | (end > len(tables.kernels))), "kernel {first:.0f} does not exist")
@@ -199,6 +205,17 @@ def _check_instructions(program: Program, used: Flags) -> None:
     size = np.where(mode == LayerMode.CURVE, 4 * LIGHTNESSES, planes * args[..., 1] * args[..., 2])
     beyond = (first < 0) | (2 * first + size > 2 * len(tables.grids))
     refuse((opcode == Op.OVERLAY) & beyond, "layer {first:.0f} does not exist")
+
+
+def _check_domains(opcode: Ints, args: npt.NDArray[np.float64], size: int, refuse: Refuse) -> None:
+    first, second = args[..., 0], args[..., 1]
+    outside = (second < 0) | (second + 3 * REFERENCE > size) | (args[..., 2] < 0) | (args[..., 2] > len(METHODS) - 1)
+    refuse((opcode == Op.MATCH) & outside, "no such reference or method")
+    wrong = (args[..., :2] < 1).any(axis=2) | (args[..., :2] > MAX_ELEMENT).any(axis=2)
+    refuse((opcode == Op.MORPHOLOGY) & wrong, "no element of that size")
+    refuse((opcode == Op.ZOOM_BLUR) & ((first < 0) | (first > MAX_ZOOMS) | (second < 0)), "no such zooms")
+    wrong = (first < 0) | (first > MAX_DISTANCE) | (second < 0) | (second > MAX_TIMES)
+    refuse((opcode == Op.SCATTER) & wrong, "no such distance or times")
 
 
 def _check_grids(opcode: Ints, args: npt.NDArray[np.float64], program: Program, refuse: Refuse) -> None:

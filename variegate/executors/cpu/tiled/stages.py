@@ -88,6 +88,16 @@ class PassStage(CutStage):
             lines = columns = int(a[0]) // 2
         elif op == Op.CONVOLVE:
             lines, columns = int(a[2]) // 2, int(a[1]) // 2
+        elif op == Op.MORPHOLOGY:
+            lines, columns = int(a[1]) // 2, int(a[0]) // 2
+        elif op == Op.SCATTER:
+            lines = columns = int(a[0] * a[1])
+        elif op == Op.ZOOM_BLUR or op == Op.ABERRATION:
+            # A share of the way to the center, or of that beyond it, where r^2 is a half at most.
+            share = max(abs(a[0]) + abs(a[1]) / 2, abs(a[2]) + abs(a[3]) / 2) / 2
+            if op == Op.ZOOM_BLUR:
+                share = 1 - 1 / (1 + a[0] * a[1])
+            lines, columns = (int(min(share, 2) * side / 2) + 2 for side in (self.height, self.width))
         return area.grown(lines, columns).meet(self.whole)
 
     def _walk(self, area: Area, is_set: bool) -> Area | None:

@@ -16,6 +16,7 @@ from variegate.executors.cpu.tiled.stages import PassStage
 from variegate.executors.cpu.values import luma
 from variegate.executors.reference.places import folded
 from variegate.program.compiled import pixel_kernel
+from variegate.program.matching import REFERENCE
 from variegate.program.ops import KIND_OF, LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT, Kind, Op, PadMode
 from variegate.program.places import ONE
 
@@ -98,6 +99,12 @@ def fill_equalize(counts: Any, tables: Any) -> None:
 
 
 @pixel_kernel
+def fill_match(counts: Any, a: Any, grids: Any, tables: Any) -> None:
+    for c in range(counts.shape[0]):
+        S.match_table(counts[c], a[0], int(a[2]), grids[int(a[1]) + REFERENCE * c :], tables[c])
+
+
+@pixel_kernel
 def fill_clahe(counts: Any, limit: Any, total: Any, tables: Any) -> None:
     """Counts int64[T, 256] -> tables uint8[T, 256]."""
     for t in range(counts.shape[0]):
@@ -134,13 +141,13 @@ class Statistic:
 
 
 class TableStatistic(Statistic):
-    """CONTRAST, AUTOCONTRAST or EQUALIZE at slot ``slot`` of a pass: tables, and at most one whole-pixel map, come
-    before it."""
+    """CONTRAST, AUTOCONTRAST, EQUALIZE or MATCH at slot ``slot`` of a pass: tables, and at most one whole-pixel map,
+    come before it."""
 
     def __init__(self, stage: PassStage, slot: int) -> None:
         self.stage, self._slot = stage, slot
         program, before = stage.workspace.program, stage.before
-        self._op, self._factor = stage.workspace.statistics[slot]
+        self._op, self._args = stage.workspace.statistics[slot]
         maps = [k for k in range(stage.workspace.begin, slot) if KIND_OF[program.opcode[0, k]] == Kind.GEOMETRY]
         self._map = maps[0] if maps else -1
         self.seen, self._outside = Area(0, 0, before.height, before.width), 0
@@ -173,13 +180,16 @@ class TableStatistic(Statistic):
         colour = self._colour()
         if self._op == Op.CONTRAST:
             gray = int(total[0]) + outside * (_luma(colour) if channels == 3 else int(colour[0]))
-            fill_contrast(int(gray / (self._num_seen + outside) + 0.5), np.float32(self._factor), tables)
+            fill_contrast(int(gray / (self._num_seen + outside) + 0.5), np.float32(self._args[0]), tables)
             return tables
         joined, counts = self._joined(self.stage.workspace.begin), np.zeros((channels, 256), np.int64)
         for c in range(channels):
             np.add.at(counts[c], joined[c], total[c])
             counts[c, colour[c]] += outside
-        (fill_autocontrast if self._op == Op.AUTOCONTRAST else fill_equalize)(counts, tables)
+        if self._op == Op.MATCH:
+            fill_match(counts, self._args, self.stage.workspace.grids, tables)
+        else:
+            (fill_autocontrast if self._op == Op.AUTOCONTRAST else fill_equalize)(counts, tables)
         return tables
 
     def set(self, tables: Tables) -> None:

@@ -42,11 +42,12 @@ from variegate.executors.cpu.rows import read_places
 from variegate.executors.cpu.tiled.areas import Area, Image
 from variegate.executors.cpu.tiled.follow import follow, real_nearest
 from variegate.executors.cpu.values import erase_result, noise_row
+from variegate.executors.cpu.warp import Frame, warp_row
 from variegate.program import passes as P
 from variegate.program import places
 from variegate.program.compiled import TURN
 from variegate.program.held import words_of
-from variegate.program.ops import INTERPOLATION_BITS, INTERPOLATION_MASK, KIND_OF, Interpolation, Kind, Op
+from variegate.program.ops import INTERPOLATION_BITS, INTERPOLATION_MASK, IS_WARP, KIND_OF, Interpolation, Kind, Op
 from variegate.program.passes import PASS_FIELDS
 from variegate.program.places import RECORD
 from variegate.program.program import Program
@@ -86,8 +87,8 @@ class TileWorkspace:
         luts = np.zeros((len(side.luts) + len(statistics), 3, 256), np.uint8)
         luts[: len(side.luts)] = side.luts
         self.tables_of = {int(k): luts[len(side.luts) + i] for i, k in enumerate(statistics)}
-        # What they were, and their first arguments.
-        self.statistics = {int(k): (int(opcode[k]), float(self.program.args[0, k, 0])) for k in statistics}
+        # What they were, and their arguments.
+        self.statistics = {int(k): (int(opcode[k]), self.program.args[0, k].copy()) for k in statistics}
         for i, k in enumerate(statistics):
             opcode[k], self.program.args[0, k, 0] = Op.LUT, len(side.luts) + i
         points = np.concatenate([side.points, records.reshape(-1), np.zeros(HEADER, np.int64)])
@@ -111,6 +112,7 @@ class TileWorkspace:
         self._batch = batch._replace(scale=form.scale, bias=form.bias)
         self._memory = held_batch(self._batch)
         self.tile_luts: npt.NDArray[np.uint8] | None = None  # of a CLAHE
+        self._warps = bool(IS_WARP[opcode[begin:end]].any())
 
     @property
     def colours(self) -> npt.NDArray[np.uint8]:
@@ -141,7 +143,7 @@ class TileWorkspace:
         self._sources[0], self._targets[0] = place_of(levels), place_of(made)
         at = place_of(self._memory)
         measure(at)
-        scratch = _own_scratch().take(tuple(self._batch.needs.tolist()), self.tile_luts)
+        scratch = _own_scratch().take(tuple(self._batch.needs.tolist()), self.tile_luts, self._warps)
         run_rows(0, 1, at, scratch, self._kind, False)
         TURN.finish()
         return made
@@ -154,13 +156,13 @@ class _TileScratch:
         self._sizes = (0,) * NEEDS
         self._held = np.zeros(words_of(SCRATCH), np.int64)
 
-    def take(self, needs: tuple[int, ...], tile_luts: npt.NDArray[np.uint8] | None) -> int:
+    def take(self, needs: tuple[int, ...], tile_luts: npt.NDArray[np.uint8] | None, warps: bool) -> int:
         """The address of a scratch that is large enough, with the parts for tiles."""
         if any(have < need for have, need in zip(self._sizes, needs, strict=True)):
             self._sizes = tuple(map(max, zip(self._sizes, needs, strict=True)))
             self._scratch = make_scratch(*self._sizes)
             keep_scratch(place_of(self._held), self._scratch)
-        self._scratch.parts[:] = tile_part_addresses(tile_luts is not None)
+        self._scratch.parts[:] = tile_part_addresses(tile_luts is not None, warps)
         if tile_luts is not None:
             self._scratch.tile_luts[: len(tile_luts)] = tile_luts
         return place_of(self._held)
@@ -322,6 +324,18 @@ def equalized_tile_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> A
     return np.int64(0)
 
 
+@part_kernel
+def warped_tile_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
+    """``neighbourhood.filtered_row`` of what reads far from a pixel."""
+    held, own = batch_at(batch), scratch_at(scratch)
+    row, header = row_program(held.program, r, held.side), _header(held.side)
+    height, width, stride = own.sweep[calls.RESULT_HEIGHT], own.sweep[calls.RESULT_WIDTH], nb.int64(own.planes.shape[1])
+    first, size = filtered_planes(row, slot, own), (header[IMAGE_HEIGHT], header[IMAGE_WIDTH])
+    frame = Frame(first, stride, height, width, header[TILE_Y], header[TILE_X], *size)
+    warp_row(row, slot, y, frame, own.sweep[calls.CHANNELS], own)
+    return np.int64(0)
+
+
 _TILE_KERNELS = {
     calls.MAPS: place_maps,
     calls.NEAREST: real_nearest_tile_row,
@@ -332,8 +346,10 @@ _TILE_KERNELS = {
 
 
 @cache
-def tile_part_addresses(is_clahe: bool) -> tuple[int, ...]:
+def tile_part_addresses(is_clahe: bool, warps: bool) -> tuple[int, ...]:
     """By number; those of whole images where a tile needs no other."""
-    kernels = {**_TILE_KERNELS, calls.FILTER: equalized_tile_row} if is_clahe else _TILE_KERNELS
+    kernels = dict(_TILE_KERNELS)
+    if is_clahe or warps:
+        kernels[calls.FILTER] = equalized_tile_row if is_clahe else warped_tile_row
     known = part_addresses()
     return tuple(address_of_part(kernels[i]) if i in kernels else known[i] for i in range(calls.PARTS))

@@ -6,6 +6,7 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
+from variegate.executors.cuda.kernels.around import read_around
 from variegate.executors.cuda.kernels.fetch import (
     blue,
     fetch,
@@ -26,7 +27,6 @@ from variegate.executors.cuda.kernels.fetch import (
     walk_records,
     walk_tables,
 )
-from variegate.executors.cuda.kernels.neighbourhood import read_around
 from variegate.executors.cuda.kernels.resample import read_resampled
 from variegate.executors.cuda.kernels.statistics import is_last, measure, write_tables
 from variegate.executors.cuda.kernels.store import load_key, store_result
@@ -53,6 +53,7 @@ def run_pass(
     HAS_FOLD: tl.constexpr,
     HAS_FILTER: tl.constexpr,
     HAS_CLAHE: tl.constexpr,
+    HAS_WARP: tl.constexpr,
     HAS_RESAMPLE: tl.constexpr,
     HAS_HUE: tl.constexpr,
     HAS_NOISE: tl.constexpr,
@@ -114,7 +115,9 @@ def run_pass(
             r, g, b = red(pixel), green(pixel), blue(pixel)
     if HAS_FILTER:
         if source == P.PassSource.FILTER:
-            pixel = read_around(buffer, code, args, header, x, y, inside, FORMAT, HAS_CLAHE)
+            pixel = read_around(
+                buffer, code, args, header, x, y, inside, key_low, key_high, FORMAT, HAS_CLAHE, HAS_WARP
+            )
             r, g, b = red(pixel), green(pixel), blue(pixel)
     if HAS_RESAMPLE:
         if source == P.PassSource.RESAMPLE:

@@ -1,4 +1,4 @@
-"""Sharpness, blurs, medians and CLAHE: a filtered pixel, read at the source through what comes before the filter."""
+"""Sharpness, blurs, medians, erosion, CLAHE: a filtered pixel, read at the source through what comes before it."""
 
 from __future__ import annotations
 
@@ -13,22 +13,7 @@ from variegate.program import passes as P
 
 
 @triton.jit
-def read_around(buffer, code, args, header, x, y, inside, FORMAT: tl.constexpr, HAS_CLAHE: tl.constexpr):
-    """Pixels after the filter of the pass, of whatever kind."""
-    if HAS_CLAHE:
-        slot = tl.load(header + P.FIRST).to(tl.int32)
-        pixel = tl.full(x.shape, 0, tl.int32)
-        if tl.load(code + slot * L.CODE + L.OP) == ops.Op.CLAHE:
-            pixel = _equalize_tiles(buffer, code, args, header, slot, x, y, inside, FORMAT)
-        else:
-            pixel = read_filtered(buffer, code, args, header, x, y, inside, FORMAT)
-    else:
-        pixel = read_filtered(buffer, code, args, header, x, y, inside, FORMAT)
-    return pixel
-
-
-@triton.jit
-def _equalize_tiles(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexpr):
+def equalize_tiles(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexpr):
     """CLAHE: of every tile that lies around a pixel of this block, the table, made here of the tile's own pixels."""
     height, width = tl.load(header + P.HEIGHT).to(tl.int32), tl.load(header + P.WIDTH).to(tl.int32)
     channels = tl.load(header + L.CHANNELS).to(tl.int32)
@@ -110,6 +95,8 @@ def read_filtered(buffer, code, args, header, x, y, inside, FORMAT: tl.constexpr
         pixel = _sharpen(buffer, code, args, header, slot, x, y, inside, FORMAT)
     elif tl.load(at + L.OP) == ops.Op.MEDIAN:
         pixel = _median(buffer, code, args, header, slot, x, y, inside, FORMAT)
+    elif tl.load(at + L.OP) == ops.Op.MORPHOLOGY:
+        pixel = _erode_or_dilate(buffer, code, args, header, slot, x, y, inside, FORMAT)
     elif tl.load(at + L.FLAG) != 0:
         pixel = _blur_separably(buffer, code, header, slot, x, y, inside, FORMAT)
     else:
@@ -324,3 +311,30 @@ def _reached(below, half):
     """Number of the three steps that have at most half of the levels below them."""
     one, two, three = below & 255, (below >> 8) & 255, below >> 16
     return tl.where(one <= half, 1, 0) + tl.where(two <= half, 1, 0) + tl.where(three <= half, 1, 0)
+
+
+@triton.jit
+def _erode_or_dilate(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexpr):
+    """The greatest level in OpenCV's ellipse, or the least by flipped bits. Cells beyond the image's edge count as
+    those on it, which the ellipse has as well."""
+    height, width = tl.load(header + P.HEIGHT).to(tl.int32), tl.load(header + P.WIDTH).to(tl.int32)
+    columns, lines = tl.load(args + slot * 8).to(tl.int32), tl.load(args + slot * 8 + 1).to(tl.int32)
+    flip = tl.where(tl.load(args + slot * 8 + 2) != 0.0, 0, 255)
+    middle, radius = columns // 2, lines // 2
+    r = tl.full(x.shape, 0, tl.int32)
+    g, b = r, r
+    for line in range(lines):
+        away = line - radius
+        half = radius * 0
+        for column in range(1, middle + 1):
+            odd = (2 * column - 1) * radius
+            fits = odd * odd <= 4 * middle * middle * (radius * radius - away * away)
+            half += tl.where((radius > 0) & fits, 1, 0)
+        v = tl.minimum(tl.maximum(y + away, 0), height - 1)
+        for column in range(tl.maximum(middle - half, 0), tl.minimum(middle + half + 1, columns)):
+            u = tl.minimum(tl.maximum(x + (column - middle), 0), width - 1)
+            pixel = before(buffer, code, header, slot, u, v, inside, FORMAT)
+            r = tl.maximum(r, red(pixel) ^ flip)
+            g = tl.maximum(g, green(pixel) ^ flip)
+            b = tl.maximum(b, blue(pixel) ^ flip)
+    return pack(r ^ flip, g ^ flip, b ^ flip)
