@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import variegate as vg
+from variegate import transforms as T
 from variegate.integrations.converters import ConversionError, ConversionWarning
 from variegate.integrations.converters.albumentations_table import REFUSED
 
@@ -32,14 +33,14 @@ CLOSE = """
     Emboss Equalize GridDistortion GridDropout HueSaturationValue ImageCompression LetterBox LongestMaxSize Mosaic
     MotionBlur OpticalDistortion PhotoMetricDistort PlanckianJitter RandomResizedCrop RandomScale
     RandomSizedBBoxSafeCrop RandomSizedCrop Resize SaltAndPepper Sharpen ShiftScaleRotate ShotNoise SmallestMaxSize
-    UnsharpMask
+    UnsharpMask CopyAndPaste
 """
 # What the two versions mean different things by.
 OWN = {
     VERSIONS[0]: {"ElasticTransform": "close", "GaussNoise": "same", "GaussianBlur": "same"},
     VERSIONS[1]: {"ElasticTransform": "refused", "GaussNoise": "close", "GaussianBlur": "close"},
 }
-OF_BOXES = ("AtLeastOneBBoxRandomCrop", "BBoxSafeRandomCrop", "RandomSizedBBoxSafeCrop")
+OF_BOXES = ("AtLeastOneBBoxRandomCrop", "BBoxSafeRandomCrop", "CopyAndPaste", "RandomSizedBBoxSafeCrop")
 
 
 def one(name: str, **arguments: Any) -> dict[str, Any]:
@@ -76,6 +77,12 @@ def test_defaults_of_all_classes(version: str) -> None:
                 [(90, 120)] * 4 if name == "Mosaic" else [(90, 120), (61, 80), (30, 30)], partners="batch"
             )
     assert outcomes == expected
+
+
+def test_objects_that_are_pasted() -> None:
+    soft = converted(one("CopyAndPaste", blend_mode="gaussian", scale_range=[0.5, 1.0], min_visibility_after_paste=0.2))
+    assert soft == T.CopyPaste(1.0, (0.5, 1.0), flip=0.0, feather=3, min_visibility=0.2)
+    assert converted(one("CopyAndPaste")) == T.CopyPaste(1.0, 1.0, flip=0.0, feather=0)
 
 
 def test_one_report_of_a_whole_pipeline() -> None:

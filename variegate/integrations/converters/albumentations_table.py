@@ -181,6 +181,7 @@ RULES: Mapping[str, Rule] = {
     "SaltAndPepper": values.salt_and_pepper,
     "Erasing": values.erasing,
     "GridDropout": values.grid_dropout,
+    "CopyAndPaste": values.copy_and_paste,
     "Mosaic": values.mosaic,
     "ImageCompression": values.image_compression,
 }
@@ -212,7 +213,6 @@ _NEAREST = {
         *("ConstrainedCoarseDropout", "GuidedCoarseDropout", "MaskDropout"),
     ),
     "GaussNoise or ShotNoise": ("AdditiveNoise", "FilmGrain", "ISONoise", "RicianNoise"),
-    "Mosaic, or vg.transforms.CutMix behind the pipeline": ("CopyAndPaste",),
     "GridDistortion, OpticalDistortion or ThinPlateSpline": (
         *("GridElasticDeform", "PiecewiseAffine", "PixelSpread", "WaterRefraction"),
     ),
