@@ -115,10 +115,9 @@ def test_by_the_objects_of_an_image(draw: Any) -> None:
         ({"any_of": ["car"], "none_of": ["text"]}, "CACC"),
     ]:
         t = T.Cond(by="objects", **condition, then=A, default=C)
-        assert chosen(draw, t, conditions={"objects": objects}) == expected
-    assert (
-        chosen(draw, T.Cond("objects", any_of=[3], then=A), conditions={"objects": [{3}, {4}, {3, 4}, {5}]}) == "A-A-"
-    )
+        assert chosen(draw, t, given={"objects": objects}) == expected
+    numbers = T.Cond("objects", any_of=[3], then=A)
+    assert chosen(draw, numbers, given={"objects": [{3}, {4}, {3, 4}, {5}]}) == "A-A-"
 
 
 def test_objects_of_samples() -> None:

@@ -237,7 +237,7 @@ class Augmenter(CopiedByState):
                 - With ``consistent``, clips: an array [N, T, H, W, C], a tensor of that shape or [N, T, C, H, W], or a
                   list whose entries are [T, H, W, C] (of any sizes and lengths) or lists of frames.
                 - A dict, or a list of dicts, with "image" and its targets: "mask", "masks", "boxes", "keypoints",
-                  "labels", "label" (docs/targets.md).
+                  "labels", "label" (docs/targets.md). With ``consistent``, dicts of clips, with targets per frame.
 
                 Arrays have channels last; so do tensors whose shape is ambiguous, as [3, H, 3]. A CUDA device takes
                 tensors in its own memory without a copy, and arrays of other libraries (CuPy, JAX) that support DLPack.

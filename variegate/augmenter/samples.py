@@ -18,6 +18,7 @@ from variegate.program.program import Program
 
 if TYPE_CHECKING:
     from variegate.augmenter.augmenter import Augmenter
+    from variegate.augmenter.clips import Clips
     from variegate.targets.samples import OfImage
     from variegate.targets.settings import Targets
 
@@ -35,6 +36,7 @@ def augment_samples(
     augmenter: Augmenter, samples: Any, options: Targets | None, call: Request
 ) -> dict[str, Any] | list[dict[str, Any]]:
     """A call with dicts, or with one of them."""
+    from variegate.augmenter.clips import Clips
     from variegate.targets.samples import NAMES, check_batch, image_like, of_images
     from variegate.targets.settings import Targets
 
@@ -48,14 +50,17 @@ def augment_samples(
     if options.padded:
         raise ValueError("targets: got padded=True; accepted: False, as padding is for the batches of a vg.Loader")
     refuse_views(augmenter.transform, "samples with targets")
-    if augmenter.consistent:
-        raise ValueError("samples: got dicts with consistent=True; accepted: clips alone, or dicts of single images")
     if not samples:
         return []
-    images = augmenter._runner.take([sample["image"] for sample in samples], f"{names}['image']")
-    check = partial(of_images, samples, options=options, names=names)
     labels = [sample["label"] for sample in samples] if "label" in samples[0] else None
-    made, mixed, belonging, _ = follow(augmenter, images, check, options, labels, **call._asdict())
+    clips = Clips(samples, options, names) if augmenter.consistent else None
+    if clips is None:
+        images = augmenter._runner.take([sample["image"] for sample in samples], f"{names}['image']")
+        check: Any = partial(of_images, samples, options=options, names=names)
+    else:
+        images, check = augmenter._runner.take(clips.images, "frames[{}]"), clips.check
+    made, mixed, belonging, _ = follow(augmenter, images, check, options, labels, clips=clips, **call._asdict())
+    belonging = belonging if clips is None else clips.results(belonging)
     results = []
     for n, (sample, result) in enumerate(zip(samples, belonging, strict=False)):
         image = made[n] if isinstance(made, list) else made.select(0, n)
@@ -73,9 +78,13 @@ def follow(
     options: Targets,
     labels: Any = None,
     classes: Sequence[str] = (),
+    clips: Clips | None = None,
     **request: Any,
 ) -> Followed:
-    """Augment images or an ``EncodedBatch`` with what belongs to them. ``check``: shapes [N, 3] -> that, of each."""
+    """Augment images or an ``EncodedBatch`` with what belongs to them. ``check``: shapes [N, 3] -> that, of each.
+
+    ``clips``: those whose frames the images are.
+    """
     from variegate.targets.classes import objects_of
     from variegate.targets.following import Follower, boxes_of
 
@@ -83,11 +92,12 @@ def follow(
     is_encoded = isinstance(images, EncodedBatch)
     batch: Any = augmenter._scaled(images) if is_encoded else runner.take(images)
     belonging = check(batch.shapes)
+    of_samples = belonging if clips is None else clips.joined(belonging)
     request["conditions"] = with_labels(request.get("conditions"), labels)
     if wanted := augmenter.transform._object_labels:
-        objects = objects_of(wanted, [of.lists.get("labels") for of in belonging], classes)
+        objects = objects_of(wanted, [of.lists.get("labels") for of in of_samples], classes)
         request["conditions"] = {**(request["conditions"] or {}), "objects": objects}
-    call = Request(**{**request, "boxes": boxes_of(belonging, options)})
+    call = Request(**{**request, "boxes": boxes_of(of_samples, options)})
     made: Any = None
     is_alone = not is_encoded and batch.shapes[:, 2].tolist() in ([1], [3])
     if is_alone and call.partners is None and (alone := augmenter._alone_runner):
@@ -96,7 +106,9 @@ def follow(
         made = alone.run_one(one, batch.images[0], one.sampling.output)[None]
         program = one.finish(one.sampling.output)
     else:
-        program = planner.program(batch.shapes, call)
+        program = planner.program(batch.shapes, call, None if clips is None else clips.counts)
+    if clips is not None:
+        program = clips.with_dropped(program, belonging)
     if (cut := cuts_of(program.output)) is not None:
         raise ValueError(f"transform: got {cut} for samples with targets; accepted: transforms that keep one image")
     # Before a batch is made: a decoder that reads a part of a picture puts its size into the program.

@@ -74,7 +74,7 @@ def _augmented(
     augmenter: Augmenter, sample: Mapping[str, Any], targets: Targets | None, given: dict[str, Any]
 ) -> dict[str, Any]:
     image = sample["image"]
-    opened = {**sample, "image": to_array(image, "sample['image']")}
+    opened = {**sample, "image": image if augmenter.consistent else to_array(image, "sample['image']")}
     boxes: Any = sample.get("boxes")
     if targets is None and is_tv_tensor(boxes):
         targets = Targets().with_format(boxes.format.name.lower())

@@ -47,6 +47,7 @@ def all_works() -> Iterator[tuple[str, Transform, dict[str, Any], bool]]:
     yield "W3 of planar images", w3, {"dtype": "float32", "layout": "NHWC"}, False
     yield "W3r", T.Compose([T.RandomResizedCrop(24), *w3.transforms]), {"dtype": "bfloat16"}, True
     yield "AugMix", T.Compose([T.AugMix(), NORMALIZE]), {"dtype": "float16"}, True
+    yield "CopyPaste", T.Compose([T.CopyPaste(1.0), NORMALIZE]), {"dtype": "float16"}, True
     everything = [
         T.RandomResizedCrop(24, interpolation="bicubic"),
         T.RandomPerspective(1.0, 1.0, interpolation="bicubic"),
@@ -70,7 +71,10 @@ def all_works() -> Iterator[tuple[str, Transform, dict[str, Any], bool]]:
 
 def launches(transform: Transform, options: dict[str, Any], is_channels_last: bool) -> list[Launch]:
     """What a batch of 64 images is run by."""
-    program = vg.Augmenter(transform, **options).program([(32, 48)] * 64, ids=np.arange(64))
+    more = {"partners": "batch", "boxes": [[[4, 4, 24, 24]]] * 64} if transform._mixers else {}
+    program = vg.Augmenter(transform, **options).program([(32, 48)] * 64, ids=np.arange(64), **more)
+    if program.blend is not None and program.blend.lacks_alpha:
+        program.blend.alpha = np.zeros(64 * 32 * 48, np.uint8)
     fused: Program = lower(program, measured_once=True)
     shape = (64, 32, 48, 3) if is_channels_last else (64, 3, 32, 48)
     placed = place_tensor(torch.zeros(shape, dtype=torch.uint8), is_channels_last)

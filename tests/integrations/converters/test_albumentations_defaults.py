@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import variegate as vg
+from variegate import transforms as T
 from variegate.integrations.converters import ConversionError, ConversionWarning
 from variegate.integrations.converters.albumentations_table import REFUSED
 
@@ -33,7 +34,7 @@ CLOSE = """
     Emboss Equalize GridDistortion GridDropout HueSaturationValue ImageCompression LetterBox LongestMaxSize Mosaic
     MotionBlur OpticalDistortion PhotoMetricDistort PlanckianJitter RandomResizedCrop RandomScale
     RandomSizedBBoxSafeCrop RandomSizedCrop Resize SaltAndPepper Sharpen ShiftScaleRotate ShotNoise SmallestMaxSize
-    UnsharpMask Illumination RandomFog RandomGravel RandomRain RandomShadow RandomSnow RandomSunFlare Spatter
+    UnsharpMask CopyAndPaste Illumination RandomFog RandomGravel RandomRain RandomShadow RandomSnow RandomSunFlare Spatter
     AdvancedBlur ChromaticAberration Defocus ElasticTransform Enhance FilmGrain FromFloat GlassBlur ModeFilter
     Morphological PixelSpread RicianNoise RingingOvershoot ZoomBlur
 """
@@ -47,7 +48,7 @@ OWN = {
         **dict.fromkeys(("HistogramMatching", "PixelDistributionAdaptation"), "refused"),
     },
 }
-OF_BOXES = ("AtLeastOneBBoxRandomCrop", "BBoxSafeRandomCrop", "RandomSizedBBoxSafeCrop")
+OF_BOXES = ("AtLeastOneBBoxRandomCrop", "BBoxSafeRandomCrop", "CopyAndPaste", "RandomSizedBBoxSafeCrop")
 
 
 def one(name: str, **arguments: Any) -> dict[str, Any]:
@@ -112,6 +113,12 @@ def test_bands_are_as_long_as_drawn() -> None:
         assert set(dark.all(axis=2).sum(axis=1).tolist()) == lines
     with pytest.raises(ConversionError, match=r"num_masks_x_range: got \(1, 3\); accepted: one band"):
         converted({**described, "num_masks_x_range": [1, 3]})
+
+
+def test_objects_that_are_pasted() -> None:
+    soft = converted(one("CopyAndPaste", blend_mode="gaussian", scale_range=[0.5, 1.0], min_visibility_after_paste=0.2))
+    assert soft == T.CopyPaste(1.0, (0.5, 1.0), flip=0.0, feather=3, min_visibility=0.2)
+    assert converted(one("CopyAndPaste")) == T.CopyPaste(1.0, 1.0, flip=0.0, feather=0)
 
 
 def test_one_report_of_a_whole_pipeline() -> None:

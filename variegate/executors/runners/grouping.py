@@ -75,6 +75,8 @@ def over_frames(program: Program, frames: Sequence[int]) -> Program:
     frame = np.arange(len(again)) - np.repeat(np.cumsum(of_row) - of_row, of_row)
     names = ("opcode", "args", "flags", "fill", "out_size", "label", "length", "in_shape", "ids", "key")
     repeated = {name: getattr(program, name)[again] for name in names}
+    if program.dropped is not None and program.least is not None:
+        repeated |= {"dropped": program.dropped[again], "least": np.repeat(program.least, number, axis=0)}
     blend = program.blend
     if blend is not None:
         # The first rows are those that give their place to the outputs.

@@ -196,6 +196,7 @@ RULES: Mapping[str, Rule] = {
     "SaltAndPepper": values.salt_and_pepper,
     "Erasing": values.erasing,
     "GridDropout": values.grid_dropout,
+    "CopyAndPaste": values.copy_and_paste,
     "Mosaic": values.mosaic,
     "ImageCompression": values.image_compression,
     "RandomFog": _drawn(weather.RandomFog, "clouds are drawn here, and the image itself is not blurred"),
@@ -285,7 +286,6 @@ _NEAREST = {
         *("ConstrainedCoarseDropout", "GuidedCoarseDropout", "MaskDropout"),
     ),
     "GaussNoise or ShotNoise": ("ISONoise",),
-    "Mosaic, or vg.transforms.CutMix behind the pipeline": ("CopyAndPaste",),
     "GridDistortion, OpticalDistortion or ThinPlateSpline": (
         *("GridElasticDeform", "PiecewiseAffine", "WaterRefraction"),
     ),

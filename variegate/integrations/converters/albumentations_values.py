@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from variegate.integrations.converters.albumentations_arguments import Arguments, Range, odd
@@ -9,6 +10,7 @@ from variegate.integrations.converters.report import Drawing
 from variegate.ops import colour, filters, tone
 from variegate.ops.base import Transform
 from variegate.ops.compose import Compose, OneOf
+from variegate.ops.copy_paste import CopyPaste
 from variegate.ops.crop import RandomRotate90
 from variegate.ops.erase import CoarseDropout, GridMask, RandomErasing
 from variegate.ops.mix import Mosaic
@@ -308,6 +310,18 @@ def mosaic(given: Arguments) -> Transform:
     size = given.take("target_size", (512, 512))
     given.differs("all images have one size before: put a Resize in front of it", "target_size", size)
     return given.build(Mosaic, center_range=given.take("center_range", (0.3, 0.7)))
+
+
+def copy_and_paste(given: Arguments) -> Transform:
+    for name in ("metadata_key", "min_paste_area"):
+        given.take(name)
+    given.differs("objects are those of a partner in the batch, which keep their places to each other")
+    sigma = sum(given.take("blend_sigma_range", (1.0, 3.0))) / 2
+    # A mean of 2 r + 1 pixels has the variance r (r + 1) / 3.
+    feather = round((math.sqrt(1 + 12 * sigma**2) - 1) / 2) if given.take("blend_mode", "hard") == "gaussian" else 0
+    visible, scale = given.take("min_visibility_after_paste", 0.05), given.take("scale_range", (1.0, 1.0))
+    more = {"flip": 0.0, "feather": min(feather, 7), "min_visibility": visible}
+    return given.build(CopyPaste, share=1.0, scale=scale, **more)
 
 
 def erasing(given: Arguments) -> Transform:

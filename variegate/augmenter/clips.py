@@ -1,0 +1,86 @@
+"""Clips that are dicts: each frame with its own masks, boxes and key points, all of a clip by one program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from variegate.executors.runners.grouping import frames_of
+from variegate.program.program import Program
+from variegate.targets.samples import OfImage, of_images
+from variegate.targets.settings import Targets
+
+# What a clip has once.
+_OF_CLIPS = ("image", "label")
+
+
+class Clips:
+    """``samples``: dicts of clips. ``images``: all frames, clip after clip; ``counts``: how many each clip has."""
+
+    def __init__(self, samples: Sequence[Mapping[str, Any]], options: Targets, names: str) -> None:
+        self._samples, self._options, self._names = samples, options, names
+        self.images, self.counts = frames_of([sample["image"] for sample in samples])
+        self._ends = [0, *accumulate(self.counts)]
+
+    def check(self, shapes: npt.NDArray[np.int32]) -> list[OfImage]:
+        """Of all frames. Raises ValueError for a key that has not one entry for each frame."""
+        found = []
+        for n, (sample, count) in enumerate(zip(self._samples, self.counts, strict=True)):
+            name, once = self._names.format(n), (*_OF_CLIPS, *self._options.passed)
+            parted = {k: _by_frame(f"{name}[{k!r}]", v, count) for k, v in sample.items() if k not in once}
+            frames = [{key: values[t] for key, values in parted.items()} for t in range(count)]
+            of_clip = shapes[self._ends[n] : self._ends[n + 1]]
+            found += of_images(frames, of_clip, self._options, f"{name}, frame {{}}")
+        return found
+
+    def joined(self, frames: Sequence[OfImage]) -> list[OfImage]:
+        """Of each clip the boxes and labels of all its frames, for transforms that choose by them."""
+        return [self._joined(frames[self._ends[n] : self._ends[n + 1]]) for n in range(len(self.counts))]
+
+    def _joined(self, frames: Sequence[OfImage]) -> OfImage:
+        corners = [of.corners for of in frames if of.corners is not None]
+        labels = [label for of in frames for label in of.lists.get("labels", ())]
+        lists = {"labels": labels} if "labels" in frames[0].lists else {}
+        return replace(frames[0], corners=np.concatenate(corners) if corners else None, lists=lists)
+
+    def with_dropped(self, program: Program, frames: Sequence[OfImage]) -> Program:
+        """Boxes that a clip's program drops, as those of its frames."""
+        if program.dropped is None:
+            return program
+        counts = np.array([0 if of.corners is None else len(of.corners) for of in frames])
+        before = np.concatenate([[0], np.cumsum(counts)])
+        starts = before[:-1] - np.repeat(before[self._ends[:-1]], self.counts)
+        at = starts[program.source][:, None] + np.arange(int(counts.max(initial=0)))
+        dropped = np.take_along_axis(program.dropped, np.minimum(at, max(program.dropped.shape[1] - 1, 0)), axis=1)
+        return program.replace(dropped=dropped)
+
+    def results(self, frames: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Of each clip: one mask, [T, h, w], and a list with an entry per frame of all else."""
+        found = []
+        for n, sample in enumerate(self._samples):
+            of_clip = frames[self._ends[n] : self._ends[n + 1]]
+            result = {k: _joined_frames(k, [each[k] for each in of_clip]) for k in of_clip[0]}
+            found.append(result | {key: sample[key] for key in self._options.passed if key in sample})
+        return found
+
+
+def _by_frame(name: str, value: Any, count: int) -> Any:
+    if isinstance(value, Mapping):
+        parted = {key: _by_frame(f"{name}[{key!r}]", values, count) for key, values in value.items()}
+        return [{key: values[t] for key, values in parted.items()} for t in range(count)]
+    number = len(value) if hasattr(value, "__len__") and not isinstance(value, str) else 0
+    if number != count:
+        raise ValueError(f"{name}: got {number} entries for a clip of {count} frames; accepted: one for each frame")
+    return value
+
+
+def _joined_frames(key: str, values: list[Any]) -> Any:
+    if isinstance(values[0], Mapping):
+        return {name: torch.stack([value[name] for value in values]) for name in values[0]}
+    return torch.stack(values) if key == "mask" else values
