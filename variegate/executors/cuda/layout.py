@@ -32,8 +32,11 @@ from variegate.program.lowering import blurs
     WEIGHTS,  # offset of int32 lows_x[w], lows_y[h], weights_x[taps_x, w], weights_y[taps_y, h]
     ERASES,  # has an ERASE in the normalised output
     KEY,  # the stream key: its first word in the low half
-) = range(passes.PASS_FIELDS, passes.PASS_FIELDS + 16)
-HEADER = 36
+    REGION_X,  # of a region of a larger image: where it begins, and that image's width; else 0
+    REGION_Y,
+    REGION_OF,
+) = range(passes.PASS_FIELDS, passes.PASS_FIELDS + 19)
+HEADER = 38
 
 # Fields of an instruction.
 (
@@ -87,6 +90,7 @@ class Ability(IntEnum):
     MEASURES = 32
     HAS_GRID = 64
     HAS_CLAHE = 128
+    IS_REGION = 256
 
 
 # Fields of a launch: rows in its list, tiles of the largest, abilities.

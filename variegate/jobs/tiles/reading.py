@@ -16,6 +16,7 @@ from variegate.errors import shown
 from variegate.executors.cpu.memory import place_of
 from variegate.executors.cpu.tiled.areas import Area, Stage, read_lines
 from variegate.formats.base import SourceError
+from variegate.jobs.tiles.shared import SharedArray, mapped
 
 Image = npt.NDArray[np.uint8]
 Shape = tuple[int, int, int]
@@ -35,12 +36,12 @@ _MOST_SIDE, _MOST_CHUNK, _MOST_RATIO = 1 << 30, 1 << 29, 100_000
 
 @dataclass(frozen=True)
 class HeldArray:
-    """An image in the memory of this process."""
+    """An image in the memory of this process, or of several."""
 
-    array: Image
+    array: Image | SharedArray
 
     def open(self) -> Stage:
-        return _OpenArray(self.array)
+        return _OpenArray(mapped(self.array))
 
 
 @dataclass(frozen=True)

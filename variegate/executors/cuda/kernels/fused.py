@@ -54,6 +54,7 @@ def run_pass(
     HAS_HUE: tl.constexpr,
     HAS_NOISE: tl.constexpr,
     MEASURES: tl.constexpr,
+    IS_REGION: tl.constexpr,
     POINTS: tl.constexpr,
     RESULT: tl.constexpr,
     IS_PLANAR: tl.constexpr,
@@ -82,6 +83,12 @@ def run_pass(
         return
     x, y = pixels_of(tile, tiles_x, BLOCK_Y, BLOCK_X)
     inside = (y < height) & (x < width)
+    # Columns and lines of the whole image, by which noise, erased rectangles and interpolating maps go.
+    whole_x, whole_y, whole_width = x, y, width
+    if IS_REGION:
+        whole_x = x + tl.load(header + L.REGION_X).to(tl.int32)
+        whole_y = y + tl.load(header + L.REGION_Y).to(tl.int32)
+        whole_width = tl.load(header + L.REGION_OF).to(tl.int32)
 
     constants = (buffer + constants_at).to(tl.pointer_type(tl.float32))
     key_low, key_high = load_key(header)
@@ -102,7 +109,7 @@ def run_pass(
         r, g, b = fetch_levels(header, u, v, inside & (stage < 0), FORMAT)
     if HAS_REAL:
         if source == P.PassSource.INTERPOLATED:
-            pixel, stage = read_interpolated(buffer, code, args, header, x, y, inside, HAS_GRID, FORMAT)
+            pixel, stage = read_interpolated(buffer, code, args, header, whole_x, whole_y, inside, HAS_GRID, FORMAT)
             r, g, b = red(pixel), green(pixel), blue(pixel)
     if HAS_FILTER:
         if source == P.PassSource.FILTER:
@@ -129,13 +136,26 @@ def run_pass(
             r, g, b = apply_value(buffer, at, real, r, g, b, channels, HAS_HUE, POINTS)
         elif category == L.POSITION:
             r, g, b = apply_position(
-                buffer, at, real, header, constants, x, y, width, r, g, b, key_low, key_high, HAS_NOISE
+                buffer,
+                at,
+                real,
+                header,
+                constants,
+                whole_x,
+                whole_y,
+                whole_width,
+                r,
+                g,
+                b,
+                key_low,
+                key_high,
+                HAS_NOISE,
             )
 
     if tl.load(header + L.IS_FINAL) != 0:
         store_result(
-            buffer, code, args, header, constants, begin, end, x, y, height, width, inside, r, g, b, key_low, key_high,
-            HAS_NOISE, RESULT, IS_PLANAR,
+            buffer, code, args, header, constants, begin, end, x, y, height, width, whole_x, whole_y, whole_width,
+            inside, r, g, b, key_low, key_high, HAS_NOISE, RESULT, IS_PLANAR,
         )  # fmt: skip
     else:
         canvas = tl.load(header + L.TARGET).to(tl.pointer_type(tl.int32))
