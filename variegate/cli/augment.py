@@ -297,8 +297,6 @@ def augment_tiles(options: AugmentOptions) -> None:
         if (value := getattr(options, name)) != getattr(type(options), name):
             flag = f"--{name.replace('_', '-')}"
             raise ValueError(f"{flag}: got {value!r} with --tile, which ignores it; omit it")
-    if options.workers == "ray":
-        raise ValueError("--workers: got 'ray' with --tile; accepted: process or thread")
     transform = build_transform(options.policy, parse_size(options.size))
     devices, threads = device_list(options.devices), options.threads
     engine = Engine(devices, options.workers, options.allocation, options.steal, num_threads=threads)

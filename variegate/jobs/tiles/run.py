@@ -154,6 +154,9 @@ class ImageRun:
         """``write``: of what workers give back."""
         image, rounds = self.image, _Rounds(self, progress)
         feed = rounds.tasks()
+        if self.engine.workers == "ray":
+            # Other machines find files by their whole paths.
+            image, result = (_absolute(file) for file in (image, result))
         if isinstance(image, reading.HeldArray) and self.engine.workers == "process":
             shared, held = self._room(stack, image.array.shape, "uint8"), mapped(image.array)
             # Processes start meanwhile.
@@ -247,6 +250,10 @@ class _Rounds:
         self.left -= 1
         self._run.done += 1
         return area
+
+
+def _absolute(file: Any) -> Any:
+    return replace(file, path=os.path.abspath(file.path)) if hasattr(file, "path") else file
 
 
 def _placed(image: npt.NDArray[Any], into: npt.NDArray[Any], feed: Iterator[Any]) -> Iterator[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,8 +40,8 @@ class TileSpec:
     program: Program
     image: PixelFile
     result: ResultFile | HeldResult | None
-    # Actors read pixels in Ray's object store.
-    shares_arrays = True
+    # Nothing writes to its arrays: Ray's actors read them in the object store.
+    shares_arrays: ClassVar[bool] = True
 
     @property
     def descriptors(self) -> list[int]:
