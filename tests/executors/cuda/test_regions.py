@@ -9,7 +9,7 @@ import pytest
 
 import variegate as vg
 from tests.executors.cpu.tiled import Pixels, in_tiles
-from tests.executors.poison import poisoned_executor
+from tests.executors.poison import poisoned_executor, run_poisoned
 from tests.images import Image, gray, noise, photo
 from variegate import transforms as T
 from variegate.executors.cpu.tiled import areas
@@ -60,6 +60,15 @@ def test_a_pipeline_in_regions(name: str) -> None:
     transform = T.Compose(PIPELINES[name])
     check_regions(transform, photo(50, 70), 40)
     check_regions(transform, gray(40, 45), 29, layout="NHWC", dtype="float16")
+
+
+def test_whole_images_after_regions_are_none() -> None:
+    """What kernels learned of regions they keep."""
+    transform = T.Compose([T.GaussianNoise(), T.Rotate((20, 20), interpolation="bilinear")])
+    check_regions(transform, photo(50, 70), 40)
+    augmenter = vg.Augmenter(transform, device="cpu", seed=1, num_threads=1)
+    made = run_poisoned(ON.executor, augmenter.program([photo(50, 70)], ids=[5]), [photo(50, 70)])[0]
+    np.testing.assert_array_equal(made, augmenter([photo(50, 70)], ids=[5])[0].numpy())
 
 
 def test_what_reads_too_much_is_made_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,9 +32,9 @@ from variegate.program.lowering import blurs
     WEIGHTS,  # offset of int32 lows_x[w], lows_y[h], weights_x[taps_x, w], weights_y[taps_y, h]
     ERASES,  # has an ERASE in the normalised output
     KEY,  # the stream key: its first word in the low half
-    REGION_X,  # of a region of a larger image: where it begins, and that image's width; else 0
+    REGION_X,  # of a region of a larger image: where it begins; else 0
     REGION_Y,
-    REGION_OF,
+    REGION_OF,  # the width of the whole image
 ) = range(passes.PASS_FIELDS, passes.PASS_FIELDS + 19)
 HEADER = 38
 

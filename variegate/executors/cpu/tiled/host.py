@@ -125,7 +125,7 @@ class HostPixels:
         return np.clip(total, 0.0, 255.0, out=total).astype(np.uint8)
 
     def count(self, levels: Image) -> npt.NDArray[np.int64]:
-        """How often each level occurs, [C, 256]."""
+        """Occurrences of each level, [C, 256]."""
         counts = np.zeros((levels.shape[2], 256), np.int64)
         count_pixels(levels, np.empty((3, TABLES, 256), np.int32), counts)
         return counts
