@@ -227,7 +227,9 @@ class _OpenArray:
         self.height, self.width, self.channels = self._array.shape
 
     def make(self, area: Area) -> Image:
-        return np.ascontiguousarray(self._array[area.top : area.bottom, area.left : area.right])
+        part = self._array[area.top : area.bottom, area.left : area.right]
+        # To kernels, memory that may not be written to is of another type, and they would be compiled again.
+        return np.ascontiguousarray(part) if part.flags.writeable else part.copy()
 
 
 class _OpenLines:

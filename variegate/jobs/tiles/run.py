@@ -155,8 +155,10 @@ class ImageRun:
         image, rounds = self.image, _Rounds(self, progress)
         feed = rounds.tasks()
         if self.engine.workers == "ray":
-            # Other machines find files by their whole paths.
-            image, result = (_absolute(file) for file in (image, result))
+            # Other machines find files by their whole paths, and the object store keeps arrays without gaps.
+            image, result = _absolute(image), _absolute(result)
+            if isinstance(image, reading.HeldArray):
+                image = reading.HeldArray(np.ascontiguousarray(mapped(image.array)))
         if isinstance(image, reading.HeldArray) and self.engine.workers == "process":
             shared, held = self._room(stack, image.array.shape, "uint8"), mapped(image.array)
             # Processes start meanwhile.
