@@ -19,7 +19,6 @@ import variegate as vg
 from tests.children import run_python, start_python
 from tests.images import gray, noise, photo
 from tests.jobs.odd_files import DeadlyImage
-from tests.one_ray import one_ray
 from variegate import transforms as T
 from variegate.executors.cpu.tiled.chain import TiledImage
 from variegate.formats.base import SourceError
@@ -253,28 +252,6 @@ def test_processes_share_the_image_and_the_result() -> None:
     gc.collect()
     assert descriptors() == before
     assert set(os.listdir("/dev/shm")) == held
-
-
-@pytest.mark.process
-@pytest.mark.xdist_group("ray")
-def test_actors_read_the_object_store_and_a_lost_one_s_tiles_are_made_again(
-    tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    one_ray(request.config)
-    mark = tmp_path / "mark"
-    mark.touch()
-    image = photo(170, 230)
-    work = MapSpec(CHAIN, 4, "float32", "NCHW", "composed")
-    engine = vg.Engine(["cpu:0"], "ray", num_threads=1)
-    made = ImageRun(engine, work, DeadlyImage(reading.HeldArray(image), str(mark), 64), 3, tile=64).run()  # type: ignore[arg-type]
-    assert not mark.exists()
-    np.testing.assert_array_equal(made, whole(image))
-    np.save(tmp_path / "a.npy", image)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(tmp_path)
-        engine.transform = T.Invert()
-        engine.map_image("a.npy", out="b.npy", tile=64)
-    np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), 255 - image)
 
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
