@@ -79,7 +79,6 @@ def test_one_file_and_a_bad_one(images: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--tile", "64", "--workers", "ray"], "--workers: got 'ray' with --tile; accepted: process or thread"),
         (["--tile", "64", "--quality", "50"], "--quality: got 50 with --tile, which ignores it"),
         (["--tile", "64", "--layout", "parquet"], "--layout: got 'parquet' with --tile"),
         (["--tile", "100"], "accepted: multiples of 16"),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import signal
 import time
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +18,14 @@ import tifffile
 import variegate as vg
 from tests.children import run_python, start_python
 from tests.images import gray, noise, photo
+from tests.jobs.odd_files import DeadlyImage
 from variegate import transforms as T
 from variegate.executors.cpu.tiled.chain import TiledImage
 from variegate.formats.base import SourceError
+from variegate.jobs import engine as engines
 from variegate.jobs.jobs import EngineError
 from variegate.jobs.mapping import MapSpec
-from variegate.jobs.tiles import writing
+from variegate.jobs.tiles import reading, writing
 from variegate.jobs.tiles.run import ImageRun, pixel_file
 from variegate.jobs.tiles.writing import TilesDone
 
@@ -153,10 +157,10 @@ def test_a_killed_run_goes_on(tmp_path: Path) -> None:
 import os, time
 import variegate as vg
 from variegate import transforms as T
-from variegate.jobs.tiles import run
+from variegate.jobs.tiles import worker
 def slow(make):
     return lambda *of: (time.sleep(0.05), make(*of))[1]
-run.TileJob._make = slow(run.TileJob._make)
+worker.TileJob._make = slow(worker.TileJob._make)
 engine = vg.Engine(["cpu:0", "cpu:1"], "thread", seed=4, num_threads=1)
 engine.map_image({str(tmp_path / "a.npy")!r}, T.from_dict({CHAIN.to_dict()!r}), {str(tmp_path / "b.npy")!r}, 32, id=3)
 """
@@ -209,42 +213,64 @@ def test_another_run_s_part_is_not_taken_up(tmp_path: Path, monkeypatch: pytest.
     np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), whole(noise(100, 100), layout="NHWC"))
 
 
+def descriptors() -> int:
+    """Open files of this process; one is multiprocessing's, from the first process on."""
+    resource_tracker.ensure_running()
+    return len(os.listdir("/proc/self/fd"))
+
+
 @pytest.mark.process
-def test_a_lost_worker_s_tiles_are_made_elsewhere(tmp_path: Path) -> None:
-    """The first process to see the mark takes it away, and itself."""
-    mark = tmp_path / "mark"
+def test_a_lost_worker_s_tiles_are_made_again(tmp_path: Path) -> None:
+    """Two processes, which load no torch; the first to come to the second row of tiles is killed."""
+    mark, loads = tmp_path / "mark", tmp_path / "loads"
     mark.touch()
     np.save(tmp_path / "a.npy", photo(170, 230))
-    made = vg.Engine(["cpu:0", "cpu:1"], "process", seed=4, num_threads=1).map_image(
-        tmp_path / "a.npy", T.Compose([CHAIN, _Deadly(str(mark))]), tile=64, id=3
-    )
+    image = DeadlyImage(reading.file_of(tmp_path / "a.npy"), str(mark), 64, str(loads))
+    work = MapSpec(T.Invert(), 4, "float32", "NCHW", "composed")
+    engine, before = vg.Engine(["cpu:0", "cpu:1"], "process", num_threads=1), descriptors()
+    made = ImageRun(engine, work, image, tile=64).run()  # type: ignore[arg-type]
     assert not mark.exists()
-    np.testing.assert_array_equal(made, whole(photo(170, 230)))
+    np.testing.assert_array_equal(made, whole(photo(170, 230), T.Invert()))
+    opened = dict(line.split() for line in loads.read_text().splitlines())
+    assert opened.pop(str(os.getpid())) == "True"
+    assert set(opened.values()) == {"False"}
+    del made
+    gc.collect()
+    assert descriptors() == before
 
 
-class _Deadly(T.Identity):
-    """Kills one process that samples it, outside of the first."""
-
-    def __init__(self, mark: str) -> None:
-        object.__setattr__(self, "mark", mark)
-        object.__setattr__(self, "home", os.getpid())
-
-    def __reduce__(self) -> Any:
-        return _deadly, (self.mark, self.home)  # type: ignore[attr-defined]
-
-    def sample(self, sampling: Any, rows: Any, slot: int) -> None:
-        if os.getpid() != self.home:  # type: ignore[attr-defined]
-            try:
-                os.remove(self.mark)  # type: ignore[attr-defined]
-            except FileNotFoundError:
-                return
-            os.kill(os.getpid(), signal.SIGKILL)
+@pytest.mark.process
+def test_processes_share_the_image_and_the_result() -> None:
+    """Every second column, so that it is no array that could be mapped as it is; and nothing is left of either."""
+    image, held = photo(170, 460)[:, ::2], set(os.listdir("/dev/shm"))
+    before = descriptors()
+    engine = vg.Engine(["cpu:0", "cpu:1"], "process", seed=4, num_threads=1)
+    made = engine.map_image(image, FLOATS, tile=64, id=3)
+    np.testing.assert_array_equal(made, whole(image, FLOATS))
+    made[:] = 0  # it is the caller's own
+    del made
+    gc.collect()
+    assert descriptors() == before
+    assert set(os.listdir("/dev/shm")) == held
 
 
-def _deadly(mark: str, home: int) -> _Deadly:
-    made = _Deadly(mark)
-    object.__setattr__(made, "home", home)
-    return made
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_gpus_make_the_pixels_of_cpus(layout: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of them, in Triton's interpreter."""
+    from tests.executors.poison import poisoned_executor
+    from variegate.executors.cuda import executor
+
+    on = {name: poisoned_executor("cpu", (32, 64)) for name in ("cuda:0", "cuda:1")}
+    monkeypatch.setattr(executor, "executor_of", on.__getitem__)
+    monkeypatch.setattr(engines, "resolve", str)
+    transform = T.Compose([T.Rotate((20, 20), interpolation="bilinear"), T.Contrast(1.4), T.GaussianNoise()])
+    gpus = vg.Engine(list(on), "thread", transform=transform, seed=4, layout=layout, num_threads=1)
+    made = gpus.map_image(photo(60, 70), tile=32, id=3)
+    np.testing.assert_array_equal(made, whole(photo(60, 70), transform, layout=layout))
+    gpus.map_image(gray(40, 50), out=tmp_path / "a.npy", tile=32, id=3)
+    np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), whole(gray(40, 50), transform, layout="NHWC"))
+    with pytest.raises(ValueError, match="CLAHE of an image in tiles runs on CPUs alone"):
+        gpus.map_image(photo(60, 70), T.CLAHE())
 
 
 def test_a_full_disk_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ _SHOW_EVERY, _JSON_EVERY = 0.25, 1.0
 _MOST_DEVICES = 16
 # Options about files of ordinary images, which --tile has no use for.
 _IDLE_WITH_TILES = (
-    *("layout", "shard_size", "format", "quality", "channels", "address", "index", "ordered", "changed", "exclude"),
+    *("layout", "shard_size", "format", "quality", "channels", "index", "ordered", "changed", "exclude"),
     *("annotations", "min_area", "min_visibility", "mask_fill"),
 )
 
@@ -307,11 +307,9 @@ def augment_tiles(options: AugmentOptions) -> None:
         if (value := getattr(options, name)) != getattr(type(options), name):
             flag = f"--{name.replace('_', '-')}"
             raise ValueError(f"{flag}: got {value!r} with --tile, which ignores it; omit it")
-    if options.workers == "ray":
-        raise ValueError("--workers: got 'ray' with --tile; accepted: process or thread")
     transform = build_transform(options.policy, parse_size(options.size))
-    devices, threads = device_list(options.devices), options.threads
-    engine = Engine(devices, options.workers, options.allocation, options.steal, num_threads=threads)
+    devices, rules = device_list(options.devices), (options.allocation, options.steal)
+    engine = Engine(devices, options.workers, *rules, num_threads=options.threads, address=options.address)
     run = FolderRun(
         *(options.src, options.dst, transform, engine, options.tile, options.copies, options.seed, options.epoch),
         *(options.on_error, options.resume),

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from multiprocessing import connection, parent_process, resource_tracker
+from multiprocessing import connection, parent_process, reduction, resource_tracker
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -196,13 +196,26 @@ class ProcessWorkers(LocalWorkers):
         if getattr(multiprocessing.current_process(), "_inheriting", False):
             # This process is a worker that is still importing the main script.
             raise SystemExit(_UNGUARDED)
-        super().__init__(partial(_WorkerProcess, wire.encode(spec)), devices, num_threads)
+        begin = partial(_WorkerProcess, wire.encode(spec), getattr(spec, "descriptors", ()))
+        super().__init__(begin, devices, num_threads)
+
+
+class _Inherited:
+    """Open files that a process has from its start, by the same numbers."""
+
+    def __init__(self, descriptors: Sequence[int]) -> None:
+        self._descriptors = descriptors
+
+    def __reduce__(self) -> Any:
+        return list, ([reduction.DupFd(number) for number in self._descriptors],)
 
 
 class _WorkerProcess:
     ends_when_killed = True
 
-    def __init__(self, spec: Parts, info: jobs.WorkerInfo, say: Callable[[jobs.WorkerEvent], None]) -> None:
+    def __init__(
+        self, spec: Parts, descriptors: Sequence[int], info: jobs.WorkerInfo, say: Callable[[jobs.WorkerEvent], None]
+    ) -> None:
         self._outbox: SimpleQueue[Parts | None] = SimpleQueue()
         self._info, self._say = info, say
         self._is_ready = False
@@ -210,7 +223,8 @@ class _WorkerProcess:
         name = f"variegate {info.name} #{info.worker}"
         # A daemon: an interpreter that ends without closing its workers does not wait for them.
         spawn = multiprocessing.get_context("spawn")
-        self._process = spawn.Process(target=_run_worker, args=(theirs,), name=name, daemon=True)
+        args = theirs, _Inherited(descriptors)
+        self._process = spawn.Process(target=_run_worker, args=args, name=name, daemon=True)
         try:
             with _surroundings(info.num_threads):
                 self._process.start()
@@ -284,7 +298,7 @@ class _WorkerProcess:
         return True
 
 
-def _run_worker(sock: socket.socket) -> None:
+def _run_worker(sock: socket.socket, _: Any) -> None:
     """The process' main function. Threads read tasks and write results, so that no side waits for the other."""
     # The parent decides what a Ctrl-C means; it was blocked until here, see ``_surroundings``.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -68,6 +68,7 @@ class RayWorkers:
         self._ray = connect(address)
         self._pickler = self._ray.cloudpickle.CloudPickler
         self._spec = self._ray.put(_as_arrays(wire.encode(spec, self._pickler)))
+        self._shares = bool(getattr(spec, "shares_arrays", False))
         self._devices, self._num_threads = devices, num_threads
         self._actor_class = self._ray.remote(concurrency_groups={"hear": 1, "speak": 1})(_Actor)
         self._actors: dict[int, Any] = {}
@@ -78,7 +79,9 @@ class RayWorkers:
         is_gpu = name.startswith("cuda")
         info = WorkerInfo(device, worker, "cuda:0" if is_gpu else name, self._num_threads)
         needs = {"num_gpus": 1, "num_cpus": 0} if is_gpu else {"num_cpus": self._num_threads}
-        self._actors[worker] = self._actor_class.options(**needs, max_restarts=0).remote(self._spec, tuple(info))
+        self._actors[worker] = self._actor_class.options(**needs, max_restarts=0).remote(
+            self._spec, tuple(info), self._shares
+        )
         self._poll(info)
 
     def send(self, worker: int, task: Task, payload: Sequence[Any] | None) -> None:
@@ -128,11 +131,11 @@ class RayWorkers:
 class _Actor:
     """One worker: a thread runs the tasks, and two methods, each called by one thread, pass them in and results out."""
 
-    def __init__(self, spec: Parts, info: tuple[int, int, str, int]) -> None:
+    def __init__(self, spec: Parts, info: tuple[int, int, str, int], shares: bool) -> None:
         import ray
 
         self._pickler = ray.cloudpickle.CloudPickler
-        self._spec, self._info = spec, WorkerInfo(*info)
+        self._spec, self._shares, self._info = spec, shares, WorkerInfo(*info)
         self._tasks: SimpleQueue[Assignment | None] = SimpleQueue()
         self._said: SimpleQueue[PackedEvent] = SimpleQueue()
         threading.Thread(target=self._run, daemon=True).start()
@@ -150,9 +153,14 @@ class _Actor:
 
     def _run(self) -> None:
         try:
-            serve(lambda: wire.decode(_copied(self._spec)), self._info, self._tasks.get, self._say)
+            serve(self._open, self._info, self._tasks.get, self._say)
         except BaseException as error:
             self._say(WorkerLost(self._info.device, self._info.worker, f"ended by {end_of(error)}"))
+
+    def _open(self) -> JobSpec:
+        """Arrays that nobody writes to stay in the object store."""
+        spec: JobSpec = wire.decode(self._spec if self._shares else _copied(self._spec))
+        return spec
 
     def _say(self, message: WorkerEvent) -> None:
         event, parts = wire.pack_event(message, self._pickler)

@@ -11,6 +11,7 @@ import variegate as vg
 from tests.images import Image
 from variegate.executors.cpu.tiled.areas import Area
 from variegate.executors.cpu.tiled.chain import TiledImage
+from variegate.executors.cpu.tiled.host import HostPixels
 from variegate.program.program import Program
 
 
@@ -29,9 +30,10 @@ class Pixels:
         return np.ascontiguousarray(self._array[area.top : area.bottom, area.left : area.right])
 
 
-def in_tiles(program: Program, source: Pixels, tile: int) -> npt.NDArray[Any]:
+def in_tiles(program: Program, source: Pixels, tile: int, on: HostPixels | None = None) -> npt.NDArray[Any]:
     """A fused program's result, [H, W, C]; its tiles in no good order."""
-    image = TiledImage(program, source)
+    on = HostPixels() if on is None else on
+    image = TiledImage(program, source, on)
     tables: list[Any] = []
     for number, statistic in enumerate(image.statistics):
         total = statistic.zero()
@@ -40,7 +42,7 @@ def in_tiles(program: Program, source: Pixels, tile: int) -> npt.NDArray[Any]:
         tables.append(statistic.resolve(total))
         image.set_tables(tables)
     whole = Area(0, 0, image.height, image.width)
-    tiles = [(area, image.make(area)) for area in whole.blocks(tile)[::-1]]
+    tiles = [(area, on.fetched(image.make(area))) for area in whole.blocks(tile)[::-1]]
     made = np.empty((image.height, image.width, image.channels), tiles[0][1].dtype)
     for area, levels in tiles:
         made[area.within(whole)] = levels

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.images import gray, photo
-from variegate import IMAGENET_MEAN, IMAGENET_STD, Augmenter, DeviceMemoryError, RaggedBatch
+from variegate import IMAGENET_MEAN, IMAGENET_STD, Augmenter, DeviceMemoryError, Engine, RaggedBatch
 from variegate import transforms as T
 from variegate.transforms import functional as F
 
@@ -44,6 +44,14 @@ def test_the_bits_of_the_cpu(dtype: str, layout: str) -> None:
     assert on_gpu.device == torch.device("cuda:0")
     assert on_gpu.dtype == getattr(torch, dtype)
     assert torch.equal(on_gpu.cpu(), on_cpu)
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_one_image_in_tiles(layout: Any) -> None:
+    blurred = T.Compose([T.RandomAffine(20, interpolation="bilinear"), T.Contrast(1.4), T.GaussianBlur(9), NORMALIZE])
+    image, options = photo(300, 400), {"seed": 1, "layout": layout}
+    made = Engine(["cuda:0"], "thread", transform=blurred, **options).map_image(image, tile=128, id=3)
+    np.testing.assert_array_equal(made, Augmenter(blurred, **options)([image], ids=[3])[0].numpy())
 
 
 def test_every_way_to_give_a_batch(cuda_images: torch.Tensor) -> None:

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from pathlib import Path
 from select import select
+from typing import Any
 
+import numpy as np
 import pytest
 
 import variegate as vg
+from tests.images import photo
+from tests.jobs.odd_files import DeadlyImage
 from tests.jobs.workers.contract import NAMES, WorkersContract, check_made, tasks
 from tests.jobs.workers.toys import Toy
 from tests.one_ray import one_ray
+from variegate import transforms as T
+from variegate.jobs.mapping import MapSpec
 from variegate.jobs.ray_workers import RayWorkers
+from variegate.jobs.tiles.reading import HeldArray
+from variegate.jobs.tiles.run import ImageRun
 
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("ray")]
 
@@ -41,3 +50,22 @@ def test_an_engine_takes_the_cluster_as_it_is() -> None:
     assert engine.devices == ("cpu:0",)
     assert engine.num_threads == 2
     check_made(list(engine.run(Toy(), tasks(8))), 8)
+
+
+def test_tiles_are_read_in_the_object_store_and_those_of_a_lost_actor_made_again(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    mark.touch()
+    image, transform = photo(170, 230), T.Compose([T.Contrast(1.4), T.GaussianNoise()])
+    engine, work = vg.Engine(["cpu:0"], "ray", num_threads=1), MapSpec(transform, 4, "float32", "NCHW", "composed")
+    deadly: Any = DeadlyImage(HeldArray(image), str(mark), 64)
+    made = ImageRun(engine, work, deadly, 3, tile=64).run()
+    assert not mark.exists()
+    np.testing.assert_array_equal(made, vg.Augmenter(transform, seed=4)([image], ids=[3])[0].numpy())
+
+
+def test_a_file_is_read_and_written_by_actors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    image = photo(90, 110)
+    np.save(tmp_path / "a.npy", image)
+    monkeypatch.chdir(tmp_path)
+    assert vg.Engine(["cpu:0"], "ray", num_threads=1).map_image("a.npy", T.Invert(), out="b.npy", tile=64) is None
+    np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), 255 - image)

@@ -53,18 +53,22 @@ class CudaExecutor:
         self._one_at_a_time = Lock()
 
     def run(
-        self, program: Program, images: DeviceImages, results: list[torch.Tensor] | None = None
+        self,
+        program: Program,
+        images: DeviceImages,
+        results: list[torch.Tensor] | None = None,
+        region: tuple[int, int, int] = (0, 0, 0),
     ) -> tuple[torch.Tensor | None, list[torch.Tensor]]:
         """A fused program (lowered with ``measured_once``) -> the batch, or the outputs one by one if shapes differ.
 
-        ``results``: where each output goes; None for room of its own. Raises DeviceMemoryError where the device has no
-        room for it.
+        ``results``: where each output goes; None for room of its own. ``region``: column and line at which outputs
+        begin in a larger image, and its width. Raises DeviceMemoryError where the device has no room for it.
         """
         refuse_detours(program)
         with self._one_at_a_time, self.current():
             stacked, results = self.allocate(program) if results is None else (None, results)
             if program.num_outputs:
-                prepared = self.prepare(program, images, addresses(stacked, results))
+                prepared = self.prepare(program, images, addresses(stacked, results), region)
                 for launch in prepared.launches:
                     launch.run()
         TURN.finish()
@@ -75,14 +79,20 @@ class CudaExecutor:
         with self._one_at_a_time:
             launch.run()
 
-    def prepare(self, program: Program, images: DeviceImages, targets: npt.NDArray[np.int64]) -> PreparedLaunches:
+    def prepare(
+        self,
+        program: Program,
+        images: DeviceImages,
+        targets: npt.NDArray[np.int64],
+        region: tuple[int, int, int] = (0, 0, 0),
+    ) -> PreparedLaunches:
         """Copy the program over and return what is to be run. ``targets``: addresses of the outputs."""
         refuse_detours(program)
         settings = settings_of(program, images, self.block)
         packer = Packer(program)
         canvases = self.memory.empty(packer.canvases)
         staging = self.memory.staging(packer.uploaded)
-        counts = packer.fill(staging.numpy(), images, targets, canvases.data_ptr(), self.block)
+        counts = packer.fill(staging.numpy(), images, targets, canvases.data_ptr(), self.block, region)
         buffer = self.memory.upload(staging, packer.buffer)
         workspace = self.memory.workspace(program.num_rows)
         abilities = self._learn(settings, counts[1:-1, ABILITIES])

@@ -32,8 +32,11 @@ from variegate.program.lowering import blurs
     WEIGHTS,  # offset of int32 lows_x[w], lows_y[h], weights_x[taps_x, w], weights_y[taps_y, h]
     ERASES,  # has an ERASE in the normalised output
     KEY,  # the stream key: its first word in the low half
-) = range(passes.PASS_FIELDS, passes.PASS_FIELDS + 16)
-HEADER = 36
+    REGION_X,  # of a region of a larger image: where it begins; else 0
+    REGION_Y,
+    REGION_OF,  # the width of the whole image
+) = range(passes.PASS_FIELDS, passes.PASS_FIELDS + 19)
+HEADER = 38
 
 # Fields of an instruction.
 (
@@ -90,6 +93,7 @@ class Ability(IntEnum):
     HAS_FOLD = 256
     HAS_OVERLAY = 512
     HAS_WARP = 1024
+    IS_REGION = 2048
 
 
 # Fields of a launch: rows in its list, tiles of the largest, abilities.

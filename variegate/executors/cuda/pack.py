@@ -134,6 +134,7 @@ class Packer:
         targets: npt.NDArray[np.int64],
         canvases: int,
         block: tuple[int, int],
+        region: tuple[int, int, int] = (0, 0, 0),
     ) -> Array:
         """Write the uploaded bytes -> the launches, int64[1 + P + 1, 3], see ``layout.NUM_ROWS``: of the preparation,
         of every pass, of the blend.
@@ -144,6 +145,7 @@ class Packer:
             targets: addresses [outputs] of the results.
             canvases: address of as many bytes.
             block: height and width of a tile.
+            region: see ``RowAddresses``.
         """
         program, rows = self.program, self.program.num_rows
         launches = np.zeros((2 + self.num_passes, 3), np.int64)
@@ -156,7 +158,9 @@ class Packer:
         records.lists[:] = -1
         row_targets = np.zeros(rows, np.int64) if self.is_blended else targets
         sources, weights_at = program.source, self.at["resize_weights"]
-        addresses = RowAddresses(images.addresses[sources], images.strides[sources], row_targets, canvases, weights_at)
+        addresses = RowAddresses(
+            images.addresses[sources], images.strides[sources], row_targets, canvases, weights_at, region
+        )
         fill_headers(self._arrays, addresses, self.is_blended, block, records)
         self._fill_tables(memory)
         if program.blend is not None:

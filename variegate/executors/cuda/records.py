@@ -99,6 +99,7 @@ class RowAddresses(NamedTuple):
     targets: Any  # int64[R], addresses of the results; zeros where rows are blended
     canvases: Any  # address of the images between passes
     weights: Any  # offset of the weights of resizes
+    region: Any  # int64[3]: column, line and width of the whole image of which all rows are a region; 0: of none
 
 
 class PassRecords(NamedTuple):
@@ -136,6 +137,9 @@ def fill_headers(program: Any, addresses: Any, is_blended: Any, block: Any, reco
             header[L.ID_LOW] = program.ids[r] & np.uint64(0xFFFFFFFF)
             header[L.ID_HIGH] = program.ids[r] >> np.uint64(32)
             header[L.KEY] = np.uint64(program.key[r, 1]) << np.uint64(32) | np.uint64(program.key[r, 0])
+            header[L.REGION_X], header[L.REGION_Y], whole_width = addresses.region
+            launch[L.ABILITIES] |= Ability.IS_REGION if whole_width else 0
+            header[L.REGION_OF] = whole_width if whole_width else header[P.WIDTH]
             height, width = header[P.HEIGHT], header[P.WIDTH]
             launch[L.ABILITIES] |= _ABILITY_OF_SOURCE[header[P.SOURCE]]
             launch[L.ABILITIES] |= _describe_values(program.opcode[r], program.args[r], header, r * slots)

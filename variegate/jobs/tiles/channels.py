@@ -6,14 +6,15 @@ import numpy as np
 
 from variegate.executors.cpu.tiled.areas import Area, Image, Stage
 from variegate.executors.cpu.tiled.chain import TiledImage
+from variegate.executors.cpu.tiled.host import HostPixels
 from variegate.executors.cpu.tiled.statistics import Counts, Statistic, Tables
 from variegate.program.planes import Planes, parts_of
 from variegate.program.program import Program
 
 
-def tiled(program: Program, source: Stage) -> TiledImage | TiledParts:
-    """The result of a fused program of one image."""
-    return TiledImage(program, source) if program.planes is None else TiledParts(program, source)
+def tiled(program: Program, source: Stage, on: HostPixels | None = None) -> TiledImage | TiledParts:
+    """The result of a fused program of one image, made ``on`` a device (None: a CPU)."""
+    return TiledImage(program, source, on) if program.planes is None else TiledParts(program, source)
 
 
 class TiledParts:

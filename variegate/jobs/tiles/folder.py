@@ -114,7 +114,7 @@ class FolderRun(DiskRun):
             self.image.run()
         except (SourceError, EngineError) as error:
             # What reads a file names it first.
-            if self.on_error == "raise" or not str(error).startswith(place):
+            if self.on_error == "raise" or not str(error).startswith((place, os.path.abspath(place))):
                 raise
             if name not in [known for known, _ in self.skipped]:
                 self.skipped.append((name, str(error)))

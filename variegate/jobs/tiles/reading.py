@@ -16,6 +16,7 @@ from variegate.errors import shown
 from variegate.executors.cpu.memory import place_of
 from variegate.executors.cpu.tiled.areas import Area, Stage, read_lines
 from variegate.formats.base import SourceError
+from variegate.jobs.tiles.shared import SharedArray, mapped
 from variegate.program.program import MAX_CHANNELS
 
 Image = npt.NDArray[np.uint8]
@@ -36,12 +37,12 @@ _MOST_SIDE, _MOST_CHUNK, _MOST_RATIO = 1 << 30, 1 << 29, 100_000
 
 @dataclass(frozen=True)
 class HeldArray:
-    """An image in the memory of this process."""
+    """An image in the memory of this process, or of several."""
 
-    array: Image
+    array: Image | SharedArray
 
     def open(self) -> Stage:
-        return _OpenArray(self.array)
+        return _OpenArray(mapped(self.array))
 
 
 @dataclass(frozen=True)
@@ -228,7 +229,9 @@ class _OpenArray:
         self.height, self.width, self.channels = self._array.shape
 
     def make(self, area: Area) -> Image:
-        return np.ascontiguousarray(self._array[area.top : area.bottom, area.left : area.right])
+        part = self._array[area.top : area.bottom, area.left : area.right]
+        # To kernels, memory that may not be written to is of another type, and they would be compiled again.
+        return np.ascontiguousarray(part) if part.flags.writeable else part.copy()
 
 
 class _OpenLines:

@@ -3,36 +3,32 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.augmenter.augmenter import Augmenter
 from variegate.checks import PIXEL_VERSION, integer
 from variegate.executors.cpu.tiled.areas import Area
-from variegate.executors.cpu.tiled.chain import TiledImage
 from variegate.formats.base import SourceError
 from variegate.jobs.drive import FailedItem
-from variegate.jobs.jobs import EngineError, FatalError, Result
+from variegate.jobs.jobs import EngineError
 from variegate.jobs.mapping import MapSpec
 from variegate.jobs.tiles import reading
-from variegate.jobs.tiles.channels import TiledParts, tiled
-from variegate.jobs.tiles.writing import ResultFile, TilesDone, WriteTile, checked_result
+from variegate.jobs.tiles.channels import tiled
+from variegate.jobs.tiles.shared import SharedArray, mapped, share
+from variegate.jobs.tiles.worker import Tables, TileSpec, TileTask
+from variegate.jobs.tiles.writing import HeldResult, ResultFile, TilesDone, WriteTile, checked_result
 from variegate.program.program import Program
-from variegate.threads import Threads
 
 if TYPE_CHECKING:
     from variegate.jobs.engine import Engine
-
-Tables = npt.NDArray[np.uint8]
 
 MOST_TILE = 16_384
 # Of every thread: tasks that are under way.
@@ -41,81 +37,6 @@ _AHEAD = 3
 _TASK_PIXELS, _TASKS, _LEAST_SIDE = 1 << 20, 64, 32
 # Tile numbers are stored in four bytes.
 _MOST_TILES = 1 << 32
-_MOST_REDUCED = 4096
-
-
-class TileTask(NamedTuple):
-    """A rectangle: of the result, or of what statistic ``statistic`` sees. ``tables``: of the statistics before it."""
-
-    area: Area
-    tables: tuple[Tables, ...]
-    statistic: int = -1
-
-
-@dataclass(frozen=True)
-class TileSpec:
-    """``work``: what the image is augmented by; ``result``: None where tiles are given back."""
-
-    work: MapSpec
-    id: int
-    image: reading.PixelFile
-    shape: tuple[int, int, int]
-    result: ResultFile | None
-    conditions: dict[str, Any] | None = None
-
-    def programs(self, augmenter: Augmenter) -> tuple[Program, Program]:
-        """The program as it was sampled, and fused. Raises ValueError for transforms that no single image has."""
-        work = self.work
-        return augmenter.plan_one(self.shape, self.id, work.epoch, work.copy, self.conditions)
-
-    def open(self, device: str, num_threads: int) -> TileJob:
-        return TileJob(self, self.work.augmenter(device, num_threads), num_threads)
-
-
-class TileJob:
-    """On one device, whose threads make a tile each."""
-
-    def __init__(self, spec: TileSpec, augmenter: Augmenter, num_threads: int) -> None:
-        self._spec, self._local = spec, threading.local()
-        self._program = spec.programs(augmenter)[1]
-        self._pool = Threads(num_threads, "variegate-tiles") if num_threads > 1 else None
-        try:
-            # Compiles kernels, or loads them, before a task has to show that it gets on.
-            image = self._image()[0]
-            # Of a great reduction even a few pixels are made of much.
-            if spec.shape[0] * spec.shape[1] <= _MOST_REDUCED * image.height * image.width:
-                image.make(Area(0, 0, min(image.height, 8), min(image.width, 8)))
-        except (SourceError, OSError) as error:
-            raise FatalError(str(error)) from error
-
-    def run(self, items: range, payload: Any, beat: Callable[[], None]) -> Result:
-        """Raises FatalError where the image cannot be read, or the result not written: trying again is of no use."""
-        beat()
-        each = map if self._pool is None or len(payload) == 1 else self._pool.map
-        try:
-            return Result(list(each(lambda task: self._make(task, beat), payload)), {})
-        except (SourceError, OSError) as error:
-            raise FatalError(str(error)) from error
-
-    def _make(self, task: TileTask, beat: Callable[[], None]) -> Any:
-        image, write = self._image()
-        image.set_tables(list(task.tables))
-        beat()
-        if task.statistic >= 0:
-            return image.gather(task.statistic, task.area)
-        made = image.make(task.area)
-        beat()
-        if made.dtype == np.float32 and self._program.output.dtype != "float32":
-            made = made.astype(self._program.output.dtype)
-        return made if write is None else write(task.area, made)
-
-    def _image(self) -> tuple[TiledImage | TiledParts, WriteTile | None]:
-        """Of this thread."""
-        if not hasattr(self._local, "image"):
-            result = self._spec.result
-            self._local.image = tiled(self._program, self._spec.image.open())
-            self._local.write = None if result is None else result.open()
-        return self._local.image, self._local.write
 
 
 @dataclass
@@ -136,20 +57,28 @@ class ImageRun:
     def __post_init__(self) -> None:
         """Raises ValueError, SourceError or ImportError for what is not accepted, before anything is written."""
         self.tile = integer("tile", self.tile, 1, MOST_TILE)
-        if self.engine.executor != "cpu":
+        if self.engine.executor == "reference":
             devices = ", ".join(self.engine.devices)
-            raise ValueError(f"devices: got {devices} for an image in tiles; accepted: cpu:0, cpu:1, ...")
-        if self.engine.workers == "ray":
-            raise ValueError("workers: got 'ray' for an image in tiles; accepted: 'process' or 'thread'")
+            raise ValueError(f"devices: got {devices} for an image in tiles; accepted: cpu:0, ... or cuda:0, ...")
         if "bfloat16" in str(self.work.dtype):
             raise ValueError("dtype: got bfloat16, which arrays do not have; accepted: float32 or float16")
         if self.out is not None:
             self.out = checked_result(self.out, self.tile)
         source = self.image.open()
-        shape = source.height, source.width, source.channels
-        self._spec = TileSpec(self.work, self.id, self.image, shape, None, self.conditions)
+        shape, work = (source.height, source.width, source.channels), self.work
         self.sampled: Program
-        self.sampled, self.program = self._spec.programs(self.work.augmenter("cpu", 1))
+        # GPUs run the passes of the CPU: their statistics are tables by then.
+        self.sampled, program = work.augmenter("cpu", 1).plan_one(
+            shape, self.id, work.epoch, work.copy, self.conditions
+        )
+        # Planes are copied line by line into those of an array; elsewhere channels come last.
+        is_planar = work.layout == "NCHW" and self.out is None and self.engine.workers != "ray"
+        layout = "NCHW" if is_planar else "NHWC"
+        self.program = program.replace(output=replace(program.output, layout=layout))
+        if self.engine.executor == "cuda":
+            from variegate.executors.cuda.regions import refuse_regions
+
+            refuse_regions(self.program)
         # Refuses what cannot be done.
         self._plan = tiled(self.program, source)
         self.shape = self._plan.height, self._plan.width, self._plan.channels
@@ -177,12 +106,18 @@ class ImageRun:
         with ExitStack() as stack:
             if self.out is None:
                 is_planar = self.work.layout == "NCHW"
+                shape = (self.shape[2], *self.shape[:2]) if is_planar else self.shape
                 try:
-                    made = np.empty((self.shape[2], *self.shape[:2]) if is_planar else self.shape, self.dtype)
+                    array = self._room(stack, shape, self.dtype.name)
                 except (MemoryError, ValueError):  # too much, or too much to be counted
                     size = f"{self.shape[0]:,} x {self.shape[1]:,} x {self.shape[2]} {self.dtype.name}"
                     raise EngineError(f"out: got None for {size}, more than memory holds; accepted: a file") from None
-                self._make(stack, None, made.transpose(1, 2, 0) if is_planar else made)
+                made = mapped(array)
+                if self.engine.workers == "ray":
+                    # Actors may be on other machines, and give tiles back.
+                    self._make(stack, None, HeldResult(made, is_planar).open())
+                else:
+                    self._make(stack, HeldResult(array, is_planar))
                 return made
             result = ResultFile(self.out, self.shape, self.dtype.name, self.tile)
             progress = TilesDone(result, self._settings())
@@ -201,23 +136,37 @@ class ImageRun:
                 progress.remove()
         return None
 
+    def _room(self, stack: ExitStack, shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any] | SharedArray:
+        """Memory that all workers of this machine see. Raises MemoryError or ValueError."""
+        if self.engine.workers != "process":
+            return np.empty(shape, dtype)
+        shared = share(shape, dtype)
+        stack.callback(shared.close)
+        return shared
+
     def _make(
         self,
         stack: ExitStack,
-        result: ResultFile | None,
-        into: npt.NDArray[Any] | None,
+        result: ResultFile | HeldResult | None,
+        write: WriteTile | None = None,
         progress: TilesDone | None = None,
     ) -> None:
+        """``write``: of what workers give back."""
         image, rounds = self.image, _Rounds(self, progress)
+        feed = rounds.tasks()
+        if self.engine.workers == "ray":
+            # Other machines find files by their whole paths, and the object store keeps arrays without gaps.
+            image, result = _absolute(image), _absolute(result)
+            if isinstance(image, reading.HeldArray):
+                image = reading.HeldArray(np.ascontiguousarray(mapped(image.array)))
         if isinstance(image, reading.HeldArray) and self.engine.workers == "process":
-            # What is in this process' memory becomes a file for others.
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="variegate-"))
-            path = os.path.join(folder, "image.npy")
-            np.save(path, image.array)
-            image = reading.RectangleFile(path)
+            shared, held = self._room(stack, image.array.shape, "uint8"), mapped(image.array)
+            # Processes start meanwhile.
+            feed = _placed(held, mapped(shared), feed)
+            image = reading.HeldArray(shared)
         results = self.engine.run(
-            replace(self._spec, image=image, result=result),
-            rounds.tasks(),
+            TileSpec(self.program, image, result),
+            feed,
             ordered=False,
             max_items=_AHEAD * len(self.engine.devices) * max(1, self.engine.num_threads),
             has_room=rounds.has_room,
@@ -231,8 +180,8 @@ class ImageRun:
                     area = rounds.settle(item, made)
                     if area is None:
                         continue
-                    if into is not None:
-                        into[area.within(self.whole)] = made
+                    if write is not None:
+                        write(area, made)
                     if self.on_progress is not None:
                         self.on_progress(self)
         self.is_interrupted = rounds.left > 0
@@ -303,6 +252,16 @@ class _Rounds:
         self.left -= 1
         self._run.done += 1
         return area
+
+
+def _absolute(file: Any) -> Any:
+    return replace(file, path=os.path.abspath(file.path)) if hasattr(file, "path") else file
+
+
+def _placed(image: npt.NDArray[Any], into: npt.NDArray[Any], feed: Iterator[Any]) -> Iterator[Any]:
+    """``feed``, once the image is where workers see it."""
+    np.copyto(into, image)
+    yield from feed
 
 
 def pixel_file(image: Any) -> reading.PixelFile:

@@ -18,6 +18,7 @@ from variegate.executors.cpu.memory import place_of
 from variegate.executors.cpu.tiled.areas import Area, write_lines
 from variegate.formats.base import SourceError
 from variegate.jobs.tiles.reading import SUFFIXES, imported
+from variegate.jobs.tiles.shared import SharedArray, mapped
 
 Pixels = npt.NDArray[Any]
 WriteTile = Callable[[Area, Pixels], None]  # levels [H, W, C] to their place; raises OSError
@@ -136,6 +137,24 @@ class ResultFile:
             remove(before)
             return
         os.replace(self.partial, self.path)
+
+
+@dataclass(frozen=True)
+class HeldResult:
+    """An array in memory, [C, H, W] if ``is_planar``, else [H, W, C]."""
+
+    array: Pixels | SharedArray
+    is_planar: bool
+
+    def open(self) -> WriteTile:
+        """For one worker."""
+        array = mapped(self.array)
+        whole = array.transpose(1, 2, 0) if self.is_planar else array
+
+        def write(area: Area, levels: Pixels) -> None:
+            whole[area.top : area.bottom, area.left : area.right] = levels
+
+        return write
 
 
 def checked_result(path: str | os.PathLike[str], tile: int) -> str:

@@ -121,6 +121,7 @@ class CutStage:
     width: int
     channels: int
     dtype: Any = np.uint8
+    on: Any  # a ``HostPixels``: where rectangles lie, and who works on them
     # Of a rectangle that is made at once, and of one that it reads.
     most_made = most_read = MOST_SIDE
 
@@ -148,7 +149,7 @@ class CutStage:
         return is_small and max(area.height, area.width) <= most_side
 
     def _in_parts(self, area: Area, read: Area) -> Image:
-        made = np.empty((area.height, area.width, self.channels), self.dtype)
+        made: Image = self.on.empty((area.height, area.width, self.channels), self.dtype)
         is_tall = read.height > read.width if min(area.height, area.width) > 1 else area.width == 1
         for half in area.halves(is_tall):
             made[half.within(area)] = self.make(half)

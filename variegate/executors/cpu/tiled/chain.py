@@ -4,7 +4,6 @@ by whole blocks."""
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -12,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.cpu.jpeg import through_jpeg
-from variegate.executors.cpu.resizing import PRECISION, axis_of_box, filter_radius, fixed_weight, weigh_output
+from variegate.executors.cpu.resizing import axis_of_box, filter_radius, fixed_weight, weigh_output
 from variegate.executors.cpu.tiled import areas
 from variegate.executors.cpu.tiled.areas import Area, CutStage, Image, Stage
+from variegate.executors.cpu.tiled.host import HostPixels
 from variegate.executors.cpu.tiled.stages import PassStage
 from variegate.executors.cpu.tiled.statistics import Counts, Statistic, Tables, TableStatistic, statistics_of
 from variegate.program import passes as P
@@ -50,13 +50,14 @@ class TiledImage:
     """The result of a fused program of one image on ``source``, rectangle by rectangle.
 
     Before the first, every one of ``statistics`` has to be given its tables, in order: by ``gather`` over all of
-    ``seen``, in any rectangles, sums of which ``resolve`` takes. One thread may use it.
+    ``seen``, in any rectangles, sums of which ``resolve`` takes. One thread may use it. ``on``: where it is made.
 
     Raises ValueError naming an operation that cannot be done in tiles.
     """
 
-    def __init__(self, program: Program, source: Stage) -> None:
-        program = program.replace(output=replace(program.output, layout="NHWC"))
+    def __init__(self, program: Program, source: Stage, on: HostPixels | None = None) -> None:
+        self._on = HostPixels() if on is None else on
+        source = self._on.source(source)
         self.statistics: list[Statistic] = []
         self._output = program.output
         if program.blend is None:
@@ -65,17 +66,16 @@ class TiledImage:
             self._last: Stage = self._chain(program, 0, source, True)
         else:
             rows = [self._chain(program, row, source, False) for row in range(program.num_rows)]
-            self._last = _Blended(program, rows)
+            self._last = _Blended(self._on, program, rows)
             if program.output.is_float:
                 row = int(program.blend.entries().row[0])
-                self._last = PassStage(self._last, *_only_erasing(program, row), is_last=True)
+                self._last = PassStage(self._on, self._last, *_only_erasing(program, row), is_last=True)
         self.height, self.width = self._last.height, self._last.width
         self.channels = 1 if getattr(program.output, "channels", None) == 1 else self._last.channels
 
     def make(self, area: Area) -> Image:
-        """uint8 or float32 [H, W, C]."""
-        made = self._last.make(area)
-        return made if made.shape[2] == self.channels else np.ascontiguousarray(made[..., : self.channels])
+        """uint8 or floats [H, W, C]; of a program in NCHW, a view of its planes."""
+        return self._last.make(area)[..., : self.channels]
 
     def gather(self, number: int, area: Area) -> Counts:
         """Of statistic ``number``, once all before it are set."""
@@ -93,9 +93,8 @@ class TiledImage:
     def _chain(self, program: Program, row: int, source: Stage, is_last: bool) -> Stage:
         stage = source
         if program.detour is not None and (place := int(program.detour.place[row])) >= 0:
-            before = program.detour.program
-            before = before.replace(output=replace(before.output, layout="NHWC"))
-            stage = CodedStage(self._chain(before, place, source, False), int(program.detour.quality[row]))
+            before = self._chain(program.detour.program, place, source, False)
+            stage = CodedStage(self._on, before, int(program.detour.quality[row]))
         assert program.passes is not None
         assert program.num_passes is not None
         count = int(program.num_passes[row])
@@ -103,16 +102,16 @@ class TiledImage:
             plan = program.passes[row, p]
             _refuse(program, row, plan, stage)
             if plan[P.SOURCE] == PassSource.FILTER and plan[P.FIRST] > plan[P.BEGIN]:
-                stage = self._add(PassStage(stage, program, row, _before_filter(program, row, plan), False))
+                stage = self._add(PassStage(self._on, stage, program, row, _before_filter(program, row, plan), False))
                 plan = plan.copy()
                 plan[P.BEGIN] = plan[P.FIRST]
             elif plan[P.SOURCE] == PassSource.RESAMPLE:
                 k = int(plan[P.FIRST])
                 size = int(program.out_size[row, k, 0]), int(program.out_size[row, k, 1])
-                stage = resized(stage, program.args[row, k], int(program.flags[row, k]), size)
+                stage = resized(self._on, stage, program.args[row, k], int(program.flags[row, k]), size)
                 program, plan = program.replace(opcode=program.opcode.copy()), plan.copy()
                 program.opcode[row, k], plan[P.SOURCE] = Op.NOP, PassSource.DIRECT
-            stage = self._add(PassStage(stage, program, row, plan, is_last and p == count - 1))
+            stage = self._add(PassStage(self._on, stage, program, row, plan, is_last and p == count - 1))
         return stage
 
     def _add(self, stage: PassStage) -> PassStage:
@@ -161,8 +160,9 @@ def _only_erasing(program: Program, row: int) -> tuple[Program, int, npt.NDArray
 class _Blended(CutStage):
     """The weighted sum of several rows over one image."""
 
-    def __init__(self, program: Program, rows: list[Stage]) -> None:
+    def __init__(self, on: HostPixels, program: Program, rows: list[Stage]) -> None:
         assert program.blend is not None
+        self.on = on
         entries = program.blend.entries()
         if len(entries.start) != 1 or program.blend.box is not None:
             raise ValueError("tiles: got several images that are mixed; accepted: transforms of one image alone")
@@ -173,10 +173,9 @@ class _Blended(CutStage):
         return area
 
     def make_from(self, area: Area, read: Area | None) -> Image:
-        total = np.full((area.height, area.width, self.channels), self._start, np.float32)
-        for row, weight in zip(self._rows, self._weights, strict=True):
-            total += weight * row.make(area).astype(np.float32)
-        return np.clip(total, 0.0, 255.0, out=total).astype(np.uint8)
+        total = self.on.empty((area.height, area.width, self.channels), np.float32)
+        total[:] = float(self._start)
+        return self.on.blend(total, self._weights, (row.make(area) for row in self._rows))
 
 
 @pixel_kernel
@@ -202,53 +201,25 @@ def axis_weights(
         bounds[i, 0], bounds[i, 1] = skipped + low, count
 
 
-@pixel_kernel
-def resize_columns(levels: Any, bounds: Any, weights: Any, left: Any, out: Any) -> None:
-    """Levels uint8[H, W, C], which begin at column ``left``, into out uint8[H, N, C]."""
-    channels = levels.shape[2]
-    for y in range(levels.shape[0]):
-        for x in range(out.shape[1]):
-            first, count = bounds[x, 0] - left, bounds[x, 1]
-            for c in range(channels):
-                total: Any = np.int32(1 << (PRECISION - 1))
-                for j in range(count):
-                    total += np.int32(levels[y, first + j, c]) * weights[x, j]
-                out[y, x, c] = np.uint8(min(max(total >> PRECISION, 0), 255))
-
-
-@pixel_kernel
-def resize_lines(levels: Any, bounds: Any, weights: Any, top: Any, totals: Any, out: Any) -> None:
-    """Levels uint8[H, W C], which begin at line ``top``, into out uint8[N, W C]. ``totals``: room, int32[W C]."""
-    for y in range(out.shape[0]):
-        first, count = bounds[y, 0] - top, bounds[y, 1]
-        totals[:] = np.int32(1 << (PRECISION - 1))
-        for j in range(count):
-            weight, line = weights[y, j], levels[first + j]
-            for x in range(totals.shape[0]):
-                totals[x] += np.int32(line[x]) * weight
-        for x in range(totals.shape[0]):
-            out[y, x] = np.uint8(min(max(totals[x] >> PRECISION, 0), 255))
-
-
 Ints = npt.NDArray[Any]
 
 
 class ResizedAxis(CutStage):
     """The image before it, resized along x (axis 1) or y (axis 0).
 
-    ``start``, ``extent``: of the box along this axis, as a RESIZED_CROP has them; ``kind``: the filter.
+    ``box``: its start and extent along this axis, as a RESIZED_CROP has them; ``kind``: the filter.
     """
 
     most_made = most_read = 1 << 62
 
     def __init__(
-        self, before: Stage, axis: int, start: float, extent: float, size: int, kind: int, mirrors: bool = False
+        self, on: HostPixels, before: Stage, axis: int, box: tuple[float, float], size: int, kind: int, mirrors: bool
     ) -> None:
-        self.before, self.axis, self.channels = before, axis, before.channels
+        self.on, self.before, self.axis, self.channels = on, before, axis, before.channels
         self.height, self.width = (size, before.width) if axis == 0 else (before.height, size)
         self._in_size = before.height if axis == 0 else before.width
-        self._box, self._size, self._kind, self._mirrors = (start, extent), size, kind, mirrors
-        self._taps = axis_taps(start, extent, size, kind)
+        self._box, self._size, self._kind, self._mirrors = box, size, kind, mirrors
+        self._taps = axis_taps(*box, size, kind)
         self._weights = lru_cache(maxsize=4)(self._weigh)
 
     def reads(self, area: Area) -> Area:
@@ -263,15 +234,8 @@ class ResizedAxis(CutStage):
         assert read is not None
         begin, end = self._outputs(area)
         bounds, weights = self._weights(begin, end)
-        levels = self.before.make(read)
-        made = np.empty((area.height, area.width, self.channels), np.uint8)
-        if self.axis == 1:
-            resize_columns(levels, bounds, weights, read.left, made)
-            return np.ascontiguousarray(made[:, ::-1]) if self._mirrors else made
-        length = area.width * self.channels
-        totals = np.empty(length, np.int32)
-        resize_lines(levels.reshape(-1, length), bounds, weights, read.top, totals, made.reshape(area.height, length))
-        return made
+        first = read.top if self.axis == 0 else read.left
+        return self.on.resize(self.before.make(read), self.axis, bounds, weights, first)
 
     def _outputs(self, area: Area) -> tuple[int, int]:
         """Along the axis, as they are before a mirror."""
@@ -283,17 +247,16 @@ class ResizedAxis(CutStage):
         axis_weights(
             self._in_size, *self._box, self._size, self._kind, begin, bounds, weights, np.empty(self._taps, np.float64)
         )
-        return bounds, weights
+        return (bounds[::-1].copy(), weights[::-1].copy()) if self._mirrors else (bounds, weights)
 
 
-def resized(before: Stage, args: Any, kind: int, size: tuple[int, int]) -> Stage:
+def resized(on: HostPixels, before: Stage, args: Any, kind: int, size: tuple[int, int]) -> Stage:
     """``before`` through a RESIZED_CROP as lowering leaves it, with its arguments, to a height and width."""
     top, left, height, width, *_, mirrors, is_vertical_first = (float(value) for value in args)
-    if is_vertical_first:
-        lines = ResizedAxis(before, 0, top, height, size[0], kind)
-        return ResizedAxis(lines, 1, left, width, size[1], kind, mirrors != 0.0)
-    columns = ResizedAxis(before, 1, left, width, size[1], kind, mirrors != 0.0)
-    return ResizedAxis(columns, 0, top, height, size[0], kind)
+    axes = [(0, (top, height), size[0], kind, False), (1, (left, width), size[1], kind, mirrors != 0.0)]
+    for axis in axes if is_vertical_first else axes[::-1]:
+        before = ResizedAxis(on, before, *axis)
+    return before
 
 
 # Chroma blocks of 4:2:0 cover so many pixels. Upsampling looks at the chroma beside a pixel's own, which lies in the
@@ -302,8 +265,8 @@ _BLOCK = 16
 
 
 class CodedStage(CutStage):
-    def __init__(self, before: Stage, quality: int) -> None:
-        self.before, self._quality = before, quality
+    def __init__(self, on: HostPixels, before: Stage, quality: int) -> None:
+        self.on, self.before, self._quality = on, before, quality
         self.height, self.width, self.channels = before.height, before.width, before.channels
 
     def reads(self, area: Area) -> Area:

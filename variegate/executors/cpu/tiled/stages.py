@@ -16,7 +16,7 @@ from variegate.executors.cpu.tiled.follow import (
     records_of,
     scale_indices,
 )
-from variegate.executors.cpu.tiled.workspace import TileWorkspace
+from variegate.executors.cpu.tiled.host import HostPixels
 from variegate.program import passes as P
 from variegate.program.ops import INTERPOLATION_BITS, INTERPOLATION_MASK, KIND_OF, Interpolation, Kind, Op
 from variegate.program.passes import PassSource
@@ -32,10 +32,12 @@ _FIXED = (PassSource.STRETCH, PassSource.FIXED, PassSource.CHAIN, PassSource.FOL
 class PassStage(CutStage):
     """``plan``: a row of the pass table, of a program's row ``row``, which reads the image ``before``."""
 
-    def __init__(self, before: Stage, program: Program, row: int, plan: npt.NDArray[np.int32], is_last: bool) -> None:
-        self.before, self.channels = before, before.channels
+    def __init__(
+        self, on: HostPixels, before: Stage, program: Program, row: int, plan: npt.NDArray[np.int32], is_last: bool
+    ) -> None:
+        self.on, self.before, self.channels, self._is_last = on, before, before.channels, is_last
         begin, end, first = int(plan[P.BEGIN]), int(plan[P.END]), int(plan[P.FIRST])
-        self.height, self.width = before.height, before.width
+        self.height, self.width, self.most_read = before.height, before.width, on.most_read
         if end > begin:
             self.height, self.width = (int(side) for side in program.out_size[row, end - 1])
         self._op, flag = int(program.opcode[row, first]), int(program.flags[row, first])
@@ -46,7 +48,7 @@ class PassStage(CutStage):
             self.most_made = _MOST_FILTERED
         if source == PassSource.INTERPOLATED:
             records = self._records(program, row, first, int(plan[P.MAPS_END]))
-        self.workspace = TileWorkspace(program, row, plan, (self.height, self.width), is_last, records)
+        self.workspace = on.workspace(program, row, plan, (self.height, self.width), is_last, records)
         self.dtype = self.workspace.dtype
         self._args = self.workspace.program.args[0].copy()
         self._windows = [Area(*map(int, window)) for window in self.workspace.program.window[0]]
@@ -149,9 +151,10 @@ class PassStage(CutStage):
         program, begin, end = self.workspace.program, self.workspace.begin, self.workspace.end
         made = read if self._source == PassSource.FILTER and read is not None else area
         program.out_size[0, begin:end] = made.height, made.width
-        levels: Image = np.zeros((1, 1, self.channels), np.uint8)
         if read is not None:
-            levels = np.ascontiguousarray(self.before.make(read))
+            levels = self.on.packed(self.before.make(read))
+        else:
+            levels = self.on.empty((1, 1, self.channels), np.uint8)
         if self._source in _FIXED:
             self._walk(area, True)
             program.out_size[0, end - 1] = made.height, made.width
@@ -163,13 +166,13 @@ class PassStage(CutStage):
         elif self._tables is not None:
             levels = self._gathered(area, read, levels)
         result = self.workspace.run(made, levels, read)
-        return result if made == area else np.ascontiguousarray(result[area.within(made)])
+        return result[area.within(made)] if self._is_last else self.on.packed(result[area.within(made)])
 
     def _gathered(self, area: Area, read: Area | None, levels: Image) -> Image:
         """Gather by the tables, of which ``area`` then shows a stretch: see ``TileWorkspace``."""
         first_line, lines, first_column, columns = self._inside(area)
         if read is not None:
-            levels = np.ascontiguousarray(levels[lines - read.top][:, columns - read.left])
+            levels = self.on.packed(levels[lines - read.top][:, columns - read.left])
         program, k = self.workspace.program, self._first
         seen = Area(-first_line, -first_column, 0, 0)
         program.args[0, k] = (ONE, 0, ONE * seen.left, 0, ONE, ONE * seen.top, 0, 0)

@@ -8,9 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.cpu import statistics as S
-from variegate.executors.cpu.kernel import address_of
 from variegate.executors.cpu.neighbourhood import fill_table
-from variegate.executors.cpu.simd_pixels import TABLES
 from variegate.executors.cpu.tiled.areas import Area, Image
 from variegate.executors.cpu.tiled.stages import PassStage
 from variegate.executors.cpu.values import luma
@@ -19,44 +17,6 @@ from variegate.program.compiled import pixel_kernel
 from variegate.program.matching import REFERENCE
 from variegate.program.ops import KIND_OF, LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT, Kind, Op, PadMode
 from variegate.program.places import ONE
-
-
-@pixel_kernel
-def count_pixels(levels: Any, room: Any, counts: Any) -> None:
-    """Levels uint8[H, W, C] into counts int64[C, 256]. ``room``: int32[3, TABLES, 256]."""
-    channels = levels.shape[2]
-    room[:] = 0
-    S.count_bytes(address_of(levels), levels.size, room)
-    for c in range(channels):
-        # Of gray images all three "channels" are one.
-        for d in range(c, c + 1 if channels == 3 else 3):
-            for t in range(TABLES):
-                for i in range(256):
-                    counts[c, i] += room[d, t, i]
-
-
-@pixel_kernel
-def add_lumas(levels: Any) -> int:
-    """The sum of the lumas of levels uint8[H, W, C]."""
-    total, size, channels = np.int64(0), levels.size, levels.shape[2]
-    step = channels * S.MOST_PIXELS
-    for begin in range(0, size, step):
-        total += S.gray_sum(address_of(levels) + begin, min(step, size - begin), channels)
-    return total  # type: ignore[return-value]
-
-
-@pixel_kernel
-def add_lumas_through(levels: Any, tables: Any) -> int:
-    """The same of levels sent through tables uint8[3, 256]."""
-    total = np.int64(0)
-    for y in range(levels.shape[0]):
-        for x in range(levels.shape[1]):
-            if levels.shape[2] == 1:
-                total += tables[0, levels[y, x, 0]]
-            else:
-                r, g, b = levels[y, x, 0], levels[y, x, 1], levels[y, x, 2]
-                total += luma(tables[0, r], tables[1, g], tables[2, b])
-    return total  # type: ignore[return-value]
 
 
 @pixel_kernel
@@ -166,14 +126,9 @@ class TableStatistic(Statistic):
         return np.zeros(1 if self._op == Op.CONTRAST else (self.stage.channels, 256), np.int64)
 
     def gather(self, levels: Image, area: Area) -> Counts:
-        counts = self.zero()
         if self._op == Op.CONTRAST:
-            joined = self._joined(self.stage.workspace.begin)
-            is_plain = (joined == np.arange(256)).all()
-            counts[0] = add_lumas(levels) if is_plain else add_lumas_through(levels, joined)
-        else:
-            count_pixels(levels, np.empty((3, TABLES, 256), np.int32), counts)
-        return counts
+            return np.array([self.stage.on.add_lumas(levels, self._joined(self.stage.workspace.begin))])
+        return self.stage.on.count(levels)
 
     def resolve(self, total: Counts) -> Tables:
         tables, channels, outside = np.zeros((3, 256), np.uint8), self.stage.channels, self._outside

@@ -55,21 +55,15 @@ from variegate.program.program import Program
 _FREE = np.int16(Op.NOP)
 
 
-class TileWorkspace:
-    """``plan``: the pass's row of the pass table; slots outside of it are emptied, and statistics become tables, which
+class PassWorkspace:
+    """A pass of one row, whose numbers its stage moves to one rectangle after another.
+
+    ``plan``: the pass's row of the pass table; slots outside of it are emptied, and statistics become tables, which
     are 0 until somebody writes them into ``tables_of`` their slots. ``is_last``: results are what the program's output
-    says, whose layout is NHWC; else bytes. ``records``: see ``records_of``.
+    says; else bytes, [H, W, C].
     """
 
-    def __init__(
-        self,
-        program: Program,
-        row: int,
-        plan: npt.NDArray[np.int32],
-        size: tuple[int, int],
-        is_last: bool,
-        records: npt.NDArray[np.int64],
-    ) -> None:
+    def __init__(self, program: Program, row: int, plan: npt.NDArray[np.int32], is_last: bool) -> None:
         arrays = {name: getattr(program, name)[row : row + 1].copy() for name in Instructions._fields}
         begin, end = int(plan[P.BEGIN]), int(plan[P.END])
         opcode = arrays["opcode"][0]
@@ -82,22 +76,48 @@ class TileWorkspace:
         arrays["num_passes"][:], arrays["length"][:] = 1, end
         self.program = Instructions(**{name: np.ascontiguousarray(array) for name, array in arrays.items()})
         self.begin, self.end, self.plan = begin, end, self.program.passes[0, 0]
-        side = side_tables(program.tables)
-        statistics = np.flatnonzero(KIND_OF[opcode] == Kind.STATISTIC)
-        luts = np.zeros((len(side.luts) + len(statistics), 3, 256), np.uint8)
-        luts[: len(side.luts)] = side.luts
-        self.tables_of = {int(k): luts[len(side.luts) + i] for i, k in enumerate(statistics)}
+        tables, statistics = program.tables, np.flatnonzero(KIND_OF[opcode] == Kind.STATISTIC)
+        self.luts = np.zeros((len(tables.luts) + len(statistics), 3, 256), np.uint8)
+        self.luts[: len(tables.luts)] = tables.luts
+        self.grids = tables.grids
+        self.tables_of = {int(k): self.luts[len(tables.luts) + i] for i, k in enumerate(statistics)}
         # What they were, and their arguments.
         self.statistics = {int(k): (int(opcode[k]), self.program.args[0, k].copy()) for k in statistics}
         for i, k in enumerate(statistics):
-            opcode[k], self.program.args[0, k, 0] = Op.LUT, len(side.luts) + i
+            opcode[k], self.program.args[0, k, 0] = Op.LUT, len(tables.luts) + i
+        self.is_planar = is_last and program.output.layout == "NCHW"
+        self.dtype: npt.DTypeLike = np.float32 if is_last and program.output.is_float else np.uint8
+        self.tile_luts: npt.NDArray[np.uint8] | None = None  # of a CLAHE
+
+    def run(self, area: Area, levels: Image, source: Area | None) -> Image:
+        """``area`` of the image that the pass makes, of ``levels`` uint8[H, W, C], which are ``source`` of the image
+        before it. Sizes that slots make, and maps, are those of the rectangles already."""
+        raise NotImplementedError
+
+
+class TileWorkspace(PassWorkspace):
+    """As kernels of the CPU take it. ``size``: of the whole image that the pass makes; ``records``: see
+    ``records_of``."""
+
+    def __init__(
+        self,
+        program: Program,
+        row: int,
+        plan: npt.NDArray[np.int32],
+        size: tuple[int, int],
+        is_last: bool,
+        records: npt.NDArray[np.int64],
+    ) -> None:
+        super().__init__(program, row, plan, is_last)
+        side = side_tables(program.tables)
         points = np.concatenate([side.points, records.reshape(-1), np.zeros(HEADER, np.int64)])
         self._header = points[-HEADER:]
         self._header[MAPS] = len(records) // RECORD if records.ndim == 1 else len(records)
         self._header[IMAGE_HEIGHT], self._header[IMAGE_WIDTH] = size
         self._rectangles = side.rectangles
-        side = side._replace(luts=luts, points=points, rectangles=side.rectangles.copy())
+        side = side._replace(luts=self.luts, points=points, rectangles=side.rectangles.copy())
         self._side = side
+        opcode = self.program.opcode[0]
         self._erased = [
             (int(a[0]), int(a[0]) + int(a[1])) for a in self.program.args[0, np.flatnonzero(opcode == Op.ERASE)]
         ]
@@ -105,30 +125,13 @@ class TileWorkspace:
         self._places = self.program.args[0, self._overlaid, 5:7].copy()
         self._sources, self._targets = np.zeros(1, np.int64), np.zeros(1, np.int64)
         form = form_of(program.output)
-        is_float = is_last and program.output.is_float
-        self._kind = form.kind if is_float else BYTES_HWC
-        self.dtype: npt.DTypeLike = np.float32 if is_float else np.uint8
+        self._kind = form.kind if is_last else BYTES_HWC
         batch = new_batch(self.program, side, self._sources, self._targets)
         self._batch = batch._replace(scale=form.scale, bias=form.bias)
         self._memory = held_batch(self._batch)
-        self.tile_luts: npt.NDArray[np.uint8] | None = None  # of a CLAHE
-        self._warps = bool(IS_WARP[opcode[begin:end]].any())
-
-    @property
-    def colours(self) -> npt.NDArray[np.uint8]:
-        return self.program.fill[0]
-
-    @property
-    def luts(self) -> npt.NDArray[np.uint8]:
-        return self._side.luts
-
-    @property
-    def grids(self) -> npt.NDArray[np.int16]:
-        return self._side.grids
+        self._warps = bool(IS_WARP[opcode[self.begin : self.end]].any())
 
     def run(self, area: Area, levels: Image, source: Area | None) -> Image:
-        """``area`` of the image that the pass makes, of ``levels`` uint8[H, W, C], which are ``source`` of the image
-        before it. Sizes that slots make, and maps, are those of the rectangles already."""
         header, program = self._header, self.program
         header[TILE_X], header[TILE_Y] = area.left, area.top
         header[SOURCE_X], header[SOURCE_Y] = (0, 0) if source is None else (source.left, source.top)
@@ -139,14 +142,15 @@ class TileWorkspace:
             moved[:, 1] -= area.left
             self._side.rectangles[begin:end] = moved
         program.args[0, self._overlaid, 5:7] = self._places - (area.top, area.left)
-        made = np.empty((area.height, area.width, levels.shape[2]), self.dtype)
+        shape = area.height, area.width, levels.shape[2]
+        made = np.empty((shape[2], *shape[:2]) if self.is_planar else shape, self.dtype)
         self._sources[0], self._targets[0] = place_of(levels), place_of(made)
         at = place_of(self._memory)
         measure(at)
         scratch = _own_scratch().take(tuple(self._batch.needs.tolist()), self.tile_luts, self._warps)
         run_rows(0, 1, at, scratch, self._kind, False)
         TURN.finish()
-        return made
+        return made.transpose(1, 2, 0) if self.is_planar else made
 
 
 class _TileScratch:

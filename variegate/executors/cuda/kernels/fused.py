@@ -59,6 +59,7 @@ def run_pass(
     HAS_NOISE: tl.constexpr,
     HAS_OVERLAY: tl.constexpr,
     MEASURES: tl.constexpr,
+    IS_REGION: tl.constexpr,
     POINTS: tl.constexpr,
     RESULT: tl.constexpr,
     IS_PLANAR: tl.constexpr,
@@ -87,6 +88,12 @@ def run_pass(
         return
     x, y = pixels_of(tile, tiles_x, BLOCK_Y, BLOCK_X)
     inside = (y < height) & (x < width)
+    # Columns and lines of the whole image, by which noise, erased rectangles and interpolating maps go.
+    whole_x, whole_y, whole_width = x, y, width
+    if IS_REGION:
+        whole_x = x + tl.load(header + L.REGION_X).to(tl.int32)
+        whole_y = y + tl.load(header + L.REGION_Y).to(tl.int32)
+        whole_width = tl.load(header + L.REGION_OF).to(tl.int32)
 
     constants = (buffer + constants_at).to(tl.pointer_type(tl.float32))
     key_low, key_high = load_key(header)
@@ -111,7 +118,9 @@ def run_pass(
             r, g, b = fetch_levels(header, u, v, inside & (stage < 0), FORMAT)
     if HAS_REAL:
         if source == P.PassSource.INTERPOLATED:
-            pixel, stage = read_interpolated(buffer, code, args, header, x, y, inside, HAS_GRID, HAS_FOLD, FORMAT)
+            pixel, stage = read_interpolated(
+                buffer, code, args, header, whole_x, whole_y, inside, HAS_GRID, HAS_FOLD, FORMAT
+            )
             r, g, b = red(pixel), green(pixel), blue(pixel)
     if HAS_FILTER:
         if source == P.PassSource.FILTER:
@@ -145,9 +154,9 @@ def run_pass(
                 real,
                 header,
                 constants,
-                x,
-                y,
-                width,
+                whole_x,
+                whole_y,
+                whole_width,
                 channels,
                 r,
                 g,
@@ -160,8 +169,8 @@ def run_pass(
 
     if tl.load(header + L.IS_FINAL) != 0:
         store_result(
-            buffer, code, args, header, constants, begin, end, x, y, height, width, inside, r, g, b, key_low, key_high,
-            HAS_NOISE, RESULT, IS_PLANAR,
+            buffer, code, args, header, constants, begin, end, x, y, height, width, whole_x, whole_y, whole_width,
+            inside, r, g, b, key_low, key_high, HAS_NOISE, RESULT, IS_PLANAR,
         )  # fmt: skip
     else:
         canvas = tl.load(header + L.TARGET).to(tl.pointer_type(tl.int32))

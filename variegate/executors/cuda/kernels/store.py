@@ -31,6 +31,9 @@ def store_result(
     y,
     height,
     width,
+    whole_x,
+    whole_y,
+    whole_width,
     inside,
     r,
     g,
@@ -41,7 +44,8 @@ def store_result(
     RESULT: tl.constexpr,
     IS_PLANAR: tl.constexpr,
 ):
-    """Levels ``r, g, b`` to the result at ``header``'s target.
+    """Levels ``r, g, b`` to the result at ``header``'s target. ``whole_*``: their places in the image of which this may
+    be a region.
 
     ``constants``: float32 scale[3], bias[3] for one channel, then for three; the table of normal numbers behind them.
     """
@@ -67,8 +71,8 @@ def store_result(
         real_b = b.to(tl.float32) * tl.load(scale + 2) + tl.load(scale + 5)
         if tl.load(header + L.ERASES) != 0:
             real_r, real_g, real_b = erase_normalized(
-                buffer, code, args, header, constants, begin, end, x, y, width, real_r, real_g, real_b, key_low,
-                key_high, HAS_NOISE,
+                buffer, code, args, header, constants, begin, end, whole_x, whole_y, whole_width, real_r, real_g,
+                real_b, key_low, key_high, HAS_NOISE,
             )  # fmt: skip
         tl.store(target + at, real_r.to(RESULT), mask=inside)
         if channels == 3:
@@ -159,6 +163,6 @@ def blend_rows(
     key_low, key_high = load_key(header)
     begin, end = tl.load(header + P.BEGIN).to(tl.int32), tl.load(header + P.END).to(tl.int32)
     store_result(
-        buffer, code, args, header, constants, begin, end, x, y, height, width, inside,
+        buffer, code, args, header, constants, begin, end, x, y, height, width, x, y, width, inside,
         to_level(total_r), to_level(total_g), to_level(total_b), key_low, key_high, HAS_NOISE, RESULT, IS_PLANAR,
     )  # fmt: skip

@@ -1,0 +1,102 @@
+"""Regions of one image on a GPU, in Triton's interpreter: the pixels of the CPU's run of the whole image."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import variegate as vg
+from tests.executors.cpu.tiled import Pixels, in_tiles
+from tests.executors.poison import poisoned_executor, run_poisoned
+from tests.images import Image, gray, noise, photo
+from variegate import transforms as T
+from variegate.executors.cpu.tiled import areas
+from variegate.executors.cpu.tiled.chain import TiledImage
+from variegate.executors.cuda.regions import DevicePixels, refuse_regions
+
+NORMALIZE = T.Normalize(vg.IMAGENET_MEAN, vg.IMAGENET_STD)
+FILL = (200, 10, 90)
+# One tile of the kernel's for each of the image's: the interpreter takes as long for small ones.
+ON = DevicePixels(poisoned_executor("cpu", (32, 64)))
+
+PIPELINES: dict[str, list[Any]] = {
+    "normalize": [NORMALIZE],
+    "nearest chain": [T.Rotate((30, 30)), T.ShearX((0.3, 0.3), fill=FILL), T.TranslateY((9, 9)), T.Invert()],
+    "nearest in doubles": [T.RandomAffine(20, (0.1, 0.1), (0.8, 1.2), interpolation="nearest", fill=FILL)],
+    "tables of lines": [T.Pad(9, padding_mode="reflect"), T.Resize((50, 61), interpolation="nearest")],
+    "jitter, affine and blur": [
+        T.RandomAffine(20, (0.1, 0.1), (0.8, 1.2), interpolation="bilinear", fill=FILL),
+        T.ColorJitter(0.4, 0.4, 0.4, 0.1),
+        T.GaussianBlur(5, (1.0, 1.0)),
+        NORMALIZE,
+    ],
+    "perspective": [T.RandomPerspective(0.5, p=1.0, interpolation="bicubic"), T.Posterize(3)],
+    "displaced": [T.Rotate((20, 20), interpolation="bilinear"), T.ElasticTransform(alpha=20.0, sigma=2.0)],
+    "statistics": [T.RandomCrop(45, padding=9, fill=FILL), T.Equalize(), T.AutoContrast(), T.Contrast(1.4)],
+    "statistics of stages": [T.Equalize(), T.Sharpness(1.7), T.Equalize(), T.Rotate((9, 9)), T.Contrast(2.0)],
+    "noise": [T.GaussianNoise(), T.RandomHorizontalFlip(1.0), T.SaltAndPepper(), T.Cutout(16)],
+    "erased normalized": [T.MedianBlur(3), NORMALIZE, T.RandomErasing(1.0, value="random")],
+    "mixed": [T.AugMix(mixture_width=2, chain_depth=1), NORMALIZE],
+    "resized": [T.RandomResizedCrop((40, 70)), T.RandomHorizontalFlip(1.0), T.Resize((33, 90)), T.Invert()],
+}
+
+
+def check_regions(transform: Any, image: Image, tile: int, **options: Any) -> None:
+    augmenter = vg.Augmenter(transform, device="cpu", seed=1, num_threads=1, **options)
+    program = augmenter.plan_one(image.shape, 5)[1]
+    refuse_regions(program)
+    made = in_tiles(program, Pixels(image), tile, ON)
+    expected = augmenter([image], ids=[5])[0].numpy()
+    if augmenter.layout == "NCHW":
+        expected = expected.transpose(1, 2, 0)
+    assert made.dtype == expected.dtype
+    np.testing.assert_array_equal(made, expected)
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_a_pipeline_in_regions(name: str) -> None:
+    transform = T.Compose(PIPELINES[name])
+    check_regions(transform, photo(50, 70), 40)
+    check_regions(transform, gray(40, 45), 29, layout="NHWC", dtype="float16")
+
+
+def test_whole_images_after_regions_are_none() -> None:
+    """What kernels learned of regions they keep."""
+    transform = T.Compose([T.GaussianNoise(), T.Rotate((20, 20), interpolation="bilinear")])
+    check_regions(transform, photo(50, 70), 40)
+    augmenter = vg.Augmenter(transform, device="cpu", seed=1, num_threads=1)
+    made = run_poisoned(ON.executor, augmenter.program([photo(50, 70)], ids=[5]), [photo(50, 70)])[0]
+    np.testing.assert_array_equal(made, augmenter([photo(50, 70)], ids=[5])[0].numpy())
+
+
+def test_what_reads_too_much_is_made_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(areas, "MOST_BYTES", 4000)
+    check_regions(T.Compose([T.Rotate((40, 40), interpolation="bilinear"), T.Resize((30, 20))]), photo(50, 60), 64)
+
+
+def test_places_of_an_image_that_is_long_are_its_own() -> None:
+    """Bytes from its first are counted in 32 bits, the region's own in fewer."""
+    transform = T.Compose([T.RandomAffine(0.01, (0.1, 0.1), interpolation="bilinear"), T.GaussianNoise()])
+    image = noise(3, 60_000)
+    augmenter = vg.Augmenter(transform, device="cpu", seed=1, layout="NHWC", num_threads=1)
+    program = augmenter.plan_one(image.shape, 5)[1]
+    area = areas.Area(0, 51_000, 3, 51_100)
+    made = ON.fetched(TiledImage(program, Pixels(image), ON).make(area))
+    np.testing.assert_array_equal(made, TiledImage(program, Pixels(image)).make(area))
+
+
+@pytest.mark.parametrize(
+    ("transform", "size", "said"),
+    [
+        (T.JPEG(50), (50, 60), "JPEG: runs on device='cpu'"),
+        (T.CLAHE(), (50, 60), "CLAHE of an image in tiles runs on CPUs alone; accepted: devices cpu:0"),
+        (T.ElasticTransform(), (3, 40_000), r"interpolated, 40,000 pixels a side, .* accepted: 32,767 at most"),
+        (T.Rotate((9, 9), interpolation="bilinear"), (3, 70_000), r"70,000 pixels a side, .* accepted: 65,535 at most"),
+    ],
+)
+def test_what_regions_refuse(transform: Any, size: tuple[int, int], said: str) -> None:
+    program = vg.Augmenter(transform, device="cpu").plan_one((*size, 3), 0)[1]
+    with pytest.raises(ValueError, match=said):
+        refuse_regions(program)
