@@ -180,14 +180,22 @@ FAMILIES: dict[str, tuple[str, list[list[str]]]] = {
     "Weather, light and layers": (
         "astronaut",
         [
-            ["RandomFog(fog_coef_range=0.4, p=1)", "RandomFog(fog_coef_range=0.7, p=1)", "RandomFog(fog_coef_range=1, p=1)"],
+            [
+                "RandomFog(fog_coef_range=0.4, p=1)",
+                "RandomFog(fog_coef_range=0.7, p=1)",
+                "RandomFog(fog_coef_range=1, p=1)",
+            ],
             ["RandomRain(p=1)", 'RandomRain(rain_type="torrential", p=1)', "RandomRain(blur_value=1, p=1)"],
             ["RandomSnow(p=1)", 'RandomSnow(method="texture", p=1)', 'RandomSnow(2, 0.6, "texture", p=1)'],
             ["RandomSunFlare(p=1)", 'RandomSunFlare(src_radius=100, method="physics_based", p=1)'],
             ["RandomShadow(p=1)", "RandomShadow((0, 0, 1, 1), 3, p=1)"],
             ["RandomGravel(p=1)", "RandomGravel(number_of_patches=6, p=1)"],
             ["Spatter(p=1)", 'Spatter(mode="mud", p=1)'],
-            ['Illumination("linear", 0.4, p=1)', 'Illumination("corner", 0.4, p=1)', 'Illumination("gaussian", 0.4, p=1)'],
+            [
+                'Illumination("linear", 0.4, p=1)',
+                'Illumination("corner", 0.4, p=1)',
+                'Illumination("gaussian", 0.4, p=1)',
+            ],
         ],
     ),
     "Mixing": ("cat", [["MixUp()"], ["CutMix()"], ["ResizeMix()"], ["Mosaic()"]]),

@@ -64,6 +64,24 @@ class Case:
         return at_224 if self.size <= 224 and not self.views else max(1, at_224 // 8)
 
 
+# Layers over the image, by default arguments.
+LAYERS = {
+    "fog": "fog",
+    "rain": "rain, blurred and darkened",
+    "snow": "snow, bleached",
+    "snow_texture": "snow, drawn",
+    "sun_flare": "sun flare",
+    "sun_flare_physics": "sun flare with rays",
+    "shadow": "1 or 2 shadows of 5 corners",
+    "gravel": "2 patches of gravel",
+    "spatter": "drops of rain on the lens",
+    "spatter_mud": "drops of mud on the lens",
+    "illumination": "a gradient of light",
+    "illumination_corner": "light from a corner",
+    "illumination_spot": "a spot of light",
+}
+
+
 def _operations() -> list[Case]:
     made: list[Case] = []
 
@@ -142,6 +160,8 @@ def _operations() -> list[Case]:
     add("resizemix", "ResizeMix, within the batch, with labels")
     add("mosaic", "Mosaic, within the batch, with labels")
     add("occlusion_diffusion", "occlusion grown from 1 to 4 seeds over 2 to 20 %")
+    for name, title in LAYERS.items():
+        add(name, title)
     return made
 
 

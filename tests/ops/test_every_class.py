@@ -15,7 +15,7 @@ from variegate.errors import PolicyError
 from variegate.executors import reference
 from variegate.executors.runners.host import take_host_batch, widened
 from variegate.program.lowering import validate
-from variegate.program.ops import SPECS, Op
+from variegate.program.ops import LAYER_PLANES, LIGHTNESSES, SPECS, LayerMode, Op
 from variegate.program.program import Program
 
 CASES = [
@@ -76,6 +76,11 @@ def rows_of(program: Program, row: int) -> tuple[Any, ...]:
     for k in np.flatnonzero(program.opcode[row, :n] == Op.DISPLACE):
         first, end = int(args[k, 0]), int(args[k, 0] + 2 * args[k, 1:3].prod())
         rectangles.append(program.tables.grids[first:end].tolist())
+        args[k, 0] = 0
+    for k in np.flatnonzero(program.opcode[row, :n] == Op.OVERLAY):
+        planes, mode = divmod(int(program.flags[row, k]), LAYER_PLANES)
+        size = 4 * LIGHTNESSES if mode == LayerMode.CURVE else int(planes * args[k, 1:3].prod())
+        rectangles.append(program.tables.grids[int(args[k, 0]) :].view(np.uint8)[:size].tolist())
         args[k, 0] = 0
     return (
         program.opcode[row, :n].tolist(),

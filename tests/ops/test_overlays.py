@@ -67,10 +67,10 @@ def test_illumination_is_the_formula() -> None:
     assert np.abs(right - (128 + 51 * x)).max() <= 1
     down = done(T.Illumination("linear", 0.2, "darken", 90.0, p=1.0))[:, 40, 1]
     assert np.abs(down - (128 - 51 * np.arange(96) / 95)).max() <= 1
-    spot = done(T.Illumination("gaussian", p=1.0, gaussian_spots=[(0.5, 0.5, 0.2, -0.4)]))
+    spot = done(T.Illumination("gaussian", p=1.0, gaussian_spots=[(0.5, 0.5, 0.2, -0.2)]))
     y, x = np.mgrid[:96, :128]
     away = ((x - 63.5) / 128) ** 2 + ((y - 47.5) / 128) ** 2
-    assert np.abs(spot[..., 0] - 128 * (1 - 0.4 * np.exp(-away / 0.08))).max() <= 1
+    assert np.abs(spot[..., 0] - 128 * (1 - 0.2 * np.exp(-away / 0.08))).max() <= 1
     corner = done(T.Illumination("corner", 0.5, "brighten", p=1.0))[..., 0]
     ends = sorted([corner[0, 0], corner[0, -1], corner[-1, 0], corner[-1, -1]])
     assert ends[0] == 128

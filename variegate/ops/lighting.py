@@ -148,7 +148,7 @@ class RandomShadow(Overlaid):
         for at, size in by_size(sampling, rows):
             begin, roi = pixels_of(self.shadow_roi, size)
             # Their edges are half shadows.
-            over, scale = canvas(roi, 160)
+            over, scale = canvas(roi, 128)
             drawn = blank(len(at), 1, over)
             corners = (places[at] * np.array(roi[::-1]) * scale - 0.5).astype(np.float32)
             alphas = np.broadcast_to(values[at, None], (len(at), most)).astype(np.float32)

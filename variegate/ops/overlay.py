@@ -65,7 +65,7 @@ def _picture(value: Any) -> Picture | None:
         if isinstance(value, Mapping):
             value = io.BytesIO(base64.b64decode(value["png"], validate=True))
         if isinstance(value, (str, Path, io.BytesIO)):
-            image = Image.open(value)
+            image: Any = Image.open(value)
         else:
             image = value if isinstance(value, Image.Image) else Image.fromarray(np.ascontiguousarray(value))
         if not isinstance(value, (str, Path, io.BytesIO, Image.Image)) and image.mode not in ("RGB", "RGBA"):
@@ -165,7 +165,7 @@ class Overlay(Overlaid):
             elif self.place == "anywhere":
                 begin = np.floor(unit[at, 2:] * (sizes[at] - shown + 1.0))
             else:
-                begin = np.floor(np.array(self.place)[::-1] * sizes[at] - shown / 2.0)  # type: ignore[arg-type]
+                begin = np.floor(np.array(self.place)[::-1] * sizes[at] - shown / 2.0)
             self._lay(sampling, rows[at], picture, shown, begin.astype(np.int64), values[at])
 
     def _lay(
@@ -188,7 +188,7 @@ class Overlay(Overlaid):
                 steps = sides[i] / shown[at]
                 place = place - np.rint(0.5 + 0.5 / steps).astype(np.int64)
             step_y, step_x = np.clip(np.rint(steps.T * 2.0**STEP_BITS), 1, 1 << STEP_BITS + 4).astype(np.int64)
-            over = Lattice(nodes.shape[0], nodes.shape[1], step_y, step_x)  # type: ignore[arg-type]
+            over = Lattice(nodes.shape[0], nodes.shape[1], step_y, step_x)
             layer, mode, colour = _planes(nodes, self.blend)
             emit_layers(sampling, rows[at], over, layer[None], opacity[at], "Overlay", mode, colour, place)
 

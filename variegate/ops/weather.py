@@ -104,7 +104,7 @@ class RandomRain(Overlaid):
         slopes = (np.rint(np.tan(np.radians(values)) * 2.0**20) * 2.0**-20).astype(np.float32)
         for at, size in by_size(sampling, rows):
             # What a box has blurred needs fewer nodes.
-            over, scale = canvas(size, apart=max(1.0, self.blur_value / 3.0))
+            over, scale = canvas(size, apart=max(1.0, self.blur_value / 2.0))
             drawn = blank(len(at), 1, over)
             count = size[0] * size[1] // _PER_STREAK[self.rain_type]
             length, blur = (self.drop_length or size[0] // 8) * scale, max(self.blur_value * scale, 1.0)

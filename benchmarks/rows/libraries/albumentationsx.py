@@ -126,6 +126,19 @@ def values() -> dict[str, list[Any]]:
         "pixel_dropout": [A.PixelDropout(C.DROPPED, p=1)],
         "emboss": [A.Emboss(p=1)],
         "unsharp_mask": [A.UnsharpMask(p=1)],
+        "fog": [A.RandomFog(p=1)],
+        "rain": [A.RandomRain(p=1)],
+        "snow": [A.RandomSnow(p=1)],
+        "snow_texture": [A.RandomSnow(method="texture", p=1)],
+        "sun_flare": [A.RandomSunFlare(p=1)],
+        "sun_flare_physics": [A.RandomSunFlare(method="physics_based", p=1)],
+        "shadow": [A.RandomShadow(p=1)],
+        "gravel": [A.RandomGravel(p=1)],
+        "spatter": [A.Spatter(p=1)],
+        "spatter_mud": [A.Spatter(mode="mud", p=1)],
+        "illumination": [A.Illumination(p=1)],
+        "illumination_corner": [A.Illumination("corner", p=1)],
+        "illumination_spot": [A.Illumination("gaussian", p=1)],
     }
 
 

@@ -10,6 +10,7 @@ from nvidia.dali import fn, pipeline_def, types
 
 from benchmarks.peers.base import NextBatch
 from benchmarks.peers.dali import normalised
+from benchmarks.rows import catalogue as C
 from benchmarks.rows.catalogue import Case
 from benchmarks.rows.libraries import dali_operations, dali_pipelines
 from benchmarks.rows.libraries.base import Images, RowLibrary, in_turn
@@ -43,6 +44,7 @@ class Dali(RowLibrary):
         **dict.fromkeys(("mixup", "cutmix", "resizemix", "mosaic"), "no such operation"),
         "edges": "no such operation but Laplacian's, of another kernel",
         "occlusion_diffusion": "no such operation",
+        **dict.fromkeys(C.LAYERS, "no such operation"),
         **dict.fromkeys(("median_blur_3", "median_blur_5", "median_blur_7"), "its median blur is a GPU's"),
         **dict.fromkeys(("elastic", "grid_distortion", "optical_distortion", "thin_plate"), "no random fields"),
         "coarse_dropout": "no random number of holes",

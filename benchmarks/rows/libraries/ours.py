@@ -103,6 +103,19 @@ def values() -> dict[str, Steps]:
         "unsharp_mask": [T.UnsharpMask()],
         "edges": [T.Edges("sobel")],
         "occlusion_diffusion": [T.OcclusionDiffusion()],
+        "fog": [T.RandomFog(p=1)],
+        "rain": [T.RandomRain(p=1)],
+        "snow": [T.RandomSnow(p=1)],
+        "snow_texture": [T.RandomSnow(method="texture", p=1)],
+        "sun_flare": [T.RandomSunFlare(p=1)],
+        "sun_flare_physics": [T.RandomSunFlare(method="physics_based", p=1)],
+        "shadow": [T.RandomShadow(p=1)],
+        "gravel": [T.RandomGravel(p=1)],
+        "spatter": [T.Spatter(p=1)],
+        "spatter_mud": [T.Spatter(mode="mud", p=1)],
+        "illumination": [T.Illumination(p=1)],
+        "illumination_corner": [T.Illumination("corner", p=1)],
+        "illumination_spot": [T.Illumination("gaussian", p=1)],
     }
 
 

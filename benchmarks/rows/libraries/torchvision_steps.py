@@ -24,6 +24,7 @@ LACKS = {
     "rotate90": "no random quarter turns",
     "stretch": "its affine scale is the same along both axes",
     "solarize_add": "no such operation",
+    **dict.fromkeys(C.LAYERS, "no such operation"),
     "rgb_shift": "no such operation",
     **dict.fromkeys(("grid_distortion", "optical_distortion", "thin_plate"), "no such operation"),
     "motion_blur": "no such operation",

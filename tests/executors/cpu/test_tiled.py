@@ -67,6 +67,10 @@ NAMED: dict[str, list[Transform]] = {
     "mixed as bytes": [T.RandomResizedCrop(50), T.AugMix()],
     "coded twice": [T.JPEG((30, 30)), T.Rotate((20, 20), interpolation="bilinear"), T.JPEG((80, 80)), NORMALIZE],
     "resized in both orders": [T.Resize((40, 150)), T.Invert(), T.Resize((120, 30), interpolation="lanczos")],
+    "overlaid": [
+        *(T.RandomRain(p=1.0), T.RandomHorizontalFlip(1.0), T.Spatter(p=1.0), T.RandomGravel(p=1.0)),
+        *(T.RandomSnow(p=1.0), T.Illumination(p=1.0), NORMALIZE),
+    ],
     "displaced": [
         T.Rotate((20, 20), interpolation="bilinear"),
         T.ElasticTransform(),

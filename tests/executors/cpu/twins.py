@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.executors.cpu.blocks import Callables
+from variegate.executors.cpu.simd_layers import LANES
 from variegate.executors.cpu.simd_pixels import LUMAS
 
 RNG = np.random.default_rng(5)
@@ -138,9 +139,44 @@ def check_statistics(run: Callables) -> None:
         same("widen_extremes", places[1].max(0), pixels.max(0))
 
 
+def scaled(value: npt.NDArray[np.int32], share: Any) -> Any:
+    return (value * share + (1 << 14)) >> 15
+
+
+def check_layers(run: Callables) -> None:
+    """The extremes of all numbers among them."""
+    stride = 70
+    for down, strength, of_level in ((0, 32767, -1), (32767, -32767, 1), (12345, 20000, 0), (1, -5, -1)):
+        lines = RNG.choice(np.array([0, 1, 127, 16000, 32640], np.int16), (4, 64))
+        above, below, first, second = (line[:LANES].astype(np.int32) for line in lines)
+        alpha, colour = above + scaled(below - above, down), first + scaled(second - first, down) + 64 >> 7
+        weight = scaled(alpha, strength)
+        weight += weight >> 8
+        planes, colours = levels(3, stride), (0, 200, 255)
+        before = planes.astype(np.int32)
+        run["simd_layers.lay_alpha_block"](planes, stride, lines[0], lines[1], down, strength, *colours, of_level)
+        for c, plain in enumerate(colours):
+            level = before[c, :LANES]
+            want = np.clip(level + scaled(plain + of_level * level, weight), 0, 255)
+            same("lay_alpha_block", planes[c], [*want, *before[c, LANES:]])
+        row = levels(stride)
+        level = row.astype(np.int32)
+        run["simd_layers.lay_colours_block"](row, *lines[:2], down, strength, *lines[2:], of_level)
+        want = np.clip(level[:LANES] + scaled(colour + of_level * level[:LANES], weight), 0, 255)
+        same("lay_colours_block", row, [*want, *level[LANES:]])
+    planes, lightness = levels(3, stride), np.zeros(16, np.int32)
+    run["simd_layers.lightness_block"](planes, stride, lightness)
+    same("lightness_block", lightness, planes[:, :16].max(0).astype(np.int32) + planes[:, :16].min(0))
+    pairs, row = RNG.integers(0, 32768, (16, 2)).astype(np.int16), planes[0].copy()
+    run["simd_layers.bend_block"](row, lightness, pairs.view(np.int32))
+    new, factor = pairs.T.astype(np.int32)
+    want = np.clip((64 * new + factor * (2 * planes[0, :16].astype(np.int32) - lightness) + 2048) >> 12, 0, 255)
+    same("bend_block", row, [*want, *planes[0, 16:]])
+
+
 def check_all(cpu: str, features: str) -> list[str]:
     """The names of the blocks, all of which equal their twins."""
     run = Callables(cpu, features)
-    for check in (check_channels, check_floats, check_lookups, check_walks, check_statistics):
+    for check in (check_channels, check_floats, check_lookups, check_walks, check_statistics, check_layers):
         check(run)
     return list(run.blocks)

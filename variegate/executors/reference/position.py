@@ -6,6 +6,8 @@ the sample's id and the place alone. Arithmetic in float32 (docs/operations.md, 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -110,7 +112,7 @@ def overlay(img_HWC: Image, ins: Instruction) -> Image:
         if planes in (2, 4):
             colour = values[1 + (c if planes == 4 else 0)] + 64 >> 7
         weight = _scaled(values[c if planes == 3 else 0], np.int32(np.floor(ins.args[7] * 32767 + 0.5)))
-        towards = {LayerMode.OVER: colour - level, LayerMode.SCALE: level, LayerMode.ADD: colour}[LayerMode(mode)]
+        towards: Any = {LayerMode.OVER: colour - level, LayerMode.SCALE: level, LayerMode.ADD: colour}[LayerMode(mode)]
         out[y, x, c] = np.clip(level + _scaled(towards, weight + (weight >> 8)), 0, 255)
     return out
 
@@ -124,7 +126,7 @@ def _cells(side: int, start: int, step: int, nodes: int) -> tuple[slice, npt.NDA
     return pixels, at >> STEP_BITS, (at >> STEP_BITS - 15 & 32767).astype(np.int32)
 
 
-def _scaled(value: npt.NDArray[np.int32], share: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+def _scaled(value: Any, share: Any) -> Any:
     """Times a number with 15 fraction bits, rounded half up."""
     return value * share + (1 << 14) >> 15
 

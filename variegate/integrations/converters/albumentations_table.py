@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 from variegate.integrations.converters import albumentations_others as others
 from variegate.integrations.converters import albumentations_places as places
@@ -32,8 +33,9 @@ _SPATTERED = ("mean_range", "std_range", "gauss_sigma_range", "cutout_threshold_
 
 def _drawn(cls: type[Transform], differs: str, **older: str) -> Rule:
     """Arguments of the same names, or of ``older`` ones."""
-    names = [field.name for field in dataclasses.fields(cls) if field.name != "p" and field.init]  # type: ignore[arg-type]
-    return of(cls, _ALWAYS, differs=differs, **{name: f"{name} {older.get(name, '')}".strip() for name in names})
+    names = [field.name for field in dataclasses.fields(cls) if field.init and field.name != "p"]  # type: ignore[arg-type]
+    arguments: dict[str, Any] = {name: f"{name} {older.get(name, '')}".strip() for name in names}
+    return of(cls, _ALWAYS, differs=differs, **arguments)
 
 
 RULES: Mapping[str, Rule] = {
