@@ -85,7 +85,8 @@ def captions(operations: list[dict[str, Any]]) -> list[str]:
                 whose = f"sample {chain['id']}: " if "id" in chain else ""
                 lines.append(f"{chain['weight']:.2f} x {whose}{names}")
         else:
-            lines.append(_caption(operation))
+            border = f", border {operation['padding_mode']}" if "padding_mode" in operation else ""
+            lines.append(_caption(operation) + border)
     return lines or ["unchanged"]
 
 

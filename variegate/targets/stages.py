@@ -85,7 +85,8 @@ def stages_of(program: Program, resized_by_corners: bool = False) -> Stages:
     # The first of two is the pad.
     is_pad, flags = np.diff(step, append=-1) == 0, program.flags[row, slot]
     flags = np.where(is_pad, flags >> INTERPOLATION_BITS, flags & INTERPOLATION_MASK)
-    op, args = np.where(is_pad, Op.PAD, program.opcode[row, slot]), program.args[row, slot] * ~is_pad[:, None]
+    op = np.where(is_pad, Op.PAD, program.opcode[row, slot])
+    args = np.where(is_pad[:, None], 0.0, program.args[row, slot])
     # What is not geometry changes no size.
     before = np.where((slot > 0)[:, None], program.out_size[row, slot - 1], program.in_shape[row, :2]).astype(np.int64)
     after = np.where(is_pad[:, None], before, program.out_size[row, slot])

@@ -12,7 +12,7 @@ import numpy as np
 
 from variegate.program.compiled import inner_kernel, pixel_kernel
 from variegate.program.ops import INTERPOLATION_MASK, KIND_OF, Interpolation, Kind, Op, PadMode
-from variegate.program.places import FAR, ONE, snap, stays_inside
+from variegate.program.places import FAR, ONE, moves_whole_pixels, snap, stays_inside
 from variegate.program.program import Program
 
 # Pillow's affine_fixed is taken only where every coordinate stays below this.
@@ -38,7 +38,8 @@ def rewrite_maps(program: Any) -> None:
             elif KIND_OF[op] == Kind.GEOMETRY or op == Op.RESIZED_CROP:
                 program.opcode[r, k] = to_map(op, a, flag & INTERPOLATION_MASK, h, w, size)
                 # What never leaves the image has nothing to fold.
-                if program.opcode[r, k] == Op.MAP_FIXED and stays_inside(a, program.window[r, k], size):
+                is_whole = program.opcode[r, k] == Op.MAP_FIXED and moves_whole_pixels(a)
+                if is_whole and stays_inside(a, program.window[r, k], size):
                     program.flags[r, k] = flag & INTERPOLATION_MASK
             h, w = size[0], size[1]
 
