@@ -9,7 +9,6 @@ from variegate import transforms as T
 
 # Transforms that choose by the boxes of samples that are dicts.
 BY_BOXES: dict[str, list[T.Transform]] = {
-    "CopyPaste": [T.CopyPaste(), T.CopyPaste(1.0, (0.1, 2.0), flip=0.0, feather=3, num_classes=10)],
     "RandomAtLeastOneBoxCrop": [T.RandomAtLeastOneBoxCrop(16), T.RandomAtLeastOneBoxCrop((9, 20), 0.5)],
     "RandomBoxSafeCrop": [T.RandomBoxSafeCrop(), T.RandomBoxSafeCrop(0.4)],
     "RandomIoUCrop": [T.RandomIoUCrop(), T.RandomIoUCrop(0.2, 0.9, 0.7, 1.5, [0.0, 0.4, 1.0], 7)],
@@ -224,6 +223,7 @@ EXAMPLES: dict[str, list[T.Transform]] = {
 }
 # What needs others to mix an image with: of these a batch has enough, a single image has not.
 MIXERS: dict[str, list[T.Transform]] = {
+    "CopyPaste": [T.CopyPaste(), T.CopyPaste(1.0, (0.1, 2.0), flip=0.0, feather=3, num_classes=10)],
     "CutMix": [T.CutMix(), T.CutMix(alpha=0.5, num_classes=10)],
     "MixUp": [T.MixUp(alpha=0.2), T.MixUp(num_classes=10)],
     "Mosaic": [T.Mosaic(), T.Mosaic((0.5, 0.5), num_classes=10)],

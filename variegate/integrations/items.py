@@ -167,7 +167,8 @@ def collate_samples(
     ids = np.array(_all_or_none(given, "id"), np.uint64) if _has_any(given) else count(len(items))
     joined = BatchTargets(options, labels is not None)
     check = partial(joined.check, targets, names=names)
-    request = {"ids": ids, "epoch": epoch, "partners": "batch" if augmenter.transform._mixers else None}
+    partners = "batch" if augmenter.transform._mixers else None
+    request: dict[str, Any] = {"ids": ids, "epoch": epoch, "partners": partners}
     made, mixed, belonging, _ = follow(augmenter, images, check, options, labels, **request)
     kept = [{key: of_image[key] for key in targets[0]} for of_image in belonging]
     return TargetBatch(joined.join(made, kept, labels if mixed is None else mixed), ids)

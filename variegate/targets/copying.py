@@ -20,7 +20,7 @@ Plane = npt.NDArray[np.bool_]
 
 
 class Pasted(NamedTuple):
-    """What lies on an output's own image: ``plane`` bool[h, w] within ``box`` (left, top, right, bottom)."""
+    """Objects on top of an output's own image: ``plane`` bool[h, w] within ``box`` (left, top, right, bottom)."""
 
     box: tuple[int, int, int, int]
     plane: Plane
