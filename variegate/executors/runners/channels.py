@@ -19,7 +19,7 @@ Image = npt.NDArray[np.uint8]
 
 
 def run_parts(program: Program, batch: Any, run: Callable[[Program, Any], Any]) -> Any:
-    """What ``run`` makes of each part, given as by a runner, as one."""
+    """Run each part by ``run``, a runner's, and join results."""
     results = []
     axis = -3 if program.output.layout == "NCHW" else -1
     for part in parts_of(program):
