@@ -125,7 +125,7 @@ def test_a_sample_without_key_points_may_be_mixed_with_those_that_have_some(poin
     ("image", "message"),
     [
         (IMAGE.astype(np.float32), "got dtype float32; accepted: uint8"),
-        (IMAGE[:, :, :2], r"got shape \(40, 60, 2\); accepted: uint8 \[H, W, 3\]"),
+        (np.repeat(IMAGE, 11, axis=2), r"got shape \(40, 60, 33\); accepted: uint8 \[H, W, C\]"),
         ("photo.jpg", "got str; accepted: uint8"),
         (torch.zeros(3, 4, 5), "got dtype float32; accepted: uint8"),
     ],

@@ -206,6 +206,8 @@ def _opened(image: Any, name: str) -> tuple[Any, tuple[int, ...]]:
     data = image_of(image, name, reads_files=False)
     # Formats other than JPEG are decoded here; of a JPEG only the header is read.
     encoded = EncodedBatch([data], lambda _: name)
+    if encoded.shapes[0, 2] not in (1, 3):
+        raise DecodeError(name, f"got shape {tuple(encoded.shapes[0].tolist())}; accepted: 1 or 3 channels")
     return encoded.decoded.get(0, data), tuple(encoded.shapes[0].tolist())
 
 

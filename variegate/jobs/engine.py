@@ -229,7 +229,7 @@ class Engine:
 
         Args:
             image: path of a .npy, TIFF (tiled, or in uncompressed strips) or Zarr file, which is read by rectangles; or
-                a uint8 array [H, W, 3], [H, W, 1] or [H, W].
+                a uint8 array [H, W, C] with up to 32 channels, or [H, W].
             transform: replaces the engine's own; must not mix images.
             out: path of the result, .npy, .tif, .tiff or .zarr, which replaces an existing one when complete. None
                 returns an array. With ``workers="ray"``, all machines must see both files. TIFF and Zarr need

@@ -155,6 +155,9 @@ class Reader:
             return data
         if isinstance(data, np.ndarray):
             data = check_image(data, "its pixels")
+            if data.shape[2] not in ((1, 3) if self._channels is None else (self._channels,)):
+                accepted = "1 or 3 channels; others with channels=" if self._channels is None else self._channels
+                raise ValueError(f"its pixels: got shape {data.shape}; accepted: {accepted}")
         if self._cache is None:
             # A JPEG's size is in its header, and the crop decides how much of it is decoded.
             if isinstance(data, np.ndarray):

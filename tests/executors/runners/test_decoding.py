@@ -123,7 +123,7 @@ def test_only_bytes_are_taken() -> None:
 @pytest.mark.parametrize(
     ("pixels", "error", "words"),
     [
-        (np.zeros((30, 20, 4), np.uint8), ValueError, r"got shape \(30, 20, 4\)"),
+        (np.zeros((30, 20, 33), np.uint8), ValueError, r"got shape \(30, 20, 33\)"),
         (np.zeros((30, 20, 1000), np.uint8), ValueError, r"got shape \(30, 20, 1000\)"),
         (np.zeros((30, 0, 3), np.uint8), ValueError, r"got shape \(30, 0, 3\).*no side empty"),
         (np.zeros(30, np.uint8), ValueError, r"got shape \(30,\)"),

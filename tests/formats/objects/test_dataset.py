@@ -132,8 +132,8 @@ def test_other_kinds_are_the_callers_mistake(sample: Any, message: str) -> None:
     [
         (ValueError("bad row"), "^Pairs: item 0: ValueError: bad row$"),
         (DecodeError("a.jpg", "truncated"), "^Pairs: item 0: truncated$"),
-        ((np.zeros((4, 4, 4), np.uint8), 0), r"item 0: got shape \(4, 4, 4\); accepted: a PIL image"),
-        ((torch.zeros(5, 4, 4, dtype=torch.uint8), 0), r"got shape \(5, 4, 4\)"),
+        ((np.zeros((4, 4, 33), np.uint8), 0), r"item 0: got shape \(4, 4, 33\); accepted: a PIL image"),
+        ((torch.zeros(33, 40, 40, dtype=torch.uint8), 0), r"got shape \(33, 40, 40\)"),
         ((Image.open(io.BytesIO(pictures()[0].data[:900])), 0), "item 0: truncated"),
     ],
 )

@@ -254,8 +254,6 @@ def _run_rows(runs: Sequence[_Run], num_threads: int | None, together: int = 1) 
         held.append((memory, place_of(memory), kind, streams, run.load, batch.sources))
     in_pixels = int(program.in_shape[:, :2].prod(axis=1, dtype=np.int64).max(initial=1))
     at_a_time = max(_LOADED_AT_LEAST, _LOADED_BYTES // max(3 * in_pixels, 1))
-    if len(runs) > 1:
-        at_a_time = 1  # each part reads the same image
 
     def work(groups: npt.NDArray[np.int64]) -> None:
         if len(groups) == 0:

@@ -19,7 +19,7 @@ Image = npt.NDArray[np.uint8]
 
 
 def run_parts(program: Program, batch: Any, run: Callable[[Program, Any], Any]) -> Any:
-    """What ``run`` makes of each part, given as by a runner, as one."""
+    """Run each part by ``run``, a runner's, and join results."""
     results = []
     axis = -3 if program.output.layout == "NCHW" else -1
     for part in parts_of(program):
@@ -82,7 +82,10 @@ def plane_loader(images: Sequence[Image] | Image, fused: Program) -> Callable[[i
         boxes[cropped] = crop_boxes(fused.args[cropped, 0, :6], supports[cropped], *sizes[cropped].T)
         fused.args[cropped, 0, :2] -= boxes[cropped, :2]
         fused.in_shape[:, :2] = boxes[:, 2:] - boxes[:, :2]
-    begins = np.array([place_of(image) for image in images], np.int64)[fused.source]
+    if isinstance(images, np.ndarray):
+        begins = place_of(images) + images.strides[0] * fused.source.astype(np.int64)
+    else:
+        begins = np.array([place_of(image) for image in images], np.int64)[fused.source]
     begins += boxes[:, 0] * lines + boxes[:, 1] * channels + fused.planes.first
     known = list(zip(begins.tolist(), lines.tolist(), *fused.in_shape[:, :2].T.tolist(), strict=True))
 

@@ -22,13 +22,13 @@ Tensors = torch.Tensor | list[torch.Tensor] | tuple[Any, ...]
 
 # What errors call the images of a batch, unless they are part of something else.
 NAMES = "images[{}]"
-_ACCEPTED = "uint8 [H, W, 3], [H, W, 1] or [H, W]"
-_ACCEPTED_TENSORS = "uint8 [H, W, C], [C, H, W] or [H, W] with C = 1 or 3"
+_ACCEPTED = "uint8 [H, W, C] with C = 1 to 32, or [H, W]"
+_ACCEPTED_TENSORS = "uint8 [H, W, C], [C, H, W] or [H, W] with C = 1 to 32"
 
 
 def channels_last(first: int, last: int, may_be_first: bool = True) -> bool | None:
-    """Whether the last side of an image is its channels, or the first is; None for neither. One or three are channels
-    before other numbers up to MAX_CHANNELS, of which the smaller is, in an array always the last."""
+    """True if the last side of an image is its channels, False if the first is; None for neither. One or three are
+    channels before other numbers up to MAX_CHANNELS, of which the smaller is, in an array always the last."""
     for is_last, side in ((True, last), (False, first)):
         if side in (1, 3):
             return is_last
@@ -63,7 +63,7 @@ def _check_batch(whole: npt.NDArray[Any]) -> Image:
         hint = "; the channels of an array come last: transpose(0, 2, 3, 1)" if is_first else ""
         hint = "; clips are for Augmenter(consistent=True)" if whole.ndim == 5 else hint
         raise ValueError(
-            f"images: got shape {whole.shape}; accepted: one uint8 array [N, H, W, C] with C = 1 or 3, or a list "
+            f"images: got shape {whole.shape}; accepted: one uint8 array [N, H, W, C] with C = 1 to 32, or a list "
             f"of images {_ACCEPTED}{hint}"
         )
     _check_sides("images", whole.shape, whole.shape[1:3])
@@ -125,7 +125,7 @@ def check_tensor(tensor: torch.Tensor) -> bool:
     is_last = channels_last(*shape[1::2]) if len(shape) == 4 else None
     if is_last is None or 0 in shape[1:]:
         raise ValueError(
-            f"images: got shape {shape}; accepted: uint8 [N, H, W, C] or [N, C, H, W] with C = 1 or 3, or a list of "
+            f"images: got shape {shape}; accepted: uint8 [N, H, W, C] or [N, C, H, W] with C = 1 to 32, or a list of "
             f"images {_ACCEPTED}"
         )
     _check_sides("images", shape, shape[1:3] if is_last else shape[2:])

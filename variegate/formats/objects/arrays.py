@@ -25,7 +25,7 @@ from variegate.threads import computed_once
 
 Image = npt.NDArray[np.uint8]
 
-_ACCEPTED = "uint8 [N, H, W, C] or [N, H, W] with C = 1 or 3, or a list of images [H, W, C] or [H, W]"
+_ACCEPTED = "uint8 [N, H, W, C] or [N, H, W] with C = 1 to 32, or a list of images [H, W, C] or [H, W]"
 # The fingerprint looks at so many images, and so many bytes of each: a mebibyte at most.
 _IMAGES_LOOKED_AT, _BYTES_LOOKED_AT = 64, 16384
 

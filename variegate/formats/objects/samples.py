@@ -22,7 +22,7 @@ Size = tuple[int, int]
 
 _ACCEPTED_SAMPLES = '(image, label, ...), {"image": ..., "label": ...} or an image'
 _ACCEPTED_IMAGES = (
-    "a PIL image, a uint8 array [H, W, C] or [H, W], a uint8 tensor [C, H, W] or [H, W] (C = 1 or 3), or the bytes of "
+    "a PIL image, a uint8 array [H, W, C] or [H, W], a uint8 tensor [C, H, W] or [H, W] (C = 1 to 32), or the bytes of "
     "an image file"
 )
 _ACCEPTED_LABELS = "an int, a float, an array or list of numbers, or the name of a class"

@@ -179,7 +179,7 @@ def _write_tiff(buffer: io.BytesIO, img_HWC: npt.NDArray[np.uint8]) -> None:
         raise ValueError("tif needs tifffile: pip install 'variegate[tiles]'") from error
     kind = "rgb" if img_HWC.shape[2] == 3 else "minisblack"
     levels = img_HWC if img_HWC.shape[2] > 1 else img_HWC[:, :, 0]
-    plain = {"metadata": None, "software": False, "compression": "zlib"}
+    plain: dict[str, Any] = {"metadata": None, "software": False, "compression": "zlib"}
     tifffile.imwrite(buffer, levels, photometric=kind, planarconfig="contig", **plain)
 
 
