@@ -256,6 +256,13 @@ DEFECTS: tuple[Defect, ...] = (
         tests=("tests/executors/test_reference_geometry.py",),
     ),
     Defect(
+        name="cuda-regions-that-all-begin-the-image",
+        anchor="_RegionPass.run",
+        search="(area.left, area.top, self._width)",
+        replace="(0, 0, self._width)",
+        tests=("tests/executors/cuda/test_regions.py",),
+    ),
+    Defect(
         name="cuda-blend-box-one-column-too-wide",
         anchor="blend_rows",
         search="x < tl.load(box + 3)",

@@ -232,8 +232,8 @@ class Engine:
                 a uint8 array [H, W, C] with up to 32 channels, or [H, W].
             transform: replaces the engine's own; must not mix images.
             out: path of the result, .npy, .tif, .tiff or .zarr, which replaces an existing one when complete. None
-                returns an array. With ``workers="ray"``, all machines must see both files. TIFF and Zarr need
-                ``pip install 'variegate[tiles]'``.
+                returns an array. TIFF and Zarr need ``pip install 'variegate[tiles]'``. With ``workers="ray"``, all
+                machines must see both files.
             tile: side of a tile, 1 to 16,384; for .tif a multiple of 16.
             id, epoch, copy: further inputs of the random numbers.
             conditions: values for ``Cond``, such as ``{"label": 3}``.

@@ -69,8 +69,10 @@ def all_works() -> Iterator[tuple[str, Transform, dict[str, Any], bool]]:
     yield "everything", T.Compose([*everything, NORMALIZE]), {"dtype": "bfloat16"}, True
 
 
-def launches(transform: Transform, options: dict[str, Any], is_channels_last: bool) -> list[Launch]:
-    """What a batch of 64 images is run by."""
+def launches(
+    transform: Transform, options: dict[str, Any], is_channels_last: bool, region: tuple[int, int, int] = (0, 0, 0)
+) -> list[Launch]:
+    """What a batch of 64 images, or regions, is run by."""
     more = {"partners": "batch", "boxes": [[[4, 4, 24, 24]]] * 64} if transform._mixers else {}
     program = vg.Augmenter(transform, **options).program([(32, 48)] * 64, ids=np.arange(64), **more)
     if program.blend is not None and program.blend.lacks_alpha:
@@ -78,7 +80,7 @@ def launches(transform: Transform, options: dict[str, Any], is_channels_last: bo
     fused: Program = lower(program, measured_once=True)
     shape = (64, 32, 48, 3) if is_channels_last else (64, 3, 32, 48)
     placed = place_tensor(torch.zeros(shape, dtype=torch.uint8), is_channels_last)
-    return CudaExecutor(torch.device("cpu")).prepare(fused, placed, np.zeros(64, np.int64)).launches
+    return CudaExecutor(torch.device("cpu")).prepare(fused, placed, np.zeros(64, np.int64), region).launches
 
 
 def mask_launch() -> Launch:
@@ -96,6 +98,8 @@ def kernels() -> Iterator[tuple[str, Launch]]:
     """The name of a work and of a launch, and the launch: every kernel once, however many of the launches are of it."""
     seen = set()
     queues = [(name, launches(*work)) for name, *work in all_works()]
+    _, *everything = list(all_works())[-1]
+    queues.append(("region", launches(*everything, (1, 2, 99))))
     for name, queue in (*queues, ("masks", [mask_launch()])):
         for number, launch in enumerate(queue):
             key = (launch.kernel.fn.__name__, str(launch.constants), str(launch.options))

@@ -58,8 +58,8 @@ def check_regions(transform: Any, image: Image, tile: int, **options: Any) -> No
 @pytest.mark.parametrize("name", PIPELINES)
 def test_a_pipeline_in_regions(name: str) -> None:
     transform = T.Compose(PIPELINES[name])
-    check_regions(transform, photo(50, 70), 40)
-    check_regions(transform, gray(40, 45), 29, layout="NHWC", dtype="float16")
+    check_regions(transform, photo(31, 70), 40)
+    check_regions(transform, gray(30, 45), 25, layout="NHWC", dtype="float16")
 
 
 def test_whole_images_after_regions_are_none() -> None:

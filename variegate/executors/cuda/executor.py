@@ -17,7 +17,7 @@ from variegate.executors.batches import check_fits, layout, shapes_of, write_ima
 from variegate.executors.cuda.images import DeviceImages, Memory, place_packed
 from variegate.executors.cuda.launch import BLOCK, KernelSettings, Launch, launches, triton_functions
 from variegate.executors.cuda.layout import ABILITIES, NUM_ROWS, WORKSPACE
-from variegate.executors.cuda.pack import Array, Capacity, DoesNotFit, Packer
+from variegate.executors.cuda.pack import Array, Capacity, DoesNotFit, Packer, refuse_detours
 from variegate.program.compiled import TURN
 from variegate.program.lowering import lower
 from variegate.program.program import Program
@@ -124,15 +124,6 @@ class CudaExecutor:
     def current(self) -> AbstractContextManager[Any]:
         """The device made the current one, where launches go."""
         return torch.cuda.device(self.device) if self.device.type == "cuda" else nullcontext()
-
-
-def refuse_detours(program: Program) -> None:
-    """Raises ValueError for what is done outside of the passes, which is there on the host alone."""
-    if program.detour is not None:
-        raise ValueError(
-            "JPEG: runs on device='cpu' and 'reference' alone, and is not done behind your back on the host; use "
-            "device='cpu' for this transform, or leave JPEG out of it on a GPU"
-        )
 
 
 def settings_of(program: Program, images: DeviceImages, block: tuple[int, int]) -> KernelSettings:

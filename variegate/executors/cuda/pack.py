@@ -36,6 +36,15 @@ _TABLES = ("luts", "matrices", "kernels", "rectangles", "grids")
 _NOISE = (Op.GAUSSIAN_NOISE, Op.SHOT_NOISE)
 
 
+def refuse_detours(program: Program) -> None:
+    """Raises ValueError for what is done outside of the passes, which is there on the host alone."""
+    if program.detour is not None:
+        raise ValueError(
+            "JPEG: runs on device='cpu' and 'reference' alone, and is not done behind your back on the host; use "
+            "device='cpu' for this transform, or leave JPEG out of it on a GPU"
+        )
+
+
 class DoesNotFit(Exception):
     """A program needs more than the capacity it was available."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +20,8 @@ from variegate.executors.cpu.resizing import PRECISION
 from variegate.executors.cpu.tiled.areas import Area, Image, Stage
 from variegate.executors.cpu.tiled.host import HostPixels
 from variegate.executors.cpu.tiled.workspace import PassWorkspace
-from variegate.executors.cuda.executor import CudaExecutor, refuse_detours
 from variegate.executors.cuda.images import place_tensor
+from variegate.executors.cuda.pack import refuse_detours
 from variegate.program import passes as P
 from variegate.program.ops import (
     INTERPOLATION_BITS,
@@ -41,6 +41,9 @@ from variegate.program.ops import (
 )
 from variegate.program.passes import PassSource
 from variegate.program.program import Output, Program
+
+if TYPE_CHECKING:
+    from variegate.executors.cuda.executor import CudaExecutor
 
 # Places have 15 fraction bits, in 32; those that a grid moves may leave the image by as much again.
 _MOST_MAPPED, _MOST_BENT = 65_535, 32_767

@@ -17,10 +17,10 @@ from variegate.executors.cuda.executor import (
     CudaExecutor,
     executor_of,
     lower_for_cuda,
-    refuse_detours,
     upload_images,
 )
 from variegate.executors.cuda.images import DeviceImages, join, place_packed, place_tensor, place_tensors
+from variegate.executors.cuda.pack import refuse_detours
 from variegate.executors.runners.channels import run_parts
 from variegate.executors.runners.decode_plan import join_boxes, shift_crop
 from variegate.executors.runners.encoded_batch import EncodedBatch
