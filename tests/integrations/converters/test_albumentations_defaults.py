@@ -26,7 +26,7 @@ SAME = """
     RGBShift RandomCrop RandomCropFromBorders RandomGamma RandomOrder RandomRotate90 ReplayCompose Rotate SafeRotate
     Sequential Solarize SomeOf SquareSymmetry ThinPlateSpline TimeReverse ToFloat ToGray ToRGB ToTensorV2 Transpose
     VerticalFlip RandomBrightnessContrast
-    AdditiveNoise Colorize FrequencyMasking TimeMasking XYMasking
+    AdditiveNoise Colorize FrequencyMasking RandomToneCurve TimeMasking ToSepia XYMasking
 """
 CLOSE = """
     AtLeastOneBBoxRandomCrop AutoContrast BBoxSafeRandomCrop Blur CLAHE CenterCrop ColorJitter Crop CropAndPad Downscale

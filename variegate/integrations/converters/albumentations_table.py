@@ -82,6 +82,10 @@ RULES: Mapping[str, Rule] = {
         factor=ranged("multiplier", (0.9, 1.1)),
     ),
     "AdditiveNoise": others.additive_noise,
+    "RandomToneCurve": of(
+        colour.RandomToneCurve, scale=Argument("scale", 0.1), per_channel=Argument("per_channel", False)
+    ),
+    "ToSepia": of(colour.ToSepia),
     "Colorize": others.colorize,
     **dict.fromkeys(("FrequencyMasking", "TimeMasking", "XYMasking"), others.masking),
     # Close, each with a warning that says how.
@@ -242,7 +246,7 @@ _NEAREST = {
         *("Resize3D", "StochasticConvolution", "ToTensor3D", "UniformTemporalSubsample"),
     ),
     "RandomBrightnessContrast or RandomGamma, of the whole image": (
-        *("Illumination", "PlasmaBrightnessContrast", "PlasmaShadow", "RandomToneCurve", "Vignetting"),
+        *("Illumination", "PlasmaBrightnessContrast", "PlasmaShadow", "Vignetting"),
         *("ExposureMatching", "RandomShadow"),
     ),
     "RandomBrightnessContrast, GaussianBlur and CoarseDropout: nothing is drawn into images here": (
@@ -260,7 +264,6 @@ _NEAREST = {
     ),
     "Posterize or Downscale": ("Dithering", "Halftone", "Superpixels"),
     "ColorJitter or RGBShift": ("FancyPCA", "HEStain"),
-    "a CustomOp with color_matrix, docs/custom.md": ("ToSepia",),
     "BBoxSafeRandomCrop": ("BBoxSubsetSafeRandomCrop",),
     "RandomCrop, or AtLeastOneBBoxRandomCrop for samples with boxes": ("CropNonEmptyMaskIfExists",),
     "GridDropout, which erases squares: lines are erased there": ("GridMask",),
