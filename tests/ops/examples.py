@@ -87,6 +87,8 @@ EXAMPLES: dict[str, list[T.Transform]] = {
     "PixelDistributionAdaptation": [
         *(T.PixelDistributionAdaptation(REFERENCES), T.PixelDistributionAdaptation(REFERENCES, 1, "minmax")),
     ],
+    "RandomToneCurve": [T.RandomToneCurve(), T.RandomToneCurve(0.3, per_channel=True)],
+    "ToSepia": [T.ToSepia()],
     "ZoomBlur": [T.ZoomBlur(), T.ZoomBlur((1.1, 2.0), 0.1)],
     "CLAHE": [T.CLAHE(), T.CLAHE(3.0, (2, 5))],
     "MedianBlur": [T.MedianBlur(), T.MedianBlur(5)],

@@ -48,8 +48,10 @@ _TILES = (
     "executors.cpu.tiled.statistics.fill_clahe",
     "executors.cpu.tiled.statistics.fill_contrast",
     "executors.cpu.tiled.statistics.fill_equalize",
+    "executors.cpu.tiled.statistics.fill_match",
     "executors.cpu.tiled.workspace.add_tile_noise",
     "executors.cpu.tiled.workspace.equalized_tile_row",
+    "executors.cpu.tiled.workspace.warped_tile_row",
     "executors.cpu.tiled.workspace.erase_normalized_tile",
     "executors.cpu.tiled.workspace.follow_tile_row",
     "executors.cpu.tiled.workspace.place_maps",
@@ -76,6 +78,7 @@ def _annotate() -> None:
 def _cut_into_tiles() -> None:
     engine = Engine(["cpu:0"], "thread", num_threads=1)
     inverted = [T.Contrast(0.5), T.AutoContrast(), T.Equalize(), T.CLAHE(), T.Resize(20), T.ElasticTransform()]
+    inverted += [T.HistogramMatching(np.zeros((1, 1), np.uint8)), T.ZoomBlur(1.3)]
     steps = [T.Contrast(0.5), *(T.Compose([T.Invert(), one]) for one in inverted)]
     steps += [T.RandomPerspective(p=1, interpolation=way) for way in ("nearest", "bilinear")]
     with TemporaryDirectory(prefix="variegate-warm-") as folder:

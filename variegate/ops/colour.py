@@ -12,20 +12,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from variegate.checks import Refusal, as_integer, as_number, as_numbers, refused
-from variegate.ops.arguments import BLACK, PROBABILITY, Fill, Number, Pair, check_colour, checks, optional
-from variegate.ops.base import Transform, UsefulRange
+from variegate.checks import Refusal, as_integer, as_number, as_numbers, number, refused
+from variegate.ops.arguments import BLACK, FLAG, PROBABILITY, Fill, Number, Pair, check_colour, checks, optional
+from variegate.ops.base import Transform, UsefulRange, set_field
 from variegate.ops.filters import Sharpness
 from variegate.ops.magnitude import MagnitudeOp, PlainOp, WithProbability, between, span
 from variegate.ops.tone import Brightness
 from variegate.program.one_image import Images
 from variegate.program.ops import MAX_TILES, Op
 from variegate.program.planes import needs_colour, wrong_number
+from variegate.program.rng import to_normal
 from variegate.program.sampling import CHOICE, Floats, Rows, Sampling
 
 __all__ = ["CLAHE", "AutoContrast", "ChannelDropout", "ChannelPermutation", "Color", "ColorTemperature", "Contrast"]
 __all__ += ["ColorJitter", "Equalize", "Hue", "RandomAdjustSharpness", "RandomAutocontrast", "RandomChannelPermutation"]
-__all__ += ["RandomEqualize", "RandomGrayscale", "RandomPhotometricDistort"]
+__all__ += ["RandomEqualize", "RandomGrayscale", "RandomPhotometricDistort", "RandomToneCurve", "ToSepia"]
 
 
 @dataclass(frozen=True)
@@ -177,6 +178,49 @@ class ColorTemperature(MagnitudeOp):
         tables = [sampling.add_lut(temperature_table(kelvin)) for kelvin in distinct.tolist()]
         index = np.array(tables, np.float64)[which.reshape(-1)]
         sampling.emit(rows[is_colour], Op.LUT, index, values[is_colour], name="ColorTemperature")
+
+
+_SEPIA = np.array([[0.393, 0.769, 0.189, 0], [0.349, 0.686, 0.168, 0], [0.272, 0.534, 0.131, 0]], np.float32)
+
+
+@dataclass(frozen=True)
+class ToSepia(Transform):
+    """Tint the image brown, as an old photo (Albumentations). Gray images do not change."""
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        rows = rows[sampling.channels[rows] > 1]
+        if len(rows):
+            sampling.emit(rows, Op.COLOR_MATRIX, sampling.add_matrix(_SEPIA), 1.0, name="ToSepia")
+
+
+# Terms of a cubic Bezier curve from black to white at each level: of its two inner points, and of white.
+_ALONG = np.arange(256) / 255.0
+_INNER = np.stack([3 * (1 - _ALONG) ** 2 * _ALONG, 3 * (1 - _ALONG) * _ALONG**2])
+
+
+@dataclass(frozen=True)
+class RandomToneCurve(Transform):
+    """Bend the relation of old to new levels, a curve from black to white (Albumentations).
+
+    ``scale``: standard deviation of the heights of its two inner points around a quarter and three quarters of white.
+    ``per_channel``: a curve of its own for each of red, green and blue.
+    """
+
+    scale: float = 0.1
+    per_channel: bool = False
+    _useful = UsefulRange(0.0, 0.5, None, lambda scale: RandomToneCurve(scale))
+    _checks = checks(scale=partial(number, low=0.0, high=1.0), per_channel=FLAG)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_field(self, "num_slots", 3 if self.per_channel else 1)
+
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        drawn = to_normal(sampling.words(rows, slot, self.num_slots))
+        heights = np.clip(np.array([0.25, 0.75]) + self.scale * drawn, 0.0, 1.0)
+        tables = np.floor(255.0 * (heights @ _INNER + _ALONG**3) + 0.5).astype(np.uint8)
+        index = [sampling.add_lut(table) for table in tables]
+        sampling.emit(rows, Op.LUT, np.array(index, np.float64), self.scale, name="RandomToneCurve")
 
 
 def dropped_counts(name: str, value: Any, *, error: Refusal = refused) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from os import PathLike
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -80,15 +81,18 @@ def _of_description(value: Mapping[str, Any]) -> Reference | None:
 
 def check_references(name: str, value: Any, *, error: Refusal = refused) -> tuple[Reference, ...]:
     """Images, descriptions of them, or where images are."""
-    is_stack = isinstance(value, np.ndarray) and value.ndim == 4
+    is_list, is_place = isinstance(value, (list, tuple)), isinstance(value, (str, PathLike))
     if isinstance(value, (Mapping, Reference)) or _of_pixels(value) is not None:
         entries = [value]
-    elif is_stack or (isinstance(value, (list, tuple)) and not any(isinstance(each, str) for each in value)):
+    elif is_place or hasattr(value, "fingerprint") or (is_list and any(isinstance(each, str) for each in value)):
+        try:
+            entries = import_module(_READ_BY).reference_images(value, MAX_REFERENCES)
+        except (OSError, ValueError) as why:
+            raise error(name, value, f"{_ACCEPTED} ({why})") from why
+    elif is_list or (isinstance(value, np.ndarray) and value.ndim == 4):
         entries = list(value)
-    elif value is None or isinstance(value, (bool, int, float, np.ndarray)):
-        raise error(name, value, _ACCEPTED)
     else:
-        entries = import_module(_READ_BY).reference_images(value, MAX_REFERENCES)
+        raise error(name, value, _ACCEPTED)
     if not 0 < len(entries) <= MAX_REFERENCES:
         raise error(name, f"{len(entries)} images", _ACCEPTED)
     found: list[Reference] = []

@@ -27,15 +27,16 @@ SAME = """
     RGBShift RandomCrop RandomCropFromBorders RandomGamma RandomOrder RandomRotate90 ReplayCompose Rotate SafeRotate
     Sequential Solarize SomeOf SquareSymmetry ThinPlateSpline TimeReverse ToFloat ToGray ToRGB ToTensorV2 Transpose
     VerticalFlip RandomBrightnessContrast
-    AdditiveNoise Colorize FrequencyMasking TimeMasking XYMasking
+    AdditiveNoise Colorize FrequencyMasking RandomToneCurve TimeMasking ToSepia XYMasking
 """
 CLOSE = """
     AtLeastOneBBoxRandomCrop AutoContrast BBoxSafeRandomCrop Blur CLAHE CenterCrop ColorJitter Crop CropAndPad Downscale
     Emboss Equalize GridDistortion GridDropout HueSaturationValue ImageCompression LetterBox LongestMaxSize Mosaic
     MotionBlur OpticalDistortion PhotoMetricDistort PlanckianJitter RandomResizedCrop RandomScale
     RandomSizedBBoxSafeCrop RandomSizedCrop Resize SaltAndPepper Sharpen ShiftScaleRotate ShotNoise SmallestMaxSize
-    UnsharpMask CopyAndPaste Illumination RandomFog RandomGravel RandomRain RandomShadow RandomSnow RandomSunFlare Spatter
-    AdvancedBlur ChromaticAberration Defocus ElasticTransform Enhance FilmGrain FromFloat GlassBlur ModeFilter
+    UnsharpMask CopyAndPaste Illumination RandomFog RandomGravel RandomRain RandomShadow RandomSnow RandomSunFlare
+    Spatter AdvancedBlur ChromaticAberration Defocus ElasticTransform Enhance FilmGrain FromFloat GlassBlur
+    ModeFilter
     Morphological PixelSpread RicianNoise RingingOvershoot ZoomBlur
 """
 # What the two versions mean different things by.

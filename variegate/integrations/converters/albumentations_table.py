@@ -95,6 +95,10 @@ RULES: Mapping[str, Rule] = {
         factor=ranged("multiplier", (0.9, 1.1)),
     ),
     "AdditiveNoise": others.additive_noise,
+    "RandomToneCurve": of(
+        colour.RandomToneCurve, scale=Argument("scale", 0.1), per_channel=Argument("per_channel", False)
+    ),
+    "ToSepia": of(colour.ToSepia),
     "Colorize": others.colorize,
     **dict.fromkeys(("FrequencyMasking", "TimeMasking", "XYMasking"), others.masking),
     # Close, each with a warning that says how.
@@ -276,9 +280,7 @@ _NEAREST = {
         *("MotionArtifact", "Pad3D", "PadIfNeeded3D", "RandomCrop3D", "RandomResizedCrop3D", "RandomRotate90_3D"),
         *("Resize3D", "StochasticConvolution", "ToTensor3D", "UniformTemporalSubsample"),
     ),
-    "RandomBrightnessContrast or RandomGamma, of the whole image": (
-        *("PlasmaBrightnessContrast", "RandomToneCurve", "ExposureMatching"),
-    ),
+    "RandomBrightnessContrast or RandomGamma, of the whole image": (*("PlasmaBrightnessContrast", "ExposureMatching"),),
     "RandomFog": ("AtmosphericFog",),
     "RandomSunFlare": ("LensFlare",),
     "Illumination or RandomShadow": ("PlasmaShadow", "Vignetting"),
@@ -293,7 +295,6 @@ _NEAREST = {
     ),
     "Posterize or Downscale": ("Dithering", "Halftone", "Superpixels"),
     "ColorJitter or RGBShift": ("FancyPCA", "HEStain"),
-    "a CustomOp with color_matrix, docs/custom.md": ("ToSepia",),
     "BBoxSafeRandomCrop": ("BBoxSubsetSafeRandomCrop",),
     "RandomCrop, or AtLeastOneBBoxRandomCrop for samples with boxes": ("CropNonEmptyMaskIfExists",),
     "GridDropout, which erases squares: lines are erased there": ("GridMask",),
