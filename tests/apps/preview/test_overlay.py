@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFont
 
-from variegate.apps.preview.overlay import ShownTargets, Points, ShownMask, draw_overlay
+from variegate.apps.preview.overlay import Points, ShownMask, ShownTargets, draw_overlay
 from variegate.apps.preview.sheet import Cell, draw_sheet
 from variegate.apps.preview.text import NEUTRAL, Key, colours_of, ink_on
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.apps.preview.overlay import ShownTargets, Points, ShownMask
+from variegate.apps.preview.overlay import Points, ShownMask, ShownTargets
 from variegate.apps.preview.sheet import Image_HWC
 from variegate.decode import read_image
 from variegate.errors import DecodeError
