@@ -48,7 +48,7 @@ class RandomSunFlare(Overlaid):
         src_color: color of the light.
         angle_range: direction of the line, in turns, a number or a range.
         num_flare_circles_range: number of reflections, 0 to 64, an integer or a range.
-        method: "overlay": glow and reflections. "physics_based": rays and colored fringes, too.
+        method: "overlay": glow and reflections. "physics_based" adds rays and colored fringes.
     """
 
     flare_roi: Region = (0.0, 0.0, 1.0, 0.5)

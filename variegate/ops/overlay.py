@@ -71,7 +71,7 @@ def _picture(value: Any) -> Picture | None:
         if not isinstance(value, (str, Path, io.BytesIO, Image.Image)) and image.mode not in ("RGB", "RGBA"):
             return None
         image = image.convert("RGBA")
-    except (OSError, TypeError, ValueError, KeyError):
+    except (OSError, TypeError, ValueError, KeyError, RuntimeError, SyntaxError, Image.DecompressionBombError):
         return None
     if max(image.size) > _MOST_PIXELS:
         image.thumbnail((_MOST_PIXELS, _MOST_PIXELS))

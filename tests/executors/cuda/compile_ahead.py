@@ -46,6 +46,7 @@ def all_works() -> Iterator[tuple[str, Transform, dict[str, Any], bool]]:
     yield "W3", w3, {"dtype": "bfloat16"}, True
     yield "W3 of planar images", w3, {"dtype": "float32", "layout": "NHWC"}, False
     yield "W3r", T.Compose([T.RandomResizedCrop(24), *w3.transforms]), {"dtype": "bfloat16"}, True
+    yield "overlays", T.Compose([T.Spatter(p=1.0), T.RandomSnow(p=1.0), NORMALIZE]), {"dtype": "bfloat16"}, True
     yield "AugMix", T.Compose([T.AugMix(), NORMALIZE]), {"dtype": "float16"}, True
     yield "CopyPaste", T.Compose([T.CopyPaste(1.0), NORMALIZE]), {"dtype": "float16"}, True
     everything = [
@@ -61,6 +62,7 @@ def all_works() -> Iterator[tuple[str, Transform, dict[str, Any], bool]]:
         T.Morphological(),
         T.HistogramMatching(np.zeros((1, 1), np.uint8)),
         Point(),
+        T.Spatter(p=1.0),
         T.GaussianNoise(),
         T.Equalize(),
         T.Sharpness(1.5),

@@ -46,9 +46,9 @@ def check(kernels: list[dict[str, Any]], capability: int, at_least: int) -> None
 @pytest.mark.process
 def test_kernels_compile_without_spilling() -> None:
     """One of every kind, and those with every operation. All others have less compiled in."""
-    kernels = compiled("80:kinds", "90:kinds,everything,CopyPaste,region")
+    kernels = compiled("80:kinds", "90:kinds,everything,overlays,CopyPaste,region")
     check(kernels, 80, at_least=4)
-    check(kernels, 90, at_least=11)
+    check(kernels, 90, at_least=12)
 
 
 @pytest.mark.slow
