@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -175,7 +176,7 @@ class _Shift(T.CustomOp):
 
 def _both(first: tuple[float, ...], then: tuple[float, ...], mode: str) -> T.Transform:
     @vg.pipeline
-    def both(image: vg.Image) -> vg.Image:
+    def both(image: Any) -> Any:
         for each in (first, then):
             image = F.perspective(image, None, None, coefficients=(*each, 0.0, 0.0), padding_mode=mode)
         return image

@@ -247,7 +247,7 @@ def seam_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
                 for c in range(channels):
                     near[channels * (4 * b + a) + c] = image.levels[channels * pixel + c]
         u, v = (own.column[x] & part) + (1 << bits), (own.line[x] & part) + (1 << bits)
-        around = Pixels(near, np.int64(4), np.int64(4), channels)
+        around = Pixels(near, 4, 4, channels)
         if is_bicubic:
             bicubic_pixel(around, frame, u, v, x, own.planes)
         else:

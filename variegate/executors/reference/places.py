@@ -158,8 +158,8 @@ def folding_affine(matrix: Sequence[float], height: int, width: int) -> tuple[Fl
         x, y = np.meshgrid(_accumulate(c + a * 0.5, a, width), _accumulate(f + e * 0.5, e, height))
         return x, y
     if _fits_fixed_point(matrix, height, width):
-        x, y = _fixed_affine(matrix, height, width)
-        return x.astype(np.float64), y.astype(np.float64)
+        fixed = _fixed_affine(matrix, height, width)
+        return fixed[0].astype(np.float64), fixed[1].astype(np.float64)
     return double_perspective([*matrix, 0.0, 0.0], height, width)
 
 
@@ -226,7 +226,7 @@ def folded(index: Integers, size: int, mode: PadMode) -> Indices:
     return period[at % len(period)]
 
 
-def gather_folded(img_HWC: Image, x_HW: Floats, y_HW: Floats, mode: PadMode) -> Image:
+def gather_folded(img_HWC: Image, x_HW: Floats | Integers, y_HW: Floats | Integers, mode: PadMode) -> Image:
     """The pixels that real places lie in, of an image that goes on by ``mode``; what is no place is at the first."""
     x, y = (np.floor(np.clip(np.where(np.isnan(v), 0.0, v), -FAR, FAR)).astype(np.int64) for v in (x_HW, y_HW))
     return img_HWC[folded(y, img_HWC.shape[0], mode), folded(x, img_HWC.shape[1], mode)]
