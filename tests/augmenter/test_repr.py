@@ -31,7 +31,7 @@ def test_a_transform_is_the_call_that_makes_it(transform: T.Transform) -> None:
         (T.Rotate(30, "bilinear"), "Rotate(30, interpolation='bilinear')"),
         (T.Rotate(30, fill=(0, 0, 0)), "Rotate(30)"),
         (STEPS, SHOWN),
-        (T.Cond("label", {1: T.Invert()}), "Cond('label', {'1': Invert()})"),
+        (T.Cond("label", {1: T.Invert()}), "Cond('label', cases={'1': Invert()})"),
         (T.OneOf([T.Invert()], weights=[2]), "OneOf([Invert()], weights=(2,))"),
         (T.Normalize(0.5, 0.25), "Normalize((0.5,), (0.25,))"),
         (T.Grayscale(3), "Grayscale(num_output_channels=3)"),
