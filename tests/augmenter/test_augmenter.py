@@ -290,10 +290,10 @@ IMAGES: dict[str, tuple[Any, type[Exception], str]] = {
         ValueError,
         r"images: got shape \(2, 3, 4, 5\); accepted: .*; the channels of an array come last: transpose\(0, 2, 3, 1\)",
     ),
-    "a tensor of two channels": (
-        [torch.zeros(2, 4, 5, dtype=torch.uint8)],
+    "a tensor of 33 channels": (
+        [torch.zeros(33, 40, 50, dtype=torch.uint8)],
         ValueError,
-        r"images\[0\]: got shape \(2, 4",
+        r"images\[0\]: got shape \(33, 40",
     ),
     "a tensor with a gradient": (
         [photo(4, 5), torch.zeros(3, 4, 5, requires_grad=True)],

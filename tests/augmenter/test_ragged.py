@@ -60,7 +60,11 @@ BYTES = torch.zeros(100, dtype=torch.uint8)
         ((np.zeros(9, np.uint8), [[2, 2, 3]]), TypeError, "data: got ndarray"),
         ((BYTES[::2], [[2, 2, 3]]), ValueError, "data: got a tensor with gaps; accepted: a contiguous one"),
         ((BYTES, [2, 2, 3]), ValueError, r"shapes: got int64\[3\]; accepted: int\[N, 3\]: height, width, channels"),
-        ((BYTES, [[2, 2, 3], [2, 2, 2]]), ValueError, r"shapes\[1\]: got \[2, 2, 2\]; accepted: sides of 1 to 32,767"),
+        (
+            (BYTES, [[2, 2, 3], [1, 1, 33]]),
+            ValueError,
+            r"shapes\[1\]: got \[1, 1, 33\]; accepted: sides of 1 to 32,767",
+        ),
         ((BYTES, [[0, 2, 3]]), ValueError, r"shapes\[0\]: got \[0, 2, 3\]"),
         (
             (BYTES, [[2, 2, 3]] * 9),

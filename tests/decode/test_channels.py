@@ -53,6 +53,11 @@ def test_alpha_where_it_is_asked_for() -> None:
     Image.fromarray(image[..., :3]).save(stream, "PNG")
     made = read_image(stream.getvalue(), channels=4)
     np.testing.assert_array_equal(made, np.dstack([image[..., :3], np.full((9, 8), 255, np.uint8)]))
+    stream = io.BytesIO()
+    Image.fromarray(image[..., :3]).save(stream, "JPEG")
+    made = read_image(stream.getvalue(), channels=4)
+    np.testing.assert_array_equal(made[..., :3], read_image(stream.getvalue()))
+    assert (made[..., 3] == 255).all()
 
 
 @pytest.mark.parametrize(

@@ -67,3 +67,15 @@ def test_numpy_files_next_to_images_are_no_images(tmp_path: Path) -> None:
     folder_of(tmp_path, 3, ".png")
     np.save(tmp_path / "class0" / "features.npy", np.zeros((4, 4, 5), np.uint8))
     assert len(vg.open_source(str(tmp_path))) == 6
+
+
+def test_data_sets_say_their_channels() -> None:
+    images = [noise(20, 24, 5, i) for i in range(4)]
+    pairs = [(image, i % 2) for i, image in enumerate(images)]
+    made, labels = next(iter(vg.Loader(pairs, TRANSFORM, 4, "cpu", shuffle=False, channels=5)))
+    assert (made == vg.Augmenter(TRANSFORM)(images, ids=range(4))).all()
+    assert labels.tolist() == [0, 1, 0, 1]
+    with pytest.raises(
+        vg.DecodeError, match=r"got shape \(20, 24, 5\); accepted: 1 or 3 channels; others with channels="
+    ):
+        next(iter(vg.Loader(pairs, TRANSFORM, 4, "cpu", shuffle=False)))

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from variegate.decode.header import as_stored, is_jpeg
+from variegate.decode.header import as_stored
 from variegate.decode.limits import FORMATS, check_bytes, check_pixels, check_side, room_for
 from variegate.errors import DecodeError
 from variegate.program.program import MAX_CHANNELS
@@ -36,9 +36,9 @@ def read_channels(
     image = None
     if data.startswith(_NUMPY):
         image = _read_numpy(data, path, *limits)
-    elif data.startswith(_TIFFS) and (channels is not None or not _is_known(data)):
+    elif data.startswith(_TIFFS) and (channels not in (None, 3) or not _is_known(data)):
         image = _read_tiff(data, path, *limits)
-    elif channels == _ALPHA and not is_jpeg(data):
+    elif channels == _ALPHA:
         image = _read_alpha(data, path, *limits)
     if channels is not None and image is not None and image.shape[2] != channels:
         raise DecodeError(path, f"it has {image.shape[2]} channels; accepted: {channels} (channels={channels})")
@@ -101,7 +101,7 @@ def _read_tiff(data: bytes, path: str, max_pixels: int | None, max_decode_bytes:
 
 
 def _read_alpha(data: bytes, path: str, max_pixels: int | None, max_decode_bytes: int | None) -> Image_HWC:
-    """Red, green, blue and alpha, 255 where the file has none; as stored."""
+    """Red, green, blue and alpha, 255 where the file has none."""
     from variegate.decode.pillow import PillowFile
 
     with PillowFile(data, path, max_pixels, max_decode_bytes, FORMATS) as file:

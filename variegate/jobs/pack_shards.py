@@ -137,6 +137,8 @@ class PackJob(ExpansionJob):
     def _open(self, data: Any, name: str) -> tuple[Image_HWC, Origin]:
         """Gray files give one channel."""
         if isinstance(data, np.ndarray):
+            if data.shape[2] not in (1, 3):
+                raise DecodeError(name, f"got shape {data.shape}; accepted: 1 or 3 channels")
             return data, Origin(data.nbytes, data.shape[2], None)
         if not is_jpeg(data):
             with PillowFile(data, name) as file:

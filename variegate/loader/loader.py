@@ -53,8 +53,8 @@ class Loader(CopiedByState):
         cache_side: reduce cached images so that their shorter side has this many pixels.
         max_pixels: refuse larger images before decoding; None for ``MAX_PIXELS`` (179 million).
         max_decode_bytes: refuse images that need more memory to decode; None for ``MAX_DECODE_BYTES`` (1 GB).
-        channels: channels that every file must have, 1 to 32; 4 reads the alpha of PNG, WebP and GIF, any number that
-            of a TIFF (``tifffile``). None: red, green and blue, and what NumPy files have.
+        channels: channels that every image must have, 1 to 32; 4 reads alpha, 255 for files without. Needed for data
+            sets whose pixels have more than three. None: red, green and blue, and what NumPy files have.
         sampler: the samples of an epoch: a sequence of indices (a subset, or with repeats), shuffled by ``shuffle``; a
             torch ``Sampler`` or another object with ``__iter__`` and ``__len__``, iterated over when an epoch begins
             (after ``set_epoch(epoch)``, if it has that method), in its order; or a function epoch -> indices.

@@ -118,7 +118,7 @@ def test_the_fingerprint_sees_pixels_labels_and_classes() -> None:
     ("images", "error", "message"),
     [
         (stack().astype(np.float32), TypeError, r"images: got dtype float32; accepted: uint8 \[N, H, W, C\]"),
-        (stack()[..., :2], SourceError, r"images: got shape \(5, 6, 7, 2\); accepted: uint8"),
+        (np.repeat(stack(), 11, 3), SourceError, r"images: got shape \(5, 6, 7, 33\); accepted: uint8"),
         (stack().transpose(0, 3, 1, 2), SourceError, r"\(5, 3, 6, 7\).*channels come last: transpose\(0, 2, 3, 1\)"),
         (np.empty((0, 4, 4, 3), np.uint8), SourceError, r"got shape \(0, 4, 4, 3\); .*not empty"),
         ([], SourceError, "images: got an empty list"),

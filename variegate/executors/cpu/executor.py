@@ -266,6 +266,7 @@ def _run_rows(runs: Sequence[_Run], num_threads: int | None, together: int = 1) 
         for i in range(begin, end, at_a_time):
             stop = min(i + at_a_time, end)
             for _, at, kind, streams, load_one, sources in held:
+                assert load_one is not None
                 loaded = [load_one(row, place) for place, row in enumerate(range(i, stop))]
                 sources[i:stop] = [place_of(image) for image in loaded]
                 passes.run_rows(i, stop, at, scratch, kind, streams)

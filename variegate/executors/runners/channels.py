@@ -45,6 +45,7 @@ def planar(program: Program, lower: Callable[[Program], Program]) -> tuple[Progr
     assert program.planes is not None
     parts: list[Program] = []
     for part in parts_of(program):
+        assert part.planes is not None
         output = replace(part.output, layout="NCHW")
         if parts and part.opcode is program.opcode:  # sampled alike
             fused = for_planes(parts[0], part.planes, Output()).replace(output=output)

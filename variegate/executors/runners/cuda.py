@@ -255,6 +255,8 @@ class CapturedAugmenter:
                 f"images: got {got} on the CPU; accepted: a CUDA tensor or RaggedBatch, read by every call"
             )
         batch = runner.take(images)
+        if not np.isin(batch.shapes[:, 2], (1, 3)).all():
+            raise ValueError(f"capture: got images of {batch.shapes[:, 2].max()} channels; accepted: 1 or 3")
         ids = np.arange(len(batch.shapes))
         self._runner, self._sample, self._shapes = runner, sample, batch.shapes
         programs = [self._lowered(ids, epoch) for epoch in range(_SAMPLES)]
