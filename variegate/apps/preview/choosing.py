@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.apps.preview.overlay import Points, ShownMask, ShownTargets
+from variegate.apps.preview.overlay import Points, ShownMask, TargetOverlay
 from variegate.apps.preview.sheet import Image_HWC
 from variegate.decode import read_image
 from variegate.errors import DecodeError
@@ -70,12 +70,12 @@ class Naming:
         return {value: self.classes[value] if value < len(self.classes) else f"value {value}" for value in values}
 
 
-def overlay_of(targets: Mapping[str, Any], naming: Naming) -> ShownTargets:
+def overlay_of(targets: Mapping[str, Any], naming: Naming) -> TargetOverlay:
     """Of one image as it is."""
     return _overlay(targets, naming, _values(targets.get("labels", ())))
 
 
-def _overlay(targets: Mapping[str, Any], naming: Naming, labels: Sequence[Any] | None) -> ShownTargets:
+def _overlay(targets: Mapping[str, Any], naming: Naming, labels: Sequence[Any] | None) -> TargetOverlay:
     """``labels``: as ``Naming.numbers`` has it."""
     own = _values(targets.get("labels", ()))
     names = [naming.label(label) for label in own]
@@ -108,10 +108,10 @@ def _overlay(targets: Mapping[str, Any], naming: Naming, labels: Sequence[Any] |
                 Points(place, None if label is None else naming.label(label), naming.bones.get(label, ()))
                 for place, label in of_box
             ]
-    return ShownTargets(boxes, names, areas, points)
+    return TargetOverlay(boxes, names, areas, points)
 
 
-def moved_overlays(program: Program, images: Sequence[Chosen], choice: Choice) -> Sequence[ShownTargets | None]:
+def moved_overlays(program: Program, images: Sequence[Chosen], choice: Choice) -> Sequence[TargetOverlay | None]:
     """Of the outputs of a sampled program of these images. Raises ValueError for programs that make several views of
     an image."""
     targets = [image.targets for image in images if image.targets is not None]

@@ -49,7 +49,7 @@ class Points:
 
 
 @dataclass(frozen=True)
-class ShownTargets:
+class TargetOverlay:
     """Of one image, in its pixels from the top left corner. ``boxes``: [M, 4], left, top, right, bottom, or None where
     the data have none; ``names``: the class of each."""
 
@@ -66,7 +66,7 @@ class ShownTargets:
 
 
 def draw_overlay(
-    picture: Image.Image, overlay: ShownTargets, size: tuple[int, int], colours: Mapping[str, RGB]
+    picture: Image.Image, overlay: TargetOverlay, size: tuple[int, int], colours: Mapping[str, RGB]
 ) -> None:
     """Draw on an RGB picture that shows an image of ``size`` (height, width), enlarged or reduced. Lines, points and
     text have sizes by the picture's, not the image's."""
@@ -134,7 +134,7 @@ def _paint(picture: Image.Image, inside: npt.NDArray[np.bool_], colour: RGB) -> 
 # -- boxes -------------------------------------------------------------------------------------------------------
 
 
-def _shown_boxes(overlay: ShownTargets, scale: Floats, size: tuple[int, int]) -> list[tuple[int, int, int, int]]:
+def _shown_boxes(overlay: TargetOverlay, scale: Floats, size: tuple[int, int]) -> list[tuple[int, int, int, int]]:
     """Left, top, right, bottom of the boxes' first and last pixels on the picture."""
     if overlay.boxes is None:
         return []

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from variegate.apps.preview.choosing import Choice, Chosen, Naming, moved_overlays, overlay_of, read_chosen
-from variegate.apps.preview.overlay import ShownTargets
+from variegate.apps.preview.overlay import TargetOverlay
 from variegate.apps.preview.sheet import Cell
 from variegate.augmenter.augmenter import Augmenter
 from variegate.augmenter.planner import num_partners
@@ -112,7 +112,7 @@ def original(image: Chosen, naming: Naming) -> Cell:
     return Cell(image.img_HWC, image.name, lines, is_name=True, overlay=overlay)
 
 
-def counted(overlay: ShownTargets | None, before: ShownTargets | None = None) -> list[str]:
+def counted(overlay: TargetOverlay | None, before: TargetOverlay | None = None) -> list[str]:
     """A line on how many boxes there are, where they are not as many as ``before``."""
     if overlay is None or overlay.boxes is None:
         return []

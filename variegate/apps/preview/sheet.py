@@ -10,7 +10,7 @@ import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
 from variegate.apps.plotting import FAINT, FRAME, INK
-from variegate.apps.preview.overlay import ShownTargets, draw_overlay
+from variegate.apps.preview.overlay import TargetOverlay, draw_overlay
 from variegate.apps.preview.text import Font, Key, colours_of, line_height, wrap, wrap_name
 
 Image_HWC = npt.NDArray[np.uint8]
@@ -38,7 +38,7 @@ class Cell:
     title: str
     lines: list[str] = field(default_factory=list)
     is_name: bool = False
-    overlay: ShownTargets | None = None
+    overlay: TargetOverlay | None = None
     group: tuple[int, int] | None = None
 
 

@@ -211,7 +211,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "RandomSnow": _drawn(
         weather.RandomSnow,
-        "bleached: 2 levels on average, as hues are not rounded here; a texture has flakes of its own",
+        "bleached: 0.8 levels on average, as hues are not rounded here; a texture has flakes of its own",
     ),
     "RandomSunFlare": _drawn(lighting.RandomSunFlare, "glow, reflections and rays are drawn in another way"),
     "RandomShadow": _drawn(
