@@ -1,4 +1,4 @@
-"""ShownTargets of an image's targets: masks, boxes, key points and names, from the bottom up."""
+"""Overlay of an image's targets: masks, boxes, key points and names, from the bottom up."""
 
 from __future__ import annotations
 

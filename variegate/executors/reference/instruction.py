@@ -33,7 +33,7 @@ class Instruction:
 
     @property
     def border(self) -> PadMode:
-        """What a map reads beyond the image."""
+        """Continuation of the image that a map reads."""
         return PadMode(self.flags >> INTERPOLATION_BITS)
 
     def colour(self, channels: int) -> npt.NDArray[np.uint8]:

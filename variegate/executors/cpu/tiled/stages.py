@@ -216,7 +216,7 @@ class PassStage(CutStage):
 
 
 def _folded(area: Area, window: Area, mode: int) -> Area:
-    """What places in ``area`` read of a window that goes on by ``mode`` beyond its edges."""
+    """Part of a window that places in ``area`` read, if it goes on by ``mode`` beyond its edges."""
     ends = []
     for axis in range(2):
         low, high, begin, end = area[axis], area[2 + axis], window[axis], window[2 + axis]
