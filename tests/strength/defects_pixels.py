@@ -263,6 +263,13 @@ DEFECTS: tuple[Defect, ...] = (
         tests=("tests/executors/cuda/test_regions.py",),
     ),
     Defect(
+        name="hidden-pixels-stay-in-masks",
+        anchor="hide",
+        search="common.masked_fill_(hidden, 0)",
+        replace="common.masked_fill_(hidden, 1)",
+        tests=("tests/targets/test_copy_paste.py",),
+    ),
+    Defect(
         name="cuda-blend-box-one-column-too-wide",
         anchor="blend_rows",
         search="x < tl.load(box + 3)",
