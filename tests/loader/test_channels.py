@@ -71,7 +71,15 @@ def test_numpy_files_next_to_images_are_no_images(tmp_path: Path) -> None:
 
 def test_data_sets_say_their_channels() -> None:
     images = [noise(20, 24, 5, i) for i in range(4)]
-    pairs = [(image, i % 2) for i, image in enumerate(images)]
+
+    class Pairs:
+        def __len__(self) -> int:
+            return 4
+
+        def __getitem__(self, i: int) -> tuple[Any, int]:
+            return images[i], i % 2
+
+    pairs = Pairs()
     made, labels = next(iter(vg.Loader(pairs, TRANSFORM, 4, "cpu", shuffle=False, channels=5)))
     assert (made == vg.Augmenter(TRANSFORM)(images, ids=range(4))).all()
     assert labels.tolist() == [0, 1, 0, 1]
