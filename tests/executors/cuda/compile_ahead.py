@@ -100,8 +100,8 @@ def kernels() -> Iterator[tuple[str, Launch]]:
     """The name of a work and of a launch, and the launch: every kernel once, however many of the launches are of it."""
     seen = set()
     queues = [(name, launches(*work)) for name, *work in all_works()]
-    _, *everything = list(all_works())[-1]
-    queues.append(("region", launches(*everything, (1, 2, 99))))
+    _, everything, options, is_last = list(all_works())[-1]
+    queues.append(("region", launches(everything, options, is_last, (1, 2, 99))))
     for name, queue in (*queues, ("masks", [mask_launch()])):
         for number, launch in enumerate(queue):
             key = (launch.kernel.fn.__name__, str(launch.constants), str(launch.options))
