@@ -62,10 +62,8 @@ NAMED: dict[str, list[Transform]] = {
         NORMALIZE,
     ],
     "filters in a row": [T.Equalize(), T.MedianBlur(5), T.Sharpness(2.0), T.GaussianBlur(23, (5.0, 5.0)), T.CLAHE()],
-    "far filters": [
-        *(T.RandomHorizontalFlip(1.0), T.ChromaticAberration(0.5, 0.5, "red_blue"), T.GlassBlur(0.7, 9, 3)),
-        *(T.ZoomBlur(1.4, 0.05), T.Morphological((7, 4)), T.Rotate((9, 9)), T.ZoomBlur(3.0, 0.2)),
-    ],
+    "far filters": [T.RandomHorizontalFlip(1.0), T.ChromaticAberration(0.2, 0.2, "red_blue"), T.GlassBlur(0.0, 3, 3)],
+    "zoomed": [T.ZoomBlur(1.4, 0.05), T.Morphological((7, 4)), T.Invert()],
     "references": [
         *(T.Posterize(5), T.HistogramMatching(REFERENCE), T.GaussianBlur(9), T.PixelDistributionAdaptation(REFERENCE)),
         *(T.Rotate((9, 9)), T.PixelDistributionAdaptation(REFERENCE, 1.0, "minmax"), NORMALIZE),
