@@ -20,7 +20,8 @@ from variegate.compiling.stored import PACKAGE, write_manifest
 from variegate.compiling.team import num_cores
 from variegate.jobs import warm
 
-SHIPPED = sum(warm_commands.COMMANDS, warm.ENTRIES + warm.INDEX_ENTRIES + warm.TARGET_ENTRIES)
+OF_A_BATCH = warm.ENTRIES + warm.INDEX_ENTRIES + warm.TARGET_ENTRIES + warm.LAYER_ENTRIES
+SHIPPED = sum(warm_commands.COMMANDS, OF_A_BATCH)
 ROOT = Path(__file__).resolve().parent.parent
 
 

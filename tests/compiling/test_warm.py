@@ -34,6 +34,7 @@ from variegate.jobs import warm
 
 warm._run_everything()  # warm() would load nothing where all is on disk
 warm._use_targets()
+warm._use_layers()
 
 from variegate.program.compiled import KERNELS
 
@@ -46,7 +47,8 @@ def made_ready():
     }
 
 before = made_ready()
-assert {name for name in warm.ENTRIES + warm.TARGET_ENTRIES if before.get(name) != 1} == set(), before
+entries = warm.ENTRIES + warm.TARGET_ENTRIES + warm.LAYER_ENTRIES
+assert {name for name in entries if before.get(name) != 1} == set(), before
 # One type for each argument: a kernel that is compiled twice costs the first batch seconds.
 assert {name for name, number in before.items() if name.startswith("executors.cpu.") and number > 1} == set(), before
 
@@ -127,6 +129,7 @@ from variegate.apps.warm_commands import COMMANDS
 
 warm._run_everything()  # warm() would load nothing where all is on disk
 warm._use_targets()
+warm._use_layers()
 warm._use_an_index()
 for use in COMMANDS.values():
     use()
