@@ -148,7 +148,7 @@ def test_maps_turn_the_librarys_way() -> None:
 
 def test_borders_of_maps_are_the_librarys() -> None:
     for mode, border in ((1, "edge"), (2, "symmetric"), (3, "wrap"), (4, "reflect")):  # cv2's codes
-        assert vg.from_albumentations(one("Rotate", border_mode=mode)).transforms[0].padding_mode == border  # type: ignore[attr-defined]
+        assert f"padding_mode='{border}'" in repr(vg.from_albumentations(one("Rotate", border_mode=mode)))
         moved = done(one("Affine", translate_px={"x": [40, 40], "y": [-5, -5]}, border_mode=mode))
         padded = np.pad(RAMP, [(0, 5), (40, 0), (0, 0)], mode=border)  # type: ignore[call-overload]
         np.testing.assert_array_equal(moved, padded[5:, :16], border)
