@@ -58,7 +58,7 @@ def _check_batch(whole: npt.NDArray[Any]) -> Image:
     if whole.dtype != np.uint8:
         more = ", or a list of images" if whole.dtype == object else ""
         raise TypeError(f"images: got dtype {whole.dtype}; accepted: uint8 [N, H, W, C]{more}")
-    if whole.ndim != 4 or not channels_last(*whole.shape[1::2], may_be_first=False) or 0 in whole.shape[1:]:
+    if whole.ndim != 4 or not channels_last(whole.shape[1], whole.shape[3], may_be_first=False) or 0 in whole.shape[1:]:
         is_first = whole.ndim == 4 and whole.shape[1] in (1, 3)
         hint = "; the channels of an array come last: transpose(0, 2, 3, 1)" if is_first else ""
         hint = "; clips are for Augmenter(consistent=True)" if whole.ndim == 5 else hint
@@ -91,7 +91,7 @@ def _check_array(array: npt.NDArray[Any], where: str) -> Image:
         raise TypeError(f"{where}: got dtype {array.dtype}; accepted: {_ACCEPTED}")
     if array.ndim == 2:
         array = array[:, :, None]
-    if array.ndim != 3 or not channels_last(*array.shape[::2], may_be_first=False) or 0 in array.shape:
+    if array.ndim != 3 or not channels_last(array.shape[0], array.shape[2], may_be_first=False) or 0 in array.shape:
         is_first = array.ndim == 3 and array.shape[0] in (1, 3)
         hint = "; the channels of an array come last: transpose(1, 2, 0)" if is_first else ""
         raise ValueError(f"{where}: got shape {array.shape}; accepted: {_ACCEPTED}, no side empty{hint}")
