@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing import connection, parent_process, reduction, resource_tracker
 from pathlib import Path
-from queue import Empty, SimpleQueue
+from queue import Empty, Queue, SimpleQueue
 from typing import Any
 
 from variegate.jobs import jobs, wire
@@ -34,7 +34,8 @@ class LocalWorkers:
         self, begin: Callable[[jobs.WorkerInfo, Say], LocalWorker], devices: Sequence[str], num_threads: int
     ) -> None:
         self._begin, self._devices, self._num_threads = begin, devices, num_threads
-        self._messages: SimpleQueue[jobs.WorkerEvent] = SimpleQueue()  # from the threads that hear the workers
+        # From the threads that hear the workers. A SimpleQueue may wait forever where time is up as it begins to.
+        self._messages: Queue[jobs.WorkerEvent] = Queue()
         self._heard: set[int] = set()  # workers that are not lost or stopped
         self._workers: dict[int, LocalWorker] = {}
         self._stopped: list[LocalWorker] = []
