@@ -15,7 +15,16 @@ from tests.images import Image, gray, noise, photo
 from variegate.executors.reference.geometry import rotation
 from variegate.ops import tone  # noqa: F401  # which declares instructions
 from variegate.program.matching import reference_of
-from variegate.program.ops import LAYER_PLANES, LIGHTNESSES, SPECS, Kind, LayerMode, Op
+from variegate.program.ops import (
+    INTERPOLATION_BITS,
+    LAYER_PLANES,
+    LIGHTNESSES,
+    SPECS,
+    Kind,
+    LayerMode,
+    Op,
+    PadMode,
+)
 from variegate.program.places import STEP_BITS
 from variegate.program.program import Output, Program
 from variegate.program.rng import stream_key
@@ -153,6 +162,10 @@ def random_step(rng: np.random.Generator, op: Op, height: int, width: int, inter
             Op.TRANSLATE_Y: first % 1 == 0.5,
         }.get(op, False)
         taken = replace(taken, flags=0 if on_border else int(rng.integers(3)))
+    if op in INTERPOLATING:
+        # Every third map or so has another border than a color.
+        mode = int(rng.integers(2 * len(PadMode)))
+        taken = replace(taken, flags=taken.flags | (mode << INTERPOLATION_BITS if mode < len(PadMode) else 0))
     return taken
 
 
