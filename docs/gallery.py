@@ -204,6 +204,7 @@ WITHOUT = {
         *("Compose", "OneOf", "SomeOf", "RandomApply", "RandomChoice", "RandomOrder", "Cond", "MultiView"),
         *("TracedPipeline", "Function", "Lambda", "CustomOp", "Augmentation"),
     ],
+    "needs reference images": ["HistogramMatching", "PixelDistributionAdaptation"],
     "needs a magnitude for each image or epoch": ["AdaptiveRandAugment", "PBA"],
 }
 
