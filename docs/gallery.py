@@ -226,6 +226,7 @@ WITHOUT = {
         *("TracedPipeline", "Function", "Lambda", "CustomOp", "Augmentation"),
     ],
     "needs pictures of your own": ["Overlay"],
+    "needs reference images": ["HistogramMatching", "PixelDistributionAdaptation"],
     "needs a magnitude for each image or epoch": ["AdaptiveRandAugment", "PBA"],
 }
 
