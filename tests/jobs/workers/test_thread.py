@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 
+from tests.jobs.bounded import fail_after
 from tests.jobs.workers.contract import WorkersContract
+from tests.jobs.workers.toys import Echo
 from variegate.jobs.local_workers import ThreadWorkers
 
 
@@ -15,3 +17,9 @@ class TestThreads(WorkersContract):
 
     def check_nothing_left(self, pid: int) -> None:
         assert [thread.name for thread in threading.enumerate() if thread.name.startswith("variegate cpu:")] == []
+
+
+def test_a_wait_ends_though_its_time_is_up_as_it_begins() -> None:
+    with fail_after(30):
+        for number in range(3000):
+            assert ThreadWorkers(Echo(0), ["cpu:0"], 1).wait(number * 1e-9) == []
