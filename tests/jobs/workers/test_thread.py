@@ -21,5 +21,5 @@ class TestThreads(WorkersContract):
 
 def test_a_wait_ends_though_its_time_is_up_as_it_begins() -> None:
     with fail_after(30):
-        for number in range(3000):
-            assert ThreadWorkers(Echo(0), ["cpu:0"], 1).wait(number * 1e-9) == []
+        for number in range(12_000):
+            assert ThreadWorkers(Echo(0), ["cpu:0"], 1).wait(number % 3000 * 1e-9) == []
