@@ -22,12 +22,12 @@ MANY_ARGUMENTS_ALLOWED = {
 # The most lines that each room may have; to raise one is a commit that says why. `jobs` holds what `map_image` needs,
 # `compiling` stands below `program`, which compiles, and `transforms` is users' front door of `ops`.
 LINES = {
-    **{"": 665, "io": 891, "compiling": 934, "options": 1147},
-    **{"program": 4343, "ops": 6584, "pipelines": 2307, "transforms": 947, "policies": 2835},
-    **{"executors": 13005, "decode": 2754, "targets": 2789, "augmenter": 960},
-    **{"formats": 9564, "loader": 3160, "jobs": 7507, "integrations": 3478, "apps": 16600, "cli": 2338},
+    **{"": 667, "io": 891, "compiling": 934, "options": 1156},
+    **{"program": 4728, "ops": 8325, "pipelines": 2307, "transforms": 1007, "policies": 2835},
+    **{"executors": 15224, "decode": 2888, "targets": 3053, "augmenter": 1097},
+    **{"formats": 9577, "loader": 3213, "jobs": 7779, "integrations": 3789, "apps": 16585, "cli": 2346},
 }
-MOST_FILES = 419
+MOST_FILES = 447
 # Of all lines, those of import statements.
 MOST_IMPORTS = 0.073
 # Triton compiles functions of plain arguments alone.
