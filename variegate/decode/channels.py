@@ -57,7 +57,8 @@ def _read_numpy(data: bytes, path: str, max_pixels: int | None, max_decode_bytes
     shape, is_fortran, dtype = header
     if is_fortran:
         raise DecodeError(path, "in Fortran's order; accepted: rows one after another")
-    size = _check(path, shape, dtype, max_pixels, max_decode_bytes)
+    # A header may say True for 1.
+    size = _check(path, tuple(map(int, shape)), dtype, max_pixels, max_decode_bytes)
     if len(data) - file.tell() < size[0] * size[1] * size[2]:
         raise DecodeError(path, f"truncated: it ends after {len(data):,} bytes, before its last pixel")
     return np.frombuffer(data, np.uint8, size[0] * size[1] * size[2], file.tell()).reshape(size)
