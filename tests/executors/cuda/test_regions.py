@@ -39,6 +39,12 @@ PIPELINES: dict[str, list[Any]] = {
     "noise": [T.GaussianNoise(), T.RandomHorizontalFlip(1.0), T.SaltAndPepper(), T.Cutout(16)],
     "erased normalized": [T.MedianBlur(3), NORMALIZE, T.RandomErasing(1.0, value="random")],
     "mixed": [T.AugMix(mixture_width=2, chain_depth=1), NORMALIZE],
+    "overlaid and matched": [
+        T.RandomSnow(method="texture", p=1.0),
+        T.Morphological(scale=(3, 3)),
+        T.RandomRain(p=1.0),
+        T.HistogramMatching([photo(9, 12)], (1.0, 1.0)),
+    ],
     "resized": [T.RandomResizedCrop((40, 70)), T.RandomHorizontalFlip(1.0), T.Resize((33, 90)), T.Invert()],
 }
 
@@ -92,11 +98,14 @@ def test_places_of_an_image_that_is_long_are_its_own() -> None:
     [
         (T.JPEG(50), (50, 60), "JPEG: runs on device='cpu'"),
         (T.CLAHE(), (50, 60), "CLAHE of an image in tiles runs on CPUs alone; accepted: devices cpu:0"),
+        (T.GlassBlur(), (50, 60), "Scatter of an image in tiles runs on CPUs alone"),
+        (T.Rotate((9, 9), padding_mode="wrap"), (50, 60), "padding_mode of an image in tiles runs on CPUs alone"),
+        (T.RandomHorizontalFlip(1.0), (50, 60, 5), "many channels of an image in tiles runs on CPUs alone"),
         (T.ElasticTransform(), (3, 40_000), r"interpolated, 40,000 pixels a side, .* accepted: 32,767 at most"),
         (T.Rotate((9, 9), interpolation="bilinear"), (3, 70_000), r"70,000 pixels a side, .* accepted: 65,535 at most"),
     ],
 )
-def test_what_regions_refuse(transform: Any, size: tuple[int, int], said: str) -> None:
-    program = vg.Augmenter(transform, device="cpu").plan_one((*size, 3), 0)[1]
+def test_what_regions_refuse(transform: Any, size: tuple[int, ...], said: str) -> None:
+    program = vg.Augmenter(transform, device="cpu").plan_one((*size, 3)[:3], 0)[1]
     with pytest.raises(ValueError, match=said):
         refuse_regions(program)
