@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.checks import Refusal, as_numbers, one_of, refused
-from variegate.ops.arguments import Number, checks
+from variegate.ops.arguments import Colour, Number, checks
 from variegate.ops.base import UsefulRange
 from variegate.ops.fields import Lattice
 from variegate.ops.layers import WHITE, Layers, Overlaid, emit_layers
@@ -193,7 +193,7 @@ class Overlay(Overlaid):
             emit_layers(sampling, rows[at], over, layer[None], opacity[at], "Overlay", mode, colour, place)
 
 
-def _planes(nodes: Layers, blend: str) -> tuple[Layers, LayerMode, tuple[int, int, int]]:
+def _planes(nodes: Layers, blend: str) -> tuple[Layers, LayerMode, Colour]:
     colour, alpha = np.moveaxis(nodes[..., :3], -1, 0), nodes[..., 3]
     if blend == "alpha":
         return np.concatenate([alpha[None], colour]), LayerMode.OVER, WHITE
