@@ -225,7 +225,7 @@ WITHOUT = {
         *("Compose", "OneOf", "SomeOf", "RandomApply", "RandomChoice", "RandomOrder", "Cond", "MultiView"),
         *("TracedPipeline", "Function", "Lambda", "CustomOp", "Augmentation"),
     ],
-    "needs pictures of your own": ["Overlay"],
+    "needs pictures or objects of your own": ["CopyPaste", "Overlay"],
     "needs reference images": ["HistogramMatching", "PixelDistributionAdaptation"],
     "needs a magnitude for each image or epoch": ["AdaptiveRandAugment", "PBA"],
 }

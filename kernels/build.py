@@ -101,6 +101,7 @@ def find_signatures() -> dict[str, tuple[object, ...]]:
     warm._run_everything()
     warm._use_an_index()
     warm._use_targets()
+    warm._use_layers()
     for use in warm_commands.COMMANDS.values():
         use()
     found = {entry._cache.name: [tuple(args) for args in entry.overloads] for entry in warm._entries(SHIPPED)}

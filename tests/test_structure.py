@@ -29,7 +29,7 @@ LINES = {
 }
 MOST_FILES = 447
 # Of all lines, those of import statements.
-MOST_IMPORTS = 0.073
+MOST_IMPORTS = 0.074
 # Triton compiles functions of plain arguments alone.
 TRITON_KERNELS = "variegate.executors.cuda.kernels."
 

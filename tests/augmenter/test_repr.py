@@ -11,6 +11,8 @@ import variegate as vg
 from tests.ops.examples import BY_BOXES, EXAMPLES, MIXERS, POLICIES
 from variegate import transforms as T
 
+# Those of pictures have none.
+PICTURES = (T.HistogramMatching, T.Overlay, T.PixelDistributionAdaptation)
 EVERY = [example for examples in (EXAMPLES | MIXERS | BY_BOXES).values() for example in examples] + POLICIES
 STEPS = T.Compose([T.RandomResizedCrop(24), T.RandomHorizontalFlip(), T.RandAugment(num_ops=3)])
 SHOWN = "Compose([RandomResizedCrop((24, 24)), RandomHorizontalFlip(), RandAugment(num_ops=3)])"
@@ -20,6 +22,9 @@ SHOWN = "Compose([RandomResizedCrop((24, 24)), RandomHorizontalFlip(), RandAugme
 def test_a_transform_is_the_call_that_makes_it(transform: T.Transform) -> None:
     text = repr(transform)
     assert "\n" not in text
+    if isinstance(transform, PICTURES):
+        assert "(<" in text
+        return
     assert eval(text, {name: getattr(T, name) for name in T.__all__}) == transform
 
 

@@ -323,7 +323,10 @@ def test_nothing_written_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixt
         (["augment", "{photos}", "{out}", "--policy", "randaug"], "accepted: "),
         (["augment", "{photos}", "{out}", "--policy", "gone.json"], "gone.json"),
         (["augment", "{photos}", "{out}", "--size", "big"], "--size: got 'big'; accepted: a side such as 224"),
-        (["augment", "{photos}", "{out}", "--format", "gif"], "--format: got 'gif'; accepted: jpg, png or webp (see "),
+        (
+            ["augment", "{photos}", "{out}", "--format", "gif"],
+            "accepted: jpg, png, webp, tif or npy; did",
+        ),
         (["augment", "{photos}", "{out}", "--workers", "threads"], "or ray; did you mean 'thread'? (see "),
         (
             ["augment", "{photos}", "{out}", "--quality", "101"],

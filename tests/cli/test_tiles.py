@@ -69,7 +69,7 @@ def test_a_folder_is_expanded_once(images: Path, tmp_path: Path) -> None:
 def test_one_file_and_a_bad_one(images: Path, tmp_path: Path) -> None:
     code, said = run("augment", images / "a.npy", tmp_path / "one", "--tile", 48, *THREADS, "--json")
     assert (code, json.loads(said.splitlines()[-1])["written"]) == (0, 1), said
-    np.save(images / "bad.npy", np.zeros((9, 9, 4), np.uint8))
+    np.save(images / "bad.npy", np.zeros((9, 9, 33), np.uint8))
     code, said = run("augment", images, tmp_path / "out", "--tile", 48, *THREADS)
     assert (code, "skipped bad.npy" in said, "written       3" in said) == (0, True, True), said
     code, said = run("augment", images, tmp_path / "other", "--tile", 48, *THREADS, "--on-error", "raise")

@@ -479,7 +479,10 @@ def test_files_hold_bytes() -> None:
     ("arguments", "message"),
     [
         ({"on_error": "replace"}, "on_error: got 'replace'; accepted: one of 'raise', 'skip'"),
-        ({"encode": "jpeg"}, "encode: got 'jpeg'; accepted: one of 'jpg', 'png', 'webp'; did you mean 'jpg'"),
+        (
+            {"encode": "jpeg"},
+            "encode: got 'jpeg'; accepted: one of 'jpg', 'png', 'webp', 'tif', 'npy'; did",
+        ),
         ({"encode": "jpg", "quality": 0}, "quality: got 0; accepted: 1 to 100"),
         ({"epoch": -1}, "epoch: got -1; accepted: an integer from 0 on"),
         ({"copies": 0}, "copies: got 0; accepted: an integer from 1 on"),

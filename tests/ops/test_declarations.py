@@ -259,6 +259,9 @@ EXCEPTIONS = {
     # What points into tables, sees its source plainly, or takes registers that others should not pay for.
     "executors/cuda/records.py": {"LUT", "COLOR_MATRIX", "SHARPNESS", "ERASE", "HUE", "CLAHE", "MATCH", "OVERLAY"},
     "executors/cuda/pack.py": {"ERASE", "GAUSSIAN_NOISE", "SHOT_NOISE"},
+    # What depends on the whole image, or is to differ between channels.
+    "executors/cuda/regions.py": {"CLAHE"},
+    "program/planes.py": {"ERASE", "GAUSSIAN_NOISE", "SHOT_NOISE"},
     # The one instruction that may be run after Normalize, that moves with masks, or is of a colour or of noise.
     **{f"program/{name}.py": {"ERASE"} for name in ("one_image", "sampling")},
     **{f"{name}.py": {"ERASE"} for name in ("executors/cpu/passes", "targets/stages", "apps/preview/rows")},

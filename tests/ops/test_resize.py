@@ -203,8 +203,8 @@ def _as_hwc(out: Any) -> np.ndarray:
         (lambda: T.Resize((8, 9), max_size=10), r"max_size=10; accepted: None where size is a pair"),
         (lambda: T.Resize(None), r"size=None; accepted: a size, or None together with max_size"),
         (lambda: T.Pad((1, 2, 3)), r"padding=\(1, 2, 3\); accepted: an integer, or two or four"),
-        (lambda: T.Pad(1, padding_mode="wrap"), r"padding_mode='wrap'; accepted: one of 'constant', 'edge'"),
-        (lambda: T.Pad(1, fill="red"), r"fill='red'; accepted: a level \(0..255\) or three"),
+        (lambda: T.Pad(1, padding_mode="around"), r"padding_mode='around'; accepted: one of 'constant', 'edge'"),
+        (lambda: T.Pad(1, fill="red"), r"fill='red'; accepted: a level \(0..255\), or one for each channel: three"),
     ],
 )
 def test_bad_arguments_are_named(build: Any, message: str) -> None:

@@ -165,8 +165,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         name="border-codes-swapped",
         anchor="_BORDERS",
-        search='2: "symmetric", 4: "reflect"',
-        replace='2: "reflect", 4: "symmetric"',
+        search='2: "symmetric", 3: "wrap", 4: "reflect"',
+        replace='2: "reflect", 3: "wrap", 4: "symmetric"',
         tests=("tests/integrations/converters",),
     ),
     Defect(

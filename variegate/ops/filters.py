@@ -155,8 +155,11 @@ MorphologyName = Literal["erosion", "dilation"]
 class Morphological(Transform):
     """Replace each level by the greatest ("dilation") or the least ("erosion") of those in an ellipse around it.
 
-    ``scale``: width and height of the ellipse in pixels, 1 to 31 each, or one number for both. Levels and ellipse are
-    OpenCV's; arguments are Albumentations', where masks and boxes change as well.
+    Levels and ellipse are OpenCV's; arguments are Albumentations', where masks and boxes change as well.
+
+    Args:
+        scale: width and height of the ellipse in pixels, 1 to 31 each, or one number for both.
+        operation: "dilation" or "erosion".
     """
 
     scale: int | Sequence[int] = (2, 3)

@@ -190,7 +190,7 @@ class Resampled(Transform, abstract=True):
 
     interpolation: InterpolationName
     fill: Fill
-    padding_mode: PaddingMode
+    padding_mode: PaddingMode = "constant"  # of classes that do not take it
     _checks = checks(interpolation=check_interpolation, fill=check_colour, padding_mode=PADDING_MODE)
 
     @property

@@ -132,7 +132,7 @@ class GlassBlur(Transform):
     Args:
         sigma: standard deviation of both Gaussian blurs, in pixels.
         max_delta: farthest that a pixel is moved along either axis at a time, in pixels, 1 to 1,024.
-        iterations: how often it is moved, 1 to 3.
+        iterations: number of moves, 1 to 3.
 
     Pixels are read from random places here and change places in Albumentations, whose arguments these are; the look is
     the same. Masks, boxes and key points stay where they are. (Hendrycks and Dietterich 2019)

@@ -25,6 +25,8 @@ from variegate.program.sampling import Floats, Rows, Sampling
 
 __all__ = ["Overlay"]
 
+_FORMATS = ("PNG", "WEBP", "TIFF", "GIF", "BMP", "JPEG")
+
 # Of the longer side; larger pictures are reduced.
 _MOST_PIXELS = 1024
 _ACCEPTED = "RGBA or RGB pictures: paths, PIL images or uint8 arrays [height, width, 4 or 3]"
@@ -65,7 +67,7 @@ def _picture(value: Any) -> Picture | None:
         if isinstance(value, Mapping):
             value = io.BytesIO(base64.b64decode(value["png"], validate=True))
         if isinstance(value, (str, Path, io.BytesIO)):
-            image: Any = Image.open(value)
+            image: Any = Image.open(value, formats=_FORMATS)
         else:
             image = value if isinstance(value, Image.Image) else Image.fromarray(np.ascontiguousarray(value))
         if not isinstance(value, (str, Path, io.BytesIO, Image.Image)) and image.mode not in ("RGB", "RGBA"):

@@ -255,6 +255,11 @@ def quotient(numerator: Any, divisor: Any, factor: Any, end: Any) -> Any:
 @part_kernel
 def prepare_maps(batch: Any, scratch: Any, r: Any, first: Any, end: Any) -> Any:
     """``scratch.records`` of the real maps in slots first..end -> how many they are."""
+    return record_maps(batch, scratch, r, first, end)
+
+
+@inner_kernel()
+def record_maps(batch: Any, scratch: Any, r: Any, first: Any, end: Any) -> Any:
     program, own = batch_at(batch).program, scratch_at(scratch)
     opcode, args, flags, window = program.opcode[r], program.args[r], program.flags[r], program.window[r]
     count = write_records(opcode, args, flags, window, program.out_size[r], first, end, own.records)

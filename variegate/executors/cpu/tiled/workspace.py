@@ -23,7 +23,7 @@ from variegate.executors.cpu.batch import (
     scratch_at,
     side_tables,
 )
-from variegate.executors.cpu.displace import describe_maps, prepare_maps
+from variegate.executors.cpu.displace import describe_maps, record_maps
 from variegate.executors.cpu.kernel import address_of, call_part, floats_at, image_of_sweep, inlined, part_kernel
 from variegate.executors.cpu.layout import (
     BYTES_HWC,
@@ -239,7 +239,7 @@ def place_maps(batch: Any, scratch: Any, r: Any, first: Any, end: Any) -> Any:
     points, header, records, lines = held.side.points, _header(held.side), own.records, own.grid_lines
     count, flag = header[MAPS], held.program.flags[r, first]
     if count == 0:
-        return prepare_maps(batch, scratch, r, first, end)
+        return record_maps(batch, scratch, r, first, end)
     begin, bits = points.size - HEADER - _RECORD * count, _bits(flag)
     lines[EVEN_LINE], lines[ODD_LINE] = -1, -1
     for i in range(count):
