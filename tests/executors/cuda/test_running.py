@@ -148,8 +148,8 @@ def test_tensors_are_checked_by_shape_and_dtype() -> None:
     assert [t.shape for t in check_tensors([torch.zeros(2, 5, dtype=torch.uint8)])] == [(2, 5, 1)]
     first = torch.arange(30, dtype=torch.uint8).reshape(3, 2, 5)
     assert torch.equal(check_tensors([first])[0], first.permute(1, 2, 0))
-    with pytest.raises(ValueError, match=r"images\[1\]: got shape \(2, 5, 2\)"):
-        check_tensors([torch.zeros(2, 5, 3, dtype=torch.uint8), torch.zeros(2, 5, 2, dtype=torch.uint8)])
+    with pytest.raises(ValueError, match=r"images\[1\]: got shape \(40, 50, 60\)"):
+        check_tensors([torch.zeros(2, 5, 3, dtype=torch.uint8), torch.zeros(40, 50, 60, dtype=torch.uint8)])
     with pytest.raises(TypeError, match=r"images\[0\]: got dtype int32"):
         check_tensors([torch.zeros(2, 5, 3, dtype=torch.int32)])
 
