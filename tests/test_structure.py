@@ -25,7 +25,7 @@ LINES = {
     **{"": 667, "io": 891, "compiling": 934, "options": 1156},
     **{"program": 4728, "ops": 8330, "pipelines": 2307, "transforms": 1007, "policies": 2835},
     **{"executors": 15229, "decode": 2889, "targets": 3053, "augmenter": 1097},
-    **{"formats": 9577, "loader": 3213, "jobs": 7779, "integrations": 3789, "apps": 16585, "cli": 2346},
+    **{"formats": 9577, "loader": 3213, "jobs": 7779, "integrations": 3789, "apps": 16588, "cli": 2346},
 }
 MOST_FILES = 447
 # Of all lines, those of import statements.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -278,6 +279,12 @@ def test_bad_arguments(wrong: dict[str, object], words: str) -> None:
     given: dict[str, object] = {"objective": noisy, "policies": {"a": 0.1, "b": 0.2}, **wrong}
     with pytest.raises(ValueError, match=words):
         race(given.pop("objective"), given.pop("policies"), **given)  # type: ignore[arg-type]
+
+
+def test_a_cluster_without_ray_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ImportError, match=r"^backend='ray' needs Ray: pip install 'variegate\[ray\]'$"):
+        race(noisy, {"a": 0.1, "b": 0.2}, backend="ray")
 
 
 def test_other_folders_are_refused(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def race(
             objective, policies, chosen, rules, devices, lambda text: warnings.warn(text, stacklevel=6)
         )
         return on_images.run(folder, on_training, None, stop)
-    for name in options.keys() & {one.name for one in fields(RaceOptions)}:
+    for name in sorted(options.keys() & {one.name for one in fields(RaceOptions)}):
         raise refused(name, options[name], "with a source of images as objective")
     machines = RaceBackendOptions(**options)
     check_options(machines)

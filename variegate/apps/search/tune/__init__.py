@@ -159,8 +159,10 @@ def _tune() -> Any:
 @contextmanager
 def connected(address: str | None) -> Iterator[None]:
     """To a cluster, and no longer afterwards, unless we were before."""
-    import ray
-
+    try:
+        import ray
+    except ImportError as error:
+        raise ImportError(f"{WANTED} needs Ray: {INSTALL}") from error
     is_ours = not ray.is_initialized()
     connect(address, WANTED)
     try:
