@@ -8,8 +8,8 @@ from variegate.executors.cpu.kernel import bytes_at
 from variegate.executors.cpu.simd import I64, Value, steps, vector_block
 from variegate.program.compiled import pixel_kernel
 
-# Pixels at a time, by the number of channels, as measured; others go one by one.
-_AT_A_TIME = {2: 16, 4: 16, 5: 16, 6: 3, 7: 2, 8: 2}
+# Pixels at a time, by the number of channels, as measured; of more channels they go one by one.
+_AT_A_TIME = (1, 1, 16, 1, 16, 16, 3, 2, 2)
 # At the end of a line, vectors may reach too far.
 _MARGIN = 18
 
@@ -35,7 +35,7 @@ def _pick_any(source: Value, target: Value, count: Value, channels: Value) -> No
         (source + x * channels).load("i32").store(target + x * 3)
 
 
-_pick_2, _pick_4, _pick_5, _pick_6, _pick_7, _pick_8 = (_picking(*each) for each in _AT_A_TIME.items())
+_pick_2, _pick_4, _pick_5, _pick_6, _pick_7, _pick_8 = (_picking(n, _AT_A_TIME[n]) for n in (2, 4, 5, 6, 7, 8))
 
 
 @pixel_kernel
@@ -43,27 +43,21 @@ def pick_planes(source: Any, line: Any, channels: Any, height: Any, width: Any, 
     """Three channels of an image that begins, with the first of them, at the address ``source``, with ``line`` bytes to
     a line, to the address ``target``; of two channels the second twice."""
     count, last = max(0, width - _MARGIN), min(2, channels - 1)
+    at_a_time = _AT_A_TIME[channels] if channels < len(_AT_A_TIME) else 1
     for y in range(height):
         begin, to = source + y * line, target + 3 * y * width
-        at_a_time = 1
         if channels == 2:
             _pick_2(begin, to, count)
-            at_a_time = 16
         elif channels == 4:
             _pick_4(begin, to, count)
-            at_a_time = 16
         elif channels == 5:
             _pick_5(begin, to, count)
-            at_a_time = 16
         elif channels == 6:
             _pick_6(begin, to, count)
-            at_a_time = 3
         elif channels == 7:
             _pick_7(begin, to, count)
-            at_a_time = 2
         elif channels == 8:
             _pick_8(begin, to, count)
-            at_a_time = 2
         else:
             _pick_any(begin, to, count, channels)
         levels, planes = bytes_at(begin, width * channels), bytes_at(to, 3 * width)
