@@ -14,11 +14,11 @@ from tests.jobs.workers.contract import NAMES, Run, made_of, tasks
 from tests.jobs.workers.toys import Give, Toy
 from variegate.jobs.drive import FailedItem, FinishedItems
 from variegate.jobs.jobs import EngineError, Snapshot, Task, TaskDone, WorkerEvent, WorkerReady
-from variegate.jobs.local_workers import ThreadWorkers
+from variegate.jobs.local_workers import ThreadPool
 
 
 def run_of(work: Any, names: tuple[str, ...] = NAMES, **rules: Any) -> Run:
-    return Run(ThreadWorkers(work, names, 1), names, **rules)
+    return Run(ThreadPool(work, names, 1), names, **rules)
 
 
 def test_without_an_order_everything_comes_out_once() -> None:

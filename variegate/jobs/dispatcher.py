@@ -166,7 +166,8 @@ class Dispatcher:
         out: list[Instruction] = []
         for number, device in enumerate(self._devices):
             silence = now - device.last_seen
-            if device.state is State.STARTING and silence > self._rules.start_timeout:
+            is_needed = self._queues.loads.is_ready.sum() < self._rules.enough
+            if device.state is State.STARTING and is_needed and silence > self._rules.start_timeout:
                 reason = f"did not start within {self._rules.start_timeout:g} s"
             elif device.in_flight and silence > self._rules.heartbeat_timeout:
                 reason = f"gave no sign of life for {self._rules.heartbeat_timeout:g} s"

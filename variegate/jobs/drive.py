@@ -20,7 +20,7 @@ Payload: TypeAlias = Sequence[Any] | None
 # Items start..stop-1 of a task, with one payload each, or None. Items ascend from task to task; there may be gaps.
 TaskStream: TypeAlias = Iterable[tuple[int, int, Payload]]
 
-# How long a turn waits for workers at most: so often is the time judged, and ``stop`` looked at.
+# How long a turn waits for workers at most: so often is the time judged, and ``stop`` and the feed looked at.
 _TURN_SECONDS = 0.5
 _TICK_SECONDS = 0.2
 # More than that between two looks at the clock is a pause in which nobody listened to the workers.
@@ -56,6 +56,7 @@ def drive(
     stop: threading.Event | None = None,  # once it is set, nothing more is sent; what is in flight may still come in
     on_turn: Callable[[messages.Snapshot], None] | None = None,  # called a few times a second
     has_room: Callable[[], bool] | None = None,  # False: the feed is not asked, unless nothing else is under way
+    turn_seconds: float = _TURN_SECONDS,
     clock: Callable[[], float] = time.monotonic,
 ) -> Generator[FinishedItems | FailedItem, None, None]:
     """Everything that comes of a feed, in the order that the dispatcher says. The workers are closed at the end.
@@ -71,7 +72,7 @@ def drive(
             if stop is not None and stop.is_set() and run.is_over():
                 break
             # One task at a time: reading the next must not keep results waiting, nor workers that have nothing to do.
-            out = run.listen(0.0 if run.pull() else _TURN_SECONDS)
+            out = run.listen(0.0 if run.pull() else turn_seconds)
             while out:
                 yield out.popleft()
             if run.failure is not None:

@@ -21,10 +21,10 @@ from variegate.io.addresses import shown_host
 from variegate.jobs.dispatcher import Dispatcher
 from variegate.jobs.drive import FailedItem, FinishedItems, TaskStream, drive
 from variegate.jobs.jobs import JobSpec, Snapshot, WorkerPool
-from variegate.jobs.local_workers import ProcessWorkers, ThreadWorkers
+from variegate.jobs.local_workers import ProcessPool, ThreadPool
 from variegate.jobs.mapping import MapSpec, iter_images, map_images
 from variegate.jobs.options import ON_ERROR, WORKER_KINDS, Allocation, OnError, Rules, WorkerKind
-from variegate.jobs.ray_workers import RayWorkers, connect
+from variegate.jobs.ray_workers import RayPool, connect
 from variegate.jobs.warm import make_ready
 from variegate.ops.output import Identity
 from variegate.threads import default_threads
@@ -287,7 +287,7 @@ class Engine:
         names = [augmenter_name(name) for name in self.devices]
         workers: WorkerPool
         if self.workers == "ray":
-            workers = RayWorkers(spec, names, self.num_threads, self.address)
+            workers = RayPool(spec, names, self.num_threads, self.address)
         else:
-            workers = (ThreadWorkers if self.workers == "thread" else ProcessWorkers)(spec, names, self.num_threads)
+            workers = (ThreadPool if self.workers == "thread" else ProcessPool)(spec, names, self.num_threads)
         yield from drive(workers, dispatcher, feed, stop=stop, on_turn=on_turn, has_room=has_room)

@@ -201,7 +201,7 @@ def is_devices_fault(error: BaseException) -> bool:
 class Result(NamedTuple):
     """``outputs``: one for each item of a task; None for those in ``failed``, which has reasons by item."""
 
-    outputs: list[Any]
+    outputs: Sequence[Any]
     failed: dict[int, str]
 
 
@@ -315,7 +315,7 @@ def _run(job: Job, info: WorkerInfo, assignment: Assignment, beat: Callable[[], 
     task, start, stop, payload = assignment
     try:
         result = job.run(range(start, stop), payload, beat)
-        outputs, failed = list(result.outputs), dict(result.failed)
+        outputs, failed = result.outputs, dict(result.failed)
         if len(outputs) != stop - start:
             raise ValueError(f"the job gave {len(outputs)} outputs for {stop - start} items")
         if strange := [item for item in failed if not start <= item < stop]:

@@ -19,6 +19,7 @@ from queue import Empty, Queue, SimpleQueue
 from typing import Any
 
 from variegate.jobs import jobs, wire
+from variegate.jobs.blocks import ARE_THERE, MappedBlocks, Message, SharedBlocks
 from variegate.jobs.wire import Parts
 
 # One worker, as seen by whoever started it. ``send`` gives it a task; ``finish`` lets it do what it has, and end;
@@ -103,7 +104,7 @@ def _join(workers: Sequence[LocalWorker]) -> None:
         one.thread.join(max(0.0, deadline - time.monotonic()))
 
 
-class ThreadWorkers(LocalWorkers):
+class ThreadPool(LocalWorkers):
     """See ``WorkerPool``. A thread cannot be ended: one that is stopped is left alone, and ends at its next beat."""
 
     def __init__(self, spec: jobs.JobSpec, devices: Sequence[str], num_threads: int) -> None:
@@ -190,7 +191,7 @@ def _surroundings(num_threads: int) -> Iterator[None]:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-class ProcessWorkers(LocalWorkers):
+class ProcessPool(LocalWorkers):
     """See ``WorkerPool``. The spec is pickled here, once: raises what that raises."""
 
     def __init__(self, spec: jobs.JobSpec, devices: Sequence[str], num_threads: int) -> None:
@@ -262,15 +263,19 @@ class _WorkerProcess:
             self._socket.shutdown(socket.SHUT_WR)
 
     def _listen(self) -> None:
-        remark = ""
+        remark, outbox = "", self._outbox
+        blocks = MappedBlocks(lambda ticket: outbox.put([pickle.dumps(ticket)]))
         try:
             while self._has_reported():
                 head, *body = wire.receive_parts(self._socket)
-                message = wire.unpack_event((pickle.loads(head), body or None))
+                event, shared = pickle.loads(head)
+                if shared is not None:
+                    body = blocks.receive(self._socket, shared, body)
+                message = wire.unpack_event((event, body or None))
                 self._is_ready = self._is_ready or isinstance(message, jobs.WorkerReady)
                 self._say(message)
                 # Not to be held while the next one is awaited.
-                del head, body, message
+                del head, body, event, message
         except (EOFError, OSError):
             self._process.join(jobs.GRACE)
         except Exception as error:
@@ -308,18 +313,22 @@ def _run_worker(sock: socket.socket, _: Any) -> None:
     head, *spec = wire.receive_parts(sock)
     info = jobs.WorkerInfo(*pickle.loads(head))
     tasks: SimpleQueue[jobs.Assignment | None] = SimpleQueue()
-    outbox: SimpleQueue[Parts | None] = SimpleQueue()
+    outbox: SimpleQueue[wire.PackedEvent | None] = SimpleQueue()
+    shared = _share_results() if ARE_THERE else None
 
     def say(message: jobs.WorkerEvent) -> None:
-        event, outputs = wire.pack_event(message)
-        outbox.put([pickle.dumps(event), *(outputs or [])])
+        outbox.put(wire.pack_event(message))
 
     def hear() -> None:
         try:
             with suppress(EOFError, OSError):
                 while True:
                     head, *body = wire.receive_parts(sock)
-                    wire.deliver(info, body or None, pickle.loads(head), tasks.put, say)
+                    task = pickle.loads(head)
+                    if shared is not None and isinstance(task, int):  # a ticket
+                        shared.release(task)
+                    else:
+                        wire.deliver(info, body or None, task, tasks.put, say)
                     # Not to be held while the next one is awaited.
                     del head, body
         finally:
@@ -327,9 +336,13 @@ def _run_worker(sock: socket.socket, _: Any) -> None:
 
     def speak() -> None:
         try:
-            while (parts := outbox.get()) is not None:
-                wire.send_parts(sock, parts)
-                del parts
+            while (packed := outbox.get()) is not None:
+                event, parts = packed
+                if shared is None or parts is None:
+                    wire.send_parts(sock, [_head(event, None), *(parts or [])])
+                else:
+                    shared.send(sock, partial(_head, event), parts)
+                del packed, event, parts
         except OSError:
             # Nobody hears this worker any more.
             os._exit(1)
@@ -341,6 +354,19 @@ def _run_worker(sock: socket.socket, _: Any) -> None:
     finally:
         outbox.put(None)
         speaker.join()
+
+
+def _head(event: jobs.WorkerEvent, shared: Message | None) -> bytes:
+    return pickle.dumps((event, shared))
+
+
+def _share_results() -> SharedBlocks:
+    """Results lie in memory that the parent can map."""
+    from variegate.executors.cpu.memory import RESULTS  # brings Numba, which not every job needs
+
+    shared = SharedBlocks()
+    RESULTS.allocate = shared.allocate
+    return shared
 
 
 def _end_with_parent() -> None:

@@ -32,6 +32,7 @@ class Rules:
     max_failed_starts: int = 3  # of a device's workers in a row, which retire it
     heartbeat_timeout: float = 120.0  # seconds of silence after which a worker with a task is stopped
     start_timeout: float = 600.0  # the same while it starts
+    enough: int = 1 << 62  # ready devices with which others may take any time to start
     seed: int = 0  # of random allocation
 
     def __post_init__(self) -> None:

@@ -7,7 +7,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from queue import SimpleQueue
 from typing import Any
 
@@ -61,15 +61,25 @@ def _check_address(address: str) -> None:
         raise ConnectionError(f"address: got {shown!r}, where no Ray cluster answers ({error})") from None
 
 
-class RayWorkers:
-    """See ``WorkerPool``. Each GPU worker has a GPU of its own, whatever number the device has here."""
+class RayPool:
+    """See ``WorkerPool``. Each GPU worker has a GPU of its own, whatever number the device has here.
 
-    def __init__(self, spec: JobSpec, devices: Sequence[str], num_threads: int, address: str | None = None) -> None:
+    ``needs``: resources of a worker, as of an actor's options; None for its cores, or one GPU.
+    """
+
+    def __init__(
+        self,
+        spec: JobSpec,
+        devices: Sequence[str],
+        num_threads: int,
+        address: str | None = None,
+        needs: Mapping[str, float] | None = None,
+    ) -> None:
         self._ray = connect(address)
         self._pickler = self._ray.cloudpickle.CloudPickler
         self._spec = self._ray.put(_as_arrays(wire.encode(spec, self._pickler)))
         self._shares = bool(getattr(spec, "shares_arrays", False))
-        self._devices, self._num_threads = devices, num_threads
+        self._devices, self._num_threads, self._needs = devices, num_threads, needs
         self._actor_class = self._ray.remote(concurrency_groups={"hear": 1, "speak": 1})(_Actor)
         self._actors: dict[int, Any] = {}
         self._polls: dict[Any, WorkerInfo] = {}  # by what a worker will have said next
@@ -78,7 +88,7 @@ class RayWorkers:
         name = self._devices[device]
         is_gpu = name.startswith("cuda")
         info = WorkerInfo(device, worker, "cuda:0" if is_gpu else name, self._num_threads)
-        needs = {"num_gpus": 1, "num_cpus": 0} if is_gpu else {"num_cpus": self._num_threads}
+        needs = self._needs or ({"num_gpus": 1, "num_cpus": 0} if is_gpu else {"num_cpus": self._num_threads})
         self._actors[worker] = self._actor_class.options(**needs, max_restarts=0).remote(
             self._spec, tuple(info), self._shares
         )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 import uuid
 import warnings
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -18,6 +20,7 @@ import torch
 from variegate.checks import a_path, integer
 from variegate.io.addresses import is_url, shown
 from variegate.io.files import BINARY, read_at, write_at
+from variegate.io.lock import FileLock
 from variegate.loader.targets import targets_nbytes
 from variegate.program.program import MAX_CHANNELS
 from variegate.threads import at_fork
@@ -77,9 +80,10 @@ class DiskCache:
         self._parts: list[_Part] = []
         self._lock = Lock()
         self._own: _Part | None = None
+        self._own_name: Path | None = None
         self._own_index, self._end, self.nbytes = -1, 0, 0
-        for index in sorted(root.glob("*.index")):
-            self._load(index)
+        self._read: dict[Path, int] = {}  # bytes of others' records
+        self.use_added()
         self._room += self.nbytes if max_bytes is None else 0
         at_fork(self)
 
@@ -89,7 +93,16 @@ class DiskCache:
         if self._own is not None:
             self._own.is_checked = np.full(len(self._own.records), True)
             os.close(self._own_index)
-        self._own, self._own_index, self._end = None, -1, 0
+            assert self._own_name is not None
+            self._read[self._own_name] = len(self._own.records) * _RECORD.itemsize
+        self._own, self._own_name, self._own_index, self._end = None, None, -1, 0
+
+    def use_added(self) -> None:
+        """Find what other processes have added since."""
+        with self._lock:
+            for index in sorted(self._root.glob("*.index")):
+                if index != self._own_name and index.stat().st_size > self._read.get(index, 0):
+                    self._load(index)
 
     def __len__(self) -> int:
         return len(self._places)
@@ -142,7 +155,7 @@ class DiskCache:
             written += write_at(own.pixels, flat[written:], self._end + written)
         os.write(self._own_index, record.tobytes())
         own.records.append(record[0])
-        self._places[sample_id] = len(self._parts) - 1, len(own.records) - 1
+        self._places[sample_id] = self._own_number, len(own.records) - 1
         self._end += len(flat)
         self.nbytes += len(flat)
 
@@ -151,18 +164,24 @@ class DiskCache:
         pixels = os.open(f"{stem}.pixels", os.O_RDWR | os.O_CREAT | os.O_EXCL | BINARY, 0o644)
         self._own = _Part(pixels, [], is_checked=True)
         appending = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | BINARY
-        self._own_index = os.open(f"{stem}.index", appending, 0o644)
+        self._own_name = Path(f"{stem}.index")
+        self._own_index = os.open(self._own_name, appending, 0o644)
+        self._own_number = len(self._parts)
         self._parts.append(self._own)
         return self._own
 
     def _load(self, index: Path) -> None:
         try:
-            data = index.read_bytes()
+            with index.open("rb") as file:
+                file.seek(self._read.get(index, 0))
+                data = file.read()
             pixels = os.open(index.with_suffix(".pixels"), os.O_RDONLY | BINARY)
         except OSError:
             return
         size = _RECORD.itemsize
-        records = np.frombuffer(data[: len(data) // size * size], _RECORD)
+        data = data[: len(data) // size * size]
+        self._read[index] = self._read.get(index, 0) + len(data)
+        records = np.frombuffer(data, _RECORD)
         self._parts.append(_Part(pixels, records, is_checked=False))
         # In numbers that do not run over, and are exact where the file is long enough.
         sides = [records[side].astype(np.float64) for side in ("height", "width", "channels")]
@@ -204,6 +223,9 @@ class HostCache:
         """Pixels and label."""
         return self._held.get(sample_id)
 
+    def use_added(self) -> None:
+        """Nobody else adds anything."""
+
     def put(self, sample_id: int, picture: Any, label: Any) -> Any:
         """The pixels as they are to be used from here on; held, where there is still room."""
         nbytes = picture.nbytes + targets_nbytes(label)
@@ -235,6 +257,42 @@ class DeviceCache(HostCache):
         return placed
 
 
+class NodeCache(DiskCache):
+    """In memory that the processes of one machine share: files that disappear with the last process to use ``name``,
+    or, where all were killed, when the next such cache is made."""
+
+    def __init__(self, name: str, key: str, max_bytes: int | None = None, processes: int = 1) -> None:
+        user = os.getuid() if hasattr(os, "getuid") else 0
+        memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir()
+        prefix = f"variegate-{user}-"
+        folder = Path(memory) / f"{prefix}{name}"
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        if user and (folder.is_symlink() or folder.stat().st_uid != user or folder.stat().st_mode & 0o077):
+            raise ValueError(f"cache: {folder} belongs to somebody else; accepted: a folder of this user alone")
+        self._lock_here = FileLock(folder / f"{uuid.uuid4().hex}.lock")
+        self._lock_here.acquire()
+        for other in Path(memory).glob(f"{prefix}*"):
+            _remove_unused(other)
+        super().__init__(folder, key, max_bytes, processes)
+
+    def __del__(self) -> None:
+        super().__del__()
+        if hasattr(self, "_lock_here"):
+            self._lock_here.release(remove=True)
+            _remove_unused(self._root.parent)
+
+
+def _remove_unused(folder: Path) -> None:
+    """Remove what no living process uses."""
+    with suppress(OSError):  # in use, or somebody else's
+        for path in folder.glob("*.lock"):
+            lock = FileLock(path)
+            lock.acquire()
+            lock.release(remove=True)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 PixelCache = HostCache | DiskCache
 _MEMORIES = ("host", "device")
 _ACCEPTED = "'host', 'device', None, or a folder to keep pixels on disk"
@@ -248,9 +306,10 @@ def open_cache(
     device: str,
     fingerprint: str,
     processes: int = 1,
+    shared: str | None = None,
 ) -> PixelCache | None:
     """``where``: None, "host", "device", or a folder: a ``Path``, or text that ``a_path`` takes for one. ``processes``:
-    among how many the memory and the disk are shared.
+    among how many the memory and the disk are shared; ``shared``: the name by which they share the host's memory.
 
     Raises ValueError for what is none of them, such as a misspelt word, and for a budget or side that is not positive.
     """
@@ -265,13 +324,16 @@ def open_cache(
         raise ValueError(f"cache: got {where!r}; accepted: {_ACCEPTED}")
     if where == "device" and device.startswith("cuda"):
         return DeviceCache(device, max_bytes)
+    key = f"{fingerprint}-{side or 'whole'}"
+    if shared is not None and where == "host":
+        return NodeCache(shared, key, max_bytes, processes)
     if where in _MEMORIES:  # the memory of a CPU is the host's
         return HostCache(available_memory() // (2 * processes) if max_bytes is None else max_bytes)
     if isinstance(where, str):
         if is_url(where):
             raise ValueError(f"cache: got {shown(where)!r}; accepted: {_ACCEPTED}, of this machine")
         a_path("cache", where, _MEMORIES, _ACCEPTED)
-    return DiskCache(Path(where).expanduser(), f"{fingerprint}-{side or 'whole'}", max_bytes, processes)
+    return DiskCache(Path(where).expanduser(), key, max_bytes, processes)
 
 
 def available_memory() -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,13 +24,13 @@ from variegate.loader import batch as batches
 from variegate.loader.batch import Batch, Failure
 from variegate.loader.observer import Observer
 from variegate.loader.options import ConditionsOfIds, LoaderOptions
-from variegate.loader.reading import Rows
+from variegate.loader.reading import Plan, Rows
 from variegate.loader.targets import BatchTargets, RowsRefused, TargetBatch
 
-# (rows, the bad one, epoch) -> data and label of samples to put in its place, one after another; perhaps bad as well.
-FindSubstitutes = Callable[[Rows, int, int], Iterator[tuple[Any, Any]]]
-
+# (plan, a bad row, epoch) -> (id, sample) of those to put in its place, one after another; perhaps bad as well.
+FindCandidates = Callable[[Plan, int, int], Iterator[tuple[int, Any]]]
 AnyBatch = Batch | TargetBatch
+AnyPlan = TypeVar("AnyPlan", bound=Plan)
 
 
 @dataclass
@@ -41,6 +41,55 @@ class BatchResult:
     done: int
     failures: list[Failure]
     ready: Any = None  # what a consumer on another stream has to wait for
+
+
+@dataclass
+class MadeRows:
+    """The rows of a batch, or of a part of it, augmented; with targets, a label is what belongs to the image and its
+    own label. ``bad``: rows without a picture, or with one that the transform refuses, which hold anything."""
+
+    outputs: Any
+    labels: Any
+    bad: dict[int, DecodeError]
+    # Those of them that are bad with their partners alone: as partners they are not.
+    misfits: set[int]
+
+
+# (plan, what was made, bad rows, epoch) -> output and label of what stands in for each.
+Replace = Callable[[Plan, MadeRows, list[int], int], list[tuple[Any, Any]]]
+
+
+def settle(
+    plan: Plan, made: MadeRows, options: LoaderOptions, targets: BatchTargets | None, replace_rows: Replace, epoch: int
+) -> BatchResult:
+    """A batch of its rows. Raises DecodeError where errors are to be raised."""
+    bad, number, on_error = made.bad, len(plan.padding), options.on_error
+    if bad and on_error == "raise":
+        raise bad[min(bad)]  # the first by its place, not the one that a thread happened to meet first
+
+    def batch(outputs: Any, labels: Any, rows: Any, padding: npt.NDArray[np.bool_]) -> AnyBatch:
+        images, copies = batches.whole_of_rows(outputs), None if plan.copies is None else plan.copies[rows]
+        if targets is None:
+            return Batch(images, batches.stacked_labels(labels), plan.ids[rows], padding, copies)
+        own = batches.stacked_labels([label for _, label in labels])
+        return TargetBatch(targets.join(images, [of_row for of_row, _ in labels], own), plan.ids[rows], padding, copies)
+
+    if not bad:
+        return BatchResult(batch(made.outputs, made.labels, slice(number), plan.padding), plan.done, [])
+    failures = []
+    for row in sorted(bad):
+        name = plan.name_of(row)
+        failures.append(Failure(name.file, name.member, bad[row].reason, int(plan.ids[row]), epoch))
+    images, labels, padding = batches.by_row(made.outputs), batches.each_label(made.labels), plan.padding.copy()
+    # A batch must not be empty, since another rank waits for its step: then one row is replaced after all.
+    own = [row for row in sorted(bad) if row < number]
+    replaced = own if on_error == "replace" else ([0] if len(own) == number else [])
+    for row, found in zip(replaced, replace_rows(plan, made, replaced, epoch) if replaced else [], strict=True):
+        (images[row], labels[row]), padding[row] = found, True
+    kept = [row for row in range(len(images)) if row not in bad or row in replaced]
+    return BatchResult(
+        batch([images[row] for row in kept], [labels[row] for row in kept], kept, padding[kept]), plan.done, failures
+    )
 
 
 class BatchMaker:
@@ -54,11 +103,12 @@ class BatchMaker:
         self,
         augmenter: Augmenter,
         options: LoaderOptions,
-        substitutes: FindSubstitutes,
+        read_candidates: Callable[[Plan, int, int], Iterator[tuple[Any, Any]]],
         index: EntropyIndex | None = None,
         targets: BatchTargets | None = None,
     ) -> None:
-        self.augmenter, self.options, self.substitutes, self.index = augmenter, options, substitutes, index
+        self.augmenter, self.options, self.index = augmenter, options, index
+        self._read_candidates = read_candidates
         self.targets, self.num_partners = targets, num_partners(augmenter.transform)
         self._device = torch.device(augmenter.device) if augmenter.device.startswith("cuda") else None
         self._idle: list[torch.cuda.Stream] = []
@@ -87,18 +137,64 @@ class BatchMaker:
         return result
 
     def _make(self, epoch: int, observer: Observer, rows: Rows, given: ConditionsOfIds | None) -> BatchResult:
+        rows = self.with_partners(rows)
+        made = self.make_rows(epoch, observer, rows, given)
+
+        def replace_rows(plan: Plan, made: MadeRows, bad: list[int], epoch: int) -> list[tuple[Any, Any]]:
+            alone = rows.unmixed(partners=made.bad.keys() - made.misfits)
+            found = ((row, self._read_candidates(plan, row, epoch)) for row in bad)
+            return [
+                self.stand_in(alone.part([row]), samples, made.bad[row], epoch, observer, given)
+                for row, samples in found
+            ]
+
+        return settle(rows, made, self.options, self.targets, replace_rows, epoch)
+
+    def with_partners(self, plan: AnyPlan) -> AnyPlan:
+        """Within the batch, where the order of the epoch did not choose them."""
+        if not self.num_partners or plan.partners is not None:
+            return plan
+        return replace(plan, partners=check_partners("batch", len(plan.ids), self.num_partners))
+
+    def make_rows(self, epoch: int, observer: Observer, rows: Rows, given: ConditionsOfIds | None) -> MadeRows:
+        """Raises whatever the transform raises for a sample, where errors are to be raised."""
         extra: list[float] = []
         token = extra_seconds.set(extra)
         begin = time.perf_counter()
         try:
-            result = _OneBatch(self, rows, epoch, observer, given).make()
+            made = _OneBatch(self, rows, epoch, observer, given).make()
             if observer.is_exact and self._device is not None:
                 torch.cuda.current_stream().synchronize()
         finally:
             extra_seconds.reset(token)
         seconds = time.perf_counter() - begin + sum(extra)
-        observer.stage_done("augment", max(seconds, 0.0), len(result.batch.ids), result.batch.nbytes)
-        return result
+        number = sum(row not in made.bad for row in range(len(rows.padding)))
+        nbytes = sum(tensor.nbytes for tensor in batches.tensors_of(made.outputs))
+        observer.stage_done("augment", max(seconds, 0.0), number, nbytes)
+        return made
+
+    def stand_in(
+        self,
+        alone: Rows,
+        samples: Iterator[tuple[Any, Any]],
+        error: DecodeError,
+        epoch: int,
+        observer: Observer,
+        given: ConditionsOfIds | None,
+    ) -> tuple[Any, Any]:
+        """Another image in the place of a bad one, ``alone`` with its partners, by its random numbers. Raises
+        ``error`` where none of ``samples`` is good."""
+        for data, label in samples:
+            if isinstance(data, DecodeError):
+                continue
+            failures: dict[int, DecodeError] = {}
+            one = replace(alone, data=[data, *alone.data[1:]], labels=[label, *alone.labels[1:]])
+            with suppress(ValueError):  # the transform does not take this one either
+                outputs, labels = _OneBatch(self, one, epoch, observer, given).augment(failures)
+                if not failures:
+                    return batches.by_row(outputs)[0], batches.each_label(labels)[0]
+        # Not one good sample among so many: this is not a matter of single images.
+        raise error
 
     def hand_over(self, result: BatchResult) -> AnyBatch:
         """The batch, for use on the caller's current stream."""
@@ -114,50 +210,29 @@ class BatchMaker:
 
 
 class _OneBatch:
-    """A batch in the making. ``bad``: rows without a picture, or with one that the transform refuses, and why."""
+    """A batch, or a part of one, in the making; ``_bad`` and ``_misfits`` as in ``MadeRows``."""
 
     def __init__(
         self, maker: BatchMaker, rows: Rows, epoch: int, observer: Observer, given: ConditionsOfIds | None
     ) -> None:
         self._maker, self._epoch, self._observer, self._given = maker, epoch, observer, given
-        if maker.num_partners and rows.partners is None:
-            rows = replace(rows, partners=check_partners("batch", len(rows.ids), maker.num_partners))
         self._rows = rows
         self._bad: dict[int, DecodeError] = {}
-        # Those of them that are bad with their partners alone: as partners they are not.
         self._misfits: set[int] = set()
 
-    def make(self) -> BatchResult:
-        rows, bad, on_error = self._rows, self._bad, self._maker.options.on_error
-        if not isinstance(rows.data, np.ndarray):
-            bad.update({row: data for row, data in enumerate(rows.data) if isinstance(data, DecodeError)})
-        outputs, targets = self._augment_good()
-        if bad and on_error == "raise":
-            raise bad[min(bad)]  # the first by its place, not the one that a thread happened to meet first
-        number = len(rows.padding)
-        if not bad:
-            return BatchResult(self._batch(outputs, targets, slice(number), rows.padding), rows.done, [])
-        failures = [self._failure(row) for row in sorted(bad)]
-        images, labels, padding = batches.by_row(outputs), batches.each_label(targets), rows.padding.copy()
-        # A batch must not be empty, since another rank waits for its step: then one row is replaced after all.
-        own = [row for row in sorted(bad) if row < number]
-        replaced = own if on_error == "replace" else ([0] if len(own) == number else [])
-        for row in replaced:
-            images[row], labels[row] = self._replace(row)
-            padding[row] = True
-        kept = [row for row in range(len(images)) if row not in bad or row in replaced]
-        images, labels = [images[row] for row in kept], [labels[row] for row in kept]
-        return BatchResult(self._batch(images, labels, kept, padding[kept]), rows.done, failures)
+    def make(self) -> MadeRows:
+        if not isinstance(self._rows.data, np.ndarray):
+            self._bad.update({row: data for row, data in enumerate(self._rows.data) if isinstance(data, DecodeError)})
+        outputs, labels = self._augment_good()
+        return MadeRows(outputs, labels, self._bad, self._misfits)
 
-    def _batch(self, outputs: Any, labels: Any, rows: Any, padding: npt.NDArray[np.bool_]) -> AnyBatch:
-        """``labels``: with targets, for each row what belongs to its image and its label."""
-        images, targets = batches.whole_of_rows(outputs), self._maker.targets
-        copies = None if self._rows.copies is None else self._rows.copies[rows]
-        if targets is None:
-            return Batch(images, batches.stacked_labels(labels), self._rows.ids[rows], padding, copies)
-        own = batches.stacked_labels([label for _, label in labels])
-        joined = targets.join(images, [of_row for of_row, _ in labels], own)
-        return TargetBatch(joined, self._rows.ids[rows], padding, copies)
+    def augment(self, failures: dict[int, DecodeError]) -> tuple[Any, Any]:
+        """All rows, as they are; their time is not counted."""
+        token = extra_seconds.set([])
+        try:
+            return self._augment(self._rows, failures)
+        finally:
+            extra_seconds.reset(token)
 
     def _augment_good(self) -> tuple[Any, Any]:
         """Outputs and labels by row; bad rows hold anything. Notes what turns out to be bad."""
@@ -197,7 +272,7 @@ class _OneBatch:
 
     def _refused(self, rows: Rows, good: Sequence[int]) -> dict[int, DecodeError]:
         """Those that the transform does not take, each tried alone."""
-        alone = each_alone(good, lambda row: self._augment(rows.alone(row), {}))
+        alone = each_alone(good, lambda row: self._augment(rows.part([row]), {}))
         refused = ((row, result) for row, result in alone if isinstance(result, Exception))
         return {row: not_taken(str(rows.name_of(row)), result) for row, result in refused}
 
@@ -259,22 +334,3 @@ class _OneBatch:
         own = [each.label for each in rows.labels] if mixed is None else batches.each_label(mixed)
         keys = rows.labels[0].targets
         return outputs, [({key: found[key] for key in keys}, own[row]) for row, found in enumerate(belonging)]
-
-    def _replace(self, row: int) -> tuple[Any, Any]:
-        """Another image, augmented by the random numbers of the bad one."""
-        alone = self._rows.unmixed(partners=self._bad.keys() - self._misfits).alone(row)
-        for data, label in self._maker.substitutes(self._rows, row, self._epoch):
-            if isinstance(data, DecodeError):
-                continue
-            failures: dict[int, DecodeError] = {}
-            one = replace(alone, data=[data, *alone.data[1:]], labels=[label, *alone.labels[1:]])
-            with suppress(ValueError):  # the transform does not take this one either
-                outputs, targets = self._augment(one, failures)
-                if not failures:
-                    return batches.by_row(outputs)[0], batches.each_label(targets)[0]
-        # Not one good sample among so many: this is not a matter of single images.
-        raise self._bad[row]
-
-    def _failure(self, row: int) -> Failure:
-        name = self._rows.name_of(row)
-        return Failure(name.file, name.member, self._bad[row].reason, int(self._rows.ids[row]), self._epoch)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, get_args
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.checks import integer, one_of
+from variegate.checks import integer, number, one_of, refused
 from variegate.decode import MAX_DECODE_BYTES, MAX_PIXELS, check_limit
 from variegate.executors.runners.runner import Decode, Dtype, Geometry, Layout
 from variegate.loader.ranks import find_rank, processes_here
@@ -28,6 +28,58 @@ Partners = Literal["epoch", "batch"]
 # Ids uint64[N] -> N values by name, the same throughout an epoch; and a function that has one for each epoch.
 ConditionsOfIds = Callable[[npt.NDArray[np.uint64]], Mapping[str, Any]]
 ConditionsOfEpoch = Callable[[int], ConditionsOfIds]
+
+
+@dataclass(frozen=True)
+class ProcessWorkers:
+    """Worker processes of this machine, for ``vg.Loader(workers=...)``.
+
+    Args:
+        count: number of processes, each with its share of the cores; None for one per device.
+    """
+
+    count: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.count is not None:
+            integer("count", self.count, 1)
+
+
+@dataclass(frozen=True)
+class RayWorkers:
+    """Actors of a Ray cluster, on any of its machines, for ``vg.Loader(workers=...)``.
+
+    Args:
+        address: address of the cluster. None uses the one that Ray is connected to or finds, else starts one on this
+            machine.
+        count: number of actors, or a range (fewest, most) of which as many run as the cluster has room for at the time,
+            also when machines join or leave during an epoch. None for one per device.
+        cpus: cores of each; None divides a machine's evenly.
+        gpus: GPUs of each, 0 for augmentation on the CPU; a share such as 0.5 lets several actors use one.
+
+    Every machine must see the source by the same path or address.
+    """
+
+    address: str | None = None
+    count: int | tuple[int, int] | None = None
+    cpus: int | None = None
+    gpus: float = 0
+
+    def __post_init__(self) -> None:
+        accepted = "a number of actors, or a range such as (2, 32)"
+        counts = self.count if isinstance(self.count, (tuple, list)) else (self.count, self.count)
+        if self.count is not None:
+            if len(counts) != 2:
+                raise refused("count", self.count, accepted)
+            fewest = integer("count", counts[0], 1, accepted=accepted)
+            object.__setattr__(self, "count", (fewest, integer("count", counts[1], fewest, accepted=accepted)))
+        if self.cpus is not None:
+            integer("cpus", self.cpus, 1)
+        number("gpus", self.gpus, 0)
+
+
+Workers = Literal["thread", "process", "ray"] | ProcessWorkers | RayWorkers
+Wire = Literal["auto", "uint8", "same"]
 
 
 @dataclass(frozen=True)
@@ -71,6 +123,14 @@ class LoaderArguments:
     conditions: ConditionsOfEpoch | None = None
     annotations: Any = None
     targets: Targets | Literal[False] | None = None
+    workers: Workers = "thread"
+    devices: str | Sequence[str] | None = None
+    wire: Wire = "auto"
+
+    @property
+    def has_workers(self) -> bool:
+        """True where batches are made by others than the threads of the loader itself."""
+        return self.workers != "thread" or self.devices is not None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +154,16 @@ class LoaderOptions(LoaderArguments):
             accepted = f"an integer from 1 to {MAX_CHANNELS}, or None for what files have"
             integer("channels", given["channels"], 1, MAX_CHANNELS, accepted=accepted)
         one_of("partners", given["partners"], get_args(Partners))
+        one_of("wire", given["wire"], get_args(Wire))
+        if not isinstance(given["workers"], (ProcessWorkers, RayWorkers)):
+            accepted = "'thread', 'process', 'ray', vg.ProcessWorkers(...) or vg.RayWorkers(...)"
+            if given["workers"] not in ("thread", "process", "ray"):
+                raise refused("workers", given["workers"], accepted)
+            kinds = {"process": ProcessWorkers(), "ray": RayWorkers()}
+            options["workers"] = kinds.get(given["workers"], given["workers"])
+        if given["devices"] is not None and given["device"] != "auto":
+            got = f"got {given['device']!r} with devices={given['devices']!r}"
+            raise ValueError(f"device: {got}; accepted: one of the two, as batches of several devices come to the host")
         options["transform"] = _with_views(given["transform"], given["views"])
         if not (given["conditions"] is None or callable(given["conditions"])):
             accepted = "None, or a function of an epoch that gives a function of ids"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
-from functools import partial
 from threading import Event
 from typing import Any
 
@@ -13,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.checks import PIXEL_VERSION, check_pixel_version, integer
-from variegate.formats.base import PixelSource, SampleName, Source, check_index
+from variegate.formats.base import Source, check_index
 from variegate.loader.observer import Observer
 from variegate.loader.options import LoaderOptions
 from variegate.loader.picks import Order, Picks, RepeatedOrder
 from variegate.loader.ranks import Share
-from variegate.loader.reading import Reader, Rows, SampleToRead, Steps, Waiting
+from variegate.loader.reading import Plan, Reader, Steps
 from variegate.loader.shuffle import OrderPurpose, partner_positions, partners_of
 from variegate.loader.weights import DrawnOrder
 from variegate.program import rng
@@ -26,8 +24,6 @@ from variegate.program import rng
 # How many other samples are tried in the place of one that cannot be read: so many that a run ends for want of a good
 # one only where there is hardly any.
 _SUBSTITUTES = 64
-# Samples that a thread reads at a time from a local disk.
-_CHUNK = 16
 _MOST_ORDERS = 4
 
 # An epoch, and how many of its samples all ranks together have been handed.
@@ -139,65 +135,33 @@ class IndexedOrder(EpochOrder):
         order = self._orders.get(epoch)
         return None if self.is_known or order is None or isinstance(order, DrawnOrder) else order.digest()
 
-    def steps(self, share: Share, epoch: int, pool: Executor, observer: Observer, first: int = 0) -> Steps:
-        """Those from ``first`` on."""
-        stopped, order = Event(), self._order(epoch)
-        start = partial(self._start, order, epoch, share, pool, observer, stopped.is_set)
-        return map(start, range(first, len(share))), stopped.set
+    def plans(self, share: Share, epoch: int, observer: Observer, first: int = 0) -> Iterator[Plan]:
+        """The steps from ``first`` on."""
+        order = self._order(epoch)
+        return (self._plan(order, epoch, share, step) for step in range(first, len(share)))
 
-    def _start(
-        self,
-        order: Order,
-        epoch: int,
-        share: Share,
-        pool: Executor,
-        observer: Observer,
-        is_stopped: Callable[[], bool],
-        step: int,
-    ) -> Waiting:
-        """Begin to read a step, by all threads of the pool, until ``is_stopped``."""
-        source, (positions, padding) = self._source, share.positions(step)
+    def steps(self, share: Share, epoch: int, pool: Executor, observer: Observer, first: int = 0) -> Steps:
+        """The same, each read by all threads of ``pool``."""
+        stopped = Event()
+        plans = self.plans(share, epoch, observer, first)
+        begun = (self._reader.begin(plan, self._source, pool, observer, stopped.is_set) for plan in plans)
+        return begun, stopped.set
+
+    def _plan(self, order: Order, epoch: int, share: Share, step: int) -> Plan:
+        positions, padding = share.positions(step)
         partners = None
         if self._num_partners:
             positions, partners = _with_partners(positions, self._partners(order, epoch, positions))
         indices, copies = order.at(positions)
-        ids, numbers = source.ids(indices), indices.tolist()
-
-        def rows(data: Any, labels: Any) -> Rows:
-            done = share.done_after(step)
-            return Rows(ids, padding, done, name_of, data, labels, copies=copies, partners=partners)
-
-        def name_of(row: int) -> SampleName:
-            name: SampleName = source.name(numbers[row])
-            return name
-
-        if self._reader.may_gather and isinstance(source, PixelSource) and source.is_stacked:
-
-            def gather() -> Rows:
-                begin = time.perf_counter()
-                pixels, labels = source.pixels(indices), source.labels(indices)
-                observer.stage_done("read", time.perf_counter() - begin, len(ids), pixels.nbytes)
-                return rows(pixels, labels)
-
-            return gather
-        chunk = 1 if source.is_remote else _CHUNK
-        # Copies of a sample stand one after another, and are read once.
-        is_new = np.diff(indices, prepend=-1) != 0
-        wanted, known, of_row = indices[is_new].tolist(), ids[is_new].tolist(), (np.cumsum(is_new) - 1).tolist()
-
-        def read(start: int) -> list[tuple[Any, Any]]:
-            end = start + chunk
-            samples = map(self._to_read, known[start:end], wanted[start:end])
-            return self._reader.read(samples, observer, is_stopped)
-
-        parts = [pool.submit(read, start) for start in range(0, len(wanted), chunk)]
-
-        def wait() -> Rows:
-            read = [pair for part in parts for pair in part.result()]
-            found = read if len(read) == len(of_row) else [read[place] for place in of_row if place < len(read)]
-            return rows([data for data, _ in found], [label for _, label in found])
-
-        return wait
+        return Plan(
+            ids=self._source.ids(indices),
+            padding=padding,
+            done=share.done_after(step),
+            name_of=lambda row: self._source.name(int(indices[row])),
+            samples=indices,
+            copies=copies,
+            partners=partners,
+        )
 
     def _partners(self, order: Order, epoch: int, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Places in the epoch's order that each sample is mixed with, [N, K]: by its own place in a shuffled order,
@@ -221,19 +185,16 @@ class IndexedOrder(EpochOrder):
         indices = partners_of(np.array([index]), len(self._source), self._seed, epoch, self._num_partners)[0]
         return [int(sample_id) for sample_id in self._source.ids(indices)]
 
-    def _to_read(self, sample_id: int, index: int) -> SampleToRead:
-        return SampleToRead(sample_id, partial(self._source.name, index), partial(self._source.read, index))
-
-    def substitutes(self, rows: Rows, row: int, epoch: int) -> Iterator[tuple[Any, Any]]:
-        """Samples drawn for the bad one's id, of those that the epoch is made of: the same whatever the batch is."""
+    def candidates(self, plan: Plan, row: int, epoch: int) -> Iterator[tuple[int, int]]:
+        """(id, index) of samples drawn for the bad one's id, of those that the epoch is made of: the same whatever the
+        batch is."""
         order = self._order(epoch)
         key = rng.stream_key(self._seed, epoch, int(OrderPurpose.SUBSTITUTES), rng.SHUFFLE_DOMAIN)
-        words = rng.sample_words(rows.ids[row : row + 1], key, _SUBSTITUTES)[0]
+        words = rng.sample_words(plan.ids[row : row + 1], key, _SUBSTITUTES)[0]
         for high, low in words[:, :2].tolist():
             position = ((high << 32) | low) % order.length
             index = position if order.is_every else int(order.at(np.array([position]))[0][0])
-            sample_id = int(self._source.ids(np.array([index]))[0])
-            yield from self._reader.read([self._to_read(sample_id, index)])
+            yield int(self._source.ids(np.array([index]))[0]), index
 
     def _order(self, epoch: int) -> Order:
         return self._orders.get(epoch) or self._make_order(epoch)

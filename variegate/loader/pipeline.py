@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
+import weakref
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -19,14 +21,14 @@ from variegate.formats.packed import checked_statistics
 from variegate.io.addresses import shown, speakable
 from variegate.loader.batch import FailureLog
 from variegate.loader.cache import open_cache
-from variegate.loader.epochs import EpochRun
+from variegate.loader.epochs import EpochRun, MakeBatch
 from variegate.loader.making import AnyBatch, BatchMaker, BatchResult
 from variegate.loader.observer import Observer, StageTimes
 from variegate.loader.options import LoaderArguments, LoaderOptions, OnError
 from variegate.loader.order import IndexedOrder, Position
 from variegate.loader.picks import check_picking, picks_of
 from variegate.loader.ranks import Share, check_alike, processes_here
-from variegate.loader.reading import Reader, reader_threads
+from variegate.loader.reading import Plan, Reader, Waiting, reader_threads, sample_to_read
 from variegate.loader.stream import StreamOrder
 from variegate.loader.targets import targets_of, with_asked
 from variegate.ops.description import wants_statistics, with_statistics
@@ -47,7 +49,14 @@ class Pipeline:
     def __init__(self, arguments: LoaderArguments) -> None:
         if isinstance(arguments.transform, (str, os.PathLike)):
             arguments = replace(arguments, transform=load_policy(arguments.transform))
-        options = self.options = LoaderOptions.check(arguments)
+        options = LoaderOptions.check(arguments)
+        places = None
+        if options.has_workers:
+            from variegate.loader import workers  # imported here, as most loaders have none
+
+            places = workers.Places.find(options, arguments.num_threads)
+            options = replace(options, device=places.host_device)
+        self.options = options
         opened = _open(options.source, options.on_error, options.annotations)
         self.source = source = with_asked(opened, options.targets)
         transform = Identity() if options.transform is None else options.transform
@@ -72,10 +81,11 @@ class Pipeline:
         )
         self.log = FailureLog(options.max_errors)
         self.observers: list[Observer] = []
+        own_cache = None if places is not None and not places.are_threads else options.cache
         self.cache = open_cache(
-            options.cache,
-            max_bytes=options.cache_bytes,
-            side=options.cache_side,
+            own_cache,
+            max_bytes=None if own_cache is None else options.cache_bytes,
+            side=None if own_cache is None else options.cache_side,
             device=self.augmenter.device,
             fingerprint=source.fingerprint,
             processes=processes_here(),
@@ -99,11 +109,22 @@ class Pipeline:
         if options.drop_last and (length := self.order.length(0)) is not None and not len(self.share(0)):
             got = f"{length:,} samples do not fill a batch of {options.batch_size} on {options.world_size} rank(s)"
             raise ValueError(f"drop_last: {got}; accepted: a smaller batch_size, or drop_last=False")
+
+        order: Any = self.order  # what is kept by threads must not keep this object
+
+        def read_candidates(plan: Plan, row: int, epoch: int) -> Iterator[tuple[Any, Any]]:
+            for of in order.candidates(plan, row, epoch):
+                yield from reader.read([sample_to_read(source, *of)])
+
         # Whether an epoch's batches may be begun before it does.
         self.is_early = self.order.is_known and options.conditions is None
         is_alone = options.world_size == 1 or not torch.distributed.is_initialized()
         self.ranks_compared = arguments.rank is not None or is_alone
-        self._maker = BatchMaker(self.augmenter, options, self.order.substitutes, self.index, self.targets)
+        self._maker = BatchMaker(self.augmenter, options, read_candidates, self.index, self.targets)
+        self._workers = None
+        if places is not None:
+            self._workers = workers.begin(self.options, places, source, self.targets, self.cache, self._maker, order)
+            weakref.finalize(self, self._workers.fleet.close)
         # Kept from epoch to epoch: the allocator holds memory for every thread that ever was.
         self._readers = Threads(reader_threads(self.order.is_remote, options.num_threads), "variegate-read")
         self._makers = Threads(min(_MAKERS, options.num_threads, max(options.prefetch, 1)), "variegate-batch")
@@ -134,17 +155,31 @@ class Pipeline:
         if self.index is not None:
             self.index.use_added()
         times = StageTimes(self.observers)
-        steps, stop_reading = self.order.steps(share, epoch, self._readers, times)
+        steps, stop_reading, make = self._steps(share, epoch, times)
+        read_depth = _REMOTE_READ_DEPTH if self.order.is_remote else _READ_DEPTH
         return EpochRun(
             position,
             steps,
-            partial(self._maker.make, epoch, times, given=self.options.conditions_of(epoch)),
+            make,
             self._makers,
             depth=self.options.prefetch,
-            read_depth=_REMOTE_READ_DEPTH if self.order.is_remote else _READ_DEPTH,
+            read_depth=_READ_DEPTH if self._workers is not None else read_depth,
             stop_reading=stop_reading,
             times=times,
         )
+
+    def _steps(
+        self, share: Share, epoch: int, times: StageTimes, **first: int
+    ) -> tuple[Iterator[Waiting], Callable[[], None], MakeBatch]:
+        """The steps of an epoch, what ends them, and what makes a batch of one."""
+        given = self.options.conditions_of(epoch)
+        if self._workers is None:
+            steps, stop = self.order.steps(share, epoch, self._readers, times, **first)
+            return steps, stop, partial(self._maker.make, epoch, times, given=given)
+        plans = self.order.plans(share, epoch, times, **first)
+        number = len(share) - first.get("first", 0) if isinstance(self.order, IndexedOrder) else None
+        steps, stop = self._workers.steps(plans, number, epoch, times, given)
+        return steps, stop, partial(self._workers.make, epoch, times)
 
     def hand_out(self, result: BatchResult, epoch: int) -> AnyBatch:
         """The batch, for use by the calling thread. Raises TooManyErrors."""
@@ -161,9 +196,10 @@ class Pipeline:
             raise IndexError(f"step: got {step!r}; accepted: 0 to {len(share) - 1}")
         assert isinstance(self.order, IndexedOrder)
         times = StageTimes(self.observers)
-        rows = next(self.order.steps(share, epoch, self._readers, times, first=step)[0])()
+        steps, _, make = self._steps(share, epoch, times, first=step)
+        rows = next(steps)()
         assert rows is not None
-        return self.hand_out(self._maker.make(epoch, times, rows, self.options.conditions_of(epoch)), epoch)
+        return self.hand_out(make(rows), epoch)
 
     def compare_ranks(self, epoch: int) -> None:
         """Raises ValueError where the ranks of torch.distributed do not see the same samples in the same order."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,14 +24,19 @@ from variegate.decode import (
 )
 from variegate.errors import DecodeError
 from variegate.executors.runners.images import check_image
-from variegate.formats.base import Item, SampleName
+from variegate.formats.base import Item, PixelSource, SampleName, StreamItem
 from variegate.loader.cache import Picture, PixelCache
 from variegate.loader.observer import Observer, Stage
 from variegate.loader.options import LoaderOptions
 from variegate.loader.targets import Annotated
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 # Threads that wait for a network at the same time.
 _REMOTE_READERS = 32
+# Samples that a thread reads at a time from a local disk.
+_CHUNK = 16
 
 
 def reader_threads(is_remote: bool, num_threads: int) -> int:
@@ -37,51 +44,76 @@ def reader_threads(is_remote: bool, num_threads: int) -> int:
     return max(_REMOTE_READERS, num_threads) if is_remote else num_threads
 
 
-@dataclass
-class Rows:
-    """The samples of one batch, and those that they are mixed with.
+@dataclass(kw_only=True)
+class Plan:
+    """The samples of one batch, or of a part of it, and those that they are mixed with; nothing of them is read.
 
-    ``data``: for each row the bytes of a JPEG, pixels, or the error that came instead; or all as one array
-    [N, H, W, C]. ``others``: (data, label) of samples that may stand in for a row, where the source cannot be asked.
+    ``samples``: an index of the source for each, int64[M], or items of a stream. ``before``: for each row of a stream,
+    items that came before it, the nearest last.
     """
 
     ids: npt.NDArray[np.uint64]
     padding: npt.NDArray[np.bool_]
     done: int  # samples of the epoch that are done after this batch
     name_of: Callable[[int], SampleName]
-    data: Any
-    labels: Any
-    others: Callable[[int], Iterator[tuple[Any, Any]]] | None = None
+    samples: Any
+    before: Sequence[tuple[StreamItem, ...]] | None = None
     copies: npt.NDArray[np.uint32] | None = None  # which copy of its sample a row is; None for the first
     # int32[N, K]: rows that each of the batch is mixed with. Those that are no part of the batch come after it: there
     # is ``padding`` for N rows, everything else for all.
     partners: npt.NDArray[np.int32] | None = None
 
-    def alone(self, row: int) -> Rows:
-        """One of them, as a batch, with its partners."""
-        is_extra = row >= len(self.padding)  # there for the sake of others, and mixed with itself
-        own: list[int] = []
-        if self.partners is not None:
-            own = [row] * self.partners.shape[1] if is_extra else self.partners[row].tolist()
-        rows = list(dict.fromkeys([row, *own]))
-        return Rows(
-            self.ids[rows],
-            np.zeros(1, np.bool_) if is_extra else self.padding[row : row + 1],
-            self.done,
-            lambda place: self.name_of(rows[place]),
-            [self.data[each] for each in rows],
-            [self.labels[each] for each in rows],
-            copies=None if self.copies is None else self.copies[rows],
-            partners=None if self.partners is None else np.array([[rows.index(each) for each in own]], np.int32),
+    def part(self, own: Sequence[int]) -> Self:
+        """Rows ``own``, as a batch, with their partners."""
+        whole = len(self.padding)
+        mates = [self._partners_of(row) for row in own]
+        rows = list(dict.fromkeys([*own, *(mate for of_row in mates for mate in of_row)]))
+        place = {row: number for number, row in enumerate(rows)}
+        partners = np.array([[place[mate] for mate in of_row] for of_row in mates], np.int32)
+        of_rows = {name: _picked(getattr(self, name), rows) for name in self._BY_ROW}
+        return replace(
+            self,
+            padding=np.array([row < whole and bool(self.padding[row]) for row in own], np.bool_),
+            name_of=lambda number: self.name_of(rows[number]),
+            before=None,
+            partners=None if self.partners is None else partners,
+            **of_rows,
         )
 
-    def unmixed(self, rows: Iterable[int] = (), partners: Iterable[int] = ()) -> Rows:
+    _BY_ROW: ClassVar[tuple[str, ...]] = ("ids", "samples", "copies")
+
+    def _partners_of(self, row: int) -> list[int]:
+        if self.partners is None:
+            return []
+        # One that is there for the sake of others is mixed with itself.
+        own: list[int] = self.partners[row].tolist() if row < len(self.padding) else [row] * self.partners.shape[1]
+        return own
+
+    def unmixed(self, rows: Iterable[int] = (), partners: Iterable[int] = ()) -> Self:
         """``rows``, and whatever has one of ``partners``, are mixed with themselves, which leaves them as they are."""
         if self.partners is None:
             return self
         own = np.arange(len(self.partners), dtype=np.int32)[:, None]
         alone = np.isin(own, list(rows)) | np.isin(self.partners, list(partners))
         return replace(self, partners=np.where(alone, own, self.partners))
+
+
+def _picked(values: Any, rows: list[int]) -> Any:
+    return values if values is None else values[rows] if isinstance(values, np.ndarray) else [values[r] for r in rows]
+
+
+@dataclass(kw_only=True)
+class Rows(Plan):
+    """The samples of a plan, read.
+
+    ``data``: for each row the bytes of a JPEG, pixels, or the error that came instead; or all as one array
+    [N, H, W, C].
+    """
+
+    data: Any
+    labels: Any
+
+    _BY_ROW: ClassVar[tuple[str, ...]] = (*Plan._BY_ROW, "data", "labels")
 
 
 # Waits until the rows of a step are read; None where there are no more.
@@ -96,6 +128,19 @@ class SampleToRead(NamedTuple):
     id: int
     name: Callable[[], SampleName]
     fetch: Callable[[], Item]
+
+
+def sample_to_read(source: Any, sample_id: int, sample: Any) -> SampleToRead:
+    """``sample``: as in a ``Plan``."""
+    if not isinstance(sample, StreamItem):
+        return SampleToRead(sample_id, partial(source.name, sample), partial(source.read, sample))
+
+    def fetch() -> Item:
+        if isinstance(sample.item, DecodeError):
+            raise sample.item
+        return sample.item
+
+    return SampleToRead(sample.id, lambda: sample.name, fetch)
 
 
 class Reader:
@@ -126,6 +171,47 @@ class Reader:
             for stage, total in clock.stages.items():
                 observer.stage_done(stage, *total)
         return results
+
+    def begin(
+        self,
+        plan: Plan,
+        source: Any,
+        pool: Executor,
+        observer: Observer,
+        is_stopped: Callable[[], bool] | None = None,
+    ) -> Callable[[], Rows]:
+        """Begin to read a plan, by all threads of the pool -> what waits for it; fewer rows once it is stopped."""
+        samples, ids, fields = plan.samples, plan.ids, vars(plan)
+        is_indexed = isinstance(samples, np.ndarray)
+        if self.may_gather and is_indexed and isinstance(source, PixelSource) and source.is_stacked:
+
+            def gather() -> Rows:
+                begin = time.perf_counter()
+                pixels, labels = source.pixels(samples), source.labels(samples)
+                observer.stage_done("read", time.perf_counter() - begin, len(ids), pixels.nbytes)
+                return Rows(**fields, data=pixels, labels=labels)
+
+            return gather
+        wanted, known, of_row = samples, ids.tolist(), list(range(len(ids)))
+        if is_indexed:
+            # Copies of a sample stand one after another, and are read once.
+            is_new = np.diff(samples, prepend=-1) != 0
+            wanted, known, of_row = samples[is_new].tolist(), ids[is_new].tolist(), (np.cumsum(is_new) - 1).tolist()
+        chunk = _CHUNK if is_indexed and not source.is_remote else 1
+
+        def read(start: int) -> list[tuple[Any, Any]]:
+            end = start + chunk
+            chosen = [sample_to_read(source, *of) for of in zip(known[start:end], wanted[start:end], strict=True)]
+            return self.read(chosen, observer, is_stopped)
+
+        parts = [pool.submit(read, start) for start in range(0, len(wanted), chunk)]
+
+        def wait() -> Rows:
+            read = [pair for part in parts for pair in part.result()]
+            found = read if len(read) == len(of_row) else [read[place] for place in of_row if place < len(read)]
+            return Rows(**fields, data=[data for data, _ in found], labels=[label for _, label in found])
+
+        return wait
 
     def _read(self, sample: SampleToRead, clock: _Clock) -> tuple[Any, Any]:
         cached = None if self._cache is None else self._cache.get(sample.id)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future
 from functools import partial
 from itertools import count, islice
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from variegate.errors import DecodeError
-from variegate.formats.base import Item, SourceError, StreamItem, StreamSource
+from variegate.formats.base import Item, SampleName, SourceError, StreamItem, StreamSource
 from variegate.loader.observer import Observer
 from variegate.loader.options import LoaderOptions
 from variegate.loader.order import EpochOrder
 from variegate.loader.ranks import Share
-from variegate.loader.reading import Reader, Rows, SampleToRead, Steps, Waiting
+from variegate.loader.reading import Plan, Reader, Rows, Steps
 from variegate.loader.shuffle import OrderPurpose, Permutation, random_words
 from variegate.threads import Threads
 
@@ -53,47 +53,32 @@ class StreamOrder(EpochOrder):
             return every
         return shuffled(every, _size_of, seed=self._seed, epoch=epoch, **self._limits)
 
-    def steps(self, share: Share, epoch: int, pool: Executor, observer: Observer) -> Steps:
-        """As for random access; one thread more reads, since the samples come one by one."""
-        stream_pool = Threads(1, "variegate-stream")
-        stop = partial(stream_pool.shutdown, wait=False, cancel_futures=True)
-        return self._steps(share, self._samples(epoch), stream_pool, pool, observer), stop
-
-    def _steps(
-        self, share: Share, stream: Iterable[StreamItem], stream_pool: Threads, pool: Executor, observer: Observer
-    ) -> Iterator[Waiting]:
-        """Read by the one thread of ``stream_pool``, opened by those of ``pool``."""
-        reader = self._reader
-        steps = share.steps_of(islice(_with_those_before(stream), share.start, None))
-
-        def read_step() -> Any:
+    def plans(self, share: Share, epoch: int, observer: Observer) -> Iterator[Plan]:
+        """Each ``next`` takes as many samples from the stream as all ranks together."""
+        steps = share.steps_of(islice(_with_those_before(self._samples(epoch)), share.start, None))
+        while True:
             begin = time.perf_counter()
             step = next(steps, None)
             observer.stage_done("read", time.perf_counter() - begin, 0, 0)  # samples are counted as they are opened
-            return step
+            if step is None:
+                return
+            passing, padding, done = step
+            items, before = map(list, zip(*passing, strict=True))
+            ids = np.array([item.id for item in items], np.uint64)
+            name_of = partial(_name_of, items)
+            yield Plan(ids=ids, padding=padding, done=done, name_of=name_of, samples=items, before=before)
 
-        while True:
-            future = stream_pool.submit(read_step)
+    def steps(self, share: Share, epoch: int, pool: Executor, observer: Observer) -> Steps:
+        """Taken from the stream by one thread more, since samples come one by one; opened by those of ``pool``."""
+        stream_pool = Threads(1, "variegate-stream")
+        plans = self.plans(share, epoch, observer)
 
-            def wait(future: Any = future) -> Rows | None:
-                step = future.result()
-                if step is None:
-                    return None
-                passing, padding, done = step
-                items = [item for item, _ in passing]
-                parts = pool.map(lambda item: reader.read([_to_read(item)], observer), items)
-                read = [pair for part in parts for pair in part]
+        def waiting(plan: Future[Plan | None]) -> Rows | None:
+            found = plan.result()
+            return None if found is None else self._reader.begin(found, self._source, pool, observer)()
 
-                def others(row: int) -> Iterator[tuple[Any, Any]]:
-                    """Samples before it in the stream; at its very beginning the rows after it."""
-                    yield from (reader.read([_to_read(item)])[0] for item in reversed(passing[row][1]))
-                    yield from read[row + 1 :]
-
-                ids = np.array([item.id for item in items], np.uint64)
-                data, labels = [data for data, _ in read], [label for _, label in read]
-                return Rows(ids, padding, done, lambda row: items[row].name, data, labels, others)
-
-            yield wait
+        begun = (partial(waiting, stream_pool.submit(next, plans, None)) for _ in count())
+        return begun, partial(stream_pool.shutdown, wait=False, cancel_futures=True)
 
     def _whole(self, shard: int) -> Iterator[StreamItem]:
         """A shard's samples. Raises SourceError where some could not be read that another rank may have."""
@@ -106,10 +91,15 @@ class StreamOrder(EpochOrder):
                 )
             yield item
 
-    def substitutes(self, rows: Rows, row: int, epoch: int) -> Iterator[tuple[Any, Any]]:
-        """Samples that came before it: a stream cannot be asked for any other."""
-        assert rows.others is not None
-        return rows.others(row)
+    def candidates(self, plan: Plan, row: int, epoch: int) -> Iterator[tuple[int, StreamItem]]:
+        """(id, item) of samples that came before it, as a stream cannot be asked for any other; at its very beginning
+        those after it in the batch."""
+        assert plan.before is not None
+        return ((item.id, item) for item in (*reversed(plan.before[row]), *plan.samples[row + 1 :]))
+
+
+def _name_of(items: Sequence[StreamItem], row: int) -> SampleName:
+    return items[row].name
 
 
 def _with_those_before(stream: Iterable[StreamItem]) -> Iterator[_Passing]:
@@ -118,15 +108,6 @@ def _with_those_before(stream: Iterable[StreamItem]) -> Iterator[_Passing]:
     for item in stream:
         yield item, tuple(before)
         before.append(item)
-
-
-def _to_read(item: StreamItem) -> SampleToRead:
-    def fetch() -> Item:
-        if isinstance(item.item, DecodeError):
-            raise item.item
-        return item.item
-
-    return SampleToRead(item.id, lambda: item.name, fetch)
 
 
 def _size_of(item: StreamItem) -> int:

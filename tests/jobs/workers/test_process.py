@@ -20,7 +20,7 @@ from tests.jobs.workers.toys import Give, Toy
 from variegate.jobs.dispatcher import Dispatcher
 from variegate.jobs.drive import FailedItem, FinishedItems, drive
 from variegate.jobs.jobs import EngineError
-from variegate.jobs.local_workers import ProcessWorkers
+from variegate.jobs.local_workers import ProcessPool
 from variegate.jobs.options import Rules
 
 pytestmark = pytest.mark.process
@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 class TestProcesses(WorkersContract):
-    kind = ProcessWorkers
+    kind = ProcessPool
     death = r"^killed by signal 11 \(SIGSEGV\)$"
 
     def check_nothing_left(self, pid: int) -> None:
@@ -40,7 +40,7 @@ class TestProcesses(WorkersContract):
 
 
 def run_of(work: Any, names: tuple[str, ...] = NAMES[:1], **rules: Any) -> Run:
-    return Run(ProcessWorkers(work, names, 1), names, **rules)
+    return Run(ProcessPool(work, names, 1), names, **rules)
 
 
 def test_killed_from_outside_it_is_replaced_and_nothing_is_lost() -> None:
@@ -83,7 +83,7 @@ def test_what_does_not_survive_the_way_fails_its_task_alone() -> None:
 
 def test_a_work_or_payload_that_cannot_be_pickled_is_the_callers_error() -> None:
     with pytest.raises((AttributeError, TypeError), match="pickle"):
-        ProcessWorkers(lambda: None, NAMES, 1)  # type: ignore[arg-type]
+        ProcessPool(lambda: None, NAMES, 1)  # type: ignore[arg-type]
     with pytest.raises((AttributeError, TypeError), match="pickle"):
         list(run_of(Give())([(0, 1, [lambda: None])]))
 
@@ -96,7 +96,7 @@ def test_a_work_that_cannot_be_unpickled_gives_its_reason() -> None:
 def test_libraries_find_the_number_of_threads_before_they_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
-    (done,) = drive(ProcessWorkers(Surroundings(), NAMES[:1], 3), Dispatcher(NAMES[:1], Rules()), [(0, 1, None)])
+    (done,) = drive(ProcessPool(Surroundings(), NAMES[:1], 3), Dispatcher(NAMES[:1], Rules()), [(0, 1, None)])
     assert isinstance(done, FinishedItems)
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
     assert done.outputs == [done.outputs[0] | dict.fromkeys(names, "3")]
@@ -118,11 +118,11 @@ def main(toy):
     from variegate.jobs.dispatcher import Dispatcher
     from variegate.jobs.drive import drive
     from variegate.jobs.options import Rules
-    from variegate.jobs.local_workers import ProcessWorkers
+    from variegate.jobs.local_workers import ProcessPool
 
     names = ("cpu:0", "cpu:1")
     feed = ((start, start + 4, None) for start in range(0, 40, 4))
-    for done in drive(ProcessWorkers(toy, names, 1), Dispatcher(names, Rules()), feed):
+    for done in drive(ProcessPool(toy, names, 1), Dispatcher(names, Rules()), feed):
         print(*(made.item for made in done.outputs), flush=True)
 """
 GUARDED = PROGRAM + "\nif __name__ == '__main__':\n    main({toy})\n"

@@ -19,7 +19,7 @@ from tests.jobs.workers.toys import Toy
 from tests.one_ray import one_ray
 from variegate import transforms as T
 from variegate.jobs.mapping import MapSpec
-from variegate.jobs.ray_workers import RayWorkers
+from variegate.jobs.ray_workers import RayPool
 from variegate.jobs.tiles.reading import HeldArray
 from variegate.jobs.tiles.run import ImageRun
 
@@ -33,7 +33,7 @@ def _cluster(request: pytest.FixtureRequest) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="waits for processes as Linux lets one")
 class TestRay(WorkersContract):
-    kind = RayWorkers
+    kind = RayPool
     death = "its worker process has died"
     names = NAMES[:1]  # an actor takes a second to start
     patience = 1.5

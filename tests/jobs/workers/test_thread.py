@@ -7,11 +7,11 @@ import threading
 from tests.jobs.bounded import fail_after
 from tests.jobs.workers.contract import WorkersContract
 from tests.jobs.workers.toys import Echo
-from variegate.jobs.local_workers import ThreadWorkers
+from variegate.jobs.local_workers import ThreadPool
 
 
 class TestThreads(WorkersContract):
-    kind = ThreadWorkers
+    kind = ThreadPool
     crash = "exit"
     death = r"^ended by SystemExit: 3$"
 
@@ -22,4 +22,4 @@ class TestThreads(WorkersContract):
 def test_a_wait_ends_though_its_time_is_up_as_it_begins() -> None:
     with fail_after(30):
         for number in range(12_000):
-            assert ThreadWorkers(Echo(0), ["cpu:0"], 1).wait(number % 3000 * 1e-9) == []
+            assert ThreadPool(Echo(0), ["cpu:0"], 1).wait(number % 3000 * 1e-9) == []

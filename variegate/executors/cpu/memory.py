@@ -11,7 +11,8 @@ import ctypes
 import threading
 import weakref
 from collections import OrderedDict
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,7 @@ class ResultPool:
 
     def __init__(self, limit: int = 1 << 29) -> None:
         self._limit = limit
+        self.allocate: Callable[[int], npt.NDArray[np.uint8]] = partial(np.empty, dtype=np.uint8)  # fresh memory
         self._free: OrderedDict[int, list[memoryview]] = OrderedDict()
         self._held = 0
         self._leases: dict[int, _Lease] = {}  # kept: one that is gone tells nobody of the death of its array
@@ -105,7 +107,7 @@ class ResultPool:
             if block is not None:
                 self._held -= room
         if block is None:
-            fresh = np.empty(room + _ALIGNMENT, np.uint8)
+            fresh = self.allocate(room + _ALIGNMENT)
             start = -place_of(fresh) % _ALIGNMENT
             block = fresh.data[start : start + room]
         # An array of its own: every tensor made of the result refers to it, and its death returns the block.

@@ -1,0 +1,147 @@
+"""Results of worker processes in memory that both sides map: blocks without a name, of which nothing is left when the
+processes end, however they end.
+
+A worker's pool of results takes its memory from blocks. What lies in one is sent as a place in it, and the worker does
+not use that memory again before the receiver has let go of it.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import socket
+import weakref
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.jobs.wire import Buffer, Parts, send_parts
+
+# Smaller results are sent as they are.
+_LEAST_BYTES = 1 << 18
+ARE_THERE = hasattr(os, "memfd_create") and hasattr(socket, "send_fds")
+
+
+class Place(NamedTuple):
+    """Bytes of a block. ``size``: of the block, whose descriptor follows the message; 0 where it was sent before."""
+
+    block: int
+    size: int
+    offset: int
+    nbytes: int
+
+
+class Message(NamedTuple):
+    """Precedes the parts of a message that are sent as they are. ``ticket``: to be given back when no array in a place
+    is used any more; ``gone``: blocks that will not be used again."""
+
+    ticket: int
+    places: list[Place | None]
+    gone: list[int]
+
+
+class SharedBlocks:
+    """A worker's side. Any thread may call ``allocate``, ``send`` and ``release``."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []  # addresses, ascending
+        self._blocks: dict[int, tuple[int, int, int]] = {}  # by address: number, size, descriptor
+        self._sent: set[int] = set()
+        self._gone: list[int] = []
+        self._held: dict[int, Sequence[Buffer]] = {}
+        self._next = self._ticket = 0
+
+    def allocate(self, size: int) -> npt.NDArray[np.uint8]:
+        """uint8[size]"""
+        if size < _LEAST_BYTES:
+            return np.empty(size, np.uint8)
+        descriptor = os.memfd_create("variegate")
+        os.ftruncate(descriptor, size)
+        array = np.frombuffer(mmap.mmap(descriptor, size), np.uint8)
+        start = array.ctypes.data
+        self._next += 1
+        self._blocks[start] = self._next, size, descriptor
+        self._starts = sorted(self._blocks)
+        weakref.finalize(array, self._forget, start)
+        return array
+
+    def _forget(self, start: int) -> None:
+        number, _, descriptor = self._blocks.pop(start)
+        self._starts = sorted(self._blocks)
+        self._gone.append(number)
+        os.close(descriptor)
+
+    def send(self, sock: socket.socket, head: Callable[[Message], bytes], parts: Parts) -> None:
+        """Raises OSError where nobody reads any more."""
+        places = [self._place_of(part) for part in parts]
+        new = [place.block for place in places if place is not None and place.size]
+        gone, self._gone = self._gone, []
+        self._ticket += 1
+        if any(places):
+            self._held[self._ticket] = parts
+        inline = [part for part, place in zip(parts, places, strict=True) if place is None]
+        send_parts(sock, [head(Message(self._ticket, places, gone)), *inline])
+        for number in new:
+            descriptor = next(found[2] for found in self._blocks.values() if found[0] == number)
+            socket.send_fds(sock, [b"\0"], [descriptor])
+
+    def release(self, ticket: int) -> None:
+        self._held.pop(ticket, None)
+
+    def _place_of(self, part: Buffer) -> Place | None:
+        view = memoryview(part)
+        if view.nbytes < _LEAST_BYTES or not self._starts:
+            return None
+        address = np.frombuffer(view, np.uint8).ctypes.data
+        start = self._starts[max(bisect_right(self._starts, address) - 1, 0)]
+        number, size, _ = self._blocks[start]
+        if not start <= address <= start + size - view.nbytes:
+            return None
+        is_new = number not in self._sent
+        self._sent.add(number)
+        return Place(number, size if is_new else 0, address - start, view.nbytes)
+
+
+class MappedBlocks:
+    """The receiver's side. ``release`` is called with a ticket, by whichever thread lets go of its last array."""
+
+    def __init__(self, release: Callable[[int], None]) -> None:
+        self._release = release
+        self._maps: dict[int, mmap.mmap] = {}
+        self._leases: dict[int, tuple[weakref.ref[Any], ...]] = {}
+
+    def receive(self, sock: socket.socket, message: Message, inline: Parts) -> Parts:
+        """All parts of a message. Raises EOFError or OSError where the connection is lost."""
+        for number in message.gone:
+            self._maps.pop(number, None)
+        for place in message.places:
+            if place is not None and place.size:
+                read, descriptors, _, _ = socket.recv_fds(sock, 1, 1)
+                if not read or not descriptors:
+                    raise EOFError("the other side has ended")
+                self._maps[place.block] = mmap.mmap(descriptors[0], place.size)
+                os.close(descriptors[0])
+        plain = iter(inline)
+        parts = [next(plain) if place is None else self._array(place) for place in message.places]
+        arrays = [part for part, place in zip(parts, message.places, strict=True) if place is not None]
+        if arrays:
+            self._lease(message.ticket, arrays)
+        return parts
+
+    def _array(self, place: Place) -> npt.NDArray[np.uint8]:
+        return np.frombuffer(self._maps[place.block], np.uint8, place.nbytes, place.offset)
+
+    def _lease(self, ticket: int, arrays: Sequence[npt.NDArray[np.uint8]]) -> None:
+        left = len(arrays)
+
+        def end(_: object) -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                self._leases.pop(ticket, None)
+                self._release(ticket)
+
+        self._leases[ticket] = tuple(weakref.ref(array, end) for array in arrays)
