@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from variegate.jobs.jobs import EngineError
     from variegate.jobs.pack import pack
     from variegate.loader import Batch, Loader, TooManyErrors
+    from variegate.loader.options import ProcessWorkers, RayWorkers
     from variegate.pipelines import PipelineError, choice, coin, normal, pipeline, randint, select, uniform
     from variegate.policies import load_policy
     from variegate.targets.settings import Targets
@@ -45,7 +46,7 @@ IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 
 __all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "DecodeError", "DeviceMemoryError", "EngineError", "TooManyErrors"]
-__all__ += ["PIXEL_VERSION"]
+__all__ += ["PIXEL_VERSION", "ProcessWorkers", "RayWorkers"]
 __all__ += ["Augmenter", "Batch", "CheckResult", "Collate", "Engine", "EntropyIndex", "Loader", "RaggedBatch"]
 __all__ += [
     "Targets",
@@ -78,6 +79,8 @@ _HOMES = {
     "PipelineError": "variegate.pipelines",
     "RaggedBatch": "variegate.executors.runners.images",
     "Targets": "variegate.targets.settings",
+    "ProcessWorkers": "variegate.loader.options",
+    "RayWorkers": "variegate.loader.options",
     "TooManyErrors": "variegate.loader",
     "WithIds": "variegate.integrations.items",
     "as_transform": "variegate.integrations.torch_data",

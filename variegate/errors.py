@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from variegate.io.addresses import speakable, without_secrets
 
@@ -67,6 +67,9 @@ class DecodeError(ValueError):
         self.path = without_secrets(path)
         self.reason = without_secrets(shortened(reason))
         super().__init__(speakable(f"{path}: {shortened(reason)}"))
+
+    def __reduce__(self) -> Any:
+        return DecodeError, (self.path, self.reason)
 
 
 class DeviceMemoryError(RuntimeError):

@@ -6,6 +6,7 @@ cut in two, or made again. What one row decides for others, such as a replacemen
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -21,7 +22,7 @@ from variegate.errors import DecodeError
 from variegate.executors.cpu.memory import RESULTS
 from variegate.formats.base import PixelSource, SampleName, StreamItem
 from variegate.formats.indexing import open_entropy_index
-from variegate.jobs.jobs import Result, is_devices_fault
+from variegate.jobs.jobs import Result, end_of, is_devices_fault
 from variegate.loader.cache import PixelCache, open_cache
 from variegate.loader.making import BatchMaker, MadeRows
 from variegate.loader.observer import STAGES, Stage, StageStats, StageTimes
@@ -162,7 +163,7 @@ class PartJob:
         except Exception as error:
             if is_devices_fault(error):
                 raise
-            result.error = error
+            result.error = _sendable(error)
         result.stages = {stage: times.total(stage) for stage in STAGES}
         return Result(result, {})
 
@@ -195,6 +196,14 @@ class PartJob:
             return name
 
         return name_of
+
+
+def _sendable(error: Exception) -> Exception:
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return ValueError(end_of(error))
+    return error
 
 
 def _on_host(value: Any) -> Any:

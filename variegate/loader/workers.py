@@ -32,7 +32,7 @@ from variegate.loader.parts import MadePart, Part, PartSpec, joined
 from variegate.loader.ranks import processes_here
 from variegate.loader.reading import Plan, Steps
 from variegate.threads import Threads, at_fork
-from variegate.transforms import Compose, Identity, MultiView, Normalize, ToDtype, Transform
+from variegate.transforms import Compose, Identity, Normalize, ToDtype, Transform
 
 # Fewer rows cost more to hand over than they gain by being made side by side.
 _FEWEST_ROWS = 8
@@ -245,8 +245,8 @@ def split_wire(options: LoaderOptions, is_far: bool) -> tuple[LoaderOptions, Tra
     tail: list[Any] = []
     while parts and isinstance(parts[-1], (Normalize, ToDtype)):
         tail.insert(0, parts.pop())
-    rest = Compose(parts) if parts else Identity()
-    can_split = bool(tail) and rest._finisher is None and not rest._mixers and not isinstance(transform, MultiView)
+    rest = Compose(parts) if parts and tail else Identity()
+    can_split = bool(tail) and rest._finisher is None and not rest._mixers
     if wire == "uint8" and not can_split:
         accepted = "a transform that ends with Normalize or ToDtype, and does not mix images or make views; or 'auto'"
         raise ValueError(f"wire: got 'uint8' with {transform!r}; accepted: {accepted}")

@@ -1,0 +1,270 @@
+"""Batches made by workers: those of the local loader to the bit, whoever makes them and whatever happens to them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import variegate as vg
+from tests.loader.loading import CROPPED, NORMALISED, load
+from tests.loader.samples import MemorySource, MemoryStream, jpeg
+from tests.loader.test_failures import BROKEN
+from tests.loader.test_own_targets import TARGETS, Pairs
+from variegate import transforms as T
+from variegate.errors import DecodeError
+from variegate.jobs import jobs, wire
+from variegate.jobs.local_workers import ThreadPool
+from variegate.loader import workers
+
+NUMBER = 50
+SHARED = {"batch_size": 24, "prefetch": 1}
+DEVICES = [f"cpu:{number}" for number in range(3)]
+MIXING = T.Compose([CROPPED, T.MixUp()])
+MOSAIC = T.Compose([CROPPED, T.Mosaic(num_classes=2)])
+GRAY = T.Compose([CROPPED, T.Grayscale(), T.ToTensor(), T.Normalize(0.4, 0.2)])
+
+
+class PicklingPool(ThreadPool):
+    """Threads that get and give what processes would."""
+
+    def __init__(self, spec: Any, devices: Any, num_threads: int) -> None:
+        sent = wire.decode(wire.encode(replace(spec, cache=None)))
+        super().__init__(replace(sent, cache=spec.cache), devices, num_threads)
+
+    def send(self, worker: int, task: jobs.Task, payload: Any) -> None:
+        super().send(worker, task, wire.decode(wire.encode(payload)))
+
+    def wait(self, timeout: float) -> list[jobs.WorkerEvent]:
+        return [wire.unpack_event(wire.pack_event(event)) for event in super().wait(timeout)]
+
+
+@pytest.fixture
+def pickling(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "ThreadPool", PicklingPool)
+
+
+def arrays(number: int = NUMBER) -> Any:
+    generator = np.random.default_rng(5)
+    return generator.integers(0, 256, (number, 20, 24, 3), np.uint8), np.arange(number) % 3
+
+
+def plain(value: Any) -> Any:
+    """What can be compared."""
+    if isinstance(value, (torch.Tensor, np.ndarray)):
+        return str(value.dtype), tuple(value.shape), value.tolist()
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items()}
+    return [plain(each) for each in value] if isinstance(value, (list, tuple)) else value
+
+
+def everything(loader: vg.Loader, epochs: int = 2) -> list[Any]:
+    found: list[Any] = []
+    for _ in range(epochs):
+        for batch in loader:
+            values = dict(batch) if isinstance(batch, dict) else list(batch)
+            found.append(plain([values, batch.ids, batch.padding, batch.copies]))
+            found.append(loader.state_dict())
+    return [*found, loader.errors]
+
+
+def by_id(epoch: int) -> Any:
+    return lambda ids: {"shade": (ids % np.uint64(3) + np.uint64(epoch)).astype(np.int64)}
+
+
+SHADED = T.Compose(
+    [CROPPED, T.Cond("shade", {0: T.Invert(), 1: T.Solarize(99), 2: T.Equalize()}, default=T.Identity())]
+)
+CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+    "normalised": (lambda: MemorySource(NUMBER), NORMALISED, {}),
+    "bytes on the wire": (lambda: MemorySource(NUMBER), NORMALISED, {"wire": "uint8", "dtype": "bfloat16"}),
+    "gray on the wire": (lambda: MemorySource(NUMBER), GRAY, {"wire": "uint8", "layout": "NHWC"}),
+    "bad rows on the wire": (lambda: MemorySource(20, BROKEN), NORMALISED, {"wire": "uint8", "on_error": "replace"}),
+    "shapes of their own": (lambda: MemorySource(NUMBER), T.RandAugment(2, 9), {"drop_last": True}),
+    "views": (lambda: MemorySource(NUMBER, BROKEN), CROPPED, {"views": 2, "on_error": "skip"}),
+    "mixed": (lambda: MemorySource(NUMBER), MIXING, {"rank": 1, "world_size": 2}),
+    "mixed in the batch": (lambda: MemorySource(20, BROKEN), MOSAIC, {"partners": "batch", "on_error": "replace"}),
+    "mixed with bad ones": (lambda: MemorySource(20, BROKEN), MOSAIC, {"on_error": "skip"}),
+    "copies": (lambda: MemorySource(20), CROPPED, {"copies": 3}),
+    "weights": (lambda: MemorySource(20), MIXING, {"weights": np.arange(20) + 1.0}),
+    "a sampler": (lambda: MemorySource(20), CROPPED, {"sampler": lambda epoch: [3, 3, epoch, 17] * 5}),
+    "conditions": (lambda: MemorySource(NUMBER), SHADED, {"conditions": by_id}),
+    "replaced": (lambda: MemorySource(20, BROKEN), CROPPED, {"on_error": "replace", "max_errors": 8}),
+    "all bad": (
+        lambda: MemorySource(30, dict.fromkeys(range(24), b"")),
+        CROPPED,
+        {"on_error": "skip", "shuffle": False},
+    ),
+    "arrays": (lambda: vg.open_source(arrays()), T.Compose([T.RandomCrop(16), T.RandAugment(2, 9)]), {}),
+    "a stream": (lambda: MemoryStream(NUMBER, broken=BROKEN), CROPPED, {"on_error": "skip"}),
+    "a stream, replaced": (lambda: MemoryStream(20, broken=BROKEN), CROPPED, {"on_error": "replace", "shuffle": False}),
+    "targets": (Pairs, T.RandomHorizontalFlip(), {"targets": TARGETS, "batch_size": 2}),
+    "a cache": (lambda: MemorySource(NUMBER, BROKEN), CROPPED, {"cache": "host", "on_error": "skip"}),
+}
+
+
+@pytest.mark.usefixtures("pickling")
+@pytest.mark.parametrize("case", CASES)
+def test_workers_make_the_batches_of_the_local_loader(case: str) -> None:
+    make, transform, options = CASES[case]
+    expected = everything(load(make(), transform, **SHARED | options | {"wire": "auto"}))
+    assert everything(load(make(), transform, **SHARED | {"device": "auto", "devices": DEVICES} | options)) == expected
+    assert len(expected) > 2
+
+
+@pytest.mark.usefixtures("pickling")
+def test_an_epoch_goes_on_from_its_middle_and_is_left_there() -> None:
+    local, loader = load(MemorySource(NUMBER)), load(MemorySource(NUMBER), device="auto", devices=DEVICES)
+    expected = [plain(list(batch)) for batch in local]
+    iterator = iter(loader)
+    for step in range(3):
+        assert plain(list(next(iterator))) == expected[step]
+    again = load(MemorySource(NUMBER), device="auto", devices=DEVICES[:2], prefetch=0)
+    again.load_state_dict(loader.state_dict())
+    assert [plain(list(batch)) for batch in again] == expected[3:]
+    assert plain(list(loader.batch(7, epoch=0))) == expected[7]
+    loader.set_epoch(0)  # begun anew while the iteration before is not over
+    assert [plain(list(batch)) for batch in loader] == expected
+    assert loader.stats().augment.samples == NUMBER
+
+
+def test_errors_are_those_of_the_local_loader() -> None:
+    broken = load(MemorySource(20, BROKEN), shuffle=False, device="auto", devices=DEVICES)
+    with pytest.raises(DecodeError, match=r"memory: 5\.jpg: truncated"):
+        list(broken)
+    refused = load(MemorySource(20), T.Compose([T.RandomCrop(400), T.Resize(8)]), device="auto", devices=DEVICES)
+    with pytest.raises(ValueError, match="400") as error:
+        list(refused)
+    with pytest.raises(ValueError, match="400") as expected:
+        list(load(MemorySource(20), T.Compose([T.RandomCrop(400), T.Resize(8)])))
+    assert str(error.value) == str(expected.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"workers": "fork"}, "workers: got 'fork'; accepted: 'thread', 'process', 'ray'"),
+        ({"device": "cpu", "devices": ["cpu:0"]}, "device: got 'cpu' with devices="),
+        ({"devices": ["cpu:0", "cpu:0"]}, "devices: got 'cpu:0' 2 times"),
+        ({"devices": ["cpu:0"], "workers": vg.ProcessWorkers(2)}, r"devices: got \['cpu:0'\] with count=2"),
+        ({"devices": ["cpu:0"], "cache": "device"}, "cache: got 'device' with workers or devices"),
+        ({"devices": ["cpu:0"], "wire": "uint8"}, "wire: got 'uint8' with .*; accepted: a transform that ends with"),
+        ({"wire": "jpeg"}, "wire: got 'jpeg'"),
+    ],
+)
+def test_arguments_that_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        vg.Loader(MemorySource(4), CROPPED, **options)
+
+
+@pytest.mark.parametrize("count", [0, (3, 2), (1, 2, 3), "2"])
+def test_counts_that_are_refused(count: Any) -> None:
+    with pytest.raises((ValueError, TypeError), match="count: got"):
+        vg.RayWorkers(count=count)
+
+
+def worker_processes() -> list[int]:
+    """Worker processes that this one has started."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat") as file:
+                    fields = file.read().rpartition(")")[2].split()
+                with open(f"/proc/{entry}/cmdline") as file:
+                    is_worker = "spawn_main" in file.read()
+            except OSError:
+                continue
+            if is_worker and int(fields[1]) == os.getpid():
+                found.append(int(entry))
+    return found
+
+
+class KillsItsReader(MemorySource):
+    """One sample ends every process that reads it, apart from this one."""
+
+    home = os.getpid()
+
+    def __init__(self, number: int, home: int) -> None:
+        super().__init__(number)
+        self.home = home
+
+    def read(self, index: int) -> Any:
+        if index == 7 and os.getpid() != self.home:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().read(index)
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Any]:
+    """A loader of two worker processes, which start once."""
+    loader = load(MemorySource(NUMBER, BROKEN), NORMALISED, workers=vg.ProcessWorkers(2), on_error="replace", **SHARED)
+    yield loader
+
+
+@pytest.mark.process
+@pytest.mark.xdist_group("loader-processes")
+def test_processes_make_the_batches_of_the_local_loader(processes: vg.Loader) -> None:
+    expected = everything(load(MemorySource(NUMBER, BROKEN), NORMALISED, on_error="replace", **SHARED))
+    assert everything(processes) == expected
+
+
+@pytest.mark.process
+@pytest.mark.xdist_group("loader-processes")
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="finds processes in /proc")
+def test_killed_processes_change_no_byte(processes: vg.Loader) -> None:
+    local = load(MemorySource(NUMBER, BROKEN), NORMALISED, on_error="replace", **SHARED)
+    local.set_epoch(5)
+    expected = everything(local)
+    processes.set_epoch(5)
+    steps = iter(processes)
+    batches = [next(steps)]
+    for process in worker_processes():
+        os.kill(process, signal.SIGKILL)
+    batches += list(steps)
+    processes.set_epoch(5)
+    assert everything(processes)[:-1] == expected[:-1]
+    del batches
+
+
+@pytest.mark.process
+@pytest.mark.xdist_group("loader-processes")
+def test_results_stay_as_they_are_while_they_are_held(processes: vg.Loader) -> None:
+    """They lie in memory that workers use again once nobody holds it."""
+    processes.set_epoch(0)
+    held = [batch.images for batch in processes]
+    copies = [images.clone() for images in held]
+    for _ in range(2):
+        for batch in processes:
+            batch.images.zero_()
+    assert all(map(torch.equal, held, copies))
+
+
+@pytest.mark.slow
+def test_a_sample_that_kills_its_workers_is_named() -> None:
+    options: dict[str, Any] = {"workers": vg.ProcessWorkers(2), "shuffle": False, **SHARED}
+    with pytest.raises(DecodeError, match=r"memory: 7\.jpg: killed by signal 9"):
+        list(load(KillsItsReader(20, os.getpid()), **options))
+    loader = load(KillsItsReader(20, os.getpid()), on_error="skip", **options)
+    assert [int(each) - 1000 for batch in loader for each in batch.ids] == [n for n in range(20) if n != 7]
+    assert "killed by signal 9" in loader.errors[0].reason
+
+
+@pytest.mark.process
+def test_workers_end_with_their_loader() -> None:
+    before = set(worker_processes())
+    loader = load(MemorySource(8), workers=vg.ProcessWorkers(1))
+    list(loader)
+    assert set(worker_processes()) > before
+    del loader
+    deadline = time.monotonic() + 20
+    while set(worker_processes()) != before and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert set(worker_processes()) == before
