@@ -73,6 +73,7 @@ ROOMS = [
         "jobs/pack",
         "jobs/tiles/folder",
     ),
+    "loader/workers",
     *("integrations/converters", "integrations"),
     *("apps/plotting", "apps/train", "apps/search", "apps/curate", "apps/preview"),
     "apps/attribution",
@@ -80,7 +81,7 @@ ROOMS = [
     *("cli", "__main__"),
 ]
 # Those that are imported when they are first needed, from below, as their callers are their front door.
-DOORS = {("transforms/__init__.py", "policies")}
+DOORS = {("transforms/__init__.py", "policies"), ("loader/pipeline.py", "loader/workers")}
 
 
 def _room(module: str) -> str:

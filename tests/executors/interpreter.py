@@ -6,6 +6,7 @@ imports it while it runs.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -17,6 +18,8 @@ tl = pytest.importorskip("triton.language")
 interpreter = pytest.importorskip("triton.runtime.interpreter")
 
 _make_interpretable = interpreter._patch_lang
+_launch = interpreter.GridExecutor.__call__
+_launching = threading.Lock()
 
 
 def be_quick() -> None:
@@ -27,7 +30,14 @@ def be_quick() -> None:
     is told what the tests find.
     """
     interpreter._patch_lang = _make_interpretable_once
+    interpreter.GridExecutor.__call__ = _launch_alone
     interpreter.interpreter_builder.options = interpreter.InterpreterOptions(sanitize_overflow=False)
+
+
+def _launch_alone(self: Any, *args: Any, **kwargs: Any) -> Any:
+    # A launch makes the language interpretable and plain again under the feet of other threads.
+    with _launching:
+        return _launch(self, *args, **kwargs)
 
 
 def _make_interpretable_once(function: Callable[..., Any]) -> Any:

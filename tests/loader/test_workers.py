@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,14 +14,14 @@ import torch
 
 import variegate as vg
 from tests.loader.loading import CROPPED, NORMALISED, load
-from tests.loader.samples import MemorySource, MemoryStream, jpeg
+from tests.loader.samples import MemorySource, MemoryStream
 from tests.loader.test_failures import BROKEN
 from tests.loader.test_own_targets import TARGETS, Pairs
 from variegate import transforms as T
 from variegate.errors import DecodeError
 from variegate.jobs import jobs, wire
 from variegate.jobs.local_workers import ThreadPool
-from variegate.loader import workers
+from variegate.loader.workers import places
 
 NUMBER = 50
 SHARED = {"batch_size": 24, "prefetch": 1}
@@ -48,7 +47,7 @@ class PicklingPool(ThreadPool):
 
 @pytest.fixture
 def pickling(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "ThreadPool", PicklingPool)
+    monkeypatch.setattr(places, "ThreadPool", PicklingPool)
 
 
 def arrays(number: int = NUMBER) -> Any:
@@ -203,10 +202,10 @@ class KillsItsReader(MemorySource):
 
 
 @pytest.fixture(scope="module")
-def processes() -> Iterator[Any]:
+def processes() -> vg.Loader:
     """A loader of two worker processes, which start once."""
-    loader = load(MemorySource(NUMBER, BROKEN), NORMALISED, workers=vg.ProcessWorkers(2), on_error="replace", **SHARED)
-    yield loader
+    options: dict[str, Any] = {"workers": vg.ProcessWorkers(2), "on_error": "replace", **SHARED}
+    return load(MemorySource(NUMBER, BROKEN), NORMALISED, **options)
 
 
 @pytest.mark.process

@@ -33,7 +33,7 @@ _OF_LOADING = (
     ),
     Defect(
         name="loader-substitutes-share-a-stream",
-        anchor="IndexedOrder.substitutes",
+        anchor="IndexedOrder.candidates",
         search="int(OrderPurpose.SUBSTITUTES)",
         replace="int(OrderPurpose.SAMPLES)",
         tests=(f"{_LOADER}/test_failures.py",),

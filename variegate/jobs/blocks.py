@@ -13,19 +13,21 @@ import socket
 import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.jobs.wire import Buffer, Parts, send_parts
+from variegate.jobs import wire
+from variegate.jobs.wire import Buffer, Parts
 
 # Smaller results are sent as they are.
 _LEAST_BYTES = 1 << 18
 ARE_THERE = hasattr(os, "memfd_create") and hasattr(socket, "send_fds")
 
 
-class Place(NamedTuple):
+class BlockPlace(NamedTuple):
     """Bytes of a block. ``size``: of the block, whose descriptor follows the message; 0 where it was sent before."""
 
     block: int
@@ -39,20 +41,18 @@ class Message(NamedTuple):
     is used any more; ``gone``: blocks that will not be used again."""
 
     ticket: int
-    places: list[Place | None]
+    places: list[BlockPlace | None]
     gone: list[int]
 
 
-class SharedBlocks:
-    """A worker's side. Any thread may call ``allocate``, ``send`` and ``release``."""
+class MemoryBlocks:
+    """The blocks of a process. Any thread may call any method."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []  # addresses, ascending
         self._blocks: dict[int, tuple[int, int, int]] = {}  # by address: number, size, descriptor
-        self._sent: set[int] = set()
-        self._gone: list[int] = []
-        self._held: dict[int, Sequence[Buffer]] = {}
-        self._next = self._ticket = 0
+        self._numbers = count(1)
+        self.senders: weakref.WeakSet[SharedBlocks] = weakref.WeakSet()
 
     def allocate(self, size: int) -> npt.NDArray[np.uint8]:
         """uint8[size]"""
@@ -62,47 +62,75 @@ class SharedBlocks:
         os.ftruncate(descriptor, size)
         array = np.frombuffer(mmap.mmap(descriptor, size), np.uint8)
         start = array.ctypes.data
-        self._next += 1
-        self._blocks[start] = self._next, size, descriptor
+        self._blocks[start] = next(self._numbers), size, descriptor
         self._starts = sorted(self._blocks)
         weakref.finalize(array, self._forget, start)
         return array
 
+    def find(self, view: memoryview) -> tuple[int, int, int, int] | None:
+        """(number, size, descriptor) of the block of some bytes, and their place in it; None for none."""
+        starts = self._starts
+        address = np.frombuffer(view, np.uint8).ctypes.data
+        start = starts[max(bisect_right(starts, address) - 1, 0)] if starts else 0
+        block = self._blocks.get(start)
+        if block is None or not start <= address <= start + block[1] - view.nbytes:
+            return None
+        return *block, address - start
+
     def _forget(self, start: int) -> None:
         number, _, descriptor = self._blocks.pop(start)
         self._starts = sorted(self._blocks)
-        self._gone.append(number)
+        for sender in list(self.senders):
+            sender.gone.append(number)
         os.close(descriptor)
+
+
+class SharedBlocks:
+    """The sender's side of a connection, for one thread; any may call ``release``."""
+
+    def __init__(self, blocks: MemoryBlocks) -> None:
+        self._blocks = blocks
+        self._sent: set[int] = set()
+        self.gone: list[int] = []
+        self._held: dict[int, Sequence[Buffer]] = {}
+        self._ticket = 0
+        blocks.senders.add(self)
 
     def send(self, sock: socket.socket, head: Callable[[Message], bytes], parts: Parts) -> None:
         """Raises OSError where nobody reads any more."""
-        places = [self._place_of(part) for part in parts]
-        new = [place.block for place in places if place is not None and place.size]
-        gone, self._gone = self._gone, []
+        gone, self.gone = self.gone, []
+        self._sent.difference_update(gone)
         self._ticket += 1
+        places: list[BlockPlace | None] = []
+        descriptors, inline = [], []
+        for part in parts:
+            view = memoryview(part)
+            found = self._blocks.find(view) if view.nbytes >= _LEAST_BYTES else None
+            if found is None:
+                places.append(None)
+                inline.append(part)
+                continue
+            number, size, descriptor, offset = found
+            is_new = number not in self._sent
+            if is_new:
+                self._sent.add(number)
+                descriptors.append(descriptor)
+            places.append(BlockPlace(number, size if is_new else 0, offset, view.nbytes))
         if any(places):
             self._held[self._ticket] = parts
-        inline = [part for part, place in zip(parts, places, strict=True) if place is None]
-        send_parts(sock, [head(Message(self._ticket, places, gone)), *inline])
-        for number in new:
-            descriptor = next(found[2] for found in self._blocks.values() if found[0] == number)
+        wire.send_parts(sock, [head(Message(self._ticket, places, gone)), *inline])
+        for descriptor in descriptors:
             socket.send_fds(sock, [b"\0"], [descriptor])
 
     def release(self, ticket: int) -> None:
         self._held.pop(ticket, None)
 
-    def _place_of(self, part: Buffer) -> Place | None:
-        view = memoryview(part)
-        if view.nbytes < _LEAST_BYTES or not self._starts:
-            return None
-        address = np.frombuffer(view, np.uint8).ctypes.data
-        start = self._starts[max(bisect_right(self._starts, address) - 1, 0)]
-        number, size, _ = self._blocks[start]
-        if not start <= address <= start + size - view.nbytes:
-            return None
-        is_new = number not in self._sent
-        self._sent.add(number)
-        return Place(number, size if is_new else 0, address - start, view.nbytes)
+    def close(self) -> None:
+        """Leave to the receiver what it may still read."""
+        from variegate.executors.cpu.memory import RESULTS  # brings Numba, which not every job needs
+
+        RESULTS.give_up(memoryview(part) for parts in list(self._held.values()) for part in parts)
+        self._held.clear()
 
 
 class MappedBlocks:
@@ -131,7 +159,7 @@ class MappedBlocks:
             self._lease(message.ticket, arrays)
         return parts
 
-    def _array(self, place: Place) -> npt.NDArray[np.uint8]:
+    def _array(self, place: BlockPlace) -> npt.NDArray[np.uint8]:
         return np.frombuffer(self._maps[place.block], np.uint8, place.nbytes, place.offset)
 
     def _lease(self, ticket: int, arrays: Sequence[npt.NDArray[np.uint8]]) -> None:

@@ -19,11 +19,12 @@ from queue import Empty, Queue, SimpleQueue
 from typing import Any
 
 from variegate.jobs import jobs, wire
-from variegate.jobs.blocks import ARE_THERE, MappedBlocks, Message, SharedBlocks
+from variegate.jobs.blocks import ARE_THERE, MappedBlocks, MemoryBlocks, Message, SharedBlocks
 from variegate.jobs.wire import Parts
 
 # One worker, as seen by whoever started it. ``send`` gives it a task; ``finish`` lets it do what it has, and end;
-# ``kill`` ends it as far as force can, which ``ends_when_killed`` says; ``thread`` lives as long as any of it is left.
+# ``kill`` and ``destroy`` end it as far as force can, which ``ends_when_killed`` says; ``thread`` lives as long as any
+# of it is left.
 LocalWorker = Any
 Say = Callable[[jobs.WorkerEvent], None]
 
@@ -58,7 +59,7 @@ class LocalWorkers:
     def stop(self, worker: int) -> None:
         self._heard.discard(worker)
         if (one := self._workers.pop(worker, None)) is not None:
-            one.kill()
+            one.destroy()
             if one.ends_when_killed:
                 self._stopped.append(one)
 
@@ -134,6 +135,8 @@ class _WorkerThread:
         self._is_abandoned.set()
         self._tasks.put(None)
 
+    destroy = kill
+
     def _run(self) -> None:
         try:
             jobs.serve(lambda: self._spec, self._info, self._take, self._say)
@@ -165,7 +168,7 @@ _lock = threading.Lock()
 
 
 @contextmanager
-def _surroundings(num_threads: int) -> Iterator[None]:
+def surroundings(num_threads: int) -> Iterator[None]:
     """Set what a process started inside inherits: counts of threads, no Ctrl-C, a main module that can be found."""
     # The main module of a program read from standard input has the name of a file that there is not.
     main = sys.modules["__main__"]
@@ -198,7 +201,7 @@ class ProcessPool(LocalWorkers):
         if getattr(multiprocessing.current_process(), "_inheriting", False):
             # This process is a worker that is still importing the main script.
             raise SystemExit(_UNGUARDED)
-        begin = partial(_WorkerProcess, wire.encode(spec), getattr(spec, "descriptors", ()))
+        begin = partial(_WorkerProcess, wire.encode_spec(spec), getattr(spec, "descriptors", ()))
         super().__init__(begin, devices, num_threads)
 
 
@@ -212,32 +215,44 @@ class _Inherited:
         return list, ([reduction.DupFd(number) for number in self._descriptors],)
 
 
-class _WorkerProcess:
+class WorkerLink:
+    """A worker behind a socket: tasks go there, its reports come back, each by a thread.
+
+    ``first``: the spec, as it is sent. A subclass opens the socket and says why the worker is lost.
+    """
+
     ends_when_killed = True
 
-    def __init__(
-        self, spec: Parts, descriptors: Sequence[int], info: jobs.WorkerInfo, say: Callable[[jobs.WorkerEvent], None]
-    ) -> None:
+    def __init__(self, first: Parts, info: jobs.WorkerInfo, say: Say) -> None:
         self._outbox: SimpleQueue[Parts | None] = SimpleQueue()
         self._info, self._say = info, say
         self._is_ready = False
-        self._socket, theirs = socket.socketpair()
-        name = f"variegate {info.name} #{info.worker}"
-        # A daemon: an interpreter that ends without closing its workers does not wait for them.
-        spawn = multiprocessing.get_context("spawn")
-        args = theirs, _Inherited(descriptors)
-        self._process = spawn.Process(target=_run_worker, args=args, name=name, daemon=True)
-        try:
-            with _surroundings(info.num_threads):
-                self._process.start()
-        except BaseException:
-            self._socket.close()
-            raise
-        finally:
-            theirs.close()
-        self._outbox.put([pickle.dumps(tuple(info)), *spec])
-        self._speaker = start_thread(f"to {name}", self._speak)
-        self.thread = start_thread(f"from {name}", self._listen)
+        self._socket: socket.socket | None = None
+        self._outbox.put([pickle.dumps(tuple(info)), *first])
+        self._name = f"variegate {info.name} #{info.worker}"
+        self.thread = start_thread(f"from {self._name}", self._listen)
+
+    def open(self) -> socket.socket:
+        """Called by the thread that listens. Raises OSError."""
+        raise NotImplementedError
+
+    def has_reported(self, sock: socket.socket) -> bool:
+        """Wait for a message; False where the worker has ended."""
+        raise NotImplementedError
+
+    def lost(self, remark: str) -> jobs.Fatal | jobs.WorkerLost:
+        """The end of the worker, which can be waited for."""
+        raise NotImplementedError
+
+    def kill(self) -> None:
+        """Hear nothing more of the worker, and end it as far as it is ours."""
+        if self._socket is not None:
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+    def destroy(self) -> None:
+        """End a worker that does not answer."""
+        self.kill()
 
     def send(self, task: jobs.Task, payload: Sequence[Any] | None) -> None:
         head = pickle.dumps((task.number, task.start, task.stop))
@@ -249,72 +264,115 @@ class _WorkerProcess:
         else:  # one that is still starting has nothing to do
             self.kill()
 
-    def kill(self) -> None:
-        self._process.kill()
-        with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-
-    def _speak(self) -> None:
+    def _speak(self, sock: socket.socket) -> None:
         # Where the worker is gone, the listener finds out.
         with suppress(OSError):
             while (parts := self._outbox.get()) is not None:
-                wire.send_parts(self._socket, parts)
+                wire.send_parts(sock, parts)
                 del parts
-            self._socket.shutdown(socket.SHUT_WR)
+            sock.shutdown(socket.SHUT_WR)
 
     def _listen(self) -> None:
-        remark, outbox = "", self._outbox
+        remark, outbox, speaker = "", self._outbox, None
         blocks = MappedBlocks(lambda ticket: outbox.put([pickle.dumps(ticket)]))
         try:
-            while self._has_reported():
-                head, *body = wire.receive_parts(self._socket)
+            sock = self._socket = self.open()
+            speaker = start_thread(f"to {self._name}", self._speak, sock)
+            while self.has_reported(sock):
+                head, *body = wire.receive_parts(sock)
                 event, shared = pickle.loads(head)
                 if shared is not None:
-                    body = blocks.receive(self._socket, shared, body)
+                    body = blocks.receive(sock, shared, body)
+                # Not every worker knows by which number this side calls it.
+                event = event._replace(device=self._info.device, worker=self._info.worker)
                 message = wire.unpack_event((event, body or None))
                 self._is_ready = self._is_ready or isinstance(message, jobs.WorkerReady)
                 self._say(message)
                 # Not to be held while the next one is awaited.
                 del head, body, event, message
-        except (EOFError, OSError):
-            self._process.join(jobs.GRACE)
+        except EOFError:
+            pass
+        except OSError as error:
+            remark = "" if self._is_ready else f"{jobs.end_of(error)}; "
         except Exception as error:
             remark = f"what it said cannot be read: {jobs.end_of(error)}; "
+        self._say(self.lost(remark))
+        self._outbox.put(None)
+        if speaker is not None:
+            speaker.join()
+        if self._socket is not None:
+            self._socket.close()
+
+
+class _WorkerProcess(WorkerLink):
+    def __init__(self, spec: Parts, descriptors: Sequence[int], info: jobs.WorkerInfo, say: Say) -> None:
+        self._ours, theirs = socket.socketpair()
+        # A daemon: an interpreter that ends without closing its workers does not wait for them.
+        spawn = multiprocessing.get_context("spawn")
+        args, name = (theirs, _Inherited(descriptors)), f"variegate {info.name} #{info.worker}"
+        self._process = spawn.Process(target=_run_worker, args=args, name=name, daemon=True)
+        try:
+            with surroundings(info.num_threads):
+                self._process.start()
+        except BaseException:
+            self._ours.close()
+            raise
+        finally:
+            theirs.close()
+        super().__init__(spec, info, say)
+
+    def open(self) -> socket.socket:
+        return self._ours
+
+    def kill(self) -> None:
+        self._process.kill()
+        super().kill()
+
+    def has_reported(self, sock: socket.socket) -> bool:
+        # Children of its own may hold the socket open.
+        while sock not in connection.wait([sock, self._process.sentinel], timeout=1.0):
+            if not self._process.is_alive():
+                return False
+        return True
+
+    def lost(self, remark: str) -> jobs.Fatal | jobs.WorkerLost:
+        if not remark:
+            self._process.join(jobs.GRACE)
         self.kill()
         self._process.join()
         device, worker, code = self._info.device, self._info.worker, self._process.exitcode
         names = {number.value: f" ({number.name})" for number in signal.Signals}
         if code == _UNGUARDED:
-            self._say(jobs.Fatal(device, worker, _UNGUARDED_REASON))
-        elif code is None:
-            self._say(jobs.WorkerLost(device, worker, f"{remark}does not end"))
-        elif code >= 0:
-            self._say(jobs.WorkerLost(device, worker, f"{remark}ended with exit code {code}"))
+            return jobs.Fatal(device, worker, _UNGUARDED_REASON)
+        if code is None:
+            how = "does not end"
         else:
-            self._say(jobs.WorkerLost(device, worker, f"{remark}killed by signal {-code}{names.get(-code, '')}"))
-        self._outbox.put(None)
-        self._speaker.join()
-        self._socket.close()
-
-    def _has_reported(self) -> bool:
-        """Wait for a message; False where the process has ended, be it that children of its own hold the socket."""
-        while self._socket not in connection.wait([self._socket, self._process.sentinel], timeout=1.0):
-            if not self._process.is_alive():
-                return False
-        return True
+            how = f"ended with exit code {code}" if code >= 0 else f"killed by signal {-code}{names.get(-code, '')}"
+        return jobs.WorkerLost(device, worker, f"{remark}{how}")
 
 
 def _run_worker(sock: socket.socket, _: Any) -> None:
-    """The process' main function. Threads read tasks and write results, so that no side waits for the other."""
-    # The parent decides what a Ctrl-C means; it was blocked until here, see ``_surroundings``.
+    """The process' main function."""
+    # The parent decides what a Ctrl-C means; it was blocked until here, see ``surroundings``.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     start_thread("end with parent", _end_with_parent)
+    serve_socket(sock, share_results() if ARE_THERE else None, on_lost=partial(os._exit, 1))
+
+
+def serve_socket(
+    sock: socket.socket,
+    blocks: MemoryBlocks | None,
+    on_lost: Callable[[], object],
+    of_spec: Callable[[jobs.JobSpec], jobs.JobSpec] = lambda spec: spec,
+) -> None:
+    """Do the tasks of the other side of a ``WorkerLink``. Threads read tasks and write results, so that no side waits
+    for the other; ``on_lost`` is called where results cannot be sent any more."""
     head, *spec = wire.receive_parts(sock)
     info = jobs.WorkerInfo(*pickle.loads(head))
     tasks: SimpleQueue[jobs.Assignment | None] = SimpleQueue()
     outbox: SimpleQueue[wire.PackedEvent | None] = SimpleQueue()
-    shared = _share_results() if ARE_THERE else None
+    shared = None if blocks is None else SharedBlocks(blocks)
 
     def say(message: jobs.WorkerEvent) -> None:
         outbox.put(wire.pack_event(message))
@@ -344,29 +402,30 @@ def _run_worker(sock: socket.socket, _: Any) -> None:
                     shared.send(sock, partial(_head, event), parts)
                 del packed, event, parts
         except OSError:
-            # Nobody hears this worker any more.
-            os._exit(1)
+            on_lost()
 
     start_thread("hear", hear)
     speaker = start_thread("speak", speak)
     try:
-        jobs.serve(lambda: wire.decode(spec), info, tasks.get, say)
+        jobs.serve(lambda: of_spec(wire.decode_spec(spec)), info, tasks.get, say)
     finally:
         outbox.put(None)
         speaker.join()
+        if shared is not None:
+            shared.close()
 
 
 def _head(event: jobs.WorkerEvent, shared: Message | None) -> bytes:
     return pickle.dumps((event, shared))
 
 
-def _share_results() -> SharedBlocks:
-    """Results lie in memory that the parent can map."""
+def share_results() -> MemoryBlocks:
+    """Results lie in memory that others can map."""
     from variegate.executors.cpu.memory import RESULTS  # brings Numba, which not every job needs
 
-    shared = SharedBlocks()
-    RESULTS.allocate = shared.allocate
-    return shared
+    blocks = MemoryBlocks()
+    RESULTS.allocate = blocks.allocate
+    return blocks
 
 
 def _end_with_parent() -> None:

@@ -11,7 +11,17 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
-from variegate.jobs.jobs import Assignment, TaskDone, TaskFailed, WorkerEvent, WorkerInfo, end_of
+import variegate
+from variegate.jobs.jobs import (
+    Assignment,
+    FatalError,
+    JobSpec,
+    TaskDone,
+    TaskFailed,
+    WorkerEvent,
+    WorkerInfo,
+    end_of,
+)
 
 Buffer: TypeAlias = Any  # bytes, or whatever else has them
 # What is pickled at once: the first part is the pickle, the others are its buffers.
@@ -45,6 +55,22 @@ def encode(value: Any, pickler: type[pickle.Pickler] = pickle.Pickler) -> Parts:
 def decode(parts: Sequence[Buffer]) -> Any:
     """The arrays lie in the parts, and can be written to where these can."""
     return pickle.loads(parts[0], buffers=parts[1:])
+
+
+def encode_spec(spec: JobSpec, pickler: type[pickle.Pickler] = pickle.Pickler) -> Parts:
+    """Work for a process that may have another version."""
+    first, *buffers = encode(spec, pickler)
+    return [variegate.__version__.encode() + b"\n" + first, *buffers]
+
+
+def decode_spec(parts: Sequence[Buffer]) -> JobSpec:
+    """Raises FatalError where another version encoded it."""
+    version, _, first = bytes(parts[0]).partition(b"\n")
+    if version.decode() != variegate.__version__:
+        got = f"the worker has variegate {variegate.__version__}, and its work comes from {version.decode()}"
+        raise FatalError(f"{got}; accepted: the same version on every machine")
+    spec: JobSpec = decode([first, *parts[1:]])
+    return spec
 
 
 @cache

@@ -24,13 +24,13 @@ from variegate.loader import batch as batches
 from variegate.loader.batch import Batch, Failure
 from variegate.loader.observer import Observer
 from variegate.loader.options import ConditionsOfIds, LoaderOptions
-from variegate.loader.reading import Plan, Rows
+from variegate.loader.reading import Rows, StepPlan
 from variegate.loader.targets import BatchTargets, RowsRefused, TargetBatch
 
 # (plan, a bad row, epoch) -> (id, sample) of those to put in its place, one after another; perhaps bad as well.
-FindCandidates = Callable[[Plan, int, int], Iterator[tuple[int, Any]]]
+FindCandidates = Callable[[StepPlan, int, int], Iterator[tuple[int, Any]]]
 AnyBatch = Batch | TargetBatch
-AnyPlan = TypeVar("AnyPlan", bound=Plan)
+AnyPlan = TypeVar("AnyPlan", bound=StepPlan)
 
 
 @dataclass
@@ -56,11 +56,16 @@ class MadeRows:
 
 
 # (plan, what was made, bad rows, epoch) -> output and label of what stands in for each.
-Replace = Callable[[Plan, MadeRows, list[int], int], list[tuple[Any, Any]]]
+Replace = Callable[[StepPlan, MadeRows, list[int], int], list[tuple[Any, Any]]]
 
 
 def settle(
-    plan: Plan, made: MadeRows, options: LoaderOptions, targets: BatchTargets | None, replace_rows: Replace, epoch: int
+    plan: StepPlan,
+    made: MadeRows,
+    options: LoaderOptions,
+    targets: BatchTargets | None,
+    replace_rows: Replace,
+    epoch: int,
 ) -> BatchResult:
     """A batch of its rows. Raises DecodeError where errors are to be raised."""
     bad, number, on_error = made.bad, len(plan.padding), options.on_error
@@ -103,7 +108,7 @@ class BatchMaker:
         self,
         augmenter: Augmenter,
         options: LoaderOptions,
-        read_candidates: Callable[[Plan, int, int], Iterator[tuple[Any, Any]]],
+        read_candidates: Callable[[StepPlan, int, int], Iterator[tuple[Any, Any]]],
         index: EntropyIndex | None = None,
         targets: BatchTargets | None = None,
     ) -> None:
@@ -140,7 +145,7 @@ class BatchMaker:
         rows = self.with_partners(rows)
         made = self.make_rows(epoch, observer, rows, given)
 
-        def replace_rows(plan: Plan, made: MadeRows, bad: list[int], epoch: int) -> list[tuple[Any, Any]]:
+        def replace_rows(plan: StepPlan, made: MadeRows, bad: list[int], epoch: int) -> list[tuple[Any, Any]]:
             alone = rows.unmixed(partners=made.bad.keys() - made.misfits)
             found = ((row, self._read_candidates(plan, row, epoch)) for row in bad)
             return [

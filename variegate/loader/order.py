@@ -16,7 +16,7 @@ from variegate.loader.observer import Observer
 from variegate.loader.options import LoaderOptions
 from variegate.loader.picks import Order, Picks, RepeatedOrder
 from variegate.loader.ranks import Share
-from variegate.loader.reading import Plan, Reader, Steps
+from variegate.loader.reading import Reader, StepPlan, Steps
 from variegate.loader.shuffle import OrderPurpose, partner_positions, partners_of
 from variegate.loader.weights import DrawnOrder
 from variegate.program import rng
@@ -135,7 +135,7 @@ class IndexedOrder(EpochOrder):
         order = self._orders.get(epoch)
         return None if self.is_known or order is None or isinstance(order, DrawnOrder) else order.digest()
 
-    def plans(self, share: Share, epoch: int, observer: Observer, first: int = 0) -> Iterator[Plan]:
+    def plans(self, share: Share, epoch: int, observer: Observer, first: int = 0) -> Iterator[StepPlan]:
         """The steps from ``first`` on."""
         order = self._order(epoch)
         return (self._plan(order, epoch, share, step) for step in range(first, len(share)))
@@ -147,13 +147,13 @@ class IndexedOrder(EpochOrder):
         begun = (self._reader.begin(plan, self._source, pool, observer, stopped.is_set) for plan in plans)
         return begun, stopped.set
 
-    def _plan(self, order: Order, epoch: int, share: Share, step: int) -> Plan:
+    def _plan(self, order: Order, epoch: int, share: Share, step: int) -> StepPlan:
         positions, padding = share.positions(step)
         partners = None
         if self._num_partners:
             positions, partners = _with_partners(positions, self._partners(order, epoch, positions))
         indices, copies = order.at(positions)
-        return Plan(
+        return StepPlan(
             ids=self._source.ids(indices),
             padding=padding,
             done=share.done_after(step),
@@ -185,7 +185,7 @@ class IndexedOrder(EpochOrder):
         indices = partners_of(np.array([index]), len(self._source), self._seed, epoch, self._num_partners)[0]
         return [int(sample_id) for sample_id in self._source.ids(indices)]
 
-    def candidates(self, plan: Plan, row: int, epoch: int) -> Iterator[tuple[int, int]]:
+    def candidates(self, plan: StepPlan, row: int, epoch: int) -> Iterator[tuple[int, int]]:
         """(id, index) of samples drawn for the bad one's id, of those that the epoch is made of: the same whatever the
         batch is."""
         order = self._order(epoch)

@@ -28,7 +28,7 @@ from variegate.loader.options import LoaderArguments, LoaderOptions, OnError
 from variegate.loader.order import IndexedOrder, Position
 from variegate.loader.picks import check_picking, picks_of
 from variegate.loader.ranks import Share, check_alike, processes_here
-from variegate.loader.reading import Plan, Reader, Waiting, reader_threads, sample_to_read
+from variegate.loader.reading import Reader, StepPlan, Waiting, reader_threads, sample_to_read
 from variegate.loader.stream import StreamOrder
 from variegate.loader.targets import targets_of, with_asked
 from variegate.ops.description import wants_statistics, with_statistics
@@ -54,7 +54,7 @@ class Pipeline:
         if options.has_workers:
             from variegate.loader import workers  # imported here, as most loaders have none
 
-            places = workers.Places.find(options, arguments.num_threads)
+            places = workers.WorkerPlaces.find(options, arguments.num_threads)
             options = replace(options, device=places.host_device)
         self.options = options
         opened = _open(options.source, options.on_error, options.annotations)
@@ -81,11 +81,11 @@ class Pipeline:
         )
         self.log = FailureLog(options.max_errors)
         self.observers: list[Observer] = []
-        own_cache = None if places is not None and not places.are_threads else options.cache
+        has_cache = places is None or places.are_threads or options.cache is None
         self.cache = open_cache(
-            own_cache,
-            max_bytes=None if own_cache is None else options.cache_bytes,
-            side=None if own_cache is None else options.cache_side,
+            options.cache if has_cache else None,
+            max_bytes=options.cache_bytes if has_cache else None,
+            side=options.cache_side if has_cache else None,
             device=self.augmenter.device,
             fingerprint=source.fingerprint,
             processes=processes_here(),
@@ -112,7 +112,7 @@ class Pipeline:
 
         order: Any = self.order  # what is kept by threads must not keep this object
 
-        def read_candidates(plan: Plan, row: int, epoch: int) -> Iterator[tuple[Any, Any]]:
+        def read_candidates(plan: StepPlan, row: int, epoch: int) -> Iterator[tuple[Any, Any]]:
             for of in order.candidates(plan, row, epoch):
                 yield from reader.read([sample_to_read(source, *of)])
 

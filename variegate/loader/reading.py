@@ -45,7 +45,7 @@ def reader_threads(is_remote: bool, num_threads: int) -> int:
 
 
 @dataclass(kw_only=True)
-class Plan:
+class StepPlan:
     """The samples of one batch, or of a part of it, and those that they are mixed with; nothing of them is read.
 
     ``samples``: an index of the source for each, int64[M], or items of a stream. ``before``: for each row of a stream,
@@ -103,7 +103,7 @@ def _picked(values: Any, rows: list[int]) -> Any:
 
 
 @dataclass(kw_only=True)
-class Rows(Plan):
+class Rows(StepPlan):
     """The samples of a plan, read.
 
     ``data``: for each row the bytes of a JPEG, pixels, or the error that came instead; or all as one array
@@ -113,7 +113,7 @@ class Rows(Plan):
     data: Any
     labels: Any
 
-    _BY_ROW: ClassVar[tuple[str, ...]] = (*Plan._BY_ROW, "data", "labels")
+    _BY_ROW: ClassVar[tuple[str, ...]] = (*StepPlan._BY_ROW, "data", "labels")
 
 
 # Waits until the rows of a step are read; None where there are no more.
@@ -131,7 +131,7 @@ class SampleToRead(NamedTuple):
 
 
 def sample_to_read(source: Any, sample_id: int, sample: Any) -> SampleToRead:
-    """``sample``: as in a ``Plan``."""
+    """``sample``: as in a ``StepPlan``."""
     if not isinstance(sample, StreamItem):
         return SampleToRead(sample_id, partial(source.name, sample), partial(source.read, sample))
 
@@ -174,7 +174,7 @@ class Reader:
 
     def begin(
         self,
-        plan: Plan,
+        plan: StepPlan,
         source: Any,
         pool: Executor,
         observer: Observer,

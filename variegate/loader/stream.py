@@ -18,7 +18,7 @@ from variegate.loader.observer import Observer
 from variegate.loader.options import LoaderOptions
 from variegate.loader.order import EpochOrder
 from variegate.loader.ranks import Share
-from variegate.loader.reading import Plan, Reader, Rows, Steps
+from variegate.loader.reading import Reader, Rows, StepPlan, Steps
 from variegate.loader.shuffle import OrderPurpose, Permutation, random_words
 from variegate.threads import Threads
 
@@ -53,7 +53,7 @@ class StreamOrder(EpochOrder):
             return every
         return shuffled(every, _size_of, seed=self._seed, epoch=epoch, **self._limits)
 
-    def plans(self, share: Share, epoch: int, observer: Observer) -> Iterator[Plan]:
+    def plans(self, share: Share, epoch: int, observer: Observer) -> Iterator[StepPlan]:
         """Each ``next`` takes as many samples from the stream as all ranks together."""
         steps = share.steps_of(islice(_with_those_before(self._samples(epoch)), share.start, None))
         while True:
@@ -66,14 +66,14 @@ class StreamOrder(EpochOrder):
             items, before = map(list, zip(*passing, strict=True))
             ids = np.array([item.id for item in items], np.uint64)
             name_of = partial(_name_of, items)
-            yield Plan(ids=ids, padding=padding, done=done, name_of=name_of, samples=items, before=before)
+            yield StepPlan(ids=ids, padding=padding, done=done, name_of=name_of, samples=items, before=before)
 
     def steps(self, share: Share, epoch: int, pool: Executor, observer: Observer) -> Steps:
         """Taken from the stream by one thread more, since samples come one by one; opened by those of ``pool``."""
         stream_pool = Threads(1, "variegate-stream")
         plans = self.plans(share, epoch, observer)
 
-        def waiting(plan: Future[Plan | None]) -> Rows | None:
+        def waiting(plan: Future[StepPlan | None]) -> Rows | None:
             found = plan.result()
             return None if found is None else self._reader.begin(found, self._source, pool, observer)()
 
@@ -91,7 +91,7 @@ class StreamOrder(EpochOrder):
                 )
             yield item
 
-    def candidates(self, plan: Plan, row: int, epoch: int) -> Iterator[tuple[int, StreamItem]]:
+    def candidates(self, plan: StepPlan, row: int, epoch: int) -> Iterator[tuple[int, StreamItem]]:
         """(id, item) of samples that came before it, as a stream cannot be asked for any other; at its very beginning
         those after it in the batch."""
         assert plan.before is not None

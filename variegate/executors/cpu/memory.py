@@ -11,7 +11,7 @@ import ctypes
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, partial
 from typing import Any
 
@@ -117,9 +117,18 @@ class ResultPool:
         self._leases[id(lease)] = lease
         return result
 
+    def give_up(self, buffers: Iterable[memoryview]) -> None:
+        """Never use the memory of these again, as somebody else still reads it."""
+        starts = [np.frombuffer(buffer, np.uint8).ctypes.data for buffer in buffers if buffer.nbytes]
+        for lease in list(self._leases.values()):
+            first = np.frombuffer(lease.block, np.uint8).ctypes.data
+            if any(first <= start < first + lease.room for start in starts):
+                lease.room = 0
+
     def _end(self, lease: _Lease) -> None:
         del self._leases[id(lease)]
-        room = lease.room
+        if not (room := lease.room):
+            return
         with self._lock:
             self._free.setdefault(room, []).append(lease.block)
             self._free.move_to_end(room)

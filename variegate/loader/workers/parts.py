@@ -27,13 +27,13 @@ from variegate.loader.cache import PixelCache, open_cache
 from variegate.loader.making import BatchMaker, MadeRows
 from variegate.loader.observer import STAGES, Stage, StageStats, StageTimes
 from variegate.loader.options import ConditionsOfIds, LoaderOptions
-from variegate.loader.reading import Plan, Reader, Rows, reader_threads, sample_to_read
+from variegate.loader.reading import Reader, Rows, StepPlan, reader_threads, sample_to_read
 from variegate.loader.targets import BatchTargets
 from variegate.threads import Threads
 
 
 @dataclass
-class Part(Sequence[int]):
+class BatchPart(Sequence[int]):
     """Rows of a batch as they are sent to a worker; slices are smaller parts.
 
     ``numbers``: of the plan's rows within the batch's. ``given``: ids, sorted, and the conditions of each.
@@ -41,7 +41,7 @@ class Part(Sequence[int]):
     """
 
     epoch: int
-    plan: Plan
+    plan: StepPlan
     numbers: npt.NDArray[np.int64]
     given: tuple[npt.NDArray[np.uint64], Mapping[str, Any]] | None = None
     is_exact: bool = False
@@ -75,7 +75,7 @@ def _unnamed(row: int) -> SampleName:
 
 @dataclass
 class MadePart(Sequence[Any]):
-    """What a worker made of a part; rows in ``made`` count within the batch. ``error``: nothing was made, for this."""
+    """A part as a worker made it; rows in ``made`` count within the batch. ``error``: nothing was made, for this."""
 
     length: int
     numbers: npt.NDArray[np.int64]
@@ -148,7 +148,7 @@ class PartJob:
 
     def run(self, items: range, payload: Any, beat: Callable[[], None]) -> Result:
         beat()
-        part: Part = payload
+        part: BatchPart = payload
         if part.epoch != self._epoch:
             self._epoch = part.epoch
             if self._index is not None:
@@ -167,7 +167,7 @@ class PartJob:
         result.stages = {stage: times.total(stage) for stage in STAGES}
         return Result(result, {})
 
-    def _make(self, part: Part, times: StageTimes) -> MadeRows:
+    def _make(self, part: BatchPart, times: StageTimes) -> MadeRows:
         plan = replace(part.plan, name_of=self._name_of(part.plan.samples))
         given: ConditionsOfIds | None = None if part.given is None else part.conditions
         if part.bad is not None:
@@ -179,7 +179,7 @@ class PartJob:
         made.misfits = {numbers[row] for row in made.misfits}
         return made
 
-    def _stand_in(self, part: Part, plan: Plan, times: StageTimes, given: ConditionsOfIds | None) -> MadeRows:
+    def _stand_in(self, part: BatchPart, plan: StepPlan, times: StageTimes, given: ConditionsOfIds | None) -> MadeRows:
         assert part.bad is not None
         mates = replace(plan, ids=plan.ids[1:], samples=plan.samples[1:])
         read = self._reader.begin(mates, self._source, self._pool, times)()

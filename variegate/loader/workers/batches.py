@@ -1,0 +1,179 @@
+"""Batches made by workers: planned here, in parts; made there; joined and settled here."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from variegate.augmenter.augmenter import Augmenter
+from variegate.loader.making import BatchMaker, BatchResult, MadeRows, settle
+from variegate.loader.observer import StageTimes
+from variegate.loader.options import ConditionsOfIds, LoaderOptions, RayWorkers
+from variegate.loader.ranks import processes_here
+from variegate.loader.reading import StepPlan, Steps
+from variegate.loader.workers.fleet import BatchInMaking, Fleet
+from variegate.loader.workers.parts import BatchPart, PartSpec, joined
+from variegate.loader.workers.places import WorkerPlaces
+from variegate.threads import Threads
+from variegate.transforms import Compose, Identity, Normalize, ToDtype, Transform
+
+# Fewer rows cost more to hand over than they gain by being made side by side.
+_FEWEST_ROWS = 8
+
+
+def split_wire(options: LoaderOptions, is_far: bool) -> tuple[LoaderOptions, Transform | None]:
+    """-> (what workers make, what is left to do where batches arrive; None: nothing).
+
+    Floats are made of bytes at the end of a transform, so that they may as well be made by the receiver of the bytes.
+    Raises ValueError where that is asked for and not so.
+    """
+    transform, wire = options.transform, options.wire
+    parts: list[Any] = list(transform.transforms) if isinstance(transform, Compose) else [transform]
+    tail: list[Any] = []
+    while parts and isinstance(parts[-1], (Normalize, ToDtype)):
+        tail.insert(0, parts.pop())
+    rest = Compose(parts) if parts and tail else Identity()
+    can_split = bool(tail) and rest._finisher is None and not rest._mixers
+    if wire == "uint8" and not can_split:
+        accepted = "a transform that ends with Normalize or ToDtype, and does not mix images or make views; or 'auto'"
+        raise ValueError(f"wire: got 'uint8' with {transform!r}; accepted: {accepted}")
+    if not can_split or wire == "same" or not (is_far or wire == "uint8"):
+        return options, None
+    return replace(options, transform=rest, layout="NHWC"), Compose(tail)
+
+
+@dataclass
+class _Begun:
+    """A batch that workers make, and its plan."""
+
+    plan: StepPlan
+    making: BatchInMaking
+    given: tuple[Any, Any] | None
+
+
+class WorkerBatches:
+    """The steps of epochs, made by a fleet. ``finish``: what is left to do with joined images; None: nothing."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        maker: BatchMaker,
+        candidates: Callable[[StepPlan, int, int], Iterator[tuple[int, Any]]],
+        finish: Callable[[Any], Any] | None,
+    ) -> None:
+        self.fleet, self._maker, self._candidates, self._finish = fleet, maker, candidates, finish
+        self._planner = Threads(1, "variegate-plan")
+        prefetch, workers = max(maker.options.prefetch, 1), len(fleet.devices)
+        # With targets, a sample is compared with most of its batch.
+        self._parts = 1 if maker.targets is not None else -(-workers // prefetch)
+
+    def steps(
+        self,
+        plans: Iterator[StepPlan],
+        number: int | None,
+        epoch: int,
+        times: StageTimes,
+        given: ConditionsOfIds | None,
+    ) -> Steps:
+        """Each ``next`` plans a step and gives it to the workers. ``number`` of steps; None: not known."""
+        begun: list[BatchInMaking] = []
+
+        def begin() -> _Begun | None:
+            plan = next(plans, None)
+            if plan is None:
+                return None
+            one = self._begin(self._maker.with_partners(plan), epoch, times, given)
+            begun.append(one.making)
+            return one
+
+        def wait(planned: Future[_Begun | None]) -> Any:
+            one = planned.result()
+            if one is not None:
+                one.making.future.exception()
+                begun.remove(one.making)
+            return one
+
+        def stop() -> None:
+            for making in begun:
+                making.is_dropped = True
+
+        begin_each = count() if number is None else range(number)
+        waits = (self._planner.submit(begin) for _ in begin_each)
+        return ((lambda planned=planned: wait(planned)) for planned in waits), stop
+
+    def _begin(self, plan: StepPlan, epoch: int, times: StageTimes, given: ConditionsOfIds | None) -> _Begun:
+        ids = np.unique(plan.ids)
+        values = None if given is None else (ids, {name: np.asarray(v) for name, v in given(ids).items()})
+        whole = BatchPart(epoch, plan, np.arange(len(plan.ids)), values, times.is_exact)
+        rows = max(-(-len(whole) // self._parts), _FEWEST_ROWS)
+        parts = [whole[start : start + rows] for start in range(0, len(whole), rows)]
+        return _Begun(plan, self.fleet.submit(parts, lambda row: str(plan.name_of(row))), values)
+
+    def make(self, epoch: int, times: StageTimes, begun: Any, given: ConditionsOfIds | None = None) -> BatchResult:
+        """Raises what a worker met, EngineError where no worker is left."""
+        parts = begun.making.future.result()
+        for part in parts:
+            for stage, total in (part.stages or {}).items():
+                if total.times:
+                    times.stage_done(stage, total.seconds, total.samples, total.nbytes)
+        made = joined(parts)
+        if self._finish is not None:
+            made.outputs = self._finished(made)
+
+        def replace_rows(plan: StepPlan, made: MadeRows, bad: list[int], epoch: int) -> list[tuple[Any, Any]]:
+            unmixed = plan.unmixed(partners=made.bad.keys() - made.misfits)
+            numbers = np.arange(len(plan.ids))
+            whole = BatchPart(epoch, unmixed, numbers, begun.given, times.is_exact)
+            found = []
+            for row in bad:
+                chosen = list(self._candidates(plan, row, epoch))
+                alone = whole[row : row + 1]
+                part = replace(alone, candidates=chosen, bad=made.bad[row])
+                found.append(self.fleet.submit([part], lambda row: str(plan.name_of(row))))
+            stand_ins = []
+            for each in found:
+                one = joined(each.future.result())
+                if one.bad:  # no worker could make it
+                    raise one.bad[min(one.bad)]
+                stand_ins.append((one.outputs[0] if self._finish is None else self._finished(one)[0], one.labels[0]))
+            return stand_ins
+
+        return settle(begun.plan, made, self._maker.options, self._maker.targets, replace_rows, epoch)
+
+    def _finished(self, made: MadeRows) -> Any:
+        assert self._finish is not None
+        if not made.bad:
+            return self._finish(made.outputs)
+        # Bad rows hold anything.
+        return [row if place in made.bad else self._finish([row])[0] for place, row in enumerate(made.outputs)]
+
+
+def begin(
+    options: LoaderOptions, places: WorkerPlaces, source: Any, targets: Any, cache: Any, maker: BatchMaker, order: Any
+) -> WorkerBatches:
+    """``options``: with the transform of the loader; ``cache``: of workers that are threads. Raises ValueError."""
+    is_shared = not places.are_threads and options.cache == "host"
+    if options.cache == "device":
+        raise ValueError("cache: got 'device' with workers or devices; accepted: 'host', a folder, or None")
+    if is_shared and targets is not None:
+        raise ValueError("cache: got 'host' with targets and workers; accepted: None, or workers='thread'")
+    transform = maker.augmenter.transform
+    options = replace(options, transform=transform, source=source)
+    sent, tail = split_wire(options, is_far=isinstance(options.workers, RayWorkers))
+    folder = options.cache if options.cache in (None, "host") else os.path.abspath(os.path.expanduser(options.cache))
+    # What is asked in this process alone may be what cannot be sent.
+    sent = replace(sent, cache=folder, sampler=None, weights=None, conditions=None, annotations=None)
+    shared = (f"pool-{options.pool}" if options.pool else uuid.uuid4().hex) if is_shared else None
+    sharing = len(places.devices) * (processes_here() if options.pool else 1)
+    spec = PartSpec(sent, targets, cache, shared, sharing)
+    finish = None
+    if tail is not None:
+        finish = Augmenter(tail, places.host_device, 0, options.dtype, options.layout, options.num_threads)
+    return WorkerBatches(places.fleet(spec), maker, order.candidates, finish)

@@ -1,0 +1,82 @@
+"""Devices of a loader's workers, in other processes and on other machines, and how workers start there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from variegate.jobs.engine import augmenter_name, choose_devices, cores_each, kind_of
+from variegate.jobs.jobs import WorkerPool
+from variegate.jobs.local_workers import ProcessPool, ThreadPool
+from variegate.jobs.options import Rules
+from variegate.jobs.pooled import SharedProcessPool
+from variegate.jobs.ray_workers import RayPool, connect
+from variegate.jobs.warm import make_ready
+from variegate.loader.options import LoaderOptions, RayWorkers
+from variegate.loader.ranks import processes_here
+from variegate.loader.workers.fleet import Fleet
+from variegate.loader.workers.parts import PartSpec
+
+
+@dataclass(frozen=True)
+class WorkerPlaces:
+    """Devices of a loader's workers, and how workers start there. ``fewest``: of them that must be ready."""
+
+    options: LoaderOptions
+    devices: tuple[str, ...]
+    num_threads: int
+    fewest: int
+
+    @classmethod
+    def find(cls, options: LoaderOptions, num_threads: int | None) -> WorkerPlaces:
+        """``num_threads``: of each worker; None shares out the cores. Raises ValueError, ImportError without Ray."""
+        workers = options.workers
+        ray = connect(workers.address) if isinstance(workers, RayWorkers) else None
+        count = None if isinstance(workers, str) else workers.count
+        fewest, most = count if isinstance(count, tuple) else (count, count)
+        if options.devices is not None and count is not None:
+            raise ValueError(f"devices: got {options.devices!r} with count={count!r}; accepted: one of the two")
+        if most is None or (options.device not in ("auto", "cpu") and most == 1):
+            kinds = options.devices or (options.device if options.device != "cpu" else "cpu:0")
+            devices = choose_devices(kinds, ray)
+        elif isinstance(workers, RayWorkers):
+            kind = "cuda" if workers.gpus else "cpu"
+            devices = tuple(f"{kind}:{place}" for place in range(most))
+        else:
+            found = choose_devices("auto") if options.device == "auto" else ("cpu:0",)
+            is_gpu = kind_of(found[0]) == "cuda"
+            devices = found[:most] if is_gpu else tuple(f"cpu:{place}" for place in range(most))
+            if options.device not in ("auto", "cpu") or len(devices) < most:
+                got = f"got {most} with device={options.device!r} and {len(found)} GPUs"
+                raise ValueError(f"count: {got}; accepted: as many as there are, device='cpu', or devices=[...]")
+        if num_threads is None:
+            cpus = workers.cpus if isinstance(workers, RayWorkers) else None
+            sharing = 1 if ray or options.pool is not None else processes_here()
+            num_threads = cpus or max(1, cores_each(fewest or len(devices), ray) // sharing)
+        return cls(options, devices, num_threads, fewest or len(devices))
+
+    @property
+    def host_device(self) -> str:
+        """The device on which batches arrive."""
+        return "reference" if kind_of(self.devices[0]) == "reference" else "cpu"
+
+    @property
+    def are_threads(self) -> bool:
+        return self.options.workers == "thread"
+
+    def fleet(self, spec: PartSpec) -> Fleet:
+        workers, threads = self.options.workers, self.num_threads
+        names = [augmenter_name(name) for name in self.devices]
+
+        def start() -> WorkerPool:
+            if isinstance(workers, RayWorkers):
+                is_asked = workers.gpus or workers.cpus
+                needs = {"num_gpus": workers.gpus, "num_cpus": workers.cpus or threads} if is_asked else None
+                return RayPool(spec, names, threads, workers.address, needs, workers.pool)
+            if kind_of(names[0]) == "cpu":
+                make_ready(spec.has_targets)
+            if self.options.pool is not None:
+                return SharedProcessPool(self.options.pool, spec, names, threads)
+            return (ThreadPool if self.are_threads else ProcessPool)(spec, names, threads)
+
+        enough = self.fewest if self.fewest < len(self.devices) else Rules.enough
+        return Fleet(self.devices, Rules(ordered=False, enough=enough), start)
