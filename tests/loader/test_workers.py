@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from tests.loader.test_failures import BROKEN
 from tests.loader.test_own_targets import TARGETS, Pairs
 from variegate import transforms as T
 from variegate.errors import DecodeError
-from variegate.jobs import jobs, wire
+from variegate.jobs import blocks, jobs, wire
 from variegate.jobs.local_workers import ThreadPool
 from variegate.loader.workers import places
 
@@ -169,6 +170,13 @@ def test_counts_that_are_refused(count: Any) -> None:
         vg.RayWorkers(count=count)
 
 
+@pytest.mark.parametrize("name", ["", "../up", "a/b", "a b", ".hidden", "x" * 65, 7, b"pool", "a\n"])
+def test_names_of_pools_that_are_refused(name: Any) -> None:
+    for kind in (vg.ProcessWorkers, vg.RayWorkers):
+        with pytest.raises(ValueError, match="pool: got"):
+            kind(pool=name)
+
+
 def worker_processes() -> list[int]:
     """Worker processes that this one has started."""
     found = []
@@ -243,6 +251,28 @@ def test_results_stay_as_they_are_while_they_are_held(processes: vg.Loader) -> N
     for _ in range(2):
         for batch in processes:
             batch.images.zero_()
+    assert all(map(torch.equal, held, copies))
+
+
+@pytest.mark.process
+@pytest.mark.xdist_group("pooled")
+@pytest.mark.skipif(not blocks.ARE_THERE, reason="memory that processes pass on is Linux's")
+def test_ranks_share_the_processes_and_the_cache_of_a_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    options: dict[str, Any] = {"world_size": 2, "cache": "host", **SHARED}
+    expected = [everything(load(MemorySource(NUMBER), MIXING, rank=rank, **options)) for rank in range(2)]
+    pool = vg.ProcessWorkers(1, pool="ranks")
+    loaders = [load(MemorySource(NUMBER), MIXING, rank=rank, workers=pool, **options) for rank in range(2)]
+    begun = [iter(loader) for loader in loaders]
+    held = [next(steps).images for steps in begun]
+    copies = [images.clone() for images in held]
+    for loader, found in zip(loaders, expected, strict=True):
+        loader.set_epoch(0)
+        assert everything(loader) == found
+    (folder,) = tmp_path.glob("variegate-*-ranks-*")
+    assert len(list(folder.glob("*.socket"))) == 1
+    assert len(list(Path("/dev/shm").glob(f"variegate-{os.getuid()}-pool-ranks"))) == 1
+    del loaders, loader, begun
     assert all(map(torch.equal, held, copies))
 
 

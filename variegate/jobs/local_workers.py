@@ -156,8 +156,8 @@ class _WorkerThread:
 
 
 # The exit code of a worker that found itself starting workers: it was importing the main script.
-_UNGUARDED = 97
-_UNGUARDED_REASON = (
+UNGUARDED = 97
+UNGUARDED_REASON = (
     "the main script starts worker processes as soon as it is imported, and each of these imports it first. Put what "
     "it does under\n\n    if __name__ == '__main__':\n        ...\n\nor use workers=\"thread\""
 )
@@ -194,13 +194,17 @@ def surroundings(num_threads: int) -> Iterator[None]:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
+def refuse_unguarded() -> None:
+    """Raises SystemExit in a worker that is still importing the main script."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise SystemExit(UNGUARDED)
+
+
 class ProcessPool(LocalWorkers):
     """See ``WorkerPool``. The spec is pickled here, once: raises what that raises."""
 
     def __init__(self, spec: jobs.JobSpec, devices: Sequence[str], num_threads: int) -> None:
-        if getattr(multiprocessing.current_process(), "_inheriting", False):
-            # This process is a worker that is still importing the main script.
-            raise SystemExit(_UNGUARDED)
+        refuse_unguarded()
         begin = partial(_WorkerProcess, wire.encode_spec(spec), getattr(spec, "descriptors", ()))
         super().__init__(begin, devices, num_threads)
 
@@ -342,8 +346,8 @@ class _WorkerProcess(WorkerLink):
         self._process.join()
         device, worker, code = self._info.device, self._info.worker, self._process.exitcode
         names = {number.value: f" ({number.name})" for number in signal.Signals}
-        if code == _UNGUARDED:
-            return jobs.Fatal(device, worker, _UNGUARDED_REASON)
+        if code == UNGUARDED:
+            return jobs.Fatal(device, worker, UNGUARDED_REASON)
         if code is None:
             how = "does not end"
         else:

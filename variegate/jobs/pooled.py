@@ -7,6 +7,7 @@ folder that only this user may enter; nothing listens on a network.
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import pickle
 import signal
@@ -24,12 +25,23 @@ from functools import partial
 from multiprocessing import spawn
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import variegate
 from variegate.io.lock import FileLock
 from variegate.jobs import jobs, wire
 from variegate.jobs.blocks import ARE_THERE
-from variegate.jobs.local_workers import LocalWorkers, Say, WorkerLink, serve_socket, share_results, surroundings
+from variegate.jobs.local_workers import (
+    UNGUARDED,
+    UNGUARDED_REASON,
+    LocalWorkers,
+    Say,
+    WorkerLink,
+    refuse_unguarded,
+    serve_socket,
+    share_results,
+    surroundings,
+)
 
 _MAIN = "from variegate.jobs.pooled import main; main()"
 # A worker without users waits so long for another.
@@ -44,14 +56,18 @@ class SharedProcessPool(LocalWorkers):
     """
 
     def __init__(self, name: str, spec: jobs.JobSpec, devices: Sequence[str], num_threads: int) -> None:
+        refuse_unguarded()
         if not ARE_THERE:
             raise OSError("pool: this system does not pass memory between processes; accepted: no pool")
-        super().__init__(partial(_PooledWorker, _own_folder(name), wire.encode_spec(spec)), devices, num_threads)
+        super().__init__(partial(_PooledWorker, folder_of(name), wire.encode_spec(spec)), devices, num_threads)
 
 
-def _own_folder(name: str) -> Path:
+def folder_of(name: str) -> Path:
     root = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir())
-    folder = root / f"variegate-{os.getuid()}-{name}-{variegate.__version__}"
+    # Workers import the main script, which may declare a source or an operation.
+    script = os.path.abspath(getattr(sys.modules["__main__"], "__file__", None) or "")
+    kind = crc32("\0".join([variegate.__version__, sys.executable, script]).encode())
+    folder = root / f"variegate-{os.getuid()}-{name}-{kind:08x}"
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     found = folder.lstat()
@@ -63,7 +79,7 @@ def _own_folder(name: str) -> Path:
 class _PooledWorker(WorkerLink):
     def __init__(self, folder: Path, spec: Any, info: jobs.WorkerInfo, say: Say) -> None:
         self._path = folder / f"{info.name.replace(':', '-')}.socket"
-        self._is_ended = False
+        self._is_ended = self._is_unguarded = False
         super().__init__(spec, info, say)
 
     def open(self) -> socket.socket:
@@ -73,7 +89,9 @@ class _PooledWorker(WorkerLink):
             if (found := self._connected()) is not None:
                 return found
             self._path.unlink(missing_ok=True)
-            data = pickle.dumps((spawn.get_preparation_data("variegate pool"), str(self._path)))
+            preparation = spawn.get_preparation_data("variegate pool")
+            del preparation["authkey"]
+            data = pickle.dumps((preparation, str(self._path)))
             with surroundings(self._info.num_threads):
                 process = subprocess.Popen(
                     [sys.executable, "-c", _MAIN], stdin=subprocess.PIPE, start_new_session=True, env=_environment()
@@ -85,6 +103,7 @@ class _PooledWorker(WorkerLink):
             while (found := self._connected()) is None:
                 self._while_waiting(0.0)
                 if process.poll() is not None:
+                    self._is_unguarded = process.returncode == UNGUARDED
                     raise OSError(f"ended with exit code {process.returncode}")
                 time.sleep(0.02)
             # It is nobody's child, and is not waited for; who started it reaps it.
@@ -109,8 +128,10 @@ class _PooledWorker(WorkerLink):
     def has_reported(self, sock: socket.socket) -> bool:
         return True  # its end closes the socket, which no child of its own has
 
-    def lost(self, remark: str) -> jobs.WorkerLost:
+    def lost(self, remark: str) -> jobs.Fatal | jobs.WorkerLost:
         self.kill()
+        if self._is_unguarded:
+            return jobs.Fatal(self._info.device, self._info.worker, UNGUARDED_REASON)
         return jobs.WorkerLost(self._info.device, self._info.worker, f"{remark}the pool's process has ended")
 
     def kill(self) -> None:
@@ -182,8 +203,10 @@ def main() -> None:
     """Serve all who connect."""
     preparation, path = pickle.load(sys.stdin.buffer)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    preparation.pop("authkey", None)
+    current: Any = multiprocessing.current_process()
+    current._inheriting = True  # see ``refuse_unguarded``
     spawn.prepare(preparation)
+    del current._inheriting
     blocks, turns, users = share_results(), Turns(), set[threading.Thread]()
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(path)
