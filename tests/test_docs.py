@@ -45,7 +45,7 @@ NOT_RUN = {
     "docs/converting.md": ["from torchvision", "import albumentations"],
     "docs/gpu.md": [""],
     "docs/keras.md": [""],
-    "docs/loader.md": ["batch.padding", "dcp.save("],
+    "docs/loader.md": ["batch.padding", "dcp.save(", "vg.RayWorkers(", "vg.ProcessWorkers("],
     "docs/migration/albumentations.md": [""],  # run by benchmarks/migration.py
     "docs/migration/dali.md": [""],
     "docs/migration/ffcv.md": [""],

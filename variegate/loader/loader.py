@@ -81,6 +81,14 @@ class Loader(CopiedByState):
         targets: ``vg.Targets(...)`` for batches that are dicts (``TargetBatch``) with boxes, masks and key points. None
             means ``vg.Targets()`` for an annotated source (COCO, VOC, YOLO, folders of masks), and no targets for
             others; False gives ``images, labels`` for any.
+        workers: makers of batches: "thread", "process", "ray", ``vg.ProcessWorkers(...)`` or ``vg.RayWorkers(...)``.
+            All make the same batches. Processes and actors that end are replaced, and their work is done again. They
+            open ``source`` themselves; ``sampler``, ``weights`` and ``conditions`` are asked in this process.
+        devices: devices of the workers, as for ``vg.Engine``, instead of ``device``; batches arrive on the host. Parts
+            of each batch are shared out among them, and ``num_threads`` is that of each.
+        wire: pixels that workers send: "same" as in the batch; "uint8" for bytes that this process normalizes, to the
+            same values, where the transform ends with ``Normalize`` or ``ToDtype``; "auto" for bytes from Ray if that
+            is possible.
 
     A pickled copy resumes where this loader is: its next iteration is the one that this loader would begin next. So
     does a loader in a forked child. An iteration stays with its process.
