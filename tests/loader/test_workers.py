@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -177,21 +179,22 @@ def test_names_of_pools_that_are_refused(name: Any) -> None:
             kind(pool=name)
 
 
-def worker_processes() -> list[int]:
-    """Worker processes that this one has started."""
-    found = []
+def worker_processes(mark: str = "spawn_main") -> list[int]:
+    """Worker processes that this one has started, or whom it has started, by what stands in their command."""
+    parents: dict[int, int] = {}
+    commands: dict[int, str] = {}
     for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                with open(f"/proc/{entry}/stat") as file:
-                    fields = file.read().rpartition(")")[2].split()
-                with open(f"/proc/{entry}/cmdline") as file:
-                    is_worker = "spawn_main" in file.read()
-            except OSError:
-                continue
-            if is_worker and int(fields[1]) == os.getpid():
-                found.append(int(entry))
-    return found
+        with suppress(OSError):
+            if entry.isdigit():
+                parents[int(entry)] = int(Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[1])
+                commands[int(entry)] = Path(f"/proc/{entry}/cmdline").read_text()
+
+    def is_ours(process: int) -> bool:
+        while process > 1 and process != os.getpid():
+            process = parents.get(process, 0)
+        return process == os.getpid()
+
+    return [process for process, command in commands.items() if mark in command and is_ours(process)]
 
 
 class KillsItsReader(MemorySource):
@@ -297,3 +300,51 @@ def test_workers_end_with_their_loader() -> None:
     while set(worker_processes()) != before and time.monotonic() < deadline:
         time.sleep(0.05)
     assert set(worker_processes()) == before
+
+
+MARKS = {"process": "spawn_main", "pool": "variegate.jobs.pooled", "ray": "ray::_Actor"}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="finds processes in /proc")
+@pytest.mark.parametrize("kind", MARKS)
+def test_kills_at_random_points_change_no_byte(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred epochs in all; in each, workers are killed at up to three moments."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    if kind == "ray":
+        pytest.importorskip("ray").init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    workers = {
+        "process": vg.ProcessWorkers(2),
+        "pool": vg.ProcessWorkers(2, pool="killed"),
+        "ray": vg.RayWorkers(count=2, cpus=1),
+    }[kind]
+    options: dict[str, Any] = {"on_error": "replace", "batch_size": 32, "prefetch": 3}
+    source = MemorySource(600, BROKEN)
+    loader, local = (load(source, MIXING, **options, **more) for more in ({"workers": workers}, {}))
+    next(iter(loader))
+    kills = 0
+    for seed in range(20 if kind == "ray" else 40):
+        random = np.random.default_rng(seed)
+
+        def strike() -> None:
+            nonlocal kills
+            for _ in range(random.integers(1, 4)):  # noqa: B023  # it ends before the next seed
+                time.sleep(random.exponential(0.15))  # noqa: B023
+                for process in worker_processes(MARKS[kind])[: random.integers(1, 3)]:  # noqa: B023
+                    with suppress(ProcessLookupError):
+                        os.kill(process, signal.SIGKILL)
+                        kills += 1
+
+        loader.set_epoch(seed)
+        local.set_epoch(seed)
+        striker = threading.Thread(target=strike)
+        striker.start()
+        found = [plain([list(batch), batch.ids, batch.padding]) for batch in loader]
+        striker.join()
+        assert found == [plain([list(batch), batch.ids, batch.padding]) for batch in local], seed
+    assert kills > 20
+    del loader
+    if kind == "ray":
+        import ray
+
+        ray.shutdown()

@@ -38,8 +38,8 @@ class ProcessWorkers:
     Args:
         count: number of processes, each with its share of the cores; None for one per device.
         pool: a name; all loaders of this user on this machine that name it share the processes, such as those of the
-            ranks of a training run, and with ``cache="host"`` one copy of the decoded pixels. Each is served in turn. The
-            processes end some seconds after the last loader. None for processes of this loader's own.
+            ranks of a training run, and with ``cache="host"`` one copy of the decoded pixels. Each is served in turn.
+            The processes end some seconds after the last loader. None for processes of this loader's own.
     """
 
     count: int | None = None
