@@ -14,7 +14,7 @@ import torch
 import variegate as vg
 from tests.executors.contract import DEVICES, check
 from tests.images import Image, gray, noise, photo
-from tests.programs import SEMANTIC, adapt, erase, program_of, random_program, resized_crop, rotate, step
+from tests.programs import SEMANTIC, Step, adapt, erase, program_of, random_program, resized_crop, rotate, step
 from variegate import transforms as T
 from variegate.executors import cpu, reference
 from variegate.executors.batches import check_fits
@@ -257,21 +257,25 @@ def test_after_a_blend_it_is_refused() -> None:
         vg.Augmenter(T.Compose([T.AugMix(), T.JPEG(9)]))([photo(9, 9)])
 
 
-def test_a_gpu_refuses_it_and_says_what_to_do() -> None:
-    from tests.executors.poison import poisoned_executor
-    from variegate.executors.cuda.executor import lower_for_cuda, upload_images
-
-    executor = poisoned_executor("cpu")
-    images = upload_images(executor, [photo(9, 9), photo(9, 9)])
-    for taken, name in (
+@pytest.mark.parametrize(
+    ("taken", "name"),
+    [
         (step(Op.JPEG, 9), "JPEG"),
         (adapt(Op.FDA, photo(9, 9), 0.1), "FDA"),
         (adapt(Op.PRINCIPAL_AXES, photo(9, 9), 0.1), r"PixelDistributionAdaptation\('pca'\)"),
+    ],
+    ids=["JPEG", "FDA", "pca"],
+)
+def test_a_gpu_refuses_it_and_says_what_to_do(taken: Step, name: str) -> None:
+    from tests.executors.poison import poisoned_executor
+    from variegate.executors.cuda.executor import lower_for_cuda, upload_images
+
+    program = lower_for_cuda(program_of([[taken], [erase((0, 0, 2, 2))]], [photo(9, 9), photo(9, 9)]))
+    executor = poisoned_executor("cpu")
+    images = upload_images(executor, [photo(9, 9), photo(9, 9)])
+    for call in (
+        lambda: executor.run(program, images),
+        lambda: executor.prepare(program, images, np.zeros(2, np.int64)),
     ):
-        program = lower_for_cuda(program_of([[taken], [erase((0, 0, 2, 2))]], [photo(9, 9), photo(9, 9)]))
-        for call in (
-            lambda: executor.run(program, images),  # noqa: B023
-            lambda: executor.prepare(program, images, np.zeros(2, np.int64)),  # noqa: B023
-        ):
-            with pytest.raises(ValueError, match=rf"{name}: runs on device='cpu' .* not done behind your back"):
-                call()
+        with pytest.raises(ValueError, match=rf"{name}: runs on device='cpu' .* not done behind your back"):
+            call()

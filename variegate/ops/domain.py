@@ -51,7 +51,7 @@ class Reference:
 
     hash: str  # of the image's size and pixels
     numbers: bytes
-    dtype: ClassVar[str] = "int16"
+    dtype: ClassVar[np.dtype[Any]] = np.dtype("<i2")
     length: ClassVar[int] = REFERENCE  # of each part
 
     @staticmethod
@@ -67,18 +67,18 @@ class Reference:
         red, green, blue = (pixels[..., c].astype(np.int64) for c in (0, pixels.shape[2] // 2, -1))
         luma = (LUMA_RED * red + LUMA_GREEN * green + LUMA_BLUE * blue + LUMA_HALF) >> LUMA_SHIFT
         parts = cls.parts_of([levels.astype(np.uint8) for levels in (luma, red, green, blue)])
-        return cls(name, parts.astype(np.dtype(cls.dtype).newbyteorder("<")).tobytes())
+        return cls(name, parts.astype(cls.dtype).tobytes())
 
     @classmethod
     def of_description(cls, value: Mapping[str, Any]) -> Reference | None:
         try:
-            made = cls(str(value["hash"]), base64.b64decode(value[cls.dtype], validate=True))
+            made = cls(str(value["hash"]), base64.b64decode(value[cls.dtype.name], validate=True))
             return made if made.is_whole() else None
         except (KeyError, TypeError, ValueError, binascii.Error):
             return None
 
     def array(self) -> npt.NDArray[Any]:
-        return np.frombuffer(self.numbers, np.dtype(self.dtype).newbyteorder("<")).reshape(4, self.length)
+        return np.frombuffer(self.numbers, self.dtype).reshape(4, self.length)
 
     def is_whole(self) -> bool:
         numbers = self.array()
@@ -89,16 +89,16 @@ class Reference:
 
     def described(self) -> dict[str, str]:
         """Fit for JSON."""
-        return {"hash": self.hash, self.dtype: base64.b64encode(self.numbers).decode("ascii")}
+        return {"hash": self.hash, self.dtype.name: base64.b64encode(self.numbers).decode("ascii")}
 
     def __repr__(self) -> str:
         return f"<reference {self.hash}>"
 
 
 class Spectrum(Reference):
-    """The amplitudes of one image's low frequencies instead."""
+    """Amplitudes of one image's low frequencies, of the same four channels."""
 
-    dtype, length = "float16", SPECTRUM
+    dtype, length = np.dtype("<f2"), SPECTRUM
 
     @staticmethod
     def parts_of(channels: list[npt.NDArray[np.uint8]]) -> npt.NDArray[Any]:
@@ -183,11 +183,11 @@ class FDA(_Referring):
 
     Args:
         references: see ``HistogramMatching``. The description holds 87 KB of each, amplitudes below 64 cycles.
-        beta_limit: the frequencies that change, as a share of the shorter side in pixels: those below so many cycles
-            per image in both directions, at most 64. A number or a range, 0 to 0.5.
+        beta_limit: upper limit of the frequencies that change, in cycles per image down and across, as a share of the
+            shorter side in pixels; never above 64 cycles. A number or a range, 0 to 0.5.
 
-    The amplitudes are those of a reference at its own size; frequencies that its pixels cannot hold do not change.
-    Images leave the fused passes and come back. CPU only, and not in tiles. Masks, boxes and points do not change.
+    Amplitudes are those of a reference at its own size. Frequencies that its pixels cannot hold do not change. Images
+    leave the fused passes and come back. CPU only, and not in tiles. Masks, boxes and points do not change.
     """
 
     references: Any
@@ -235,8 +235,8 @@ class PixelDistributionAdaptation(_Referring):
         references: see ``HistogramMatching``.
         blend_ratio: share of the adapted image in the result; a number or a range, 0 to 1.
         transform_type: "standard": mean and standard deviation of the reference, channel by channel (Reinhard et al.
-            2001). "minmax": its lowest and highest levels. "pca": its mean and principal axes. Pixels keep their
-            coordinates along them, and each pair of axes points the same way. CPU only, and not in tiles.
+            2001). "minmax": its lowest and highest levels. "pca": its mean and principal axes; pixels keep their
+            coordinates along the axes, and no axis is reversed. CPU only, and not in tiles.
     """
 
     references: Any

@@ -38,7 +38,7 @@ Image = npt.NDArray[np.uint8]
 
 
 def through_detour(op: int, args: npt.NDArray[np.float64], tables: Tables, img_HWC: Image) -> Image:
-    """NumPy's Fourier transforms are compiled; those instructions are the reference's."""
+    """A JPEG by a kernel. All else by the reference, whose Fourier transforms and products NumPy has compiled."""
     if op == Op.JPEG:
         return through_jpeg(img_HWC, int(args[0]))
     return apply(Op(op), img_HWC, args, tables=tables)

@@ -40,9 +40,9 @@ def _rounded(levels: Floats) -> Image:
 
 
 def fda(img_HWC: Image, ins: Instruction) -> Image:
-    """Frequencies below ``beta`` times the shorter side, with the reference's amplitudes and phases of their own.
+    """The lowest frequencies with the reference's amplitudes and their own phases.
 
-    Adds the difference alone, so that no others are transformed along the second axis, or back.
+    The difference is added, so that only these are transformed along the second axis and back.
     """
     height, width, channels = img_HWC.shape
     beta, first = float(ins.args[0]), int(ins.args[1])
@@ -66,9 +66,9 @@ def fda(img_HWC: Image, ins: Instruction) -> Image:
 
 
 def principal_axes(img_HWC: Image, ins: Instruction) -> Image:
-    """Each pixel at the same place along the reference's principal axes, from its mean on, by so much.
+    """Colors turned from the image's mean and principal axes to the reference's, blended with the image.
 
-    Of the two directions of an axis, that of the image's is taken.
+    An axis has no direction of its own; the reference's takes that of the image's.
     """
     share, first, channels = float(ins.args[0]), int(ins.args[1]), img_HWC.shape[2]
     parts = ins.side_tables().grids[first : first + channels * matching.REFERENCE].reshape(channels, -1)

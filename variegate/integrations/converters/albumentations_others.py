@@ -208,7 +208,7 @@ def fourier(given: Arguments) -> Transform:
 def pixel_distribution(given: Arguments) -> Transform:
     kind = given.take("transform_type", "pca")
     if kind == "pca":
-        given.differs("each pair of axes points the same way here; there, colors may come out inverted")
+        given.differs("no axis is reversed here; there, colors may come out inverted")
     given.differs(f"{_SIZED}, where AlbumentationsX 2.5.1 blends with black instead")
     return given.build(
         domain.PixelDistributionAdaptation,
