@@ -23,9 +23,9 @@ MANY_ARGUMENTS_ALLOWED = {
 # `compiling` stands below `program`, which compiles, and `transforms` is users' front door of `ops`.
 LINES = {
     **{"": 667, "io": 891, "compiling": 934, "options": 1156},
-    **{"program": 4728, "ops": 8330, "pipelines": 2307, "transforms": 1007, "policies": 2835},
-    **{"executors": 15229, "decode": 2889, "targets": 3053, "augmenter": 1097},
-    **{"formats": 9577, "loader": 3213, "jobs": 7779, "integrations": 3789, "apps": 16588, "cli": 2346},
+    **{"program": 4773, "ops": 8394, "pipelines": 2307, "transforms": 1007, "policies": 2835},
+    **{"executors": 15296, "decode": 2889, "targets": 3053, "augmenter": 1097},
+    **{"formats": 9577, "loader": 3213, "jobs": 7779, "integrations": 3800, "apps": 16588, "cli": 2346},
 }
 MOST_FILES = 447
 # Of all lines, those of import statements.

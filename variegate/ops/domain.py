@@ -19,18 +19,7 @@ from variegate.checks import Refusal, one_of, refused
 from variegate.ops.arguments import PROBABILITY, Number, checks
 from variegate.ops.base import Transform
 from variegate.ops.magnitude import between, span
-from variegate.program.matching import (
-    AXIS,
-    HIGH,
-    HISTOGRAM,
-    METHODS,
-    REFERENCE,
-    SPECTRUM,
-    WHOLE,
-    axes_of,
-    reference_of,
-    spectrum_of,
-)
+from variegate.program import matching
 from variegate.program.ops import LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT, Op
 from variegate.program.sampling import Floats, Rows, Sampling
 
@@ -52,13 +41,13 @@ class Reference:
     hash: str  # of the image's size and pixels
     numbers: bytes
     dtype: ClassVar[np.dtype[Any]] = np.dtype("<i2")
-    length: ClassVar[int] = REFERENCE  # of each part
+    length: ClassVar[int] = matching.REFERENCE  # of each part
 
     @staticmethod
     def parts_of(channels: list[npt.NDArray[np.uint8]]) -> npt.NDArray[Any]:
-        parts = np.stack([reference_of(levels) for levels in channels])
-        axes = axes_of(np.stack([levels.reshape(-1) for levels in channels[1:]]).astype(np.float64))
-        parts[1:, AXIS:] = np.floor(axes * WHOLE + 0.5)
+        parts = np.stack([matching.reference_of(levels) for levels in channels])
+        axes = matching.axes_of(np.stack([levels.reshape(-1) for levels in channels[1:]]).astype(np.float64))
+        parts[1:, matching.AXIS :] = np.floor(axes * matching.WHOLE + 0.5)
         return parts
 
     @classmethod
@@ -83,9 +72,9 @@ class Reference:
     def is_whole(self) -> bool:
         numbers = self.array()
         shares = numbers[:, :256]
-        is_rising = (np.diff(shares.astype(np.int64)) >= 0).all() and (shares[:, -1] == WHOLE).all()
-        is_ordered = (numbers[:, :AXIS] >= 0).all() and (numbers[:, HIGH - 1] <= numbers[:, HIGH]).all()
-        return bool(is_rising and is_ordered)
+        is_rising = (np.diff(shares.astype(np.int64)) >= 0).all() and (shares[:, -1] == matching.WHOLE).all()
+        is_ordered = (numbers[:, matching.LOW] <= numbers[:, matching.HIGH]).all()
+        return bool(is_rising and is_ordered and (numbers[:, : matching.AXIS] >= 0).all())
 
     def described(self) -> dict[str, str]:
         """Fit for JSON."""
@@ -98,11 +87,11 @@ class Reference:
 class Spectrum(Reference):
     """Amplitudes of one image's low frequencies, of the same four channels."""
 
-    dtype, length = np.dtype("<f2"), SPECTRUM
+    dtype, length = np.dtype("<f2"), matching.SPECTRUM
 
     @staticmethod
     def parts_of(channels: list[npt.NDArray[np.uint8]]) -> npt.NDArray[Any]:
-        return np.stack([spectrum_of(levels) for levels in channels])
+        return np.stack([matching.spectrum_of(levels) for levels in channels])
 
     def is_whole(self) -> bool:
         numbers = self.array()
@@ -221,7 +210,7 @@ class HistogramMatching(_Referring):
     _checks = checks(blend_ratio=span(0.0, 1.0))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        self._emit(sampling, rows, sampling.uniform(rows, slot), Op.MATCH, self.blend_ratio, HISTOGRAM)
+        self._emit(sampling, rows, sampling.uniform(rows, slot), Op.MATCH, self.blend_ratio, matching.HISTOGRAM)
 
 
 Statistics = Literal["standard", "minmax", "pca"]
@@ -249,4 +238,4 @@ class PixelDistributionAdaptation(_Referring):
         if self.transform_type == "pca":
             self._emit(sampling, rows, unit, Op.PRINCIPAL_AXES, self.blend_ratio)
         else:
-            self._emit(sampling, rows, unit, Op.MATCH, self.blend_ratio, METHODS.index(self.transform_type))
+            self._emit(sampling, rows, unit, Op.MATCH, self.blend_ratio, matching.METHODS.index(self.transform_type))
