@@ -79,5 +79,7 @@ def principal_axes(img_HWC: Image, ins: Instruction) -> Image:
         turn = (wanted * np.where((axes * wanted).sum(axis=1) < 0.0, -1.0, 1.0)[:, None]).T @ axes
     offset = share * (parts[:, matching.MEAN] / matching.LEVEL - turn @ planes.mean(axis=1))
     matrix = np.eye(channels) + share * (turn - np.eye(channels))
-    levels = np.einsum("ck,kn->cn", matrix, planes) + offset[:, None]
-    return _rounded(levels).T.reshape(img_HWC.shape)
+    out = np.empty_like(img_HWC)
+    for c in range(channels):
+        out[..., c] = _rounded(np.einsum("k,kn->n", matrix[c], planes) + offset[c]).reshape(img_HWC.shape[:2])
+    return out
