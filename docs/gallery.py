@@ -226,7 +226,7 @@ WITHOUT = {
         *("TracedPipeline", "Function", "Lambda", "CustomOp", "Augmentation"),
     ],
     "needs pictures or objects of your own": ["CopyPaste", "Overlay"],
-    "needs reference images": ["HistogramMatching", "PixelDistributionAdaptation"],
+    "needs reference images": ["FDA", "HistogramMatching", "PixelDistributionAdaptation"],
     "needs a magnitude for each image or epoch": ["AdaptiveRandAugment", "PBA"],
 }
 

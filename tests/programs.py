@@ -14,6 +14,7 @@ import numpy.typing as npt
 from tests.images import Image, gray, noise, photo
 from variegate.executors.reference.geometry import rotation
 from variegate.ops import tone  # noqa: F401  # which declares instructions
+from variegate.ops.domain import Reference, Spectrum
 from variegate.program.matching import reference_of
 from variegate.program.ops import (
     INTERPOLATION_BITS,
@@ -91,6 +92,12 @@ def match(reference: Image, method: int = 0, share: float = 1.0) -> Step:
     return Step(Op.MATCH, (share, float(method)), table=parts)
 
 
+def adapt(op: Op, reference: Image, value: float) -> Step:
+    """FDA or PRINCIPAL_AXES."""
+    taken = (Spectrum if op is Op.FDA else Reference).of_pixels(reference)
+    return Step(op, (value,), table=taken.array()[1:].view(np.int16))
+
+
 def erase(*rectangles: tuple[int, int, int, int], random: bool = False, **options: Any) -> Step:
     return Step(Op.ERASE, (len(rectangles), float(random), 4.0), table=rectangles, **options)
 
@@ -123,8 +130,8 @@ def emit(sampling: Sampling, row: int, taken: Step) -> None:
         args = (sampling.add_filters(np.array(taken.table)), width, height, count)
     elif taken.op in (Op.DISPLACE, Op.OVERLAY):
         args = (sampling.add_grids(taken.table), *args)
-    elif taken.op is Op.MATCH:
-        args = (args[0], sampling.add_grids(taken.table), args[1])
+    elif taken.op in (Op.MATCH, Op.FDA, Op.PRINCIPAL_AXES):
+        args = (args[0], sampling.add_grids(taken.table), *args[1:])
     elif taken.op is Op.POINT:
         args = (sampling.add_point(taken.table), *args)
     elif taken.op is Op.ERASE:
@@ -394,4 +401,6 @@ _ARGUMENTS: dict[Op, Callable[[np.random.Generator, int, int], Any]] = {
     Op.OVERLAY: random_overlay,
     Op.ERASE: _erase,
     Op.JPEG: lambda rng, h, w: (rng.integers(1, 101),),
+    Op.FDA: lambda rng, h, w: adapt(Op.FDA, noise(9, 31, 3, rng.integers(99)), rng.uniform(0, 0.3)),
+    Op.PRINCIPAL_AXES: lambda rng, h, w: adapt(Op.PRINCIPAL_AXES, noise(9, 7, 3, rng.integers(99)), rng.uniform()),
 }

@@ -67,6 +67,7 @@ EXAMPLES: dict[str, list[T.Transform]] = {
         T.Function("pad", {"padding": [1, 2]}),
     ],
     "Gamma": [T.Gamma((0.5, 2.0), gain=0.9)],
+    "FDA": [T.FDA(REFERENCES), T.FDA(REFERENCES[1], 0.3, p=1.0)],
     "FiveCrop": [T.FiveCrop(1)],
     "GaussianBlur": [T.GaussianBlur(5), T.GaussianBlur((3, 7), 1.0)],
     "GaussianNoise": [T.GaussianNoise(0.0, (0.05, 0.2))],
@@ -86,6 +87,7 @@ EXAMPLES: dict[str, list[T.Transform]] = {
     "Morphological": [T.Morphological(), T.Morphological(5, "erosion")],
     "PixelDistributionAdaptation": [
         *(T.PixelDistributionAdaptation(REFERENCES), T.PixelDistributionAdaptation(REFERENCES, 1, "minmax")),
+        T.PixelDistributionAdaptation(REFERENCES, transform_type="pca"),
     ],
     "RandomToneCurve": [T.RandomToneCurve(), T.RandomToneCurve(0.3, per_channel=True)],
     "ToSepia": [T.ToSepia()],

@@ -39,7 +39,7 @@ def check_equal(at_once: Program, stepwise: Program) -> None:
     assert (at_once.detour is None) == (stepwise.detour is None)
     if at_once.detour is not None and stepwise.detour is not None:
         np.testing.assert_array_equal(at_once.detour.place, stepwise.detour.place)
-        np.testing.assert_array_equal(at_once.detour.quality, stepwise.detour.quality)
+        np.testing.assert_array_equal(at_once.detour.args, stepwise.detour.args)
         check_equal(at_once.detour.program, stepwise.detour.program)
 
 
@@ -58,7 +58,7 @@ def check_both_ways(program: Program) -> None:
 @given(seed=st.integers(0, 2**32 - 1), rows=st.integers(1, 6), longest=st.integers(1, 12))
 @pytest.mark.random
 def test_random_programs(seed: int, rows: int, longest: int) -> None:
-    program, _, _ = random_program(seed, (*SEMANTIC, Op.JPEG), longest, rows)
+    program, _, _ = random_program(seed, (*SEMANTIC, Op.JPEG, Op.FDA), longest, rows)
     check_both_ways(program)
 
 

@@ -227,18 +227,18 @@ def _passes(fused: Program, row: int, ends: str) -> list[tuple[str, str]]:
     assert fused.num_passes is not None
     assert fused.passes is not None
     passes: list[tuple[str, str]] = []
-    detour = fused.detour
+    detour, name = fused.detour, ""
     if detour is not None and detour.place[row] >= 0:
         before = int(detour.place[row])
         has_passes = detour.program.length[before] > 0
         passes += _passes(detour.program, before, _CANVAS)[: None if has_passes else -1]
-        done = f"{SPECS[Op.JPEG].name} {detour.quality[before]}, outside of the passes -> {_CANVAS}"
-        passes.append((done, "JPEG leaves the passes"))
+        name, first = SPECS[Op(detour.op[before])].name, _plain(float(detour.args[before, 0]))
+        passes.append((f"{name} {_number(first)}, outside of the passes -> {_CANVAS}", f"{name} leaves the passes"))
     count = int(fused.num_passes[row])
     for p in range(count):
         slots = range(*fused.passes[row, p, [BEGIN, END]].tolist())
         steps = " -> ".join(_step(fused, row, k) for k in slots) or "copy"
-        why = "it reads what JPEG has left" if p == 0 else _why_apart(fused, row, p)
+        why = f"it reads what {name} has left" if p == 0 else _why_apart(fused, row, p)
         passes.append((f"{steps} -> {ends if p == count - 1 else _CANVAS}", why))
     return passes
 

@@ -87,6 +87,8 @@ class Op(IntEnum, metaclass=_Opcodes):
     ERASE = 63
     # detours
     JPEG = 70
+    FDA = 71
+    PRINCIPAL_AXES = 72
     # primitives, left by lowering
     MAP_FIXED = 100  # nearest, 16.16 fixed point
     MAP_SCALE = 101  # nearest, pure scale, double accumulation per axis as Pillow's ImagingScaleAffine
@@ -288,6 +290,15 @@ SPECS: dict[Op, OpSpec] = {
         needs_colour=True,
     ),
     Op.JPEG: OpSpec("JPEG", Kind.DETOUR, ("quality",), parts_channels=True, needs_colour=True),
+    Op.FDA: OpSpec("FDA", Kind.DETOUR, ("beta", "_first"), neutral=0.0, parts_channels=True, needs_colour=True),
+    Op.PRINCIPAL_AXES: OpSpec(
+        "PixelDistributionAdaptation('pca')",
+        Kind.DETOUR,
+        ("share", "_first"),
+        neutral=0.0,
+        parts_channels=True,
+        needs_colour=True,
+    ),
     Op.MAP_FIXED: OpSpec("map_fixed", Kind.GEOMETRY, ("a", "b", "c", "d", "e", "f")),
     Op.MAP_SCALE: OpSpec("map_scale", Kind.GEOMETRY, ("a", "c", "e", "f")),
     Op.MAP_FLOAT: OpSpec("map_float", Kind.GEOMETRY, ("a", "b", "c", "d", "e", "f")),

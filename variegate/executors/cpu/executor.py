@@ -1,7 +1,7 @@
 """Run fused programs on the CPU: threads over rows, then blends.
 
 Rows with detours (``variegate/program/lowering/__init__.py``) are loaders of images: a thread that needs such a row's
-image runs what comes before, by itself, and codes what comes of it. So no more images are held than are being made.
+image runs what comes before, by itself, and then the detour. So no more images are held than are being made.
 """
 
 from __future__ import annotations
@@ -28,10 +28,21 @@ from variegate.executors.cpu.jpeg import through_jpeg
 from variegate.executors.cpu.layout import BYTES_CHW, BYTES_HWC, NEEDS, ResultFormat
 from variegate.executors.cpu.memory import RESULTS, place_of, scratch_for
 from variegate.executors.cpu.store import SPAN, blend_outputs
+from variegate.executors.reference import apply
 from variegate.program.compiled import TURN
 from variegate.program.lowering import Detour, lower, rows_of
 from variegate.program.ops import Kind, Op, require_branches
-from variegate.program.program import Output, Program
+from variegate.program.program import Output, Program, Tables
+
+Image = npt.NDArray[np.uint8]
+
+
+def through_detour(op: int, args: npt.NDArray[np.float64], tables: Tables, img_HWC: Image) -> Image:
+    """A JPEG by a kernel. All else by the reference, whose Fourier transforms and products NumPy has compiled."""
+    if op == Op.JPEG:
+        return through_jpeg(img_HWC, int(args[0]))
+    return apply(Op(op), img_HWC, args, tables=tables)
+
 
 require_branches(
     "the CPU's executor",
@@ -42,10 +53,9 @@ require_branches(
         Kind.STATISTIC: (statistics.build_table,),
         Kind.NEIGHBOURHOOD: (neighbourhood.filtered_row, neighbourhood.filter_row, warp.warp_row),
         Kind.POSITION: (values.noise_row, values.add_noise_row),
-        Kind.DETOUR: (through_jpeg, Op.JPEG),
+        Kind.DETOUR: (through_detour, Op.FDA, Op.PRINCIPAL_AXES),
     },
 )
-Image = npt.NDArray[np.uint8]
 # (row, place) -> the image that the row reads, which lasts until the thread's next load into the same place.
 Load = Callable[[int, int], Image]
 # Of a fused program, whose first resizes it may rewrite as it loads.
@@ -80,7 +90,7 @@ class _Made:
 
     def __init__(self, detour: Detour, load: Load) -> None:
         program = self._program = detour.program
-        self._quality, self._load = detour.quality, load
+        self._detour, self._load = detour, load
         self._sources, self._targets = np.zeros((2, program.num_rows), np.int64)
         arguments = instructions_of(program), side_tables(program.tables)
         self._batch = new_batch(*arguments, self._sources, self._targets)
@@ -97,7 +107,8 @@ class _Made:
             self._sources[row], self._targets[row] = place_of(image), place_of(made)
             passes.run_rows(row, row + 1, place_of(self._memory), scratch_for(self._needs), self._kind, False)
             image = made
-        return through_jpeg(image.reshape(*image.shape[:2], -1), int(self._quality[row]))
+        op, args = int(self._detour.op[row]), self._detour.args[row]
+        return through_detour(op, args, program.tables, image.reshape(*image.shape[:2], -1))
 
 
 Result = npt.NDArray[Any]

@@ -29,7 +29,7 @@ require_branches(
         Kind.STATISTIC: (statistics.write_tables,),
         Kind.NEIGHBOURHOOD: (around.read_around, neighbourhood.read_filtered, Op.CONVOLVE),
         Kind.POSITION: (values.apply_position, Op.SHOT_NOISE),
-        Kind.DETOUR: (Op.JPEG,),  # refused by name, batch by batch
+        Kind.DETOUR: (Op.JPEG, Op.FDA, Op.PRINCIPAL_AXES),  # refused by name, batch by batch
     },
 )
 RESULTS = {"float32": tl.float32, "float16": tl.float16, "bfloat16": tl.bfloat16, "uint8": tl.uint8}

@@ -20,7 +20,7 @@ from variegate.executors.cuda.records import (
     fill_maps,
     measure,
 )
-from variegate.program.ops import Op
+from variegate.program.ops import SPECS, Op
 from variegate.program.places import RECORD
 from variegate.program.program import INSTRUCTION_ARRAYS, Program
 from variegate.program.rng import SEGMENTS
@@ -39,9 +39,10 @@ _NOISE = (Op.GAUSSIAN_NOISE, Op.SHOT_NOISE)
 def refuse_detours(program: Program) -> None:
     """Raises ValueError for what is done outside of the passes, which is there on the host alone."""
     if program.detour is not None:
+        name = SPECS[Op(program.detour.op[0])].name
         raise ValueError(
-            "JPEG: runs on device='cpu' and 'reference' alone, and is not done behind your back on the host; use "
-            "device='cpu' for this transform, or leave JPEG out of it on a GPU"
+            f"{name}: runs on device='cpu' and 'reference' alone, and is not done behind your back on the host; use "
+            f"device='cpu' for this transform, or leave {name} out of it on a GPU"
         )
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from variegate.executors.batches import check_fits, shapes_of
 from variegate.executors.reference import (
-    compression,
+    detours,
     geometry,
     neighbourhood,
     position,
@@ -25,7 +25,7 @@ from variegate.program.program import Output, Program, Tables
 # By kind, the file of functions that have the names of its instructions, in lower case.
 FAMILIES = {
     **{Kind.GEOMETRY: geometry, Kind.RESAMPLE: resample, Kind.VALUE: values, Kind.STATISTIC: statistics},
-    **{Kind.NEIGHBOURHOOD: neighbourhood, Kind.POSITION: position, Kind.DETOUR: compression},
+    **{Kind.NEIGHBOURHOOD: neighbourhood, Kind.POSITION: position, Kind.DETOUR: detours},
 }
 OPERATIONS: dict[Op, Operation] = {Op.NOP: lambda img_HWC, _: img_HWC}
 for _op, _spec in SPECS.items():

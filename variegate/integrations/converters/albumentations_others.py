@@ -195,14 +195,24 @@ def histogram_matching(given: Arguments) -> Transform:
     return given.build(domain.HistogramMatching, references=_references(given, "hm_metadata"), blend_ratio=share)
 
 
+def fourier(given: Arguments) -> Transform:
+    given.differs(
+        "the frequencies around zero here, a square beside them there: 2 levels on average at beta 0.1, 3 at 0.05, 15 "
+        "at 0.01; those of the reference at its own size, below 64 cycles"
+    )
+    limits = given.take("beta_range beta_limit", (0.0, 0.1))
+    references = _references(given, "fda_metadata")
+    return given.build(domain.FDA, {"beta_limit": "beta_range"}, references=references, beta_limit=limits, p=1.0)
+
+
 def pixel_distribution(given: Arguments) -> Transform:
     kind = given.take("transform_type", "pca")
     if kind == "pca":
-        given.differs("each channel by itself here, as with 'standard'; principal axes there", "transform_type", kind)
+        given.differs("no axis is reversed here; there, colors may come out inverted")
     given.differs(f"{_SIZED}, where AlbumentationsX 2.5.1 blends with black instead")
     return given.build(
         domain.PixelDistributionAdaptation,
         references=_references(given, "pda_metadata"),
         blend_ratio=given.take("blend_ratio", (0.25, 1.0)),
-        transform_type="standard" if kind == "pca" else kind,
+        transform_type=kind,
     )

@@ -262,6 +262,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "AdvancedBlur": others.advanced_blur,
     "Enhance": others.enhance,
+    "FDA": others.fourier,
     "FilmGrain": others.film_grain,
     "FromFloat": others.from_float,
     "HistogramMatching": others.histogram_matching,
@@ -285,7 +286,7 @@ _NEAREST = {
     "RandomSunFlare": ("LensFlare",),
     "Illumination or RandomShadow": ("PlasmaShadow", "Vignetting"),
     "vg.transforms.Overlay of pictures of your own": ("AnnotationArtifacts", "TextImage", "OverlayElements"),
-    "ColorJitter, HistogramMatching or PixelDistributionAdaptation": ("FDA", "TemplateTransform"),
+    "ColorJitter, FDA, HistogramMatching or PixelDistributionAdaptation": ("TemplateTransform",),
     "CoarseDropout or Erasing, which know nothing of masks and boxes": (
         *("ConstrainedCoarseDropout", "GuidedCoarseDropout", "MaskDropout"),
     ),

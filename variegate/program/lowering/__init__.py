@@ -1,7 +1,7 @@
 """Lowering: a sampled Program becomes fused passes by ``rewrites``; ``VARIEGATE_DEBUG=1`` validates after each.
 
-Beside it, the rules that every program satisfies at its stage, and detours: whole images made of whole images (JPEG),
-outside of passes, at which programs are cut before they are lowered."""
+Beside it, the rules that every program satisfies at its stage, and detours: whole images made of whole images (JPEG,
+FDA), outside of passes, at which programs are cut before they are lowered."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from variegate.program.lowering.joint import rewrite_program
 from variegate.program.lowering.maps import geometry_to_maps, to_map
 from variegate.program.lowering.merge import drop_identities, merge_maps
 from variegate.program.lowering.tables import build, merge_luts, values_to_tables
-from variegate.program.matching import METHODS, REFERENCE
+from variegate.program.matching import METHODS, REFERENCE, SPECTRUM
 from variegate.program.ops import (
     KIND_OF,
     LAYER_PLANES,
@@ -87,9 +87,9 @@ def lower(program: Program, geometry: str = "composed", measured_once: bool = Fa
     ``fuse.assign``. ``geometry="composed"`` joins interpolating maps into one gather, ``"exact"`` does not."""
     steps = rewrites(geometry, measured_once)
     if has_detours(program):
-        before, after, place, quality = cut(verified(program))
+        before, after, place, op, args = cut(verified(program))
         return lower(after, geometry, measured_once).replace(
-            detour=Detour(lower(before, geometry, measured_once), place, quality)
+            detour=Detour(lower(before, geometry, measured_once), place, op, args)
         )
     if not DEBUG:
         return rewrite_program(program, geometry == "composed", measured_once)
@@ -211,6 +211,8 @@ def _check_domains(opcode: Ints, args: npt.NDArray[np.float64], size: int, refus
     first, second = args[..., 0], args[..., 1]
     outside = (second < 0) | (second + 3 * REFERENCE > size) | (args[..., 2] < 0) | (args[..., 2] > len(METHODS) - 1)
     refuse((opcode == Op.MATCH) & outside, "no such reference or method")
+    for op, length in ((Op.FDA, SPECTRUM), (Op.PRINCIPAL_AXES, REFERENCE)):
+        refuse((opcode == op) & ((second < 0) | (second + 3 * length > size)), "no such reference")
     wrong = (args[..., :2] < 1).any(axis=2) | (args[..., :2] > MAX_ELEMENT).any(axis=2)
     refuse((opcode == Op.MORPHOLOGY) & wrong, "no element of that size")
     refuse((opcode == Op.ZOOM_BLUR) & ((first < 0) | (first > MAX_ZOOMS) | (second < 0)), "no such zooms")
@@ -276,31 +278,33 @@ def _check_pass(kinds: list[Kind], row: list[int], slots: tuple[int, int], where
     _require(expected, f"{where}: read as {source.name}, holds {kinds}")
 
 
-_JPEG = int(Op.JPEG)
 _OF_ROWS = (*INSTRUCTION_ARRAYS, "length", "source", "in_shape", "ids", "key")
 
 
 @dataclass(frozen=True)
 class Detour:
     """Work that rows of a fused program depend on. ``program``: fused, of those rows alone; it may have a detour
-    itself. ``place``: int[R], the row there whose JPEG of ``quality[place]`` a row here reads; -1: an image of the
-    batch."""
+    itself. ``place``: int[R], the row there of which a row here reads what ``op[place]`` makes with ``args[place]``;
+    -1: an image of the batch."""
 
     program: Program
     place: npt.NDArray[np.int64]
-    quality: npt.NDArray[np.int64]
+    op: npt.NDArray[np.int16]
+    args: npt.NDArray[np.float64]
 
 
 def has_detours(program: Program) -> bool:
     """Of a sampled program."""
-    return bool((program.opcode == _JPEG).any())
+    return bool((KIND_OF[program.opcode] == Kind.DETOUR).any())
 
 
-def cut(program: Program) -> tuple[Program, Program, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Cut at the last detour of every row -> (program before, of rows that have one; after, of all rows; place;
-    quality)."""
+def cut(
+    program: Program,
+) -> tuple[Program, Program, npt.NDArray[np.int64], npt.NDArray[np.int16], npt.NDArray[np.float64]]:
+    """Cut at the last detour of every row -> (program before, of rows that have one; after, of all rows; place, op and
+    args of a ``Detour``)."""
     slots = np.arange(program.opcode.shape[1])
-    is_cut = (program.opcode == _JPEG) & (slots < program.length[:, None])
+    is_cut = (KIND_OF[program.opcode] == Kind.DETOUR) & (slots < program.length[:, None])
     rows = np.flatnonzero(is_cut.any(axis=1))
     last = len(slots) - 1 - np.argmax(is_cut[rows, ::-1], axis=1)
     before = rows_of(program, rows)
@@ -318,7 +322,7 @@ def cut(program: Program) -> tuple[Program, Program, npt.NDArray[np.int64], npt.
     after["opcode"][slots >= after["length"][:, None]] = Op.NOP
     place = np.full(program.num_rows, -1, np.int64)
     place[rows] = np.arange(len(rows))
-    return before, program.replace(**after), place, program.args[rows, last, 0].astype(np.int64)
+    return before, program.replace(**after), place, program.opcode[rows, last], program.args[rows, last]
 
 
 def rows_of(program: Program, rows: npt.NDArray[np.intp]) -> Program:

@@ -94,7 +94,10 @@ class TiledImage:
         stage = source
         if program.detour is not None and (place := int(program.detour.place[row])) >= 0:
             before = self._chain(program.detour.program, place, source, False)
-            stage = CodedStage(self._on, before, int(program.detour.quality[row]))
+            if program.detour.op[place] != Op.JPEG:
+                name = SPECS[Op(program.detour.op[place])].name
+                raise ValueError(f"tiles: got {name}, which needs the whole image at once; accepted: other operations")
+            stage = CodedStage(self._on, before, int(program.detour.args[place, 0]))
         assert program.passes is not None
         assert program.num_passes is not None
         count = int(program.num_passes[row])
