@@ -96,10 +96,14 @@ class RandomRain(Overlaid):
     )
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
+        light = self.brightness_coefficient
         if self.blur_value > 1:
             # The box's deviation, in a kernel that leaves out its tails.
             sigma = math.sqrt((self.blur_value**2 - 1) / 12.0)
-            sampling.emit(rows, Op.GAUSSIAN_BLUR, *(2 * round(1.5 * sigma) + 1,) * 2, sigma, sigma)
+            sampling.emit(rows, Op.GAUSSIAN_BLUR, *(2 * round(1.5 * sigma) + 1,) * 2, sigma, sigma, 1.0 - light)
+        else:
+            sampling.emit(rows, Brightness._op, light)
+        colour = np.rint(light * np.array(self.drop_color)).astype(np.uint8).tolist()
         ids, keys = sampling.streams(rows)
         slopes = (np.rint(np.tan(np.radians(values)) * 2.0**20) * 2.0**-20).astype(np.float32)
         for at, size in by_size(sampling, rows):
@@ -110,8 +114,7 @@ class RandomRain(Overlaid):
             length, blur = (self.drop_length or size[0] // 8) * scale, max(self.blur_value * scale, 1.0)
             pixels = map(np.float32, (length, self.drop_width * scale, blur))
             layers.draw_streaks(ids[at], keys[at], slot + 2, count, slopes[at], *pixels, drawn)
-            emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomRain", colour=self.drop_color)
-        sampling.emit(rows, Brightness._op, self.brightness_coefficient)
+            emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomRain", colour=colour)
 
 
 @dataclass(frozen=True)

@@ -103,4 +103,9 @@ class TableBuilder:
         return len(self._points) - 1
 
     def tables(self) -> Tables:
-        return Tables(**{name: np.concatenate(parts) for name, parts in self._parts.items()}, points=self._points)
+        return Tables(**{name: _joined(parts) for name, parts in self._parts.items()}, points=self._points)
+
+
+def _joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """One part stays where it is: layers of a batch are megabytes."""
+    return parts[0] if len(parts) == 1 and parts[0].flags.carray else np.concatenate(parts)
