@@ -81,9 +81,9 @@ TARGET_ENTRIES = (
 
 # Of layers of weather and light, likewise.
 LAYER_ENTRIES = (
-    "ops.layers.draw_fog",
+    "ops.layers._draw_words",
+    "ops.layers.draw_puffs",
     "ops.layers.draw_streaks",
-    "ops.layers.draw_flakes",
     "ops.layers.draw_stones",
     "ops.layers.draw_polygons",
     "ops.layers.draw_drops",

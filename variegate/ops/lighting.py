@@ -17,7 +17,7 @@ from variegate.checks import Refusal, as_numbers, integer, one_of, refused
 from variegate.ops import layers
 from variegate.ops.arguments import MAX_LENGTH, Number, check_colour, checks, optional
 from variegate.ops.base import UsefulRange, set_field
-from variegate.ops.fields import by_size
+from variegate.ops.fields import by_size, lattice
 from variegate.ops.layers import (
     MAX_SHAPES,
     UNIT,
@@ -216,19 +216,22 @@ class Illumination(Overlaid):
             return
         signs = self._signs(unit[:, 0])
         for at, size in by_size(sampling, rows):
-            over, _ = canvas(size, 16 if self.mode == "linear" else 24)
-            x, y = layers.gradient(over, size)
-            drawn = unit[at, 1, None, None]
             if self.mode == "linear":
-                turn = np.radians(between(self.angle_range, drawn))
+                # Straight, so that corners are enough.
+                over = lattice(size, (size[0] - 1.0, size[1] - 1.0))
+                x, y = layers.gradient(over, size)
+                turn = np.radians(between(self.angle_range, unit[at, 1, None, None]))
                 # From -1 to 1 between the corners that are farthest along the angle.
                 along = (2 * x - 1) * np.cos(turn) + (2 * y - 1) * np.sin(turn)
-                shape = 0.5 + 0.5 * along / (abs(np.cos(turn)) + abs(np.sin(turn)))
+                shape, mode = 0.5 + 0.5 * along / (abs(np.cos(turn)) + abs(np.sin(turn))), LayerMode.ADD
             else:
-                corner = np.floor(4.0 * drawn)
+                over, _ = canvas(size, 24)
+                x, y = layers.gradient(over, size)
+                corner, mode = np.arange(4)[:, None, None], LayerMode.SCALE
                 shape = 1.0 - np.sqrt(((x - corner % 2) ** 2 + (y - corner // 2) ** 2) / 2.0)
-            mode = LayerMode.ADD if self.mode == "linear" else LayerMode.SCALE
             nodes = np.rint(255.0 * np.clip(shape, 0.0, 1.0)).astype(np.uint8)[:, None]
+            if self.mode == "corner":
+                nodes = nodes[(4.0 * unit[at, 1]).astype(np.intp)]
             emit_layers(sampling, rows[at], over, nodes, signs[at] * values[at], "Illumination", mode)
 
     def _emit_spots(self, sampling: Sampling, rows: Rows, values: Floats, unit: Floats, slot: int) -> None:
@@ -248,9 +251,8 @@ class Illumination(Overlaid):
                 over, _ = canvas(size, 24)
                 x, y = layers.gradient(over, size)
                 column, line, sigma, strength = spot[at].T[..., None, None]
-                longer = max(size)
-                away = ((x - column) * size[1] / longer) ** 2 + ((y - line) * size[0] / longer) ** 2
-                nodes = np.rint(255.0 * np.exp(-0.5 * away / sigma**2)).astype(np.uint8)[:, None]
+                away_x, away_y = (x - column) * size[1] / max(size) / sigma, (y - line) * size[0] / max(size) / sigma
+                nodes = np.rint(255.0 * np.exp(-0.5 * away_x**2) * np.exp(-0.5 * away_y**2)).astype(np.uint8)[:, None]
                 emit_layers(sampling, rows[at], over, nodes, strength[:, 0, 0], "Illumination", LayerMode.SCALE)
 
     def _signs(self, unit: Floats) -> Floats:

@@ -7,6 +7,7 @@ image runs what comes before, by itself, and codes what comes of it. So no more 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
@@ -48,8 +49,9 @@ require_branches(
 Image = npt.NDArray[np.uint8]
 # (row, place) -> the image that the row reads, which lasts until the thread's next load into the same place.
 Load = Callable[[int, int], Image]
-# Of a fused program, whose first resizes it may rewrite as it loads.
-Loader = Callable[[Program], Load]
+# Of a fused program, whose first resizes it may rewrite as it loads. That of a program with ``planes`` gives what
+# loads many: see ``plane_loader``.
+Loader = Callable[[Program], Any]
 
 
 def load_with_detours(program: Program, loader: Loader) -> Load:
@@ -190,7 +192,7 @@ class _Run(NamedTuple):
     program: Program
     batch: BatchArrays
     form: ResultFormat
-    load: Load | None
+    load: Any  # (begin, end, sources) -> what is to live until these rows are done
     canvases: npt.NDArray[np.int64]
     kept: Any
 
@@ -216,6 +218,8 @@ def _prepared(
         load = load_with_detours(program, loader or (lambda part: lambda row, _: kept[part.source[row]]))
     elif loader is not None:
         load = loader(program)
+    if load is not None and program.planes is None:
+        load = partial(_load_each, load)
     targets, form = _addresses(results, stacked), _format(program)
     batch = new_batch(instructions_of(program), side_tables(program.tables), sources, targets)
     batch = batch._replace(scale=form.scale, bias=form.bias)
@@ -223,6 +227,12 @@ def _prepared(
     if program.blend is not None:
         canvases = [RESULTS.take(prod(result_shape(program, row))) for row in range(program.num_rows)]
     return _Run(program, batch, form, load, _addresses(canvases, None), (kept, canvases))
+
+
+def _load_each(load: Load, begin: int, end: int, sources: npt.NDArray[np.int64]) -> list[Image]:
+    loaded = [load(row, place) for place, row in enumerate(range(begin, end))]
+    sources[begin:end] = [place_of(image) for image in loaded]
+    return loaded
 
 
 def _addresses(arrays: Sequence[Result], stacked: Any) -> npt.NDArray[np.int64]:
@@ -265,11 +275,10 @@ def _run_rows(runs: Sequence[_Run], num_threads: int | None, together: int = 1) 
             return
         for i in range(begin, end, at_a_time):
             stop = min(i + at_a_time, end)
-            for _, at, kind, streams, load_one, sources in held:
-                assert load_one is not None
-                loaded = [load_one(row, place) for place, row in enumerate(range(i, stop))]
-                sources[i:stop] = [place_of(image) for image in loaded]
+            for _, at, kind, streams, load_many, sources in held:
+                kept = load_many(i, stop, sources)
                 passes.run_rows(i, stop, at, scratch, kind, streams)
+                del kept
 
     height, width = program.final_size(0) if program.num_rows else (0, 0)
     pixels = height * width if load is None else max(height * width, in_pixels)

@@ -49,9 +49,8 @@ def _lay_row(
             if held[_EVEN + (i & 1)] != i:
                 held[_EVEN + (i & 1)] = i
                 for p in range(planes):
-                    begin = (p * lines + i) * columns
-                    line = own.layers[2 * p + (i & 1)]
-                    _stretch(nodes[begin : begin + columns], step_x, left, first, end, line, own.row_bytes)
+                    line, begin = own.layers[2 * p + (i & 1)], (p * lines + i) * columns
+                    _stretch(nodes, begin, step_x, left, first, end, line, own.row_bytes)
         down, strength = np.int32(at >> STEP_BITS - 15 & 32767), np.int32(np.floor(a[7] * 32767 + 0.5))
         apart, alphas, count = 2 * own.layers.shape[1], 3 if planes == 3 else 1, end - first
         memory = address_of(own.layers) + 2 * first
@@ -70,16 +69,20 @@ def _lay_row(
 
 
 @inner_kernel()
-def _stretch(nodes: Any, step: Any, left: Any, first: Any, end: Any, line: Any, room: Any) -> None:
-    """A line of nodes, one value with 7 fraction bits for each of the columns first..end; and zeros behind them, which
-    leave levels as they are, for blocks that run over."""
-    at = (first - left) * step
+def _stretch(
+    nodes: Any, begin: Any, step: Any, left: Any, first: Any, end: Any, line: Any, room: Any
+) -> None:
+    """A line of nodes, from ``begin`` on: one value with 7 fraction bits for each of the columns first..end; and zeros
+    behind them, which leave levels as they are, for blocks that run over."""
+    at = (begin << STEP_BITS) + (first - left) * step
     if HAS_BYTE_SHUFFLE and step <= 1 << STEP_BITS:
-        # Vectors read beyond the nodes.
-        begin = at >> STEP_BITS
-        for j in range(begin, (at + (end - 1 - first) * step >> STEP_BITS) + 2):
-            room[j - begin] = nodes[j]
-        S.stretch_row(address_of(room), at - (begin << STEP_BITS), step, address_of(line) + 2 * first, end - first)
+        source, last = address_of(nodes), at + (end - 1 - first) * step >> STEP_BITS
+        # Vectors read beyond the last of them.
+        if last + S.READ > nodes.size:
+            source = address_of(room) - (at >> STEP_BITS)
+            for j in range(at >> STEP_BITS, last + 2):
+                room[j - (at >> STEP_BITS)] = nodes[j]
+        S.stretch_row(source, at, step, address_of(line) + 2 * first, end - first)
     else:
         for x in range(first, end):
             j, across = at >> STEP_BITS, np.int32(at >> STEP_BITS - 15 & 32767)

@@ -7,9 +7,10 @@ from variegate.executors.cpu.simd import I32, I64, REGISTER, Value, kind_of, pla
 from variegate.executors.cpu.simd_values import COLOUR_LANES
 from variegate.program.places import STEP_BITS
 
-# Numbers of a row that are made at a time, and of a stretched line. Rows run over by less than MARGIN.
+# Numbers of a row that are made at a time, and of a stretched line. Rows run over by less than MARGIN, and what is
+# stretched is read so far from the node before the last place on.
 LANES, _STRETCHED = REGISTER // 2, 16
-MARGIN = max(LANES, _STRETCHED)
+MARGIN, READ = max(LANES, _STRETCHED), _STRETCHED + 1
 _SCALE = {
     8: ("llvm.x86.ssse3.pmul.hr.sw.128", HAS_BYTE_SHUFFLE),
     16: ("llvm.x86.avx2.pmul.hr.sw", HAS_AVX2),
