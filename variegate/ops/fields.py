@@ -203,31 +203,25 @@ def emit_noise(
     at_nodes = math.sqrt(share / 3.0)
     unit = units_for(_DEVIATIONS * deviations.max(axis=1))
     gains = (deviations / at_nodes * np.exp2(NODE_BITS - unit)[:, None]).astype(np.float32)
-    ids, keys = sampling.streams(rows)
     for where, size in by_size(sampling, rows):
         over = lattice(size, (float(apart[1]), float(apart[0])))
-        grids, farthest = blurred_noise(ids[where], keys[where], slot, over, coarse, gains[where])
+        grids, farthest = blurred_noise(sampling, rows[where], slot, over, coarse, gains[where])
         reach = farthest * np.exp2(unit[where] - NODE_BITS)
         first = add_grids(sampling, grids)
         emit_grids(sampling, rows[where], over, first, unit[where], reach, flags, fill, name)
 
 
 def blurred_noise(
-    ids: npt.NDArray[np.uint64],
-    keys: npt.NDArray[np.uint32],
-    slot: int,
-    over: Lattice,
-    taps: Sequence[npt.NDArray[np.float32]],
-    gains: npt.NDArray[np.float32],
+    sampling: Sampling, rows: Rows, slot: int, over: Lattice, taps: Sequence[Any], gains: npt.NDArray[np.float32]
 ) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.int64]]:
-    """Noise between -1 and 1, blurred by ``taps`` along x and along y, times ``gains[R, fields]`` -> int16[R, lines,
-    columns, fields] and the greatest magnitude in each of R."""
+    """Noise of ``slot`` between -1 and 1, blurred by ``taps`` along x and along y, times ``gains[R, fields]`` ->
+    int16[R, lines, columns, fields] and the greatest magnitude in each of R."""
     number, fields = gains.shape
     grids, farthest = np.empty((number, over.lines, over.columns, fields), np.int16), np.empty(number, np.int64)
     blocks = -(-fields * over.lines * over.columns // 8)
     words, noise = np.empty((4, blocks), np.uint32), np.empty((2, 8 * blocks), np.float32)
     line = np.empty(over.columns + 2 * (len(taps[0]) // 2), np.float32)
-    _draw_noise(ids, keys, slot, taps[0], taps[1], gains, (words, noise, line), grids, farthest)
+    _draw_noise(*sampling.streams(rows), slot, taps[0], taps[1], gains, (words, noise, line), grids, farthest)
     return grids, farthest
 
 

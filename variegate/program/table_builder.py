@@ -69,7 +69,7 @@ class TableBuilder:
     def _add(self, table: str, values: npt.ArrayLike) -> int:
         """-> the place of the first of ``values`` in their table."""
         like, first = getattr(_NONE, table), self._counts.get(table, 0)
-        part = np.asarray(values, like.dtype).reshape(-1, *like.shape[1:])
+        part = np.ascontiguousarray(values, like.dtype).reshape(-1, *like.shape[1:])
         self._parts.setdefault(table, []).append(part)
         self._counts[table] = first + len(part)
         return first
@@ -103,9 +103,6 @@ class TableBuilder:
         return len(self._points) - 1
 
     def tables(self) -> Tables:
-        return Tables(**{name: _joined(parts) for name, parts in self._parts.items()}, points=self._points)
-
-
-def _joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """One part stays where it is: layers of a batch are megabytes."""
-    return parts[0] if len(parts) == 1 and parts[0].flags.carray else np.concatenate(parts)
+        # One part stays where it is: layers of a batch are megabytes.
+        tables = {name: parts[0] if len(parts) == 1 else np.concatenate(parts) for name, parts in self._parts.items()}
+        return Tables(**tables, points=self._points)

@@ -49,8 +49,7 @@ require_branches(
 Image = npt.NDArray[np.uint8]
 # (row, place) -> the image that the row reads, which lasts until the thread's next load into the same place.
 Load = Callable[[int, int], Image]
-# Of a fused program, whose first resizes it may rewrite as it loads. That of a program with ``planes`` gives what
-# loads many: see ``plane_loader``.
+# Of a fused program, whose first resizes it may rewrite as it loads; of one with ``planes`` see ``plane_loader``.
 Loader = Callable[[Program], Any]
 
 
@@ -213,13 +212,12 @@ def _prepared(
         whole = isinstance(images, np.ndarray)
         kept = np.ascontiguousarray(images) if whole else [np.ascontiguousarray(image) for image in images]  # type: ignore[assignment]
         sources = _addresses(kept, kept if whole else None)[program.source]
-    load = None
+    load: Any = None
     if program.detour is not None:
-        load = load_with_detours(program, loader or (lambda part: lambda row, _: kept[part.source[row]]))
+        load = load_with_detours(program, loader or (lambda part: lambda row, _: kept[int(part.source[row])]))
     elif loader is not None:
         load = loader(program)
-    if load is not None and program.planes is None:
-        load = partial(_load_each, load)
+    load = load if load is None or program.planes is not None else partial(_load_each, load)
     targets, form = _addresses(results, stacked), _format(program)
     batch = new_batch(instructions_of(program), side_tables(program.tables), sources, targets)
     batch = batch._replace(scale=form.scale, bias=form.bias)
@@ -276,9 +274,8 @@ def _run_rows(runs: Sequence[_Run], num_threads: int | None, together: int = 1) 
         for i in range(begin, end, at_a_time):
             stop = min(i + at_a_time, end)
             for _, at, kind, streams, load_many, sources in held:
-                kept = load_many(i, stop, sources)
+                _loaded = load_many(i, stop, sources)
                 passes.run_rows(i, stop, at, scratch, kind, streams)
-                del kept
 
     height, width = program.final_size(0) if program.num_rows else (0, 0)
     pixels = height * width if load is None else max(height * width, in_pixels)

@@ -26,16 +26,7 @@ def overlay_row(
     a: Any, flags: Any, fill: Any, slot: Any, y: Any, width: Any, channels: Any, grids: Any, own: Any
 ) -> None:
     """Row ``y`` in place; ``a``: arguments of the instruction in ``slot``."""
-    if flags % LAYER_PLANES == _CURVE:
-        _bend_row(grids[int(a[0]) : int(a[0]) + 2 * LIGHTNESSES].view(np.int32), width, channels, own)
-    else:
-        _lay_row(a, flags // LAYER_PLANES, flags % LAYER_PLANES, fill, slot, y, width, channels, grids, own)
-
-
-@inlined
-def _lay_row(
-    a: Any, planes: Any, mode: Any, fill: Any, slot: Any, y: Any, width: Any, channels: Any, grids: Any, own: Any
-) -> None:
+    planes, mode = flags // LAYER_PLANES, flags % LAYER_PLANES
     lines, columns, step_y, step_x, top, left = int(a[1]), int(a[2]), int(a[3]), int(a[4]), int(a[5]), int(a[6])
     held, at = own.layer_lines, (y - top) * step_y
     if y == 0 or held[_SLOT] != slot:
@@ -43,7 +34,9 @@ def _lay_row(
         for c in range(channels):
             own.layers[_COLOURS + c] = 0 if mode == _SCALE else fill[c]
     first, end = max(0, left), min(width, left + ((columns - 1 << STEP_BITS) + step_x - 1) // step_x)
-    if 0 <= at < lines - 1 << STEP_BITS and first < end:
+    if mode == _CURVE:
+        _bend_row(grids[int(a[0]) : int(a[0]) + 2 * LIGHTNESSES].view(np.int32), width, channels, own)
+    elif 0 <= at < lines - 1 << STEP_BITS and first < end:
         upper, nodes = at >> STEP_BITS, grids[int(a[0]) :].view(np.uint8)
         for i in range(upper, upper + 2):
             if held[_EVEN + (i & 1)] != i:
@@ -69,9 +62,7 @@ def _lay_row(
 
 
 @inner_kernel()
-def _stretch(
-    nodes: Any, begin: Any, step: Any, left: Any, first: Any, end: Any, line: Any, room: Any
-) -> None:
+def _stretch(nodes: Any, begin: Any, step: Any, left: Any, first: Any, end: Any, line: Any, room: Any) -> None:
     """A line of nodes, from ``begin`` on: one value with 7 fraction bits for each of the columns first..end; and zeros
     behind them, which leave levels as they are, for blocks that run over."""
     at = (begin << STEP_BITS) + (first - left) * step

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from variegate.compiling.levels import HAS_AVX2, HAS_AVX512, HAS_BYTE_SHUFFLE
+from variegate.compiling.levels import HAS_BYTE_SHUFFLE
 from variegate.executors.cpu.simd import I32, I64, REGISTER, Value, kind_of, planes_from, steps, vector_block
 from variegate.executors.cpu.simd_values import COLOUR_LANES
 from variegate.program.places import STEP_BITS
@@ -11,18 +11,14 @@ from variegate.program.places import STEP_BITS
 # stretched is read so far from the node before the last place on.
 LANES, _STRETCHED = REGISTER // 2, 16
 MARGIN, READ = max(LANES, _STRETCHED), _STRETCHED + 1
-_SCALE = {
-    8: ("llvm.x86.ssse3.pmul.hr.sw.128", HAS_BYTE_SHUFFLE),
-    16: ("llvm.x86.avx2.pmul.hr.sw", HAS_AVX2),
-    32: ("llvm.x86.avx512.pmul.hr.sw.512", HAS_AVX512),
-}
+_SCALE = {8: "llvm.x86.ssse3.pmul.hr.sw.128", 16: "llvm.x86.avx2.pmul.hr.sw", 32: "llvm.x86.avx512.pmul.hr.sw.512"}
 
 
 def _scaled(value: Value, share: Value) -> Value:
     """``value * share + 2**14 >> 15`` of i16."""
-    name, has = _SCALE[value.count or 1]
-    if has:
-        return value.call(name, value.value.type, share)
+    count = value.count or 1
+    if HAS_BYTE_SHUFFLE and 2 * count <= REGISTER:
+        return value.call(_SCALE[count], value.value.type, share)
     return (value.signed("i32") * share.signed("i32") + (1 << 14)).ashr(15).narrow("i16")
 
 

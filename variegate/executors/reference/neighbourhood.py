@@ -46,10 +46,10 @@ def gaussian_blur(img_HWC: Image, ins: Instruction) -> Image:
     return _blurred(img_HWC, ins, ins.args[4])
 
 
-def _blurred(img_HWC: Image, ins: Instruction, darkening: float) -> Image:
+def _blurred(img_HWC: Image, ins: Instruction, shade: float) -> Image:
     """Columns first; between the passes levels keep LEVEL_BITS fraction bits."""
     kernel_x, kernel_y = ins.integers(2)
-    along_y, along_x = _mirrored(kernel_y, ins.args[3], darkening), _mirrored(kernel_x, ins.args[2])
+    along_y, along_x = _mirrored(kernel_y, ins.args[3], shade), _mirrored(kernel_x, ins.args[2])
     columns = _rounded(_correlate(img_HWC.astype(np.int64), along_y[:, None], "reflect"), WEIGHT_BITS + 1 - LEVEL_BITS)
     whole = _rounded(_correlate(columns, along_x[None, :], "reflect"), WEIGHT_BITS + 1 + LEVEL_BITS)
     return whole.astype(np.uint8)
@@ -160,9 +160,9 @@ def scatter(img_HWC: Image, ins: Instruction) -> Image:
     return img_HWC[y, x]
 
 
-def _mirrored(size: int, sigma: float, darkening: float = 0.0) -> Ints:
+def _mirrored(size: int, sigma: float, shade: float = 0.0) -> Ints:
     """int64[size], of sum 2**15 less a share."""
-    half = half_weights(size, np.array([sigma]), darkening)[0]
+    half = half_weights(size, np.array([sigma]), shade)[0]
     return np.concatenate([half[:0:-1], 2 * half[:1], half[1:]])
 
 

@@ -91,10 +91,9 @@ def plane_loader(images: Sequence[Image] | Image, fused: Program) -> Callable[[i
         begins = np.array([place_of(image) for image in images], np.int64)[fused.source]
     begins += boxes[:, 0] * lines + boxes[:, 1] * channels + fused.planes.first
     known = np.column_stack([begins, lines, fused.in_shape[:, :2]])
-    ends = 3 * fused.in_shape[:, :2].prod(axis=1, dtype=np.int64).cumsum()
 
     def load(begin: int, end: int, sources: Ints) -> Image:
-        size = int(ends[end - 1] - (ends[begin - 1] if begin else 0))
+        size = int(3 * known[begin:end, 2:].prod(axis=1).sum())
         room = buffer_for(0, size)
         planes = np.empty(size, np.uint8) if room is None else room
         pick_planes(known, begin, end, channels, place_of(planes), sources)

@@ -65,11 +65,11 @@ def blurs_to_kernels(program: Program) -> npt.NDArray[np.int16]:
     return np.concatenate(tables)
 
 
-def _separable(size_x: int, size_y: int, sigma: Floats, darkening: Any) -> tuple[npt.NDArray[np.int16], Floats]:
+def _separable(size_x: int, size_y: int, sigma: Floats, shade: Any) -> tuple[npt.NDArray[np.int16], Floats]:
     """int16[N, 2, apart], the tables of kernels of one size; and their arguments but for the start."""
     along_x = along_y = half_weights(size_x, sigma[:, 0])
-    if size_x != size_y or (sigma[:, 0] != sigma[:, 1]).any() or np.any(darkening):
-        along_y = half_weights(size_y, sigma[:, 1], darkening)
+    if size_x != size_y or (sigma[:, 0] != sigma[:, 1]).any() or np.any(shade):
+        along_y = half_weights(size_y, sigma[:, 1], shade)
     held = np.zeros((len(sigma), NUM_ARGS))
     held[:, 3] = 1.0
     for axis, half in enumerate((along_x, along_y)):
@@ -127,11 +127,11 @@ def whole_amount(amount: Any) -> Any:
     return np.floor(np.asarray(amount, np.float64) * (1 << AMOUNT_BITS) + 0.5).astype(np.int64)
 
 
-def half_weights(size: int, sigma: Floats, darkening: Any = 0.0) -> Ints:
+def half_weights(size: int, sigma: Floats, shade: Any = 0.0) -> Ints:
     """Gaussian weights in units of 2**-15, the centre's half and those of one side: int64[N, size // 2 + 1], sum 2**14
-    less the share ``darkening``. Sums from the outside inwards are rounded, so that constant images stay and small
+    less the share ``shade``. Sums from the outside inwards are rounded, so that constant images stay and small
     weights are not lost."""
-    total = np.floor(_ONE * (1.0 - np.broadcast_to(darkening, len(sigma))) + 0.5).astype(np.int64)
+    total = np.floor(_ONE * (1.0 - np.broadcast_to(shade, len(sigma))) + 0.5).astype(np.int64)
     away = np.arange(size // 2, 0, -1) / sigma[:, None]
     outer = np.zeros((len(sigma), size // 2 + 1))
     np.cumsum(np.exp(-0.5 * away * away), axis=1, out=outer[:, 1:])
