@@ -150,8 +150,8 @@ def draw_polygons(corners: Any, counts: Any, alphas: Any, layers: Any) -> None:
 
 @kernel
 def draw_drops(field: Any, limits: Any, slope: Any, colour: Any, relief: Any, layers: Any) -> None:
-    """Where ``field[n]`` is above ``limits[n]``: alpha, which rises by ``slope`` per unit, and ``colour``, lit from the
-    upper left by ``relief`` per unit."""
+    """Drops where ``field[n]`` is above ``limits[n]``: alpha, which rises by ``slope`` per unit, and ``colour``, lit
+    from the upper left by ``relief`` per unit."""
     lines, columns = layers.shape[2], layers.shape[3]
     for n in range(len(layers)):
         for i in range(lines):

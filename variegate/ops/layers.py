@@ -63,7 +63,7 @@ def _draw_words(ids: Any, keys: Any, slot: Any, words: Any) -> None:
 
 
 def joined(*values: Floats) -> npt.NDArray[np.float32]:
-    """What brushes take of each shape, side by side."""
+    """Numbers of shapes, side by side, as brushes take them."""
     return np.stack(np.broadcast_arrays(*values), axis=-1).astype(np.float32)
 
 

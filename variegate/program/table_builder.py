@@ -103,6 +103,5 @@ class TableBuilder:
         return len(self._points) - 1
 
     def tables(self) -> Tables:
-        # One part stays where it is: layers of a batch are megabytes.
         tables = {name: parts[0] if len(parts) == 1 else np.concatenate(parts) for name, parts in self._parts.items()}
         return Tables(**tables, points=self._points)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.executors.cpu.blocks import Callables
-from variegate.executors.cpu.simd_pixels import LUMAS
+from variegate.executors.cpu.simd_pixels import LUMAS, PICK_MARGIN
 
 RNG = np.random.default_rng(5)
 SIZES = (1, 2, 3, 7, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 224)
@@ -44,6 +44,11 @@ def check_channels(run: Callables) -> None:
     run["simd_pixels.copy_block"](source, target)
     same("copy_block", target, [*source, POISON])
     run["simd_pixels.prefetch"](source, 64)
+    for channels in (2, 4, 5, 6, 7, 8, 9):
+        pixels, picked = levels(100, channels), np.full((100, 3), POISON, np.uint8)
+        run["simd_pixels.pick_channels"](pixels, picked, 65, channels)
+        same("pick_channels", picked[:65], pixels[:65, [0, 1, min(2, channels - 1)]])
+        same("pick_channels", picked[65 + PICK_MARGIN - 1 :], POISON)
 
 
 def check_floats(run: Callables) -> None:

@@ -73,8 +73,8 @@ def plane_loader(images: Sequence[Image] | Image, fused: Program) -> Callable[[i
     until the thread's next call. Resized crops that rows begin with are moved to what is left of their images: no more
     than they read."""
     # Imported on demand: Numba takes a while.
+    from variegate.executors.cpu.batch import pick_planes
     from variegate.executors.cpu.memory import place_of
-    from variegate.executors.cpu.planes import pick_planes
 
     assert fused.planes is not None
     channels = fused.planes.channels

@@ -128,17 +128,14 @@ def whole_amount(amount: Any) -> Any:
 
 
 def half_weights(size: int, sigma: Floats, shade: Any = 0.0) -> Ints:
-    """Gaussian weights in units of 2**-15, the centre's half and those of one side: int64[N, size // 2 + 1], sum 2**14
-    less the share ``shade``. Sums from the outside inwards are rounded, so that constant images stay and small
-    weights are not lost."""
+    """Gaussian weights in units of 2**-15, the centre's half and those of one side: int64[N, size // 2 + 1], sum
+    2**14 but for the share ``shade``. Sums from outside are rounded: constant images stay, small weights as well."""
     total = np.floor(_ONE * (1.0 - np.broadcast_to(shade, len(sigma))) + 0.5).astype(np.int64)
     away = np.arange(size // 2, 0, -1) / sigma[:, None]
     outer = np.zeros((len(sigma), size // 2 + 1))
     np.cumsum(np.exp(-0.5 * away * away), axis=1, out=outer[:, 1:])
     whole = np.floor(outer * (2 * total[:, None] / (2.0 * outer[:, -1:] + 1.0)) + 0.5).astype(np.int64)
-    half = np.empty_like(whole)
-    half[:, 0], half[:, 1:] = total - whole[:, -1], (whole[:, 1:] - whole[:, :-1])[:, ::-1]
-    return half
+    return np.hstack([total[:, None] - whole[:, -1:], np.diff(whole, axis=1)[:, ::-1]])
 
 
 def motion_kernel(size: int, angle: Floats, direction: Floats) -> Ints:
