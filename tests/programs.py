@@ -376,7 +376,11 @@ _ARGUMENTS: dict[Op, Callable[[np.random.Generator, int, int], Any]] = {
     Op.AUTOCONTRAST: _nothing,
     Op.EQUALIZE: _nothing,
     Op.SHARPNESS: _factor,
-    Op.GAUSSIAN_BLUR: lambda rng, h, w: (*(2 * rng.integers(5, size=2) + 1), *rng.uniform(0.1, 3, 2)),
+    Op.GAUSSIAN_BLUR: lambda rng, h, w: (
+        *(2 * rng.integers(5, size=2) + 1),
+        *rng.uniform(0.1, 3, 2),
+        rng.choice([0.0, 0.3, 1.0]),
+    ),
     Op.FILTER: lambda rng, h, w: step(Op.FILTER, table=random_kernels(rng)),
     Op.UNSHARP_MASK: lambda rng, h, w: (
         *(2 * rng.integers(1, 4, 2) + 1),

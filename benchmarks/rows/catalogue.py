@@ -161,7 +161,7 @@ def _operations() -> list[Case]:
     add("mosaic", "Mosaic, within the batch, with labels")
     add("occlusion_diffusion", "occlusion grown from 1 to 4 seeds over 2 to 20 %")
     for name, title in LAYERS.items():
-        add(name, title)
+        made.append(Case(name, f"{title}, uint8 out", "operation", dtype="uint8"))
     return made
 
 

@@ -36,7 +36,7 @@ def batch(channels: int, number: int = 5, height: int = 31, width: int = 45) -> 
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("channels", [2, 4, 5, 7, 32])
+@pytest.mark.parametrize("channels", [2, 4, 5, 6, 7, 8, 32])
 def test_channels_are_what_they_are_alone(device: str, channels: int) -> None:
     images, augmenter = batch(channels), vg.Augmenter(ALIKE, device, seed=3)
     whole = augmenter(images, ids=range(5), epoch=2)

@@ -103,6 +103,12 @@ def test_where_layers_lie() -> None:
     assert sun[90, 10] == 128
 
 
+def test_rain_darkens_what_it_does_not_cover() -> None:
+    """Within the blur, or by itself."""
+    for blur_value in (7, 1):
+        assert np.median(done(T.RandomRain(blur_value=blur_value, brightness_coefficient=0.7, p=1.0))) in (89, 90)
+
+
 def test_rain_slants_and_types_differ() -> None:
     black = np.zeros((96, 128, 3), np.uint8)
 

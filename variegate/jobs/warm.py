@@ -81,13 +81,13 @@ TARGET_ENTRIES = (
 
 # Of layers of weather and light, likewise.
 LAYER_ENTRIES = (
-    "ops.layers.draw_fog",
-    "ops.layers.draw_streaks",
-    "ops.layers.draw_flakes",
-    "ops.layers.draw_stones",
-    "ops.layers.draw_polygons",
-    "ops.layers.draw_drops",
-    "ops.layers.draw_flare",
+    "ops.layers._draw_words",
+    "ops.brushes.draw_puffs",
+    "ops.brushes.draw_streaks",
+    "ops.brushes.draw_stones",
+    "ops.brushes.draw_polygons",
+    "ops.brushes.draw_drops",
+    "ops.brushes.draw_flare",
 )
 
 # (kernels done, of about so many, seconds)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -203,30 +203,34 @@ def emit_noise(
     at_nodes = math.sqrt(share / 3.0)
     unit = units_for(_DEVIATIONS * deviations.max(axis=1))
     gains = (deviations / at_nodes * np.exp2(NODE_BITS - unit)[:, None]).astype(np.float32)
-    ids, keys = sampling.streams(rows)
     for where, size in by_size(sampling, rows):
         over = lattice(size, (float(apart[1]), float(apart[0])))
-        grids = np.empty((len(where), over.lines, over.columns, 2), np.int16)
-        farthest = np.empty(len(where), np.int64)
-        radius, blocks = len(coarse[0]) // 2, -(-over.lines * over.columns // 4)
-        words = np.empty((4, blocks), np.uint32)
-        noise = np.empty((2, 8 * blocks), np.float32)
-        line = np.empty(over.columns + 2 * radius, np.float32)
-        _draw_noise(
-            ids[where], keys[where], slot, coarse[0], coarse[1], gains[where], (words, noise, line), grids, farthest
-        )
+        grids, farthest = blurred_noise(sampling, rows[where], slot, over, coarse, gains[where])
         reach = farthest * np.exp2(unit[where] - NODE_BITS)
         first = add_grids(sampling, grids)
         emit_grids(sampling, rows[where], over, first, unit[where], reach, flags, fill, name)
+
+
+def blurred_noise(
+    sampling: Sampling, rows: Rows, slot: int, over: Lattice, taps: Sequence[Any], gains: npt.NDArray[np.float32]
+) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.int64]]:
+    """Noise of ``slot`` between -1 and 1, blurred by ``taps`` along x and along y, times ``gains[R, fields]`` ->
+    int16[R, lines, columns, fields] and the greatest magnitude in each of R."""
+    number, fields = gains.shape
+    grids, farthest = np.empty((number, over.lines, over.columns, fields), np.int16), np.empty(number, np.int64)
+    blocks = -(-fields * over.lines * over.columns // 8)
+    words, noise = np.empty((4, blocks), np.uint32), np.empty((2, 8 * blocks), np.float32)
+    line = np.empty(over.columns + 2 * (len(taps[0]) // 2), np.float32)
+    _draw_noise(*sampling.streams(rows), slot, taps[0], taps[1], gains, (words, noise, line), grids, farthest)
+    return grids, farthest
 
 
 @kernel
 def _draw_noise(
     ids: Any, keys: Any, slot: Any, taps_x: Any, taps_y: Any, gains: Any, room: Any, grids: Any, farthest: Any
 ) -> None:
-    """``grids[R, lines, columns, 2]``, and the greatest magnitude in each."""
     words, noise, line = room
-    lines, columns, blocks = grids.shape[1], grids.shape[2], words.shape[1]
+    lines, columns, fields, blocks = grids.shape[1], grids.shape[2], grids.shape[3], words.shape[1]
     radius_x, radius_y = len(taps_x) // 2, len(taps_y) // 2
     white, blurred = noise[0], noise[1]
     for n in range(grids.shape[0]):
@@ -242,7 +246,7 @@ def _draw_noise(
                 white[k * blocks + b] = np.float32(low_half) * np.float32(2.0**-16)
                 white[(4 + k) * blocks + b] = np.float32(high_half) * np.float32(2.0**-16)
         grid = grids[n].reshape(-1)
-        for axis in range(2):
+        for axis in range(fields):
             for i in range(lines):
                 begin = (axis * lines + i) * columns
                 for j in range(columns):
@@ -264,12 +268,12 @@ def _draw_noise(
                     source = blurred[begin : begin + columns]
                     for j in range(columns):
                         line[j] += weight * source[j]
-                begin = i * columns * 2 + axis
+                begin = i * columns * fields + axis
                 for j in range(columns):
                     value = np.floor(line[j] + np.float32(0.5))
-                    grid[begin + 2 * j] = np.int16(min(max(value, -_LARGEST_NODE), _LARGEST_NODE))
+                    grid[begin + fields * j] = np.int16(min(max(value, -_LARGEST_NODE), _LARGEST_NODE))
         most = np.int32(0)
-        for i in range(2 * lines * columns):
+        for i in range(len(grid)):
             most = max(most, np.int32(abs(np.int32(grid[i]))))
         farthest[n] = most
 

@@ -14,22 +14,11 @@ from typing import Any, Literal
 import numpy as np
 
 from variegate.checks import Refusal, as_numbers, integer, one_of, refused
-from variegate.ops import layers
+from variegate.ops import brushes, layers
 from variegate.ops.arguments import MAX_LENGTH, Number, check_colour, checks, optional
 from variegate.ops.base import UsefulRange, set_field
-from variegate.ops.fields import by_size
-from variegate.ops.layers import (
-    MAX_SHAPES,
-    UNIT,
-    WHITE,
-    Overlaid,
-    Region,
-    blank,
-    canvas,
-    check_region,
-    emit_layers,
-    pixels_of,
-)
+from variegate.ops.fields import by_size, lattice
+from variegate.ops.layers import MAX_SHAPES, UNIT, WHITE, Overlaid, Region, check_region
 from variegate.ops.magnitude import between, integers_between, limits, span
 from variegate.program.ops import LayerMode
 from variegate.program.rng import to_unit
@@ -82,8 +71,8 @@ class RandomSunFlare(Overlaid):
         normals = np.stack([-np.sin(turns), np.cos(turns)], axis=-1)
         light = np.array(self.src_color) / 255.0
         for at, size in by_size(sampling, rows):
-            over, scale = canvas(size, 112)
-            drawn, shorter, n = blank(len(at), 3, over), min(size) * scale, len(at)
+            over, scale = layers.canvas(size, 112)
+            drawn, shorter, n = layers.blank(len(at), 3, over), min(size) * scale, len(at)
             x = (left + (right - left) * where[at, 0]) * size[1] * scale
             y = (top + (bottom - top) * where[at, 1]) * size[0] * scale
             suns = np.column_stack([x, y, np.full(n, self.src_radius * scale), normals[at].reshape(n, -1)])
@@ -96,11 +85,11 @@ class RandomSunFlare(Overlaid):
             rings[..., 2] = shorter * (0.015 + 0.1 * unit[at, :, 1] * (0.3 + 0.7 * abs(far)))
             rings[..., 3] = 0.08 + 0.25 * unit[at, :, 2]
             rings[..., 4:] = light * (1.0 - (0.65 if physical else 0.25) * unit[at, :, 3:6])
-            layers.draw_flare(
+            brushes.draw_flare(
                 *(v.astype(np.float32) for v in (suns, rings)), counts[at], _RAYS if physical else 0,
                 light.astype(np.float32), np.array(_SPREAD if physical else (1, 1, 1), np.float32), drawn,
             )  # fmt: skip
-            emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomSunFlare")
+            layers.emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomSunFlare")
 
 
 # Lines through the sun, and how much larger the light of red, green and blue is drawn.
@@ -146,14 +135,14 @@ class RandomShadow(Overlaid):
         order = np.argsort(np.arctan2(off[..., 1], off[..., 0]), axis=2, kind="stable")[..., None]
         places = np.take_along_axis(places, order, axis=2)
         for at, size in by_size(sampling, rows):
-            begin, roi = pixels_of(self.shadow_roi, size)
+            begin, roi = layers.pixels_of(self.shadow_roi, size)
             # Their edges are half shadows.
-            over, scale = canvas(roi, 128)
-            drawn = blank(len(at), 1, over)
+            over, scale = layers.canvas(roi, 128)
+            drawn = layers.blank(len(at), 1, over)
             corners = (places[at] * np.array(roi[::-1]) * scale - 0.5).astype(np.float32)
             alphas = np.broadcast_to(values[at, None], (len(at), most)).astype(np.float32)
-            layers.draw_polygons(corners, counts[at], alphas, drawn)
-            emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomShadow", colour=(0, 0, 0), place=begin)
+            brushes.draw_polygons(corners, counts[at], alphas, drawn)
+            layers.emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomShadow", colour=(0, 0, 0), place=begin)
 
 
 Spots = Sequence[Sequence[float]]
@@ -216,20 +205,22 @@ class Illumination(Overlaid):
             return
         signs = self._signs(unit[:, 0])
         for at, size in by_size(sampling, rows):
-            over, _ = canvas(size, 16 if self.mode == "linear" else 24)
+            is_linear, drawn = self.mode == "linear", unit[at, 1]
+            # Of what is straight, corners are enough.
+            over = lattice(size, (size[0] - 1.0, size[1] - 1.0)) if is_linear else layers.canvas(size, 24)[0]
             x, y = layers.gradient(over, size)
-            drawn = unit[at, 1, None, None]
-            if self.mode == "linear":
-                turn = np.radians(between(self.angle_range, drawn))
+            if is_linear:
+                turn = np.radians(between(self.angle_range, drawn[:, None, None]))
                 # From -1 to 1 between the corners that are farthest along the angle.
                 along = (2 * x - 1) * np.cos(turn) + (2 * y - 1) * np.sin(turn)
                 shape = 0.5 + 0.5 * along / (abs(np.cos(turn)) + abs(np.sin(turn)))
             else:
-                corner = np.floor(4.0 * drawn)
+                corner = np.arange(4)[:, None, None]
                 shape = 1.0 - np.sqrt(((x - corner % 2) ** 2 + (y - corner // 2) ** 2) / 2.0)
-            mode = LayerMode.ADD if self.mode == "linear" else LayerMode.SCALE
             nodes = np.rint(255.0 * np.clip(shape, 0.0, 1.0)).astype(np.uint8)[:, None]
-            emit_layers(sampling, rows[at], over, nodes, signs[at] * values[at], "Illumination", mode)
+            nodes = nodes if is_linear else nodes[(4.0 * drawn).astype(np.intp)]
+            mode = LayerMode.ADD if is_linear else LayerMode.SCALE
+            layers.emit_layers(sampling, rows[at], over, nodes, signs[at] * values[at], "Illumination", mode)
 
     def _emit_spots(self, sampling: Sampling, rows: Rows, values: Floats, unit: Floats, slot: int) -> None:
         if self.gaussian_spots is not None:
@@ -245,13 +236,12 @@ class Illumination(Overlaid):
             shown = np.flatnonzero(counts > number_of)
             for where, size in by_size(sampling, rows[shown]):
                 at = shown[where]
-                over, _ = canvas(size, 24)
+                over, _ = layers.canvas(size, 24)
                 x, y = layers.gradient(over, size)
                 column, line, sigma, strength = spot[at].T[..., None, None]
-                longer = max(size)
-                away = ((x - column) * size[1] / longer) ** 2 + ((y - line) * size[0] / longer) ** 2
-                nodes = np.rint(255.0 * np.exp(-0.5 * away / sigma**2)).astype(np.uint8)[:, None]
-                emit_layers(sampling, rows[at], over, nodes, strength[:, 0, 0], "Illumination", LayerMode.SCALE)
+                away_x, away_y = (x - column) * size[1] / max(size) / sigma, (y - line) * size[0] / max(size) / sigma
+                nodes = np.rint(255.0 * np.exp(-0.5 * away_x**2) * np.exp(-0.5 * away_y**2)).astype(np.uint8)[:, None]
+                layers.emit_layers(sampling, rows[at], over, nodes, strength[:, 0, 0], "Illumination", LayerMode.SCALE)
 
     def _signs(self, unit: Floats) -> Floats:
         if self.effect_type == "both":

@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.checks import integer, number, one_of
-from variegate.ops import layers
+from variegate.ops import brushes, layers
 from variegate.ops.arguments import MAX_LENGTH, PROBABILITY, Colour, Number, check_colour, checks, optional
 from variegate.ops.base import UsefulRange, set_field
-from variegate.ops.fields import by_size, gaussian_taps
-from variegate.ops.layers import MAX_SHAPES, UNIT, Overlaid, Region, blank, canvas, check_region, emit_layers, pixels_of
+from variegate.ops.fields import blurred_noise, by_size, gaussian_taps
+from variegate.ops.layers import MAX_SHAPES, UNIT, Overlaid, Region, check_region
 from variegate.ops.magnitude import between, limits, span
 from variegate.ops.tone import Brightness
 from variegate.program.ops import LAYER_PLANES, LIGHTNESSES, LayerMode, Op
@@ -47,13 +47,17 @@ class RandomFog(Overlaid):
     _colour: ClassVar[Colour] = (228, 231, 234)
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
-        ids, keys = sampling.streams(rows)
+        unit = layers.units(sampling, rows, slot + 2, 260)
+        # As the mean of two numbers, stretched.
+        places = 1.5 * np.where(unit < 0.5, np.sqrt(unit / 2.0), 1.0 - np.sqrt((1.0 - unit) / 2.0)) - 0.25
+        radii, alphas = 0.08 + 0.42 * unit[2] * unit[2], self.alpha_coef * values[:, None] * (0.4 + 0.6 * unit[3])
         for at, size in by_size(sampling, rows):
-            over, _ = canvas(size, 40)
-            drawn = blank(len(at), 1, over)
-            alphas = (self.alpha_coef * values[at]).astype(np.float32)
-            layers.draw_fog(ids[at], keys[at], slot + 2, 260, alphas, drawn)
-            emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomFog", colour=self._colour)
+            over, _ = layers.canvas(size, 40)
+            drawn = layers.blank(len(at), 1, over)
+            x, y, radius = places[0, at] * over.columns, places[1, at] * over.lines, radii[at] * min(drawn.shape[2:])
+            puffs = layers.joined(x, y, radius, alphas[at])
+            brushes.draw_puffs(puffs, np.zeros(len(at), np.float32), drawn)
+            layers.emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomFog", colour=self._colour)
 
 
 RainType = Literal["drizzle", "heavy", "torrential", "default"]
@@ -96,22 +100,25 @@ class RandomRain(Overlaid):
     )
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
+        light = self.brightness_coefficient
         if self.blur_value > 1:
             # The box's deviation, in a kernel that leaves out its tails.
             sigma = math.sqrt((self.blur_value**2 - 1) / 12.0)
-            sampling.emit(rows, Op.GAUSSIAN_BLUR, *(2 * round(1.5 * sigma) + 1,) * 2, sigma, sigma)
-        ids, keys = sampling.streams(rows)
+            sampling.emit(rows, Op.GAUSSIAN_BLUR, *(2 * round(1.5 * sigma) + 1,) * 2, sigma, sigma, 1.0 - light)
+        else:
+            sampling.emit(rows, Brightness._op, light)
+        colour = np.rint(light * np.array(self.drop_color)).astype(np.uint8).tolist()
         slopes = (np.rint(np.tan(np.radians(values)) * 2.0**20) * 2.0**-20).astype(np.float32)
         for at, size in by_size(sampling, rows):
             # What a box has blurred needs fewer nodes.
-            over, scale = canvas(size, apart=max(1.0, self.blur_value / 2.0))
-            drawn = blank(len(at), 1, over)
-            count = size[0] * size[1] // _PER_STREAK[self.rain_type]
+            over, scale = layers.canvas(size, apart=max(1.0, self.blur_value / 2.0))
+            drawn = layers.blank(len(at), 1, over)
+            x, y, u, v = layers.units(sampling, rows[at], slot + 2, size[0] * size[1] // _PER_STREAK[self.rain_type])
             length, blur = (self.drop_length or size[0] // 8) * scale, max(self.blur_value * scale, 1.0)
-            pixels = map(np.float32, (length, self.drop_width * scale, blur))
-            layers.draw_streaks(ids[at], keys[at], slot + 2, count, slopes[at], *pixels, drawn)
-            emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomRain", colour=self.drop_color)
-        sampling.emit(rows, Brightness._op, self.brightness_coefficient)
+            tall = 0.5 * (length * (0.7 + 0.6 * u) + blur)
+            streaks = layers.joined(x * over.columns, y * over.lines, tall, 0.6 + 0.4 * v)
+            brushes.draw_streaks(streaks, slopes[at], *map(np.float32, (self.drop_width * scale, blur)), drawn)
+            layers.emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomRain", colour=colour)
 
 
 @dataclass(frozen=True)
@@ -144,13 +151,16 @@ class RandomSnow(Overlaid):
             sampling.emit(rows, Op.OVERLAY, *args, flags=int(LayerMode.CURVE) + LAYER_PLANES, name="RandomSnow")
             return
         sampling.emit(rows, Brightness._op, 1.0 + self.brightness_coeff * values / 4.0)
-        ids, keys = sampling.streams(rows)
         for at, size in by_size(sampling, rows):
-            over, scale = canvas(size)
-            drawn = blank(len(at), 1, over)
-            count, radius = size[0] * size[1] // 180, np.float32(scale * max(min(size) / 240.0, 0.9))
-            layers.draw_flakes(ids[at], keys[at], slot + 2, count, 0.9 * values[at], radius, drawn)
-            emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomSnow", colour=(246, 249, 255))
+            over, scale = layers.canvas(size)
+            drawn = layers.blank(len(at), 1, over)
+            x, y, u, v = layers.units(sampling, rows[at], slot + 2, size[0] * size[1] // 180)
+            # A few are large and out of focus.
+            far = np.square(np.square(u))
+            radius = scale * max(min(size) / 240.0, 0.9) * (1.3 + 0.7 * u + 4.4 * far * far)
+            flakes = layers.joined(x * over.columns, y * over.lines, radius, (0.55 + 0.45 * v) * (1.0 - 0.6 * far))
+            brushes.draw_puffs(flakes, (0.9 * values[at]).astype(np.float32), drawn)
+            layers.emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomSnow", colour=(246, 249, 255))
 
 
 def _bleached(points: Floats, factor: float) -> npt.NDArray[np.int16]:
@@ -188,19 +198,23 @@ class RandomGravel(Overlaid):
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
         most = int(values.max(initial=0))
         unit = to_unit(sampling.words(rows, slot + 3, min(most, self.num_slots - 3)))
-        ids, keys = sampling.streams(rows)
         for at, size in by_size(sampling, rows):
-            begin, roi = pixels_of(self.gravel_roi, size)
-            over, scale = canvas(roi)
-            drawn = blank(len(at), 2, over)
+            begin, roi = layers.pixels_of(self.gravel_roi, size)
+            over, scale = layers.canvas(roi)
+            drawn = layers.blank(len(at), 2, over)
             whole = np.array(roi) * scale
             sides = whole * (0.25 + 0.45 * unit[at, :, 2:])
-            patches = np.concatenate([unit[at, :, :2] * (whole - sides), sides], axis=-1)
+            patches = np.concatenate([unit[at, :, :2] * (whole - sides), sides], axis=-1).astype(np.float32)
             counts = (sides.prod(axis=-1) / (100.0 * scale**2)).astype(np.int64)
             counts[np.arange(unit.shape[1]) >= values[at, None]] = 0
+            stones = layers.joined(*layers.units(sampling, rows[at], slot + 2, int(counts.sum(axis=1).max(initial=0))))
             radius = np.float32(scale * max(min(size) / 224.0, 0.9))
-            layers.draw_stones(ids[at], keys[at], slot + 2, patches.astype(np.float32), counts, radius, drawn)
-            emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomGravel", place=begin)
+            brushes.draw_stones(stones, patches, counts, radius, drawn)
+            layers.emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomGravel", place=begin)
+
+
+# Units of a field of noise for each deviation, of which 16 bits hold eight.
+_PER_DEVIATION = 4096.0
 
 
 @dataclass(frozen=True)
@@ -238,18 +252,20 @@ class Spatter(Overlaid):
         # In quarters of a pixel, each with its own taps.
         sigmas = np.maximum(np.rint(4.0 * between(self.gauss_sigma_range, unit[:, 3])), 2.0) / 4.0
         rain = self.mode == "rain"
-        colour = self.color or ((175, 238, 238) if rain else (63, 42, 20))
-        look = np.float32(0.9 if rain else 1.8), np.array(colour, np.float32), np.float32(0.4 if rain else 0.25)
-        ids, keys = sampling.streams(rows)
+        colour = np.array(self.color or ((175, 238, 238) if rain else (63, 42, 20)), np.float32)
+        slope, relief = (0.9, 0.2) if rain else (1.8, 0.125)
         for sigma in np.unique(sigmas).tolist():
             same = np.flatnonzero(sigmas == sigma)
+            # A blur over so many nodes leaves what is straight between them.
+            in_nodes = min(sigma, 1.25)
+            taps, coarse = (gaussian_taps(s, math.ceil(3.0 * s)) for s in (sigma, in_nodes))
+            gain = _PER_DEVIATION * math.sqrt(3.0) / float((coarse**2).sum())
+            thresholds = (_PER_DEVIATION / float((taps**2).sum()) * (limit - mean) / deviation).astype(np.float32)
             for where, size in by_size(sampling, rows[same]):
                 at = same[where]
-                over, _ = canvas(size, 256)
-                drawn = blank(len(at), 4, over)
-                taps = gaussian_taps(sigma, math.ceil(3.0 * sigma))
-                share = float((taps**2).sum())
-                thresholds = ((limit[at] - mean[at]) / (deviation[at] * share)).astype(np.float32)
-                unit_taps = (taps / math.sqrt(share)).astype(np.float32)
-                layers.draw_drops(ids[at], keys[at], slot + 2, unit_taps, thresholds, *look, drawn)
-                emit_layers(sampling, rows[at], over, drawn, values[at], "Spatter")
+                over, _ = layers.canvas(size, 256, sigma / in_nodes)
+                drawn, gains = layers.blank(len(at), 4, over), np.full((len(at), 1), gain, np.float32)
+                field, _ = blurred_noise(sampling, rows[at], slot + 2, over, [coarse.astype(np.float32)] * 2, gains)
+                look = np.float32(slope / _PER_DEVIATION), colour, np.float32(relief * in_nodes / _PER_DEVIATION)
+                brushes.draw_drops(field[..., 0], thresholds[at], *look, drawn)
+                layers.emit_layers(sampling, rows[at], over, drawn, values[at], "Spatter")

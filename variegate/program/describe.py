@@ -12,7 +12,7 @@ from variegate.program.ops import INTERPOLATION_BITS, INTERPOLATION_MASK, SPECS,
 from variegate.program.passes import BEGIN, BREAK, BREAKER, END, PassBreak
 from variegate.program.program import Program
 
-_OFF_AT_ZERO = frozenset({"expand", "random", "normalized", "magnitude"})
+_OFF_AT_ZERO = frozenset({"expand", "random", "normalized", "magnitude", "shade"})
 _WHY_APART = {
     PassBreak.MAP_AFTER_POSITION: "{this} moves what {that} has drawn",
     PassBreak.MAP_AFTER_SOURCE: "{this} reads what {that} has made",

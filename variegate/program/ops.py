@@ -242,7 +242,7 @@ SPECS: dict[Op, OpSpec] = {
     ),
     Op.SHARPNESS: OpSpec("Sharpness", Kind.NEIGHBOURHOOD, ("factor",), neutral=1.0),
     Op.GAUSSIAN_BLUR: OpSpec(
-        "GaussianBlur", Kind.NEIGHBOURHOOD, ("kernel_x", "kernel_y", "sigma_x", "sigma_y"), becomes=Op.CONVOLVE
+        "GaussianBlur", Kind.NEIGHBOURHOOD, ("kernel_x", "kernel_y", "sigma_x", "sigma_y", "shade"), becomes=Op.CONVOLVE
     ),
     Op.MOTION_BLUR: OpSpec("MotionBlur", Kind.NEIGHBOURHOOD, ("kernel", "angle", "direction"), becomes=Op.CONVOLVE),
     Op.FILTER: OpSpec(

@@ -69,7 +69,7 @@ class TableBuilder:
     def _add(self, table: str, values: npt.ArrayLike) -> int:
         """-> the place of the first of ``values`` in their table."""
         like, first = getattr(_NONE, table), self._counts.get(table, 0)
-        part = np.asarray(values, like.dtype).reshape(-1, *like.shape[1:])
+        part = np.ascontiguousarray(values, like.dtype).reshape(-1, *like.shape[1:])
         self._parts.setdefault(table, []).append(part)
         self._counts[table] = first + len(part)
         return first
@@ -103,4 +103,5 @@ class TableBuilder:
         return len(self._points) - 1
 
     def tables(self) -> Tables:
-        return Tables(**{name: np.concatenate(parts) for name, parts in self._parts.items()}, points=self._points)
+        tables = {name: parts[0] if len(parts) == 1 else np.concatenate(parts) for name, parts in self._parts.items()}
+        return Tables(**tables, points=self._points)

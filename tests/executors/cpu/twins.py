@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.executors.cpu.blocks import Callables
-from variegate.executors.cpu.simd_layers import LANES
-from variegate.executors.cpu.simd_pixels import LUMAS
+from variegate.executors.cpu.simd_pixels import LUMAS, PICK_MARGIN
 
 RNG = np.random.default_rng(5)
 SIZES = (1, 2, 3, 7, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 224)
@@ -45,6 +44,11 @@ def check_channels(run: Callables) -> None:
     run["simd_pixels.copy_block"](source, target)
     same("copy_block", target, [*source, POISON])
     run["simd_pixels.prefetch"](source, 64)
+    for channels in (2, 4, 5, 6, 7, 8, 9):
+        pixels, picked = levels(100, channels), np.full((100, 3), POISON, np.uint8)
+        run["simd_pixels.pick_channels"](pixels, picked, 65, channels)
+        same("pick_channels", picked[:65], pixels[:65, [0, 1, min(2, channels - 1)]])
+        same("pick_channels", picked[65 + PICK_MARGIN - 1 :], POISON)
 
 
 def check_floats(run: Callables) -> None:
@@ -145,25 +149,29 @@ def scaled(value: npt.NDArray[np.int32], share: Any) -> Any:
 
 def check_layers(run: Callables) -> None:
     """The extremes of all numbers among them."""
-    stride = 70
+    stride, size = 150, 71
     for down, strength, of_level in ((0, 32767, -1), (32767, -32767, 1), (12345, 20000, 0), (1, -5, -1)):
-        lines = RNG.choice(np.array([0, 1, 127, 16000, 32640], np.int16), (4, 64))
-        above, below, first, second = (line[:LANES].astype(np.int32) for line in lines)
-        alpha, colour = above + scaled(below - above, down), first + scaled(second - first, down) + 64 >> 7
-        weight = scaled(alpha, strength)
-        weight += weight >> 8
-        planes, colours = levels(3, stride), (0, 200, 255)
-        before = planes.astype(np.int32)
-        run["simd_layers.lay_alpha_block"](planes, stride, lines[0], lines[1], down, strength, *colours, of_level)
-        for c, plain in enumerate(colours):
-            level = before[c, :LANES]
-            want = np.clip(level + scaled(plain + of_level * level, weight), 0, 255)
-            same("lay_alpha_block", planes[c], [*want, *before[c, LANES:]])
-        row = levels(stride)
+        lines = RNG.choice(np.array([0, 1, 127, 16000, 32640], np.int16), (2, stride))
+        above, below = (line[:size].astype(np.int32) for line in lines)
+        between, made = above + scaled(below - above, down), np.zeros((2, stride), np.int16)
+        weights, colours = scaled(between, strength), between + 64 >> 7
+        weights += weights >> 8
+        run["simd_layers.weigh_row"](lines[0], lines[1], down, strength, made[0], size)
+        run["simd_layers.mix_row"](lines[0], lines[1], down, made[1], size)
+        same("weigh_row, mix_row", made[:, :size], [weights, colours])
+        row, plain = levels(stride), RNG.integers(0, 256, stride).astype(np.int16)
+        made[0, size:] = 0
         level = row.astype(np.int32)
-        run["simd_layers.lay_colours_block"](row, *lines[:2], down, strength, *lines[2:], of_level)
-        want = np.clip(level[:LANES] + scaled(colour + of_level * level[:LANES], weight), 0, 255)
-        same("lay_colours_block", row, [*want, *level[LANES:]])
+        run["simd_layers.lay_row"](row, made[0], plain, of_level, size)
+        want = np.clip(level[:size] + scaled(plain[:size] + of_level * level[:size], weights), 0, 255)
+        same("lay_row", row, [*want, *level[size:]])
+    for begin, step in ((0, 1 << 26), (5, 1), ((1 << 26) - 1, 19_173_961), (33_000_000, (1 << 26) - 7)):
+        nodes, line = levels(stride).astype(np.int32) << 7, np.zeros(stride, np.int16)
+        at = begin + step * np.arange(size)
+        first, second = nodes[at >> 26], nodes[(at >> 26) + 1]
+        if "simd_layers.stretch_row" in run.blocks:
+            run["simd_layers.stretch_row"]((nodes >> 7).astype(np.uint8), begin, step, line, size)
+            same("stretch_row", line[:size], first + scaled(second - first, at >> 11 & 32767))
     planes, lightness = levels(3, stride), np.zeros(16, np.int32)
     run["simd_layers.lightness_block"](planes, stride, lightness)
     same("lightness_block", lightness, planes[:, :16].max(0).astype(np.int32) + planes[:, :16].min(0))

@@ -8,8 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.cpu import layout as L
+from variegate.executors.cpu.kernel import bytes_at
 from variegate.executors.cpu.resizing import filter_radius
 from variegate.executors.cpu.simd import BLOCK
+from variegate.executors.cpu.simd_pixels import PICK_MARGIN, pick_channels
 from variegate.program.compiled import inner_kernel, pixel_kernel
 from variegate.program.held import held_as, plain, tuple_kind, words_of
 from variegate.program.ops import KIND_OF, NUM_ARGS, Kind, Op
@@ -155,6 +157,28 @@ def _measure_resize(a: Any, flag: Any, needs: Any) -> None:
         needs[_WEIGHTS] = max(needs[_WEIGHTS], taps * ((int(size) + 15) // 16 * 16))
         needs[_TAPS] = max(needs[_TAPS], taps)
     needs[_RESIZED] = max(needs[_RESIZED], (int(a[5]) + BLOCK - 1) // BLOCK * BLOCK + BLOCK)
+
+
+@pixel_kernel
+def pick_planes(images: Any, begin: Any, end: Any, channels: Any, target: Any, sources: Any) -> None:
+    """Three channels of ``images[begin:end]``, int64[N, 4], one after another from the address ``target`` on; of two
+    channels the second twice. An image begins, with the first of them, at an address, and has so many bytes from line
+    to line, lines, and pixels in each. ``sources``: where those made begin."""
+    last = min(2, channels - 1)
+    for n in range(begin, end):
+        source, line, height, width = images[n]
+        sources[n] = target
+        if line == width * channels:
+            height, width = 1, height * width
+        for y in range(height):
+            count = width if y < height - 1 and width >= PICK_MARGIN else max(0, width - PICK_MARGIN)
+            pick_channels(source, target, count, channels)
+            levels, planes = bytes_at(source, width * channels), bytes_at(target, 3 * width)
+            for x in range(count, width):
+                planes[3 * x] = levels[channels * x]
+                planes[3 * x + 1] = levels[channels * x + 1]
+                planes[3 * x + 2] = levels[channels * x + last]
+            source, target = source + line, target + 3 * width
 
 
 def form_of(output: Output) -> L.ResultFormat:

@@ -7,6 +7,7 @@ image runs what comes before, by itself, and then the detour. So no more images 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
@@ -58,8 +59,8 @@ require_branches(
 )
 # (row, place) -> the image that the row reads, which lasts until the thread's next load into the same place.
 Load = Callable[[int, int], Image]
-# Of a fused program, whose first resizes it may rewrite as it loads.
-Loader = Callable[[Program], Load]
+# Of a fused program, whose first resizes it may rewrite as it loads; of one with ``planes`` see ``plane_loader``.
+Loader = Callable[[Program], Any]
 
 
 def load_with_detours(program: Program, loader: Loader) -> Load:
@@ -201,7 +202,7 @@ class _Run(NamedTuple):
     program: Program
     batch: BatchArrays
     form: ResultFormat
-    load: Load | None
+    load: Any  # (begin, end, sources) -> what is to live until these rows are done
     canvases: npt.NDArray[np.int64]
     kept: Any
 
@@ -222,11 +223,12 @@ def _prepared(
         whole = isinstance(images, np.ndarray)
         kept = np.ascontiguousarray(images) if whole else [np.ascontiguousarray(image) for image in images]  # type: ignore[assignment]
         sources = _addresses(kept, kept if whole else None)[program.source]
-    load = None
+    load: Any = None
     if program.detour is not None:
-        load = load_with_detours(program, loader or (lambda part: lambda row, _: kept[part.source[row]]))
+        load = load_with_detours(program, loader or (lambda part: lambda row, _: kept[int(part.source[row])]))
     elif loader is not None:
         load = loader(program)
+    load = load if load is None or program.planes is not None else partial(_load_each, load)
     targets, form = _addresses(results, stacked), _format(program)
     batch = new_batch(instructions_of(program), side_tables(program.tables), sources, targets)
     batch = batch._replace(scale=form.scale, bias=form.bias)
@@ -234,6 +236,12 @@ def _prepared(
     if program.blend is not None:
         canvases = [RESULTS.take(prod(result_shape(program, row))) for row in range(program.num_rows)]
     return _Run(program, batch, form, load, _addresses(canvases, None), (kept, canvases))
+
+
+def _load_each(load: Load, begin: int, end: int, sources: npt.NDArray[np.int64]) -> list[Image]:
+    loaded = [load(row, place) for place, row in enumerate(range(begin, end))]
+    sources[begin:end] = [place_of(image) for image in loaded]
+    return loaded
 
 
 def _addresses(arrays: Sequence[Result], stacked: Any) -> npt.NDArray[np.int64]:
@@ -276,10 +284,8 @@ def _run_rows(runs: Sequence[_Run], num_threads: int | None, together: int = 1) 
             return
         for i in range(begin, end, at_a_time):
             stop = min(i + at_a_time, end)
-            for _, at, kind, streams, load_one, sources in held:
-                assert load_one is not None
-                loaded = [load_one(row, place) for place, row in enumerate(range(i, stop))]
-                sources[i:stop] = [place_of(image) for image in loaded]
+            for _, at, kind, streams, load_many, sources in held:
+                _loaded = load_many(i, stop, sources)
                 passes.run_rows(i, stop, at, scratch, kind, streams)
 
     height, width = program.final_size(0) if program.num_rows else (0, 0)

@@ -142,8 +142,8 @@ def _arrays(
         "terms": np.zeros(11, np.int64),  # what it reads
         # displacements along two lines of a grid's nodes, x and y of each, see displace.py
         "along": np.zeros((4, wp), np.int32),
-        # two lines of each plane of an overlaid layer, and a line of one colour, see overlay.py
-        "layers": np.zeros((9, wp), np.int16),
+        # two lines of each plane of an overlaid layer, and weights and colours of a row, see overlay.py
+        "layers": np.zeros((14, wp), np.int16),
         "layer_lines": np.zeros(3, np.int64),
         "grid_lines": np.zeros(4, np.int64),  # see HAS_GRID
         "tap_frame": np.zeros(7, np.int32),  # likewise

@@ -70,7 +70,7 @@ def _prepare(batch: Any, scratch: Any, r: Any, slot: Any) -> None:
     row, sweep = row_program(held.program, r, held.side), scratch.sweep
     height, width, channels = sweep[K.RESULT_HEIGHT], sweep[K.RESULT_WIDTH], sweep[K.CHANNELS]
     a, stride, lines = row.args[slot], scratch.planes.shape[1], scratch.lines
-    radius_x, radius_y = int(a[1]) // 2, max(int(a[2]) // 2, F.FEW - 1)
+    radius_x, radius_y = int(a[1]) // 2, max(int(a[2]) // 2, F.FEW[0] - 1)
     if row.opcode[slot] == Op.MEDIAN or row.opcode[slot] == Op.MORPHOLOGY:
         radius_x = int(a[0]) // 2
     elif a[3] != 0.0:
@@ -111,7 +111,7 @@ def filter_row(row: Any, slot: Any, height: Any, width: Any, y: Any, channels: A
         return
     apart, weights = int(a[4]), address_of(row.side.kernels[int(a[0]) :])
     # Weights of 0 stand behind those that are fewer.
-    radius_x, radius_y = max(int(a[1]) // 2, F.FEW - 1), max(int(a[2]) // 2, F.FEW - 1)
+    radius_x, radius_y = max(int(a[1]) // 2, F.FEW[0] - 1), max(int(a[2]) // 2, F.FEW[0] - 1)
     for c in range(channels):
         plane, to = first + c * stride, out + c * stride
         lines_at = lines + 8 * (y + radius_y + 1)

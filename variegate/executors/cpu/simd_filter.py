@@ -8,7 +8,7 @@ that most levels are known to be too low or too high; a sorting network finds th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -29,16 +29,16 @@ from variegate.program.lowering.blurs import LEVEL_BITS, WEIGHT_BITS
 from variegate.program.ops import MEDIAN_SIZES
 
 COLUMNS = 32
-# Terms of the most common blurs, which a loop would slow down.
-FEW = 3
+# Terms of the most common blurs, which a loop would slow down; there are no fewer.
+FEW = (3, 4)
 
 _LANES = REGISTER // 2
 Read = Callable[[Value], Callable[[int], Value]]
 
 
-def _weigh(weights: Value, count: Value, read: Read, bits: int, few: int = 0) -> list[Value]:
+def _weigh(weights: Value, count: Value, read: Read, bits: int, few: Sequence[int] = ()) -> list[Value]:
     """``count`` terms, and a weight of zero if that is odd, ``read(term)(first)`` giving registers of i16 of each,
-    weighed and rounded -> COLUMNS sums in such registers. ``few``: so many terms are weighed without a loop.
+    weighed and rounded -> COLUMNS sums in such registers. ``few``: numbers of terms that are weighed without a loop.
     """
     builder = weights.builder
     start = Value(builder, ir.Constant(kind_of("i32", REGISTER // 4), [1 << (bits - 1)] * (REGISTER // 4)))
@@ -53,21 +53,21 @@ def _weigh(weights: Value, count: Value, read: Read, bits: int, few: int = 0) ->
             for total, pairs in zip(sums, interleaved(values[0], other), strict=True):
                 total.set(total.get() + multiplied(pairs, weight))
 
-    def add_many() -> None:
+    def add_all(few: Sequence[int]) -> None:
+        if few:
+            with builder.if_else(count.equals(few[0]).value) as (then, otherwise):
+                with then:
+                    terms = [count.constant(term) for term in range(few[0])]
+                    for i in range(0, few[0], 2):
+                        add(terms[i], terms[i : i + 2])
+                with otherwise:
+                    add_all(few[1:])
+            return
         with repeat((count + 1) >> 1) as pair:
             first = pair << 1
             add(first, [first, first + 1])
 
-    if few:
-        with builder.if_else(count.equals(few).value) as (then, otherwise):
-            with then:
-                terms = [count.constant(term) for term in range(few)]
-                for i in range(0, few, 2):
-                    add(terms[i], terms[i : i + 2])
-            with otherwise:
-                add_many()
-    else:
-        add_many()
+    add_all(few)
     return [halves_of(*(total.get().ashr(bits) for total in sums)) for sums in totals]
 
 

@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
-from variegate.compiling.levels import HAS_AVX2, HAS_AVX512, HAS_BYTE_SHUFFLE
-from variegate.executors.cpu.simd import I32, I64, REGISTER, Value, planes_from, vector_block
+from variegate.compiling.levels import HAS_BYTE_SHUFFLE
+from variegate.executors.cpu.simd import I32, I64, REGISTER, Value, kind_of, planes_from, steps, vector_block
 from variegate.executors.cpu.simd_values import COLOUR_LANES
+from variegate.program.places import STEP_BITS
 
-LANES = REGISTER // 2
-_SCALE = (
-    "llvm.x86.avx512.pmul.hr.sw.512"
-    if HAS_AVX512
-    else "llvm.x86.avx2.pmul.hr.sw"
-    if HAS_AVX2
-    else "llvm.x86.ssse3.pmul.hr.sw.128"
-)
+# Numbers of a row that are made at a time, and of a stretched line. Rows run over by less than MARGIN, and what is
+# stretched is read so far from the node before the last place on.
+LANES, _STRETCHED = REGISTER // 2, 16
+MARGIN, READ = max(LANES, _STRETCHED), _STRETCHED + 1
+_SCALE = {8: "llvm.x86.ssse3.pmul.hr.sw.128", 16: "llvm.x86.avx2.pmul.hr.sw", 32: "llvm.x86.avx512.pmul.hr.sw.512"}
 
 
 def _scaled(value: Value, share: Value) -> Value:
     """``value * share + 2**14 >> 15`` of i16."""
-    if HAS_BYTE_SHUFFLE:
-        return value.call(_SCALE, value.value.type, share)
+    count = value.count or 1
+    if HAS_BYTE_SHUFFLE and 2 * count <= REGISTER:
+        return value.call(_SCALE[count], value.value.type, share)
     return (value.signed("i32") * share.signed("i32") + (1 << 14)).ashr(15).narrow("i16")
 
 
-@vector_block(I64, I64)
-def widen_block(nodes: Value, line: Value) -> None:
-    """Values of bytes: i16 with 7 fraction bits."""
-    (nodes.load("i8", LANES).wide("i16") << 7).store(line)
+@vector_block(I64, I64, I64, I64, I64, needs=HAS_BYTE_SHUFFLE)
+def stretch_row(nodes: Value, begin: Value, step: Value, line: Value, count: Value) -> None:
+    """``count`` i16 with 7 fraction bits between bytes, from ``begin`` on, ``step`` apart, both in 2**-26 of a byte and
+    at most one."""
+    shuffle = "llvm.x86.ssse3.pshuf.b.128"
+    places = step.narrow("i32").splat(_STRETCHED)
+    places = places * places.constant(range(_STRETCHED))
+    with steps(count, _STRETCHED) as x:
+        at = begin + x * step
+        first, within = nodes + (at >> STEP_BITS), (at & (1 << STEP_BITS) - 1).narrow("i32").splat(_STRETCHED) + places
+        index, across = (within >> STEP_BITS).narrow("i8"), ((within >> STEP_BITS - 15) & 32767).narrow("i16")
+        a, b = (
+            address.load("i8", _STRETCHED).call(shuffle, kind_of("i8", _STRETCHED), index).wide("i16") << 7
+            for address in (first, first + 1)
+        )
+        (a + _scaled(b - a, across)).store(line + (x << 1))
 
 
 def _between(upper: Value, lower: Value, down: Value) -> Value:
@@ -35,38 +46,31 @@ def _between(upper: Value, lower: Value, down: Value) -> Value:
     return a + _scaled(b - a, down.narrow("i16").splat(LANES))
 
 
-def _lay(levels: Value, alpha: Value, strength: Value, colour: Value, of_level: Value) -> None:
-    level, weight = levels.load("i8", LANES).wide("i16"), _scaled(alpha, strength.narrow("i16").splat(LANES))
-    towards = colour + level * of_level.narrow("i16").splat(LANES)
-    (level + _scaled(towards, weight + weight.ashr(8))).within(0, 255).narrow("i8").store(levels)
+@vector_block(I64, I64, I32, I32, I64, I64)
+def weigh_row(upper: Value, lower: Value, down: Value, strength: Value, weights: Value, count: Value) -> None:
+    """``count`` weights with 15 fraction bits of what is between two lines of alphas."""
+    with steps(count, LANES) as x:
+        at = x << 1
+        weight = _scaled(_between(upper + at, lower + at, down), strength.narrow("i16").splat(LANES))
+        (weight + weight.ashr(8)).store(weights + at)
 
 
-@vector_block(I64, I64, I64, I64, I32, I32, I32, I32, I32, I32)
-def lay_alpha_block(
-    planes: Value,
-    stride: Value,
-    upper: Value,
-    lower: Value,
-    down: Value,
-    strength: Value,
-    red: Value,
-    green: Value,
-    blue: Value,
-    of_level: Value,
-) -> None:
-    """Three planes moved towards a colour plus ``of_level`` times themselves, by one alpha, in place."""
-    alpha = _between(upper, lower, down)
-    for address, colour in zip(planes_from(planes, stride), (red, green, blue), strict=True):
-        _lay(address, alpha, strength, colour.narrow("i16").splat(LANES), of_level)
+@vector_block(I64, I64, I32, I64, I64)
+def mix_row(upper: Value, lower: Value, down: Value, colours: Value, count: Value) -> None:
+    """``count`` levels, i16, of what is between two lines of colours."""
+    with steps(count, LANES) as x:
+        at = x << 1
+        ((_between(upper + at, lower + at, down) + 64) >> 7).store(colours + at)
 
 
-@vector_block(I64, I64, I64, I32, I32, I64, I64, I32)
-def lay_colours_block(
-    levels: Value, upper: Value, lower: Value, down: Value, strength: Value, above: Value, below: Value, of_level: Value
-) -> None:
-    """One plane, its alpha and colours each between two lines, in place."""
-    colour = (_between(above, below, down) + 64) >> 7
-    _lay(levels, _between(upper, lower, down), strength, colour, of_level)
+@vector_block(I64, I64, I64, I32, I64)
+def lay_row(levels: Value, weights: Value, colours: Value, of_level: Value, count: Value) -> None:
+    """``count`` levels moved towards colours plus ``of_level`` times themselves, in place."""
+    with steps(count, LANES) as x:
+        at, level = x << 1, (levels + x).load("i8", LANES).wide("i16")
+        towards = (colours + at).load("i16", LANES) + level * of_level.narrow("i16").splat(LANES)
+        moved = level + _scaled(towards, (weights + at).load("i16", LANES))
+        moved.within(0, 255).narrow("i8").store(levels + x)
 
 
 @vector_block(I64, I64, I64)

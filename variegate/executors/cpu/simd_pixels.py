@@ -113,6 +113,33 @@ def join_rgb(planes: Value, stride: Value, target: Value) -> None:
                 chunk.picked(range(16 * s, 16 * s + 16)).store(place)
 
 
+# Pixels at a time, by the number of channels, as measured; of others they go one by one.
+_AT_A_TIME = {2: 16, 4: 32, 5: 32, 6: 16, 7: 5, 8: 32}
+# Pixels that vectors may reach beyond a line, which its last ones therefore do not use where nothing follows.
+PICK_MARGIN = 34
+
+
+@vector_block(I64, I64, I64, I64)
+def pick_channels(source: Value, target: Value, count: Value, channels: Value) -> None:
+    """Three channels of ``count`` pixels, rounded up to a number at a time."""
+
+    def pick(numbers: list[int]) -> None:
+        if not numbers:
+            with steps(count, 1) as x:
+                (source + x * channels).load("i32").store(target + x * 3)
+            return
+        number, pixels = numbers[0], _AT_A_TIME[numbers[0]]
+        chosen = [pixel * number + min(i, number - 1) for pixel in range(pixels) for i in range(3)]
+        with source.builder.if_else(channels.equals(number).value) as (then, otherwise):
+            with then, steps(count, pixels) as x:
+                levels = (source + x * number).load("i8", max(16, pixels * number))
+                levels.picked([*chosen, *[0] * (-len(chosen) % 16)]).store(target + x * 3)
+            with otherwise:
+                pick(numbers[1:])
+
+    pick(list(_AT_A_TIME))
+
+
 @vector_block(I64, I64)
 def copy_block(source: Value, target: Value) -> None:
     """64 bytes."""

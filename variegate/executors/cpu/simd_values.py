@@ -232,7 +232,9 @@ def chunk_memory(typing_context: Any) -> Any:
     """Address of room for the words of a chunk, on the stack of the function that asks."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        room = cgutils.alloca_once(builder, ir.ArrayType(kind_of("i8"), 3 * CHUNK_STRIDE))
+        # Numba's own would be filled with zeros in every call.
+        with builder.goto_entry_block():
+            room = builder.alloca(ir.ArrayType(kind_of("i8"), 3 * CHUNK_STRIDE))
         room.align = 64
         return builder.ptrtoint(room, kind_of("i64"))
 

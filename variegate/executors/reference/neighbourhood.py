@@ -43,9 +43,13 @@ def smooth(img_HWC: Image) -> Image:
 
 
 def gaussian_blur(img_HWC: Image, ins: Instruction) -> Image:
+    return _blurred(img_HWC, ins, ins.args[4])
+
+
+def _blurred(img_HWC: Image, ins: Instruction, shade: float) -> Image:
     """Columns first; between the passes levels keep LEVEL_BITS fraction bits."""
     kernel_x, kernel_y = ins.integers(2)
-    along_y, along_x = _mirrored(kernel_y, ins.args[3]), _mirrored(kernel_x, ins.args[2])
+    along_y, along_x = _mirrored(kernel_y, ins.args[3], shade), _mirrored(kernel_x, ins.args[2])
     columns = _rounded(_correlate(img_HWC.astype(np.int64), along_y[:, None], "reflect"), WEIGHT_BITS + 1 - LEVEL_BITS)
     whole = _rounded(_correlate(columns, along_x[None, :], "reflect"), WEIGHT_BITS + 1 + LEVEL_BITS)
     return whole.astype(np.uint8)
@@ -68,7 +72,7 @@ def filter(img_HWC: Image, ins: Instruction) -> Image:
 
 def unsharp_mask(img_HWC: Image, ins: Instruction) -> Image:
     """Add the difference to the blurred image, times the amount, where it is more than the threshold."""
-    away = img_HWC.astype(np.int64) - gaussian_blur(img_HWC, ins)
+    away = img_HWC.astype(np.int64) - _blurred(img_HWC, ins, 0.0)
     added = _rounded(away * whole_amount(ins.args[4]), AMOUNT_BITS)
     return to_uint8(img_HWC + np.where(np.abs(away) > ins.args[5], added, 0))
 
@@ -156,9 +160,9 @@ def scatter(img_HWC: Image, ins: Instruction) -> Image:
     return img_HWC[y, x]
 
 
-def _mirrored(size: int, sigma: float) -> Ints:
-    """int64[size], of sum 2**15."""
-    half = half_weights(size, np.array([sigma]))[0]
+def _mirrored(size: int, sigma: float, shade: float = 0.0) -> Ints:
+    """int64[size], of sum 2**15 less a share."""
+    half = half_weights(size, np.array([sigma]), shade)[0]
     return np.concatenate([half[:0:-1], 2 * half[:1], half[1:]])
 
 

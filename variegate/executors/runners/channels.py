@@ -16,6 +16,7 @@ from variegate.program.planes import for_planes, parts_of
 from variegate.program.program import Output, Program
 
 Image = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
 
 
 def run_parts(program: Program, batch: Any, run: Callable[[Program, Any], Any]) -> Any:
@@ -67,12 +68,13 @@ def as_laid_out(room: Any, program: Program) -> Any:
     return (kept if program.output.layout == "NCHW" else kept.movedim(-3, -1)).contiguous()
 
 
-def plane_loader(images: Sequence[Image] | Image, fused: Program) -> Callable[[int, int], Image]:
-    """(row, place) -> three channels of its image, until the thread's next load there. Resized crops that rows begin
-    with are moved to what is left of their images: no more than they read."""
+def plane_loader(images: Sequence[Image] | Image, fused: Program) -> Callable[[int, int, Ints], object]:
+    """(begin, end, sources) -> three channels of the images of these rows, whose addresses it writes into ``sources``,
+    until the thread's next call. Resized crops that rows begin with are moved to what is left of their images: no more
+    than they read."""
     # Imported on demand: Numba takes a while.
+    from variegate.executors.cpu.batch import pick_planes
     from variegate.executors.cpu.memory import place_of
-    from variegate.executors.cpu.planes import pick_planes
 
     assert fused.planes is not None
     channels = fused.planes.channels
@@ -88,14 +90,13 @@ def plane_loader(images: Sequence[Image] | Image, fused: Program) -> Callable[[i
     else:
         begins = np.array([place_of(image) for image in images], np.int64)[fused.source]
     begins += boxes[:, 0] * lines + boxes[:, 1] * channels + fused.planes.first
-    known = list(zip(begins.tolist(), lines.tolist(), *fused.in_shape[:, :2].T.tolist(), strict=True))
+    known = np.column_stack([begins, lines, fused.in_shape[:, :2]])
 
-    def load(row: int, place: int) -> Image:
-        begin, line, height, width = known[row]
-        size = 3 * height * width
-        room = buffer_for(place, size)
+    def load(begin: int, end: int, sources: Ints) -> Image:
+        size = int(3 * known[begin:end, 2:].prod(axis=1).sum())
+        room = buffer_for(0, size)
         planes = np.empty(size, np.uint8) if room is None else room
-        pick_planes(begin, line, channels, height, width, place_of(planes))
+        pick_planes(known, begin, end, channels, place_of(planes), sources)
         return planes
 
     return load

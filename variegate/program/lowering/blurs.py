@@ -52,7 +52,7 @@ def blurs_to_kernels(program: Program) -> npt.NDArray[np.int16]:
             if op == Op.FILTER:
                 table, held = _dense(program.tables.filters[x:], args[part, 1:4])
             elif op != Op.MOTION_BLUR:
-                table, held = _separable(x, y, args[part, 2:4])
+                table, held = _separable(x, y, args[part, 2:4], args[part, 4] * (op == Op.GAUSSIAN_BLUR))
                 if op == Op.UNSHARP_MASK:
                     held[:, 6], held[:, 7] = whole_amount(args[part, 4]) + 1, args[part, 5]
             else:
@@ -65,16 +65,16 @@ def blurs_to_kernels(program: Program) -> npt.NDArray[np.int16]:
     return np.concatenate(tables)
 
 
-def _separable(size_x: int, size_y: int, sigma: Floats) -> tuple[npt.NDArray[np.int16], Floats]:
+def _separable(size_x: int, size_y: int, sigma: Floats, shade: Any) -> tuple[npt.NDArray[np.int16], Floats]:
     """int16[N, 2, apart], the tables of kernels of one size; and their arguments but for the start."""
     along_x = along_y = half_weights(size_x, sigma[:, 0])
-    if size_x != size_y or (sigma[:, 0] != sigma[:, 1]).any():
-        along_y = half_weights(size_y, sigma[:, 1])
+    if size_x != size_y or (sigma[:, 0] != sigma[:, 1]).any() or np.any(shade):
+        along_y = half_weights(size_y, sigma[:, 1], shade)
     held = np.zeros((len(sigma), NUM_ARGS))
     held[:, 3] = 1.0
     for axis, half in enumerate((along_x, along_y)):
         # Weights fall from the centre on, but for the rounding: the last one that is not 0.
-        held[:, 1 + axis] = 2 * (half.cumsum(axis=1) < _ONE).sum(axis=1) + 1
+        held[:, 1 + axis] = 2 * (half.cumsum(axis=1) < half.sum(axis=1, keepdims=True)).sum(axis=1) + 1
     held[:, 4] = apart = max(int(held[:, 1:3].max()) // 2 + 2, 4)
     table = np.zeros((len(sigma), 2, apart), np.int16)
     table[:, 0, : along_x.shape[1]], table[:, 1, : along_y.shape[1]] = along_x[:, :apart], along_y[:, :apart]
@@ -127,16 +127,15 @@ def whole_amount(amount: Any) -> Any:
     return np.floor(np.asarray(amount, np.float64) * (1 << AMOUNT_BITS) + 0.5).astype(np.int64)
 
 
-def half_weights(size: int, sigma: Floats) -> Ints:
-    """Gaussian weights in units of 2**-15, the centre's half and those of one side: int64[N, size // 2 + 1], sum 2**14.
-    Sums from the outside inwards are rounded, so that constant images stay and small weights are not lost."""
+def half_weights(size: int, sigma: Floats, shade: Any = 0.0) -> Ints:
+    """Gaussian weights in units of 2**-15, the centre's half and those of one side: int64[N, size // 2 + 1], sum
+    2**14 but for the share ``shade``. Sums from outside are rounded: constant images stay, small weights as well."""
+    total = np.floor(_ONE * (1.0 - np.broadcast_to(shade, len(sigma))) + 0.5).astype(np.int64)
     away = np.arange(size // 2, 0, -1) / sigma[:, None]
     outer = np.zeros((len(sigma), size // 2 + 1))
     np.cumsum(np.exp(-0.5 * away * away), axis=1, out=outer[:, 1:])
-    whole = np.floor(outer * (2 * _ONE / (2.0 * outer[:, -1:] + 1.0)) + 0.5).astype(np.int64)
-    half = np.empty_like(whole)
-    half[:, 0], half[:, 1:] = _ONE - whole[:, -1], (whole[:, 1:] - whole[:, :-1])[:, ::-1]
-    return half
+    whole = np.floor(outer * (2 * total[:, None] / (2.0 * outer[:, -1:] + 1.0)) + 0.5).astype(np.int64)
+    return np.hstack([total[:, None] - whole[:, -1:], np.diff(whole, axis=1)[:, ::-1]])
 
 
 def motion_kernel(size: int, angle: Floats, direction: Floats) -> Ints:
