@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from variegate.jobs.engine import Engine
     from variegate.jobs.jobs import EngineError
     from variegate.jobs.pack import pack
-    from variegate.loader import Batch, Loader, TooManyErrors
+    from variegate.loader import Batch, Loader, Mixture, TooManyErrors
     from variegate.loader.options import ProcessWorkers, RayWorkers
     from variegate.pipelines import PipelineError, choice, coin, normal, pipeline, randint, select, uniform
     from variegate.policies import load_policy
@@ -46,7 +46,7 @@ IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 
 __all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "DecodeError", "DeviceMemoryError", "EngineError", "TooManyErrors"]
-__all__ += ["PIXEL_VERSION", "ProcessWorkers", "RayWorkers"]
+__all__ += ["PIXEL_VERSION", "Mixture", "ProcessWorkers", "RayWorkers"]
 __all__ += ["Augmenter", "Batch", "CheckResult", "Collate", "Engine", "EntropyIndex", "Loader", "RaggedBatch"]
 __all__ += [
     "Targets",
@@ -75,6 +75,7 @@ _HOMES = {
     "EngineError": "variegate.jobs.jobs",
     "EntropyIndex": "variegate.decode.entropy.index",
     "Loader": "variegate.loader",
+    "Mixture": "variegate.loader",
     "PIXEL_VERSION": "variegate.checks",
     "PipelineError": "variegate.pipelines",
     "RaggedBatch": "variegate.executors.runners.images",

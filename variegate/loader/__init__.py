@@ -2,6 +2,7 @@
 
 from variegate.loader.batch import Batch, Failure, TooManyErrors
 from variegate.loader.loader import Loader
+from variegate.loader.mixture import Mixture
 from variegate.loader.targets import TargetBatch
 
-__all__ = ["Batch", "Failure", "Loader", "TargetBatch", "TooManyErrors"]
+__all__ = ["Batch", "Failure", "Loader", "Mixture", "TargetBatch", "TooManyErrors"]

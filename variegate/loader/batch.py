@@ -71,12 +71,14 @@ class Batch(tuple[Any, Any]):
         padding: bool [N], True for rows that do not count: they fill up the last batch of a rank, or replace an
             unreadable image. Ignore these rows where every sample must count once, as in an evaluation.
         copies: uint32 [N], counting the occurrences of a sample within the epoch from 0. Each is augmented differently.
-            Above 0 only with ``copies``, ``weights`` or a ``sampler``.
+            Above 0 only with ``copies``, ``weights``, a ``sampler`` or a ``Mixture``.
+        source: int64 [N], of a ``Mixture``: the source of each row, a place in ``mixture.names``; else 0.
     """
 
     ids: npt.NDArray[np.uint64]
     padding: npt.NDArray[np.bool_]
     copies: npt.NDArray[np.uint32]
+    source: npt.NDArray[np.int64]
 
     def __new__(
         cls,
@@ -85,16 +87,18 @@ class Batch(tuple[Any, Any]):
         ids: npt.NDArray[np.uint64] | None = None,
         padding: npt.NDArray[np.bool_] | None = None,
         copies: npt.NDArray[np.uint32] | None = None,
+        source: npt.NDArray[np.int64] | None = None,
     ) -> Batch:
         # Frameworks that move a batch to a device make it anew from an iterable of its members, as any tuple.
         batch = super().__new__(cls, tuple(images) if labels is None else (images, labels))
         batch.ids = np.zeros(0, np.uint64) if ids is None else ids
         batch.padding = np.zeros(0, np.bool_) if padding is None else padding
         batch.copies = np.zeros(len(batch.ids), np.uint32) if copies is None else copies
+        batch.source = np.zeros(len(batch.ids), np.int64) if source is None else source
         return batch
 
     def __getnewargs__(self) -> tuple[Any, ...]:
-        return (*self, self.ids, self.padding, self.copies)
+        return (*self, self.ids, self.padding, self.copies, self.source)
 
     @property
     def images(self) -> torch.Tensor:  # as a checker is told: a list, or a tuple of views, is used alike

@@ -128,13 +128,16 @@ class Loader(CopiedByState):
         self._start(state["arguments"])
         self._epochs.at, self._epochs.next = state["epochs"]
         self._pipeline.log = state["log"]
+        if self._pipeline.order.mixing is not None:
+            self._pipeline.order.mixing.load(state["mixture"])
         self.__dict__.update(state["more"])
 
     def _portable(self) -> dict[str, Any]:
         more = {name: value for name, value in self.__dict__.items() if name not in self._own}
         epochs = self._epochs.at, self._epochs.next
-        pipeline = self._pipeline
-        return {"arguments": pipeline.portable, "epochs": epochs, "log": deepcopy(pipeline.log), "more": more}
+        pipeline, mixing = self._pipeline, self._pipeline.order.mixing
+        state = {"arguments": pipeline.portable, "epochs": epochs, "log": deepcopy(pipeline.log), "more": more}
+        return state if mixing is None else {**state, "mixture": mixing.state()}
 
     @property
     def device(self) -> str:
@@ -238,6 +241,18 @@ class Loader(CopiedByState):
         resumed = self._epochs.next
         self._epochs.go_to(resumed if resumed[0] == epoch else (epoch, 0))
 
+    def set_weights(self, weights: Any, epoch: int | None = None, samples: int = 0) -> None:
+        """Change the weights of a ``Mixture``, by default from the next batch on. Call it between batches.
+
+        With ``epoch``, they change at its beginning, or after ``samples`` samples of it (of all ranks together). Every
+        rank must make the same call after the same step. Later changes of a schedule remain. Batches prepared ahead are
+        dropped and made again. Raises ValueError for wrong weights, or a place before the batches handed out.
+        """
+        self._pipeline.set_weights(weights, epoch, samples, self._epochs.at)
+        self._epochs.drop_early()
+        if self._epochs.latest is not None:
+            self._epochs.latest.is_outdated = True
+
     def state_dict(self) -> dict[str, Any]:
         """Return the state after the last batch handed out: a few numbers and strings that JSON can hold.
 
@@ -248,7 +263,12 @@ class Loader(CopiedByState):
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Resume where ``state_dict`` was taken, with the remaining samples and the same pixels.
 
+        The weights of a ``Mixture`` become those of the state; ``set_weights`` changes them afterwards.
+
         Raises:
             ValueError: if the data set, seed, shuffling, weights or sampler differ from those of the state.
         """
-        self._epochs.go_to(self._pipeline.order.position(state_dict))
+        position = self._pipeline.order.position(state_dict)
+        if self._pipeline.order.mixing is not None:
+            self._epochs.drop_early()
+        self._epochs.go_to(position)

@@ -22,6 +22,7 @@ from variegate.executors.batches import extra_seconds
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.loader import batch as batches
 from variegate.loader.batch import Batch, Failure
+from variegate.loader.mixture import Mixture
 from variegate.loader.observer import Observer
 from variegate.loader.options import ConditionsOfIds, LoaderOptions
 from variegate.loader.reading import Rows, StepPlan
@@ -59,25 +60,21 @@ class MadeRows:
 Replace = Callable[[StepPlan, MadeRows, list[int], int], list[tuple[Any, Any]]]
 
 
-def settle(
-    plan: StepPlan,
-    made: MadeRows,
-    options: LoaderOptions,
-    targets: BatchTargets | None,
-    replace_rows: Replace,
-    epoch: int,
-) -> BatchResult:
-    """A batch of its rows. Raises DecodeError where errors are to be raised."""
-    bad, number, on_error = made.bad, len(plan.padding), options.on_error
+def settle(plan: StepPlan, made: MadeRows, maker: BatchMaker, replace_rows: Replace, epoch: int) -> BatchResult:
+    """A batch of its rows, which ``maker``, or another of the same loader, made. Raises DecodeError where errors are to
+    be raised."""
+    bad, number, on_error = made.bad, len(plan.padding), maker.options.on_error
     if bad and on_error == "raise":
         raise bad[min(bad)]  # the first by its place, not the one that a thread happened to meet first
 
     def batch(outputs: Any, labels: Any, rows: Any, padding: npt.NDArray[np.bool_]) -> AnyBatch:
-        images, copies = batches.whole_of_rows(outputs), None if plan.copies is None else plan.copies[rows]
+        images, ids, targets = batches.whole_of_rows(outputs), plan.ids[rows], maker.targets
+        copies = None if plan.copies is None else plan.copies[rows]
+        key = ids, padding, copies, None if maker.mixture is None else maker.mixture.source_of(ids)
         if targets is None:
-            return Batch(images, batches.stacked_labels(labels), plan.ids[rows], padding, copies)
+            return Batch(images, batches.stacked_labels(labels), *key)
         own = batches.stacked_labels([label for _, label in labels])
-        return TargetBatch(targets.join(images, [of_row for of_row, _ in labels], own), plan.ids[rows], padding, copies)
+        return TargetBatch(targets.join(images, [of_row for of_row, _ in labels], own), *key)
 
     if not bad:
         return BatchResult(batch(made.outputs, made.labels, slice(number), plan.padding), plan.done, [])
@@ -111,10 +108,11 @@ class BatchMaker:
         read_candidates: Callable[[StepPlan, int, int], Iterator[tuple[Any, Any]]],
         index: EntropyIndex | None = None,
         targets: BatchTargets | None = None,
+        mixture: Mixture | None = None,
     ) -> None:
         self.augmenter, self.options, self.index = augmenter, options, index
         self._read_candidates = read_candidates
-        self.targets, self.num_partners = targets, num_partners(augmenter.transform)
+        self.targets, self.mixture, self.num_partners = targets, mixture, num_partners(augmenter.transform)
         self._device = torch.device(augmenter.device) if augmenter.device.startswith("cuda") else None
         self._idle: list[torch.cuda.Stream] = []
 
@@ -134,7 +132,7 @@ class BatchMaker:
                     parts = batches.tensors_of(batch.labels)
                     moved = [part.pin_memory().to(self._device, non_blocking=True) for part in parts]
                     labels = MixedLabels(*moved) if isinstance(batch.labels, MixedLabels) else moved[0]
-                    result.batch = Batch(batch.images, labels, batch.ids, batch.padding, batch.copies)
+                    result.batch = Batch(batch.images, labels, batch.ids, batch.padding, batch.copies, batch.source)
                 result.ready = torch.cuda.Event()
                 result.ready.record()
         finally:
@@ -153,7 +151,7 @@ class BatchMaker:
                 for row, samples in found
             ]
 
-        return settle(rows, made, self.options, self.targets, replace_rows, epoch)
+        return settle(rows, made, self, replace_rows, epoch)
 
     def with_partners(self, plan: AnyPlan) -> AnyPlan:
         """Within the batch, where the order of the epoch did not choose them."""
@@ -286,6 +284,9 @@ class _OneBatch:
         has_targets, is_mixed = self._maker.targets is not None, self._maker.num_partners > 0
         labels = [each.label for each in rows.labels] if has_targets else rows.labels
         key: dict[str, Any] = {"ids": rows.ids, "epoch": self._epoch, "given": batches.conditions_by_labels(labels)}
+        if (mixture := self._maker.mixture) is not None:
+            names = np.array(mixture.names)[mixture.source_of(rows.ids)]
+            key["given"] = {**(key["given"] or {}), "source": names}
         if self._given is not None:
             key["given"] = {**(key["given"] or {}), **self._given(rows.ids)}
         key["copy"] = 0 if rows.copies is None else rows.copies

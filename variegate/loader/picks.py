@@ -16,6 +16,7 @@ from torch.utils.data.distributed import DistributedSampler
 
 from variegate.checks import integer
 from variegate.formats.base import Source, StreamSource, digest_of
+from variegate.loader.mixture import MixedOrder, Mixing, Mixture
 from variegate.loader.options import LoaderOptions
 from variegate.loader.shuffle import OrderPurpose, Permutation
 from variegate.loader.weights import DrawnOrder, groups_of
@@ -56,12 +57,15 @@ class ListedOrder:
         return None if self._indices is None else digest_of(self._indices.tobytes())
 
 
+Once = ListedOrder | DrawnOrder | MixedOrder
+
+
 class RepeatedOrder:
     """Another order with each of its places ``times`` times, one after another."""
 
     is_every = False
 
-    def __init__(self, order: ListedOrder | DrawnOrder, times: int) -> None:
+    def __init__(self, order: Once, times: int) -> None:
         self.length, self.once, self.times = order.length * times, order, times
 
     def at(self, positions: Indices) -> tuple[Indices, Copies]:
@@ -73,7 +77,7 @@ class RepeatedOrder:
         return self.once.digest() if isinstance(self.once, ListedOrder) else None
 
 
-Order = ListedOrder | DrawnOrder | RepeatedOrder
+Order = Once | RepeatedOrder
 
 
 def _count(indices: Indices) -> Copies | None:
@@ -92,12 +96,14 @@ def _count(indices: Indices) -> Copies | None:
 
 @dataclass(frozen=True)
 class Picks:
-    """The orders of all epochs; ``expected_length``: of any, None if not known; the rest as ``EpochOrder``."""
+    """The orders of all epochs; ``expected_length``: of any, None if not known; the rest as ``EpochOrder``.
+    ``mixing``: of a Mixture, whose weights may change."""
 
-    order_of: Callable[[int], ListedOrder | DrawnOrder]
+    order_of: Callable[[int], Once]
     expected_length: Callable[[], int | None]
     facts: dict[str, Any]
     is_known: bool = True
+    mixing: Mixing | None = None
 
 
 def check_picking(source: Source | StreamSource, options: LoaderOptions) -> bool:
@@ -107,7 +113,11 @@ def check_picking(source: Source | StreamSource, options: LoaderOptions) -> bool
     by_index = "accepted for samples by index: open_source(..., stream=False)"
     name = "sampler" if sampler is not None else "weights"
     problem = None
-    if sampler is not None and weights is not None:
+    is_mixed = isinstance(source, Mixture)
+    given = [one for one in ("sampler", "weights", "num_samples") if getattr(options, one) is not None]
+    if is_mixed and given:
+        problem = f"{given[0]}: got it with a Mixture, which says what is drawn; accepted: None, or vg.Mixture's own"
+    elif sampler is not None and weights is not None:
         problem = "sampler, weights: got both; accepted: one of them, as each says which samples an epoch has"
     elif number is not None and weights is None:
         problem = f"num_samples: got {number!r} without weights; accepted with weights"
@@ -115,7 +125,7 @@ def check_picking(source: Source | StreamSource, options: LoaderOptions) -> bool
         problem = f"copies: got {options.copies}, but this source is a stream; {by_index}"
     elif is_stream and not (sampler is None and weights is None):
         problem = f"{name}: this source is a stream, which gives samples in its own order; {by_index}"
-    elif weights is not None and shuffle is not None and not shuffle:
+    elif (weights is not None or is_mixed) and shuffle is not None and not shuffle:
         problem = "shuffle: got False with weights; accepted: True, as what is drawn has no order to keep"
     if problem:
         raise ValueError(problem)
@@ -134,6 +144,9 @@ def picks_of(source: Source, options: LoaderOptions, shuffle: bool) -> Picks:
     samples, seed, sampler, number = len(source), options.seed, options.sampler, options.num_samples
     if not samples:
         raise ValueError("source: has no samples")
+    if isinstance(source, Mixture):
+        mixing = Mixing(source, seed)
+        return Picks(mixing.order_of, lambda: None, {}, mixing=mixing)
     if options.weights is not None:
         draws = samples if number is None else integer("num_samples", number, 1)
         if draws > _MOST_DRAWS:

@@ -14,6 +14,7 @@ import torch
 
 from variegate.augmenter.augmenter import Augmenter
 from variegate.augmenter.planner import num_partners
+from variegate.checks import integer
 from variegate.formats.base import PixelSource, Source, StreamSource
 from variegate.formats.indexing import open_entropy_index
 from variegate.formats.opening import open_source
@@ -23,6 +24,7 @@ from variegate.loader.batch import FailureLog
 from variegate.loader.cache import open_cache
 from variegate.loader.epochs import EpochRun, MakeBatch
 from variegate.loader.making import AnyBatch, BatchMaker, BatchResult
+from variegate.loader.mixture import Mixture
 from variegate.loader.observer import Observer, StageTimes
 from variegate.loader.options import LoaderArguments, LoaderOptions, OnError
 from variegate.loader.order import IndexedOrder, Position
@@ -60,6 +62,9 @@ class Pipeline:
         opened = _open(options.source, options.on_error, options.annotations)
         self.source = source = with_asked(opened, options.targets)
         transform = Identity() if options.transform is None else options.transform
+        mixture = source if isinstance(source, Mixture) else None
+        if mixture is not None:
+            transform = mixture.transform_with(transform)
         if wants_statistics(transform):
             transform = with_statistics(transform, *checked_statistics(source))
         self.augmenter = Augmenter(
@@ -120,7 +125,7 @@ class Pipeline:
         self.is_early = self.order.is_known and options.conditions is None
         is_alone = options.world_size == 1 or not torch.distributed.is_initialized()
         self.ranks_compared = arguments.rank is not None or is_alone
-        self._maker = BatchMaker(self.augmenter, options, read_candidates, self.index, self.targets)
+        self._maker = BatchMaker(self.augmenter, options, read_candidates, self.index, self.targets, mixture)
         self._workers = None
         if places is not None:
             self._workers = workers.begin(self.options, places, source, self.targets, self.cache, self._maker, order)
@@ -189,6 +194,19 @@ class Pipeline:
         self.log.add(result.failures, -(-samples // self.options.world_size))
         return self._maker.hand_over(result)
 
+    def set_weights(self, weights: Any, epoch: int | None, samples: int, at: Position) -> None:
+        """From a place in the epochs on, None: from ``at``, before which batches were handed out."""
+        if self.order.mixing is None:
+            raise TypeError(f"set_weights: the source is {self.source!r}; accepted: a vg.Mixture")
+        copies = self.options.copies
+        done = (at[0], -(-at[1] // copies))
+        place = done if epoch is None else (integer("epoch", epoch, 0), integer("samples", samples, 0))
+        if place < done:
+            got = f"got epoch {place[0]}, samples {place[1]:,}; {done[1]:,} samples of epoch {done[0]} are handed out"
+            raise ValueError(f"set_weights: {got}; accepted: from there on")
+        self.order.mixing.change(*place, weights)
+        self.order.mixing_changed()
+
     def batch(self, step: int, epoch: int) -> AnyBatch:
         """One batch, made now."""
         share = self.share(epoch)
@@ -206,7 +224,11 @@ class Pipeline:
         if self.ranks_compared:
             return
         known = self.order.facts
-        order = ", ".join(filter(None, (known.get("weights"), known.get("sampler"), self.order.digest(epoch))))
+        mixing = self.order.mixing
+        of_mixture = None if mixing is None else str(mixing.state())
+        order = ", ".join(
+            filter(None, (known.get("weights"), known.get("sampler"), self.order.digest(epoch), of_mixture))
+        )
         facts = f"{self.order.length(epoch)} samples ({self.source.fingerprint})"
         check_alike(f"{facts} in the order {order}" if order else facts, self.augmenter.device)
         self.ranks_compared = self.order.is_known

@@ -27,6 +27,9 @@ class OrderPurpose(IntEnum):
     GROUPS = 5
     MEMBERS = 6
     START = 7
+    SOURCES = 8
+    BLOCKS = 9
+    PASSES = 10
 
 
 class Permutation:
@@ -104,10 +107,11 @@ def permute_within(
     groups: npt.NDArray[np.int64],
     seed: int,
     epoch: int,
+    purpose: OrderPurpose = OrderPurpose.MEMBERS,
 ) -> npt.NDArray[np.int64]:
     """Many permutations at once, all int64[N]: that of group ``groups[n]``, of 0..lengths[n]-1, at ``positions[n]``."""
     out = np.empty(len(positions), np.int64)
-    key = rng.stream_key(seed, epoch, int(OrderPurpose.MEMBERS), rng.SHUFFLE_DOMAIN)
+    key = rng.stream_key(seed, epoch, int(purpose), rng.SHUFFLE_DOMAIN)
     _permute_within(positions, lengths, groups, key, out)
     return out
 

@@ -42,8 +42,8 @@ class TargetBatch(dict[str, Any]):
     number of boxes in a sample. Padding is -1 for labels and 0 for everything else; "count", int64 [N], is the number
     of valid entries of each sample. Lists of names, and key points that belong to no box, remain lists.
 
-    Images and masks are on the loader's device, everything else in host memory. The attributes ``ids``, ``padding`` and
-    ``copies`` are those of a ``Batch``; ``values`` are the dict's items.
+    Images and masks are on the loader's device, everything else in host memory. The attributes ``ids``, ``padding``,
+    ``copies`` and ``source`` are those of a ``Batch``; ``values`` are the dict's items.
     """
 
     def __init__(
@@ -52,12 +52,14 @@ class TargetBatch(dict[str, Any]):
         ids: npt.NDArray[np.uint64] | None = None,
         padding: npt.NDArray[np.bool_] | None = None,
         copies: npt.NDArray[np.uint32] | None = None,
+        source: npt.NDArray[np.int64] | None = None,
     ) -> None:
         # Frameworks that move a batch to a device make it anew from a dict of its values.
         super().__init__(values)
         self.ids = np.zeros(0, np.uint64) if ids is None else ids
         self.padding = np.zeros(0, np.bool_) if padding is None else padding
         self.copies = np.zeros(len(self.ids), np.uint32) if copies is None else copies
+        self.source = np.zeros(len(self.ids), np.int64) if source is None else source
 
     @property
     def images(self) -> torch.Tensor | list[torch.Tensor]:
@@ -181,9 +183,7 @@ def targets_of(options: LoaderOptions, source: Any, transform: Any) -> BatchTarg
 
 def with_asked(source: Any, asked: Any) -> Any:
     """The source; a data set, with what stands beside its images, where that is asked for."""
-    from variegate.formats.objects.dataset import DatasetSource  # most loaders have none
-
-    if not isinstance(asked, Targets) or not isinstance(source, DatasetSource):
+    if not isinstance(asked, Targets) or not hasattr(source, "with_targets"):
         return source
     return source.with_targets(asked.box_format, asked.normalized)
 

@@ -145,7 +145,7 @@ class WorkerBatches:
                 stand_ins.append((one.outputs[0] if self._finish is None else self._finished(one)[0], one.labels[0]))
             return stand_ins
 
-        return settle(begun.plan, made, self._maker.options, self._maker.targets, replace_rows, epoch)
+        return settle(begun.plan, made, self._maker, replace_rows, epoch)
 
     def _finished(self, made: MadeRows) -> Any:
         assert self._finish is not None

@@ -25,6 +25,7 @@ from variegate.formats.indexing import open_entropy_index
 from variegate.jobs.jobs import Result, end_of, is_devices_fault
 from variegate.loader.cache import PixelCache, open_cache
 from variegate.loader.making import BatchMaker, MadeRows
+from variegate.loader.mixture import Mixture
 from variegate.loader.observer import STAGES, Stage, StageStats, StageTimes
 from variegate.loader.options import ConditionsOfIds, LoaderOptions
 from variegate.loader.reading import Reader, Rows, StepPlan, reader_threads, sample_to_read
@@ -141,7 +142,8 @@ class PartJob:
         self._is_gpu = augmenter.device.startswith("cuda")
         self._source, self._index, self._cache = source, open_entropy_index(options.index, source), cache
         self._reader = Reader(options, cache, isinstance(source, PixelSource), spec.targets is not None)
-        self._maker = BatchMaker(augmenter, options, lambda *_: iter(()), self._index, spec.targets)
+        mixture = source if isinstance(source, Mixture) else None
+        self._maker = BatchMaker(augmenter, options, lambda *_: iter(()), self._index, spec.targets, mixture)
         remote = getattr(source, "is_remote", False)
         self._pool = Threads(reader_threads(remote, num_threads), "variegate-read")
         self._epoch = -1

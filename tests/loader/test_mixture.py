@@ -1,0 +1,475 @@
+"""``vg.Mixture``: what is drawn of each source and in which order, by nothing but (seed, epoch, position)."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed.checkpoint as dcp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import variegate as vg
+from tests.loader.loading import CROPPED, by_key, load, pixels_of
+from tests.loader.samples import MemorySource, MemoryStream
+from variegate import transforms as T
+from variegate.errors import DecodeError
+from variegate.formats.base import Item, SourceError
+from variegate.loader.mixture import Mixing
+from variegate.loader.shuffle import partner_positions
+
+PIXELS = np.random.default_rng(0).integers(0, 256, (64, 20, 20, 3)).astype(np.uint8)
+
+
+class Unread(MemorySource):
+    """A source of any size of which nothing is read."""
+
+    classes = ()  # type: ignore[assignment]
+
+
+def of(*sizes: int, weights: Any = None, **options: Any) -> vg.Mixture:
+    return vg.Mixture({"abcdef"[i]: Unread(size) for i, size in enumerate(sizes)}, weights, **options)
+
+
+def mixed(weights: Any = (3, 1), **options: Any) -> vg.Mixture:
+    return vg.Mixture({"a": MemorySource(23), "b": MemorySource(9)}, weights, **options)
+
+
+def epoch_of(mixing: Mixing, mixture: vg.Mixture, epoch: int) -> tuple[Any, Any, Any]:
+    """Source, place in it and copy of every draw."""
+    order = mixing.order_of(epoch)
+    indices, copies = order.at(np.arange(order.length))
+    sources = mixture.source_of(indices.astype(np.uint64))
+    return sources, indices - mixture.starts[sources], copies
+
+
+# -- what is drawn -----------------------------------------------------------------------------------------------------
+
+
+def test_the_order_is_that_of_all_versions() -> None:
+    order = Mixing(of(5, 3, 2, weights=[0.5, 0.3, 0.2], stop=14), 7).order_of(2)
+    indices, copies = order.at(np.arange(14))
+    assert indices.tolist() == [8, 1, 1, 3, 7, 5, 0, 7, 6, 5, 4, 2, 9, 2]
+    assert copies.tolist() == [0, 0, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 0, 2]
+
+
+def test_sources_have_their_shares_wherever_an_epoch_is_cut() -> None:
+    weights = np.array([0.55, 0.3, 0.1499, 0.0001])
+    mixture = of(10**9, 10**7, 50, 3, weights=weights, stop=10**9)
+    for seed in range(3):
+        order = Mixing(mixture, seed).order_of(4)
+        for cut in (64, 640, 10_048, 640_000):
+            sources = mixture.source_of(order.at(np.arange(max(0, cut - 50_048), cut))[0].astype(np.uint64))
+            expected = weights * min(cut, 50_048)
+            assert (abs(np.bincount(sources, minlength=4) - expected) <= 3).all()
+        ends = order.at(np.array([0, 10**9 - 1]))[0]
+        assert (ends < len(mixture)).all()
+
+
+def test_shares_are_right_in_the_mean_over_seeds() -> None:
+    mixture = of(100, 100, 100, weights=[5, 3, 2], stop=7)
+    found = np.zeros(3)
+    for seed in range(800):
+        found += np.bincount(epoch_of(Mixing(mixture, seed), mixture, 0)[0], minlength=3)
+    # A count has a deviation of at most 0.5 to 1 from 3.5, 2.1, 1.4: over 800 seeds of 0.035 at most.
+    np.testing.assert_allclose(found / 800, [3.5, 2.1, 1.4], atol=4 * 0.035)
+
+
+def test_neither_ranks_nor_batches_meet_a_rhythm() -> None:
+    mixture = of(10**6, 10**6, weights=[1, 1], stop=64_000)
+    sources, _, _ = epoch_of(Mixing(mixture, 0), mixture, 0)
+    for ranks in (2, 4, 8, 64):
+        shares = [sources[rank::ranks].mean() for rank in range(ranks)]
+        deviation = 0.5 / np.sqrt(len(sources) / ranks)
+        assert max(abs(share - 0.5) for share in shares) < 4.5 * deviation
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.data())
+def test_each_source_is_used_up_before_it_begins_again(data: st.DataObject) -> None:
+    """Through all epochs, and whatever becomes of the weights."""
+    number = data.draw(st.integers(1, 4))
+    sizes = data.draw(st.lists(st.integers(1, 40), min_size=number, max_size=number))
+    weights = st.lists(st.sampled_from([0.001, 0.1, 1, 2, 7]), min_size=number, max_size=number)
+    places = st.tuples(st.integers(0, 3), st.integers(0, 150))
+    schedule: dict[Any, Any] = {0: data.draw(weights), **data.draw(st.dictionaries(places, weights, max_size=4))}
+    stop = data.draw(st.one_of(st.integers(1, 150), st.just("first_exhausted")))
+    mixture = of(*sizes, weights=schedule, stop=stop)
+    mixing = Mixing(mixture, data.draw(st.integers(0, 5)))
+    drawn: list[list[int]] = [[] for _ in sizes]
+    for epoch in range(4):
+        sources, places_of, copies = epoch_of(mixing, mixture, epoch)
+        assert len({*zip(sources.tolist(), places_of.tolist(), copies.tolist(), strict=True)}) == len(sources)
+        shuffled = np.random.default_rng(epoch).permutation(len(sources))
+        again, copies_again = mixing.order_of(epoch).at(shuffled)
+        assert ((again - mixture.starts[sources[shuffled]]) == places_of[shuffled]).all()
+        assert (copies_again == copies[shuffled]).all()
+        for source, place in zip(sources.tolist(), places_of.tolist(), strict=True):
+            drawn[source].append(place)
+        if stop == "first_exhausted":
+            counts = np.bincount(sources, minlength=number)
+            assert (counts <= sizes).all()
+            assert (counts == sizes).any()
+        else:
+            assert len(sources) == stop
+    for source, size in enumerate(sizes):
+        passes = [drawn[source][begin : begin + size] for begin in range(0, len(drawn[source]), size)]
+        assert all(sorted(one) == list(range(size)) for one in passes if len(one) == size)
+        assert all(len({*one}) == len(one) for one in passes)
+
+
+def test_passes_and_epochs_differ() -> None:
+    mixture = of(40, 30, weights=[1, 1], stop=200)
+    epochs = [epoch_of(Mixing(mixture, 0), mixture, epoch) for epoch in range(2)]
+    of_a = np.concatenate([places[sources == 0] for sources, places, _ in epochs])
+    assert not (of_a[:40] == of_a[40:80]).all()
+    assert not (epochs[0][0] == epochs[1][0]).all()
+
+
+def test_an_epoch_ends_where_the_first_source_does_or_all_do() -> None:
+    weights = [0.5, 0.25, 0.25, 0]
+    for epoch in range(3):
+        first, all_of = of(50, 40, 10, 5, weights=weights), of(50, 40, 10, 5, weights=weights, stop="all_exhausted")
+        sources, places, copies = epoch_of(Mixing(first, 1), first, epoch)
+        assert 36 <= len(sources) <= 44
+        assert sorted(places[sources == 2].tolist()) == list(range(10))
+        assert 3 not in sources
+        sources, places, copies = epoch_of(Mixing(all_of, 1), all_of, epoch)
+        assert 156 <= len(sources) <= 164
+        for source, size in enumerate((50, 40, 10)):
+            # Each epoch has whole passes, and what is left over of the last.
+            assert sorted(places[(sources == source) & (copies == 0)].tolist()) == list(range(size))
+    unending = of(10, 10, weights=[1, 1e-9], stop="all_exhausted")
+    assert Mixing(unending, 0).order_of(0).length > 10**8
+
+
+def test_weights_that_are_left_out_are_the_sizes() -> None:
+    mixture = of(60, 30)
+    assert Mixing(mixture, 0).order_of(0).length >= 88
+    assert Mixing(mixture, 0).order_of(0).taken.tolist() in ([60, 30], [60, 29], [59, 30])
+
+
+def test_a_late_epoch_and_place_take_no_walk() -> None:
+    mixture = of(10**9, 10**7, weights={0: [9, 1], 10: [1, 1], (20, 10**8 + 7): [1, 9]}, stop=10**9)
+    order = Mixing(mixture, 0).order_of(2**63)
+    positions = 10**8 + np.arange(0, 64 * 256, 64)
+    indices, copies = order.at(positions)
+    sources = mixture.source_of(indices.astype(np.uint64))
+    assert 0.8 < sources.mean() < 1
+    assert copies[sources == 1].max() >= 8
+
+
+# -- batches -----------------------------------------------------------------------------------------------------------
+
+
+def test_batches_tell_source_copy_and_label() -> None:
+    loader = load(mixed([1, 3], stop=40), batch_size=8)
+    assert len(loader) == 5
+    batches = list(loader)
+    source = np.concatenate([batch.source for batch in batches])
+    assert source.dtype == np.int64
+    assert 28 <= source.sum() <= 32
+    mixture = loader.source
+    assert isinstance(mixture, vg.Mixture)
+    for batch in batches:
+        assert batch.source.tolist() == mixture.source_of(batch.ids).tolist()
+        own = batch.ids.astype(int) - mixture.starts[batch.source]
+        assert (batch.labels.numpy() == own % 2).all()
+        for row, (sample, copy) in enumerate(zip(batch.ids.tolist(), batch.copies.tolist(), strict=True)):
+            alone = loader.augmenter.decode_and_run([mixture.read(sample).data], ids=[sample], epoch=0, copy=copy)
+            assert torch.equal(alone[0], batch.images[row])
+    assert max(int(batch.copies.max()) for batch in batches) == 3
+    assert pickle.loads(pickle.dumps(batches[0])).source.tolist() == batches[0].source.tolist()
+    plain = next(iter(load(MemorySource(4))))
+    assert plain.source.tolist() == [0] * 4
+
+
+def test_ranks_share_an_epoch_and_batches_do_not_matter() -> None:
+    expected = by_key(load(mixed(stop=37)))
+    assert len(expected) == 37
+    for options in ({"batch_size": 7}, {"prefetch": 0, "num_threads": 1}):
+        assert by_key(load(mixed(stop=37), **options)) == expected
+    cached = load(mixed(stop=37), cache="host")
+    assert by_key(cached).keys() == expected.keys()
+    parts = [by_key(load(mixed(stop=37), rank=rank, world_size=3)) for rank in range(3)]
+    assert {key: value for part in parts for key, value in part.items()} == expected
+    assert sum(map(len, parts)) == 37
+
+
+SCHEDULE = {0: [3, 1], 1: {"a": 1, "b": 3}, (1, 17): [1, 1]}
+
+
+@pytest.mark.parametrize("stop", [45, "all_exhausted"])
+def test_a_run_goes_on_after_any_batch(stop: Any) -> None:
+    whole = load(mixed(SCHEDULE, stop=stop))
+    expected = [list(map(pixels_of, whole)) for _ in range(3)]
+    length = [sum(map(len, epoch)) for epoch in expected]
+    loader = load(mixed(SCHEDULE, stop=stop))
+    for epoch in range(2):
+        for step, _ in enumerate(loader):
+            state = json.loads(json.dumps(loader.state_dict()))
+            assert state["done"] == min(4 * (step + 1), length[epoch])
+            ranks = step % 2 + 1
+            rest: dict[tuple[int, int], bytes] = {}
+            for rank in range(ranks):
+                # The weights are the state's, not those given.
+                other = load(mixed(stop=stop), batch_size=5, rank=rank, world_size=ranks, prefetch=step % 3)
+                other.load_state_dict(state)
+                rest |= by_key(other)
+            assert rest == {key: value for batch in expected[epoch][step + 1 :] for key, value in batch.items()}
+    assert other.state_dict()["epoch"] == 2
+    assert by_key(load_at(2, mixed(SCHEDULE, stop=stop))) == {k: v for batch in expected[2] for k, v in batch.items()}
+
+
+def load_at(epoch: int, source: Any, **options: Any) -> vg.Loader:
+    loader = load(source, **options)
+    loader.set_epoch(epoch)
+    return loader
+
+
+@pytest.mark.parametrize("options", [{}, {"prefetch": 0}, {"batch_size": 3, "prefetch": 6}, {"copies": 2}], ids=str)
+def test_weights_change_with_the_next_batch(options: dict[str, Any]) -> None:
+    loader = load(mixed([1, 0], stop=30), **options)
+    found = []
+    for step, batch in enumerate(loader):
+        found.append(batch)
+        if step == 1:
+            loader.set_weights({"a": 0, "b": 1})
+    assert [set(batch.source.tolist()) for batch in found] == [{0}] * 2 + [{1}] * (len(found) - 2)
+    assert len(np.concatenate([batch.ids for batch in found])) == 30 * options.get("copies", 1)
+    assert set(next(iter(loader)).source.tolist()) == {1}
+    # As planned, and as after a restart.
+    done = loader.state_dict()["mixture"][1][1]
+    planned = load(mixed({0: [1, 0], (0, done): [0, 1]}, stop=30), **options)
+    assert [pixels_of(batch) for batch in planned] == [pixels_of(batch) for batch in found]
+    copy = pickle.loads(pickle.dumps(loader))
+    assert copy.state_dict() == loader.state_dict()
+    assert by_key(copy) == by_key(load_at(2, planned.source, **options))
+
+
+def test_a_change_repeats_nothing() -> None:
+    loader = load(mixed([1, 1], stop=32), batch_size=5)
+    keys = []
+    for step, batch in enumerate(loader):
+        keys += [*zip(batch.ids.tolist(), batch.copies.tolist(), strict=True)]
+        if step == 2:
+            counts = np.bincount([sample >= 23 for sample, _ in keys])
+            loader.set_weights([23 - counts[0], 9 - counts[1]])  # just as much as is left of each
+    assert sorted(keys) == [(sample, 0) for sample in range(32)]
+
+
+def test_weights_planned_for_later_and_a_schedule_stay() -> None:
+    loader = load(mixed({0: [1, 0], 3: [0, 1]}, stop=8))
+    list(loader)
+    loader.set_weights([1, 1], epoch=2, samples=4)
+    assert [entry[:2] for entry in loader.state_dict()["mixture"]] == [[0, 0], [2, 4], [3, 0]]
+    sources = [np.concatenate([batch.source for batch in loader]) for _ in range(3)]
+    assert [source.sum() for source in sources] == [0, 2, 8]
+    assert sources[1][:4].sum() == 0
+    with pytest.raises(ValueError, match="set_weights: got epoch 3, samples 9; 0 samples of epoch 4 are handed out"):
+        loader.set_weights([1, 1], epoch=3, samples=9)
+    state = loader.state_dict()
+    with pytest.raises(ValueError, match=r"weights: got \[1\]; accepted: 2 numbers"):
+        loader.set_weights([1])
+    assert loader.state_dict() == state
+    with pytest.raises(TypeError, match=r"set_weights: the source is .*; accepted: a vg\.Mixture"):
+        load(MemorySource(4)).set_weights([1])
+
+
+def test_an_epoch_begun_ahead_is_made_again() -> None:
+    loader = load(mixed([1, 0], stop=8), prefetch=6)
+    for _ in loader:
+        pass
+    loader.set_weights([0, 1])
+    assert set(next(iter(loader)).source.tolist()) == {1}
+    state = load(mixed([1, 0], stop=8)).state_dict() | {"epoch": 2}
+    for _ in loader:
+        pass
+    loader.load_state_dict(state)
+    assert set(next(iter(loader)).source.tolist()) == {0}
+
+
+def test_a_distributed_checkpoint_has_the_schedule(tmp_path: Path) -> None:
+    loader = load(mixed([1, 3], stop=20))
+    for step, _ in enumerate(loader):
+        if step == 1:
+            loader.set_weights([2, 1])
+            dcp.save({"loader": loader}, checkpoint_id=tmp_path / "step")  # type: ignore[attr-defined]
+            break
+    again = load(mixed(stop=20))
+    dcp.load({"loader": again}, checkpoint_id=tmp_path / "step")  # type: ignore[attr-defined]
+    assert again.state_dict() == loader.state_dict()
+
+
+@pytest.mark.parametrize("mixture", [None, [[0, 0]], [[1, 0, [1, 1]]], [[0, 0, [1]]], [[0, -1, [1, 1]]], "ab", [3]])
+def test_a_wrong_schedule_of_a_state_is_refused(mixture: Any) -> None:
+    loader = load(mixed())
+    state = loader.state_dict()
+    with pytest.raises(ValueError, match="state_dict: mixture: "):
+        loader.load_state_dict({**state, "mixture": mixture})
+    assert loader.state_dict() == state
+    with pytest.raises(ValueError, match="state_dict: source is"):
+        load(mixed(stop=5)).load_state_dict(state)
+
+
+# -- labels, transforms, partners --------------------------------------------------------------------------------------
+
+
+def test_labels_are_of_one_space_by_name() -> None:
+    first, second = (PIXELS[:4], [0, 1, 2, -1]), (PIXELS[4:8], [1, 0, -1, 1])
+    opened = {
+        "a": vg.open_source(first, classes=["ant", "bee", "cat"]),
+        "b": vg.open_source(second, classes=["cat", "dog"]),
+    }
+    mixture = vg.Mixture(opened)
+    assert mixture.classes == ("ant", "bee", "cat", "dog")
+    assert [mixture.read(i).label for i in range(8)] == [0, 1, 2, -1, 3, 2, -1, 3]
+    assert str(mixture.name(5)) == "images: item 1 of b"
+    assert repr(mixture) == "Mixture(a, b: 8 samples, 4 classes)"
+    unnamed = vg.Mixture({"a": first, "b": second})
+    assert (unnamed.classes, unnamed.read(5).label) == ((), 0)
+    with pytest.raises(SourceError, match=r"sources\['b'\]: names no classes, and others do, such as 'ant'; accepted"):
+        vg.Mixture({"a": opened["a"], "b": second})
+
+
+class Boxed(MemorySource):
+    has_targets, has_image_labels, has_edges = True, False, True
+
+    def __init__(self, number: int, classes: Sequence[str]) -> None:
+        super().__init__(number)
+        self.classes = tuple(classes)  # type: ignore[assignment]
+
+    def read(self, index: int) -> Item:
+        boxes = np.array([[2, 2, 9, 9]], np.float32)
+        return Item(super().read(index).data, -1, {"boxes": boxes, "labels": np.array([index % 2])})
+
+
+def test_classes_of_objects_are_united() -> None:
+    mixture = vg.Mixture({"a": Boxed(4, "xy"), "b": Boxed(4, "yz")}, stop="all_exhausted")
+    batch = next(iter(load(mixture, T.Resize((32, 32)), batch_size=8)))
+    labels = {int(i): int(each[0]) for i, each in zip(batch.ids, batch["labels"], strict=True)}
+    assert labels == {0: 0, 1: 1, 2: 0, 3: 1, 4: 1, 5: 2, 6: 1, 7: 2}
+    assert (batch.source == (batch.ids > 3)).all()
+    both = vg.Mixture({"a": Boxed(4, "xy"), "b": MemorySource(4)})
+    with pytest.raises(SourceError, match="sources: has_targets is True, False of a, b; accepted: targets in all of"):
+        load(both)
+    assert len(next(iter(load(both, targets=False))).ids) == 4
+    items = [({"image": PIXELS[i], "boxes": [[1, 1, 5, 5]], "labels": [i]}) for i in range(4)]
+    own = load(vg.Mixture({"a": items, "b": items}), T.Resize((32, 32)), targets=vg.Targets(), batch_size=8)
+    assert [len(boxes) for boxes in next(iter(own))["boxes"]] == [1] * len(next(iter(own)).ids)
+
+
+def test_sources_have_transforms_of_their_own() -> None:
+    mixture = vg.Mixture(
+        {"plain": (PIXELS[:30], np.arange(30)), "odd": (PIXELS[30:40], np.arange(10))},
+        transforms={"odd": [T.RandomInvert(1.0), T.CenterCrop(12)]},
+        stop="all_exhausted",
+    )
+    transform = T.Compose([T.CenterCrop(8), T.Normalize(0.5, 0.25)])
+    for batch in load(mixture, transform, batch_size=8):
+        for row, (sample, source) in enumerate(zip(batch.ids.astype(int), batch.source, strict=True)):
+            pixels = PIXELS[sample][6:14, 6:14]
+            wanted = ((255 - pixels if source else pixels) / 255 - 0.5) / 0.25
+            np.testing.assert_allclose(batch.images[row].permute(1, 2, 0), wanted, atol=1e-5)
+    by_name = T.Compose([T.Cond("source", {"odd": T.RandomInvert(1.0)}), T.CenterCrop(8)])
+    bare = vg.Mixture({"plain": (PIXELS[:30], None), "odd": (PIXELS[30:40], None)})
+    batch = next(iter(load(bare, by_name, batch_size=40, conditions=lambda epoch: lambda ids: {"other": ids})))
+    for image, sample, source in zip(batch.images, batch.ids.astype(int), batch.source, strict=True):
+        pixels = PIXELS[sample][6:14, 6:14]
+        assert (image.permute(1, 2, 0).numpy() == (255 - pixels if source else pixels)).all()
+    with pytest.raises(
+        ValueError, match=r"transforms: got transforms of sources with several views; accepted: T\.Cond"
+    ):
+        load(mixture, T.CenterCrop(8), views=2)
+
+
+def test_partners_are_of_any_source() -> None:
+    transform = T.Compose([T.CenterCrop(16), T.MixUp(num_classes=64)])
+    mixture = vg.Mixture({"a": (PIXELS[:40], np.arange(40)), "b": (PIXELS[40:], np.arange(40, 64))}, [1, 1], stop=70)
+    expected = by_key(load(mixture, transform, batch_size=35))
+    assert by_key(load(mixture, transform, batch_size=8, rank=0, world_size=1)) == expected
+    order = Mixing(mixture, 0).order_of(0)
+    places = np.arange(70)
+    pairs = [
+        mixture.source_of(order.at(each)[0].astype(np.uint64))
+        for each in (places, partner_positions(places, 70, 1)[:, 0])
+    ]
+    assert len({*zip(*(pair.tolist() for pair in pairs), strict=True)}) == 4
+
+
+def test_bad_samples_are_named_and_replaced() -> None:
+    broken = {3: b"no image", 5: DecodeError("x", "gone")}
+    mixture = vg.Mixture({"a": MemorySource(8), "b": MemorySource(8, broken)}, stop="all_exhausted")
+    loader = load(mixture, on_error="replace", batch_size=16)
+    batch = next(iter(loader))
+    assert sorted(batch.ids[batch.padding].tolist()) == [11, 13]
+    assert sorted(str(failure).partition(": no")[0] for failure in loader.errors)[0] == "memory: 3.jpg of b"
+    skipped = next(iter(load(mixture, on_error="skip", batch_size=16)))
+    assert len(skipped.ids) == len(skipped.source) == 14
+    with pytest.raises(DecodeError, match=r"memory: 3\.jpg of b: |x: gone"):
+        list(load(mixture))
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: vg.Mixture([MemorySource(3)]), "sources: got list; accepted: a dict {name: source}, not empty"),  # type: ignore[arg-type]
+        (lambda: vg.Mixture({}), "sources: got dict; accepted: a dict {name: source}, not empty"),
+        (
+            lambda: vg.Mixture({"a": MemoryStream(4)}),
+            "sources['a']: got a stream, which cannot be asked for any sample; ",
+        ),
+        (lambda: vg.Mixture({"a": of(3)}), "sources['a']: got a mixture; accepted: samples by index"),
+        (lambda: of(0), "sources['a']: has no samples"),
+        (lambda: vg.Mixture({"a": 3}), "open_source: got 3 (int); accepted: "),
+        (lambda: of(3, 3, weights=[1]), "weights: got [1]; accepted: 2 numbers from 0 on, not all of them 0: one for"),
+        (lambda: of(3, 3, weights=[1, -1]), "weights: got [1, -1]; accepted: 2 numbers from 0 on"),
+        (lambda: of(3, 3, weights=[0, 0]), "weights: got [0, 0]; accepted: 2 numbers"),
+        (lambda: of(3, 3, weights=[1, float("nan")]), "weights: got [1, nan]; accepted: 2 numbers"),
+        (lambda: of(3, 3, weights=[1e308, 1e308]), "weights: got [1e+308, 1e+308]; accepted: 2 numbers"),
+        (lambda: of(3, 3, weights="ab"), "weights: got 'ab'; accepted: 2 numbers"),
+        (lambda: of(3, 3, weights={"a": 1}), "weights: none for 'b'; accepted: one for each source"),
+        (lambda: of(3, 3, weights={"a": 1, "c": 1}), "weights: got 'c'; accepted: the sources 'a', 'b'"),
+        (lambda: of(3, 3, weights={1: [1, 1]}), "weights: none for epoch 0; accepted: a mapping {0: weights, later"),
+        (lambda: of(3, 3, weights={0: [1, 1], -1: [1, 1]}), "weights: epoch: got -1; accepted: an integer from 0 on"),
+        (
+            lambda: of(3, 3, weights={0: [1, 1], (1, 2, 3): [1, 1]}),
+            "weights: got the key (1, 2, 3); accepted: an epoch",
+        ),
+        (
+            lambda: of(3, 3, stop="longest"),
+            "stop: got 'longest'; accepted: 'first_exhausted', 'all_exhausted' or a num",
+        ),
+        (lambda: of(3, 3, stop=0), "stop: got 0; accepted: an integer from 1"),
+        (lambda: of(3, 3, transforms={"c": CROPPED}), "transforms: got 'c'; accepted: the sources 'a', 'b'"),
+        (
+            lambda: of(3, 3, transforms={"a": 3}),
+            "transforms['a']: got 3; accepted: a transform of one image, or a list",
+        ),
+        (
+            lambda: load(of(3, 3), sampler=[0]),
+            "sampler: got it with a Mixture, which says what is drawn; accepted: None",
+        ),
+        (lambda: load(of(3, 3), weights=[1] * 6), "weights: got it with a Mixture"),
+        (lambda: load(of(3, 3), num_samples=6), "num_samples: got it with a Mixture"),
+        (lambda: load(of(3, 3), shuffle=False), "shuffle: got False with weights; accepted: True, as what is drawn"),
+        (
+            lambda: load(of(10**6, 10**6, weights=[1, 1e-9], stop="all_exhausted")),
+            "stop: got 'all_exhausted', which by the weights (1.0, 1e-09) takes more than 68,719,476,736 samples;",
+        ),
+    ],
+)
+def test_wrong_arguments_are_named(make: Any, message: str) -> None:
+    with pytest.raises((ValueError, TypeError)) as error:
+        make()
+    assert str(error.value).startswith(message)
+    assert "\n" not in str(error.value)

@@ -1,0 +1,404 @@
+"""Sources mixed by weight: ``Mixture``, and the order of an epoch of one, without a count of each sample before.
+
+The sources of positions 0, 1, 2, ... are a sequence in which each has come as often as its weight says, wherever it is
+cut: of n positions the first source has its share, rounded down from a random start, of the rest the second has its
+own, and so on. Every ``_BLOCK`` positions are permuted, so that neither ranks nor batches meet a rhythm. The draws of a
+source are numbered as they come, through all epochs: draw j of a source of n samples is place ``j % n`` of the
+permutation of pass ``j // n``. So what came before a position follows from the weights and the places of their changes.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.checks import as_numbers, integer, meant, refused, spelt
+from variegate.formats.base import (
+    IndexedSource,
+    Item,
+    SampleName,
+    Source,
+    SourceError,
+    check_index,
+    describe,
+    digest_of,
+)
+from variegate.formats.labels import NO_LABEL
+from variegate.formats.opening import open_source
+from variegate.io.addresses import speakable
+from variegate.loader.shuffle import OrderPurpose, permute_within, random_words
+from variegate.policies import MultiView, load_policy
+from variegate.threads import computed_once
+from variegate.transforms import Compose, Cond, Transform
+
+Indices = npt.NDArray[np.int64]
+
+_BLOCK = 64
+# Of the weights' proportions; products with positions stay within int64.
+_BITS, _MOST_SAMPLES = 26, 1 << 36
+_STOPS = ("first_exhausted", "all_exhausted")
+
+
+class Change(NamedTuple):
+    """Weights of all sources, from sample ``samples`` of ``epoch`` on."""
+
+    epoch: int
+    samples: int
+    weights: tuple[float, ...]
+
+    @property
+    def place(self) -> tuple[int, int]:
+        return self.epoch, self.samples
+
+
+class Mixture(IndexedSource):
+    """Samples of several sources in proportion to weights, for ``vg.Loader(mixture, transform)``.
+
+    Each source is visited in a random order without repetition until all of its samples were used, also across epochs,
+    and then in another order. Batches tell the source of each row (``Batch.source``).
+
+    Args:
+        sources: names, and what they stand for: anything that ``vg.open_source`` accepts, with samples by index.
+        weights: probability of each source, in any unit: one number per source, or a mapping {name: number}. None means
+            the number of its samples. A schedule is a mapping {epoch: weights} with an entry for epoch 0; a key
+            ``(epoch, samples)`` changes weights within an epoch, after that number of samples (of all ranks together).
+        transforms: transforms of samples of some sources, by name, applied before the Loader's transform.
+        stop: end of an epoch: "first_exhausted" when all samples of one source were used in it, "all_exhausted" when
+            those of every source were, or a number of samples.
+
+    Labels are those of the united ``classes``, where sources name theirs: the same name is the same class. Without any
+    names, labels stay as they are. Ids are positions in all samples of the first source, then of the second, and so on.
+    ``T.Cond("source", {name: transform})`` chooses a transform by source within any other.
+
+    Raises:
+        ValueError, TypeError, SourceError: naming the argument, its value and what is accepted.
+    """
+
+    @spelt()
+    def __init__(
+        self,
+        sources: Mapping[str, Any],
+        weights: Any = None,
+        transforms: Mapping[str, Any] | None = None,
+        *,
+        stop: Literal["first_exhausted", "all_exhausted"] | int = "first_exhausted",
+    ) -> None:
+        if not isinstance(sources, Mapping) or not sources or not all(isinstance(name, str) for name in sources):
+            raise TypeError(f"sources: got {type(sources).__name__}; accepted: a dict {{name: source}}, not empty")
+        self.names = tuple(sources)
+        self.sources = tuple(_open(name, source) for name, source in sources.items())
+        self.sizes = tuple(map(len, self.sources))
+        self.is_remote = any(source.is_remote for source in self.sources)
+        self.starts = np.cumsum([0, *self.sizes])
+        self.classes, self._tables = _united(dict(zip(self.names, self.sources, strict=True)))
+        self.changes = _schedule(self.sizes if weights is None else weights, self.names)
+        self.transforms = _transforms(transforms or {}, self.names)
+        if isinstance(stop, str):
+            if stop not in _STOPS:
+                raise refused("stop", stop, f"{', '.join(map(repr, _STOPS))} or a number{meant(stop, _STOPS)}")
+            self.stop: int | str = stop
+        else:
+            self.stop = integer("stop", stop, 1, _MOST_SAMPLES)
+
+    def __repr__(self) -> str:
+        return describe(self, ", ".join(self.names))
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    @computed_once
+    def fingerprint(self) -> str:
+        """Of the names, the sources and the end of an epoch; not of weights and transforms."""
+        named = zip(self.names, self.sources, strict=True)
+        return digest_of(str(self.stop), *(f"\0{name}\0{source.fingerprint}" for name, source in named))
+
+    def read(self, index: int) -> Item:
+        number, place = self._place(index)
+        item, table = self.sources[number].read(place), self._tables[number]
+        if table is None:
+            return item
+        if isinstance(item.label, (int, np.integer)):
+            item = item._replace(label=int(table[item.label]))
+        labels = None if item.targets is None else np.asarray(item.targets.get("labels", ()))
+        if labels is not None and labels.dtype.kind in "iu":
+            item = item._replace(targets={**cast("dict[str, Any]", item.targets), "labels": table[labels]})
+        return item
+
+    def name(self, index: int) -> SampleName:
+        number, place = self._place(index)
+        file, member = self.sources[number].name(place)
+        return SampleName(file, None if member is None else f"{member} of {self.names[number]}")
+
+    def notes(self) -> list[str]:
+        named = zip(self.names, self.sources, strict=True)
+        return [f"{name}: {note}" for name, source in named for note in source.notes()]
+
+    def source_of(self, ids: npt.NDArray[np.uint64]) -> Indices:
+        """The numbers of the samples' sources, int64[N], in the order of ``names``."""
+        return np.searchsorted(self.starts, ids.astype(np.int64), "right") - 1
+
+    def transform_with(self, transform: Transform) -> Transform:
+        """The Loader's, after those of single sources."""
+        if self.transforms and isinstance(transform, MultiView):
+            got = "transforms of sources with several views"
+            raise ValueError(f"transforms: got {got}; accepted: T.Cond('source', ...) in the transforms of views")
+        return Compose([Cond("source", self.transforms), transform]) if self.transforms else transform
+
+    def with_targets(self, *written: Any) -> Mixture:
+        """As a data set's ``with_targets``."""
+        made = copy(self)
+        made.sources = tuple(
+            each.with_targets(*written) if hasattr(each, "with_targets") else each for each in self.sources
+        )
+        return made
+
+    @property
+    def has_targets(self) -> bool:
+        return self._agreed("has_targets", False)
+
+    @property
+    def has_edges(self) -> bool:
+        return self._agreed("has_edges", False)
+
+    @property
+    def has_image_labels(self) -> bool:
+        return self._agreed("has_image_labels", True)
+
+    def _agreed(self, name: str, default: bool) -> bool:
+        found = {bool(getattr(source, name, default)) for source in self.sources}
+        if len(found) > 1:
+            raise SourceError(
+                f"sources: {name} is {', '.join(str(getattr(each, name, default)) for each in self.sources)} of "
+                f"{', '.join(self.names)}; accepted: targets in all of them, of one kind, or in none, or targets=False"
+            )
+        return found.pop()
+
+    def _place(self, index: int) -> tuple[int, int]:
+        check_index(index, len(self))
+        number = int(np.searchsorted(self.starts, index, "right")) - 1
+        return number, int(index - self.starts[number])
+
+
+def _open(name: str, given: Any) -> Source:
+    source = open_source(given)
+    if isinstance(source, Mixture) or not hasattr(type(source), "__len__"):
+        got = "a mixture" if isinstance(source, Mixture) else "a stream, which cannot be asked for any sample"
+        raise SourceError(f"sources[{name!r}]: got {got}; accepted: samples by index (open_source(..., stream=False))")
+    if not len(source):
+        raise SourceError(f"sources[{name!r}]: has no samples")
+    for note in source.notes() if source is not given else ():
+        warnings.warn(speakable(f"sources[{name!r}]: {note}"), stacklevel=5)
+    return cast(Source, source)
+
+
+def _united(sources: dict[str, Source]) -> tuple[tuple[str, ...], list[Indices | None]]:
+    """All classes, and of each source its labels' places in them, that of NO_LABEL last; None where these are equal."""
+    classes = tuple(dict.fromkeys(name for source in sources.values() for name in source.classes))
+    if unnamed := [name for name, source in sources.items() if classes and not source.classes]:
+        raise SourceError(
+            f"sources[{unnamed[0]!r}]: names no classes, and others do, such as {classes[0]!r}; accepted: names in all "
+            "of them (open_source(..., classes=[...]), or an attribute `classes` of a data set), or in none"
+        )
+    places = {name: number for number, name in enumerate(classes)}
+    tables = [np.array([*map(places.__getitem__, source.classes), NO_LABEL]) for source in sources.values()]
+    return classes, [None if (table[:-1] == np.arange(len(table) - 1)).all() else table for table in tables]
+
+
+def _transforms(given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Transform]:
+    made = {}
+    for name, transform in given.items():
+        _check_name("transforms", name, names)
+        found = load_policy(transform) if isinstance(transform, (str, os.PathLike)) else transform
+        if not isinstance(found, (Transform, list, tuple)) or isinstance(found, MultiView):
+            raise TypeError(f"transforms[{name!r}]: got {found!r}; accepted: a transform of one image, or a list")
+        made[name] = found if isinstance(found, Transform) else Compose(found)
+    return made
+
+
+def _check_name(argument: str, name: Any, names: Sequence[str]) -> None:
+    if name not in names:
+        accepted = ", ".join(map(repr, names))
+        raise ValueError(f"{argument}: got {name!r}; accepted: the sources {accepted}{meant(name, names)}")
+
+
+def _schedule(given: Any, names: Sequence[str]) -> tuple[Change, ...]:
+    """In order. ``given``: weights, or a mapping of epochs to weights."""
+    if not isinstance(given, Mapping) or all(isinstance(key, str) for key in given):
+        given = {0: given}
+    places = {key if isinstance(key, tuple) else (key, 0): weights for key, weights in given.items()}
+    if odd := [place for place in places if len(place) != 2]:
+        raise ValueError(f"weights: got the key {odd[0]!r}; accepted: an epoch, or (epoch, samples)")
+    changes = sorted(_change(epoch, samples, weights, names) for (epoch, samples), weights in places.items())
+    if changes[0].place != (0, 0):
+        raise ValueError("weights: none for epoch 0; accepted: a mapping {0: weights, later epochs: weights}")
+    return tuple(changes)
+
+
+def _change(epoch: Any, samples: Any, given: Any, names: Sequence[str]) -> Change:
+    """Raises ValueError."""
+    epoch, samples = integer("weights: epoch", epoch, 0), integer("weights: samples", samples, 0, _MOST_SAMPLES)
+    values: Any = given
+    if isinstance(given, Mapping):
+        for name in given:
+            _check_name("weights", name, names)
+        if absent := [name for name in names if name not in given]:
+            accepted = "one for each source, 0 for none of its samples"
+            raise ValueError(f"weights: none for {absent[0]!r}; accepted: {accepted}")
+        values = [given[name] for name in names]
+    numbers = as_numbers(values)
+    if numbers is None or len(numbers) != len(names) or min(numbers) < 0 or not 0 < sum(numbers) < math.inf:
+        accepted = f"{len(names)} numbers from 0 on, not all of them 0: one for each of {', '.join(map(repr, names))}"
+        raise refused("weights", given, accepted)
+    return Change(epoch, samples, tuple(map(float, numbers)))
+
+
+class _Stretch:
+    """Positions with the same weights, counted from their beginning; at ``planned`` the epoch would end."""
+
+    planned = _MOST_SAMPLES
+
+    def __init__(self, change: Change, seed: int, epoch: int) -> None:
+        self.weights, self._seed, self._epoch = change.weights, seed, epoch
+        words = random_words(change.samples, len(self.weights), seed, change.epoch, OrderPurpose.SOURCES)[:, 0]
+        self._starts = (words >> (32 - _BITS)).tolist()
+        self._ratios, whole = [], 1 << _BITS
+        for number, weight in enumerate(self.weights):
+            later = sum(self.weights[number + 1 :])
+            ratio = max(round(weight / (weight + later) * whole), 1) if weight else 0
+            self._ratios.append(min(ratio, whole - 1) if later else ratio)
+
+    def counts(self, first: Any) -> list[Any]:
+        """Of each source, among the ``first`` positions before any is permuted: numbers, or arrays of them."""
+        found = []
+        for ratio, start in zip(self._ratios, self._starts, strict=True):
+            taken = first * ratio + start >> _BITS
+            found.append(taken)
+            first = first - taken
+        return found
+
+    def plan(self, stop: int | str, begin: int, needed: Indices) -> None:
+        """``begin``: of the stretch in its epoch; ``needed``: draws of each source until it is used up."""
+        if isinstance(stop, int):
+            self.planned = stop - begin
+            return
+        ends = [
+            bisect_left(range(_MOST_SAMPLES), need, key=lambda first: self.counts(first)[source])
+            for source, need in enumerate(needed.tolist())
+            if self.weights[source]
+        ]
+        self.planned = min(ends) if stop == "first_exhausted" else max(ends)
+        if begin + self.planned >= _MOST_SAMPLES:
+            got = f"{stop!r}, which by the weights {self.weights} takes more than {_MOST_SAMPLES:,} samples"
+            raise ValueError(f"stop: got {got}; accepted: a number of samples")
+
+    def before(self, positions: Indices) -> tuple[Indices, Indices]:
+        """-> the source at each position, int64[N]; how many draws of each were before it, int64[N, K]."""
+        blocks, block_of = np.unique(positions // _BLOCK, return_inverse=True)
+        lengths = np.minimum(self.planned - blocks * _BLOCK, _BLOCK).repeat(_BLOCK)
+        places = np.minimum(np.tile(np.arange(_BLOCK), len(blocks)), lengths - 1)
+        keys = self._seed, self._epoch, OrderPurpose.BLOCKS
+        permuted = permute_within(places, lengths, blocks.repeat(_BLOCK), *keys).reshape(-1, _BLOCK)
+        counts = np.stack(self.counts(blocks[:, None] * _BLOCK + np.arange(_BLOCK + 1)), -1)
+        is_drawn = np.take_along_axis(np.diff(counts, axis=1), permuted[..., None], 1)
+        until = counts[:, :1] + is_drawn.cumsum(1) - is_drawn
+        at = block_of, positions % _BLOCK
+        return is_drawn[at].argmax(-1), until[at]
+
+
+class MixedOrder:
+    """The order of an epoch, as ``ListedOrder``. ``drawn``: draws of each source in the epochs before."""
+
+    is_every = False
+
+    def __init__(
+        self, mixture: Mixture, changes: Sequence[Change], seed: int, epoch: int, drawn: Sequence[int]
+    ) -> None:
+        self._sizes, self._starts, self._seed = np.array(mixture.sizes), mixture.starts, seed
+        passes, places = zip(*map(divmod, drawn, mixture.sizes), strict=True)
+        # A number of 32 bits keys a pass.
+        self._passes, self._places = np.array([number % (1 << 31) for number in passes]), np.array(places)
+        within = [change for change in changes if change.epoch == epoch and change.samples]
+        begins = self._begins = [0, *(change.samples for change in within)]
+        within.insert(0, max(change for change in changes if change.place <= (epoch, 0)))
+        self._stretches: list[tuple[_Stretch, Indices]] = []
+        self.taken = np.zeros(len(drawn), np.int64)  # draws of each source in this epoch
+        for change, begin, end in zip(within, begins, [*begins[1:], _MOST_SAMPLES], strict=True):
+            stretch = _Stretch(change, seed, epoch)
+            stretch.plan(mixture.stop, begin, self._sizes - self.taken)
+            self._stretches.append((stretch, self.taken))
+            is_last = begin + stretch.planned <= end
+            self.length = begin + stretch.planned if is_last else end
+            cut = np.array([self.length - begin])
+            self.taken = self.taken + (np.hstack(stretch.counts(cut)) if is_last else stretch.before(cut)[1][0])
+            if is_last:
+                break
+
+    def at(self, positions: Indices) -> tuple[Indices, npt.NDArray[np.uint32]]:
+        sources, draws = np.empty_like(positions), np.empty_like(positions)
+        stretch_of = np.searchsorted(self._begins[: len(self._stretches)], positions, "right") - 1
+        for number in np.unique(stretch_of).tolist():
+            here, (stretch, taken) = stretch_of == number, self._stretches[number]
+            chosen, before = stretch.before(positions[here] - self._begins[number])
+            sources[here], draws[here] = chosen, taken[chosen] + before[np.arange(len(chosen)), chosen]
+        sizes = self._sizes[sources]
+        rounds, places = np.divmod(self._places[sources] + draws, sizes)
+        passes = (self._passes[sources] + rounds) * len(self._sizes) + sources
+        members = permute_within(places, sizes, passes, self._seed, 0, OrderPurpose.PASSES)
+        return self._starts[sources] + members, rounds.astype(np.uint32)
+
+
+class Mixing:
+    """The orders of all epochs, by ``changes`` of the weights as they stand."""
+
+    def __init__(self, mixture: Mixture, seed: int) -> None:
+        self._mixture, self._seed, self.changes = mixture, seed, mixture.changes
+        self._use(mixture.changes)
+
+    def order_of(self, epoch: int) -> MixedOrder:
+        drawn = [0] * len(self._mixture.sizes)
+        marks = {change.epoch + later for change in self.changes for later in (0, 1)}
+        # From one mark to the next, epochs draw the same numbers.
+        for first, end in pairwise(sorted({epoch, *(mark for mark in marks if mark < epoch)})):
+            taken = self._order(first).taken
+            if self._mixture.stop == "all_exhausted":  # an epoch uses whole passes, and begins with new ones
+                taken = -(-taken // self._mixture.sizes) * self._mixture.sizes
+            drawn = [before + (end - first) * number for before, number in zip(drawn, taken.tolist(), strict=True)]
+        return self._order(epoch, drawn)
+
+    def change(self, epoch: int, samples: int, weights: Any) -> None:
+        """Later changes stay. Raises ValueError."""
+        change = _change(epoch, samples, weights, self._mixture.names)
+        self._use([*(each for each in self.changes if each.place != change.place), change], {epoch})
+
+    def load(self, state: Any) -> None:
+        """What ``state`` gave. Raises ValueError."""
+        try:
+            self._use(_schedule({(epoch, samples): weights for epoch, samples, weights in state}, self._mixture.names))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"state_dict: mixture: {error}; accepted: what Loader.state_dict gave") from None
+
+    def state(self) -> list[list[Any]]:
+        """For JSON."""
+        return [[change.epoch, change.samples, list(change.weights)] for change in self.changes]
+
+    def _order(self, epoch: int, drawn: Sequence[int] | None = None) -> MixedOrder:
+        return MixedOrder(self._mixture, self.changes, self._seed, epoch, drawn or [0] * len(self._mixture.sizes))
+
+    def _use(self, changes: Sequence[Change], epochs: Iterable[int] | None = None) -> None:
+        """Raises ValueError where one of the ``epochs``, of all those with a change, would not end."""
+        before, self.changes = self.changes, tuple(sorted(changes))
+        try:
+            for epoch in {change.epoch for change in changes} if epochs is None else epochs:
+                self._order(epoch)
+        except ValueError:
+            self.changes = before
+            raise
