@@ -69,7 +69,7 @@ ACCEPTED = (
     "a folder of images or of class folders, "
     + ", ".join(kind.plural + f" ({kind.layout})" * bool(kind.layout) for kind in FILE_KINDS)
     + ", patterns (* and {000..012}) or lists of such files, addresses of them (s3://, https://, ...), an array "
-    "[N, H, W, C] or a pair (images, labels), a data set with __getitem__ and __len__, or a Source"
+    "[N, H, W, C] or a pair (images, labels), a data set with __getitem__ and __len__, an IterableDataset, or a Source"
 )
 
 

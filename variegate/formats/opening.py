@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, cast
@@ -41,6 +42,7 @@ def open_source(
             - A URL of any of these that fsspec reads.
             - An array [N, H, W, C], or a pair ``(images, labels)``.
             - An object with ``__getitem__`` and ``__len__``, such as a torch Dataset.
+            - An ``IterableDataset`` of torch or Hugging Face, or another object with ``__iter__``, as a stream.
             - A Source or StreamSource, which is returned.
         stream: read tar shards sequentially instead of by index. None means True for remote shards, because indexing a
             remote shard reads all of it once.
@@ -105,6 +107,17 @@ def _open_object(spec: Any, options: dict[str, Any]) -> Source | StreamSource:
         _check_options(kind, options, ("classes",))
         images, labels = spec if is_pair else (spec, None)
         return ArraySource(images, labels, () if options["classes"] is None else options["classes"])
+    torch = sys.modules.get("torch")  # which is there where one of its data sets is
+    is_iterable = torch is not None and isinstance(spec, torch.utils.data.IterableDataset)
+    # An iterator can be read only once.
+    if is_iterable or (_has(spec, "__iter__") and not _has(spec, "__len__") and not _has(spec, "__next__")):
+        from variegate.formats.objects.iterable import IterableSource
+
+        _check_options(kind, options, ("stream",))
+        if options["stream"] is False:
+            accepted = "a data set with __getitem__ and __len__"
+            raise SourceError(f"stream: got False for {kind}, whose samples have no index; accepted: {accepted}")
+        return IterableSource(spec)
     is_collection = isinstance(spec, (list, tuple, bytes, bytearray, memoryview, Mapping))
     first = spec[0] if isinstance(spec, (list, tuple)) and len(spec) > 0 else None
     is_pair_of_sample = isinstance(first, (list, tuple)) and len(first) == 2 and isinstance(first[1], Mapping)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
+from dataclasses import dataclass
 from functools import partial
 from itertools import count, islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
+from variegate.checks import integer, refused
 from variegate.errors import DecodeError
 from variegate.formats.base import Item, SampleName, SourceError, StreamItem, StreamSource
 from variegate.loader.observer import Observer
 from variegate.loader.options import LoaderOptions
-from variegate.loader.order import EpochOrder
+from variegate.loader.order import EpochOrder, Position
 from variegate.loader.ranks import Share
 from variegate.loader.reading import Reader, Rows, StepPlan, Steps
 from variegate.loader.shuffle import OrderPurpose, Permutation, random_words
@@ -28,9 +30,25 @@ T = TypeVar("T")
 _SUBSTITUTES = 16
 # Random numbers drawn at a time.
 _BLOCK = 1024
+# Steps, beyond those asked for, that may be read ahead.
+_PLACES = 64
 
 # A sample of a stream, and some that came before it, which may stand in for it.
 _Passing = tuple[StreamItem, tuple[StreamItem, ...]]
+
+
+@dataclass
+class _Place:
+    """Shards of an epoch that were read, samples that were of the next one, and its ``own`` state there, if any."""
+
+    shards: int = 0
+    samples: int = 0
+    own: Any = None
+    reading: Any = None
+
+    def as_state(self) -> list[Any]:
+        state = getattr(self.reading, "state", None)
+        return [self.shards, self.samples, None if state is None else state()]
 
 
 class StreamOrder(EpochOrder):
@@ -42,20 +60,40 @@ class StreamOrder(EpochOrder):
         # Remote, or as good as: it is read by one thread, which must never have to wait for the others.
         super().__init__(source, True, options, shuffle, samples=None, buffer=buffer)
         self._reader, self._world_size = reader, options.world_size
+        # Of the latest steps. None where a buffer holds samples of many places, or those before a place may be needed.
+        is_plain = (not shuffle or options.shuffle_buffer == 1) and options.on_error == "raise"
+        self._most_places = options.prefetch + _PLACES if is_plain else 0
+        self._places: dict[Position, list[Any]] = {}
 
-    def _samples(self, epoch: int) -> Iterator[StreamItem]:
-        """All samples of an epoch."""
+    def state(self, position: Position) -> dict[str, Any]:
+        place = self._places.get(position)
+        return super().state(position) | ({} if place is None else {"stream": place})
+
+    def position(self, state: Mapping[str, Any]) -> Position:
+        position, place = super().position(state), state.get("stream")
+        if place is not None and self._most_places:
+            if not isinstance(place, (list, tuple)) or len(place) != 3:
+                raise refused("state_dict: stream", place, "what Loader.state_dict gave")
+            shards = integer("state_dict: stream[0]", place[0], 0, self._source.num_shards)
+            self._places[position] = [shards, integer("state_dict: stream[1]", place[1], 0), place[2]]
+        return position
+
+    def _samples(self, epoch: int, place: _Place) -> Iterator[StreamItem]:
+        """The samples of an epoch from ``place`` on, which is kept up."""
         shards = np.arange(self._source.num_shards, dtype=np.int64)
         if self._shuffle:
             shards = Permutation(len(shards), self._seed, epoch, OrderPurpose.SHARDS)(shards)
-        every = (item for shard in shards.tolist() for item in self._whole(shard))
+        every = (item for shard in shards[place.shards :].tolist() for item in self._whole(shard, place))
         if not self._shuffle:
             return every
         return shuffled(every, _size_of, seed=self._seed, epoch=epoch, **self._limits)
 
     def plans(self, share: Share, epoch: int, observer: Observer) -> Iterator[StepPlan]:
         """Each ``next`` takes as many samples from the stream as all ranks together."""
-        steps = share.steps_of(islice(_with_those_before(self._samples(epoch)), share.start, None))
+        known = self._places.get((epoch, share.start))
+        place = _Place(*known or ())
+        samples = _with_those_before(self._samples(epoch, place))
+        steps = share.steps_of(islice(samples, 0 if known else share.start, None))
         while True:
             begin = time.perf_counter()
             step = next(steps, None)
@@ -63,6 +101,10 @@ class StreamOrder(EpochOrder):
             if step is None:
                 return
             passing, padding, done = step
+            if self._most_places:
+                self._places[epoch, done] = place.as_state()
+                for old in list(self._places)[: -self._most_places]:
+                    self._places.pop(old, None)
             items, before = map(list, zip(*passing, strict=True))
             ids = np.array([item.id for item in items], np.uint64)
             name_of = partial(_name_of, items)
@@ -80,9 +122,17 @@ class StreamOrder(EpochOrder):
         begun = (partial(waiting, stream_pool.submit(next, plans, None)) for _ in count())
         return begun, partial(stream_pool.shutdown, wait=False, cancel_futures=True)
 
-    def _whole(self, shard: int) -> Iterator[StreamItem]:
-        """A shard's samples. Raises SourceError where some could not be read that another rank may have."""
-        for item in self._source.read_shard(shard):
+    def _whole(self, shard: int, place: _Place) -> Iterator[StreamItem]:
+        """A shard's samples from ``place`` on. Raises SourceError where some could not be read that another rank may
+        have."""
+        if place.own is None:
+            place.reading = self._source.read_shard(shard)
+            items = islice(place.reading, place.samples, None)
+        else:
+            items = place.reading = self._source.read_shard(shard, place.samples, place.own)
+            place.own = None
+        for item in items:
+            place.samples += 1
             if item.is_end and self._world_size > 1 and isinstance(item.item, DecodeError):
                 raise SourceError(
                     f"{item.item}. Every rank counts the samples of a stream as it reads them, so that one that misses "
@@ -90,6 +140,7 @@ class StreamOrder(EpochOrder):
                     "(open_source(..., stream=False))"
                 )
             yield item
+        place.shards, place.samples = place.shards + 1, 0
 
     def candidates(self, plan: StepPlan, row: int, epoch: int) -> Iterator[tuple[int, StreamItem]]:
         """(id, item) of samples that came before it, as a stream cannot be asked for any other; at its very beginning

@@ -57,7 +57,7 @@ class DatasetSource(IndexedSource):
         self._written = box_format, normalized
         self.is_locked = not _is_independent(dataset) if lock is None else lock
         self.after_fork()
-        self.classes = _class_names(dataset)
+        self.classes = class_names(dataset)
         at_fork(self)
 
     @computed_once
@@ -113,13 +113,7 @@ class DatasetSource(IndexedSource):
             raise DecodeError(name, error.reason) from error
         except Exception as error:
             raise DecodeError(name, f"{type(error).__name__}: {error}") from error
-        image, label = split_sample(sample, name)
-        pixels = image_of(image, name)
-        if not self.has_targets:
-            check_rest(sample, pixels, name)
-            return Item(pixels, label_of(label, name, self.classes))
-        targets = targets_beside(sample, size_of(pixels, name), name, self.classes, *self._written)
-        return Item(pixels, label_of(label_beside(sample), name, self.classes), targets)
+        return item_of(sample, name, self.classes, self._written if self.has_targets else None)
 
     def name(self, index: int) -> SampleName:
         """The file, where the data set lists its files; else the type of the data set and the index."""
@@ -157,6 +151,17 @@ class DatasetSource(IndexedSource):
         self.__dict__.update(state)
         self.after_fork()
         at_fork(self)
+
+
+def item_of(sample: Any, name: str, classes: tuple[str, ...], written: tuple[str, bool] | None = None) -> Item:
+    """``written``: box format, and whether boxes are normalized, where all beside the image is its targets."""
+    image, label = split_sample(sample, name)
+    pixels = image_of(image, name)
+    if written is None:
+        check_rest(sample, pixels, name)
+        return Item(pixels, label_of(label, name, classes))
+    targets = targets_beside(sample, size_of(pixels, name), name, classes, *written)
+    return Item(pixels, label_of(label_beside(sample), name, classes), targets)
 
 
 def _check_dataset(dataset: Any) -> int:
@@ -212,7 +217,7 @@ def _files_of(dataset: Any) -> Sequence[Any] | None:
     return None
 
 
-def _class_names(dataset: Any) -> tuple[str, ...]:
+def class_names(dataset: Any) -> tuple[str, ...]:
     dataset, _ = _innermost(dataset)
     names, features = getattr(dataset, "classes", None), getattr(dataset, "features", None)
     if names is None and isinstance(features, Mapping):  # Hugging Face's
