@@ -12,7 +12,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -87,7 +87,7 @@ class ResultPool:
 
     def __init__(self, limit: int = 1 << 29) -> None:
         self._limit = limit
-        self.allocate: Callable[[int], npt.NDArray[np.uint8]] = partial(np.empty, dtype=np.uint8)  # fresh memory
+        self.allocate: Callable[[int], npt.NDArray[np.uint8]] = lambda size: np.empty(size, np.uint8)  # fresh memory
         self._free: OrderedDict[int, list[memoryview]] = OrderedDict()
         self._held = 0
         self._leases: dict[int, _Lease] = {}  # kept: one that is gone tells nobody of the death of its array
