@@ -36,6 +36,7 @@ METHODS = {
         "observe",
         "partners",
         "set_epoch",
+        "set_weights",
         "state_dict",
         "stats",
     ),

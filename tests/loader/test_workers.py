@@ -72,13 +72,19 @@ def everything(loader: vg.Loader, epochs: int = 2) -> list[Any]:
     for _ in range(epochs):
         for batch in loader:
             values = dict(batch) if isinstance(batch, dict) else list(batch)
-            found.append(plain([values, batch.ids, batch.padding, batch.copies]))
+            found.append(plain([values, batch.ids, batch.padding, batch.copies, batch.source]))
             found.append(loader.state_dict())
     return [*found, loader.errors]
 
 
 def by_id(epoch: int) -> Any:
     return lambda ids: {"shade": (ids % np.uint64(3) + np.uint64(epoch)).astype(np.int64)}
+
+
+def mixture() -> vg.Mixture:
+    sources = {"a": MemorySource(20, BROKEN), "b": MemorySource(30)}
+    weights = {0: [1, 1], (0, 17): [1, 4], 1: {"a": 2, "b": 1}}
+    return vg.Mixture(sources, weights, {"b": T.Invert()}, stop=40)
 
 
 SHADED = T.Compose(
@@ -108,6 +114,7 @@ CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "a stream": (lambda: MemoryStream(NUMBER, broken=BROKEN), CROPPED, {"on_error": "skip"}),
     "a stream, replaced": (lambda: MemoryStream(20, broken=BROKEN), CROPPED, {"on_error": "replace", "shuffle": False}),
     "targets": (Pairs, T.RandomHorizontalFlip(), {"targets": TARGETS, "batch_size": 2}),
+    "a mixture": (mixture, CROPPED, {"batch_size": 12, "on_error": "skip"}),
     "a cache": (lambda: MemorySource(NUMBER, BROKEN), CROPPED, {"cache": "host", "on_error": "skip"}),
 }
 

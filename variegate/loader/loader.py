@@ -23,8 +23,8 @@ class Loader(CopiedByState):
     """Load, decode and augment a data set, and iterate over its batches: ``for images, labels in loader``.
 
     Args:
-        source: a folder, WebDataset shards, Parquet files, arrays with labels, a map-style torch Dataset, or anything
-            else that ``vg.open_source`` accepts or returns.
+        source: a folder, WebDataset shards, Parquet files, arrays with labels, a torch Dataset, a ``vg.Mixture``, or
+            anything else that ``vg.open_source`` accepts or returns.
         transform: a transform, or the name or file of a policy (see ``vg.load_policy``); None for no augmentation.
         batch_size: samples per batch and rank.
         device, seed, dtype, layout, geometry: as for ``Augmenter``.
@@ -244,9 +244,17 @@ class Loader(CopiedByState):
     def set_weights(self, weights: Any, epoch: int | None = None, samples: int = 0) -> None:
         """Change the weights of a ``Mixture``, by default from the next batch on. Call it between batches.
 
-        With ``epoch``, they change at its beginning, or after ``samples`` samples of it (of all ranks together). Every
-        rank must make the same call after the same step. Later changes of a schedule remain. Batches prepared ahead are
-        dropped and made again. Raises ValueError for wrong weights, or a place before the batches handed out.
+        Every rank must make the same call after the same step. Later changes of a schedule remain. Batches prepared
+        ahead are dropped and made again.
+
+        Args:
+            weights: one number per source, or a mapping {name: number}.
+            epoch, samples: the epoch at whose beginning they change, or the number of its samples after which they do
+                (of all ranks together).
+
+        Raises:
+            ValueError: for wrong weights, or a place before the batches handed out.
+            TypeError: if the source is not a ``Mixture``.
         """
         self._pipeline.set_weights(weights, epoch, samples, self._epochs.at)
         self._epochs.drop_early()
