@@ -53,11 +53,12 @@ def train(address: str, photos: Path, run: Path) -> None:
     )  # fmt: skip
     parallel = torch.nn.parallel.DistributedDataParallel(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    parts: dict[str, Any] = {"loader": loader, "model": model, "optimizer": optimizer}
     step, checkpoint = 0, run / "checkpoint.pt"
     if checkpoint.exists():
         state = torch.load(checkpoint, weights_only=True)
         step = state["step"]
-        for part, name in ((loader, "loader"), (model, "model"), (optimizer, "optimizer")):
+        for name, part in parts.items():
             part.load_state_dict(state[name])
     (run / f"pid-{rank}").write_text(str(os.getpid()))
     with open(run / f"losses-{rank}.txt", "a", encoding="ascii") as losses:
@@ -68,12 +69,11 @@ def train(address: str, photos: Path, run: Path) -> None:
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
-                print(step, loss.item().hex(), file=losses, flush=True)
+                print(step, float(loss).hex(), file=losses, flush=True)
                 step += 1
                 if rank == 0 and step % CHECKPOINT_STEPS == 0:
                     # The state of the loader is the same on every rank.
-                    names = {"loader": loader, "model": model, "optimizer": optimizer}
-                    state = {name: part.state_dict() for name, part in names.items()} | {"step": step}
+                    state = {name: part.state_dict() for name, part in parts.items()} | {"step": step}
                     torch.save(state, run / "checkpoint.new")
                     os.replace(run / "checkpoint.new", checkpoint)
     torch.distributed.destroy_process_group()
@@ -167,11 +167,12 @@ def main(root: Path) -> None:
             print(f"step {step}: loss {float.fromhex(expected[step, 0]):.4f}")
         raylets = [raylet_of(node) for node in nodes]
         add = partial(cluster.add_node, num_cpus=2, **memory)
-        for name, disturb in {
+        disturbances: dict[str, Callable[[Path], None]] = {
             "two workers killed": partial(kill_actors, raylets),
             "a node lost": partial(lose_node, raylets[0], add),
             "a trainer killed": kill_rank,
-        }.items():
+        }
+        for name, disturb in disturbances.items():
             same = run(root / name.replace(" ", "-"), disturb) == expected
             print(f"{name}: losses of {steps} steps equal to the bit: {same}")
             assert same

@@ -6,15 +6,14 @@ import heapq
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from variegate.apps.scenario import TICKS, RandomInputs
 from variegate.jobs import jobs as messages
 from variegate.jobs.dispatcher import Dispatcher
 from variegate.jobs.jobs import Release, Send, StartWorker, Task, TaskDone, WorkerLost, WorkerReady
 from variegate.jobs.options import Rules
-from variegate.options.measurement import Feed, Scenario
+from variegate.options.measurement import FeedScenario, Scenario
 
 _READY, _MADE, _ARRIVED, _LOST, _TRAINED = range(5)
 _TELL_EVERY = 5000  # events
@@ -49,12 +48,9 @@ class FeedOutcome:
     ceiling: float
     limit: str
 
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def simulate_feed(
-    feed: Feed,
+    feed: FeedScenario,
     scenario: Scenario,
     workers: int,
     inputs: Callable[[Scenario], RandomInputs] = RandomInputs,
@@ -71,7 +67,7 @@ def simulate_feed(
 
 
 @dataclass(slots=True)
-class _Worker:
+class _FeedWorker:
     rank: int
     device: int  # of its rank
     at: int  # of all
@@ -85,7 +81,7 @@ class _Worker:
 class _Rank:
     """``left``: rows to come of the batches under way, the first of which is wanted next."""
 
-    def __init__(self, workers: list[_Worker], in_flight: int) -> None:
+    def __init__(self, workers: list[_FeedWorker], in_flight: int) -> None:
         self.workers = workers
         names = [f"worker {worker.device}" for worker in workers]
         rules = Rules(ordered=False, in_flight=in_flight, max_failures=1 << 62)
@@ -99,7 +95,7 @@ class _Rank:
 
 class _Feeding:
     def __init__(
-        self, feed: Feed, scenario: Scenario, workers: int, inputs: Callable[[Scenario], RandomInputs]
+        self, feed: FeedScenario, scenario: Scenario, workers: int, inputs: Callable[[Scenario], RandomInputs]
     ) -> None:
         self._feed, self._scenario, ranks = feed, scenario, feed.ranks
         # As a loader cuts its batches.
@@ -113,12 +109,12 @@ class _Feeding:
                 **{name: getattr(scenario, name) for name in same},
             )
         )
-        every = [_Worker(at % ranks, at // ranks, at, speed) for at, speed in enumerate(self._inputs.speeds)]
+        every = [_FeedWorker(at % ranks, at // ranks, at, speed) for at, speed in enumerate(self._inputs.speeds)]
         self._ranks = [_Rank(every[rank::ranks], scenario.in_flight) for rank in range(ranks)]
         self._wire_ticks = 0.0 if feed.wire is None else feed.image_bytes * 8 / (feed.wire * 1e9) * TICKS
         self._loop_ticks, self._step_ticks = feed.part_us / 1e6 * TICKS, round(feed.step_ms / 1e3 * TICKS)
         # (when, count, what, worker, its life, its task), as in ``simulate``.
-        self._agenda: list[tuple[int, int, int, _Worker | None, int, Task | None]] = []
+        self._agenda: list[tuple[int, int, int, _FeedWorker | None, int, Task | None]] = []
         self._now = self._count = self._losses = self._training = self._steps = self._busy = 0
 
     def play(self, on_progress: Callable[[int, int], None]) -> FeedOutcome:
@@ -168,8 +164,9 @@ class _Feeding:
             ceilings[kind] = min(ceilings.get(kind, math.inf), sum(speeds[:most]) * feed.worker_rate)
         return {kind: per_rank * feed.ranks for kind, per_rank in ceilings.items()}
 
-    def _handle(self, what: int, worker: _Worker, life: int, task: Task | None) -> None:
-        rank, event = self._ranks[worker.rank], None
+    def _handle(self, what: int, worker: _FeedWorker, life: int, task: Task | None) -> None:
+        rank = self._ranks[worker.rank]
+        event: messages.Event | None = None
         if what == _MADE:
             task = worker.tasks.popleft()
             self._busy += self._now - worker.since
@@ -230,7 +227,7 @@ class _Feeding:
                 self._plan(round(self._scenario.restart * TICKS) if worker.lives else 0, _READY, worker)
                 worker.lives += 1
 
-    def _work(self, worker: _Worker) -> None:
+    def _work(self, worker: _FeedWorker) -> None:
         task, rank = worker.tasks[0], worker.rank
         batch, row = divmod(task.start, self._feed.batch_size)
         part = sum(self._parts[:rank]) * self._feed.steps + batch * self._parts[rank] + row // self._rows[rank]
@@ -239,13 +236,13 @@ class _Feeding:
         work = self._inputs.work[part % len(self._inputs.work)] * task.size / self._feed.worker_rate
         self._plan(math.ceil(work / worker.speed), _MADE, worker)
 
-    def _plan(self, ticks: int, what: int, worker: _Worker | None, task: Task | None = None) -> None:
+    def _plan(self, ticks: int, what: int, worker: _FeedWorker | None, task: Task | None = None) -> None:
         self._count += 1
         life = -1 if worker is None else worker.number
         heapq.heappush(self._agenda, (self._now + ticks, self._count, what, worker, life, task))
 
 
-def describe_feed(feed: Feed, scenario: Scenario) -> list[str]:
+def describe_feed(feed: FeedScenario, scenario: Scenario) -> list[str]:
     """Two lines: what is trained, and what feeds it."""
     ranks = "1 rank" if feed.ranks == 1 else f"{feed.ranks:,} ranks"
     step = f"steps of {feed.step_ms:g} ms" if feed.step_ms else "steps that take no time"

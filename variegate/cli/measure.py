@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from variegate.cli import console
 from variegate.cli.options import CommandOptions, PolicyOptions, SourceOptions
 from variegate.options import option, part_of, same_option
-from variegate.options.measurement import Feed, MeasurementOptions, Scenario
+from variegate.options.measurement import FeedScenario, MeasurementOptions, Scenario
 
 if TYPE_CHECKING:
     from variegate.apps.diagnose import Measurements
@@ -117,7 +117,7 @@ def print_rates(measured: Measurements, bottleneck: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimulateOptions(Scenario, Feed, CommandOptions):
+class SimulateOptions(Scenario, FeedScenario, CommandOptions):
     strategies: str = option(
         "all",
         "Strategies to compare, separated by commas: least_loaded, round_robin or random, each also with +steal.",
@@ -173,7 +173,7 @@ def _simulate_feed(options: SimulateOptions) -> None:
     from variegate.apps.feed import describe_feed, simulate_feed
     from variegate.jobs.jobs import EngineError
 
-    feed, scenario, outcomes = part_of(Feed, options), part_of(Scenario, options), []
+    feed, scenario, outcomes = part_of(FeedScenario, options), part_of(Scenario, options), []
     with console.StageProgress(options.as_json, "simulating") as progress:
         for number in feed.workers:
             try:
@@ -182,7 +182,7 @@ def _simulate_feed(options: SimulateOptions) -> None:
             except EngineError as error:
                 raise console.CommandError(f"{number} workers: {error}") from error
             if options.as_json:
-                console.emit_json("workers", **outcomes[-1].to_dict())
+                console.emit_json("workers", **asdict(outcomes[-1]))
     if options.as_json:
         return console.emit_json("done", feed=asdict(feed), scenario=asdict(scenario))
     for line in describe_feed(feed, scenario):

@@ -128,7 +128,7 @@ class Scenario:
 
 
 @dataclass(frozen=True)
-class Feed:
+class FeedScenario:
     """Trainers and the remote workers of their loaders; the help of each field says what it is.
 
     Raises ValueError for a number that is not accepted.
@@ -157,7 +157,7 @@ class Feed:
         _check_bounds(self)
 
 
-def _check_bounds(options: Scenario | Feed) -> None:
+def _check_bounds(options: Scenario | FeedScenario) -> None:
     for name, (low, high) in _BOUNDS.items():
         given = getattr(options, name, None)
         for value in given if isinstance(given, tuple) else (given,):

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from tests.apps.simulate.fate import Fate
 from variegate.apps.feed import FeedOutcome, simulate_feed
-from variegate.options.measurement import Feed, Scenario
+from variegate.options.measurement import FeedScenario, Scenario
 
 FREE = {"wire": None, "part_us": 0.0, "batch_size": 100, "steps": 5, "worker_rate": 100.0}
 
 
 def fed(workers: int, scenario: Any = None, uptimes: Any = (), **feed: Any) -> FeedOutcome:
     given = Scenario(**(scenario or {}))
-    return simulate_feed(Feed(**FREE | feed), given, workers, partial(Fate, uptimes=uptimes))
+    return simulate_feed(FeedScenario(**FREE | feed), given, workers, partial(Fate, uptimes=uptimes))
 
 
 def test_one_worker_makes_one_batch_after_the_other() -> None:
@@ -93,7 +93,7 @@ def test_nothing_is_faster_than_its_ceiling(
 
 def test_a_thousand_workers_and_256_ranks() -> None:
     scenario = Scenario(spread=0.2, failure_rate=30.0)
-    outcome = simulate_feed(Feed(ranks=256, steps=10, step_ms=100.0), scenario, 1024)
+    outcome = simulate_feed(FeedScenario(ranks=256, steps=10, step_ms=100.0), scenario, 1024)
     assert outcome.ceiling >= outcome.images_per_second > 0.3 * outcome.ceiling
 
 

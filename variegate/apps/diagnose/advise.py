@@ -312,7 +312,9 @@ def advise(data: m.Measurements, consume: float | None = None, wire: float | Non
     ]
     # Of two that promise the same, the one that says what it gives before the one that says what it gives at most.
     found.sort(key=lambda change: (-change.gain, change.is_limit))
-    return Diagnosis(bottleneck, summary, today, consume, margin, (*found, *(one for one in remote if one.gain == 1), *remarks(data)))
+    return Diagnosis(
+        bottleneck, summary, today, consume, margin, (*found, *(one for one in remote if one.gain == 1), *remarks(data))
+    )
 
 
 def _cause(costs: m.Costs, bottleneck: str) -> str:
