@@ -44,7 +44,7 @@ def train(address: str, photos: Path, run: Path) -> None:
     torch.distributed.init_process_group("gloo")
     rank = torch.distributed.get_rank()
     torch.manual_seed(0)
-    # From one to two actors per trainer: training goes on while one of them is being replaced.
+    # From one to two actors per trainer: training continues while one is being replaced.
     workers = vg.RayWorkers(address, count=(1, 2), cpus=1)
     loader = vg.Loader(photos, POLICY, batch_size=BATCH_SIZE, seed=0, workers=workers)
     model = torch.nn.Sequential(
