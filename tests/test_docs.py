@@ -43,6 +43,7 @@ NOT_RUN = {
     "docs/check.md": ["vg.clean(", "find_duplicates("],
     "docs/command-line.md": ["vg.diagnose.measure("],
     "docs/converting.md": ["from torchvision", "import albumentations"],
+    "docs/deploy.md": ["vg.RayWorkers("],
     "docs/gpu.md": [""],
     "docs/keras.md": [""],
     "docs/loader.md": ["batch.padding", "dcp.save(", "vg.RayWorkers(", "vg.ProcessWorkers("],

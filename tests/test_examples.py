@@ -16,11 +16,13 @@ from tests.scripts import Ran, run_script
 from tests.words import long_sentences, odd_turns
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
-NEEDED = {"search_digits": "sklearn", "train_digits": "sklearn", "search_textures": "skimage"}
+NEEDED = {"search_digits": "sklearn", "train_digits": "sklearn", "search_textures": "skimage", "ray_train": "ray"}
 QUICK = ("search_digits", "search_segmentation", "search_textures", "train_digits", "train_cifar10")
 # The libraries that run once for all tests that need them.
 ELSEWHERE = {"keras_mirrored": "tensorflow", "ray_data": "ray"}
 WITH_WORKERS = ("dataset_transform",)
+# Starts clusters and trainers for minutes.
+SLOW = ("ray_train",)
 
 
 def given(script: Path) -> Any:
@@ -28,6 +30,8 @@ def given(script: Path) -> Any:
     marks = [pytest.mark.xdist_group(group)] if group else []
     if group or script.stem in WITH_WORKERS:
         marks.append(pytest.mark.process)
+    if script.stem in SLOW:
+        marks.append(pytest.mark.slow)
     return pytest.param(script, id=script.stem, marks=marks)
 
 

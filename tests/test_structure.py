@@ -22,12 +22,12 @@ MANY_ARGUMENTS_ALLOWED = {
 # The most lines that each room may have; to raise one is a commit that says why. `jobs` holds what `map_image` needs,
 # `compiling` stands below `program`, which compiles, and `transforms` is users' front door of `ops`.
 LINES = {
-    **{"": 674, "io": 891, "compiling": 934, "options": 1156},
+    **{"": 674, "io": 891, "compiling": 934, "options": 1209},
     **{"program": 4773, "ops": 8388, "pipelines": 2307, "transforms": 1007, "policies": 2835},
     **{"executors": 15303, "decode": 2889, "targets": 3053, "augmenter": 1097},
-    **{"formats": 9704, "loader": 4743, "jobs": 8386, "integrations": 3800, "apps": 16587, "cli": 2346},
+    **{"formats": 9704, "loader": 4743, "jobs": 8386, "integrations": 3800, "apps": 16874, "cli": 2382},
 }
-MOST_FILES = 456
+MOST_FILES = 457
 # Of all lines, those of import statements.
 MOST_IMPORTS = 0.074
 # Triton compiles functions of plain arguments alone.

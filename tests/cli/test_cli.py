@@ -389,6 +389,7 @@ def test_nothing_written_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixt
         (["simulate", "--task-seconds", "nan"], "task-seconds: got nan; accepted: 0.001 to 100,000"),
         (["simulate", "--devices", "few"], "--devices: got 'few'; accepted: a whole number (see variegate simulate"),
         (["doctor", "{photos}", "--consume", "0"], "--consume: got 0; accepted: a positive number"),
+        (["doctor", "{photos}", "--wire", "0"], "--wire: got 0; accepted: a positive number"),
         (["doctor", "{photos}", "--consume", "9", "--model-ms", "9"], "consume, model-ms: got 9 and 9; accepted: one"),
         (["augmnt"], "augmnt"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, fields
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 from variegate.cli import console
 from variegate.cli.options import CommandOptions, PolicyOptions, SourceOptions
 from variegate.options import option, part_of, same_option
-from variegate.options.measurement import MeasurementOptions, Scenario
+from variegate.options.measurement import FeedScenario, MeasurementOptions, Scenario
 
 if TYPE_CHECKING:
     from variegate.apps.diagnose import Measurements
@@ -37,6 +38,9 @@ class DoctorOptions(MeasuringOptions):
     consume: float | None = option(None, "Images per second that your model takes.", "Model", metavar="RATE")
     model_ms: float | None = option(
         None, "Milliseconds that your model takes per batch, instead of --consume.", "Model", metavar="MS"
+    )
+    wire: float | None = option(
+        None, "Gigabits per second that this machine receives from workers on others.", "Model", metavar="GBIT"
     )
     seconds: float = same_option(MeasuringOptions, "seconds", default=1.0)
 
@@ -68,15 +72,17 @@ def doctor(options: DoctorOptions) -> None:
     """Find the bottleneck of a loader, and suggest changes.
 
     The expected gain of each change is computed from rates measured on your data. With --consume or --model-ms, the
-    report says whether the loader keeps up with your model.
+    report says whether the loader keeps up with your model, and whether workers on other machines would pay.
     """
     from variegate.apps.diagnose import advise
     from variegate.apps.diagnose.advise import consumed
     from variegate.apps.diagnose.report import finding_lines
 
     wanted = consumed(options.consume, options.model_ms, options.batch_size)
+    if options.wire is not None and not 0 < options.wire < math.inf:
+        raise ValueError(f"wire: got {options.wire:g}; accepted: a positive number")
     measured = run_measurements(options, alternatives=True)
-    diagnosis = advise(measured, wanted)
+    diagnosis = advise(measured, wanted, options.wire)
     if options.as_json:
         console.emit_json("done", **diagnosis.to_dict(), measurements=measured.to_dict())
         return
@@ -111,7 +117,7 @@ def print_rates(measured: Measurements, bottleneck: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimulateOptions(Scenario, CommandOptions):
+class SimulateOptions(Scenario, FeedScenario, CommandOptions):
     strategies: str = option(
         "all",
         "Strategies to compare, separated by commas: least_loaded, round_robin or random, each also with +steal.",
@@ -125,8 +131,11 @@ def simulate(options: SimulateOptions) -> None:
     """Simulate how devices share their work, with and without stealing.
 
     Runs the dispatcher of the engine under a virtual clock. Nothing is measured on this machine: the same options give
-    the same results everywhere. The plot requires matplotlib (pip install 'variegate[plot]').
+    the same results everywhere. The plot requires matplotlib (pip install 'variegate[plot]'). With --workers, it
+    simulates trainers that remote workers feed instead, and draws no plot.
     """
+    if options.workers:
+        return _simulate_feed(options)
     from variegate.apps.plotting import check_path
     from variegate.apps.scenario import RandomInputs, describe, ideal_seconds, parse_strategies
     from variegate.apps.simulate import draw_plot
@@ -158,6 +167,33 @@ def simulate(options: SimulateOptions) -> None:
         console.emit_json("done", ideal=ideal, plot=plot, scenario=asdict(scenario))
     elif plot is not None:
         console.say(f"plot: {plot}")
+
+
+def _simulate_feed(options: SimulateOptions) -> None:
+    from variegate.apps.feed import describe_feed, simulate_feed
+    from variegate.jobs.jobs import EngineError
+
+    feed, scenario, outcomes = part_of(FeedScenario, options), part_of(Scenario, options), []
+    with console.StageProgress(options.as_json, "simulating") as progress:
+        for number in feed.workers:
+            try:
+                told = partial(progress, f"{number} workers")
+                outcomes.append(simulate_feed(feed, scenario, number, on_progress=told))
+            except EngineError as error:
+                raise console.CommandError(f"{number} workers: {error}") from error
+            if options.as_json:
+                console.emit_json("workers", **asdict(outcomes[-1]))
+    if options.as_json:
+        return console.emit_json("done", feed=asdict(feed), scenario=asdict(scenario))
+    for line in describe_feed(feed, scenario):
+        console.say(line)
+    headings = ("workers", "images/s", "ceiling", "limit", "waits", "at work", "wire", "dispatcher", "losses")
+    table = console.table_of(headings, collapse_padding=True)
+    for one in outcomes:
+        shares = (f"{share:.1%}" for share in (one.waits, one.at_work, one.wire, one.dispatcher))
+        rates = f"{one.images_per_second:,.0f}", f"{one.ceiling:,.0f}"
+        table.add_row(f"{one.workers:,}", *rates, one.limit, *shares, f"{one.losses:,}")
+    console.stdout().print(table)
 
 
 def _print_table(ideal: float, outcomes: list[Outcome]) -> None:

@@ -221,8 +221,7 @@ class _Actor:
         self._users: dict[str, _User] = {}
         self._turns = None if is_own else Turns()
         self._patience = None if is_own else _PATIENCE
-        if not is_own:
-            threading.Thread(target=self._end_with_users, daemon=True).start()
+        threading.Thread(target=self._watch, daemon=True).start()
 
     def begin(self, user: str, spec: Parts, info: tuple[int, int, str, int], shares: bool) -> list[PackedEvent]:
         """-> what it says first"""
@@ -240,13 +239,14 @@ class _Actor:
         if (found := self._users.pop(user, None)) is not None:
             found.end()
 
-    def _end_with_users(self) -> None:
-        used_at = time.monotonic()
-        while (now := time.monotonic()) < used_at + _IDLE_SECONDS:
+    def _watch(self) -> None:
+        """End a shared actor with its users, and any with its raylet: Ray leaves behind those of a killed one."""
+        is_own, raylet, used_at = self._turns is None, os.getppid(), time.monotonic()
+        while os.getppid() == raylet and (now := time.monotonic()) < used_at + _IDLE_SECONDS:
             for name, user in list(self._users.items()):
-                if now > user.asked_at + _GONE_SECONDS:
+                if not is_own and now > user.asked_at + _GONE_SECONDS:
                     self.end(name)
-            used_at = now if self._users else used_at
+            used_at = now if is_own or self._users else used_at
             time.sleep(1.0)
         os._exit(0)
 

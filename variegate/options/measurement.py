@@ -14,6 +14,9 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     **{"task_seconds": (0.001, 100_000), "variation": (0, 2), "spread": (0, 2), "failure_rate": (0, 3600)},
     **{"restart": (0, 100_000), "in_flight": (1, 1000), "seed": (0, (1 << 64) - 1), "queue": (1, 5_000_000)},
     "speeds": (0.001, 1000),
+    **{"workers": (1, 1024), "ranks": (1, 256), "steps": (1, 100_000), "batch_size": (1, 1_000_000)},
+    **{"prefetch": (1, 1000), "worker_rate": (0.001, 1e9), "step_ms": (0, 1e8), "image_bytes": (1, 1 << 40)},
+    **{"wire": (1e-6, 1e6), "part_us": (0, 1e9)},
 }
 
 
@@ -69,6 +72,22 @@ def _speeds(text: str) -> tuple[float, ...]:
         raise ValueError(f"speeds: got {text!r}; accepted: numbers with commas between them") from None
 
 
+def _workers(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise ValueError(f"workers: got {text!r}; accepted: whole numbers with commas between them") from None
+
+
+def _wire(text: str) -> float | None:
+    if text == "none":
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"wire: got {text!r}; accepted: a number of gigabits per second, or none") from None
+
+
 def _queue(text: str) -> int | None:
     if text == "none":
         return None
@@ -103,10 +122,44 @@ class Scenario:
     seed: int = option(0, "Seed for speeds, task times and failures.", "Work")
 
     def __post_init__(self) -> None:
-        for name, (low, high) in _BOUNDS.items():
-            given = getattr(self, name)
-            for value in given if isinstance(given, tuple) else (given,):
-                if value is not None and not (math.isfinite(value) and low <= value <= high):
-                    raise ValueError(f"{name}: got {value!r}; accepted: {low:,} to {high:,}")
+        _check_bounds(self)
         if not self.speeds:
             raise ValueError("speeds: got none; accepted: numbers from 0.001 to 1,000")
+
+
+@dataclass(frozen=True)
+class FeedScenario:
+    """Trainers and the remote workers of their loaders; the help of each field says what it is.
+
+    Raises ValueError for a number that is not accepted.
+    """
+
+    workers: tuple[int, ...] = option(
+        (),
+        "Simulate trainers that remote workers feed, for each of these numbers of workers (of all ranks together).",
+        "Loader",
+        metavar="8,16,32",
+        parse=_workers,
+    )
+    ranks: int = option(1, "Training processes, up to 256. Each has its own share of the workers.", "Loader")
+    batch_size: int = option(256, "Images per batch and rank.", "Loader")
+    prefetch: int = option(2, "Batches to prefetch.", "Loader")
+    steps: int = option(200, "Training steps to simulate.", "Loader")
+    step_ms: float = option(0.0, "Milliseconds of a training step whose batch is there.", "Loader")
+    worker_rate: float = option(500.0, "Images per second of a worker of speed 1.", "Loader")
+    image_bytes: int = option(150_528, "Bytes per image on the wire.", "Loader")
+    wire: float | None = option(
+        10.0, "Gigabits per second that each rank receives.", "Loader", metavar="GBIT|none", parse=_wire
+    )
+    part_us: float = option(50.0, "Microseconds of the loader's process per part of a batch.", "Loader")
+
+    def __post_init__(self) -> None:
+        _check_bounds(self)
+
+
+def _check_bounds(options: Scenario | FeedScenario) -> None:
+    for name, (low, high) in _BOUNDS.items():
+        given = getattr(options, name, None)
+        for value in given if isinstance(given, tuple) else (given,):
+            if value is not None and not (math.isfinite(value) and low <= value <= high):
+                raise ValueError(f"{name}: got {value!r}; accepted: {low:,} to {high:,}")

@@ -244,6 +244,32 @@ def test_does_it_keep_up() -> None:
         advise(data, consume=0)
 
 
+def test_remote_workers_pay_for_a_model_that_waits() -> None:
+    data = measurements(out_side=224)
+    assert all(found.kind != "workers" for found in (*advise(data).findings, *advise(data, 700).findings))
+    workers = finding(advise(data, 3160, wire=10.0), "workers")
+    assert (workers.gain, workers.images_per_second, workers.is_limit) == (pytest.approx(4), pytest.approx(3160), True)
+    assert "vg.RayWorkers(count=4, cpus=4)" in workers.advice
+    # 3 x 224 x 224 bytes; 3,160 of them are 3.81 Gbit, and 10 Gbit are 8,304 of them.
+    for figure in ("75% of the time", "790 images/s", "151 kB", "3.81 Gbit/s", "8,304 images/s"):
+        assert figure in workers.why
+    cut = finding(advise(data, 3160, wire=2.0), "workers")
+    assert cut.images_per_second == pytest.approx(2e9 / 8 / 150_528)
+    assert "count=3" in cut.advice
+    assert "carries" not in finding(advise(data, 3160), "workers").why
+
+
+def test_remote_workers_do_not_pay_over_a_slow_wire() -> None:
+    found = advise(measurements(out_side=224), 3160, wire=0.9)
+    kept = finding(found, "workers")
+    assert kept.images_per_second is None
+    assert "would not pay" in kept.advice
+    assert "747 images/s" in kept.why
+    assert f"   {kept.advice}" in finding_lines(found)
+    with pytest.raises(ValueError, match="wire: got 0; accepted: a positive number of gigabits per second"):
+        advise(measurements(), wire=0)
+
+
 def test_what_a_model_takes() -> None:
     assert consumed(None, None, 64) is None
     assert consumed(1200, None, 64) == 1200

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from variegate.apps.diagnose import measurements as m
-from variegate.apps.diagnose.measurements import Costs, Measurements, rate, size, times
+from variegate.apps.diagnose.measurements import Costs, Measurements, number, rate, size, times
 from variegate.compiling.stored import INSTALL_KERNELS
 
 # Of the free memory, what ``cache="host"`` takes.
@@ -193,6 +193,32 @@ def _prefetch(data: Measurements, costs: Costs) -> Iterator[Finding]:
         yield Finding("prefetch", advice, why, parts / loader, is_limit=True)
 
 
+def _workers(data: Measurements, consume: float, wire: float | None) -> Iterator[Finding]:
+    """Machines that make batches for a model that waits, where sizes and rates are known: on a CPU."""
+    today = data.rates[m.LOADER].images_per_second
+    if data.out_side is None or data.device.startswith("cuda") or today >= consume:
+        return
+    nbytes = 3 * data.out_side**2
+    carried = math.inf if wire is None else wire * 1e9 / 8 / nbytes
+    reached = min(consume, carried)
+    bits = f"{number(reached * nbytes * 8 / 1e9)} Gbit/s"
+    carries = "" if wire is None else f"; the wire carries {rate(carried)}"
+    why = f"the model waits {1 - today / consume:.0%} of the time, and a machine like this one makes {rate(today)}; "
+    if reached < _LEAST_GAIN * today:
+        advice = "keep the loader on this machine: workers on others would not pay"
+        yield Finding("workers", advice, f"{why}an image is {size(nbytes)}{carries}")
+        return
+    count = math.ceil(reached / today)
+    machines = "1 other machine" if count == 1 else f"{count:,} other machines"
+    yield Finding(
+        "workers",
+        f"workers=vg.RayWorkers(count={count}, cpus={data.threads}): make batches on {machines} like this one",
+        f"{why}an image is {size(nbytes)}, so that {rate(reached)} take {bits}{carries}",
+        reached / today,
+        is_limit=True,
+    )
+
+
 def remarks(data: Measurements) -> Iterator[Finding]:
     """Remarks that no change of the loader would improve."""
     first, pixels = data.rates.get(m.READ_FIRST), data.pixel_bytes
@@ -259,15 +285,16 @@ class Diagnosis:
         return asdict(self) | {"keeps_up": self.keeps_up, "findings": [asdict(finding) for finding in self.findings]}
 
 
-def advise(data: m.Measurements, consume: float | None = None) -> Diagnosis:
+def advise(data: m.Measurements, consume: float | None = None, wire: float | None = None) -> Diagnosis:
     """Find the loader's bottleneck and changes that help.
 
-    ``data`` comes from ``measure``; ``consume`` is the number of images per second that a model takes. Gains are
-    computed separately from the measured rates and do not add up. Raises ValueError for a ``consume`` that is not
-    positive.
+    ``data`` comes from ``measure``; ``consume`` is the number of images per second that a model takes, ``wire`` the
+    number of gigabits per second that this machine receives from workers on others. Gains are computed separately from
+    the measured rates and do not add up. Raises ValueError for a ``consume`` or ``wire`` that is not positive.
     """
-    if consume is not None and not consume > 0:
-        raise ValueError(f"consume: got {consume!r}; accepted: a positive number of images per second")
+    for name, value, unit in (("consume", consume, "images"), ("wire", wire, "gigabits")):
+        if value is not None and not value > 0:
+            raise ValueError(f"{name}: got {value!r}; accepted: a positive number of {unit} per second")
     costs = m.costs_of(data)
     today = data.rates[m.LOADER].images_per_second
     bottleneck = m.LOADER if today < _HELD_UP_ELSEWHERE / costs.seconds else costs.largest()
@@ -277,14 +304,17 @@ def advise(data: m.Measurements, consume: float | None = None) -> Diagnosis:
         spare = f"the loader keeps up, with {margin:.0%} to spare"
         verdict = spare if margin >= 0 else f"it waits for data {-margin:.0%} of the time"
         summary = f"{summary} Your model takes {rate(consume)}: {verdict}."
+    remote = [] if consume is None else list(_workers(data, consume, wire))
     found = [
         replace(change, images_per_second=today * change.gain)
-        for change in changes(data, costs)
+        for change in (*changes(data, costs), *remote)
         if change.gain >= _LEAST_GAIN
     ]
     # Of two that promise the same, the one that says what it gives before the one that says what it gives at most.
     found.sort(key=lambda change: (-change.gain, change.is_limit))
-    return Diagnosis(bottleneck, summary, today, consume, margin, (*found, *remarks(data)))
+    return Diagnosis(
+        bottleneck, summary, today, consume, margin, (*found, *(one for one in remote if one.gain == 1), *remarks(data))
+    )
 
 
 def _cause(costs: m.Costs, bottleneck: str) -> str:
