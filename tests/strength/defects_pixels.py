@@ -240,7 +240,7 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         name="reference-blur-pads-with-the-edge",
-        anchor="gaussian_blur",
+        anchor="_blurred",
         search='along_x[None, :], "reflect"',
         replace='along_x[None, :], "edge"',
         tests=(

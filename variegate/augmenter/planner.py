@@ -22,7 +22,7 @@ from variegate.program import rng
 from variegate.program.boxes import SampledBoxes
 from variegate.program.one_image import OneImage
 from variegate.program.planes import for_planes, planes_of
-from variegate.program.program import Mixture, Output, Program
+from variegate.program.program import Mixed, Output, Program
 from variegate.program.sampling import Sampling
 from variegate.threads import at_fork, check_running
 
@@ -272,7 +272,7 @@ def check_partners(partners: Any, images: int, needed: int) -> npt.NDArray[np.in
     return array.astype(np.int32)
 
 
-def mix_labels(labels: Any, mixture: Mixture, num_classes: int | None) -> torch.Tensor | MixedLabels:
+def mix_labels(labels: Any, mixture: Mixed, num_classes: int | None) -> torch.Tensor | MixedLabels:
     """Labels of outputs, float32[N, num_classes], of classes (-1: none) or floats; else ``MixedLabels``."""
     array = _as_array(labels)
     shares, places = mixture.shares, np.concatenate([np.arange(len(mixture.partners))[:, None], mixture.partners], 1)

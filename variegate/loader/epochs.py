@@ -189,7 +189,7 @@ class Epochs:
             return run
 
     def drop_early(self) -> None:
-        """What is begun of the next epoch is of no use: its order has changed."""
+        """Forget what was begun of the next epoch, whose order has changed."""
         with self._lock:
             early, self._early = self._early, None
         if early is not None:

@@ -76,7 +76,7 @@ class Mixture(IndexedSource):
             those of every source were, or a number of samples.
 
     Labels are those of the united ``classes``, where sources name theirs: the same name is the same class. Without any
-    names, labels stay as they are. Ids are positions in all samples of the first source, then of the second, and so on.
+    names, labels remain. Ids are positions in all samples of the first source, then of the second, and so on.
     ``T.Cond("source", {name: transform})`` chooses a transform by source within any other.
 
     Raises:
@@ -380,7 +380,7 @@ class Mixing:
         self._use([*(each for each in self.changes if each.place != change.place), change], {epoch})
 
     def load(self, state: Any) -> None:
-        """What ``state`` gave. Raises ValueError."""
+        """Go on with what ``state`` gave. Raises ValueError."""
         try:
             self._use(_schedule({(epoch, samples): weights for epoch, samples, weights in state}, self._mixture.names))
         except (TypeError, ValueError) as error:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.program.ops import Interpolation, Op
-from variegate.program.program import MAX_SIDE, Blend, Mixture, empty_instructions
+from variegate.program.program import MAX_SIDE, Blend, Mixed, empty_instructions
 
 if TYPE_CHECKING:
     from variegate.program.sampling import Rows, Sampling
@@ -117,7 +117,7 @@ def outputs_among(sampling: Sampling, rows: Rows, mixer: str) -> Rows:
     return samples.astype(np.intp)
 
 
-def join(sampling: Sampling, weights: Floats32 | None) -> tuple[Blend, Mixture, Rows]:
+def join(sampling: Sampling, weights: Floats32 | None) -> tuple[Blend, Mixed, Rows]:
     """The blend of outputs, the mixture, and the rows in use. ``weights``: of the first rows, where images have
     several."""
     assert sampling.partners is not None
@@ -150,7 +150,7 @@ def join(sampling: Sampling, weights: Floats32 | None) -> tuple[Blend, Mixture, 
         for sample in mix.samples.tolist():
             names[sample] = mix.name
     blend = Blend(entries.target, entries.weight, row, entries.box, start, feather)
-    return blend, Mixture(partners, shares, tuple(names), visible), used
+    return blend, Mixed(partners, shares, tuple(names), visible), used
 
 
 def shrink(sampling: Sampling, rows: Rows, outputs: Ints, boxes: Ints) -> tuple[Rows, Ints]:

@@ -138,7 +138,7 @@ class Blend:
 
 
 @dataclass(frozen=True)
-class Mixture:
+class Mixed:
     """Outputs joined of several samples: image ``n`` of the batch and its partners, by these shares."""
 
     partners: npt.NDArray[np.int32]  # [outputs, K]: images of the batch
@@ -205,7 +205,7 @@ class Program:
     tables: Tables
     blend: Blend | None = None
     grouping: Grouping | None = None  # None: every image has one output
-    mixture: Mixture | None = None
+    mixture: Mixed | None = None
     names: tuple[str, ...] = ()
     # Of samples with boxes, M at most of one image: those that transforms dropped, and the side and area that boxes of
     # an output need in the end.
