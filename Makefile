@@ -148,10 +148,10 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "python -m venv failed: is python3-venv installed?" >&2; exit 2; }
 
 # One stamp per set of extras: nothing is installed again until the requirements change. Bytecode is left to the first
-# import: most of what comes along is never imported, and to compile it takes half of the time.
+# import: most of what comes along is never imported, and to compile it takes half of the time. `dev` holds `test`.
 $(VENV)/.installed-%: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e ".[$*]"
-	@touch $@
+	@touch $@ $(if $(filter dev,$*),$(VENV)/.installed-test)
 
 .PRECIOUS: $(VENV)/.installed-%
 

@@ -183,14 +183,17 @@ def _imported_rooms(path: Path) -> set[str]:
     return {_room(name.removeprefix("variegate.").replace(".", "/")) for name in names if name.startswith("variegate.")}
 
 
-def _files() -> list[Path]:
-    return sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+@cache
+def _files() -> list[tuple[Path, str]]:
+    """Each file, and its room."""
+    paths = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+    return [(path, _room(path.relative_to(PACKAGE).with_suffix("").as_posix())) for path in paths]
 
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_imports_point_one_way(room: str) -> None:
     allowed = ROOMS[: ROOMS.index(room) + 1]
-    inside = [path for path in _files() if _room(path.relative_to(PACKAGE).with_suffix("").as_posix()) == room]
+    inside = [path for path, of in _files() if of == room]
     assert inside, f"{room}: a room without files"
     wrong = [
         f"{path.relative_to(PACKAGE).as_posix()} imports variegate.{imported}"
@@ -202,5 +205,5 @@ def test_imports_point_one_way(room: str) -> None:
 
 
 def test_every_file_is_in_a_room() -> None:
-    homeless = {_room(path.relative_to(PACKAGE).with_suffix("").as_posix()) for path in _files()} - set(ROOMS)
+    homeless = {room for _, room in _files()} - set(ROOMS)
     assert homeless == {"apps"}, "apps/__init__.py alone"

@@ -46,14 +46,14 @@ def read_modules(root: Path) -> Modules:
 
 
 def run_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """Everything in ``node`` that may ever run: what type checkers alone read is left out."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
-            for other in child.orelse:
-                yield from (other, *run_nodes(other))
-            continue
-        yield child
-        yield from run_nodes(child)
+    """``node`` and every statement in it that may ever run: what type checkers alone read is left out."""
+    waiting = [node]
+    while waiting:
+        yield (one := waiting.pop())
+        if isinstance(one, ast.If) and "TYPE_CHECKING" in ast.dump(one.test):
+            waiting += one.orelse
+        else:
+            waiting += (child for child in ast.iter_child_nodes(one) if not isinstance(child, ast.expr))
 
 
 def imports_of(modules: Modules, name: str) -> set[str]:

@@ -261,7 +261,7 @@ def install(folder: Path, wheels: list[Path]) -> tuple[Path, Path]:
     """A fresh environment that has the wheels, and everything else from ours -> (its Python, its packages)."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
-    pip("--python", str(python), "install", "--no-deps", "--no-index", *map(str, wheels))
+    pip("--python", str(python), "install", "--no-deps", "--no-index", "--no-compile", *map(str, wheels))
     packages = next(folder.rglob("site-packages"))
     # As a path alone: what our environment adds to it, such as this checkout, does not count.
     ours = {str(Path(path)) for path in sys.path if path.endswith("site-packages")}

@@ -153,7 +153,7 @@ def test_not_to_be_read_by_this_user(tmp_path: Path, jpeg: bytes, monkeypatch: p
         (tmp_path / "src/eel").chmod(0o755)
 
 
-@pytest.mark.parametrize("workers", ["thread", "process"])
+@pytest.mark.parametrize("workers", ["thread", pytest.param("process", marks=pytest.mark.slow)])
 def test_augment_over_such_a_folder(tmp_path: Path, jpeg: bytes, workers: str) -> None:
     (tmp_path / "src/cat").mkdir(parents=True)
     (tmp_path / "src/cat/good.jpg").write_bytes(jpeg)

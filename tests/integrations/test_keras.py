@@ -5,24 +5,37 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from tests.images import PHOTOS, photo
+from tests.needed import needs
 from tests.one_tensorflow import on_tensorflow
 from variegate import transforms as T
 from variegate.formats.base import StreamItem
 from variegate.formats.folder import FolderSource, open_folder
 
-os.environ.setdefault("KERAS_BACKEND", "torch")  # before Keras is imported; TensorFlow has a process of its own
-pytest.importorskip("keras")
-import keras
+if TYPE_CHECKING:
+    import keras
 
-from tests.integrations.keras_training import make_loader, train
-from variegate.integrations.keras import PyDataset
+    from tests.integrations.keras_training import make_loader, train
+    from variegate.integrations.keras import PyDataset
+
+os.environ.setdefault("KERAS_BACKEND", "torch")  # before Keras is imported; TensorFlow has a process of its own
+pytestmark = needs("keras")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _imported() -> None:
+    """Keras takes seconds, which every worker that collects tests would spend."""
+    global PyDataset, keras, make_loader, train
+    import keras
+
+    from tests.integrations.keras_training import make_loader, train
+    from variegate.integrations.keras import PyDataset
 
 
 @pytest.fixture(scope="module")

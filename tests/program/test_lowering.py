@@ -107,7 +107,7 @@ def chains(draw: st.DrawFn, shape: tuple[int, int], rotations: int) -> list[Step
     return chain
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(st.data())
 def test_merged_maps_read_the_same_pixels(data: st.DataObject) -> None:
     shape = data.draw(SHAPES)

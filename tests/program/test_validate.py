@@ -16,9 +16,10 @@ from variegate.program.program import Blend, Program
 
 
 @pytest.mark.parametrize("geometry", ["composed", "exact"])
+@pytest.mark.parametrize("first", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (100, 200))])
 @pytest.mark.random
-def test_every_rewrite_leaves_a_valid_program(geometry: str) -> None:
-    for seed in range(300):
+def test_every_rewrite_leaves_a_valid_program(geometry: str, first: int) -> None:
+    for seed in range(first, first + 100):
         program, _, _ = random_program(seed, SEMANTIC, rows=3)
         validate(program)
         for rewrite in rewrites(geometry):

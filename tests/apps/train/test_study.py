@@ -17,8 +17,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 from PIL import Image
 from rich.console import Console
 
@@ -105,6 +103,9 @@ def test_the_arithmetic_of_a_study() -> None:
 
 def test_bars_are_as_long_as_the_shares_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spans differ as the machine is busy: medians of the rates alone say 7.8 of 8.4."""
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Rectangle
+
     figure = Figure()
     monkeypatch.setattr(report, "drawn_figure", lambda *_: nullcontext(figure))
     monkeypatch.setattr(report, "fact_lines", lambda _: [])
