@@ -41,7 +41,7 @@ def run(job: ExpansionJob, start: int, stop: int) -> tuple[list[ItemOutputs | No
     beats: list[int] = []
     outputs, failed = job.run(range(start, stop), None, lambda: beats.append(1))
     assert len(beats) >= stop - start
-    return outputs, failed
+    return list(outputs), failed
 
 
 def test_outputs_are_the_augmenters() -> None:

@@ -38,7 +38,7 @@ def _cluster(request: pytest.FixtureRequest) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="waits for processes as Linux lets one")
 class TestRay(WorkersContract):
-    kind = RayPool
+    kind: Any = RayPool
     death = "its worker process has died"
     names = NAMES[:1]  # an actor takes a second to start
     patience = 1.5
