@@ -12,7 +12,6 @@ import os
 import pickle
 import signal
 import socket
-import stat
 import subprocess
 import sys
 import tempfile
@@ -23,7 +22,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from multiprocessing import spawn
-from pathlib import Path
 from typing import Any
 from zlib import crc32
 
@@ -59,42 +57,64 @@ class SharedProcessPool(LocalWorkers):
         refuse_unguarded()
         if not ARE_THERE:
             raise OSError("pool: this system does not pass memory between processes; accepted: no pool")
-        super().__init__(partial(_PooledWorker, folder_of(name), wire.encode_spec(spec)), devices, num_threads)
+        super().__init__(partial(_PooledWorker, PoolFolder(name), wire.encode_spec(spec)), devices, num_threads)
 
 
-def folder_of(name: str) -> Path:
-    root = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir())
-    # Workers import the main script, which may declare a source or an operation.
-    script = os.path.abspath(getattr(sys.modules["__main__"], "__file__", None) or "")
-    kind = crc32("\0".join([variegate.__version__, sys.executable, script]).encode())
-    folder = root / f"variegate-{os.getuid()}-{name}-{kind:08x}"
-    with suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise PermissionError(f"pool: {folder} is not a folder of this user alone; accepted: another name")
-    return folder
+class PoolFolder:
+    """The folder of a pool, held open. Raises PermissionError where it is not this user's alone."""
+
+    def __init__(self, name: str) -> None:
+        root = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
+        # Workers import the main script, which may declare a source or an operation.
+        script = os.path.abspath(getattr(sys.modules["__main__"], "__file__", None) or "")
+        kind = crc32("\0".join([variegate.__version__, sys.executable, script]).encode())
+        self.path = os.path.join(root, f"variegate-{os.getuid()}-{name}-{kind:08x}")
+        with suppress(FileExistsError):
+            os.mkdir(self.path, 0o700)
+        self.descriptor = -1
+        try:
+            self.descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            found = os.fstat(self.descriptor)
+            is_own = found.st_uid == os.getuid() and not found.st_mode & 0o077
+        except OSError:
+            is_own = False
+        if not is_own:
+            raise PermissionError(f"pool: {self.path} is not a folder of this user alone; accepted: another name")
+
+    def __del__(self) -> None:
+        if self.descriptor != -1:
+            os.close(self.descriptor)
+
+    def path_of(self, name: str) -> str:
+        """By the descriptor: nobody can put another folder in its place, and paths of sockets must be short."""
+        return f"/proc/self/fd/{self.descriptor}/{name}"
 
 
 class _PooledWorker(WorkerLink):
-    def __init__(self, folder: Path, spec: Any, info: jobs.WorkerInfo, say: Say) -> None:
-        self._path = folder / f"{info.name.replace(':', '-')}.socket"
+    def __init__(self, folder: PoolFolder, spec: Any, info: jobs.WorkerInfo, say: Say) -> None:
+        self._folder, place = folder, info.name.replace(":", "-")
+        self._path, self._lock_path = folder.path_of(f"{place}.socket"), folder.path_of(f"{place}.lock")
         self._is_ended = self._is_unguarded = False
         super().__init__(spec, info, say)
 
     def open(self) -> socket.socket:
-        lock = FileLock(self._path.with_suffix(".lock"))
+        lock = FileLock(self._lock_path)
         lock.acquire(self._while_waiting)
         try:
             if (found := self._connected()) is not None:
                 return found
-            self._path.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                os.unlink(self._path)
             preparation = spawn.get_preparation_data("variegate pool")
             del preparation["authkey"]
-            data = pickle.dumps((preparation, str(self._path)))
+            data = pickle.dumps((preparation, self._path))
             with surroundings(self._info.num_threads):
                 process = subprocess.Popen(
-                    [sys.executable, "-c", _MAIN], stdin=subprocess.PIPE, start_new_session=True, env=_environment()
+                    [sys.executable, "-c", _MAIN],
+                    stdin=subprocess.PIPE,
+                    start_new_session=True,
+                    env=_environment(),
+                    pass_fds=[self._folder.descriptor],
                 )
             assert process.stdin is not None
             with suppress(OSError):  # one that has ended says so below
@@ -119,7 +139,7 @@ class _PooledWorker(WorkerLink):
     def _connected(self) -> socket.socket | None:
         sock = socket.socket(socket.AF_UNIX)
         try:
-            sock.connect(str(self._path))
+            sock.connect(self._path)
         except OSError:
             sock.close()
             return None

@@ -18,10 +18,10 @@ import pytest
 from tests.children import start_python
 from tests.jobs.workers.contract import NAMES, Run, WorkersContract, check_made, made_of, tasks
 from tests.jobs.workers.toys import Toy
-from variegate.jobs import blocks, pooled
+from variegate.jobs import blocks
 from variegate.jobs.drive import FailedItem, FinishedItems
 from variegate.jobs.jobs import Result
-from variegate.jobs.pooled import SharedProcessPool, Turns
+from variegate.jobs.pooled import PoolFolder, SharedProcessPool, Turns
 
 pytestmark = [
     pytest.mark.process,
@@ -35,7 +35,9 @@ Results = list[FinishedItems | FailedItem]
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder for pools; workers end by themselves."""
     with pytest.MonkeyPatch.context() as patch:
-        folder = tmp_path_factory.mktemp("pools")
+        folder = tmp_path_factory.mktemp(
+            "pools, in a folder whose path is longer than those of sockets may be on any system"
+        )
         patch.setenv("XDG_RUNTIME_DIR", str(folder))
         yield folder
 
@@ -139,11 +141,11 @@ def test_a_process_without_users_ends() -> None:
     while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not Path(f"/proc/{pid}").exists()
-    assert pooled.folder_of("short").stat().st_mode & 0o777 == 0o700
+    assert Path(PoolFolder("short").path).stat().st_mode & 0o777 == 0o700
 
 
 def test_a_folder_that_others_can_enter_opens_nothing() -> None:
-    folder = pooled.folder_of("hostile")
+    folder = Path(PoolFolder("hostile").path)
     folder.chmod(0o755)
     with pytest.raises(PermissionError, match=r"pool: .* is not a folder of this user alone; accepted: another name"):
         run_of(Toy(), "hostile")
