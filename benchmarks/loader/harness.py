@@ -78,8 +78,8 @@ def run_work(options: Options, log: Any = sys.stderr) -> dict[str, Any]:
         config |= {"on_cores": options.on_cores, "is_heavy": options.work == HEAVY}
         config["kinds"] = [module.partition(":")[2] for module in modules if module.startswith(f"{OURS}:")]
         if options.work == HEAVY:
-            config["source"] = str(Path(temporary) / "raw")
-            pack = [sys.executable, "-m", "variegate", "pack", str(folder), config["source"]]
+            config["source"] = packed = str(Path(temporary) / "raw")
+            pack = [sys.executable, "-m", "variegate", "pack", str(folder), packed]
             subprocess.run([*pack, "--format", "raw", "--size", "256", "--no-measure"], check=True, capture_output=True)
         if OURS in modules:
             record["checks"] = _checks(config, log)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from variegate.formats.base import SampleName
 from variegate.jobs.jobs import Result, Task, TaskDone, WorkerEvent, WorkerPool, WorkerReady
 from variegate.jobs.local_workers import ProcessPool, ThreadPool
 from variegate.jobs.options import Rules
@@ -43,7 +44,7 @@ class IdlePool:
         self._said.append(WorkerReady(device, worker))
 
     def send(self, worker: int, task: Task, payload: Sequence[Any] | None) -> None:
-        made: Any = NoWork().run(range(task.start, task.stop), payload, bool).outputs
+        made: Any = NoWork().run(range(task.start, task.stop), payload, lambda: None).outputs
         self._said.append(TaskDone(self._devices[worker], worker, task.number, {}, made))
 
     def stop(self, worker: int) -> None:
@@ -74,7 +75,13 @@ def _cost(pool: Callable[..., WorkerPool], count: int) -> dict[str, float]:
 
     fleet = Fleet(devices, Rules(ordered=False), start)
     ids = np.arange(BATCH, dtype=np.uint64)
-    plan = StepPlan(ids=ids, padding=np.zeros(BATCH, bool), done=0, name_of=str, samples=ids.astype(np.int64))
+    plan = StepPlan(
+        ids=ids,
+        padding=np.zeros(BATCH, bool),
+        done=0,
+        name_of=lambda row: SampleName(str(row)),
+        samples=ids.astype(np.int64),
+    )
     whole = BatchPart(0, plan, np.arange(BATCH))
     parts = [whole[at : at + ROWS] for at in range(0, BATCH, ROWS)]
     for _ in range(UNDER_WAY):  # every worker is there, and has been used

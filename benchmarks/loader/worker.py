@@ -58,7 +58,7 @@ class LoaderWorker(Worker):
             for images, _ in loader:
                 count += len(images)
         used = process_tree.cpu_seconds(tree) - cpu
-        more = {name: after - counts[name] for name, after in self.peer.counts().items()}
+        more: dict[str, float] = {name: after - counts[name] for name, after in self.peer.counts().items()}
         more["own_cpu_seconds"] = time.process_time() - own
         # The batches that it now makes ahead must not take the cores from the next library.
         process_tree.wait_until_idle(tree)

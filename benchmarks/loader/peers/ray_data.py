@@ -61,7 +61,7 @@ class RayData(LoaderPeer):
 
     def variants(self, given: Given) -> dict[str, Opener]:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        ways = [("tasks", 1), ("tasks", 4), ("actors", 4)]
+        ways = [("tasks", 4), ("actors", 4)]
         return {f"{way}, {n} blocks per core": partial(_Epochs, given, way, n) for way, n in ways}
 
 
