@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from variegate.integrations.keras import PyDataset
 
 os.environ.setdefault("KERAS_BACKEND", "torch")  # before Keras is imported; TensorFlow has a process of its own
+platform.processor()  # Keras asks for it when it is imported: a process, which is begun here, by no test
 pytestmark = needs("keras")
 
 

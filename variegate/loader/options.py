@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.checks import integer, number, one_of, refused
+from variegate.checks import integer, number, one_of, refused, spelt
 from variegate.decode import MAX_DECODE_BYTES, MAX_PIXELS, check_limit
 from variegate.executors.runners.runner import Decode, Dtype, Geometry, Layout
 from variegate.loader.ranks import find_rank, processes_here
@@ -91,6 +91,9 @@ def _check_pool(name: Any) -> None:
     if name is not None and not (isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", name)):
         raise refused("pool", name, "a name of up to 64 letters, digits, '_', '.' and '-', or None")
 
+
+ProcessWorkers.__init__ = spelt()(ProcessWorkers.__init__)  # type: ignore[method-assign]
+RayWorkers.__init__ = spelt()(RayWorkers.__init__)  # type: ignore[method-assign]
 
 Workers = Literal["thread", "process", "ray"] | ProcessWorkers | RayWorkers
 Wire = Literal["auto", "uint8", "same"]

@@ -45,10 +45,10 @@ def check(kernels: list[dict[str, Any]], capability: int, at_least: int) -> None
 
 @pytest.mark.process
 def test_kernels_compile_without_spilling() -> None:
-    """One of every kind, and those with every operation. All others have less compiled in."""
-    kernels = compiled("80:kinds", "90:kinds,everything,overlays,CopyPaste,region")
+    """One of every kind, and those with every operation: each takes seconds where Triton has not compiled it before."""
+    kernels = compiled("80:kinds", "90:kinds,everything")
     check(kernels, 80, at_least=4)
-    check(kernels, 90, at_least=12)
+    check(kernels, 90, at_least=7)
 
 
 @pytest.mark.slow

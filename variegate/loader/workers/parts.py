@@ -158,8 +158,13 @@ class PartJob:
             if self._cache is not None:
                 self._cache.use_added()
         times, result = StageTimes(is_exact=part.is_exact), MadePart(len(part), part.numbers)
+
+        def is_stopped() -> bool:
+            beat()  # with every sample, as each may take long to read
+            return False
+
         try:
-            made = result.made = self._make(part, times)
+            made = result.made = self._make(part, times, is_stopped)
             if self._is_gpu:
                 made.outputs, made.labels = _on_host(made.outputs), _on_host(made.labels)
         except Exception as error:
@@ -169,12 +174,12 @@ class PartJob:
         result.stages = {stage: times.total(stage) for stage in STAGES}
         return Result(result, {})
 
-    def _make(self, part: BatchPart, times: StageTimes) -> MadeRows:
+    def _make(self, part: BatchPart, times: StageTimes, is_stopped: Callable[[], bool]) -> MadeRows:
         plan = replace(part.plan, name_of=self._name_of(part.plan.samples))
         given: ConditionsOfIds | None = None if part.given is None else part.conditions
         if part.bad is not None:
             return self._stand_in(part, plan, times, given)
-        rows = self._reader.begin(plan, self._source, self._pool, times)()
+        rows = self._reader.begin(plan, self._source, self._pool, times, is_stopped)()
         made = self._maker.make_rows(part.epoch, times, rows, given)
         numbers = part.numbers.tolist()
         made.bad = {numbers[row]: error for row, error in made.bad.items()}
