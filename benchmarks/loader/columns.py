@@ -31,7 +31,7 @@ def rows(record: dict[str, Any]) -> list[tuple[str, ...]]:
         first = f"{row['first_batch_seconds']:.2f} s"
         total = {key: sum(run[key] for run in row["runs"]) for key in row["runs"][0]}
         spent = f"{total['cpu_seconds'] / total['images'] * 1e3:.2f} ms"
-        sent = (f"{total[key] / total['images'] / 1e3:.1f}" if key in total else "" for key in ("sent", "received"))
+        sent = (f"{total[key] / total['images'] / 1e3:.2f}" if key in total else "" for key in ("sent", "received"))
         table.append(
             (
                 row["library"],
@@ -107,7 +107,7 @@ def _of_workers(record: dict[str, Any]) -> list[str]:
         measured = one.get("measured")
         beside = f", measured {measured:,.0f}: {one['predicted'] / measured:.2f}x" if measured else ""
         lines.append(
-            f"{one['workers']} {one['kind']}, each with {one['share']:.0%} of a core: simulated "
+            f"{one['workers']} x {one['kind']}, each with {one['share']:.0%} of a core: simulated "
             f"{one['predicted']:,.0f} images/s (limit: {one['limit']}){beside} [{one['costs']}]"
         )
     return lines
