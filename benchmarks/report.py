@@ -14,14 +14,14 @@ from benchmarks.loader import columns as loader_columns
 from benchmarks.rows import columns as row_columns
 from benchmarks.single import columns as single_columns
 
-LOADER = "loader"
+LOADERS = ("loader", "workers", "workers_raw")
 # Works of many rows, each with checks of its own.
 ROWS = {"w2o": row_columns, "w8": single_columns}
 
 
 def columns_of(record: dict[str, Any]) -> ModuleType:
     """The module that knows the columns of a record's kind."""
-    if record["work"] == LOADER:
+    if record["work"] in LOADERS:
         return loader_columns
     if record["work"] in ROWS:
         return ROWS[record["work"]]

@@ -1,4 +1,8 @@
-"""``python -m benchmarks.run_loader [--batch 64] [--out docs/results]``: loaders side by side, each on all cores."""
+"""``python -m benchmarks.run_loader [WORK] [--batch 64] [--out docs/results]``: loaders side by side, on all cores.
+
+``loader``: of several libraries. ``workers``: Variegate's by kind of workers, beside loaders over processes, with what
+they send and what the simulation predicts. ``workers_raw``: raw shards, and more augmentation.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +18,11 @@ from benchmarks.loader import harness, process_tree
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.run_loader", description=__doc__)
+    parser.add_argument("work", nargs="?", default="loader", choices=harness.WORKS)
     parser.add_argument("--batch", type=int, nargs="+", default=[64], help="one table for each (64)")
     parser.add_argument("--seconds", type=float, default=10.0, help="least length of a run of whole epochs (10)")
     parser.add_argument("--repeats", type=int, default=5, help="timed runs of each library (5)")
+    parser.add_argument("--first-batches", type=int, default=3, help="runs of each library alone, at least 1 (3)")
     parser.add_argument("--cores", type=int, default=None, help="how many cores every library may use (all)")
     parser.add_argument("--copies", type=int, default=1, help="times that each photo is in an epoch (1)")
     parser.add_argument(
@@ -44,8 +50,10 @@ def main(arguments: list[str] | None = None) -> int:
     where = machine.describe()
     failed = False
     for batch in options.batch:
-        print(f"{harness.NAME}, batch {batch}", file=sys.stderr)
+        print(f"{options.work}, batch {batch}", file=sys.stderr)
         chosen = harness.Options(
+            work=options.work,
+            first_batches=options.first_batches,
             batch=batch,
             seconds=options.seconds,
             repeats=options.repeats,

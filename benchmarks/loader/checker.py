@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable
+from operator import eq
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from benchmarks.harness import run_checks
 from benchmarks.inputs import Inputs
 from benchmarks.loader import photos
 from benchmarks.loader.checks import expected_epoch, shuffled_epoch
+from benchmarks.loader.peers.base import Given
 from benchmarks.process import Process
 from benchmarks.worker import Worker, serve
 from benchmarks.works import w1
@@ -40,21 +43,31 @@ class Checker(Worker):
 
 
 def check(inputs: Inputs, config: dict[str, Any], replay: Replay) -> Iterable[Check]:
-    yield from w1.check(inputs, replay)
-    yield from check_loader(Path(config["folder"]), int(config["batch"]), len(config["on_cores"]))
+    from benchmarks.loader.peers.ours import make_loader
+
+    given = Given(Path(config["source"]), int(config["batch"]), len(config["on_cores"]), config["is_heavy"])
+    if not given.is_heavy:
+        yield from w1.check(inputs, replay)
+        yield from check_loader(given)
+    local = shuffled_epoch(make_loader(given))
+    for kind in config["kinds"]:
+        found = shuffled_epoch(make_loader(given, kind))
+        same = sum(map(eq, found, local))
+        yield Check(f"an epoch of {kind} is the local loader's, row for row", found == local, f"{same} of {len(local)}")
 
 
-def check_loader(folder: Path, batch: int, cores: int) -> Iterable[Check]:
+def check_loader(given: Given) -> Iterable[Check]:
     import variegate as vg
     from benchmarks.loader.peers.ours import make_loader
     from benchmarks.peers.ours import transform
 
-    augmenter = vg.Augmenter(transform("w1"), device="cpu", seed=0, num_threads=cores)
-    loader = make_loader(folder, batch, cores, drop_last=False)
+    folder, batch = given.folder, given.batch
+    augmenter = vg.Augmenter(transform("w1"), device="cpu", seed=0, num_threads=given.cores)
+    loader = make_loader(given, drop_last=False)
     labels = photos.listing(folder)[1]
     for epoch in EPOCHS:
         loader.set_epoch(epoch)
-        found, expected = shuffled_epoch(loader), expected_epoch(augmenter, folder, epoch, batch)
+        found, expected = Counter(shuffled_epoch(loader)), expected_epoch(augmenter, folder, epoch, batch)
         each = sorted(label for (_, label), times in found.items() for _ in range(times))
         name = f"epoch {epoch} of the loader has the labels of the folder, each file once"
         yield Check(name, each == sorted(labels), f"{len(each)} labels, {len(labels)} files")

@@ -51,16 +51,16 @@ def check_epoch(batches: Iterable[Any], batch: int, labels: Sequence[int]) -> st
     return f"{count} batches as asked for, labels {min(seen)}..{max(seen)}, {found:.1f} on average"
 
 
-def shuffled_epoch(loader: Any) -> Counter[tuple[bytes, int]]:
-    """How often each picture came with each label."""
-    found: Counter[tuple[bytes, int]] = Counter()
+def shuffled_epoch(loader: Any) -> list[tuple[bytes, int]]:
+    """Picture and label of every row, in order."""
+    found: list[tuple[bytes, int]] = []
     for images, labels in loader:
-        found.update(zip(_digests(images), np.asarray(labels).tolist(), strict=True))
+        found += zip(_digests(images), np.asarray(labels).tolist(), strict=True)
     return found
 
 
 def expected_epoch(augmenter: Any, folder: Path, epoch: int, batch: int) -> Counter[tuple[bytes, int]]:
-    """The same from the files themselves, in their order, by ``Augmenter.decode_and_run``."""
+    """How often each is to come, from the files themselves, by ``Augmenter.decode_and_run``."""
     files, labels = photos.listing(folder)
     expected: Counter[tuple[bytes, int]] = Counter()
     for start in range(0, len(files), batch):

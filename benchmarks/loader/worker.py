@@ -27,8 +27,8 @@ class LoaderWorker(Worker):
     def __init__(self, config: dict[str, Any]) -> None:
         self.batch = int(config["batch"])
         self.cores = len(config["on_cores"])
-        self.given = Given(Path(config["folder"]), self.batch, self.cores)
-        self.labels = photos.listing(self.given.folder)[1]
+        self.given = Given(Path(config["source"]), self.batch, self.cores, config["is_heavy"])
+        self.labels = photos.listing(Path(config["folder"]))[1]
         self.library = self.peer = load_peer(config["peer"])
         self._opened: tuple[Callable[[], Any], Any] | None = None
         self._checked = ""
@@ -52,14 +52,17 @@ class LoaderWorker(Worker):
                 pass
         self._nothing_ahead = False
         count, tree = 0, os.getpid()
+        counts, own = self.peer.counts(), time.process_time()
         cpu, wall = process_tree.cpu_seconds(tree), time.perf_counter()
         while (elapsed := time.perf_counter() - wall) < seconds:
             for images, _ in loader:
                 count += len(images)
         used = process_tree.cpu_seconds(tree) - cpu
+        more: dict[str, float] = {name: after - counts[name] for name, after in self.peer.counts().items()}
+        more["own_cpu_seconds"] = time.process_time() - own
         # The batches that it now makes ahead must not take the cores from the next library.
         process_tree.wait_until_idle(tree)
-        return {"images": count, "wall": elapsed, "cpu": used / self.cores, "cpu_seconds": used}
+        return {"images": count, "wall": elapsed, "cpu": used / self.cores, "cpu_seconds": used, **more}
 
     def prepare(self) -> dict[str, Any]:
         return super().prepare() | {"extra": {"checked": self._checked}}

@@ -15,7 +15,7 @@ NextBatch = Callable[[], Any]
 class Library:
     """What a table says about a library, wherever it runs."""
 
-    name: ClassVar[str]
+    name: str
     packages: ClassVar[tuple[str, ...]]
 
     def versions(self) -> dict[str, str]:

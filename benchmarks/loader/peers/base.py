@@ -17,11 +17,12 @@ Opener = Callable[[], Epochs]
 
 @dataclass(frozen=True)
 class Given:
-    """A folder of class folders, and the cores that may be used."""
+    """A folder of class folders or of shards, and the cores that may be used. ``is_heavy``: more augmentation."""
 
     folder: Path
     batch: int
     cores: int
+    is_heavy: bool = False
 
 
 class LoaderPeer(Library):
@@ -29,9 +30,15 @@ class LoaderPeer(Library):
         """The ways its users would write it. What one has started must end when the loader is no longer referred to."""
         raise NotImplementedError(f"{type(self).__name__} does not define variants()")
 
+    def counts(self) -> dict[str, int]:
+        """What it has counted so far in this process."""
+        return {}
 
-def load_peer(module: str) -> LoaderPeer:
-    """The ``PEER`` of ``benchmarks.loader.peers.<module>``."""
-    peer = importlib.import_module(f"benchmarks.loader.peers.{module}").PEER
+
+def load_peer(key: str) -> LoaderPeer:
+    """The ``PEER`` of ``benchmarks.loader.peers.<module>``, or what its ``of_kind`` makes of ``<module>:<kind>``."""
+    name, _, kind = key.partition(":")
+    module = importlib.import_module(f"benchmarks.loader.peers.{name}")
+    peer = module.of_kind(kind) if kind else module.PEER
     assert isinstance(peer, LoaderPeer)
     return peer
