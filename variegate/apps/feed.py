@@ -12,14 +12,13 @@ from variegate.apps.scenario import TICKS, RandomInputs
 from variegate.jobs import jobs as messages
 from variegate.jobs.dispatcher import Dispatcher
 from variegate.jobs.jobs import Release, Send, StartWorker, Task, TaskDone, WorkerLost, WorkerReady
-from variegate.jobs.options import Rules
+from variegate.jobs.options import Rules, rows_of_part
 from variegate.options.measurement import FeedScenario, Scenario
 
 _READY, _MADE, _ARRIVED, _LOST, _TRAINED = range(5)
 _TELL_EVERY = 5000  # events
 # Batches of a loader that are under way besides those that it prefetches.
 _READ_AHEAD = 1
-_FEWEST_ROWS = 8
 
 
 @dataclass(frozen=True)
@@ -98,9 +97,8 @@ class _Feeding:
         self, feed: FeedScenario, scenario: Scenario, workers: int, inputs: Callable[[Scenario], RandomInputs]
     ) -> None:
         self._feed, self._scenario, ranks = feed, scenario, feed.ranks
-        # As a loader cuts its batches.
-        shares = [-(-len(range(rank, workers, ranks)) // feed.prefetch) for rank in range(ranks)]
-        self._rows = [max(-(-feed.batch_size // parts), _FEWEST_ROWS) for parts in shares]
+        shares = [len(range(rank, workers, ranks)) for rank in range(ranks)]
+        self._rows = [rows_of_part(feed.batch_size, share, feed.prefetch) for share in shares]
         self._parts = [-(-feed.batch_size // rows) for rows in self._rows]
         same = "variation", "speeds", "spread", "seed", "failure_rate", "restart"
         self._inputs = inputs(

@@ -15,6 +15,13 @@ ALLOCATIONS: tuple[Allocation, ...] = get_args(Allocation)
 WORKER_KINDS: tuple[WorkerKind, ...] = get_args(WorkerKind)
 ON_ERROR: tuple[OnError, ...] = get_args(OnError)
 ON_CHANGE: tuple[OnChange, ...] = get_args(OnChange)
+# Fewer rows cost more to hand over than they gain by being made side by side.
+_FEWEST_ROWS = 8
+
+
+def rows_of_part(batch_size: int, workers: int, prefetch: int) -> int:
+    """Rows of the parts that a loader cuts a batch into: with those that it prefetches, one for each worker."""
+    return max(-(-batch_size // -(-workers // prefetch)), _FEWEST_ROWS)
 
 
 @dataclass(frozen=True)

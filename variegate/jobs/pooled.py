@@ -43,7 +43,7 @@ from variegate.jobs.local_workers import (
 
 _MAIN = "from variegate.jobs.pooled import main; main()"
 # A worker without users waits so long for another.
-_IDLE_SECONDS = 10.0
+IDLE_SECONDS = 10.0
 _BEAT_SECONDS = 0.5
 
 
@@ -233,7 +233,7 @@ def main() -> None:
         server.listen()
         server.settimeout(1.0)
         idle_since = time.monotonic()
-        while users or time.monotonic() < idle_since + _IDLE_SECONDS:
+        while users or time.monotonic() < idle_since + IDLE_SECONDS:
             with suppress(TimeoutError):
                 sock, _ = server.accept()
                 sock.settimeout(None)

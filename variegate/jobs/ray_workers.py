@@ -18,12 +18,12 @@ import variegate
 from variegate.io.addresses import shown_host, without_secrets
 from variegate.jobs import wire
 from variegate.jobs.jobs import GRACE, Assignment, JobSpec, Task, WorkerEvent, WorkerInfo, WorkerLost, end_of, serve
-from variegate.jobs.pooled import SpecInTurn, Turns
+from variegate.jobs.pooled import IDLE_SECONDS, SpecInTurn, Turns
 from variegate.jobs.wire import PackedEvent, Parts
 
-# Of an actor that several pools share: it waits so long for something to say, so long for a user when it has none, and
-# so long for one that does not ask, as a training may pause.
-_PATIENCE, _IDLE_SECONDS, _GONE_SECONDS = 20.0, 10.0, 600.0
+# Of an actor that several pools share: it waits so long for something to say, and so long for a user that does not
+# ask, as a training may pause.
+_PATIENCE, _GONE_SECONDS = 20.0, 600.0
 _MOST_USERS = 128
 INSTALL = "pip install 'variegate[ray]'"
 
@@ -242,7 +242,7 @@ class _Actor:
     def _watch(self) -> None:
         """End a shared actor with its users, and any with its raylet: Ray leaves behind those of a killed one."""
         is_own, raylet, used_at = self._turns is None, os.getppid(), time.monotonic()
-        while os.getppid() == raylet and (now := time.monotonic()) < used_at + _IDLE_SECONDS:
+        while os.getppid() == raylet and (now := time.monotonic()) < used_at + IDLE_SECONDS:
             for name, user in list(self._users.items()):
                 if not is_own and now > user.asked_at + _GONE_SECONDS:
                     self.end(name)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from variegate.augmenter.augmenter import Augmenter
+from variegate.jobs.options import rows_of_part
 from variegate.loader.making import BatchMaker, BatchResult, MadeRows, settle
 from variegate.loader.observer import StageTimes
 from variegate.loader.options import ConditionsOfIds, LoaderOptions, RayWorkers
@@ -23,9 +24,6 @@ from variegate.loader.workers.parts import BatchPart, PartSpec, joined
 from variegate.loader.workers.places import WorkerPlaces
 from variegate.threads import Threads
 from variegate.transforms import Compose, Identity, Normalize, ToDtype, Transform
-
-# Fewer rows cost more to hand over than they gain by being made side by side.
-_FEWEST_ROWS = 8
 
 
 def split_wire(options: LoaderOptions, is_far: bool) -> tuple[LoaderOptions, Transform | None]:
@@ -70,9 +68,6 @@ class WorkerBatches:
     ) -> None:
         self.fleet, self._maker, self._candidates, self._finish = fleet, maker, candidates, finish
         self._planner = Threads(1, "variegate-plan")
-        prefetch, workers = max(maker.options.prefetch, 1), len(fleet.devices)
-        # With targets, a sample is compared with most of its batch.
-        self._parts = 1 if maker.targets is not None else -(-workers // prefetch)
 
     def steps(
         self,
@@ -112,7 +107,9 @@ class WorkerBatches:
         ids = np.unique(plan.ids)
         values = None if given is None else (ids, {name: np.asarray(v) for name, v in given(ids).items()})
         whole = BatchPart(epoch, plan, np.arange(len(plan.ids)), values, times.is_exact)
-        rows = max(-(-len(whole) // self._parts), _FEWEST_ROWS)
+        # With targets, a sample is compared with most of its batch.
+        workers = 1 if self._maker.targets is not None else len(self.fleet.devices)
+        rows = rows_of_part(len(whole), workers, max(self._maker.options.prefetch, 1))
         parts = [whole[start : start + rows] for start in range(0, len(whole), rows)]
         return _Begun(plan, self.fleet.submit(parts, lambda row: str(plan.name_of(row))), values)
 
