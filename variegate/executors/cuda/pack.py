@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,11 @@ _MADE_THERE = ("statistics", "resize_weights")
 _ELSEWHERE = "canvases"
 # Side tables that are copied as they are.
 _TABLES = ("luts", "matrices", "kernels", "rectangles", "grids")
-_NOISE = (Op.GAUSSIAN_NOISE, Op.SHOT_NOISE)
+# By opcode: reads the table of normal numbers always, or where its rectangles are filled with noise.
+_NOISE, _ERASES = 1, 2
+_DRAWS = np.zeros(max(SPECS) + 1, np.uint8)
+_DRAWS[[Op.GAUSSIAN_NOISE, Op.SHOT_NOISE]] = _NOISE
+_DRAWS[Op.ERASE] = _ERASES
 
 
 def refuse_detours(program: Program) -> None:
@@ -78,7 +83,7 @@ class Packer:
             self.num_passes = capacity.passes
             program = _widened(program, capacity.slots)
         self.program, self.is_blended = program, program.blend is not None
-        self._arrays = program.arrays()
+        self._arrays, self._draws_noise = program.arrays(), self._find_noise()
         self.sections = self._needed_sections()
         if capacity is not None and capacity.sections is not None:
             available = capacity.sections
@@ -109,9 +114,10 @@ class Packer:
         """Entries that a list has place for, in whole groups of four."""
         return -(-self.program.num_rows * self.num_passes // 4) * 4
 
-    def _draws_noise(self) -> bool:
-        opcode, is_random = self.program.opcode, self.program.args[..., 2] != 0.0
-        return bool((np.isin(opcode, _NOISE) | (opcode == Op.ERASE) & is_random).any())
+    def _find_noise(self) -> bool:
+        draws = _DRAWS[self.program.opcode]
+        erases = draws == _ERASES
+        return bool((draws == _NOISE).any() or (erases.any() and self.program.args[erases, 2].any()))
 
     def _needed_sections(self) -> dict[str, int]:
         """Bytes of every section, in order."""
@@ -122,7 +128,7 @@ class Packer:
             "headers": 8 * L.HEADER * passes * rows,
             "code": 4 * L.CODE * rows * slots,
             "args": 64 * rows * slots,
-            "constants": 4 * L.SEGMENTS + (SEGMENTS.nbytes if self._draws_noise() else 0),
+            "constants": 4 * L.SEGMENTS + (SEGMENTS.nbytes if self._draws_noise else 0),
             "lists": 4 * (1 + passes) * self._list_length,
             **{name: getattr(tables, name).nbytes for name in _TABLES},
             "indices": 4 * indices,
@@ -202,12 +208,12 @@ class Packer:
         constants = np.zeros(12, np.float32)
         if program.output.is_float:
             constants = np.concatenate([part for c in (1, 3) for part in program.output.scale_and_bias(c)])
-        if self._draws_noise():
+        if self._draws_noise:
             constants = np.concatenate([constants, SEGMENTS.reshape(-1)])
         self._write(memory, "constants", constants)
 
     def _view(self, memory: npt.NDArray[np.uint8], name: str, dtype: Any, *shape: int) -> Array:
-        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        size = prod(shape) * np.dtype(dtype).itemsize
         return memory[self.at[name] : self.at[name] + size].view(dtype).reshape(shape)
 
     def _write(self, memory: npt.NDArray[np.uint8], name: str, values: Array) -> None:
