@@ -76,7 +76,7 @@ def _starts_a_process(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _refuse(what: str) -> None:
-    if _running is not None and not any(map(_running.get_closest_marker, ("process", "slow"))):
+    if _running is not None and not any(map(_running.get_closest_marker, ("process", "slow", "gpu"))):
         pytest.fail(f"starts a process and is marked neither `process` nor `slow`: {what}", pytrace=True)
 
 

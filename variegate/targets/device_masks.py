@@ -258,7 +258,7 @@ def _launch(executor: CudaExecutor, stages: Stages, plan: _Plan) -> Launch:
 
     share_out(copy, len(plan.uploads), None if plan.end > _SHARED_BYTES else 1)
     buffer = executor.memory.upload(staging, len(staging))
-    height, width = executor.block
+    height, width = max(executor.block[0] // 2, 1), executor.block[1]  # as for heavy launches
     tiles = int((-(-outputs[:, M.HEIGHT] // height) * -(-outputs[:, M.WIDTH] // width)).max())
     arguments = (buffer, at["outputs"], at["entries"], at["planes"], at["steps"], len(outputs))
     constants = {"BLOCK_Y": height, "BLOCK_X": width, "VERSION": M.VERSION}

@@ -13,7 +13,7 @@ from benchmarks.inputs import MAGNITUDE, NUM_OPS
 from variegate import transforms as T
 from variegate.executors.cuda.executor import CudaExecutor, addresses
 from variegate.executors.cuda.images import place_tensor
-from variegate.executors.cuda.launch import BLOCK, Launch
+from variegate.executors.cuda.launch import Launch
 from variegate.program.lowering import lower
 
 
@@ -40,7 +40,7 @@ def make(images: int, height: int, width: int) -> Made:
     executor = CudaExecutor(torch.device("cpu"))
     stacked, results = executor.allocate(fused)
     prepared = executor.prepare(fused, place_tensor(pixels, True), addresses(stacked, results))
-    tiles = -(-height // BLOCK[0]) * -(-width // BLOCK[1])
+    tiles = prepared.launches[-1].tiles
     buffer = next(one for one in prepared.launches[0].arguments if isinstance(one, torch.Tensor))
     owners = [pixels, stacked, results, prepared]
     return Made(prepared.launches, tiles, images, buffer.nbytes, owners)

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+# Bytes of a thread.
+MOST_SPILLED = 160
 KINDS = {"prepare", "run_pass", "blend_rows", "read_masks"}
 
 
@@ -28,12 +30,12 @@ def compiled(*wanted: str) -> list[dict[str, Any]]:
 
 
 def check(kernels: list[dict[str, Any]], capability: int, at_least: int) -> None:
-    """A kernel that ran out of registers would keep pixels in (thread-local) memory, many times slower."""
+    """Few registers are spilled to (thread-local) memory, by light launches alone: see ``launch.py``."""
     kernels = [kernel for kernel in kernels if kernel["capability"] == capability]
     assert {kernel["kernel"].split(", ")[2] for kernel in kernels} == KINDS
     assert len(kernels) >= at_least
     for kernel in kernels:
-        assert kernel["stack"] == 0, kernel
+        assert kernel["stack"] <= (MOST_SPILLED if kernel["warps"] == 4 else 0), kernel
         assert kernel["local"] == 0, kernel
         # At least half of what a multiprocessor's 65,536 registers could be shared among.
         assert kernel["registers"] * kernel["warps"] * 32 <= 65_536 // 2, kernel
@@ -44,7 +46,7 @@ def check(kernels: list[dict[str, Any]], capability: int, at_least: int) -> None
 
 
 @pytest.mark.process
-def test_kernels_compile_without_spilling() -> None:
+def test_kernels_keep_to_their_registers() -> None:
     """One of every kind, and those with every operation: each takes seconds where Triton has not compiled it before."""
     kernels = compiled("80:kinds", "90:kinds,everything")
     check(kernels, 80, at_least=4)
@@ -52,7 +54,7 @@ def test_kernels_compile_without_spilling() -> None:
 
 
 @pytest.mark.slow
-def test_all_kernels_compile_without_spilling() -> None:
+def test_all_kernels_keep_to_their_registers() -> None:
     kernels = compiled("80", "90")
     check(kernels, 80, at_least=10)
     check(kernels, 90, at_least=10)

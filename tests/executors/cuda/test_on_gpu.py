@@ -140,7 +140,7 @@ def test_memory_that_runs_out_is_said_so() -> None:
     total = torch.cuda.get_device_properties(0).total_memory
     torch.cuda.set_per_process_memory_fraction(min(1.0, (2 << 30) / total))
     try:
-        with pytest.raises(DeviceMemoryError, match=r"cuda:0: no room for .* GiB more, of which"):
+        with pytest.raises(DeviceMemoryError, match=r"cuda:0: no room for .* GiB more of which"):
             augmenter(images)
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)

@@ -33,16 +33,25 @@ require_branches(
     },
 )
 RESULTS = {"float32": tl.float32, "float16": tl.float16, "bfloat16": tl.bfloat16, "uint8": tl.uint8}
-# Height and width of a tile.
-BLOCK = (16, 32)
+# Height and width of a tile. Half as high for heavy launches, whose pixels need more registers.
+BLOCK = (32, 32)
 _MOST_PROGRAMS = (1 << 31) - 1
 # A product and a sum rounded once instead of twice would not be the bits of the other executors.
 _FUSION = {"enable_fp_fusion": False}
-# Four pixels a thread where a pass holds little, else two; without a limit the assembler would rather spill registers
-# than run fewer programs at a time.
+# Eight pixels a thread where a pass holds little, else two. Threads of light launches wait for instructions and tables
+# more than they compute: that many pixels share each wait, though a few registers are spilled for them. W3 at batch 256
+# took 203 us on an H200; with four pixels, of which none spill, 270 us; with four and 64 registers, 213 us.
 _LIGHT = {"num_warps": 4, "maxnreg": 96, **_FUSION}
 _HEAVY = {"num_warps": 8, "maxnreg": 128, **_FUSION}
-_HEAVY_ABILITIES = Ability.HAS_REAL | Ability.HAS_FOLD | Ability.HAS_RESAMPLE | Ability.HAS_HUE | Ability.HAS_NOISE
+_FLAGS = [(ability.name, int(ability)) for ability in Ability]
+_HEAVY_ABILITIES = int(
+    Ability.HAS_REAL
+    | Ability.HAS_FOLD
+    | Ability.HAS_RESAMPLE
+    | Ability.HAS_HUE
+    | Ability.HAS_NOISE
+    | Ability.HAS_OVERLAY
+)
 
 
 @dataclass(frozen=True)
@@ -151,13 +160,13 @@ def launches(
         )
         constants = {
             "FORMAT": settings.source_format if p == 0 else L.CANVAS,
-            **{ability.name: bool(needed & ability) for ability in Ability},
+            **{name: needed & ability != 0 for name, ability in _FLAGS},
             "POINTS": settings.points,
             **settings.results,
         }
         constants["MEASURES"] &= not is_last
-        is_heavy = needed & _HEAVY_ABILITIES or settings.points
-        queue.append(Launch(run_pass, rows, tiles, arguments, constants, _HEAVY if is_heavy else _LIGHT))
+        is_heavy = bool(needed & _HEAVY_ABILITIES or settings.points)
+        queue.append(_launch(run_pass, rows, tiles, arguments, constants, is_heavy))
     if packer.is_blended:
         rows, tiles, needed = counts[-1].tolist()
         arguments = (
@@ -166,5 +175,14 @@ def launches(
         )
         has_noise = bool(needed & Ability.HAS_NOISE)
         constants = {"HAS_NOISE": has_noise, "HAS_ALPHA": packer.sections["alpha"] > 0, **settings.results}
-        queue.append(Launch(blend_rows, rows, tiles, arguments, constants, _HEAVY if has_noise else _LIGHT))
+        queue.append(_launch(blend_rows, rows, tiles, arguments, constants, has_noise))
     return queue
+
+
+def _launch(
+    kernel: Any, rows: int, tiles: int, arguments: tuple[Any, ...], constants: dict[str, Any], is_heavy: bool
+) -> Launch:
+    if not is_heavy:
+        return Launch(kernel, rows, tiles, arguments, constants, _LIGHT)
+    constants = {**constants, "BLOCK_Y": max(constants["BLOCK_Y"] // 2, 1)}
+    return Launch(kernel, rows, 2 * tiles, arguments, constants, _HEAVY)

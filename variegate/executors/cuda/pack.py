@@ -217,7 +217,8 @@ class Packer:
         return memory[self.at[name] : self.at[name] + size].view(dtype).reshape(shape)
 
     def _write(self, memory: npt.NDArray[np.uint8], name: str, values: Array) -> None:
-        self._view(memory, name, values.dtype, *values.shape)[...] = values
+        if values.size:
+            self._view(memory, name, values.dtype, *values.shape)[...] = values
 
 
 def _widened(program: Program, slots: int) -> Program:
