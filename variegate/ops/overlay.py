@@ -67,7 +67,8 @@ def _picture(value: Any) -> Picture | None:
         if isinstance(value, Mapping):
             value = io.BytesIO(base64.b64decode(value["png"], validate=True))
         if isinstance(value, (str, Path, io.BytesIO)):
-            image: Any = Image.open(value, formats=_FORMATS)
+            # As a path: Pillow 11 takes an empty string for an open file.
+            image: Any = Image.open(Path(value) if isinstance(value, str) else value, formats=_FORMATS)
         else:
             image = value if isinstance(value, Image.Image) else Image.fromarray(np.ascontiguousarray(value))
         if not isinstance(value, (str, Path, io.BytesIO, Image.Image)) and image.mode not in ("RGB", "RGBA"):

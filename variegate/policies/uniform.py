@@ -66,9 +66,7 @@ class UniformPolicy(Policy, abstract=True):
         table, grid, column = self._table, self._grid, self._column(images, slot)
         for step in range(slot, slot + self.num_slots, 1 + table.num_slots):
             # One number chooses both operation and sign.
-            variant = images.whole(images.unit(step) * len(grid))
-            place = variant if column is None else (variant, column)
-            table.add(images, variant >> 1, grid[place], step + 1)
+            table.draw(images, grid, images.whole(images.unit(step) * len(grid)), column, step + 1)
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ class Selection:
 
     def unit(self, slot: int, word: int = 0) -> Any:
         """A number in [0, 1) for each."""
-        return self.sampling.uniform(self.rows, slot)[:, word]
+        return self.sampling.uniform(self.rows, slot, word)
 
     def word(self, slot: int, word: int = 0) -> Any:
         """A whole number of 32 bits for each."""
@@ -205,8 +205,8 @@ class OneImage(Sampling):
     def words(self, rows: Rows, slot: int, count: int = 1) -> npt.NDArray[np.uint32]:
         return self._words[:, slot : slot + count] if len(rows) == 1 else super().words(rows, slot, count)
 
-    def uniform(self, rows: Rows, slot: int) -> Floats:
-        return rng.to_unit(self._words[:, slot]) if len(rows) == 1 else super().uniform(rows, slot)
+    def uniform(self, rows: Rows, slot: int, word: Any = slice(None)) -> Floats:
+        return rng.to_unit(self._words[:, slot, word]) if len(rows) == 1 else super().uniform(rows, slot, word)
 
     # -- emitting ----------------------------------------------------------------------------------------------
 

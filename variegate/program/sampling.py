@@ -88,9 +88,9 @@ class Sampling(TableBuilder):
         """uint32[R, count, 4]; rows over the same sample see the same words."""
         return self._words[self.source[rows], slot : slot + count]
 
-    def uniform(self, rows: Rows, slot: int) -> Floats:
-        """float64[R, 4] in [0, 1) from one slot."""
-        return rng.to_unit(self._words[self.source[rows], slot])
+    def uniform(self, rows: Rows, slot: int, word: Any = slice(None)) -> Floats:
+        """float64[R, 4] in [0, 1) from one slot; of one word alone, float64[R]."""
+        return rng.to_unit(self._words[self.source[rows], slot, word])
 
     def lasting_words(self, rows: Rows, slot: int) -> npt.NDArray[np.uint32]:
         """uint32[R, 4] from one slot, the same in every epoch."""
