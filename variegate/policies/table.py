@@ -160,10 +160,9 @@ class OperationTable:
 
         ``in_pixels``: arguments that are fractions of the size have been made pixels already.
         """
-        sized = [] if in_pixels else np.flatnonzero(self._is_sized[index])
-        if len(sized):
+        if not in_pixels and len(sized := np.flatnonzero(self._is_sized[index])):
             parameter = parameter.copy()
-            parameter[sized] = self._pixels(*sampling.size[rows[sized]].T, index[sized], parameter[sized])
+            parameter[sized] = self._pixels(sampling.size[rows[sized]], index[sized], parameter[sized])
         for i, emitter in self._emitters:
             chosen = np.flatnonzero(index == i)
             if len(chosen):
@@ -202,8 +201,8 @@ class OperationTable:
         if known is None or known[0] is not grid:
             made, index = grid.copy(), np.repeat(np.arange(len(grid)) >> 1, grid[0].size)
             sized = np.flatnonzero(self._is_sized[index])
-            sides = np.full((2, len(sized)), [[height], [width]])
-            made.reshape(-1)[sized] = self._pixels(*sides, index[sized], grid.reshape(-1)[sized])
+            sizes = np.full((len(sized), 2), (height, width))
+            made.reshape(-1)[sized] = self._pixels(sizes, index[sized], grid.reshape(-1)[sized])
             if len(self._grids_of_sizes) >= _MOST_SIZES:
                 self._grids_of_sizes.clear()
             known = self._grids_of_sizes[height, width] = (grid, made)
@@ -246,8 +245,9 @@ class OperationTable:
             )
         )
 
-    def _pixels(self, height: Any, width: Any, index: Index, fraction: Floats) -> Floats:
-        """Fractions of the sizes of images as pixels, for operations ``index[R]``."""
+    def _pixels(self, sizes: npt.NDArray[Any], index: Index, fraction: Floats) -> Floats:
+        """Fractions of the ``sizes`` [R, 2] of images as pixels, for operations ``index[R]``."""
+        height, width = sizes.T
         side = np.choose(self._rules.size[index], (height, width, np.minimum(height, width)))
         pixels = fraction * side
         if (spaced := self._is_spaced[index]).any():
