@@ -99,7 +99,7 @@ class Mixture(IndexedSource):
         self.sizes = tuple(map(len, self.sources))
         self.is_remote = any(source.is_remote for source in self.sources)
         self.starts = np.cumsum([0, *self.sizes])
-        self.classes, self._tables = _united(dict(zip(self.names, self.sources, strict=True)))
+        self.classes, self._tables = _unite(dict(zip(self.names, self.sources, strict=True)))
         self.changes = _schedule(self.sizes if weights is None else weights, self.names)
         self.transforms = _transforms(transforms or {}, self.names)
         if isinstance(stop, str):
@@ -123,15 +123,25 @@ class Mixture(IndexedSource):
 
     def read(self, index: int) -> Item:
         number, place = self._place(index)
-        item, table = self.sources[number].read(place), self._tables[number]
-        if table is None:
+        item = self.sources[number].read(place)
+        if not self.classes:
             return item
         if isinstance(item.label, (int, np.integer)):
-            item = item._replace(label=int(table[item.label]))
+            item = item._replace(label=int(self._united(number, np.asarray(item.label))))
         labels = None if item.targets is None else np.asarray(item.targets.get("labels", ()))
         if labels is not None and labels.dtype.kind in "iu":
-            item = item._replace(targets={**cast("dict[str, Any]", item.targets), "labels": table[labels]})
+            united = self._united(number, labels)
+            item = item._replace(targets={**cast("dict[str, Any]", item.targets), "labels": united})
         return item
+
+    def _united(self, number: int, labels: Indices) -> Indices:
+        """A source's ``labels`` among all classes. Raises ValueError for one outside the classes that it names."""
+        table = self._tables[number]
+        if (outside := (labels < NO_LABEL) | (labels > len(table) - 2)).any():
+            label, name, last = labels[outside].item(0), self.names[number], len(table) - 2
+            accepted = f"0 to {last}, for its classes, or {NO_LABEL} for none"
+            raise ValueError(f"sources[{name!r}]: a sample has the label {label}; accepted: {accepted}")
+        return table[labels]
 
     def name(self, index: int) -> SampleName:
         number, place = self._place(index)
@@ -200,8 +210,8 @@ def _open(name: str, given: Any) -> Source:
     return cast(Source, source)
 
 
-def _united(sources: dict[str, Source]) -> tuple[tuple[str, ...], list[Indices | None]]:
-    """All classes, and of each source its labels' places in them, that of NO_LABEL last; None where these are equal."""
+def _unite(sources: dict[str, Source]) -> tuple[tuple[str, ...], list[Indices]]:
+    """All classes, and of each source its labels' places in them, that of NO_LABEL last."""
     classes = tuple(dict.fromkeys(name for source in sources.values() for name in source.classes))
     if unnamed := [name for name, source in sources.items() if classes and not source.classes]:
         raise SourceError(
@@ -209,8 +219,7 @@ def _united(sources: dict[str, Source]) -> tuple[tuple[str, ...], list[Indices |
             "of them (open_source(..., classes=[...]), or an attribute `classes` of a data set), or in none"
         )
     places = {name: number for number, name in enumerate(classes)}
-    tables = [np.array([*map(places.__getitem__, source.classes), NO_LABEL]) for source in sources.values()]
-    return classes, [None if (table[:-1] == np.arange(len(table) - 1)).all() else table for table in tables]
+    return classes, [np.array([*map(places.__getitem__, each.classes), NO_LABEL]) for each in sources.values()]
 
 
 def _transforms(given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Transform]:
