@@ -190,7 +190,7 @@ class OperationTable:
         if not isinstance(images, Selection):
             return self.add(images, variant >> 1, grid[place], slot)
         sizes = images.sampling.size
-        is_one_size = bool((sizes == sizes[0]).all())
+        is_one_size = len(sizes) > 0 and bool((sizes == sizes[0]).all())
         if is_one_size:
             grid = self._in_pixels(grid, *sizes[0].tolist())
         return self.emit(images.sampling, images.rows, variant >> 1, grid[place], slot, in_pixels=is_one_size)
