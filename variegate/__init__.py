@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from variegate.apps.curate.findings import CheckResult
     from variegate.apps.search.race import race
     from variegate.apps.search.searching import search
+    from variegate.apps.studio.opening import studio
     from variegate.apps.train.model_file import load_model
     from variegate.augmenter.augmenter import Augmenter
     from variegate.checks import PIXEL_VERSION
@@ -60,7 +61,7 @@ __all__ += [
     "from_torchvision",
 ]
 __all__ += ["dataset_statistics", "diagnose", "load_model", "load_policy", "open_source", "pack", "policies", "race"]
-__all__ += ["sample_images", "search", "targets_from_albumentations", "transforms"]
+__all__ += ["sample_images", "search", "studio", "targets_from_albumentations", "transforms"]
 __all__ += ["PipelineError", "choice", "coin", "normal", "pipeline", "randint", "select", "uniform"]
 
 # Loaded when first asked for (PEP 562): they bring torch and Numba along, and `variegate --help` needs neither.
@@ -104,6 +105,7 @@ _HOMES = {
     "randint": "variegate.pipelines",
     "sample_images": "variegate.formats.samples",
     "search": "variegate.apps.search.searching",
+    "studio": "variegate.apps.studio.opening",
     "select": "variegate.pipelines",
     "targets_from_albumentations": "variegate.integrations.converters",
     "uniform": "variegate.pipelines",

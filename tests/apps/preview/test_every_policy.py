@@ -89,8 +89,8 @@ def test_bytes_are_those_before_numbers(folder: Path) -> None:
     choice = choose_images(folder / "images", 3)
     plain = T.Compose([T.RandomHorizontalFlip(), T.Invert()])
     for last in (END, T.ToDtype("float32", scale=True), T.ToDtype("int16"), T.Lambda(lambda image: image / 0)):
-        rows = sample_rows(choice, T.Compose([plain, last]), 2, seed=1, epoch=2)
-        for row, wanted in zip(rows, sample_rows(choice, plain, 2, seed=1, epoch=2), strict=True):
+        rows = sample_rows(choice, T.Compose([plain, last]), range(2), seed=1, epoch=2)
+        for row, wanted in zip(rows, sample_rows(choice, plain, range(2), seed=1, epoch=2), strict=True):
             for cell, same in zip(row, wanted, strict=True):
                 np.testing.assert_array_equal(cell.img_HWC, same.img_HWC)
 
@@ -99,7 +99,7 @@ def test_what_is_erased_of_numbers_is_seen(folder: Path) -> None:
     choice = choose_images(folder / "images", 1)
     # Half a deviation above the mean.
     erased = T.Compose([T.Normalize(0.5, 0.25), T.RandomErasing(1.0, scale=(0.2, 0.3), value=[0.5, 0.1, -9.0])])
-    [[before, after]] = sample_rows(choice, erased, 1, seed=0, epoch=0)
+    [[before, after]] = sample_rows(choice, erased, range(1), seed=0, epoch=0)
     changed = (before.img_HWC != after.img_HWC).any(axis=2)
     assert 0.15 < changed.mean() < 0.35
     assert {*map(tuple, after.img_HWC[changed].tolist())} == {(159, 134, 0)}
@@ -108,7 +108,7 @@ def test_what_is_erased_of_numbers_is_seen(folder: Path) -> None:
 def test_images_are_mixed_with_those_of_the_source(folder: Path, tmp_path: Path) -> None:
     t = T.Compose([T.RandomResizedCrop(32), T.Mosaic()])
     chosen = choose_images(folder / "images", 1)
-    [row] = sample_rows(chosen, t, 2, seed=3, epoch=1)
+    [row] = sample_rows(chosen, t, range(2), seed=3, epoch=1)
     plan = Plan(open_folder(folder / "images"), t, copies=2, seed=3, epoch=1, format="png")
     Expansion(plan, tmp_path / "out", Engine(["cpu:0"], "thread", num_threads=1)).run()
     for copy, cell in enumerate(row[1:]):
@@ -122,7 +122,7 @@ def test_views_have_rows_of_their_own_that_fit_on_a_screen(folder: Path) -> None
         t = T.MultiView([T.Compose([T.RandomResizedCrop(size), END]) for size in (32, 16)], counts)
         policy = folder / "views.json"
         policy.write_text(json.dumps(t.to_dict()))
-        [row] = sample_rows(choose_images(folder / "images", 1), t, 1, seed=0, epoch=0)
+        [row] = sample_rows(choose_images(folder / "images", 1), t, range(1), seed=0, epoch=0)
         return policy_sheet(folder / "images", str(policy)), [[cell.title for cell in line] for line in lines_of(row)]
 
     sheet, lines = sheet_and_lines([2, 6])

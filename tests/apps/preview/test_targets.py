@@ -25,7 +25,7 @@ def test_rows_have_what_an_augmenter_gives(tmp_path: Path) -> None:
     file = put_coco(tmp_path)
     t = T.Compose([T.RandomHorizontalFlip(), T.RandomAffine(30, scale=(0.7, 1.4)), T.ColorJitter(0.3)])
     choice = choose_images(tmp_path / "images", 3, f"{file},mask=each")
-    rows = sample_rows(choice, t, 3, seed=4, epoch=2)
+    rows = sample_rows(choice, t, range(3), seed=4, epoch=2)
     source = vg.open_source(tmp_path / "images", annotations=f"{file},mask=each")
     samples = [{"image": image.img_HWC, **source.read(n).targets} for n, image in enumerate(choice.images)]
     for copy in range(3):
@@ -47,19 +47,19 @@ def test_copied_objects_and_conditions_by_objects(tmp_path: Path) -> None:
     flip = T.Cond(by="objects", any_of=[names[0]], then=T.RandomHorizontalFlip(1.0))
     t = T.Compose([flip, T.CopyPaste(share=1.0)])
     choice = choose_images(tmp_path / "images", 3, f"{file},mask=each")
-    rows = sample_rows(choice, t, 4, seed=0, epoch=0)
+    rows = sample_rows(choice, t, range(4), seed=0, epoch=0)
     counts = [[len(cell.overlay.areas) for cell in row if cell.overlay is not None] for row in rows]
     assert any(max(row[1:]) > row[0] for row in counts)
     with pytest.raises(TypeError, match="got no masks of objects, by which CopyPaste pastes; accepted:"):
-        sample_rows(choose_images(tmp_path / "images", 3, str(file)), t, 1, seed=0, epoch=0)
+        sample_rows(choose_images(tmp_path / "images", 3, str(file)), t, range(1), seed=0, epoch=0)
     wrong = T.Cond(by="objects", any_of=["catt"], then=T.Invert())
     with pytest.raises(ValueError, match="Cond: got the class 'catt'; accepted: the source's classes"):
-        sample_rows(choice, wrong, 1, seed=0, epoch=0)
+        sample_rows(choice, wrong, range(1), seed=0, epoch=0)
 
 
 def test_captions_count_boxes_where_their_number_changes(tmp_path: Path) -> None:
     choice = choose_images(tmp_path / "images", 3, put_coco(tmp_path))
-    [first, second, third] = sample_rows(choice, T.Compose([T.CenterCrop(8)]), 1, seed=0, epoch=0)
+    [first, second, third] = sample_rows(choice, T.Compose([T.CenterCrop(8)]), range(1), seed=0, epoch=0)
     assert first[0].lines == ["original, 60 x 40", "2 boxes"]
     assert second[0].lines[1:] == ["no boxes"]
     assert second[1].lines == ["Crop 8x8 at 6,11"]
@@ -70,7 +70,7 @@ def test_numbers_of_instances_keep_their_classes_when_boxes_go(tmp_path: Path) -
     choice = choose_images(tmp_path / "images", 1, f"{put_coco(tmp_path)},mask=instances")
     # The right half, without the first object.
     right = T.Compose([T.Pad([0, 0, 40, 0]), T.CenterCrop((40, 30))])
-    [[before, after]] = sample_rows(choice, right, 1, seed=0, epoch=0)
+    [[before, after]] = sample_rows(choice, right, range(1), seed=0, epoch=0)
     assert before.overlay is not None
     assert after.overlay is not None
     assert dict(before.overlay.areas[0].names) == {1: "cat", 2: "ant"}
@@ -81,7 +81,7 @@ def test_numbers_of_instances_keep_their_classes_when_boxes_go(tmp_path: Path) -
 def test_numbers_of_instances_mean_nothing_once_images_are_joined(tmp_path: Path) -> None:
     choice = choose_images(tmp_path / "images", 3, f"{put_coco(tmp_path)},mask=instances")
     mosaic = T.Compose([T.Resize((40, 40)), T.Mosaic()])
-    rows = sample_rows(choice, mosaic, 1, seed=0, epoch=0)
+    rows = sample_rows(choice, mosaic, range(1), seed=0, epoch=0)
     joined = [row[1].overlay for row in rows]
     assert any(set(one.names) > {"bee"} for one in joined if one is not None)
     assert {name for one in joined if one is not None for area in one.areas for name in area.names.values()} == {None}
@@ -109,7 +109,7 @@ def test_key_points_and_their_lines(tmp_path: Path) -> None:
     for annotation in entries["annotations"]:
         annotation["keypoints"] = [10, 12, 2, 20, 25, 1]
     choice = choose_images(tmp_path / "images", 1, put_coco(tmp_path, entries))
-    [[before, after]] = sample_rows(choice, T.Compose([T.RandomVerticalFlip(1.0)]), 1, seed=0, epoch=0)
+    [[before, after]] = sample_rows(choice, T.Compose([T.RandomVerticalFlip(1.0)]), range(1), seed=0, epoch=0)
     assert before.overlay is not None
     assert after.overlay is not None
     points = after.overlay.points[0]
@@ -153,7 +153,7 @@ def test_what_cannot_be_drawn_is_named(tmp_path: Path) -> None:
     choice = choose_images(tmp_path / "images", 1, file)
     views = T.MultiView([T.Compose([T.CenterCrop(5), T.Normalize(0.5, 0.5)])], [2])
     with pytest.raises(ValueError, match="a policy that makes views; accepted: policies that keep one image"):
-        sample_rows(choice, views, 1, seed=0, epoch=0)
+        sample_rows(choice, views, range(1), seed=0, epoch=0)
 
 
 def test_options_are_those_of_augment(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_options_are_those_of_augment(tmp_path: Path) -> None:
     t = T.Compose([T.RandomAffine(0, translate=(0.5, 0.5))])
     targets = vg.Targets(min_visibility=0.9, mask_fill=7)
     choice = choose_images(tmp_path / "images", 3, Annotations(f"{file},mask=instances", targets))
-    rows = sample_rows(choice, t, 4, seed=4, epoch=0)
+    rows = sample_rows(choice, t, range(4), seed=4, epoch=0)
     source = vg.open_source(tmp_path / "images", annotations=f"{file},mask=instances")
     samples = [{"image": image.img_HWC, **source.read(n).targets} for n, image in enumerate(choice.images)]
     numbers = []
@@ -180,7 +180,7 @@ def test_options_are_those_of_augment(tmp_path: Path) -> None:
 def test_crops_that_choose_by_boxes_are_shown(tmp_path: Path) -> None:
     file, out = put_coco(tmp_path), tmp_path / "sheet.png"
     choice = choose_images(tmp_path / "images", 2, file)
-    rows = sample_rows(choice, T.RandomBoxSafeCrop(), 4, seed=0, epoch=0)
+    rows = sample_rows(choice, T.RandomBoxSafeCrop(), range(4), seed=0, epoch=0)
     for row in rows:
         first, *copies = [cell.overlay for cell in row]
         assert first is not None

@@ -105,7 +105,7 @@ def policy_sheet(
         if isinstance(transform, MultiView):
             views = sum(transform.counts or (1,) * len(transform.transforms))
         samples = max(1, layout.MOST_VIEWS // views)
-    rows = sample_rows(choice, transform, samples, seed, epoch)
+    rows = sample_rows(choice, transform, range(samples), seed, epoch)
     crop = "" if parse_size(size) is None else f", after RandomResizedCrop({size})"
     notes = [" ".join(part for part in (f"Seed {seed}, epoch {epoch}.", note) if part)]
     return _drawn(rows, f"Policy {policy}{crop}", notes, cell, choice, images is None)

@@ -29,7 +29,7 @@ from variegate.targets.pasting import parts_of
 from variegate.targets.samples import of_images
 from variegate.targets.settings import Targets
 
-_DRAWN = ("boxes", "labels", "keypoints", "mask", "masks")
+DRAWN = ("boxes", "labels", "keypoints", "mask", "masks")
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def moved_overlays(program: Program, images: Sequence[Chosen], choice: Choice) -
         return [None] * len(images)
     if program.grouping is not None:
         raise ValueError("annotations: got a policy that makes views; accepted: policies that keep one image")
-    samples = [{key: value for key, value in one.items() if key in _DRAWN} for one in targets]
+    samples = [{key: value for key, value in one.items() if key in DRAWN} for one in targets]
     belonging = of_images(samples, np.array([image.img_HWC.shape for image in images]), choice.targets)
     follower = Follower(program, belonging, choice.targets, None)
     follower.lay_objects()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
@@ -28,9 +29,17 @@ from variegate.program.program import Grouping, Program
 from variegate.targets.classes import objects_of
 
 
-def sample_rows(choice: Choice, transform: Transform, samples: int, seed: int, epoch: int) -> list[list[Cell]]:
-    """For every image: itself, then copies 0 .. ``samples`` - 1, as ``augment`` would write them, mixed with the same
-    images of the source; where the transform ends in numbers, the bytes before it."""
+def sample_rows(
+    choice: Choice,
+    transform: Transform,
+    copies: Iterable[int],
+    seed: int,
+    epoch: int,
+    watch: Callable[[Program, float], None] | None = None,
+) -> list[list[Cell]]:
+    """For every image: itself, then its ``copies``, as ``augment`` would write them, mixed with the same images of the
+    source; where the transform ends in numbers, the bytes before it. ``watch`` is told each copy's program, and how
+    many seconds its pixels took."""
     augmenter = Augmenter(transform, seed=seed, layout="NHWC")
     rows = [[original(image, choice.naming)] for image in choice.images]
     partners = _partners(choice, num_partners(transform), seed, epoch)
@@ -49,10 +58,13 @@ def sample_rows(choice: Choice, transform: Transform, samples: int, seed: int, e
         boxes = [image.targets.get("boxes") for image in images if image.targets is not None]
         given["boxes"] = boxes if boxes and boxes[0] is not None else None
     names = {image.sample_id: image.name for image in images}
-    for copy in range(samples):
+    for copy in copies:
         program = in_bytes(augmenter.program(pictures, copy=copy, **given))
         overlays = moved_overlays(program, images, choice)
+        began = time.perf_counter()
         outputs = augmenter.run(program, pictures)
+        if watch is not None:
+            watch(program, time.perf_counter() - began)
         for n, row in enumerate(rows):
             if program.grouping is not None:
                 row += _views(program, program.grouping, outputs, n, copy)  # type: ignore[arg-type]

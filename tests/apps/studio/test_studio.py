@@ -1,0 +1,339 @@
+"""The studio: cards and policies, the pictures that training sees, and a server that lets in who has the token."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+import variegate as vg
+from tests.formats.annotated.made import put_coco
+from tests.images import photo
+from variegate import transforms as T
+from variegate.apps.preview.choosing import Annotations
+from variegate.apps.studio.cards import (
+    CardError,
+    cards_of,
+    catalogue,
+    epochs_of,
+    new_card,
+    to_cards,
+    to_policy,
+    written,
+)
+from variegate.apps.studio.drawing import Studio, Superseded
+from variegate.apps.studio.photos import Photos
+from variegate.apps.studio.server import Guard, Page
+from variegate.policies import load_policy
+from variegate.policies.load import POLICY_NAMES
+
+PORT, TOKEN = 8712, "right"
+FLIP = {"op": "RandomHorizontalFlip", "arguments": {"p": 1.0}}
+
+
+def nothing() -> None:
+    pass
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("photos")
+    for n, (kind, name) in enumerate([("cat", "a"), ("cat", "b"), ("dog", "c")]):
+        (root / kind).mkdir(exist_ok=True)
+        Image.fromarray(photo(60 + 8 * n, 90)).save(root / kind / f"{name}.png")
+    return root
+
+
+@pytest.fixture
+def client(folder: Path) -> Iterator[TestClient]:
+    page = Page(Studio(Photos(folder)), load_policy("randaugment"), 48)
+    app = Guard(Starlette(routes=page.routes()), TOKEN, PORT)
+    with TestClient(app, base_url=f"http://127.0.0.1:{PORT}") as client:
+        yield client
+
+
+def enter(client: TestClient) -> TestClient:
+    assert client.get(f"/enter/{TOKEN}", follow_redirects=False).status_code == 303
+    return client
+
+
+# -- cards ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*POLICY_NAMES, "rand-m9-mstd0.5-inc1", "augmix-m5-w4-d2", "none"])
+def test_a_policy_goes_through_cards(name: str) -> None:
+    if name in ("simclr", "byol", "dino", "mocov3", "3-augment"):
+        assert to_cards(name)[0]
+        return
+    cards, _ = to_cards(name)
+    made = to_policy(json.loads(json.dumps(cards))).transform
+    assert made.to_dict() == (T.Identity() if name == "none" else load_policy(name)).to_dict()
+
+
+def test_cards_are_switched_off_and_have_chances() -> None:
+    rotate = {"op": "Rotate", "arguments": {"degrees": 20}, "on": False}
+    tuned = to_policy([rotate, {**FLIP, "p": 0.25}, {"op": "Invert"}])
+    expected = T.Compose([T.RandomApply([T.RandomHorizontalFlip(1.0)], 0.25), T.Invert()])
+    assert (tuned.transform, tuned.numbers) == (expected, (1, 2))
+    assert [card["p"] for card in cards_of(expected)] == [0.25, 1.0]
+    assert to_policy([]).transform == T.Identity()
+
+
+@pytest.mark.parametrize(
+    ("cards", "card", "message"),
+    [
+        ([FLIP, {"op": "Rotate", "arguments": {}}], 1, "Rotate.degrees: got None; accepted: a value"),
+        ([{"op": "Rotat"}], 0, "did you mean 'Rotate'"),
+        ([FLIP, {"op": "Invert", "p": 2}], 1, r"p: got 2; accepted: .* from 0 to 1"),
+        ([{"op": "Normalize", "arguments": {"mean": 0.5, "std": 0.5}}, FLIP], None, "after Normalize"),
+        (["Rotate"], 0, 'accepted: {"op": name'),
+        ([FLIP] * 65, None, "a list of at most 64"),
+        ({}, None, "a list"),
+    ],
+)
+def test_wrong_cards_are_named(cards: Any, card: int | None, message: str) -> None:
+    with pytest.raises(CardError, match=message) as caught:
+        to_policy(cards)
+    assert caught.value.card == card
+
+
+def test_text_makes_cards() -> None:
+    assert to_cards("[{type: Rotate, degrees: 20}]")[0][0]["arguments"] == {"degrees": 20}
+    assert to_cards(written(to_policy([FLIP]))["json"])[0] == [{**FLIP, "on": True, "p": 1.0}]
+    assert to_cards("pba-cifar10")[1] == 200 == epochs_of(load_policy("pba-cifar10"))
+    for text, message in [
+        ("/etc/passwd", "its text"),
+        ("{", "parsing"),
+        ("policy.yaml", "its text"),
+        ("nonsense", "policy"),
+    ]:
+        with pytest.raises(CardError, match=message):
+            to_cards(text)
+
+
+def test_every_operation_of_the_catalogue_makes_a_card() -> None:
+    entries = catalogue()
+    assert len(entries) > 100
+    json.dumps(entries, allow_nan=False)
+    for entry in entries:
+        if entry["name"] not in ("CopyPaste",):
+            to_policy([new_card(entry["name"])])
+        for field in entry["fields"]:
+            assert field["kind"] in ("number", "integer", "choice", "flag", "pair", "text"), entry["name"]
+            if field["low"] is not None and field["high"] is not None:
+                assert field["low"] < field["high"], (entry["name"], field)
+    assert {"Rotate", "RandAugment", "RandomFog", "OneOf"} <= {entry["name"] for entry in entries}
+
+
+def test_python_and_yaml_are_the_same_policy() -> None:
+    cards, _ = to_cards(
+        "[{type: OneOf, transforms: [{type: Rotate, degrees: 9}, {type: Invert}]}, {type: AutoContrast}]"
+    )
+    told = written(to_policy(cards))
+    names: dict[str, Any] = {}
+    exec(told["python"], names)
+    assert (
+        names["transform"].to_dict()
+        == json.loads(told["json"])
+        == to_policy(to_cards(told["yaml"])[0]).transform.to_dict()
+    )
+
+
+# -- pictures ------------------------------------------------------------------------------------------------------
+
+
+def pixels(jpeg: bytes) -> Any:
+    return np.asarray(Image.open(io.BytesIO(jpeg))).astype(int)
+
+
+def test_pictures_are_those_of_augment(folder: Path) -> None:
+    studio = Studio(Photos(folder))
+    cards = to_cards("randaugment-2-5")[0]
+    asked = {"cards": cards, "seed": 3, "epoch": 1, "size": None, "images": [2, 0], "copies": 3}
+    found = studio.grid(asked, nothing)
+    augmenter = vg.Augmenter(T.RandAugment(2, 5), seed=3, layout="NHWC")
+    source = vg.open_source(folder)
+    for cell in found["cells"]:
+        image = np.asarray(Image.open(io.BytesIO(source.read(cell["index"]).data)))
+        (own,) = source.ids(np.array([cell["index"]])).tolist()
+        expected = augmenter([image], ids=[own], epoch=1, copy=cell["copy"])[0].numpy()
+        assert np.abs(pixels(studio.picture(cell["url"][3:])) - expected).mean() < 6
+    assert [one["name"] for one in found["originals"]] == ["dog/c.png", "cat/a.png"]
+    assert [(cell["index"], cell["copy"]) for cell in found["cells"]] == [(i, c) for i in (2, 0) for c in range(3)]
+    assert sum(found["histograms"]["before"]["luma"]) > 0
+    assert found["cost"]["passes"] >= 1
+
+
+def test_pictures_that_were_dropped_are_drawn_again(folder: Path) -> None:
+    studio = Studio(Photos(folder))
+    for cards in (to_cards("augmix")[0], to_cards("simclr")[0], [FLIP]):
+        found = studio.grid({"cards": cards, "size": 64, "images": [1], "copies": 2}, nothing)
+        kept = {each["url"]: studio.picture(each["url"][3:]) for each in (*found["originals"], *found["cells"])}
+        studio._pictures.clear()
+        assert {url: studio.picture(url[3:]) for url in kept} == kept
+    for address in ("1-0-0-0-0-0-0-0", found["cells"][0]["url"][3:].replace("-1-", "-2-"), "x", "a-b-c-d-e-f-g-h"):
+        with pytest.raises((LookupError, ValueError)):
+            studio.picture(address)
+
+
+def test_the_strongest_draws_change_most(folder: Path) -> None:
+    studio = Studio(Photos(folder))
+    found = studio.strongest({"cards": to_cards("randaugment")[0], "size": 48, "draws": 150, "keep": 5}, nothing)
+    changes = [cell["change"] for cell in found["cells"]]
+    assert changes == sorted(changes, reverse=True)
+    assert len(changes) == 5
+    first = found["cells"][0]
+    [original] = studio.grid({"cards": [], "size": 48, "images": [0], "copies": 0}, nothing)["originals"]
+    change = np.abs(pixels(studio.picture(first["url"][3:])) - pixels(studio.picture(original["url"][3:]))).mean()
+    assert abs(change - first["change"]) < 4
+    assert found["quantiles"][2][1] <= changes[0]
+    with pytest.raises(CardError, match="mix none"):
+        studio.strongest({"cards": [{"op": "MixUp"}]}, nothing)
+
+
+def test_sweep_thumbnails_and_sheet(folder: Path) -> None:
+    studio = Studio(Photos(folder))
+    [row] = studio.sweep({"op": "rotate", "images": [0], "size": 48, "steps": 4})["rows"]
+    assert [cell["title"] for cell in row][1:] == ["Rotate -30", "Rotate -15", "Rotate 15", "Rotate 30"]
+    found = studio.thumbnails({"size": 32})["thumbnails"]
+    assert len(found) > 100
+    assert studio.picture(found["Rotate"][3:])[:2] == b"\xff\xd8"
+    assert studio.sheet({"cards": [FLIP], "images": [0, 1], "copies": 2})[:4] == b"\x89PNG"
+    with pytest.raises(ValueError, match="did you mean 'Rotate'"):
+        studio.sweep({"op": "Rotatee"})
+
+
+def test_targets_are_drawn_over(tmp_path: Path) -> None:
+    file = put_coco(tmp_path)
+    photos = Photos(tmp_path / "images", Annotations(str(file)))
+    assert photos.has_targets
+    studio = Studio(photos)
+    marked = studio.grid({"cards": [FLIP], "size": 40, "images": [0], "copies": 1}, nothing)
+    plain = Studio(Photos(tmp_path / "images")).grid({"cards": [FLIP], "size": 40, "images": [0], "copies": 1}, nothing)
+    assert marked["cells"][0]["url"] == plain["cells"][0]["url"] or marked["cells"]
+    assert "1 box" in " ".join(marked["originals"][0]["lines"]) or "boxes" in " ".join(marked["originals"][0]["lines"])
+
+
+def test_a_newer_generation_ends_an_older_one(folder: Path) -> None:
+    calls = []
+
+    def superseded() -> None:
+        calls.append(1)
+        if len(calls) > 2:
+            raise Superseded
+
+    with pytest.raises(Superseded):
+        Studio(Photos(folder)).grid({"cards": [FLIP], "images": [0], "copies": 8}, superseded)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"images": [3]}, "images: accepted: a list of numbers from 0 to 2"),
+        ({"images": [True]}, "images"),
+        ({"images": [0] * 300}, "accepted: at most 256"),
+        ({"copies": -1}, "copies: got -1; accepted: a whole number from 0 to 256"),
+        ({"size": 8}, "size: got 8"),
+        ({"seed": "x"}, "seed: got 'x'"),
+        ({"cards": [{"op": "RandomCrop", "arguments": {"size": 2000}}]}, "larger than an image"),
+    ],
+)
+def test_wrong_requests_are_named(folder: Path, asked: Any, message: str) -> None:
+    with pytest.raises(CardError, match=message):
+        Studio(Photos(folder)).grid(asked, nothing)
+
+
+# -- the server ----------------------------------------------------------------------------------------------------
+
+
+def test_nobody_enters_without_the_token(client: TestClient) -> None:
+    for path in ("/", "/enter/wrong", "/api/state", "/static/main.js", "/p/x", "/t/0-x"):
+        answer = client.get(path, follow_redirects=False)
+        assert (answer.status_code, "right" in answer.text) == (403, False), path
+    assert client.post("/api/grid", json={}).status_code == 403
+    enter(client)
+    assert client.get("/api/state").status_code == 200
+    cookie = client.get(f"/enter/{TOKEN}", follow_redirects=False).headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "samesite=strict" in cookie.lower()
+
+
+def test_other_hosts_and_origins_are_refused(client: TestClient) -> None:
+    enter(client)
+    for headers in ({"host": "evil.example"}, {"host": f"127.0.0.1:{PORT + 1}"}, {"origin": "https://evil.example"}):
+        assert client.get("/api/state", headers=headers).status_code == 403, headers
+    assert client.get("/api/state", headers={"origin": f"http://127.0.0.1:{PORT}"}).status_code == 200
+
+
+def test_the_page_runs_no_foreign_script(client: TestClient) -> None:
+    answer = enter(client).get("/")
+    assert answer.status_code == 200
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'; script-src 'self'; style-src 'self'" in policy
+    assert "unsafe" not in policy
+    static = Path(__file__).parents[3] / "variegate/apps/studio/static"
+    for file in static.iterdir():
+        text = file.read_text(encoding="utf-8").replace("http://www.w3.org/", "")
+        assert "http://" not in text, file
+        assert "https://" not in text, file
+        name = f"/static/{file.name}" if file.name != "index.html" else "/"
+        assert client.get(name).status_code == 200
+    assert client.get("/static/../server.py").status_code == 404
+
+
+def test_calls_answer_and_errors_have_their_card(client: TestClient) -> None:
+    enter(client)
+    state = client.get("/api/state").json()
+    assert state["source"]["name"].startswith("photos")
+    assert (state["source"]["count"], state["size"]) == (3, 48)
+    found = client.post(
+        "/api/grid", json={"cards": state["cards"], "size": 48, "copies": 2, "page": "a", "generation": 2}
+    )
+    picture = client.get(found.json()["cells"][0]["url"])
+    assert picture.headers["content-type"] == "image/jpeg"
+    assert "immutable" in picture.headers["cache-control"]
+    older = client.post("/api/grid", json={"cards": [], "page": "a", "generation": 1})
+    assert (older.status_code, older.json()) == (409, {"superseded": True})
+    wrong = client.post("/api/grid", json={"cards": [FLIP, {"op": "Rotat"}]})
+    assert (wrong.status_code, wrong.json()["card"]) == (400, 1)
+    listed = client.get("/api/images?first=1&count=9").json()["images"]
+    assert [one["name"] for one in listed] == ["cat/b.png", "dog/c.png"]
+    assert client.get(listed[0]["url"]).status_code == 200
+    assert client.post("/api/export", json={"cards": [FLIP]}).json()["command"].startswith("variegate augment ")
+    assert client.post("/api/sheet", json={"cards": [FLIP]}).headers["content-type"] == "image/png"
+    for answer in (
+        client.post("/api/grid", content=b"{"),
+        client.post("/api/grid", content=b"{", headers={"content-type": "application/json"}),
+        client.post("/api/grid", json=[]),
+        client.post("/api/policy", json={"text": "nonsense"}),
+        client.get("/api/images?first=x"),
+    ):
+        assert (answer.status_code, "error" in answer.json()) == (400, True)
+    for path in ("/t/7-x", "/p/x", "/static/none.js", "/api/none"):
+        assert client.get(path).status_code == 404, path
+
+
+def test_a_server_ends_when_closed(folder: Path) -> None:
+    import httpx
+
+    server = vg.studio(folder, T.RandomHorizontalFlip(), size=32)
+    try:
+        assert server.url in server._repr_html_()
+        with httpx.Client(base_url=f"http://127.0.0.1:{server.port}", follow_redirects=True) as browser:
+            assert browser.get("/api/state").status_code == 403
+            assert browser.get(server.url).status_code == 200
+            assert browser.get("/api/state").json()["cards"][0]["op"] == "RandomHorizontalFlip"
+        with pytest.raises(OSError, match=f"port {server.port}: .*; accepted: one that is free"):
+            vg.studio(folder, port=server.port)
+    finally:
+        server.close()
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"http://127.0.0.1:{server.port}/")

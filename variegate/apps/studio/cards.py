@@ -1,0 +1,279 @@
+"""A policy as a list of cards, which people add, order, switch off and tune; and the catalogue they choose from."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+
+import numpy as np
+import yaml
+
+from variegate.checks import integer, number
+from variegate.errors import PolicyError
+from variegate.ops.base import Transform
+from variegate.ops.compose import Compose, RandomApply
+from variegate.ops.description import from_dict
+from variegate.ops.output import Identity
+from variegate.policies.load import load_policy
+from variegate.policies.pba import PBA
+
+MOST_CARDS = 64
+# By the last part of a module's name, in the order of the catalogue.
+_GROUPS = {
+    **{"crop": "Flips and crops", "resize": "Flips and crops", "sizes": "Flips and crops", "finish": "Flips and crops"},
+    **{"geometry": "Geometry", "deform": "Geometry", "box_crops": "Around objects", "copy_paste": "Around objects"},
+    **{"colour": "Color", "tone": "Color", "domain": "Color", "output": "Color", "filters": "Blur, noise and edges"},
+    **{"optics": "Lens and light", "lighting": "Lens and light", "weather": "Weather", "overlay": "Weather"},
+    **{"erase": "Erasing", "mix": "Mixing", "uniform": "Policies", "autoaugment": "Policies", "augmix": "Policies"},
+    **{"timm": "Policies", "pba": "Policies", "compose": "Choices"},
+}
+# Without pictures of their own, or made of what a card cannot hold.
+_LEFT_OUT = {"AdaptiveRandAugment", "Compose", "ConvertImageDtype", "Cond", "FDA", "HistogramMatching", "Identity"}
+_LEFT_OUT |= {"Normalize", "Overlay", "PILToTensor", "PixelDistributionAdaptation", "ToDtype", "ToImage"}
+_LEFT_OUT |= {"ToPureTensor", "ToTensor", "ClampBoundingBoxes", "SanitizeBoundingBoxes", "FiveCrop", "TenCrop"}
+_CHILDREN: list[Any] = [{"type": "GaussianBlur", "kernel_size": 5}, {"type": "Invert"}]
+# Of arguments that have no default: what a new card has, and where its slider begins and ends.
+_STARTS: dict[str, dict[str, Any]] = {
+    "Brightness": {"factor": (1.4, 0.0, 3.0)},
+    "CenterCrop": {"size": (128, 16, 512)},
+    "Color": {"factor": (1.5, 0.0, 3.0)},
+    "Contrast": {"factor": (1.5, 0.0, 3.0)},
+    "Convolve": {"kernel": [[0, -1, 0], [-1, 5, -1], [0, -1, 0]]},
+    "Cutout": {"size": (64, 1, 256)},
+    "GaussianBlur": {"kernel_size": (9, 1, 31)},
+    "Hue": {"factor": (0.1, -0.5, 0.5)},
+    "JPEG": {"quality": (30, 1, 100)},
+    "Gamma": {"gamma": (1.5, 0.2, 5.0)},
+    "LetterBox": {"size": (224, 16, 512)},
+    "OneOf": {"transforms": _CHILDREN},
+    "Pad": {"padding": (16, 0, 128)},
+    "Posterize": {"bits": (3, 1, 8)},
+    "RandAugment": {"num_ops": (2, 0, 8), "magnitude": (9, 0, 30)},
+    "RandomAdjustSharpness": {"sharpness_factor": (3.0, 0.0, 6.0)},
+    "RandomAffine": {"degrees": (30, 0, 180)},
+    "RandomApply": {"transforms": _CHILDREN[:1]},
+    "RandomAtLeastOneBoxCrop": {"size": (224, 16, 512)},
+    "RandomChoice": {"transforms": _CHILDREN},
+    "RandomCrop": {"size": (128, 16, 512)},
+    "RandomOrder": {"transforms": _CHILDREN},
+    "RandomPosterize": {"bits": (3, 1, 8)},
+    "RandomResize": {"min_size": (160, 16, 512), "max_size": (256, 16, 512)},
+    "RandomResizedBoxSafeCrop": {"size": (224, 16, 512)},
+    "RandomResizedCrop": {"size": (224, 16, 512)},
+    "RandomRotation": {"degrees": (30, 0, 180)},
+    "RandomShortestSize": {"min_size": (192, 16, 512)},
+    "RandomSolarize": {"threshold": (128, 0, 256)},
+    "Resize": {"size": (224, 16, 512)},
+    "Rotate": {"degrees": (30, -180, 180)},
+    "ScaleJitter": {"target_size": [224, 224]},
+    "Sharpness": {"factor": (3.0, 0.0, 6.0)},
+    "ShearX": {"shear": (0.3, -1.0, 1.0)},
+    "ShearY": {"shear": (0.3, -1.0, 1.0)},
+    "Solarize": {"threshold": (128, 0, 256)},
+    "SolarizeAdd": {"addition": (60, 0, 128)},
+    "SomeOf": {"transforms": _CHILDREN, "n": (1, 1, 8)},
+    "TranslateX": {"translate": (40, -150, 150)},
+    "TranslateY": {"translate": (40, -150, 150)},
+}
+
+
+class CardError(ValueError):
+    """A card that stands for no transform; ``card`` is its number, None where it is the whole policy."""
+
+    def __init__(self, message: str, card: int | None = None) -> None:
+        super().__init__(message)
+        self.card = card
+
+
+class Tuned(NamedTuple):
+    """A policy made of cards. ``numbers``: the card of each of its transforms."""
+
+    transform: Transform
+    numbers: tuple[int, ...]
+
+
+def to_policy(cards: Any) -> Tuned:
+    """The transform of the cards that are switched on. Raises CardError."""
+    if not isinstance(cards, list) or len(cards) > MOST_CARDS:
+        raise CardError(f"cards: accepted: a list of at most {MOST_CARDS}")
+    made, numbers = [], []
+    for at, card in enumerate(cards):
+        if not isinstance(card, dict) or not isinstance(card.get("arguments", {}), dict):
+            raise CardError(f'card {at + 1}: accepted: {{"op": name, "arguments": {{...}}, "on": true, "p": 1.0}}', at)
+        if not card.get("on", True):
+            continue
+        try:
+            transform = from_dict({"type": card.get("op"), **card.get("arguments", {})}, str(card.get("op")))
+            chance = number("p", card.get("p", 1.0), 0.0, 1.0)
+            made.append(transform if chance == 1.0 else RandomApply([transform], chance))
+        except (ValueError, TypeError) as error:
+            raise CardError(str(error), at) from error
+        numbers.append(at)
+    try:
+        return Tuned(made[0] if len(made) == 1 else Compose(made) if made else Identity(), tuple(numbers))
+    except ValueError as error:
+        raise CardError(str(error)) from error
+
+
+def to_cards(text: str) -> tuple[list[dict[str, Any]], int | None]:
+    """A policy's name, a timm string, or JSON or YAML of a description -> its cards; the epochs of a schedule, or None.
+
+    Files are not read. Raises CardError.
+    """
+    try:
+        if text.lstrip().startswith(("{", "[")) or "\n" in text.strip():
+            described = yaml.safe_load(text)
+            if isinstance(described, list):
+                described = {"type": "Compose", "transforms": described}
+            transform = load_policy(described if isinstance(described, Mapping) else {"type": described})
+        elif text.strip() in ("", "none"):
+            return [], None
+        elif os.sep in text or os.path.exists(text.strip()) or text.strip().endswith((".json", ".yaml", ".yml")):
+            raise CardError("a file cannot be named here; accepted: its text, or --policy FILE of the command")
+        else:
+            transform = load_policy(text.strip())
+    except (PolicyError, yaml.YAMLError, TypeError) as error:
+        raise CardError(" ".join(str(error).split())) from error
+    return cards_of(transform), epochs_of(transform)
+
+
+def cards_of(transform: Transform) -> list[dict[str, Any]]:
+    """One for each transform in a row."""
+    if isinstance(transform, Compose):
+        return [card for each in transform.transforms for card in cards_of(each)]
+    if isinstance(transform, Identity):
+        return []
+    if isinstance(transform, RandomApply) and len(transform.transforms) == 1:
+        return [{**card, "p": transform.p} for card in cards_of(transform.transforms[0])]
+    described = transform.to_dict()
+    return [{"op": described.pop("type"), "arguments": described, "on": True, "p": 1.0}]
+
+
+def epochs_of(transform: Transform) -> int | None:
+    """Epochs of a schedule in the policy; None without one."""
+    found = [part.resolved.epochs for part in _parts(transform) if isinstance(part, PBA)]
+    return max(found, default=None)
+
+
+def _parts(transform: Transform) -> list[Transform]:
+    children = getattr(transform, "transforms", ())
+    return [transform, *(part for child in children if isinstance(child, Transform) for part in _parts(child))]
+
+
+def written(tuned: Tuned) -> dict[str, str]:
+    """The policy as JSON, YAML and Python. Raises CardError for one that holds a function."""
+    described = tuned.transform.to_dict()
+    try:
+        as_json = json.dumps(described, indent=2) + "\n"
+    except (TypeError, ValueError) as error:
+        raise CardError(f"the policy holds what no file can hold: {error}") from error
+    as_yaml = yaml.safe_dump(json.loads(as_json), sort_keys=False, default_flow_style=None, width=100)
+    names = sorted({type(part).__name__ for part in _parts(tuned.transform)})
+    return {
+        "json": as_json,
+        "yaml": as_yaml,
+        "python": f"from variegate.transforms import {', '.join(names)}\n\ntransform = {tuned.transform!r}\n",
+    }
+
+
+# -- the catalogue -------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def catalogue() -> list[dict[str, Any]]:
+    """Every operation that a card may hold: its group, what it does, and its arguments, as JSON."""
+    from variegate.apps.preview import sweepable
+
+    order, swept = list(dict.fromkeys(_GROUPS.values())), set(sweepable())
+    entries = []
+    for name, cls in sorted(Transform.registry.items()):
+        group = _GROUPS.get(cls.__module__.rpartition(".")[2])
+        if name in _LEFT_OUT or (group is None and cls.__module__.startswith("variegate.")):
+            continue
+        hints = _hints(cls)
+        fields = [_field(cls, field, hints) for field in dataclasses.fields(cls) if field.init]  # type: ignore[arg-type]
+        entries.append(
+            {
+                "name": name,
+                "group": group or "Your own",
+                "summary": (inspect.getdoc(cls) or "").split("\n\n")[0].replace("\n", " "),
+                "has_p": _has_chance(cls),
+                "card": new_card(name),
+                "is_sweepable": name in swept,
+                "fields": fields,
+            }
+        )
+    return sorted(entries, key=lambda entry: order.index(entry["group"]) if entry["group"] in order else len(order))
+
+
+def new_card(name: str) -> dict[str, Any]:
+    """With what has no default; certain to do something, where a chance of its own would leave images as they are."""
+    cls = Transform.registry[name]
+    arguments = {argument: start[0] if isinstance(start, tuple) else start for argument, start in _starts(cls).items()}
+    if _has_chance(cls):
+        arguments["p"] = 1.0
+    return {"op": name, "arguments": arguments, "on": True, "p": 1.0}
+
+
+def _has_chance(cls: type[Transform]) -> bool:
+    return any(field.name == "p" and isinstance(field.default, float) for field in dataclasses.fields(cls))  # type: ignore[arg-type]
+
+
+def _starts(cls: type[Transform]) -> dict[str, Any]:
+    """Of an operation of a user's: the middle of its range."""
+    if cls.__name__ in _STARTS or cls._useful is None:
+        return _STARTS.get(cls.__name__, {})
+    required = [field.name for field in dataclasses.fields(cls) if field.default is dataclasses.MISSING]  # type: ignore[arg-type]
+    low, high = cls._useful.low, cls._useful.high
+    return dict.fromkeys(required, ((low + high) / 2, low, high))
+
+
+def _field(cls: type[Transform], field: dataclasses.Field[Any], hints: dict[str, Any]) -> dict[str, Any]:
+    """An argument: its kind, and the ends of a slider where its numbers have such."""
+    start = _starts(cls).get(field.name, field.default)
+    default, low, high = start if isinstance(start, tuple) and field.name in _starts(cls) else (start, None, None)
+    hint = hints.get(field.name)
+    kinds = [each for each in get_args(hint) if each is not type(None)] or [hint]
+    choices = [value for each in (hint, *kinds) if get_origin(each) is Literal for value in get_args(each)]
+    check = cls._checks.get(field.name)
+    if isinstance(check, functools.partial) and check.func in (number, integer) and low is None:
+        low, high = check.keywords.get("low"), check.keywords.get("high")
+    if choices:
+        kind = "choice"
+    elif isinstance(default, bool) or bool in kinds:
+        kind = "flag"
+    elif isinstance(default, int) and float not in kinds:
+        kind = "integer"
+    elif isinstance(default, (int, float)) or (default is None and {int, float} & set(kinds)):
+        kind = "number"
+    elif isinstance(default, Sequence) and len(default) == 2 and all(isinstance(one, (int, float)) for one in default):
+        kind = "pair"
+    else:
+        kind = "text"
+    if high is None and kind in ("number", "pair") and low is not None and default:
+        high = float(np.ceil(4 * np.max(default)))
+    return {
+        **{"name": field.name, "kind": kind, "default": None if default is dataclasses.MISSING else plain(default)},
+        **{"low": plain(low), "high": plain(high), "choices": choices},
+        **{"optional": type(None) in get_args(hint), "required": field.default is dataclasses.MISSING},
+    }
+
+
+def plain(value: Any) -> Any:
+    """For JSON; None in place of what it cannot hold."""
+    try:
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError):
+        return None
+
+
+def _hints(cls: type[Transform]) -> dict[str, Any]:
+    try:
+        return get_type_hints(cls)
+    except (NameError, TypeError):  # of a user's class, whose names are not there
+        return {}

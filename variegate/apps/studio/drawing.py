@@ -1,0 +1,324 @@
+"""Pictures of a studio, made by the executor that trains: each is known by an address that says all that made it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from variegate.apps.preview import sheet as layout
+from variegate.apps.preview.choosing import Chosen
+from variegate.apps.preview.overlay import draw_overlay
+from variegate.apps.preview.rows import in_bytes, sample_rows, sweep_of, sweep_rows
+from variegate.apps.preview.sheet import Cell
+from variegate.apps.preview.text import colours_of
+from variegate.apps.studio.cards import CardError, catalogue, new_card, to_policy
+from variegate.apps.studio.photos import Photos, thumbnail, to_jpeg
+from variegate.augmenter.augmenter import Augmenter
+from variegate.checks import PIXEL_VERSION
+from variegate.errors import DecodeError
+from variegate.ops.base import Transform
+from variegate.ops.output import Identity
+from variegate.program.lowering import lower
+from variegate.program.program import Program
+
+MOST_CELLS = 256
+_MOST_BYTES = 128 << 20  # of encoded pictures
+_MOST_POLICIES = 4096
+_BINS = 64
+_CHUNK = 100  # draws at a time, of the strongest
+
+
+class Superseded(Exception):
+    """Raised where the same page has asked for something newer."""
+
+
+class Shown(NamedTuple):
+    """Draws of a policy: of ``images``, ``copies`` of each."""
+
+    transform: Transform
+    images: list[Chosen]
+    copies: range
+    seed: int
+    epoch: int
+    side: int | None
+
+
+@dataclass
+class Watch:
+    """Passes and time of the programs of a grid; ``proceed`` raises Superseded."""
+
+    proceed: Callable[[], None]
+    passes: list[npt.NDArray[np.integer]] = field(default_factory=list)
+    seconds: float = 0.0
+    rows: int = 0
+
+    def __call__(self, program: Program, seconds: float) -> None:
+        self.proceed()
+        passes = lower(program).num_passes
+        assert passes is not None
+        self.passes.append(passes)
+        self.seconds, self.rows = self.seconds + seconds, self.rows + program.num_rows
+
+
+class Studio:
+    """Draws what a page asks for. Methods may be called by several threads; each takes a core."""
+
+    def __init__(self, photos: Photos) -> None:
+        self.photos = photos
+        self._pictures: OrderedDict[str, bytes] = OrderedDict()
+        self._policies: OrderedDict[str, Transform] = OrderedDict()
+        self._bytes, self._lock = 0, Lock()
+
+    # -- pictures ----------------------------------------------------------------------------------------------
+
+    def picture(self, address: str) -> bytes:
+        """The JPEG at an address that a method below gave; drawn again where it is not kept any more.
+
+        Raises LookupError for an address of a policy that was never shown here, or of another file or version.
+        """
+        if (found := self.kept(address)) is not None:
+            return found
+        version, named, side, stamp, *numbers = address.split("-")
+        seed, epoch, index, number = map(int, numbers)
+        transform = self._policies.get(named)
+        if transform is None or version != str(PIXEL_VERSION) or not 0 <= index < self.photos.count:
+            raise LookupError(address)
+        if stamp != self.photos.stamp(index):
+            raise LookupError(address)
+        shown = Shown(transform, [], range(0), seed, epoch, int(side) or None)
+        image = self.photos.get(index, shown.side)
+        # Of several views, a row has more pictures than copies.
+        copies = range(number) if transform._is_alone or not number else range(number - 1, number)
+        row = sample_rows(self.photos.choice([image]), transform, copies, seed, epoch)[0]
+        return self._keep(address, row[number if transform._is_alone else min(number, 1)])
+
+    def kept(self, address: str) -> bytes | None:
+        """The JPEG, if it need not be drawn."""
+        with self._lock:
+            if (found := self._pictures.get(address)) is not None:
+                self._pictures.move_to_end(address)
+            return found
+
+    def thumbnail(self, index: int) -> bytes:
+        return thumbnail(self.photos, index)
+
+    def _address(self, shown: Shown, index: int, number: int) -> str:
+        """``number``: of the picture in its row, 0 for the original."""
+        stamp, side = self.photos.stamp(index), shown.side or 0
+        named = self.named(shown.transform)
+        return f"{PIXEL_VERSION}-{named}-{side}-{stamp}-{shown.seed}-{shown.epoch}-{index}-{number}"
+
+    def named(self, transform: Transform) -> str:
+        try:
+            told = json.dumps(transform.to_dict(), sort_keys=True)
+        except (TypeError, ValueError):
+            told = repr(transform)
+        named = hashlib.sha256(told.encode()).hexdigest()[:16]
+        with self._lock:
+            self._policies[named] = transform
+            self._policies.move_to_end(named)
+            if len(self._policies) > _MOST_POLICIES:
+                self._policies.popitem(last=False)
+        return named
+
+    def _keep(self, address: str, cell: Cell) -> bytes:
+        made = to_jpeg(_drawn_over(cell))
+        with self._lock:
+            if address not in self._pictures:
+                self._bytes += len(made)
+            self._pictures[address] = made
+            while self._bytes > _MOST_BYTES and len(self._pictures) > 1:
+                self._bytes -= len(self._pictures.popitem(last=False)[1])
+        return made
+
+    # -- what a page asks for ----------------------------------------------------------------------------------
+
+    def grid(self, asked: Any, proceed: Callable[[], None]) -> dict[str, Any]:
+        """Originals and draws. Raises CardError, DecodeError, Superseded."""
+        began = time.perf_counter()
+        shown, watch = self.shown(asked), Watch(proceed)
+        choice = self.photos.choice(shown.images)
+        rows = _refusing(lambda: sample_rows(choice, shown.transform, shown.copies, shown.seed, shown.epoch, watch))
+        plain = shown._replace(transform=Identity(), seed=0, epoch=0)
+        originals, cells = [], []
+        for image, row in zip(shown.images, rows, strict=True):
+            address = self._address(plain, image.index, 0)
+            self._keep(address, row[0])
+            about = {"index": image.index, "name": image.name, "label": self.photos.label(image)}
+            originals.append({**about, "url": f"/p/{address}", "lines": row[0].lines})
+            for number, cell in enumerate(row[1:], 1):
+                proceed()
+                cells.append(self._cell(shown, image.index, number, cell, watch.passes))
+        passes = np.concatenate(watch.passes) if watch.passes else np.zeros(1)
+        return {
+            "originals": originals,
+            "cells": cells,
+            "histograms": {
+                "before": _histograms([row[0].img_HWC for row in rows]),
+                "after": _histograms([cell.img_HWC for row in rows for cell in row[1:]]),
+            },
+            "cost": {
+                "draw_ms": 1e3 * (time.perf_counter() - began),
+                "us_per_sample": 1e6 * watch.seconds / max(watch.rows, 1),
+                "passes": float(passes.mean()),
+            },
+        }
+
+    def _cell(self, shown: Shown, index: int, number: int, cell: Cell, passes: Sequence[Any] = ()) -> dict[str, Any]:
+        address = self._address(shown, index, number)
+        self._keep(address, cell)
+        height, width = cell.img_HWC.shape[:2]
+        about: dict[str, Any] = {"index": index, "copy": number - 1, "url": f"/p/{address}", "lines": cell.lines}
+        place = [image.index for image in shown.images].index(index)
+        own = [each[place] for each in passes if len(each) > place][number - 1 : number]
+        return {**about, "title": cell.title, "passes": int(own[0]) if own else None, "width": width, "height": height}
+
+    def sweep(self, asked: Any) -> dict[str, Any]:
+        """An operation over its range."""
+        shown = self.shown({**asked, "cards": [], "copies": 0})
+        sweep = sweep_of(str(asked.get("op")), _whole(asked, "steps", 7, 1, 32))
+        rows = []
+        for image, row in zip(
+            shown.images, sweep_rows(self.photos.choice(shown.images), sweep, shown.seed), strict=True
+        ):
+            made = []
+            for number, cell in enumerate(row):
+                named = hashlib.sha256(f"sweep {sweep.name} {sweep.magnitudes} {cell.title}".encode()).hexdigest()[:16]
+                address = f"{self._address(shown, image.index, number)}-{named}"
+                self._keep(address, cell)
+                made.append({"url": f"/p/{address}", "title": cell.title, "lines": cell.lines})
+            rows.append(made)
+        return {"rows": rows}
+
+    def thumbnails(self, asked: Any) -> dict[str, Any]:
+        """Every operation at a middling strength, of those that need nothing that an image alone lacks."""
+        side, index = _whole(asked, "size", 224, 16, 256), _whole(asked, "image", 0, 0, self.photos.count - 1)
+        image = self.photos.get(index, side)
+        found = {}
+        for entry in catalogue():
+            try:
+                transform = to_policy([new_card(entry["name"])]).transform
+                cell = sample_rows(self.photos.choice([image]), transform, range(1), 0, 0)[0][1]
+            except (ValueError, TypeError, LookupError):
+                continue
+            shown = Shown(transform, [image], range(1), 0, 0, side)
+            found[entry["name"]] = self._cell(shown, index, 1, cell)["url"]
+        return {"thumbnails": found}
+
+    def strongest(self, asked: Any, proceed: Callable[[], None]) -> dict[str, Any]:
+        """The draws of one image that change it most, by the mean difference of levels."""
+        draws, keep = _whole(asked, "draws", 1000, 1, 5000), _whole(asked, "keep", 24, 1, 64)
+        shown = self.shown({**asked, "images": [asked.get("image", 0)], "copies": 0})
+        image, changes = shown.images[0], np.zeros(draws)
+        choice = self.photos.choice([image])
+
+        def draw(copies: range) -> list[Cell]:
+            return sample_rows(choice, shown.transform, copies, shown.seed, shown.epoch)[0]
+
+        if shown.transform._mixers or shown.transform._is_alone or image.targets is not None:
+            raise CardError("the strongest draws: accepted: policies of one image that see no targets, and mix none")
+        augmenter = Augmenter(shown.transform, seed=shown.seed, layout="NHWC")
+        for start in range(0, draws, _CHUNK):
+            proceed()
+            copies = np.arange(start, min(start + _CHUNK, draws))
+            given = [image.img_HWC] * len(copies)
+            ids = [image.sample_id] * len(copies)
+            program = in_bytes(augmenter.program(given, ids=ids, epoch=shown.epoch, copy=copies))
+            outputs = augmenter.run(program, given)
+            changes[copies] = [_difference(output.numpy(), image.img_HWC) for output in outputs]
+        cells: list[dict[str, Any]] = []
+        known = set()  # the same operations again, in whatever order, would hide others
+        for copy in np.argsort(-changes, kind="stable")[: 10 * keep].tolist():
+            cell = draw(range(copy, copy + 1))[1]
+            if (lines := tuple(sorted(cell.lines))) in known or len(cells) == keep:
+                continue
+            known.add(lines)
+            cells.append({**self._cell(shown, image.index, copy + 1, cell), "change": round(float(changes[copy]), 1)})
+        levels = [0.5, 0.9, 0.99]
+        quantiles = zip(levels, np.quantile(changes, levels).tolist(), strict=True)
+        return {"cells": cells, "quantiles": [list(each) for each in quantiles]}
+
+    def sheet(self, asked: Any) -> bytes:
+        """The grid as a contact sheet, a PNG."""
+        shown = self.shown(asked)
+        rows = sample_rows(self.photos.choice(shown.images), shown.transform, shown.copies, shown.seed, shown.epoch)
+        lines = [line for row in rows for line in layout.lines_of(row)]
+        side = min(shown.side or layout.LARGEST_CELL, layout.LARGEST_CELL)
+        notes = [f"Seed {shown.seed}, epoch {shown.epoch}."]
+        picture = layout.draw_sheet(lines, "Policy", notes, side, max(side, layout.NARROWEST_COLUMN))
+        buffer = io.BytesIO()
+        picture.save(buffer, "PNG")
+        return buffer.getvalue()
+
+    def shown(self, asked: Any) -> Shown:
+        """Of the arguments of a request. Raises CardError, DecodeError."""
+        tuned = to_policy(asked.get("cards", []))
+        indices = asked.get("images", [0])
+        if not isinstance(indices, list) or not all(type(i) is int and 0 <= i < self.photos.count for i in indices):
+            raise CardError(f"images: accepted: a list of numbers from 0 to {self.photos.count - 1}")
+        copies = _whole(asked, "copies", 1, 0, MOST_CELLS)
+        if len(indices) * (copies + 1) > 2 * MOST_CELLS:
+            raise CardError(f"images: {len(indices)} times {copies} pictures; accepted: at most {MOST_CELLS}")
+        side = None if asked.get("size") is None else _whole(asked, "size", 224, 16, 1024)
+        images = [self.photos.get(index, side) for index in indices]
+        seed, epoch = (_whole(asked, name, 0, 0, 2**32 - 1) for name in ("seed", "epoch"))
+        return Shown(tuned.transform, images, range(copies), seed, epoch, side)
+
+
+def _whole(asked: Any, name: str, default: int, low: int, high: int) -> int:
+    value = asked.get(name, default)
+    if type(value) is not int or not low <= value <= high:
+        raise CardError(f"{name}: got {value!r}; accepted: a whole number from {low:,} to {high:,}")
+    return value
+
+
+def _refusing(draw: Callable[[], Any]) -> Any:
+    """Raises CardError in the place of what a transform raises for an image that it does not take."""
+    try:
+        return draw()
+    except (Superseded, DecodeError):
+        raise
+    except (ValueError, TypeError) as error:
+        raise CardError(str(error)) from error
+
+
+def _drawn_over(cell: Cell) -> npt.NDArray[np.uint8]:
+    """With boxes, masks and points."""
+    if cell.overlay is None:
+        return cell.img_HWC
+    pixels = cell.img_HWC if cell.img_HWC.shape[2] == 3 else np.repeat(cell.img_HWC[:, :, :1], 3, axis=2)
+    picture = Image.fromarray(pixels)
+    draw_overlay(picture, cell.overlay, pixels.shape[:2], colours_of(cell.overlay.classes()))
+    return np.asarray(picture)
+
+
+def _difference(made: npt.NDArray[np.uint8], original_HWC: npt.NDArray[np.uint8]) -> float:
+    """Mean absolute difference of levels; an image of another size is compared with the original at that size."""
+    height, width, channels = made.shape
+    if made.shape[:2] != original_HWC.shape[:2]:
+        mode = original_HWC if original_HWC.shape[2] == 3 else original_HWC[:, :, 0]
+        resized = np.asarray(Image.fromarray(mode).resize((width, height), Image.Resampling.BILINEAR))
+        original_HWC = resized.reshape(height, width, -1)
+    if channels != original_HWC.shape[2]:
+        made, original_HWC = made.mean(axis=2, keepdims=True), original_HWC.mean(axis=2, keepdims=True)
+    return float(np.abs(made.astype(np.int16) - original_HWC.astype(np.int16)).mean())
+
+
+def _histograms(images: list[npt.NDArray[np.uint8]]) -> dict[str, list[int]]:
+    """Numbers of pixels in 64 bins of levels, by every fourth line and column."""
+    pixels = [np.broadcast_to(each, (*each.shape[:2], 3))[::4, ::4].reshape(-1, 3) for each in images]
+    rgb = np.concatenate(pixels) if pixels else np.zeros((0, 3), np.uint8)
+    luma = (rgb @ np.array([299, 587, 114]) // 1000).astype(np.uint8)
+    of = {"red": rgb[:, 0], "green": rgb[:, 1], "blue": rgb[:, 2], "luma": luma}
+    return {name: np.bincount(levels >> 2, minlength=_BINS).tolist() for name, levels in of.items()}

@@ -1,0 +1,55 @@
+"""``vg.studio``: opens a studio, in a notebook or for the command."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from variegate.apps.preview.choosing import Annotations
+from variegate.checks import integer, spelt
+from variegate.ops.base import Transform
+from variegate.policies.load import load_policy
+
+if TYPE_CHECKING:
+    from variegate.apps.studio.server import StudioServer
+
+
+@spelt()
+def studio(
+    source: str | os.PathLike[str] | None = None,
+    policy: str | os.PathLike[str] | Mapping[str, Any] | Transform | None = "randaugment",
+    *,
+    size: int | None = 224,
+    annotations: Any = None,
+    port: int = 0,
+) -> StudioServer:
+    """Serve a page on which a policy is tuned on your own images, until ``close()`` or the end of the process.
+
+    Args:
+        source: a folder of images, with or without classes, or one image; None for photos of this package.
+        policy: the policy to begin with, as ``load_policy`` takes it, or a transform; None for none.
+        size: longer side in pixels to which images are scaled before the policy; None for up to 1,024 pixels.
+        annotations: boxes, masks and key points, as of ``open_source``; they are drawn over the pictures.
+        port: of 127.0.0.1; 0 for any that is free.
+
+    Returns:
+        A server with the ``url`` of the page, which a notebook shows as a frame. The address holds a token; nobody gets
+        in without it, and nothing leaves this machine.
+
+    Raises:
+        ImportError: without ``pip install 'variegate[studio]'``.
+        SourceError, DecodeError, PolicyError, ValueError, OSError: naming the argument and what is accepted.
+    """
+    try:
+        from variegate.apps.studio.server import StudioServer
+    except ModuleNotFoundError as error:
+        raise ImportError(f"the studio needs {error.name}: pip install 'variegate[studio]'") from error
+    from variegate.apps.studio.drawing import Studio
+    from variegate.apps.studio.photos import Photos
+
+    port = integer("port", port, 0, 65535)
+    size = None if size is None else integer("size", size, 16, 1024)
+    given = annotations if isinstance(annotations, Annotations) or annotations is None else Annotations(annotations)
+    transform = policy if isinstance(policy, Transform) or policy is None else load_policy(policy)
+    return StudioServer(Studio(Photos(source, given)), transform, size, port)

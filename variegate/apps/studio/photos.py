@@ -1,0 +1,140 @@
+"""The images that a studio shows: any of a source by its number, read when asked for and kept in memory."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import simplejpeg
+from PIL import Image
+
+from variegate.apps.preview.choosing import DRAWN, Annotations, Choice, Chosen, choose_images, read_chosen
+from variegate.augmenter.augmenter import Augmenter
+from variegate.errors import DecodeError
+from variegate.formats.samples import NAMES, sample_images
+from variegate.ops.sizes import LongestMaxSize
+
+MOST_SIDE = 1024  # of an image as it is shown; larger ones are scaled down to it first
+_MOST_BYTES = 256 << 20
+THUMBNAIL = 96
+
+
+class Photos:
+    """Images of ``source``, or of this package. ``annotations``: as of ``variegate preview``.
+
+    Raises SourceError or DecodeError where there is nothing to show.
+    """
+
+    def __init__(self, source: Any = None, annotations: Annotations | None = None) -> None:
+        self.place = source
+        if source is None:
+            photos = zip(NAMES, sample_images(len(NAMES)), strict=True)
+            images = [Chosen(name, n, img_HWC, index=n) for n, (name, img_HWC) in enumerate(photos)]
+            self._choice, self.count, self.name = Choice(images, []), len(images), "sample photos"
+        else:
+            self._choice = choose_images(source, 1, annotations)
+            self.count = 1 if self._choice.source is None else len(self._choice.source)
+            self.name = Path(str(source)).resolve().name
+        self._kept: OrderedDict[tuple[int, int | None], Chosen] = OrderedDict()
+        self._bytes, self._lock = 0, Lock()
+
+    @property
+    def notes(self) -> list[str]:
+        return [*self._choice.notes, *(f"skipped {error}" for error in self._choice.bad)]
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return self._choice.naming.classes
+
+    @property
+    def has_targets(self) -> bool:
+        return self._choice.images[0].targets is not None
+
+    def choice(self, images: Sequence[Chosen]) -> Choice:
+        """Images for the rows of a preview."""
+        return self._choice._replace(images=list(images), bad=[])
+
+    def get(self, index: int, side: int | None) -> Chosen:
+        """Image ``index``, its longer side at most ``side`` pixels. Raises DecodeError."""
+        with self._lock:
+            if (found := self._kept.get((index, side))) is not None:
+                self._kept.move_to_end((index, side))
+                return found
+        if self._choice.source is None:
+            image = self._choice.images[index]
+        else:
+            image = read_chosen(self._choice.source, index)
+        limit = min(side or MOST_SIDE, MOST_SIDE)
+        if max(image.img_HWC.shape[:2]) > limit:
+            image = _scaled(image, limit)
+        with self._lock:
+            self._kept[index, side] = image
+            self._bytes += image.img_HWC.nbytes
+            while self._bytes > _MOST_BYTES and len(self._kept) > 1:
+                self._bytes -= self._kept.popitem(last=False)[1].img_HWC.nbytes
+        return image
+
+    def label(self, image: Chosen) -> str | None:
+        if isinstance(image.label, (int, np.integer)) and 0 <= image.label < len(self.classes):
+            name = self.classes[image.label]
+            return None if name == "." else name  # of a folder without classes
+        return None if image.label is None or image.label == -1 else str(image.label)
+
+    def listed(self, index: int) -> dict[str, Any]:
+        """Name and address of a thumbnail, without reading the image."""
+        return {"index": index, "name": self.title(index), "label": None, "url": f"/t/{index}-{self.stamp(index)}"}
+
+    def title(self, index: int) -> str:
+        source = self._choice.source
+        if source is None:
+            return self._choice.images[index].name
+        return str(source.relative_path(index) if hasattr(source, "relative_path") else source.name(index))
+
+    def stamp(self, index: int) -> str:
+        """Of the file that holds the image: it changes whenever that does."""
+        source = self._choice.source
+        path = self.place if source is None else source.name(index).file
+        try:
+            found = os.stat(str(path))
+            told = f"{path}\0{found.st_size}\0{found.st_mtime_ns}"
+        except OSError:
+            told = str(path)
+        return hashlib.sha256(told.encode()).hexdigest()[:12]
+
+
+def _scaled(image: Chosen, side: int) -> Chosen:
+    """With its boxes, masks and points."""
+    sample = {"image": image.img_HWC, **{name: each for name, each in (image.targets or {}).items() if name in DRAWN}}
+    made = Augmenter(LongestMaxSize(side), layout="NHWC")([sample], ids=[0])[0]
+    img_HWC = made.pop("image").numpy()
+    return replace(image, img_HWC=img_HWC, targets=None if image.targets is None else made)
+
+
+def to_jpeg(img_HWC: Any, quality: int = 90) -> bytes:
+    """Without chroma subsampling, which would hide what colors an operation makes."""
+    pixels = np.ascontiguousarray(img_HWC)
+    space = "GRAY" if pixels.shape[2] == 1 else "RGB"
+    return bytes(simplejpeg.encode_jpeg(pixels, quality, space, "444" if space == "RGB" else "Gray"))
+
+
+def thumbnail(photos: Photos, index: int) -> bytes:
+    """A JPEG; a gray square in the place of an image that cannot be read."""
+    try:
+        pixels = photos.get(index, THUMBNAIL).img_HWC
+    except DecodeError:
+        pixels = np.full((THUMBNAIL, THUMBNAIL, 1), 128, np.uint8)
+    return to_jpeg(pixels, 80)
+
+
+def to_png(picture: Image.Image) -> bytes:
+    buffer = io.BytesIO()
+    picture.save(buffer, "PNG")
+    return buffer.getvalue()

@@ -1,0 +1,259 @@
+"""The studio's server: one page and its calls, for this machine alone, behind a token."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import secrets
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request as HttpRequest
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+import variegate
+from variegate.apps.studio.cards import CardError, cards_of, catalogue, epochs_of, to_cards, to_policy, written
+from variegate.apps.studio.drawing import Studio, Superseded
+from variegate.checks import PIXEL_VERSION
+from variegate.errors import DecodeError
+from variegate.ops.base import Transform
+from variegate.policies.load import POLICY_NAMES
+
+HOST = "127.0.0.1"
+_STATIC = Path(__file__).parent / "static"
+_ENTER = "/enter/"
+_MOST_BODY = 1 << 20
+_MOST_IMAGES = 500  # listed at a time
+_MOST_PAGES = 1000
+_FOR_EVER = {"Cache-Control": "private, max-age=31536000, immutable"}
+# Notebooks on this machine show the page in a frame.
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors http://127.0.0.1:* http://localhost:*"
+)
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+Handler = Callable[[HttpRequest], Awaitable[Response]]
+
+
+class Guard:
+    """Lets in who has the token: by the address once, then by a cookie that no script can read.
+
+    Refuses other hosts (a name of somebody else's that leads here) and other origins.
+    """
+
+    def __init__(self, app: Any, token: str, port: int) -> None:
+        self._app, self._token, self._cookie = app, token, f"variegate-studio-{port}"
+        self._hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost")}
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        answer = (self._answer(HttpRequest(scope)) if scope["type"] == "http" else None) or self._app
+        await answer(scope, receive, _with_headers(send))
+
+    def _answer(self, request: HttpRequest) -> Response | None:
+        """None for what may pass."""
+        origin = request.headers.get("origin")
+        if request.headers.get("host") not in self._hosts or (origin and urlsplit(origin).netloc not in self._hosts):
+            return PlainTextResponse("not from here", 403)
+        # In the path: what prints addresses leaves out queries, which often hold secrets of storage.
+        if (path := request.url.path).startswith(_ENTER):
+            if not self._is_right(path.removeprefix(_ENTER)):
+                return PlainTextResponse("wrong token; open the address that the command printed", 403)
+            entered = RedirectResponse("/", 303)
+            entered.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
+            return entered
+        if not self._is_right(request.cookies.get(self._cookie, "")):
+            return PlainTextResponse("no token; open the address that the command printed", 403)
+        return None
+
+    def _is_right(self, given: str) -> bool:
+        return hmac.compare_digest(given.encode(), self._token.encode())
+
+
+def _with_headers(send: Any) -> Any:
+    async def sending(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] += [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
+        await send(message)
+
+    return sending
+
+
+class Page:
+    """Answers of the page's calls."""
+
+    def __init__(self, studio: Studio, policy: Transform | None, size: int | None) -> None:
+        self._studio, self._size = studio, size
+        self._cards = [] if policy is None else cards_of(policy)
+        self._epochs = None if policy is None else epochs_of(policy)
+        self._generations: dict[str, int] = {}  # the newest of each page
+        # One draw after another, on all cores; one that is superseded ends at its next picture.
+        self._drawing = asyncio.Lock()
+
+    def routes(self) -> list[Route | Mount]:
+        calls: dict[str, Callable[[Any, Callable[[], None]], Any]] = {
+            "policy": lambda asked, _: self._policy(asked),
+            "grid": self._studio.grid,
+            "sweep": lambda asked, _: self._studio.sweep(asked),
+            "catalogue": lambda asked, _: self._studio.thumbnails(asked),
+            "strongest": self._studio.strongest,
+            "export": lambda asked, _: self._export(asked),
+            "sheet": lambda asked, _: self._studio.sheet(asked),
+        }
+        posts = [Route(f"/api/{name}", self._call(call), methods=["POST"]) for name, call in calls.items()]
+        return [
+            Route("/", self._index),
+            Route("/api/state", self._state),
+            Route("/api/images", self._images),
+            Route("/p/{address}", self._picture),
+            Route("/t/{index:int}-{stamp}", self._thumbnail),
+            *posts,
+            Mount("/static", StaticFiles(directory=_STATIC)),
+        ]
+
+    def _call(self, call: Callable[[Any, Callable[[], None]], Any]) -> Handler:
+        async def answer(request: HttpRequest) -> Response:
+            try:
+                asked = await _asked(request)
+                page, generation = str(asked.get("page", ""))[:64], asked.get("generation")
+                if type(generation) is int:
+                    if page not in self._generations and len(self._generations) >= _MOST_PAGES:
+                        self._generations.clear()
+                    self._generations[page] = max(generation, self._generations.get(page, generation))
+
+                def proceed() -> None:
+                    if type(generation) is int and self._generations.get(page, generation) > generation:
+                        raise Superseded
+
+                async with self._drawing:
+                    proceed()
+                    made = await asyncio.to_thread(call, asked, proceed)
+            except Superseded:
+                return JSONResponse({"superseded": True}, 409)
+            except CardError as error:
+                return JSONResponse({"error": str(error), "card": error.card}, 400)
+            except (DecodeError, ValueError) as error:
+                return JSONResponse({"error": str(error), "card": None}, 400)
+            return Response(made, media_type="image/png") if isinstance(made, bytes) else JSONResponse(made)
+
+        return answer
+
+    async def _index(self, _: HttpRequest) -> Response:
+        return Response((_STATIC / "index.html").read_bytes(), media_type="text/html")
+
+    async def _state(self, _: HttpRequest) -> Response:
+        photos = self._studio.photos
+        about = {"name": photos.name, "count": photos.count, "classes": list(photos.classes)}
+        return JSONResponse(
+            {
+                "version": variegate.__version__,
+                "pixel_version": PIXEL_VERSION,
+                "source": {**about, "has_targets": photos.has_targets, "notes": photos.notes},
+                "policies": sorted(POLICY_NAMES),
+                "cards": self._cards,
+                "epochs": self._epochs,
+                "size": self._size,
+                "catalogue": catalogue(),
+            }
+        )
+
+    async def _images(self, request: HttpRequest) -> Response:
+        photos, given = self._studio.photos, request.query_params
+        try:
+            first, count = int(given.get("first", "0")), int(given.get("count", "100"))
+        except ValueError:
+            return JSONResponse({"error": "first, count: accepted: whole numbers", "card": None}, 400)
+        wanted = range(max(first, 0), min(max(first, 0) + min(count, _MOST_IMAGES), photos.count))
+        return JSONResponse({"images": [photos.listed(index) for index in wanted]})
+
+    async def _picture(self, request: HttpRequest) -> Response:
+        address = request.path_params["address"]
+        try:
+            made = self._studio.kept(address) or await asyncio.to_thread(self._studio.picture, address)
+        except (LookupError, ValueError, DecodeError):
+            return PlainTextResponse("no such picture", 404)
+        return Response(made, media_type="image/jpeg", headers=_FOR_EVER)
+
+    async def _thumbnail(self, request: HttpRequest) -> Response:
+        index = int(request.path_params["index"])
+        if index >= self._studio.photos.count:
+            return PlainTextResponse("no such image", 404)
+        made = await asyncio.to_thread(self._studio.thumbnail, index)
+        return Response(made, media_type="image/jpeg", headers=_FOR_EVER)
+
+    def _policy(self, asked: Any) -> dict[str, Any]:
+        cards, epochs = to_cards(str(asked.get("text", "")))
+        return {"cards": cards, "epochs": epochs}
+
+    def _export(self, asked: Any) -> dict[str, str]:
+        tuned = to_policy(asked.get("cards"))
+        place = self._studio.photos.place
+        source = "PHOTOS" if place is None else f"'{place}'" if " " in str(place) else str(place)
+        command = f"variegate augment {source} AUGMENTED --policy policy.json --copies 4"
+        return {**written(tuned), "command": command, "hash": self._studio.named(tuned.transform)}
+
+
+async def _asked(request: HttpRequest) -> Mapping[str, Any]:
+    """Raises CardError."""
+    if request.headers.get("content-type", "").partition(";")[0] != "application/json":
+        raise CardError("accepted: a body of application/json")
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _MOST_BODY:
+            raise CardError(f"more than {_MOST_BODY:,} bytes; accepted: a smaller policy")
+    try:
+        asked = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise CardError(f"accepted: JSON; {error}") from None
+    if not isinstance(asked, dict):
+        raise CardError("accepted: a JSON object")
+    return asked
+
+
+class StudioServer:
+    """Serves on the loopback interface from its own thread until ``close``; ``url`` lets in."""
+
+    def __init__(self, studio: Studio, policy: Transform | None = None, size: int | None = 224, port: int = 0) -> None:
+        # Naming TCP lets asyncio switch off the waiting for more to send, 40 ms a picture.
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            self._socket.bind((HOST, port))
+        except OSError as error:
+            self._socket.close()
+            raise OSError(error.errno, f"port {port}: {error.strerror}; accepted: one that is free, or 0") from None
+        self.port, token = self._socket.getsockname()[1], secrets.token_urlsafe(16)
+        self.url = f"http://{HOST}:{self.port}{_ENTER}{token}"
+        app = Guard(Starlette(routes=Page(studio, policy, size).routes()), token, self.port)
+        config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1)
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Until Ctrl-C."""
+        while self._thread.is_alive():
+            self._thread.join(0.5)
+
+    def close(self) -> None:
+        self._server.should_exit = True
+        self._thread.join(5)
+        self._socket.close()
+
+    def _repr_html_(self) -> str:
+        """In a notebook of this machine."""
+        return f'<iframe src="{self.url}" width="100%" height="800" style="border: 0"></iframe>'

@@ -1,0 +1,142 @@
+// The page: settings, views, and one redraw for whatever changes.
+
+import { call, get } from "./api.js";
+import { openCatalogue, renderCards, showProblem } from "./cards.js";
+import { $, el, openDialog } from "./dom.js";
+import { status } from "./grid.js";
+import { canRedo, canUndo, change, facts, redo, restore, state, subscribe, undo } from "./store.js";
+import { VIEWS, openImages } from "./views.js";
+
+const SIZES = [64, 128, 224, 320, 512, null];
+const THEMES = ["auto", "light", "dark"];
+let draw = () => {};
+let shown = "Grid";
+
+async function redraw() {
+  try {
+    await draw();
+    showProblem(null);
+  } catch (error) {
+    showProblem(error);
+    status("not redrawn");
+  }
+}
+
+function showView(name) {
+  shown = name;
+  for (const tab of $("tabs").children) {
+    tab.ariaSelected = String(tab.textContent === name);
+    tab.tabIndex = tab.textContent === name ? 0 : -1;
+  }
+  $("view").setAttribute("aria-label", name);
+  draw = VIEWS[name]($("view"));
+  redraw();
+}
+
+function showSettings() {
+  $("seed").value = state.seed;
+  $("epoch").value = state.epoch;
+  $("epoch-shown").textContent = state.epoch;
+  $("epochs").hidden = !facts.epochs;
+  $("epoch").max = (facts.epochs ?? 1) - 1;
+  $("size").selectedIndex = Math.max(SIZES.indexOf(state.size), 0);
+  $("mode").value = state.mode;
+  $("copies").value = state.copies;
+  $("undo").disabled = !canUndo();
+  $("redo").disabled = !canRedo();
+}
+
+async function startFrom(text) {
+  try {
+    const { cards, epochs } = await call("policy", { text });
+    facts.epochs = epochs;
+    change({ cards, epoch: 0 }, null, true);
+  } catch (error) {
+    showProblem(error);
+  }
+}
+
+function openPaste() {
+  const area = el("textarea", { rows: 14, ariaLabel: "JSON or YAML of a policy" });
+  const load = () => {
+    $("dialog").close();
+    startFrom(area.value);
+  };
+  openDialog("Start from JSON or YAML", area, el("button", { type: "button", onclick: load }, "Load"));
+  area.focus();
+}
+
+function showTheme(name) {
+  document.documentElement.dataset.theme = name;
+  localStorage.setItem("variegate-studio-theme", name);
+  $("theme").textContent = `Theme: ${name}`;
+}
+
+function wire() {
+  const on = (id, event, action) => $(id).addEventListener(event, action);
+  const set = (id, name, read) =>
+    on(id, "input", () => {
+      const value = read($(id));
+      if (value !== undefined) change({ [name]: value }, id);
+    });
+  const whole = (input) => (input.validity.valid && input.value !== "" ? Number(input.value) : undefined);
+  set("seed", "seed", whole);
+  set("epoch", "epoch", whole);
+  set("copies", "copies", whole);
+  set("mode", "mode", (input) => input.value);
+  set("size", "size", (input) => SIZES[input.selectedIndex]);
+  on("mode", "change", () => change({ copies: state.mode === "one" ? 63 : 5 }, "mode"));
+  on("reseed", "click", () => change({ seed: (state.seed + 1) % 2 ** 32 }, "reseed"));
+  on("undo", "click", undo);
+  on("redo", "click", redo);
+  on("add", "click", openCatalogue);
+  on("choose", "click", openImages);
+  on("paste", "click", openPaste);
+  on("theme", "click", () => showTheme(THEMES[(THEMES.indexOf(document.documentElement.dataset.theme) + 1) % 3]));
+  on("settings", "submit", (event) => event.preventDefault());
+  on("start", "submit", (event) => {
+    event.preventDefault();
+    startFrom($("policy").value);
+  });
+  on("tabs", "keydown", (event) => {
+    const names = Object.keys(VIEWS);
+    const to = names.indexOf(shown) + { ArrowRight: 1, ArrowLeft: names.length - 1 }[event.key];
+    if (Number.isNaN(to)) return;
+    showView(names[to % names.length]);
+    $("tabs").children[to % names.length].focus();
+  });
+  document.addEventListener("keydown", (event) => {
+    if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z") return;
+    if (event.target.matches("input[type=text], input[type=search], textarea")) return;
+    event.preventDefault();
+    (event.shiftKey ? redo : undo)();
+  });
+}
+
+async function start() {
+  showTheme(localStorage.getItem("variegate-studio-theme") ?? "auto");
+  const told = await get("/api/state");
+  facts.source = told.source;
+  facts.epochs = told.epochs;
+  facts.catalogue = new Map(told.catalogue.map((entry) => [entry.name, entry]));
+  const count = Math.min(4, told.source.count);
+  const images = Array.from({ length: count }, (_, n) => Math.floor((n * told.source.count) / count));
+  restore({ ...state, cards: told.cards, size: told.size, images });
+  $("source").textContent = `${told.source.name}, ${told.source.count.toLocaleString("en")} images`;
+  $("source").title = told.source.notes.join("\n");
+  $("policies").replaceChildren(...told.policies.map((name) => el("option", { value: name })));
+  $("size").replaceChildren(...SIZES.map((side) => el("option", {}, side === null ? "full" : `${side} px`)));
+  const tab = (name) => el("button", { type: "button", role: "tab", onclick: () => showView(name) }, name);
+  $("tabs").replaceChildren(...Object.keys(VIEWS).map(tab));
+  wire();
+  subscribe((rebuild) => {
+    if (rebuild) renderCards();
+    showSettings();
+    redraw();
+  });
+  renderCards();
+  showSettings();
+  showView("Grid");
+}
+
+start().catch(showProblem);

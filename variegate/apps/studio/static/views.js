@@ -1,0 +1,187 @@
+// The views: a grid, one operation over its range, two policies, the strongest draws, and what is taken away.
+
+import { Newest, blob, call, get, numbered } from "./api.js";
+import { addCard } from "./cards.js";
+import { $, download, el, openDialog } from "./dom.js";
+import { drawGrid, drawHistograms, status } from "./grid.js";
+import { change, facts, permalink, state } from "./store.js";
+
+const asked = (cards = state.cards) => {
+  const one = state.mode === "one";
+  const images = one ? state.images.slice(0, 1) : state.images;
+  return { cards, seed: state.seed, epoch: state.epoch, size: state.size, images, copies: state.copies };
+};
+
+const columns = () => (state.mode === "one" ? Math.min(state.copies + 1, 8) : state.copies + 1);
+
+// An original, then its copies, for each image.
+function inRows(found) {
+  const rows = found.originals.map((original) => [original, ...found.cells.filter((cell) => cell.index === original.index)]);
+  return rows.flat();
+}
+
+function costOf({ cost }, began) {
+  const ms = Math.round(performance.now() - began);
+  const passes = cost.passes.toFixed(2);
+  return `drawn in ${Math.round(cost.draw_ms)} ms, here after ${ms} ms; ${Math.round(cost.us_per_sample)} µs a sample, ${passes} passes`;
+}
+
+function grid(view) {
+  const newest = new Newest();
+  const pictures = el("div");
+  const histograms = el("canvas", { role: "img", className: "histograms" });
+  const sheet = async () => download("contact-sheet.png", await blob("sheet", asked()));
+  view.replaceChildren(histograms, pictures, el("button", { type: "button", onclick: sheet }, "Save contact sheet"));
+  return () =>
+    newest.run(async () => {
+      const began = performance.now();
+      const found = await call("grid", numbered(asked(), "grid"));
+      drawGrid(pictures, inRows(found), columns());
+      drawHistograms(histograms, found.histograms);
+      status(`${found.cells.length} pictures ${costOf(found, began)}`);
+    });
+}
+
+function compare(view) {
+  const newest = new Newest();
+  const [first, second] = [el("div"), el("div")];
+  const keep = () => change({ other: structuredClone(state.cards) });
+  state.other ??= structuredClone(state.cards);
+  view.replaceChildren(
+    el("p", {}, "A is kept while you tune B on the left; both have the same seeds. "),
+    el("button", { type: "button", onclick: keep }, "Keep this policy as A"),
+    el("h3", {}, "A"),
+    first,
+    el("h3", {}, "B"),
+    second,
+  );
+  return () =>
+    newest.run(async () => {
+      const began = performance.now();
+      const kept = await call("grid", numbered(asked(state.other), "a"));
+      const tuned = await call("grid", numbered(asked(), "b"));
+      drawGrid(first, inRows(kept), columns());
+      drawGrid(second, inRows(tuned), columns());
+      status(`A: ${Math.round(kept.cost.us_per_sample)} µs a sample; B: ${costOf(tuned, began)}`);
+    });
+}
+
+function sweep(view) {
+  const newest = new Newest();
+  const names = [...facts.catalogue.values()].filter((entry) => entry.is_sweepable).map((entry) => entry.name);
+  const wanted = state.cards.find((card) => names.includes(card.op))?.op ?? "Rotate";
+  const options = names.map((name) => el("option", { selected: name === wanted }, name));
+  const choice = el("select", { ariaLabel: "Operation", onchange: () => draw() }, ...options);
+  const add = () => addCard(structuredClone(facts.catalogue.get(choice.value).card));
+  const pictures = el("div");
+  view.replaceChildren(choice, " ", el("button", { type: "button", onclick: add }, "Add to the policy"), pictures);
+  const draw = () =>
+    newest.run(async () => {
+      const { op = choice.value, ...rest } = { ...asked(), steps: 7 };
+      const { rows } = await call("sweep", { ...rest, op });
+      drawGrid(pictures, rows.flat(), rows[0].length);
+      status(`${choice.value} over its range, on ${rows.length} images`);
+    });
+  return draw;
+}
+
+function strongest(view) {
+  const newest = new Newest();
+  const pictures = el("div");
+  const told = el("p");
+  view.replaceChildren(told, pictures);
+  return () =>
+    newest.run(async () => {
+      const given = { ...asked(), image: state.images[0], draws: 1000, keep: 24 };
+      const { cells, quantiles } = await call("strongest", numbered(given, "strongest"));
+      const [half, most, nearly] = quantiles.map(([, value]) => value.toFixed(1));
+      told.textContent =
+        `Of 1,000 draws of the first image, half change it by up to ${half} levels, 90 % by up to ${most}, ` +
+        `99 % by up to ${nearly}. These change it most: could you still tell what it shows?`;
+      drawGrid(pictures, cells.map((cell) => ({ ...cell, title: `${cell.change} levels, copy ${cell.copy}` })), 6);
+      status("1,000 draws compared");
+    });
+}
+
+function take(view) {
+  const texts = ["json", "yaml", "python", "command"].map((name) => {
+    const area = el("textarea", { readOnly: true, rows: name === "command" ? 2 : 10, ariaLabel: name });
+    const file = { json: "policy.json", yaml: "policy.yaml", python: "policy.py", command: "augment.sh" }[name];
+    const copy = async () => {
+      await navigator.clipboard.writeText(area.value);
+      status(`${name} copied`);
+    };
+    return { name, area, buttons: [["Copy", copy], ["Download", () => download(file, area.value)]] };
+  });
+  const link = el("a", {}, "Link to this policy, seed and these images");
+  view.replaceChildren(
+    el("p", {}, link),
+    ...texts.flatMap(({ name, area, buttons }) => [
+      el("h3", {}, name === "command" ? "Command line" : name.toUpperCase().replace("PYTHON", "Python")),
+      area,
+      ...buttons.map(([label, onclick]) => el("button", { type: "button", onclick }, label)),
+    ]),
+  );
+  return async () => {
+    const found = await call("export", { cards: state.cards });
+    for (const { name, area } of texts) area.value = found[name];
+    link.href = permalink();
+    status(`policy ${found.hash}`);
+  };
+}
+
+export const VIEWS = { Grid: grid, Sweep: sweep, Compare: compare, Strongest: strongest, Export: take };
+
+// -- choosing images --------------------------------------------------------------------------------------------------
+
+const SIDE = 112;
+const PAGE = 100;
+
+// Of 100,000 images only those in sight have nodes, and only their pages are asked for.
+export function openImages() {
+  const chosen = new Set(state.images);
+  const told = el("span");
+  const list = el("div", { className: "images" });
+  const spacer = el("div");
+  const pages = new Map();
+  const apply = () => {
+    $("dialog").close();
+    change({ images: [...chosen].sort((a, b) => a - b) }, null, false);
+  };
+  const page = (number) => {
+    if (!pages.has(number)) pages.set(number, get(`/api/images?first=${number * PAGE}&count=${PAGE}`));
+    return pages.get(number);
+  };
+  const tell = () => (told.textContent = `${chosen.size} of ${facts.source.count.toLocaleString("en")} images`);
+
+  async function fillIn() {
+    const across = Math.max(Math.floor(list.clientWidth / SIDE), 1);
+    spacer.style.setProperty("height", `${Math.ceil(facts.source.count / across) * SIDE}px`);
+    const first = Math.floor(list.scrollTop / SIDE) * across;
+    const end = Math.min(first + (Math.ceil(list.clientHeight / SIDE) + 1) * across, facts.source.count);
+    const numbers = [];
+    for (let n = Math.floor(first / PAGE); n * PAGE < end; n++) numbers.push(page(n));
+    const images = (await Promise.all(numbers)).flatMap((one) => one.images);
+    const tiles = images.filter(({ index }) => index >= first && index < end).map((image) => tileOf(image, across));
+    spacer.replaceChildren(...tiles);
+  }
+
+  function tileOf({ index, name, url }, across) {
+    const picture = el("img", { src: url, alt: name, width: 96, height: 96 });
+    const tile = el("button", { type: "button", title: name, ariaPressed: String(chosen.has(index)) }, picture);
+    tile.style.setProperty("top", `${Math.floor(index / across) * SIDE}px`);
+    tile.style.setProperty("left", `${(index % across) * SIDE}px`);
+    tile.addEventListener("click", () => {
+      if (!chosen.delete(index)) chosen.add(index);
+      tile.ariaPressed = String(chosen.has(index));
+      tell();
+    });
+    return tile;
+  }
+
+  tell();
+  list.append(spacer);
+  list.addEventListener("scroll", fillIn);
+  openDialog("Choose images", told, " ", el("button", { type: "button", onclick: apply }, "Show these"), list);
+  fillIn();
+}
