@@ -17,7 +17,7 @@ from variegate.options.datasets import TargetOptions
 class StudioOptions(TargetOptions, ImportOptions):
     src: str | None = option(
         None, "Folder of images, with or without classes, or one image. By default, sample photos.", "Arguments",
-        metavar="[SRC]",
+        metavar="SRC",
     )  # fmt: skip
     policy: str = option(
         "randaugment",

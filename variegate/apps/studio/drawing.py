@@ -34,7 +34,7 @@ from variegate.program.program import Program
 
 MOST_CELLS = 256
 _MOST_BYTES = 128 << 20  # of encoded pictures
-_MOST_POLICIES = 4096
+_MOST_POLICIES = 512
 _BINS = 64
 _CHUNK = 100  # draws at a time, of the strongest
 

@@ -235,7 +235,7 @@ class StudioServer:
             self._socket.bind((HOST, port))
         except OSError as error:
             self._socket.close()
-            raise OSError(error.errno, f"port {port}: {error.strerror}; accepted: one that is free, or 0") from None
+            raise OSError(f"port {port}: {error.strerror}; accepted: one that is free, or 0") from None
         self.port, token = self._socket.getsockname()[1], secrets.token_urlsafe(16)
         self.url = f"http://{HOST}:{self.port}{_ENTER}{token}"
         app = Guard(Starlette(routes=Page(studio, policy, size).routes()), token, self.port)
