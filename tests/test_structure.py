@@ -25,9 +25,9 @@ LINES = {
     **{"": 676, "io": 891, "compiling": 934, "options": 1209},
     **{"program": 4773, "ops": 8389, "pipelines": 2307, "transforms": 1007, "policies": 2863},
     **{"executors": 15328, "decode": 2889, "targets": 3053, "augmenter": 1097},
-    **{"formats": 9704, "loader": 4757, "jobs": 8413, "integrations": 3800, "apps": 17942, "cli": 2438},
+    **{"formats": 9704, "loader": 4757, "jobs": 8413, "integrations": 3800, "apps": 18051, "cli": 2438},
 }
-MOST_FILES = 464
+MOST_FILES = 465
 # Of all lines, those of import statements.
 MOST_IMPORTS = 0.074
 # Triton compiles functions of plain arguments alone.

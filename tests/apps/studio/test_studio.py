@@ -17,6 +17,7 @@ from starlette.testclient import TestClient
 import variegate as vg
 from tests.formats.annotated.made import put_coco
 from tests.images import photo
+from tests.jobs.augment.samples import expansion, lay_photos, rows
 from variegate import transforms as T
 from variegate.apps.preview.choosing import Annotations
 from variegate.apps.studio.cards import (
@@ -30,6 +31,7 @@ from variegate.apps.studio.cards import (
     written,
 )
 from variegate.apps.studio.drawing import Studio, Superseded
+from variegate.apps.studio.gallery import RunGallery
 from variegate.apps.studio.photos import Photos
 from variegate.apps.studio.server import Guard, Page
 from variegate.policies import load_policy
@@ -251,6 +253,50 @@ def test_wrong_requests_are_named(folder: Path, asked: Any, message: str) -> Non
         Studio(Photos(folder)).grid(asked, nothing)
 
 
+# -- runs ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_shown_by_operation(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    expansion(lay_photos(tmp_path / "photos"), out, policy="randaugment").run()
+    gallery = RunGallery.of(out)
+    assert gallery is not None
+    written = [(n, row) for n, row in enumerate(rows(out)) if row["status"] == "written"]
+    whole = gallery.page("", 0, 100)
+    assert whole["count"] == len(whole["rows"]) == len(written)
+    for name, count in gallery.operations():
+        own = [n for n, row in written if name in {one["op"] for one in json.loads(row["operations"])}]
+        page = gallery.page(name, 0, 100)
+        assert (page["count"], [one["replay"].split()[-1] for one in page["rows"]]) == (count, list(map(str, own)))
+        assert len(own) == count
+    assert len(gallery.page("", 1, 2)["rows"]) == 2
+    for number, row in written[:3]:
+        assert gallery.picture(number) == ((out / row["file"]).read_bytes(), "image/jpeg")
+    with TestClient(
+        Guard(Starlette(routes=Page(Studio(Photos(out)), None, 48, gallery).routes()), TOKEN, PORT),
+        base_url=f"http://127.0.0.1:{PORT}",
+    ) as client:
+        enter(client)
+        shown = client.get("/api/run?count=1").json()["rows"][0]
+        assert client.get(shown["url"]).headers["content-type"] == "image/jpeg"
+        assert client.get("/r/999999-x").status_code == 404
+        assert client.get("/api/state").json()["run"] == gallery.operations()
+
+
+def test_a_manifest_opens_no_other_file(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    expansion(lay_photos(tmp_path / "photos"), out).run()
+    (tmp_path / "secret.jpg").write_bytes(b"secret")
+    gallery = RunGallery(out)
+    for file in ("../secret.jpg", str(tmp_path / "secret.jpg"), "variegate.json", "a/missing.jpg", None):
+        gallery.manifest.row = lambda index, file=file: {"file": file}  # type: ignore[method-assign, misc, assignment]
+        with pytest.raises(LookupError):
+            gallery.picture(0)
+    assert RunGallery.of(tmp_path / "photos") is None
+    (tmp_path / "manifest.parquet").write_bytes(b"no manifest")
+    assert RunGallery.of(tmp_path) is None
+
+
 # -- the server ----------------------------------------------------------------------------------------------------
 
 
@@ -314,10 +360,11 @@ def test_calls_answer_and_errors_have_their_card(client: TestClient) -> None:
         client.post("/api/grid", content=b"{", headers={"content-type": "application/json"}),
         client.post("/api/grid", json=[]),
         client.post("/api/policy", json={"text": "nonsense"}),
-        client.get("/api/images?first=x"),
+        client.get("/api/run"),
     ):
         assert (answer.status_code, "error" in answer.json()) == (400, True)
-    for path in ("/t/7-x", "/p/x", "/static/none.js", "/api/none"):
+    assert client.get("/api/images?first=x").status_code == 400
+    for path in ("/t/7-x", "/r/0-x", "/p/x", "/static/none.js", "/api/none"):
         assert client.get(path).status_code == 404, path
 
 

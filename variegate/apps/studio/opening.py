@@ -27,7 +27,8 @@ def studio(
     """Serve a page on which a policy is tuned on your own images, until ``close()`` or the end of the process.
 
     Args:
-        source: a folder of images, with or without classes, or one image; None for photos of this package.
+        source: a folder of images, with or without classes, or one image; None for photos of this package. What
+            ``variegate augment`` wrote also has a gallery by operation.
         policy: the policy to begin with, as ``load_policy`` takes it, or a transform; None for none.
         size: longer side in pixels to which images are scaled before the policy; None for up to 1,024 pixels.
         annotations: boxes, masks and key points, as of ``open_source``; they are drawn over the pictures.
@@ -46,10 +47,12 @@ def studio(
     except ModuleNotFoundError as error:
         raise ImportError(f"the studio needs {error.name}: pip install 'variegate[studio]'") from error
     from variegate.apps.studio.drawing import Studio
+    from variegate.apps.studio.gallery import RunGallery
     from variegate.apps.studio.photos import Photos
 
     port = integer("port", port, 0, 65535)
     size = None if size is None else integer("size", size, 16, 1024)
     given = annotations if isinstance(annotations, Annotations) or annotations is None else Annotations(annotations)
     transform = policy if isinstance(policy, Transform) or policy is None else load_policy(policy)
-    return StudioServer(Studio(Photos(source, given)), transform, size, port)
+    gallery = None if source is None else RunGallery.of(source)
+    return StudioServer(Studio(Photos(source, given)), transform, size, port, gallery)

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
@@ -23,6 +24,7 @@ from starlette.staticfiles import StaticFiles
 import variegate
 from variegate.apps.studio.cards import CardError, cards_of, catalogue, epochs_of, to_cards, to_policy, written
 from variegate.apps.studio.drawing import Studio, Superseded
+from variegate.apps.studio.gallery import RunGallery
 from variegate.checks import PIXEL_VERSION
 from variegate.errors import DecodeError
 from variegate.ops.base import Transform
@@ -95,8 +97,10 @@ def _with_headers(send: Any) -> Any:
 class Page:
     """Answers of the page's calls."""
 
-    def __init__(self, studio: Studio, policy: Transform | None, size: int | None) -> None:
-        self._studio, self._size = studio, size
+    def __init__(
+        self, studio: Studio, policy: Transform | None, size: int | None, gallery: RunGallery | None = None
+    ) -> None:
+        self._studio, self._size, self._gallery = studio, size, gallery
         self._cards = [] if policy is None else cards_of(policy)
         self._epochs = None if policy is None else epochs_of(policy)
         self._generations: dict[str, int] = {}  # the newest of each page
@@ -118,6 +122,8 @@ class Page:
             Route("/", self._index),
             Route("/api/state", self._state),
             Route("/api/images", self._images),
+            Route("/api/run", self._run),
+            Route("/r/{number:int}-{stamp}", self._output),
             Route("/p/{address}", self._picture),
             Route("/t/{index:int}-{stamp}", self._thumbnail),
             *posts,
@@ -166,17 +172,14 @@ class Page:
                 "cards": self._cards,
                 "epochs": self._epochs,
                 "size": self._size,
+                "run": None if self._gallery is None else self._gallery.operations(),
                 "catalogue": catalogue(),
             }
         )
 
     async def _images(self, request: HttpRequest) -> Response:
-        photos, given = self._studio.photos, request.query_params
-        try:
-            first, count = int(given.get("first", "0")), int(given.get("count", "100"))
-        except ValueError:
-            return JSONResponse({"error": "first, count: accepted: whole numbers", "card": None}, 400)
-        wanted = range(max(first, 0), min(max(first, 0) + min(count, _MOST_IMAGES), photos.count))
+        photos, (first, count) = self._studio.photos, _stretch(request)
+        wanted = range(first, min(first + min(count, _MOST_IMAGES), photos.count))
         return JSONResponse({"images": [photos.listed(index) for index in wanted]})
 
     async def _picture(self, request: HttpRequest) -> Response:
@@ -194,6 +197,23 @@ class Page:
         made = await asyncio.to_thread(self._studio.thumbnail, index)
         return Response(made, media_type="image/jpeg", headers=_FOR_EVER)
 
+    async def _run(self, request: HttpRequest) -> Response:
+        if self._gallery is None:
+            return JSONResponse({"error": "this source is no run of augment", "card": None}, 400)
+        found = await asyncio.to_thread(
+            self._gallery.page, request.query_params.get("operation", ""), *_stretch(request)
+        )
+        return JSONResponse(found)
+
+    async def _output(self, request: HttpRequest) -> Response:
+        try:
+            if self._gallery is None:
+                raise LookupError
+            made, kind = await asyncio.to_thread(self._gallery.picture, int(request.path_params["number"]))
+        except LookupError:
+            return PlainTextResponse("no such output", 404)
+        return Response(made, media_type=kind, headers=_FOR_EVER)
+
     def _policy(self, asked: Any) -> dict[str, Any]:
         cards, epochs = to_cards(str(asked.get("text", "")))
         return {"cards": cards, "epochs": epochs}
@@ -204,6 +224,15 @@ class Page:
         source = "PHOTOS" if place is None else f"'{place}'" if " " in str(place) else str(place)
         command = f"variegate augment {source} AUGMENTED --policy policy.json --copies 4"
         return {**written(tuned), "command": command, "hash": self._studio.named(tuned.transform)}
+
+
+def _stretch(request: HttpRequest) -> tuple[int, int]:
+    """``first`` and ``count`` of a list, from 0 on. Raises HTTPException."""
+    given = request.query_params
+    try:
+        return max(int(given.get("first", "0")), 0), max(int(given.get("count", "100")), 0)
+    except ValueError:
+        raise HTTPException(400, "first, count: accepted: whole numbers") from None
 
 
 async def _asked(request: HttpRequest) -> Mapping[str, Any]:
@@ -227,7 +256,14 @@ async def _asked(request: HttpRequest) -> Mapping[str, Any]:
 class StudioServer:
     """Serves on the loopback interface from its own thread until ``close``; ``url`` lets in."""
 
-    def __init__(self, studio: Studio, policy: Transform | None = None, size: int | None = 224, port: int = 0) -> None:
+    def __init__(
+        self,
+        studio: Studio,
+        policy: Transform | None = None,
+        size: int | None = 224,
+        port: int = 0,
+        gallery: RunGallery | None = None,
+    ) -> None:
         # Naming TCP lets asyncio switch off the waiting for more to send, 40 ms a picture.
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -238,7 +274,7 @@ class StudioServer:
             raise OSError(f"port {port}: {error.strerror}; accepted: one that is free, or 0") from None
         self.port, token = self._socket.getsockname()[1], secrets.token_urlsafe(16)
         self.url = f"http://{HOST}:{self.port}{_ENTER}{token}"
-        app = Guard(Starlette(routes=Page(studio, policy, size).routes()), token, self.port)
+        app = Guard(Starlette(routes=Page(studio, policy, size, gallery).routes()), token, self.port)
         config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1)
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)

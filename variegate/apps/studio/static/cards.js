@@ -39,9 +39,11 @@ export function addCard(card) {
 
 function cardOf(card, at) {
   const entry = facts.catalogue.get(card.op);
-  const fields = (entry?.fields ?? []).filter((field) => !(entry.has_p && field.name === "p"));
+  const others = Object.keys(card.arguments).map((name) => ({ name, kind: "text", required: true }));
+  const fields = entry?.fields.filter((field) => !(entry.has_p && field.name === "p")) ?? others;
   const argument = (field) => argumentOf(card, at, field);
   const button = (label, title, onclick) => el("button", { type: "button", title, ariaLabel: title, onclick }, label);
+  const splice = (...given) => change({ cards: state.cards.toSpliced(at, ...given) }, null, true);
   const item = el(
     "li",
     { tabIndex: 0, draggable: true, className: card.on ? "" : "off", ariaLabel: `${at + 1}. ${card.op}` },
@@ -57,8 +59,8 @@ function cardOf(card, at) {
       el("strong", { title: entry?.summary ?? "" }, card.op),
       button("↑", "Move up (Alt+Up)", () => move(at, at - 1)),
       button("↓", "Move down (Alt+Down)", () => move(at, at + 1)),
-      button("+", "Duplicate", () => change({ cards: state.cards.toSpliced(at, 0, structuredClone(card)) }, null, true)),
-      button("✕", "Delete", () => change({ cards: state.cards.toSpliced(at, 1) }, null, true)),
+      button("+", "Duplicate", () => splice(0, structuredClone(state.cards[at]))),
+      button("✕", "Delete", () => splice(1)),
     ),
     probabilityOf(card, at, entry),
     ...fields.slice(0, 3).map(argument),
@@ -87,7 +89,8 @@ function probabilityOf(card, at, entry) {
   const own = entry?.has_p ? entry.fields.find((field) => field.name === "p") : null;
   const field = { name: "probability", kind: "number", low: 0, high: 1, default: 1 };
   const value = own ? card.arguments.p ?? own.default : card.p;
-  return row(field, slider(field, value, (p) => update(at, own ? { arguments: { ...card_(at).arguments, p } } : { p }, "p")));
+  const set = (p) => update(at, own ? { arguments: { ...card_(at).arguments, p } } : { p }, "p");
+  return row(field, slider(field, value, set));
 }
 
 const card_ = (at) => state.cards[at];
@@ -102,7 +105,7 @@ function argumentOf(card, at, field) {
   return row(field, controlOf(field, value, set));
 }
 
-const row = (field, control) => el("label", { className: "row", title: field.help ?? "" }, el("span", {}, field.name), control);
+const row = ({ name }, control) => el("label", { className: "row" }, el("span", { title: name }, name), control);
 
 function controlOf(field, value, set) {
   const isNumber = typeof value === "number" || value === null;
@@ -165,7 +168,8 @@ export function openCatalogue() {
       $("dialog").close();
       addCard(structuredClone(entry.card));
     };
-    const tile = el("button", { type: "button", title: entry.summary, className: "tile", onclick: add }, picture, entry.name);
+    const properties = { type: "button", title: entry.summary, className: "tile", onclick: add };
+    const tile = el("button", properties, picture, entry.name);
     groups.get(entry.group).push({ entry, tile, picture });
   }
   const sections = [...groups].map(([name, tiles]) => {
@@ -175,7 +179,9 @@ export function openCatalogue() {
   search.addEventListener("input", () => {
     const wanted = search.value.toLowerCase();
     for (const { tiles, section } of sections) {
-      for (const { entry, tile } of tiles) tile.hidden = !`${entry.name} ${entry.summary}`.toLowerCase().includes(wanted);
+      for (const { entry, tile } of tiles) {
+        tile.hidden = !`${entry.name} ${entry.summary}`.toLowerCase().includes(wanted);
+      }
       section.hidden = tiles.every(({ tile }) => tile.hidden);
     }
   });

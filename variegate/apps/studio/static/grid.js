@@ -24,7 +24,8 @@ function fill(made, picture) {
   const shown = [...(picture.title && !picture.name ? [picture.title] : []), ...lines];
   text.textContent = shown.join("\n") || "unchanged";
   const passes = picture.passes ? [`passes: ${picture.passes}`] : [];
-  made.title = [...(picture.lines ?? []), ...passes, picture.width ? `${picture.width} x ${picture.height}` : ""].join("\n");
+  const size = picture.width ? [`${picture.width} x ${picture.height}`] : [];
+  made.title = [...(picture.lines ?? []), ...passes, ...size, ...(picture.more ? [picture.more] : [])].join("\n");
   image.alt = shown.join(", ");
 }
 

@@ -5,7 +5,7 @@ import { openCatalogue, renderCards, showProblem } from "./cards.js";
 import { $, el, openDialog } from "./dom.js";
 import { status } from "./grid.js";
 import { canRedo, canUndo, change, facts, redo, restore, state, subscribe, undo } from "./store.js";
-import { VIEWS, openImages } from "./views.js";
+import { RUN, VIEWS, openImages } from "./views.js";
 
 const SIZES = [64, 128, 224, 320, 512, null];
 const THEMES = ["auto", "light", "dark"];
@@ -37,8 +37,8 @@ function showSettings() {
   $("seed").value = state.seed;
   $("epoch").value = state.epoch;
   $("epoch-shown").textContent = state.epoch;
-  $("epochs").hidden = !facts.epochs;
-  $("epoch").max = (facts.epochs ?? 1) - 1;
+  $("epochs").hidden = !state.epochs;
+  $("epoch").max = (state.epochs ?? 1) - 1;
   $("size").selectedIndex = Math.max(SIZES.indexOf(state.size), 0);
   $("mode").value = state.mode;
   $("copies").value = state.copies;
@@ -49,8 +49,7 @@ function showSettings() {
 async function startFrom(text) {
   try {
     const { cards, epochs } = await call("policy", { text });
-    facts.epochs = epochs;
-    change({ cards, epoch: 0 }, null, true);
+    change({ cards, epochs, epoch: 0 }, null, true);
   } catch (error) {
     showProblem(error);
   }
@@ -117,16 +116,17 @@ async function start() {
   showTheme(localStorage.getItem("variegate-studio-theme") ?? "auto");
   const told = await get("/api/state");
   facts.source = told.source;
-  facts.epochs = told.epochs;
   facts.catalogue = new Map(told.catalogue.map((entry) => [entry.name, entry]));
   const count = Math.min(4, told.source.count);
   const images = Array.from({ length: count }, (_, n) => Math.floor((n * told.source.count) / count));
-  restore({ ...state, cards: told.cards, size: told.size, images });
+  restore({ ...state, cards: told.cards, epochs: told.epochs, size: told.size, images });
   $("source").textContent = `${told.source.name}, ${told.source.count.toLocaleString("en")} images`;
   $("source").title = told.source.notes.join("\n");
   $("policies").replaceChildren(...told.policies.map((name) => el("option", { value: name })));
   $("size").replaceChildren(...SIZES.map((side) => el("option", {}, side === null ? "full" : `${side} px`)));
   const tab = (name) => el("button", { type: "button", role: "tab", onclick: () => showView(name) }, name);
+  facts.run = told.run;
+  if (told.run) Object.assign(VIEWS, RUN);
   $("tabs").replaceChildren(...Object.keys(VIEWS).map(tab));
   wire();
   subscribe((rebuild) => {

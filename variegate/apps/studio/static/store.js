@@ -1,7 +1,10 @@
 // What the page shows: kept in the address and per source in the browser, with undo.
 
-export const state = { cards: [], seed: 0, epoch: 0, size: 224, images: [0], copies: 5, mode: "rows", other: null };
-export const facts = { catalogue: new Map(), source: null, epochs: null };
+export const state = {
+  ...{ cards: [], seed: 0, epoch: 0, epochs: null, size: 224 },
+  ...{ images: [0], copies: 5, mode: "rows", other: null },
+};
+export const facts = { catalogue: new Map(), source: null };
 
 const MOST_STEPS = 200;
 const MERGED_MS = 1000; // changes of one control within this time are undone together
@@ -49,7 +52,10 @@ function tell(rebuild) {
   saving = setTimeout(save, 300);
 }
 
-export const permalink = () => "#" + btoa(unescape(encodeURIComponent(JSON.stringify(state)))).replace(/\+/g, "-").replace(/\//g, "_");
+export function permalink() {
+  const bytes = unescape(encodeURIComponent(JSON.stringify(state)));
+  return "#" + btoa(bytes).replace(/\+/g, "-").replace(/\//g, "_");
+}
 
 function save() {
   history.replaceState(null, "", permalink());

@@ -12,18 +12,20 @@ const asked = (cards = state.cards) => {
   return { cards, seed: state.seed, epoch: state.epoch, size: state.size, images, copies: state.copies };
 };
 
-const columns = () => (state.mode === "one" ? Math.min(state.copies + 1, 8) : state.copies + 1);
+// Several views of each copy make a row longer.
+const columns = ({ originals, cells }) =>
+  state.mode === "one" ? Math.min(cells.length + 1, 8) : cells.length / originals.length + 1;
 
 // An original, then its copies, for each image.
 function inRows(found) {
-  const rows = found.originals.map((original) => [original, ...found.cells.filter((cell) => cell.index === original.index)]);
-  return rows.flat();
+  const copies = ({ index }) => found.cells.filter((cell) => cell.index === index);
+  return found.originals.flatMap((original) => [original, ...copies(original)]);
 }
 
 function costOf({ cost }, began) {
   const ms = Math.round(performance.now() - began);
-  const passes = cost.passes.toFixed(2);
-  return `drawn in ${Math.round(cost.draw_ms)} ms, here after ${ms} ms; ${Math.round(cost.us_per_sample)} µs a sample, ${passes} passes`;
+  const sample = `${Math.round(cost.us_per_sample)} µs a sample, ${cost.passes.toFixed(2)} passes`;
+  return `drawn in ${Math.round(cost.draw_ms)} ms, here after ${ms} ms; ${sample}`;
 }
 
 function grid(view) {
@@ -36,7 +38,7 @@ function grid(view) {
     newest.run(async () => {
       const began = performance.now();
       const found = await call("grid", numbered(asked(), "grid"));
-      drawGrid(pictures, inRows(found), columns());
+      drawGrid(pictures, inRows(found), columns(found));
       drawHistograms(histograms, found.histograms);
       status(`${found.cells.length} pictures ${costOf(found, began)}`);
     });
@@ -60,8 +62,8 @@ function compare(view) {
       const began = performance.now();
       const kept = await call("grid", numbered(asked(state.other), "a"));
       const tuned = await call("grid", numbered(asked(), "b"));
-      drawGrid(first, inRows(kept), columns());
-      drawGrid(second, inRows(tuned), columns());
+      drawGrid(first, inRows(kept), columns(kept));
+      drawGrid(second, inRows(tuned), columns(tuned));
       status(`A: ${Math.round(kept.cost.us_per_sample)} µs a sample; B: ${costOf(tuned, began)}`);
     });
 }
@@ -130,6 +132,29 @@ function take(view) {
   };
 }
 
+// Outputs of a run of augment, by operation.
+function run(view) {
+  const page = { first: 0, count: 48 };
+  const all = el("option", { value: "" }, "all operations");
+  const options = facts.run.map(([name, count]) => el("option", { value: name }, `${name} (${count})`));
+  const turn = (by) => {
+    page.first = Math.max(page.first + by * page.count, 0);
+    draw();
+  };
+  const choice = el("select", { ariaLabel: "Operation", onchange: () => turn(-Infinity) }, all, ...options);
+  const button = (label, by) => el("button", { type: "button", onclick: () => turn(by) }, label);
+  const pictures = el("div");
+  view.replaceChildren(choice, " ", button("Previous", -1), " ", button("Next", 1), pictures);
+  const draw = async () => {
+    const found = await get(`/api/run?operation=${choice.value}&first=${page.first}&count=${page.count}`);
+    drawGrid(pictures, found.rows.map((row) => ({ ...row, more: row.replay })), 8);
+    const last = page.first + found.rows.length;
+    status(`outputs ${page.first + 1} to ${last} of ${found.count}; a click shows how to replay one`);
+  };
+  return draw;
+}
+
+export const RUN = { Run: run };
 export const VIEWS = { Grid: grid, Sweep: sweep, Compare: compare, Strongest: strongest, Export: take };
 
 // -- choosing images --------------------------------------------------------------------------------------------------
