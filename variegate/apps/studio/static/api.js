@@ -8,6 +8,7 @@ export class Problem extends Error {
 }
 
 const page = crypto.randomUUID();
+const PATIENCE_MS = 150;
 
 async function answer(request) {
   let response;
@@ -39,28 +40,22 @@ export const call = async (name, body) => (await post(name, body)).json();
 export const blob = async (name, body) => (await post(name, body)).blob();
 
 // Of calls that replace each other, one is under way at a time and the newest of the rest waits: while a slider
-// moves, pictures follow it as fast as they are drawn, and none is drawn that nobody will see.
+// moves, pictures follow it as fast as they are drawn. One that takes longer is not waited for: the server ends it as
+// soon as it has a newer one.
 export class Newest {
   static generation = 0;
-  #running = false;
-  #waiting = null;
+  #turn = 0;
+  #ready = Promise.resolve();
 
   async run(work) {
-    if (this.#running) {
-      this.#waiting?.(false);
-      if (!(await new Promise((resolve) => (this.#waiting = resolve)))) return;
-    }
-    this.#running = true;
-    try {
-      await work();
-    } catch (error) {
+    const turn = ++this.#turn;
+    await Promise.race([this.#ready, new Promise((resolve) => setTimeout(resolve, PATIENCE_MS))]);
+    if (turn !== this.#turn) return;
+    const done = work().catch((error) => {
       if (error.name !== "AbortError") throw error;
-    } finally {
-      this.#running = false;
-      const next = this.#waiting;
-      this.#waiting = null;
-      next?.(true);
-    }
+    });
+    this.#ready = done.catch(() => {});
+    await done;
   }
 }
 
