@@ -126,7 +126,7 @@ def test_every_operation_of_the_catalogue_makes_a_card() -> None:
     assert len(entries) > 100
     json.dumps(entries, allow_nan=False)
     for entry in entries:
-        if entry["name"] not in ("CopyPaste",):
+        if entry["group"] != "Your own":  # other tests declare operations whose arguments nobody can guess
             to_policy([new_card(entry["name"])])
         for field in entry["fields"]:
             assert field["kind"] in ("number", "integer", "choice", "flag", "pair", "text"), entry["name"]
