@@ -253,6 +253,13 @@ def test_wrong_requests_are_named(folder: Path, asked: Any, message: str) -> Non
         Studio(Photos(folder)).grid(asked, nothing)
 
 
+def test_the_card_that_an_image_is_too_small_for_is_named(folder: Path) -> None:
+    cards = [FLIP, {"op": "RandomCrop", "arguments": {"size": 2000}}, {"op": "Invert"}]
+    with pytest.raises(CardError, match="larger than an image") as caught:
+        Studio(Photos(folder)).grid({"cards": cards, "images": [0]}, nothing)
+    assert caught.value.card == 1
+
+
 # -- runs ----------------------------------------------------------------------------------------------------------
 
 

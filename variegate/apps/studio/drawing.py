@@ -36,7 +36,7 @@ MOST_CELLS = 256
 _MOST_BYTES = 128 << 20  # of encoded pictures
 _MOST_POLICIES = 512
 _BINS = 64
-_CHUNK = 100  # draws at a time, of the strongest
+_CHUNK, _MOST_DRAWS = 100, 5000  # of the strongest, at a time and in all
 
 
 class Superseded(Exception):
@@ -94,7 +94,7 @@ class Studio:
         transform = self._policies.get(named)
         if transform is None or version != str(PIXEL_VERSION) or not 0 <= index < self.photos.count:
             raise LookupError(address)
-        if stamp != self.photos.stamp(index):
+        if stamp != self.photos.stamp(index) or not 0 <= number <= _MOST_DRAWS:
             raise LookupError(address)
         shown = Shown(transform, [], range(0), seed, epoch, int(side) or None)
         image = self.photos.get(index, shown.side)
@@ -149,7 +149,12 @@ class Studio:
         began = time.perf_counter()
         shown, watch = self.shown(asked), Watch(proceed)
         choice = self.photos.choice(shown.images)
-        rows = _refusing(lambda: sample_rows(choice, shown.transform, shown.copies, shown.seed, shown.epoch, watch))
+        try:
+            rows = sample_rows(choice, shown.transform, shown.copies, shown.seed, shown.epoch, watch)
+        except DecodeError:
+            raise
+        except (ValueError, TypeError) as error:
+            raise _blaming(asked, shown, error) from error
         plain = shown._replace(transform=Identity(), seed=0, epoch=0)
         originals, cells = [], []
         for image, row in zip(shown.images, rows, strict=True):
@@ -218,7 +223,7 @@ class Studio:
 
     def strongest(self, asked: Any, proceed: Callable[[], None]) -> dict[str, Any]:
         """The draws of one image that change it most, by the mean difference of levels."""
-        draws, keep = _whole(asked, "draws", 1000, 1, 5000), _whole(asked, "keep", 24, 1, 64)
+        draws, keep = _whole(asked, "draws", 1000, 1, _MOST_DRAWS), _whole(asked, "keep", 24, 1, 64)
         shown = self.shown({**asked, "images": [asked.get("image", 0)], "copies": 0})
         image, changes = shown.images[0], np.zeros(draws)
         choice = self.photos.choice([image])
@@ -283,14 +288,17 @@ def _whole(asked: Any, name: str, default: int, low: int, high: int) -> int:
     return value
 
 
-def _refusing(draw: Callable[[], Any]) -> Any:
-    """Raises CardError in the place of what a transform raises for an image that it does not take."""
-    try:
-        return draw()
-    except (Superseded, DecodeError):
-        raise
-    except (ValueError, TypeError) as error:
-        raise CardError(str(error)) from error
+def _blaming(asked: Any, shown: Shown, error: Exception) -> CardError:
+    """The error that a transform raised for an image that it does not take, with the first card that does."""
+    sizes = [image.img_HWC.shape for image in shown.images]
+    for at in range(len(asked["cards"])):
+        transform = to_policy(asked["cards"][: at + 1]).transform
+        try:
+            if not transform._mixers:
+                Augmenter(transform).program(sizes, ids=range(len(sizes)))
+        except ValueError:
+            return CardError(str(error), at)
+    return CardError(str(error))
 
 
 def _drawn_over(cell: Cell) -> npt.NDArray[np.uint8]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -14,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import simplejpeg
-from PIL import Image
 
 from variegate.apps.preview.choosing import DRAWN, Annotations, Choice, Chosen, choose_images, read_chosen
 from variegate.augmenter.augmenter import Augmenter
@@ -132,9 +130,3 @@ def thumbnail(photos: Photos, index: int) -> bytes:
     except DecodeError:
         pixels = np.full((THUMBNAIL, THUMBNAIL, 1), 128, np.uint8)
     return to_jpeg(pixels, 80)
-
-
-def to_png(picture: Image.Image) -> bytes:
-    buffer = io.BytesIO()
-    picture.save(buffer, "PNG")
-    return buffer.getvalue()
