@@ -89,16 +89,16 @@ function probabilityOf(card, at, entry) {
   const own = entry?.has_p ? entry.fields.find((field) => field.name === "p") : null;
   const field = { name: "probability", kind: "number", low: 0, high: 1, default: 1 };
   const value = own ? card.arguments.p ?? own.default : card.p;
-  const set = (p) => update(at, own ? { arguments: { ...card_(at).arguments, p } } : { p }, "p");
+  const set = (p) => update(at, own ? { arguments: { ...cardAt(at).arguments, p } } : { p }, "p");
   return row(field, slider(field, value, set));
 }
 
-const card_ = (at) => state.cards[at];
+const cardAt = (at) => state.cards[at];
 
 function argumentOf(card, at, field) {
   const value = field.name in card.arguments ? card.arguments[field.name] : field.default;
   const set = (given) => {
-    const changed = { ...card_(at).arguments, [field.name]: given };
+    const changed = { ...cardAt(at).arguments, [field.name]: given };
     if (!field.required && same(given, field.default)) delete changed[field.name];
     update(at, { arguments: changed }, field.name);
   };
