@@ -22,12 +22,12 @@ MANY_ARGUMENTS_ALLOWED = {
 # The most lines that each room may have; to raise one is a commit that says why. `jobs` holds what `map_image` needs,
 # `compiling` stands below `program`, which compiles, and `transforms` is users' front door of `ops`.
 LINES = {
-    **{"": 676, "io": 891, "compiling": 934, "options": 1209},
-    **{"program": 4773, "ops": 8389, "pipelines": 2307, "transforms": 1007, "policies": 2863},
-    **{"executors": 15328, "decode": 2889, "targets": 3053, "augmenter": 1097},
-    **{"formats": 9704, "loader": 4757, "jobs": 8413, "integrations": 3800, "apps": 18051, "cli": 2438},
+    **{"": 676, "io": 932, "compiling": 934, "options": 1209},
+    **{"program": 4773, "ops": 8389, "pipelines": 2307, "transforms": 1007, "policies": 2866},
+    **{"executors": 15333, "decode": 2889, "targets": 3053, "augmenter": 1097},
+    **{"formats": 9704, "loader": 4757, "jobs": 8406, "integrations": 3800, "apps": 18048, "cli": 2438},
 }
-MOST_FILES = 465
+MOST_FILES = 467
 # Of all lines, those of import statements.
 MOST_IMPORTS = 0.074
 # Triton compiles functions of plain arguments alone.

@@ -108,11 +108,14 @@ def save_policy(transform: Transform | Schedule, path: str | os.PathLike[str]) -
     described = transform.to_dict()
     if path.suffix not in SUFFIXES:
         raise PolicyError(str(path), path.suffix, "a name that ends in " + ", ".join(SUFFIXES))
-    if path.suffix == ".json":
-        text = json.dumps(described, indent=2) + "\n"
-    else:
-        text = yaml.safe_dump(described, sort_keys=False, default_flow_style=None, width=100)
-    write_atomically(path, text.encode(), several_writers=True)
+    write_atomically(path, policy_text(described, path.suffix).encode(), several_writers=True)
+
+
+def policy_text(described: Mapping[str, Any], suffix: str) -> str:
+    """A description as the content of a file of that suffix."""
+    if suffix == ".json":
+        return json.dumps(described, indent=2) + "\n"
+    return yaml.safe_dump(described, sort_keys=False, default_flow_style=None, width=100)
 
 
 def _randaugment(source: str) -> Transform:

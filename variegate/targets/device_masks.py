@@ -13,7 +13,7 @@ from variegate.executors.batches import share_out
 from variegate.executors.cuda import mask_layout as M
 from variegate.executors.cuda.executor import CudaExecutor
 from variegate.executors.cuda.kernels.masks import read_masks
-from variegate.executors.cuda.launch import Launch
+from variegate.executors.cuda.launch import Launch, heavy_height
 from variegate.targets import stages as S
 from variegate.targets.pasting import Joined, OutputMasks, checked_fill, order_of
 from variegate.targets.samples import MASK_TYPES, Mask, OfImage
@@ -258,7 +258,7 @@ def _launch(executor: CudaExecutor, stages: Stages, plan: _Plan) -> Launch:
 
     share_out(copy, len(plan.uploads), None if plan.end > _SHARED_BYTES else 1)
     buffer = executor.memory.upload(staging, len(staging))
-    height, width = max(executor.block[0] // 2, 1), executor.block[1]  # as for heavy launches
+    height, width = heavy_height(executor.block[0]), executor.block[1]
     tiles = int((-(-outputs[:, M.HEIGHT] // height) * -(-outputs[:, M.WIDTH] // width)).max())
     arguments = (buffer, at["outputs"], at["entries"], at["planes"], at["steps"], len(outputs))
     constants = {"BLOCK_Y": height, "BLOCK_X": width, "VERSION": M.VERSION}

@@ -13,13 +13,14 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 import numpy as np
 import yaml
 
+from variegate.apps.preview import sweepable
 from variegate.checks import integer, number
 from variegate.errors import PolicyError
 from variegate.ops.base import Transform
 from variegate.ops.compose import Compose, RandomApply
 from variegate.ops.description import from_dict
 from variegate.ops.output import Identity
-from variegate.policies.load import load_policy
+from variegate.policies.load import load_policy, policy_text
 from variegate.policies.pba import PBA
 
 MOST_CARDS = 64
@@ -167,16 +168,14 @@ def _parts(transform: Transform) -> list[Transform]:
 
 def written(tuned: Tuned) -> dict[str, str]:
     """The policy as JSON, YAML and Python. Raises CardError for one that holds a function."""
-    described = tuned.transform.to_dict()
     try:
-        as_json = json.dumps(described, indent=2) + "\n"
+        as_json = policy_text(tuned.transform.to_dict(), ".json")
     except (TypeError, ValueError) as error:
         raise CardError(f"the policy holds what no file can hold: {error}") from error
-    as_yaml = yaml.safe_dump(json.loads(as_json), sort_keys=False, default_flow_style=None, width=100)
     names = sorted({type(part).__name__ for part in _parts(tuned.transform)})
     return {
         "json": as_json,
-        "yaml": as_yaml,
+        "yaml": policy_text(json.loads(as_json), ".yaml"),
         "python": f"from variegate.transforms import {', '.join(names)}\n\ntransform = {tuned.transform!r}\n",
     }
 
@@ -187,8 +186,6 @@ def written(tuned: Tuned) -> dict[str, str]:
 @functools.cache
 def catalogue() -> list[dict[str, Any]]:
     """Every operation that a card may hold: its group, what it does, and its arguments, as JSON."""
-    from variegate.apps.preview import sweepable
-
     order, swept = list(dict.fromkeys(_GROUPS.values())), set(sweepable())
     entries = []
     for name, cls in sorted(Transform.registry.items()):

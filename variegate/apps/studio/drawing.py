@@ -7,26 +7,25 @@ import io
 import json
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image
 
 from variegate.apps.preview import sheet as layout
 from variegate.apps.preview.choosing import Chosen
-from variegate.apps.preview.overlay import draw_overlay
 from variegate.apps.preview.rows import in_bytes, sample_rows, sweep_of, sweep_rows
 from variegate.apps.preview.sheet import Cell
-from variegate.apps.preview.text import colours_of
 from variegate.apps.studio.cards import CardError, catalogue, new_card, to_policy
-from variegate.apps.studio.photos import Photos, thumbnail, to_jpeg
+from variegate.apps.studio.photos import Photos
+from variegate.apps.studio.pictures import difference, drawn_over, histograms, to_jpeg
 from variegate.augmenter.augmenter import Augmenter
 from variegate.checks import PIXEL_VERSION
 from variegate.errors import DecodeError
+from variegate.io.recent import RecentValues
 from variegate.ops.base import Transform
 from variegate.ops.output import Identity
 from variegate.program.lowering import lower
@@ -35,7 +34,6 @@ from variegate.program.program import Program
 MOST_CELLS = 256
 _MOST_BYTES = 128 << 20  # of encoded pictures
 _MOST_POLICIES = 512
-_BINS = 64
 _CHUNK, _MOST_DRAWS = 100, 5000  # of the strongest, at a time and in all
 
 
@@ -44,9 +42,10 @@ class Superseded(Exception):
 
 
 class Shown(NamedTuple):
-    """Draws of a policy: of ``images``, ``copies`` of each."""
+    """Draws of a policy: of ``images``, ``copies`` of each. ``named``: the transform, in addresses."""
 
     transform: Transform
+    named: str
     images: list[Chosen]
     copies: range
     seed: int
@@ -56,8 +55,9 @@ class Shown(NamedTuple):
 
 @dataclass
 class Watch:
-    """Passes and time of the programs of a grid; ``proceed`` raises Superseded."""
+    """Passes and time of the programs of a grid of ``images`` rows; ``proceed`` raises Superseded."""
 
+    images: int
     proceed: Callable[[], None]
     passes: list[npt.NDArray[np.integer]] = field(default_factory=list)
     seconds: float = 0.0
@@ -70,15 +70,21 @@ class Watch:
         self.passes.append(passes)
         self.seconds, self.rows = self.seconds + seconds, self.rows + program.num_rows
 
+    def of_pictures(self, pictures: int) -> npt.NDArray[np.integer] | None:
+        """Passes [images, pictures in a row]; None where a picture is made of several rows, as in blends."""
+        if sum(map(len, self.passes)) != self.images * pictures or not pictures:
+            return None
+        return np.concatenate([each.reshape(self.images, -1) for each in self.passes], axis=1)
+
 
 class Studio:
     """Draws what a page asks for. Methods may be called by several threads; each takes a core."""
 
     def __init__(self, photos: Photos) -> None:
         self.photos = photos
-        self._pictures: OrderedDict[str, bytes] = OrderedDict()
+        self._pictures: RecentValues[str, bytes] = RecentValues(_MOST_BYTES)
         self._policies: OrderedDict[str, Transform] = OrderedDict()
-        self._bytes, self._lock = 0, Lock()
+        self._lock = Lock()
 
     # -- pictures ----------------------------------------------------------------------------------------------
 
@@ -96,8 +102,7 @@ class Studio:
             raise LookupError(address)
         if stamp != self.photos.stamp(index) or not 0 <= number <= _MOST_DRAWS:
             raise LookupError(address)
-        shown = Shown(transform, [], range(0), seed, epoch, int(side) or None)
-        image = self.photos.get(index, shown.side)
+        image = self.photos.get(index, int(side) or None)
         # Of several views, a row has more pictures than copies.
         copies = range(number) if transform._is_alone or not number else range(number - 1, number)
         row = sample_rows(self.photos.choice([image]), transform, copies, seed, epoch)[0]
@@ -105,19 +110,12 @@ class Studio:
 
     def kept(self, address: str) -> bytes | None:
         """The JPEG, if it need not be drawn."""
-        with self._lock:
-            if (found := self._pictures.get(address)) is not None:
-                self._pictures.move_to_end(address)
-            return found
+        return self._pictures.get(address)
 
-    def thumbnail(self, index: int) -> bytes:
-        return thumbnail(self.photos, index)
-
-    def _address(self, shown: Shown, index: int, number: int) -> str:
-        """``number``: of the picture in its row, 0 for the original."""
+    def _addresses(self, shown: Shown, index: int) -> str:
+        """The beginning of those of a row; its pictures are numbered from the original, 0, on."""
         stamp, side = self.photos.stamp(index), shown.side or 0
-        named = self.named(shown.transform)
-        return f"{PIXEL_VERSION}-{named}-{side}-{stamp}-{shown.seed}-{shown.epoch}-{index}-{number}"
+        return f"{PIXEL_VERSION}-{shown.named}-{side}-{stamp}-{shown.seed}-{shown.epoch}-{index}-"
 
     def named(self, transform: Transform) -> str:
         try:
@@ -133,21 +131,16 @@ class Studio:
         return named
 
     def _keep(self, address: str, cell: Cell) -> bytes:
-        made = to_jpeg(_drawn_over(cell))
-        with self._lock:
-            if address not in self._pictures:
-                self._bytes += len(made)
-            self._pictures[address] = made
-            while self._bytes > _MOST_BYTES and len(self._pictures) > 1:
-                self._bytes -= len(self._pictures.popitem(last=False)[1])
-        return made
+        made = to_jpeg(drawn_over(cell))
+        return self._pictures.put(address, made, len(made))
 
     # -- what a page asks for ----------------------------------------------------------------------------------
 
     def grid(self, asked: Any, proceed: Callable[[], None]) -> dict[str, Any]:
         """Originals and draws. Raises CardError, DecodeError, Superseded."""
         began = time.perf_counter()
-        shown, watch = self.shown(asked), Watch(proceed)
+        shown = self.shown(asked)
+        watch = Watch(len(shown.images), proceed)
         choice = self.photos.choice(shown.images)
         try:
             rows = sample_rows(choice, shown.transform, shown.copies, shown.seed, shown.epoch, watch)
@@ -155,39 +148,38 @@ class Studio:
             raise
         except (ValueError, TypeError) as error:
             raise _blaming(asked, shown, error) from error
-        plain = shown._replace(transform=Identity(), seed=0, epoch=0)
-        originals, cells = [], []
-        for image, row in zip(shown.images, rows, strict=True):
-            address = self._address(plain, image.index, 0)
+        plain = shown._replace(named=self.named(Identity()), seed=0, epoch=0)
+        passes, originals, cells = watch.of_pictures(len(rows[0]) - 1), [], []
+        for n, (image, row) in enumerate(zip(shown.images, rows, strict=True)):
+            address = self._addresses(plain, image.index) + "0"
             self._keep(address, row[0])
             about = {"index": image.index, "name": image.name, "label": self.photos.label(image)}
             originals.append({**about, "url": f"/p/{address}", "lines": row[0].lines})
+            addresses = self._addresses(shown, image.index)
             for number, cell in enumerate(row[1:], 1):
                 proceed()
-                cells.append(self._cell(shown, image.index, number, cell, watch.passes))
-        passes = np.concatenate(watch.passes) if watch.passes else np.zeros(1)
+                own = None if passes is None else int(passes[n, number - 1])
+                cells.append({**self._cell(addresses, image.index, number, cell), "passes": own})
+        every = np.concatenate(watch.passes) if watch.passes else np.zeros(1)
         return {
             "originals": originals,
             "cells": cells,
             "histograms": {
-                "before": _histograms([row[0].img_HWC for row in rows]),
-                "after": _histograms([cell.img_HWC for row in rows for cell in row[1:]]),
+                "before": histograms([row[0].img_HWC for row in rows]),
+                "after": histograms([cell.img_HWC for row in rows for cell in row[1:]]),
             },
             "cost": {
                 "draw_ms": 1e3 * (time.perf_counter() - began),
                 "us_per_sample": 1e6 * watch.seconds / max(watch.rows, 1),
-                "passes": float(passes.mean()),
+                "passes": float(every.mean()),
             },
         }
 
-    def _cell(self, shown: Shown, index: int, number: int, cell: Cell, passes: Sequence[Any] = ()) -> dict[str, Any]:
-        address = self._address(shown, index, number)
-        self._keep(address, cell)
+    def _cell(self, addresses: str, index: int, number: int, cell: Cell) -> dict[str, Any]:
+        self._keep(f"{addresses}{number}", cell)
         height, width = cell.img_HWC.shape[:2]
-        about: dict[str, Any] = {"index": index, "copy": number - 1, "url": f"/p/{address}", "lines": cell.lines}
-        place = [image.index for image in shown.images].index(index)
-        own = [each[place] for each in passes if len(each) > place][number - 1 : number]
-        return {**about, "title": cell.title, "passes": int(own[0]) if own else None, "width": width, "height": height}
+        about = {"index": index, "copy": number - 1, "url": f"/p/{addresses}{number}", "lines": cell.lines}
+        return {**about, "title": cell.title, "width": width, "height": height}
 
     def sweep(self, asked: Any) -> dict[str, Any]:
         """An operation over its range."""
@@ -197,13 +189,9 @@ class Studio:
         for image, row in zip(
             shown.images, sweep_rows(self.photos.choice(shown.images), sweep, shown.seed), strict=True
         ):
-            made = []
-            for number, cell in enumerate(row):
-                named = hashlib.sha256(f"sweep {sweep.name} {sweep.magnitudes} {cell.title}".encode()).hexdigest()[:16]
-                address = f"{self._address(shown, image.index, number)}-{named}"
-                self._keep(address, cell)
-                made.append({"url": f"/p/{address}", "title": cell.title, "lines": cell.lines})
-            rows.append(made)
+            # Not drawn again from its address, whose policy says nothing of the operation.
+            addresses = f"{sweep.name}-{len(row)}-{self._addresses(shown, image.index)}"
+            rows.append([self._cell(addresses, image.index, number, cell) for number, cell in enumerate(row)])
         return {"rows": rows}
 
     def thumbnails(self, asked: Any) -> dict[str, Any]:
@@ -217,8 +205,8 @@ class Studio:
                 cell = sample_rows(self.photos.choice([image]), transform, range(1), 0, 0)[0][1]
             except (ValueError, TypeError, LookupError):
                 continue
-            shown = Shown(transform, [image], range(1), 0, 0, side)
-            found[entry["name"]] = self._cell(shown, index, 1, cell)["url"]
+            addresses = self._addresses(Shown(transform, self.named(transform), [image], range(1), 0, 0, side), index)
+            found[entry["name"]] = self._cell(addresses, index, 1, cell)["url"]
         return {"thumbnails": found}
 
     def strongest(self, asked: Any, proceed: Callable[[], None]) -> dict[str, Any]:
@@ -241,15 +229,18 @@ class Studio:
             ids = [image.sample_id] * len(copies)
             program = in_bytes(augmenter.program(given, ids=ids, epoch=shown.epoch, copy=copies))
             outputs = augmenter.run(program, given)
-            changes[copies] = [_difference(output.numpy(), image.img_HWC) for output in outputs]
+            changes[copies] = [difference(output.numpy(), image.img_HWC) for output in outputs]
         cells: list[dict[str, Any]] = []
+        addresses = self._addresses(shown, image.index)
         known = set()  # the same operations again, in whatever order, would hide others
         for copy in np.argsort(-changes, kind="stable")[: 10 * keep].tolist():
             cell = draw(range(copy, copy + 1))[1]
             if (lines := tuple(sorted(cell.lines))) in known or len(cells) == keep:
                 continue
             known.add(lines)
-            cells.append({**self._cell(shown, image.index, copy + 1, cell), "change": round(float(changes[copy]), 1)})
+            cells.append(
+                {**self._cell(addresses, image.index, copy + 1, cell), "change": round(float(changes[copy]), 1)}
+            )
         levels = [0.5, 0.9, 0.99]
         quantiles = zip(levels, np.quantile(changes, levels).tolist(), strict=True)
         return {"cells": cells, "quantiles": [list(each) for each in quantiles]}
@@ -278,7 +269,7 @@ class Studio:
         side = None if asked.get("size") is None else _whole(asked, "size", 224, 16, 1024)
         images = [self.photos.get(index, side) for index in indices]
         seed, epoch = (_whole(asked, name, 0, 0, 2**32 - 1) for name in ("seed", "epoch"))
-        return Shown(tuned.transform, images, range(copies), seed, epoch, side)
+        return Shown(tuned.transform, self.named(tuned.transform), images, range(copies), seed, epoch, side)
 
 
 def _whole(asked: Any, name: str, default: int, low: int, high: int) -> int:
@@ -291,7 +282,7 @@ def _whole(asked: Any, name: str, default: int, low: int, high: int) -> int:
 def _blaming(asked: Any, shown: Shown, error: Exception) -> CardError:
     """The error that a transform raised for an image that it does not take, with the first card that does."""
     sizes = [image.img_HWC.shape for image in shown.images]
-    for at in range(len(asked["cards"])):
+    for at in to_policy(asked["cards"]).numbers:
         transform = to_policy(asked["cards"][: at + 1]).transform
         try:
             if not transform._mixers:
@@ -299,34 +290,3 @@ def _blaming(asked: Any, shown: Shown, error: Exception) -> CardError:
         except ValueError:
             return CardError(str(error), at)
     return CardError(str(error))
-
-
-def _drawn_over(cell: Cell) -> npt.NDArray[np.uint8]:
-    """With boxes, masks and points."""
-    if cell.overlay is None:
-        return cell.img_HWC
-    pixels = cell.img_HWC if cell.img_HWC.shape[2] == 3 else np.repeat(cell.img_HWC[:, :, :1], 3, axis=2)
-    picture = Image.fromarray(pixels)
-    draw_overlay(picture, cell.overlay, pixels.shape[:2], colours_of(cell.overlay.classes()))
-    return np.asarray(picture)
-
-
-def _difference(made: npt.NDArray[np.uint8], original_HWC: npt.NDArray[np.uint8]) -> float:
-    """Mean absolute difference of levels; an image of another size is compared with the original at that size."""
-    height, width, channels = made.shape
-    if made.shape[:2] != original_HWC.shape[:2]:
-        mode = original_HWC if original_HWC.shape[2] == 3 else original_HWC[:, :, 0]
-        resized = np.asarray(Image.fromarray(mode).resize((width, height), Image.Resampling.BILINEAR))
-        original_HWC = resized.reshape(height, width, -1)
-    if channels != original_HWC.shape[2]:
-        made, original_HWC = made.mean(axis=2, keepdims=True), original_HWC.mean(axis=2, keepdims=True)
-    return float(np.abs(made.astype(np.int16) - original_HWC.astype(np.int16)).mean())
-
-
-def _histograms(images: list[npt.NDArray[np.uint8]]) -> dict[str, list[int]]:
-    """Numbers of pixels in 64 bins of levels, by every fourth line and column."""
-    pixels = [np.broadcast_to(each, (*each.shape[:2], 3))[::4, ::4].reshape(-1, 3) for each in images]
-    rgb = np.concatenate(pixels) if pixels else np.zeros((0, 3), np.uint8)
-    luma = (rgb @ np.array([299, 587, 114]) // 1000).astype(np.uint8)
-    of = {"red": rgb[:, 0], "green": rgb[:, 1], "blue": rgb[:, 2], "luma": luma}
-    return {name: np.bincount(levels >> 2, minlength=_BINS).tolist() for name, levels in of.items()}

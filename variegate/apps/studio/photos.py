@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import numpy as np
-import simplejpeg
 
 from variegate.apps.preview.choosing import DRAWN, Annotations, Choice, Chosen, choose_images, read_chosen
+from variegate.apps.studio.pictures import to_jpeg
 from variegate.augmenter.augmenter import Augmenter
 from variegate.errors import DecodeError
 from variegate.formats.samples import NAMES, sample_images
+from variegate.io.recent import RecentValues
 from variegate.ops.sizes import LongestMaxSize
 
 MOST_SIDE = 1024  # of an image as it is shown; larger ones are scaled down to it first
@@ -41,8 +40,7 @@ class Photos:
             self._choice = choose_images(source, 1, annotations)
             self.count = 1 if self._choice.source is None else len(self._choice.source)
             self.name = Path(str(source)).resolve().name
-        self._kept: OrderedDict[tuple[int, int | None], Chosen] = OrderedDict()
-        self._bytes, self._lock = 0, Lock()
+        self._recent: RecentValues[tuple[int, int | None], Chosen] = RecentValues(_MOST_BYTES)
 
     @property
     def notes(self) -> list[str]:
@@ -62,10 +60,8 @@ class Photos:
 
     def get(self, index: int, side: int | None) -> Chosen:
         """Image ``index``, its longer side at most ``side`` pixels. Raises DecodeError."""
-        with self._lock:
-            if (found := self._kept.get((index, side))) is not None:
-                self._kept.move_to_end((index, side))
-                return found
+        if (found := self._recent.get((index, side))) is not None:
+            return found
         if self._choice.source is None:
             image = self._choice.images[index]
         else:
@@ -73,12 +69,15 @@ class Photos:
         limit = min(side or MOST_SIDE, MOST_SIDE)
         if max(image.img_HWC.shape[:2]) > limit:
             image = _scaled(image, limit)
-        with self._lock:
-            self._kept[index, side] = image
-            self._bytes += image.img_HWC.nbytes
-            while self._bytes > _MOST_BYTES and len(self._kept) > 1:
-                self._bytes -= self._kept.popitem(last=False)[1].img_HWC.nbytes
-        return image
+        return self._recent.put((index, side), image, image.img_HWC.nbytes)
+
+    def thumbnail(self, index: int) -> bytes:
+        """A JPEG; a gray square in the place of an image that cannot be read."""
+        try:
+            pixels = self.get(index, THUMBNAIL).img_HWC
+        except DecodeError:
+            pixels = np.full((THUMBNAIL, THUMBNAIL, 1), 128, np.uint8)
+        return to_jpeg(pixels, 80)
 
     def label(self, image: Chosen) -> str | None:
         if isinstance(image.label, (int, np.integer)) and 0 <= image.label < len(self.classes):
@@ -114,19 +113,3 @@ def _scaled(image: Chosen, side: int) -> Chosen:
     made = Augmenter(LongestMaxSize(side), layout="NHWC")([sample], ids=[0])[0]
     img_HWC = made.pop("image").numpy()
     return replace(image, img_HWC=img_HWC, targets=None if image.targets is None else made)
-
-
-def to_jpeg(img_HWC: Any, quality: int = 90) -> bytes:
-    """Without chroma subsampling, which would hide what colors an operation makes."""
-    pixels = np.ascontiguousarray(img_HWC)
-    space = "GRAY" if pixels.shape[2] == 1 else "RGB"
-    return bytes(simplejpeg.encode_jpeg(pixels, quality, space, "444" if space == "RGB" else "Gray"))
-
-
-def thumbnail(photos: Photos, index: int) -> bytes:
-    """A JPEG; a gray square in the place of an image that cannot be read."""
-    try:
-        pixels = photos.get(index, THUMBNAIL).img_HWC
-    except DecodeError:
-        pixels = np.full((THUMBNAIL, THUMBNAIL, 1), 128, np.uint8)
-    return to_jpeg(pixels, 80)

@@ -6,6 +6,7 @@ import asyncio
 import hmac
 import json
 import secrets
+import shlex
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Mapping
@@ -194,7 +195,7 @@ class Page:
         index = int(request.path_params["index"])
         if index >= self._studio.photos.count:
             return PlainTextResponse("no such image", 404)
-        made = await asyncio.to_thread(self._studio.thumbnail, index)
+        made = await asyncio.to_thread(self._studio.photos.thumbnail, index)
         return Response(made, media_type="image/jpeg", headers=_FOR_EVER)
 
     async def _run(self, request: HttpRequest) -> Response:
@@ -221,7 +222,7 @@ class Page:
     def _export(self, asked: Any) -> dict[str, str]:
         tuned = to_policy(asked.get("cards"))
         place = self._studio.photos.place
-        source = "PHOTOS" if place is None else f"'{place}'" if " " in str(place) else str(place)
+        source = "PHOTOS" if place is None else shlex.quote(str(place))
         command = f"variegate augment {source} AUGMENTED --policy policy.json --copies 4"
         return {**written(tuned), "command": command, "hash": self._studio.named(tuned.transform)}
 

@@ -33,7 +33,7 @@ require_branches(
     },
 )
 RESULTS = {"float32": tl.float32, "float16": tl.float16, "bfloat16": tl.bfloat16, "uint8": tl.uint8}
-# Height and width of a tile. Half as high for heavy launches, whose pixels need more registers.
+# Height and width of a tile of light launches.
 BLOCK = (32, 32)
 _MOST_PROGRAMS = (1 << 31) - 1
 # A product and a sum rounded once instead of twice would not be the bits of the other executors.
@@ -179,10 +179,15 @@ def launches(
     return queue
 
 
+def heavy_height(height: int) -> int:
+    """Of the tiles of a launch whose pixels need many registers, where those of others have ``height``."""
+    return max(height // 2, 1)
+
+
 def _launch(
     kernel: Any, rows: int, tiles: int, arguments: tuple[Any, ...], constants: dict[str, Any], is_heavy: bool
 ) -> Launch:
     if not is_heavy:
         return Launch(kernel, rows, tiles, arguments, constants, _LIGHT)
-    constants = {**constants, "BLOCK_Y": max(constants["BLOCK_Y"] // 2, 1)}
+    constants = {**constants, "BLOCK_Y": heavy_height(constants["BLOCK_Y"])}
     return Launch(kernel, rows, 2 * tiles, arguments, constants, _HEAVY)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from variegate.errors import shown
 from variegate.executors.cpu.memory import place_of
 from variegate.executors.cpu.tiled.areas import Area, Stage, read_lines
 from variegate.formats.base import SourceError
+from variegate.io.recent import RecentValues
 from variegate.jobs.tiles.shared import SharedArray, mapped
 from variegate.program.program import MAX_CHANNELS
 
@@ -277,8 +277,7 @@ class _OpenChunks:
     def __init__(self, path: str, shape: Shape, sides: tuple[int, int], read: Callable[[int, int], Image]) -> None:
         self.height, self.width, self.channels = shape
         self._path, self._sides, self._read = path, sides, read
-        self._cached: OrderedDict[tuple[int, int], Image] = OrderedDict()
-        self._bytes = 0
+        self._recent: RecentValues[tuple[int, int], Image] = RecentValues(_CACHED_BYTES)
 
     def make(self, area: Area) -> Image:
         made = np.empty((area.height, area.width, self.channels), np.uint8)
@@ -291,16 +290,10 @@ class _OpenChunks:
         return made
 
     def _chunk(self, i: int, j: int) -> Image:
-        chunk = self._cached.get((i, j))
-        if chunk is not None:
-            self._cached.move_to_end((i, j))
+        if (chunk := self._recent.get((i, j))) is not None:
             return chunk
         try:
             chunk = self._read(i, j)
         except Exception as error:
             raise _unreadable(f"{self._path}: chunk in row {i}, column {j}", error) from error
-        self._cached[i, j] = chunk
-        self._bytes += chunk.nbytes
-        while self._bytes > _CACHED_BYTES and len(self._cached) > 1:
-            self._bytes -= self._cached.popitem(last=False)[1].nbytes
-        return chunk
+        return self._recent.put((i, j), chunk, chunk.nbytes)
