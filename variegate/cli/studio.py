@@ -16,8 +16,8 @@ from variegate.options.datasets import TargetOptions
 @dataclass(frozen=True, kw_only=True)
 class StudioOptions(TargetOptions, ImportOptions):
     src: str | None = option(
-        None, "Folder of images, with or without classes, or one image. By default, sample photos.", "Arguments",
-        metavar="SRC",
+        None, "Images: a folder, shards, or one image; or OUT of augment or train. By default, sample photos.",
+        "Arguments", metavar="SRC",
     )  # fmt: skip
     policy: str = option(
         "randaugment",
@@ -26,6 +26,10 @@ class StudioOptions(TargetOptions, ImportOptions):
         metavar="POLICY",
     )
     size: int = option(224, "Longer side of the images, scaled before the policy.", "Augmentation", low=16, high=1024)
+    findings: str | None = option(
+        None, "Table that variegate check wrote for SRC; its images are shown by finding.", "Images",
+        metavar="FINDINGS.PARQUET",
+    )  # fmt: skip
     port: int = option(0, "Port on 127.0.0.1. By default, any free port.", "Running", low=0, high=65535)
     browser: bool = option(True, "Open the page in the browser.", "Running")
 
@@ -43,7 +47,14 @@ def studio(options: StudioOptions) -> None:
     with warnings_as_notes(stderr()):
         annotations = Annotations(options.annotations, targets_of(options))
         policy = None if options.policy == "none" else options.policy
-        server = open_studio(options.src, policy, size=options.size, annotations=annotations, port=options.port)
+        server = open_studio(
+            options.src,
+            policy,
+            size=options.size,
+            annotations=annotations,
+            findings=options.findings,
+            port=options.port,
+        )
     if options.as_json:
         emit_json("ready", url=server.url, port=server.port)
     else:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
+import math
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 from starlette.applications import Starlette
@@ -24,16 +29,17 @@ from variegate.apps.studio.cards import (
     CardError,
     cards_of,
     catalogue,
-    epochs_of,
     new_card,
+    schedule_of,
     to_cards,
     to_policy,
     written,
 )
 from variegate.apps.studio.drawing import Studio, Superseded
-from variegate.apps.studio.gallery import RunGallery
 from variegate.apps.studio.photos import Photos
+from variegate.apps.studio.runs import FoundImages, RunGallery, TrainingRun, views_of
 from variegate.apps.studio.server import Guard, Page
+from variegate.formats.base import SourceError
 from variegate.policies import load_policy
 from variegate.policies.load import POLICY_NAMES
 
@@ -73,9 +79,9 @@ def enter(client: TestClient) -> TestClient:
 @pytest.mark.parametrize("name", [*POLICY_NAMES, "rand-m9-mstd0.5-inc1", "augmix-m5-w4-d2", "none"])
 def test_a_policy_goes_through_cards(name: str) -> None:
     if name in ("simclr", "byol", "dino", "mocov3", "3-augment"):
-        assert to_cards(name)[0]
+        assert to_cards(name).cards
         return
-    cards, _ = to_cards(name)
+    cards = to_cards(name).cards
     made = to_policy(json.loads(json.dumps(cards))).transform
     assert made.to_dict() == (T.Identity() if name == "none" else load_policy(name)).to_dict()
 
@@ -108,14 +114,16 @@ def test_wrong_cards_are_named(cards: Any, card: int | None, message: str) -> No
 
 
 def test_text_makes_cards() -> None:
-    assert to_cards("[{type: Rotate, degrees: 20}]")[0][0]["arguments"] == {"degrees": 20}
-    assert to_cards(written(to_policy([FLIP]))["json"])[0] == [{**FLIP, "on": True, "p": 1.0}]
-    assert to_cards("pba-cifar10")[1] == 200 == epochs_of(load_policy("pba-cifar10"))
+    assert to_cards("[{type: Rotate, degrees: 20}]").cards[0]["arguments"] == {"degrees": 20}
+    assert to_cards(written(to_policy([FLIP]))["json"]).cards == [{**FLIP, "on": True, "p": 1.0}]
+    assert to_cards("[transforms.Resize(64), transforms.Lambda(f)]").cards[0]["arguments"] == {"size": 64}
     for text, message in [
         ("/etc/passwd", "its text"),
         ("{", "parsing"),
         ("policy.yaml", "its text"),
         ("nonsense", "policy"),
+        ("&a [*a]", "policy"),
+        ("print(1)", "Python that calls transforms"),
     ]:
         with pytest.raises(CardError, match=message):
             to_cards(text)
@@ -145,7 +153,7 @@ def test_python_and_yaml_are_the_same_policy() -> None:
     assert (
         names["transform"].to_dict()
         == json.loads(told["json"])
-        == to_policy(to_cards(told["yaml"])[0]).transform.to_dict()
+        == to_policy(to_cards(told["yaml"]).cards).transform.to_dict()
     )
 
 
@@ -158,7 +166,7 @@ def pixels(jpeg: bytes) -> Any:
 
 def test_pictures_are_those_of_augment(folder: Path) -> None:
     studio = Studio(Photos(folder))
-    cards = to_cards("randaugment-2-5")[0]
+    cards = to_cards("randaugment-2-5").cards
     asked = {"cards": cards, "seed": 3, "epoch": 1, "size": None, "images": [2, 0], "copies": 3}
     found = studio.grid(asked, nothing)
     augmenter = vg.Augmenter(T.RandAugment(2, 5), seed=3, layout="NHWC")
@@ -176,7 +184,7 @@ def test_pictures_are_those_of_augment(folder: Path) -> None:
 
 def test_pictures_that_were_dropped_are_drawn_again(folder: Path) -> None:
     studio = Studio(Photos(folder))
-    for cards in (to_cards("augmix")[0], to_cards("simclr")[0], [FLIP]):
+    for cards in (to_cards("augmix").cards, to_cards("simclr").cards, [FLIP]):
         found = studio.grid({"cards": cards, "size": 64, "images": [1], "copies": 2}, nothing)
         kept = {each["url"]: studio.picture(each["url"][3:]) for each in (*found["originals"], *found["cells"])}
         studio._pictures.clear()
@@ -188,7 +196,7 @@ def test_pictures_that_were_dropped_are_drawn_again(folder: Path) -> None:
 
 def test_the_strongest_draws_change_most(folder: Path) -> None:
     studio = Studio(Photos(folder))
-    found = studio.strongest({"cards": to_cards("randaugment")[0], "size": 48, "draws": 150, "keep": 5}, nothing)
+    found = studio.strongest({"cards": to_cards("randaugment").cards, "size": 48, "draws": 150, "keep": 5}, nothing)
     changes = [cell["change"] for cell in found["cells"]]
     assert changes == sorted(changes, reverse=True)
     assert len(changes) == 5
@@ -263,52 +271,100 @@ def test_the_card_that_an_image_is_too_small_for_is_named(folder: Path) -> None:
 # -- runs ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_run_is_shown_by_operation(tmp_path: Path) -> None:
+@pytest.mark.parametrize("layout", ["folder", "webdataset", "parquet"])
+def test_a_run_is_shown_by_operation(tmp_path: Path, layout: str) -> None:
     out = tmp_path / "out"
-    expansion(lay_photos(tmp_path / "photos"), out, policy="randaugment").run()
-    gallery = RunGallery.of(out)
-    assert gallery is not None
+    expansion(lay_photos(tmp_path / "photos"), out, policy="randaugment", layout=layout).run()
+    photos = Photos(out)
+    [gallery] = views_of(photos, None)
+    assert isinstance(gallery, RunGallery)
     written = [(n, row) for n, row in enumerate(rows(out)) if row["status"] == "written"]
-    whole = gallery.page("", 0, 100)
+    whole = gallery.answer({})
     assert whole["count"] == len(whole["rows"]) == len(written)
-    for name, count in gallery.operations():
+    for name, count in gallery.about():
         own = [n for n, row in written if name in {one["op"] for one in json.loads(row["operations"])}]
-        page = gallery.page(name, 0, 100)
+        page = gallery.answer({"operation": name})
         assert (page["count"], [one["replay"].split()[-1] for one in page["rows"]]) == (count, list(map(str, own)))
         assert len(own) == count
-    assert len(gallery.page("", 1, 2)["rows"]) == 2
-    for number, row in written[:3]:
-        assert gallery.picture(number) == ((out / row["file"]).read_bytes(), "image/jpeg")
-    with TestClient(
-        Guard(Starlette(routes=Page(Studio(Photos(out)), None, 48, gallery).routes()), TOKEN, PORT),
-        base_url=f"http://127.0.0.1:{PORT}",
-    ) as client:
-        enter(client)
-        shown = client.get("/api/run?count=1").json()["rows"][0]
-        assert client.get(shown["url"]).headers["content-type"] == "image/jpeg"
-        assert client.get("/r/999999-x").status_code == 404
-        assert client.get("/api/state").json()["run"] == gallery.operations()
+    assert len(gallery.answer({"first": 1, "count": 2})["rows"]) == 2
+    for (_, row), shown in zip(written, whole["rows"], strict=True):
+        index = int(shown["url"].split("/")[-1].split("-")[0])
+        output = vg.open_source(out, stream=False).read(index).data
+        assert hashlib.sha256(output).hexdigest() == row["sha256"]
+    with pytest.raises(ValueError, match="accepted: whole numbers"):
+        gallery.answer({"first": -1})
 
 
-def test_a_manifest_opens_no_other_file(tmp_path: Path) -> None:
+def test_a_run_shows_no_other_file(tmp_path: Path) -> None:
     out = tmp_path / "out"
     expansion(lay_photos(tmp_path / "photos"), out).run()
-    (tmp_path / "secret.jpg").write_bytes(b"secret")
-    gallery = RunGallery(out)
-    for file in ("../secret.jpg", str(tmp_path / "secret.jpg"), "variegate.json", "a/missing.jpg", None):
-        gallery.manifest.row = lambda index, file=file: {"file": file}  # type: ignore[method-assign, misc, assignment]
-        with pytest.raises(LookupError):
-            gallery.picture(0)
-    assert RunGallery.of(tmp_path / "photos") is None
-    (tmp_path / "manifest.parquet").write_bytes(b"no manifest")
-    assert RunGallery.of(tmp_path) is None
+    table = pq.read_table(out / "manifest.parquet")
+    for file in ("../secret.jpg", str(tmp_path / "secret.jpg"), "missing.jpg", None):
+        names = pa.array([file] * len(table), pa.string())
+        pq.write_table(table.set_column(table.schema.get_field_index("file"), "file", names), out / "manifest.parquet")
+        assert {one["url"] for one in RunGallery(Photos(out)).answer({})["rows"]} == {""}
+    (tmp_path / "photos" / "manifest.parquet").write_bytes(b"no manifest")
+    assert views_of(Photos(tmp_path / "photos"), None) == []
+
+
+def test_marks_become_what_clean_takes(folder: Path, tmp_path: Path) -> None:
+    source, table = tmp_path / "source", tmp_path / "findings.parquet"
+    shutil.copytree(folder, source)
+    shutil.copy(source / "cat" / "a.png", source / "dog" / "same.png")
+    vg.check(source, out=table)
+    found = FoundImages(Photos(source), table)
+    assert [(one["name"], one["count"]) for one in found.about()] == [("duplicates", 2), ("contradictions", 2)]
+    answer = found.answer({"kind": "contradictions"})
+    assert [one["title"] for one in answer["rows"]] == ["cat/a.png", "dog/same.png"]
+    assert answer["command"] == f"variegate clean {source} DST --from marked.parquet --drop marked"
+    marked = tmp_path / "marked.parquet"
+    marked.write_bytes(found.answer({"marks": [answer["rows"][1]["index"]]}))
+    cleaned = vg.clean(source, tmp_path / "cleaned", findings=marked, drop="marked")
+    assert [one.file for one in cleaned.left_out] == ["dog/same.png"]
+    again = FoundImages(Photos(source), marked)
+    assert [one["name"] for one in again.about()] == ["duplicates", "contradictions", "marked"]
+    marked.write_bytes(again.answer({"marks": []}))
+    assert [one["name"] for one in FoundImages(Photos(source), marked).about()] == ["duplicates", "contradictions"]
+    for marks in ([99], [True], "all"):
+        with pytest.raises(ValueError, match="marks: accepted: a list of numbers from 0 to 3"):
+            found.answer({"marks": marks})
+    with pytest.raises(SourceError, match="holds other images"):
+        FoundImages(Photos(folder), table)
+
+
+def test_the_log_of_a_training_becomes_curves(tmp_path: Path) -> None:
+    assert TrainingRun.of(tmp_path) is None
+    lines = [{"epoch": n // 1000, "step": n, "loss": n / 2, "lr": math.nan} for n in range(1, 2001)]
+    lines.insert(1000, {"epoch": 0, "loss": 7.0, "is_best": True})
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (tmp_path / "log.jsonl").write_text(text + '{"epoch": 2, "st')
+    (tmp_path / "train.json").write_text('{"model": "wrn-10-1"}')
+    run = TrainingRun.of(tmp_path)
+    assert run is not None
+    answer = run.answer({})
+    assert set(answer["curves"]) == {"loss"}
+    train = answer["curves"]["loss"]["train"]
+    assert (len(train), train[0], train[-1]) == (400, [3.0, 1.5], [1998.0, 999.0])
+    assert answer["curves"]["loss"]["validation"] == [[1000.0, 7.0]]
+    assert (answer["operations"], answer["worst"], answer["settings"]) == ([], None, {"model": "wrn-10-1"})
+    (tmp_path / "log.jsonl").write_text('{"step": 1}\n[]\n')
+    with pytest.raises(ValueError, match=r"log.jsonl: line 2 is no JSON object"):
+        run.answer({})
+
+
+def test_a_schedule_has_its_curves() -> None:
+    found = schedule_of(load_policy("pba-cifar10"))
+    assert found is not None
+    assert (found["epochs"], len(found["curves"])) == (200, 15)
+    assert found["curves"]["TranslateX"][:2] == [(0, 0.0), (12, 0.1167)]
+    assert schedule_of(T.RandAugment()) is None
 
 
 # -- the server ----------------------------------------------------------------------------------------------------
 
 
 def test_nobody_enters_without_the_token(client: TestClient) -> None:
-    for path in ("/", "/enter/wrong", "/api/state", "/static/main.js", "/p/x", "/t/0-x"):
+    for path in ("/", "/enter/wrong", "/api/state", "/static/main.js", "/p/x", "/t/96/0-x"):
         answer = client.get(path, follow_redirects=False)
         assert (answer.status_code, "right" in answer.text) == (403, False), path
     assert client.post("/api/grid", json={}).status_code == 403
@@ -361,17 +417,17 @@ def test_calls_answer_and_errors_have_their_card(client: TestClient) -> None:
     assert [one["name"] for one in listed] == ["cat/b.png", "dog/c.png"]
     assert client.get(listed[0]["url"]).status_code == 200
     assert client.post("/api/export", json={"cards": [FLIP]}).json()["command"].startswith("variegate augment ")
-    assert client.post("/api/sheet", json={"cards": [FLIP]}).headers["content-type"] == "image/png"
+    assert client.post("/api/sheet", json={"cards": [FLIP]}).content[:4] == b"\x89PNG"
     for answer in (
         client.post("/api/grid", content=b"{"),
         client.post("/api/grid", content=b"{", headers={"content-type": "application/json"}),
         client.post("/api/grid", json=[]),
         client.post("/api/policy", json={"text": "nonsense"}),
-        client.get("/api/run"),
+        client.post("/api/policy", json={"text": "print(1)"}),
     ):
         assert (answer.status_code, "error" in answer.json()) == (400, True)
     assert client.get("/api/images?first=x").status_code == 400
-    for path in ("/t/7-x", "/r/0-x", "/p/x", "/static/none.js", "/api/none"):
+    for path in ("/t/96/7-x", "/t/5000/0-x", "/r/0-x", "/p/x", "/static/none.js", "/api/none"):
         assert client.get(path).status_code == 404, path
 
 

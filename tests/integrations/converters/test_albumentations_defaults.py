@@ -88,6 +88,13 @@ def test_defaults_of_all_classes(version: str) -> None:
     assert outcomes == expected
 
 
+def test_a_description_without_a_probability_has_the_librarys() -> None:
+    """As text has that people write."""
+    for name, described in json.loads((DATA / "albumentationsx-2.5.1-defaults.json").read_text()).items():
+        bare = {key: value for key, value in described.items() if key != "p"}
+        assert vg.from_albumentations(bare, report=True) == vg.from_albumentations(described, report=True), name
+
+
 def test_references_come_as_metadata_of_calls() -> None:
     images = [np.full((3, 4, 3), 90, np.uint8)]
     for name, key, number, value in (

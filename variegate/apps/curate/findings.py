@@ -58,8 +58,10 @@ FINDING_KINDS: dict[str, FindingKind] = {
         FindingKind("imbalance", False, "the classes are of very different sizes"),
         FindingKind("lone_files", False, "is the only one of its class"),
         FindingKind("label_errors", False, "has a label that a model trained on the others considers wrong"),
+        FindingKind("marked", False, "was marked by hand in the studio"),
     )
 }
+MARKED = "marked"
 
 # In the order of reports: serious ones first.
 KINDS_SHOWN = tuple(sorted(FINDING_KINDS, key=lambda name: not FINDING_KINDS[name].is_serious))
@@ -292,6 +294,30 @@ def write_findings(path: Path, result: CheckResult) -> None:
     table = result.table.replace_schema_metadata({METADATA_KEY: json.dumps(about).encode()})
     with write_errors_name(str(path)):
         write_pieces(path, _parquet(table), durable=True)
+
+
+def read_table(path: Path | str) -> pa.Table:
+    """Table of an earlier check. Raises SourceError."""
+    try:
+        return pq.read_table(path, use_threads=False)
+    except (OSError, pa.ArrowException) as error:
+        raise SourceError(f"{path}: cannot be read ({error}); accepted: findings of variegate check") from None
+
+
+def with_marks(table: pa.Table, split: str, indices: Iterable[int]) -> bytes:
+    """The file of a check's ``table`` in which the images of ``split`` at ``indices``, and no others, are "marked"."""
+    chosen, mark = (
+        set(indices),
+        {"finding": MARKED, "measure": None, "group": None, "why": FINDING_KINDS[MARKED].meaning},
+    )
+    places = zip(table["split"].to_pylist(), table["index"].to_pylist(), table["findings"].to_pylist(), strict=True)
+    found = [
+        [*(one for one in old if one["finding"] != MARKED), *([mark] if of == split and index in chosen else [])]
+        for of, index, old in places
+    ]
+    column = SCHEMA.field("findings")
+    changed = table.set_column(table.schema.get_field_index("findings"), column, pa.array(found, column.type))
+    return b"".join(_parquet(changed))
 
 
 def _parquet(table: pa.Table) -> Iterator[bytes]:

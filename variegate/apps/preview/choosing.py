@@ -18,10 +18,8 @@ from variegate.decode import read_image
 from variegate.errors import DecodeError
 from variegate.formats.base import SourceError
 from variegate.formats.filtered import PlaceWithout, without
-from variegate.formats.folder import open_folder
 from variegate.formats.kinds import file_kind
 from variegate.formats.opening import open_source
-from variegate.formats.resolving import layout_of
 from variegate.io.location import Location
 from variegate.program.program import Program
 from variegate.targets.following import Follower
@@ -176,7 +174,7 @@ class Choice(NamedTuple):
 
 
 def choose_images(source: str | Path | PlaceWithout, count: int, annotations: Any = None) -> Choice:
-    """``count`` images spread evenly over a folder, or the one image that ``source`` is.
+    """``count`` images spread evenly over a folder or shards, or the one image that ``source`` is.
 
     ``annotations``: as of ``open_source``, or ``Annotations``; objects that are wrong are left out and noted. A file
     that does not decode is passed over for the next one. Raises SourceError or DecodeError where there is nothing to
@@ -187,17 +185,13 @@ def choose_images(source: str | Path | PlaceWithout, count: int, annotations: An
     if location.is_url:
         raise SourceError(f"{location}: is an address; accepted: a folder of images, or an image, of this machine")
     source = Path(location.address())
-    if source.is_file() and (annotations is None or file_kind(location) is None):
+    if source.is_file() and file_kind(location) is None:
         if isinstance(given, PlaceWithout):
             raise SourceError(f"--exclude: got {given.exclude}, and {source} is one image; leave it out")
         if annotations is not None:
             raise SourceError(f"--annotations: got {annotations}, and {source} is one image; give its folder")
         return Choice([Chosen(source.name, 0, read_image(source))], [])
-    names = [name + "/" * (source / name).is_dir() for name in os.listdir(source)] if source.is_dir() else []
-    if annotations is None and layout_of(names) is None:
-        opened: Any = open_folder(source)
-    else:
-        opened = open_source(source, annotations=annotations, on_error="skip", stream=False)
+    opened: Any = open_source(source, annotations=annotations, on_error="skip", stream=False)
     if isinstance(given, PlaceWithout):
         opened = without(opened, given.exclude)
     chosen, bad = _spread(opened, count)

@@ -7,7 +7,9 @@ import functools
 import inspect
 import json
 import os
-from collections.abc import Mapping, Sequence
+import re
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -16,6 +18,10 @@ import yaml
 from variegate.apps.preview import sweepable
 from variegate.checks import integer, number
 from variegate.errors import PolicyError
+from variegate.integrations.converters.albumentations import from_albumentations
+from variegate.integrations.converters.pasted import from_python
+from variegate.integrations.converters.report import ConversionReport, ConversionWarning
+from variegate.io.yaml_text import read_yaml
 from variegate.ops.base import Transform
 from variegate.ops.compose import Compose, RandomApply
 from variegate.ops.description import from_dict
@@ -121,26 +127,51 @@ def to_policy(cards: Any) -> Tuned:
         raise CardError(str(error)) from error
 
 
-def to_cards(text: str) -> tuple[list[dict[str, Any]], int | None]:
-    """A policy's name, a timm string, or JSON or YAML of a description -> its cards; the epochs of a schedule, or None.
+class FoundCards(NamedTuple):
+    """Cards of a text; of a pipeline of another library, also what became of its transforms."""
 
-    Files are not read. Raises CardError.
+    cards: list[dict[str, Any]]
+    report: ConversionReport | None = None
+
+
+def to_cards(text: str) -> FoundCards:
+    """Cards of a policy's name, a timm string, JSON or YAML of a description, or a pipeline of another library.
+
+    Files are not read, and Python is parsed, not run. Raises CardError.
     """
+    text, report = text.strip(), None
     try:
-        if text.lstrip().startswith(("{", "[")) or "\n" in text.strip():
-            described = yaml.safe_load(text)
-            if isinstance(described, list):
-                described = {"type": "Compose", "transforms": described}
-            transform = load_policy(described if isinstance(described, Mapping) else {"type": described})
-        elif text.strip() in ("", "none"):
-            return [], None
-        elif os.sep in text or os.path.exists(text.strip()) or text.strip().endswith((".json", ".yaml", ".yml")):
+        if text in ("", "none"):
+            return FoundCards([])
+        if isinstance(described := _described(text), Mapping):
+            if "__class_fullname__" in described.get("transform", described):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", ConversionWarning)  # the report says it
+                    transform, report = from_albumentations(described, report=True)
+            else:
+                transform = load_policy(described)
+        elif "(" in text:
+            transform, report = from_python(text)
+        elif os.sep in text or os.path.exists(text) or text.endswith((".json", ".yaml", ".yml")):
             raise CardError("a file cannot be named here; accepted: its text, or --policy FILE of the command")
         else:
-            transform = load_policy(text.strip())
+            transform = load_policy(text)
     except (PolicyError, yaml.YAMLError, TypeError) as error:
         raise CardError(" ".join(str(error).split())) from error
-    return cards_of(transform), epochs_of(transform)
+    return FoundCards(cards_of(transform), report)
+
+
+def _described(text: str) -> Any:
+    """A description that the text holds as JSON or YAML; None for other text. Raises YAMLError for broken JSON."""
+    try:
+        described = read_yaml(text)
+    except yaml.YAMLError:
+        if "(" in text or not text.startswith(("{", "[")):
+            return None
+        raise
+    if isinstance(described, list) and all(isinstance(each, Mapping) for each in described):
+        return {"type": "Compose", "transforms": described}
+    return described
 
 
 def cards_of(transform: Transform) -> list[dict[str, Any]]:
@@ -155,10 +186,22 @@ def cards_of(transform: Transform) -> list[dict[str, Any]]:
     return [{"op": described.pop("type"), "arguments": described, "on": True, "p": 1.0}]
 
 
-def epochs_of(transform: Transform) -> int | None:
-    """Epochs of a schedule in the policy; None without one."""
-    found = [part.resolved.epochs for part in _parts(transform) if isinstance(part, PBA)]
-    return max(found, default=None)
+def schedule_of(transform: Transform) -> dict[str, Any] | None:
+    """Epochs of the first schedule in the policy and, by operation, [epoch, probability times magnitude] from each
+    change on: 0 to 1, the mean of its places in the policy. None without a schedule."""
+    schedule = next((part.resolved for part in _parts(transform) if isinstance(part, PBA)), None)
+    if schedule is None:
+        return None
+    curves: dict[str, list[tuple[int, float]]] = {}
+    first = 0
+    for segment in schedule.segments:
+        products: dict[str, list[float]] = {}
+        for name, chance, magnitude in segment.policy:
+            products.setdefault(name, []).append(chance * magnitude / 9)
+        for name, some in products.items():
+            curves.setdefault(name, []).append((first, round(sum(some) / len(some), 4)))
+        first += segment.epochs
+    return {"epochs": schedule.epochs, "curves": curves}
 
 
 def _parts(transform: Transform) -> list[Transform]:
@@ -192,8 +235,12 @@ def catalogue() -> list[dict[str, Any]]:
         group = _GROUPS.get(cls.__module__.rpartition(".")[2])
         if name in _LEFT_OUT or (group is None and cls.__module__.startswith("variegate.")):
             continue
-        hints = _hints(cls)
-        fields = [_field(cls, field, hints) for field in dataclasses.fields(cls) if field.init]  # type: ignore[arg-type]
+        hints, helps = _hints(cls), _helps(cls)
+        fields = [
+            {**_field(cls, field, hints), "help": helps(field.name)}
+            for field in dataclasses.fields(cls)  # type: ignore[arg-type]
+            if field.init
+        ]
         entries.append(
             {
                 "name": name,
@@ -215,6 +262,18 @@ def new_card(name: str) -> dict[str, Any]:
     if _has_chance(cls):
         arguments["p"] = 1.0
     return {"op": name, "arguments": arguments, "on": True, "p": 1.0}
+
+
+def _helps(cls: type[Transform]) -> Callable[[str], str]:
+    """Words on an argument, of the docstring: its entry below Args, else the sentences that name it."""
+    text, _, listed = (inspect.getdoc(cls) or "").partition("\nArgs:\n")
+    entries = {
+        name: " ".join(entry[2].split())
+        for entry in re.finditer(r"^    ([\w, ]+): (.*(?:\n {8}.*)*)", listed, re.MULTILINE)
+        for name in entry[1].split(", ")
+    }
+    sentences = re.split(r"(?<=\.)\s+", " ".join(text.split()))
+    return lambda name: entries.get(name) or " ".join(one for one in sentences if f"``{name}``" in one)
 
 
 def _has_chance(cls: type[Transform]) -> bool:

@@ -19,7 +19,7 @@ from variegate.apps.preview import sheet as layout
 from variegate.apps.preview.choosing import Chosen
 from variegate.apps.preview.rows import in_bytes, sample_rows, sweep_of, sweep_rows
 from variegate.apps.preview.sheet import Cell
-from variegate.apps.studio.cards import CardError, catalogue, new_card, to_policy
+from variegate.apps.studio.cards import CardError, catalogue, new_card, schedule_of, to_policy
 from variegate.apps.studio.photos import Photos
 from variegate.apps.studio.pictures import difference, drawn_over, histograms, to_jpeg
 from variegate.augmenter.augmenter import Augmenter
@@ -42,7 +42,8 @@ class Superseded(Exception):
 
 
 class Shown(NamedTuple):
-    """Draws of a policy: of ``images``, ``copies`` of each. ``named``: the transform, in addresses."""
+    """Draws of a policy: of ``images``, ``copies`` of each. ``named``: the transform, in addresses. ``bad``: why other
+    images are not shown."""
 
     transform: Transform
     named: str
@@ -51,6 +52,7 @@ class Shown(NamedTuple):
     seed: int
     epoch: int
     side: int | None
+    bad: tuple[str, ...] = ()
 
 
 @dataclass
@@ -162,6 +164,8 @@ class Studio:
                 cells.append({**self._cell(addresses, image.index, number, cell), "passes": own})
         every = np.concatenate(watch.passes) if watch.passes else np.zeros(1)
         return {
+            "schedule": schedule_of(shown.transform),
+            "bad": shown.bad,
             "originals": originals,
             "cells": cells,
             "histograms": {
@@ -267,9 +271,17 @@ class Studio:
         if len(indices) * (copies + 1) > 2 * MOST_CELLS:
             raise CardError(f"images: {len(indices)} times {copies} pictures; accepted: at most {MOST_CELLS}")
         side = None if asked.get("size") is None else _whole(asked, "size", 224, 16, 1024)
-        images = [self.photos.get(index, side) for index in indices]
+        images, bad = [], []
+        for index in indices:
+            try:
+                images.append(self.photos.get(index, side))
+            except DecodeError as error:
+                bad.append(str(error))
+                if len(bad) == len(indices):
+                    raise
         seed, epoch = (_whole(asked, name, 0, 0, 2**32 - 1) for name in ("seed", "epoch"))
-        return Shown(tuned.transform, self.named(tuned.transform), images, range(copies), seed, epoch, side)
+        named = self.named(tuned.transform)
+        return Shown(tuned.transform, named, images, range(copies), seed, epoch, side, tuple(bad))
 
 
 def _whole(asked: Any, name: str, default: int, low: int, high: int) -> int:

@@ -22,16 +22,19 @@ def studio(
     *,
     size: int | None = 224,
     annotations: Any = None,
+    findings: str | os.PathLike[str] | None = None,
     port: int = 0,
 ) -> StudioServer:
     """Serve a page on which a policy is tuned on your own images, until ``close()`` or the end of the process.
 
     Args:
-        source: a folder of images, with or without classes, or one image; None for photos of this package. What
-            ``variegate augment`` wrote also has a gallery by operation.
+        source: a folder of images, with or without classes, shards, or one image; None for photos of this package.
+            What ``variegate augment`` wrote also has a gallery by operation. For the folder of a ``variegate train``,
+            its log is shown with photos of this package.
         policy: the policy to begin with, as ``load_policy`` takes it, or a transform; None for none.
         size: longer side in pixels to which images are scaled before the policy; None for up to 1,024 pixels.
         annotations: boxes, masks and key points, as of ``open_source``; they are drawn over the pictures.
+        findings: the table that ``variegate check`` wrote for ``source``; its images are shown by finding.
         port: of 127.0.0.1; 0 for any that is free.
 
     Returns:
@@ -47,12 +50,14 @@ def studio(
     except ModuleNotFoundError as error:
         raise ImportError(f"the studio needs {error.name}: pip install 'variegate[studio]'") from error
     from variegate.apps.studio.drawing import Studio
-    from variegate.apps.studio.gallery import RunGallery
     from variegate.apps.studio.photos import Photos
+    from variegate.apps.studio.runs import TrainingRun, views_of
 
     port = integer("port", port, 0, 65535)
     size = None if size is None else integer("size", size, 16, 1024)
     given = annotations if isinstance(annotations, Annotations) or annotations is None else Annotations(annotations)
     transform = policy if isinstance(policy, Transform) or policy is None else load_policy(policy)
-    gallery = None if source is None else RunGallery.of(source)
-    return StudioServer(Studio(Photos(source, given)), transform, size, port, gallery)
+    training = None if source is None else TrainingRun.of(source)
+    photos = Photos(None if training else source, given)
+    views = [*([training] if training else []), *views_of(photos, findings)]
+    return StudioServer(Studio(photos), transform, size, port, views)

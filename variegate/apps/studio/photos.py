@@ -47,6 +47,11 @@ class Photos:
         return [*self._choice.notes, *(f"skipped {error}" for error in self._choice.bad)]
 
     @property
+    def source(self) -> Any:
+        """Of all images; None for one alone, and for those of this package."""
+        return self._choice.source
+
+    @property
     def classes(self) -> tuple[str, ...]:
         return self._choice.naming.classes
 
@@ -71,12 +76,12 @@ class Photos:
             image = _scaled(image, limit)
         return self._recent.put((index, side), image, image.img_HWC.nbytes)
 
-    def thumbnail(self, index: int) -> bytes:
+    def thumbnail(self, index: int, side: int) -> bytes:
         """A JPEG; a gray square in the place of an image that cannot be read."""
         try:
-            pixels = self.get(index, THUMBNAIL).img_HWC
+            pixels = self.get(index, side).img_HWC
         except DecodeError:
-            pixels = np.full((THUMBNAIL, THUMBNAIL, 1), 128, np.uint8)
+            pixels = np.full((side, side, 1), 128, np.uint8)
         return to_jpeg(pixels, 80)
 
     def label(self, image: Chosen) -> str | None:
@@ -87,7 +92,11 @@ class Photos:
 
     def listed(self, index: int) -> dict[str, Any]:
         """Name and address of a thumbnail, without reading the image."""
-        return {"index": index, "name": self.title(index), "label": None, "url": f"/t/{index}-{self.stamp(index)}"}
+        return {"index": index, "name": self.title(index), "label": None, "url": self.address(index, THUMBNAIL)}
+
+    def address(self, index: int, side: int) -> str:
+        """Of ``thumbnail``."""
+        return f"/t/{side}/{index}-{self.stamp(index)}"
 
     def title(self, index: int) -> str:
         source = self._choice.source

@@ -9,7 +9,7 @@ import secrets
 import shlex
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,9 +23,18 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 import variegate
-from variegate.apps.studio.cards import CardError, cards_of, catalogue, epochs_of, to_cards, to_policy, written
+from variegate.apps.studio.cards import (
+    CardError,
+    FoundCards,
+    cards_of,
+    catalogue,
+    to_cards,
+    to_policy,
+    written,
+)
 from variegate.apps.studio.drawing import Studio, Superseded
-from variegate.apps.studio.gallery import RunGallery
+from variegate.apps.studio.photos import THUMBNAIL
+from variegate.apps.studio.runs import SHOWN_SIDE, StudioView
 from variegate.checks import PIXEL_VERSION
 from variegate.errors import DecodeError
 from variegate.ops.base import Transform
@@ -37,6 +46,7 @@ _ENTER = "/enter/"
 _MOST_BODY = 1 << 20
 _MOST_IMAGES = 500  # listed at a time
 _MOST_PAGES = 1000
+_BYTES = "application/octet-stream"
 _FOR_EVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 # Notebooks on this machine show the page in a frame.
 _POLICY = (
@@ -49,6 +59,7 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+Call = Callable[[Any, Callable[[], None]], Any]  # what is asked for, and what to call from time to time
 Handler = Callable[[HttpRequest], Awaitable[Response]]
 
 
@@ -99,18 +110,17 @@ class Page:
     """Answers of the page's calls."""
 
     def __init__(
-        self, studio: Studio, policy: Transform | None, size: int | None, gallery: RunGallery | None = None
+        self, studio: Studio, policy: Transform | None, size: int | None, views: Sequence[StudioView] = ()
     ) -> None:
-        self._studio, self._size, self._gallery = studio, size, gallery
+        self._studio, self._size, self._views = studio, size, views
         self._cards = [] if policy is None else cards_of(policy)
-        self._epochs = None if policy is None else epochs_of(policy)
         self._generations: dict[str, int] = {}  # the newest of each page
         # One draw after another, on all cores; one that is superseded ends at its next picture.
         self._drawing = asyncio.Lock()
 
     def routes(self) -> list[Route | Mount]:
-        calls: dict[str, Callable[[Any, Callable[[], None]], Any]] = {
-            "policy": lambda asked, _: self._policy(asked),
+        calls: dict[str, Call] = {
+            "policy": lambda asked, _: _found(to_cards(str(asked.get("text", "")))),
             "grid": self._studio.grid,
             "sweep": lambda asked, _: self._studio.sweep(asked),
             "catalogue": lambda asked, _: self._studio.thumbnails(asked),
@@ -118,20 +128,19 @@ class Page:
             "export": lambda asked, _: self._export(asked),
             "sheet": lambda asked, _: self._studio.sheet(asked),
         }
+        calls |= {view.name: _answer_of(view) for view in self._views}
         posts = [Route(f"/api/{name}", self._call(call), methods=["POST"]) for name, call in calls.items()]
         return [
             Route("/", self._index),
             Route("/api/state", self._state),
             Route("/api/images", self._images),
-            Route("/api/run", self._run),
-            Route("/r/{number:int}-{stamp}", self._output),
             Route("/p/{address}", self._picture),
-            Route("/t/{index:int}-{stamp}", self._thumbnail),
+            Route("/t/{side:int}/{index:int}-{stamp}", self._thumbnail),
             *posts,
             Mount("/static", StaticFiles(directory=_STATIC)),
         ]
 
-    def _call(self, call: Callable[[Any, Callable[[], None]], Any]) -> Handler:
+    def _call(self, call: Call) -> Handler:
         async def answer(request: HttpRequest) -> Response:
             try:
                 asked = await _asked(request)
@@ -154,7 +163,7 @@ class Page:
                 return JSONResponse({"error": str(error), "card": error.card}, 400)
             except (DecodeError, ValueError) as error:
                 return JSONResponse({"error": str(error), "card": None}, 400)
-            return Response(made, media_type="image/png") if isinstance(made, bytes) else JSONResponse(made)
+            return Response(made, media_type=_BYTES) if isinstance(made, bytes) else JSONResponse(made)
 
         return answer
 
@@ -171,9 +180,8 @@ class Page:
                 "source": {**about, "has_targets": photos.has_targets, "notes": photos.notes},
                 "policies": sorted(POLICY_NAMES),
                 "cards": self._cards,
-                "epochs": self._epochs,
                 "size": self._size,
-                "run": None if self._gallery is None else self._gallery.operations(),
+                "views": {view.name: view.about() for view in self._views},
                 "catalogue": catalogue(),
             }
         )
@@ -192,32 +200,11 @@ class Page:
         return Response(made, media_type="image/jpeg", headers=_FOR_EVER)
 
     async def _thumbnail(self, request: HttpRequest) -> Response:
-        index = int(request.path_params["index"])
-        if index >= self._studio.photos.count:
+        index, side = int(request.path_params["index"]), int(request.path_params["side"])
+        if index >= self._studio.photos.count or side not in (THUMBNAIL, SHOWN_SIDE):
             return PlainTextResponse("no such image", 404)
-        made = await asyncio.to_thread(self._studio.photos.thumbnail, index)
+        made = await asyncio.to_thread(self._studio.photos.thumbnail, index, side)
         return Response(made, media_type="image/jpeg", headers=_FOR_EVER)
-
-    async def _run(self, request: HttpRequest) -> Response:
-        if self._gallery is None:
-            return JSONResponse({"error": "this source is no run of augment", "card": None}, 400)
-        found = await asyncio.to_thread(
-            self._gallery.page, request.query_params.get("operation", ""), *_stretch(request)
-        )
-        return JSONResponse(found)
-
-    async def _output(self, request: HttpRequest) -> Response:
-        try:
-            if self._gallery is None:
-                raise LookupError
-            made, kind = await asyncio.to_thread(self._gallery.picture, int(request.path_params["number"]))
-        except LookupError:
-            return PlainTextResponse("no such output", 404)
-        return Response(made, media_type=kind, headers=_FOR_EVER)
-
-    def _policy(self, asked: Any) -> dict[str, Any]:
-        cards, epochs = to_cards(str(asked.get("text", "")))
-        return {"cards": cards, "epochs": epochs}
 
     def _export(self, asked: Any) -> dict[str, str]:
         tuned = to_policy(asked.get("cards"))
@@ -225,6 +212,19 @@ class Page:
         source = "PHOTOS" if place is None else shlex.quote(str(place))
         command = f"variegate augment {source} AUGMENTED --policy policy.json --copies 4"
         return {**written(tuned), "command": command, "hash": self._studio.named(tuned.transform)}
+
+
+def _answer_of(view: StudioView) -> Call:
+    return lambda asked, _: view.answer(asked)
+
+
+def _found(found: FoundCards) -> dict[str, Any]:
+    report = found.report
+    close, refused = ({}, {}) if report is None else (report.approximate, report.refused)
+    told = [[place, "; ".join(how), "close"] for place, how in close.items()]
+    told += [[place, f"skipped; accepted: {instead}", "refused"] for place, instead in refused.items()]
+    same = [[place, "", "the same"] for place in (() if report is None else report.converted)]
+    return {"cards": found.cards, "report": None if report is None else [*told, *same]}
 
 
 def _stretch(request: HttpRequest) -> tuple[int, int]:
@@ -263,7 +263,7 @@ class StudioServer:
         policy: Transform | None = None,
         size: int | None = 224,
         port: int = 0,
-        gallery: RunGallery | None = None,
+        views: Sequence[StudioView] = (),
     ) -> None:
         # Naming TCP lets asyncio switch off the waiting for more to send, 40 ms a picture.
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -275,7 +275,7 @@ class StudioServer:
             raise OSError(f"port {port}: {error.strerror}; accepted: one that is free, or 0") from None
         self.port, token = self._socket.getsockname()[1], secrets.token_urlsafe(16)
         self.url = f"http://{HOST}:{self.port}{_ENTER}{token}"
-        app = Guard(Starlette(routes=Page(studio, policy, size, gallery).routes()), token, self.port)
+        app = Guard(Starlette(routes=Page(studio, policy, size, views).routes()), token, self.port)
         config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1)
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)

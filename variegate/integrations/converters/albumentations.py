@@ -23,12 +23,28 @@ from variegate.ops.output import Identity, Normalize, ToDtype
 from variegate.targets.settings import Targets
 
 _ROWS = ("Compose", "ReplayCompose", "Sequential")
-_COMPOSITIONS = (*_ROWS, "OneOf", "OneOrOther", "SomeOf", "RandomOrder")
+COMPOSITIONS = (*_ROWS, "OneOf", "OneOrOther", "SomeOf", "RandomOrder")
 _TO_TENSOR = ("ToTensorV2", "ToTensor", "ToRGB")  # all outputs are tensors here
 _FORMATS = ("Normalize", "ToFloat")
 _MOST_BYTES = 16 << 20
-# Probabilities where a description has none; of others 0.5.
-_P = dict.fromkeys(("Normalize", "ToFloat", "Compose", "ReplayCompose", "SomeOf", "RandomOrder"), 1.0)
+# Transforms that are certain where a description has no probability; of others it is 0.5.
+_CERTAIN = {
+    *("Compose", "ReplayCompose", "SomeOf", "RandomOrder", "Normalize", "ToFloat", "FromFloat", "ToRGB", "ToTensorV2"),
+    *(
+        "Resize",
+        "LongestMaxSize",
+        "SmallestMaxSize",
+        "LetterBox",
+        "Pad",
+        "PadIfNeeded",
+        "CropAndPad",
+        "Crop",
+        "CenterCrop",
+    ),
+    *("CenterCrop", "RandomCrop", "RandomResizedCrop", "RandomSizedCrop", "RandomCropFromBorders"),
+    *("AtLeastOneBBoxRandomCrop", "BBoxSafeRandomCrop", "BBoxSubsetSafeRandomCrop", "RandomSizedBBoxSafeCrop"),
+    *("CropNonEmptyMaskIfExists", "RandomCropNearBBox", "D4", "SquareSymmetry", "RandomRotate90", "GridElasticDeform"),
+}
 
 
 @overload
@@ -149,7 +165,7 @@ def _converted(described: Mapping[str, Any], path: str, notes: Notes, forced: bo
     place, name = _place(described, path, notes)
     try:
         p = 1.0 if forced else _probability(place, name, described)
-        if name in _COMPOSITIONS:
+        if name in COMPOSITIONS:
             return _composition(place, name, described, path, p)
         converted = None if name in _TO_TENSOR else _by_rule(place, name, described)
     except ConversionError as error:
@@ -164,7 +180,7 @@ def _by_rule(place: Place, name: str, described: Mapping[str, Any]) -> Transform
         place.refuse("", name, "it in the main line of the pipeline, where it applies to every image")
     rule = RULES.get(name)
     if rule is None:
-        known = "one of " + ", ".join(sorted([*RULES, *_COMPOSITIONS, *_FORMATS, *_TO_TENSOR]))
+        known = "one of " + ", ".join(sorted([*RULES, *COMPOSITIONS, *_FORMATS, *_TO_TENSOR]))
         place.refuse("", name, REFUSED.get(name, known))
     arguments = Arguments(place, described)
     try:
@@ -247,7 +263,7 @@ def _probability(place: Place, name: str, described: Mapping[str, Any]) -> float
     def refused(argument: str, got: object, accepted: str) -> Exception:
         return ConversionError(place.argument(argument), got, accepted)
 
-    p: float = PROBABILITY("p", plain(described.get("p", _P.get(name, 0.5))), error=refused)
+    p: float = PROBABILITY("p", plain(described.get("p", 1.0 if name in _CERTAIN else 0.5)), error=refused)
     return p
 
 

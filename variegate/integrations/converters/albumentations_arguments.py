@@ -46,8 +46,11 @@ class Arguments:
         return values[0] if values else default
 
     def take_range(self, names: str, default: Range, centre: float = 0.0) -> Range:
-        """A range, for which older versions also write a number: its ends' distance from ``centre``."""
+        """A range, for which older versions also write a number: its ends' distance from ``centre``. Refused where the
+        default is not as far on both sides, as there a number means something else."""
         value = self.take(names, default)
+        if not isinstance(value, tuple) and default[0] + default[1] != 2 * centre:
+            self.refuse(names.split()[0], value, "a pair (low, high)")
         return value if isinstance(value, tuple) else (centre - value, centre + value)
 
     def require(self, names: str, *accepted: Any, why: str = "") -> None:

@@ -6,12 +6,12 @@ Images are uint8 here until the last step: ``FloatTail`` holds what a pipeline d
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from variegate.checks import spelt
-from variegate.integrations.converters.report import Notes, Place, parameters, plain
+from variegate.integrations.converters.report import ConversionError, ConversionReport, Notes, Place, parameters, plain
 from variegate.ops.arguments import for_images
 from variegate.ops.base import Transform
 from variegate.ops.compose import Compose, RandomApply, RandomChoice, RandomOrder
@@ -85,25 +85,37 @@ _HOMES = ("torchvision.transforms", "torch.nn.modules", "torchvision.prototype.t
 _MODULE = ("training", "call_super_init", "dump_patches", "transforms")
 
 
+@overload
+def from_torchvision(compose: Any, report: Literal[False] = False) -> Transform: ...
+
+
+@overload
+def from_torchvision(compose: Any, report: Literal[True]) -> tuple[Transform, ConversionReport]: ...
+
+
 @spelt()
-def from_torchvision(compose: Any) -> Transform:
+def from_torchvision(compose: Any, report: bool = False) -> Transform | tuple[Transform, ConversionReport]:
     """Convert a torchvision pipeline to Variegate's transforms.
 
     Args:
         compose: a transform of ``torchvision.transforms.v2`` or ``torchvision.transforms``: a ``Compose``, with any
             nesting, a list of transforms, or a single one. Variegate's own transforms may be part of it.
+        report: also return the ``ConversionReport``, as ``from_albumentations`` does. Unsupported transforms are then
+            skipped.
 
     Approximate conversions give a ConversionWarning with the differences. docs/converting.md lists the classes.
 
     Raises:
         ConversionError: (a ValueError) for an unsupported transform, with its place, its value and what is accepted.
     """
-    report = Notes()
-    converter = _Converter(report)
+    notes = Notes()
+    converter = _Converter(notes)
     converter.take(compose, "")
     converted = converter.finished()
-    report.warn()
-    return converted
+    if not report:
+        notes.raise_refused()
+    notes.warn()
+    return (converted, notes.made()) if report else converted
 
 
 class _Converter:
@@ -123,12 +135,17 @@ class _Converter:
                 self.take(child, f"{path}transforms[{i}].")
             return
         place = Place(f"{path.removesuffix('.')} {name}".strip(), self._report)
-        if self._tail.take(place, name, source):
-            self._is_tensor = name != "ToPILImage"
-        elif (step := self._convert(place, source, path)) is not None:
-            if self._tail.is_closed:
-                self._tail.check_may_follow(place, name, step)
-            self._steps.append(step)
+        try:
+            if self._tail.take(place, name, source):
+                self._is_tensor = name != "ToPILImage"
+            elif (step := self._convert(place, source, path)) is not None:
+                if self._tail.is_closed:
+                    self._tail.check_may_follow(place, name, step)
+                self._steps.append(step)
+        except ConversionError as error:
+            self._report.refuse(place.path, error)
+        else:
+            self._report.convert(place.path)
 
     def finished(self) -> Transform:
         steps = [*self._steps, *self._tail.finished()]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.apps.curate.report.browser import Page, find_browser, opened_page
 from tests.apps.curate.report.made import EVIL, small_result
+from tests.browser import Page, find_browser, opened_page
 from variegate.apps.curate.report import write_report
 
 _CELLS = '[...document.querySelectorAll("#findings tbody tr")].map((row) => row.cells[%d].textContent)'

@@ -105,7 +105,8 @@ function argumentOf(card, at, field) {
   return row(field, controlOf(field, value, set));
 }
 
-const row = ({ name }, control) => el("label", { className: "row" }, el("span", { title: name }, name), control);
+const row = ({ name, help }, control) =>
+  el("label", { className: "row" }, el("span", { title: help || name }, name), control);
 
 function controlOf(field, value, set) {
   const isNumber = typeof value === "number" || value === null;

@@ -11,13 +11,17 @@ export function drawGrid(container, pictures, columns) {
 }
 
 function figure(container) {
-  const made = el("button", { type: "button", className: "figure" }, el("img", { alt: "" }), el("span"));
-  made.addEventListener("click", () => zoom(container, [...container.children].indexOf(made)));
+  const button = el("button", { type: "button", className: "figure" }, el("img", { alt: "" }), el("span"));
+  const made = el("div", {}, button);
+  button.addEventListener("click", () => zoom(container, [...container.children].indexOf(made)));
   return made;
 }
 
-function fill(made, picture) {
+// `picture.control`: an element to stand below.
+function fill(cell, picture) {
+  const made = cell.firstElementChild;
   const [image, text] = made.children;
+  cell.replaceChildren(made, ...(picture.control ? [picture.control] : []));
   if (image.getAttribute("src") !== picture.url) image.src = picture.url;
   made.classList.toggle("original", Boolean(picture.name));
   const lines = picture.name ? [picture.name, ...(picture.label ? [picture.label] : [])] : picture.lines;
@@ -26,7 +30,6 @@ function fill(made, picture) {
   const passes = picture.passes ? [`passes: ${picture.passes}`] : [];
   const size = picture.width ? [`${picture.width} x ${picture.height}`] : [];
   made.title = [...(picture.lines ?? []), ...passes, ...size, ...(picture.more ? [picture.more] : [])].join("\n");
-  image.alt = shown.join(", ");
 }
 
 function zoom(container, at) {
@@ -34,10 +37,10 @@ function zoom(container, at) {
   const text = el("p", { className: "lines" });
   const show = (to) => {
     at = (to + container.children.length) % container.children.length;
-    const [small, lines] = container.children[at].children;
+    const button = container.children[at].firstElementChild;
+    const [small, lines] = button.children;
     image.src = small.src;
-    image.alt = small.alt;
-    text.textContent = container.children[at].title || lines.textContent;
+    text.textContent = image.alt = button.title || lines.textContent;
   };
   show(at);
   const dialog = openDialog("Picture", image, text);
@@ -47,7 +50,7 @@ function zoom(container, at) {
   };
   dialog.onclose = () => {
     dialog.onkeydown = null;
-    container.children[at]?.focus();
+    container.children[at]?.firstElementChild.focus();
   };
 }
 
@@ -73,6 +76,42 @@ export function drawHistograms(canvas, { before, after }) {
     pen.stroke();
   });
   canvas.setAttribute("aria-label", "Levels before (line) and after (area): luma, red, green, blue");
+}
+
+const COLORS = ["#3b7dd8", "#d9534f", "#2e9e5b", "#b8791f", "#8a5cc4", "#159aa5", "#c2478f", "#6f7d88"];
+
+// `series`: points [x, y] by name, of one scale. `marked`: an x that a line stands at.
+export function drawCurves(canvas, title, series, marked = null) {
+  const names = Object.keys(series);
+  const all = names.flatMap((name) => series[name]);
+  const [xs, ys] = [0, 1].map((n) => all.map((point) => point[n]));
+  const [left, right, low, high] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
+  const pen = canvas.getContext("2d");
+  const [width, height] = [(canvas.width = 640), (canvas.height = 170)];
+  const x = (value) => 56 + ((value - left) / (right - left || 1)) * (width - 220);
+  const y = (value) => height - 24 - ((value - low) / (high - low || 1)) * (height - 50);
+  const text = (words, at, line, align = "left") => Object.assign(pen, { textAlign: align }).fillText(words, at, line);
+  const short = (value) => String(Number(value.toPrecision(3)));
+  pen.font = "11px system-ui, sans-serif";
+  pen.fillStyle = pen.strokeStyle = getComputedStyle(canvas).color;
+  text(title, 4, 12);
+  text(short(high), 50, 30, "right");
+  text(short(low), 50, height - 24, "right");
+  text(short(left), 56, height - 8);
+  text(short(right), width - 164, height - 8, "right");
+  if (marked !== null) pen.fillRect(x(marked), 24, 1, height - 48);
+  const line = Math.min(13, (height - 30) / names.length);
+  names.forEach((name, n) => {
+    pen.strokeStyle = pen.fillStyle = COLORS[n % COLORS.length];
+    pen.setLineDash(n < COLORS.length ? [] : [4, 3]);
+    pen.lineWidth = 1.5;
+    pen.beginPath();
+    series[name].forEach(([a, b]) => pen.lineTo(x(a), y(b)));
+    pen.stroke();
+    text(name, width - 150, 26 + n * line);
+  });
+  const ends = names.map((name) => `${name} ${short(series[name].at(-1)?.[1] ?? 0)}`).join(", ");
+  canvas.setAttribute("aria-label", `${title}. At the end: ${ends}`);
 }
 
 export const status = (text) => ($("status").textContent = text);

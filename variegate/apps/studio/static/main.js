@@ -5,16 +5,19 @@ import { openCatalogue, renderCards, showProblem } from "./cards.js";
 import { $, el, openDialog } from "./dom.js";
 import { status } from "./grid.js";
 import { canRedo, canUndo, change, facts, redo, restore, state, subscribe, undo } from "./store.js";
-import { RUN, VIEWS, openImages } from "./views.js";
+import { RUNS } from "./runs.js";
+import { VIEWS, openImages } from "./views.js";
 
 const SIZES = [64, 128, 224, 320, 512, null];
 const THEMES = ["auto", "light", "dark"];
+const PASTED = "JSON or YAML of a policy, or Python of torchvision, Albumentations or timm, which is not run";
 let draw = () => {};
 let shown = "Grid";
 
 async function redraw() {
   try {
     await draw();
+    showEpochs();
     showProblem(null);
   } catch (error) {
     showProblem(error);
@@ -37,8 +40,6 @@ function showSettings() {
   $("seed").value = state.seed;
   $("epoch").value = state.epoch;
   $("epoch-shown").textContent = state.epoch;
-  $("epochs").hidden = !state.epochs;
-  $("epoch").max = (state.epochs ?? 1) - 1;
   $("size").selectedIndex = Math.max(SIZES.indexOf(state.size), 0);
   $("mode").value = state.mode;
   $("copies").value = state.copies;
@@ -46,22 +47,39 @@ function showSettings() {
   $("redo").disabled = !canRedo();
 }
 
+function showEpochs() {
+  $("epochs").hidden = !facts.schedule;
+  $("epoch").max = (facts.schedule?.epochs ?? 1) - 1;
+  $("epoch").value = state.epoch;
+}
+
 async function startFrom(text) {
   try {
-    const { cards, epochs } = await call("policy", { text });
-    change({ cards, epochs, epoch: 0 }, null, true);
+    const { cards, report } = await call("policy", { text });
+    change({ cards, epoch: 0 }, null, true);
+    if (report?.some(([, , kind]) => kind !== "the same")) openReport(report);
   } catch (error) {
     showProblem(error);
   }
 }
 
+// Of a pipeline of another library: what became of its transforms.
+function openReport(report) {
+  const kinds = ["refused", "close", "the same"];
+  const count = (kind) => `${report.filter(([, , one]) => one === kind).length} ${kind}`;
+  const rows = kinds.flatMap((kind) => report.filter(([, , one]) => one === kind));
+  const cells = ([place, how, kind]) => [kind, place, how].map((text) => el("td", {}, text));
+  const body = el("tbody", {}, ...rows.map((row) => el("tr", { className: row[2] }, ...cells(row))));
+  openDialog("Converted", el("p", {}, kinds.map(count).join(", ")), el("table", {}, body));
+}
+
 function openPaste() {
-  const area = el("textarea", { rows: 14, ariaLabel: "JSON or YAML of a policy" });
+  const area = el("textarea", { rows: 14, ariaLabel: PASTED, placeholder: PASTED });
   const load = () => {
     $("dialog").close();
     startFrom(area.value);
   };
-  openDialog("Start from JSON or YAML", area, el("button", { type: "button", onclick: load }, "Load"));
+  openDialog("Start from text", area, el("button", { type: "button", onclick: load }, "Load"));
   area.focus();
 }
 
@@ -119,14 +137,14 @@ async function start() {
   facts.catalogue = new Map(told.catalogue.map((entry) => [entry.name, entry]));
   const count = Math.min(4, told.source.count);
   const images = Array.from({ length: count }, (_, n) => Math.floor((n * told.source.count) / count));
-  restore({ ...state, cards: told.cards, epochs: told.epochs, size: told.size, images });
+  restore({ ...state, cards: told.cards, size: told.size, images });
   $("source").textContent = `${told.source.name}, ${told.source.count.toLocaleString("en")} images`;
   $("source").title = told.source.notes.join("\n");
   $("policies").replaceChildren(...told.policies.map((name) => el("option", { value: name })));
   $("size").replaceChildren(...SIZES.map((side) => el("option", {}, side === null ? "full" : `${side} px`)));
   const tab = (name) => el("button", { type: "button", role: "tab", onclick: () => showView(name) }, name);
-  facts.run = told.run;
-  if (told.run) Object.assign(VIEWS, RUN);
+  facts.views = told.views;
+  for (const [name, [title, view]] of Object.entries(RUNS)) if (name in told.views) VIEWS[title] = view;
   $("tabs").replaceChildren(...Object.keys(VIEWS).map(tab));
   wire();
   subscribe((rebuild) => {
@@ -136,7 +154,7 @@ async function start() {
   });
   renderCards();
   showSettings();
-  showView("Grid");
+  showView("training" in told.views ? RUNS.training[0] : "Grid");
 }
 
 start().catch(showProblem);

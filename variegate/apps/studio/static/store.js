@@ -1,10 +1,11 @@
 // What the page shows: kept in the address and per source in the browser, with undo.
 
 export const state = {
-  ...{ cards: [], seed: 0, epoch: 0, epochs: null, size: 224 },
+  ...{ cards: [], seed: 0, epoch: 0, size: 224 },
   ...{ images: [0], copies: 5, mode: "rows", other: null },
 };
-export const facts = { catalogue: new Map(), source: null };
+// `schedule`: of the policy that the grid showed last.
+export const facts = { catalogue: new Map(), source: null, schedule: null, views: {} };
 
 const MOST_STEPS = 200;
 const MERGED_MS = 1000; // changes of one control within this time are undone together

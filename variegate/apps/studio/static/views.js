@@ -3,7 +3,7 @@
 import { Newest, blob, call, get, numbered } from "./api.js";
 import { addCard } from "./cards.js";
 import { $, download, el, openDialog } from "./dom.js";
-import { drawGrid, drawHistograms, status } from "./grid.js";
+import { drawCurves, drawGrid, drawHistograms, status } from "./grid.js";
 import { change, facts, permalink, state } from "./store.js";
 
 const asked = (cards = state.cards) => {
@@ -32,16 +32,29 @@ function grid(view) {
   const newest = new Newest();
   const pictures = el("div");
   const histograms = el("canvas", { role: "img", className: "histograms" });
+  const schedule = el("canvas", { role: "img", className: "curves" });
   const sheet = async () => download("contact-sheet.png", await blob("sheet", asked()));
-  view.replaceChildren(histograms, pictures, el("button", { type: "button", onclick: sheet }, "Save contact sheet"));
+  view.replaceChildren(histograms, schedule, pictures, el("button", { type: "button", onclick: sheet }, "Save contact sheet"));
   return () =>
     newest.run(async () => {
       const began = performance.now();
       const found = await call("grid", numbered(asked(), "grid"));
       drawGrid(pictures, inRows(found), columns(found));
       drawHistograms(histograms, found.histograms);
-      status(`${found.cells.length} pictures ${costOf(found, began)}`);
+      facts.schedule = found.schedule;
+      schedule.hidden = !found.schedule;
+      if (found.schedule) drawSchedule(schedule, found.schedule);
+      const bad = found.bad.length ? `; not shown: ${found.bad.join("; ")}` : "";
+      status(`${found.cells.length} pictures ${costOf(found, began)}${bad}`);
     });
+}
+
+// Probability times magnitude of each operation, by epoch.
+function drawSchedule(canvas, { epochs, curves }) {
+  const end = (points, n) => points[n + 1]?.[0] ?? epochs;
+  const stairs = (points) => points.flatMap(([epoch, value], n) => [[epoch, value], [end(points, n), value]]);
+  const series = Object.entries(curves).map(([name, points]) => [name, stairs(points)]);
+  drawCurves(canvas, "Probability times magnitude by epoch", Object.fromEntries(series), state.epoch);
 }
 
 function compare(view) {
@@ -52,10 +65,12 @@ function compare(view) {
   view.replaceChildren(
     el("p", {}, "A is kept while you tune B on the left; both have the same seeds. "),
     el("button", { type: "button", onclick: keep }, "Keep this policy as A"),
-    el("h3", {}, "A"),
-    first,
-    el("h3", {}, "B"),
-    second,
+    el(
+      "div",
+      { className: "sides" },
+      el("div", {}, el("h2", {}, "A"), first),
+      el("div", {}, el("h2", {}, "B"), second),
+    ),
   );
   return () =>
     newest.run(async () => {
@@ -119,7 +134,7 @@ function take(view) {
   view.replaceChildren(
     el("p", {}, link),
     ...texts.flatMap(({ name, area, buttons }) => [
-      el("h3", {}, name === "command" ? "Command line" : name.toUpperCase().replace("PYTHON", "Python")),
+      el("h2", {}, name === "command" ? "Command line" : name.toUpperCase().replace("PYTHON", "Python")),
       area,
       ...buttons.map(([label, onclick]) => el("button", { type: "button", onclick }, label)),
     ]),
@@ -132,29 +147,6 @@ function take(view) {
   };
 }
 
-// Outputs of a run of augment, by operation.
-function run(view) {
-  const page = { first: 0, count: 48 };
-  const all = el("option", { value: "" }, "all operations");
-  const options = facts.run.map(([name, count]) => el("option", { value: name }, `${name} (${count})`));
-  const turn = (by) => {
-    page.first = Math.max(page.first + by * page.count, 0);
-    draw();
-  };
-  const choice = el("select", { ariaLabel: "Operation", onchange: () => turn(-Infinity) }, all, ...options);
-  const button = (label, by) => el("button", { type: "button", onclick: () => turn(by) }, label);
-  const pictures = el("div");
-  view.replaceChildren(choice, " ", button("Previous", -1), " ", button("Next", 1), pictures);
-  const draw = async () => {
-    const found = await get(`/api/run?operation=${choice.value}&first=${page.first}&count=${page.count}`);
-    drawGrid(pictures, found.rows.map((row) => ({ ...row, more: row.replay })), 8);
-    const last = page.first + found.rows.length;
-    status(`outputs ${page.first + 1} to ${last} of ${found.count}; a click shows how to replay one`);
-  };
-  return draw;
-}
-
-export const RUN = { Run: run };
 export const VIEWS = { Grid: grid, Sweep: sweep, Compare: compare, Strongest: strongest, Export: take };
 
 // -- choosing images --------------------------------------------------------------------------------------------------

@@ -69,13 +69,23 @@ class Page:
                 self._loaded = True
         return answer
 
-    async def open(self, path: Path, width: int = 1200, height: int = 900) -> None:
+    async def open(self, place: Path | str, width: int = 1200, height: int = 900) -> None:
+        """A file, or an address."""
         for domain in ("Page", "Network", "Runtime", "Log"):
             await self.call(f"{domain}.enable")
         await self.resize(width, height)
-        await self.call("Page.navigate", url=path.as_uri())
+        await self.go(place if isinstance(place, str) else place.as_uri())
+
+    async def go(self, address: str) -> None:
+        self._loaded = False
+        await self.call("Page.navigate", url=address)
         while not self._loaded:
             await self._next()
+
+    async def wait_for(self, condition: str) -> None:
+        """Until JavaScript finds it true."""
+        waiting = f"(async () => {{ while (!({condition})) await new Promise((done) => setTimeout(done, 20)); }})()"
+        await asyncio.wait_for(self.evaluate(waiting), _PATIENCE_S)
 
     async def resize(self, width: int, height: int) -> None:
         await self.call(

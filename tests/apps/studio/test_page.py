@@ -1,0 +1,185 @@
+"""The studio in a real browser: tuned, compared, exported, reloaded, on a phone, without its server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Awaitable, Callable
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+import variegate as vg
+from tests.browser import Page, find_browser, opened_page
+from tests.images import photo
+from tests.jobs.augment.samples import expansion, lay_photos
+from variegate.apps.studio.server import StudioServer
+
+EVIL = "<img src=x onerror=alert(1)>"
+TORCHVISION = "transforms.Compose([transforms.Resize(64), transforms.RandomHorizontalFlip(1.0), transforms.Lambda(f)])"
+FIGURES = "document.querySelectorAll('#view .figure').length"
+SOURCES = "[...document.querySelectorAll('#view .figure img')].map((one) => one.getAttribute('src')).join()"
+OPS = "[...document.querySelectorAll('#cards strong')].map((one) => one.textContent)"
+
+
+def visit(server: StudioServer, tmp_path: Path, steps: Callable[[Page], Awaitable[None]]) -> None:
+    """Open the page, and see that it asks nobody else for anything and that no script complains."""
+
+    async def visited() -> None:
+        async with opened_page(find_browser(), tmp_path / "profile") as page:
+            await page.open(server.url)
+            await page.wait_for(f"{FIGURES} > 0 || document.querySelector('.curves')")
+            await steps(page)
+            own = (f"http://127.0.0.1:{server.port}/", "data:", "blob:")
+            assert [address for address in page.requests if not address.startswith(own)] == []
+
+    try:
+        asyncio.run(visited())
+    finally:
+        server.close()
+
+
+async def show(page: Page, view: str) -> None:
+    await page.evaluate(
+        f"[...document.querySelectorAll('#tabs button')].find((one) => one.textContent == '{view}').click()"
+    )
+
+
+async def is_accessible(page: Page) -> None:
+    """By axe-core's rules."""
+    await page.evaluate(files("axe_core_python").joinpath("axe.min.js").read_text("utf-8"))
+    found = await page.evaluate(
+        "axe.run().then(({violations}) => violations.map((one) => [one.id, one.nodes[0].html]))"
+    )
+    assert found == []
+
+
+async def fits(page: Page, width: int) -> None:
+    await page.resize(width, 800)
+    assert await page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.process
+def test_a_policy_is_tuned_in_a_browser(tmp_path: Path) -> None:
+    folder = tmp_path / "photos"
+    for n, kind in enumerate((EVIL, "cat", "dog")):
+        (folder / kind).mkdir(parents=True)
+        Image.fromarray(photo(60 + 8 * n, 90)).save(folder / kind / "a.png")
+    (folder / "cat" / "b.png").write_bytes(b"no image")
+    server = vg.studio(folder, "randaugment", size=64)
+
+    async def steps(page: Page) -> None:
+        await page.wait_for(f"{FIGURES} == 18 && document.images.length == 18")
+        assert "cat/b.png" in await page.evaluate("document.getElementById('status').textContent")
+        assert EVIL in await page.evaluate("document.querySelector('#view .original').textContent")
+        assert await page.evaluate("document.querySelector('[onerror]')") is None
+        await is_accessible(page)
+        # A slider redraws; undo brings the same pictures back.
+        before = await page.evaluate(SOURCES)
+        slide = "const one = document.querySelectorAll('#cards input[type=range]')[2]; one.value = 20;"
+        await page.evaluate(slide + "one.dispatchEvent(new Event('input'))")
+        await page.wait_for(f"{SOURCES} != {json.dumps(before)}")
+        await page.click("#undo")
+        await page.wait_for(f"{SOURCES} == {json.dumps(before)}")
+        # Text of another library; the report says what has no counterpart.
+        await page.click("#paste")
+        await page.evaluate(f"document.querySelector('#dialog textarea').value = {json.dumps(TORCHVISION)}")
+        await page.click("#dialog-body button")
+        await page.wait_for("document.querySelector('#dialog tr.refused')")
+        assert "Lambda" in await page.evaluate("document.querySelector('#dialog tr.refused').textContent")
+        await page.click("#dialog form button")
+        assert await page.evaluate(OPS) == ["Resize", "RandomHorizontalFlip"]
+        await page.evaluate("document.querySelector('#cards li').focus()")
+        down = {"key": "ArrowDown", "windowsVirtualKeyCode": 40, "modifiers": 1}
+        await page.call("Input.dispatchKeyEvent", type="keyDown", **down)
+        assert await page.evaluate(OPS) == ["RandomHorizontalFlip", "Resize"]
+        await show(page, "Compare")
+        await page.wait_for(f"{FIGURES} == 36")
+        await is_accessible(page)
+        await show(page, "Export")
+        await page.wait_for("document.querySelector('textarea[aria-label=json]')?.value")
+        exported = json.loads(await page.evaluate("document.querySelector('textarea[aria-label=json]').value"))
+        assert [one["type"] for one in exported["transforms"]] == ["RandomHorizontalFlip", "Resize"]
+        await is_accessible(page)
+        # The address holds the policy.
+        await page.wait_for("location.hash.length > 20")
+        await page.evaluate("localStorage.clear()")
+        address = await page.evaluate("document.querySelector('#view a').href")
+        await page.go("about:blank")
+        await page.go(address)
+        await page.wait_for(f"{FIGURES} == 18")
+        assert await page.evaluate(OPS) == ["RandomHorizontalFlip", "Resize"]
+        await page.evaluate("document.documentElement.dataset.theme = 'dark'")
+        await is_accessible(page)
+        await fits(page, 400)
+        assert page.errors == []
+        server.close()
+        await page.click("#reseed")
+        await page.wait_for("document.getElementById('problem').textContent.includes('does not answer')")
+
+    visit(server, tmp_path, steps)
+
+
+@pytest.mark.process
+def test_ten_thousand_images_are_chosen_from(tmp_path: Path) -> None:
+    folder = tmp_path / "many"
+    folder.mkdir()
+    Image.fromarray(photo(20, 20)).save(folder / "00000.png")
+    for n in range(1, 10_000):
+        os.link(folder / "00000.png", folder / f"{n:05}.png")
+
+    async def steps(page: Page) -> None:
+        await page.click("#choose")
+        await page.wait_for("document.querySelectorAll('.images button').length > 10")
+        await page.evaluate("const one = document.querySelector('.images'); one.scrollTop = one.scrollHeight")
+        await page.wait_for("document.querySelector('.images button[title=\"09999.png\"]')")
+        assert await page.evaluate("document.querySelectorAll('.images button').length") < 200
+        await page.click('.images button[title="09999.png"]')
+        await page.evaluate("document.querySelector('#dialog-body button').click()")
+        await page.wait_for("document.querySelector('#view').textContent.includes('09999.png')")
+        assert page.errors == []
+
+    visit(vg.studio(folder, "trivialaugment"), tmp_path, steps)
+
+
+@pytest.mark.process
+def test_earlier_work_is_shown(tmp_path: Path) -> None:
+    photos, out, table = lay_photos(tmp_path / "photos"), tmp_path / "out", tmp_path / "findings.parquet"
+    expansion(photos, out, policy="randaugment").run()
+    Image.new("RGB", (32, 32), "red").save(out / "a" / "red.png")
+    vg.check(out, out=table)
+    (tmp_path / "run").mkdir()
+    for name, text in {
+        "train.json": "{}",
+        "log.jsonl": '{"epoch": 0, "step": 1, "loss": 2.0}\n{"epoch": 0, "loss": 1.5, "top1": 0.5}\n{"epo',
+    }.items():
+        (tmp_path / "run" / name).write_text(text)
+
+    async def steps(page: Page) -> None:
+        await show(page, "Run")
+        await page.wait_for("document.querySelector('select[aria-label=operation]')")
+        await page.wait_for(f"{FIGURES} > 0 && [...document.images].every((one) => one.naturalWidth > 0)")
+        await page.click("#view .figure")
+        assert "variegate replay" in await page.evaluate("document.querySelector('#dialog-body').textContent")
+        await page.click("#dialog form button")
+        await show(page, "Findings")
+        await page.wait_for("document.querySelector('#view .mark input')")
+        await page.click("#view .mark input")
+        assert await page.evaluate("document.querySelector('#view .mark input').checked")
+        await is_accessible(page)
+        await fits(page, 400)
+        assert page.errors == []
+
+    visit(vg.studio(out, None, findings=table), tmp_path, steps)
+
+    async def trained(page: Page) -> None:
+        assert await page.evaluate("document.querySelectorAll('.curves').length") == 2
+        told = await page.evaluate("document.querySelector('.curves').getAttribute('aria-label')")
+        assert told == "loss by step. At the end: train 2, validation 1.5"
+        await is_accessible(page)
+        assert page.errors == []
+
+    visit(vg.studio(tmp_path / "run"), tmp_path / "second", trained)

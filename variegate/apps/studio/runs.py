@@ -1,0 +1,209 @@
+"""Earlier work that a studio opens: outputs of ``augment``, findings of ``check``, the log of ``train``."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import os
+import re
+import shlex
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from variegate.apps.curate.cleaning import open_checked
+from variegate.apps.curate.findings import FINDING_KINDS, MARKED, read_table, with_marks
+from variegate.apps.preview.rows import captions
+from variegate.apps.studio.photos import Photos
+from variegate.apps.train.checkpoints import LOG_NAME, SETTINGS_NAME
+from variegate.apps.train.losses import REPORT_FOLDER
+from variegate.formats.base import SampleName, SourceError
+from variegate.formats.filtered import sample_keys, stream_key
+from variegate.jobs.output.manifest import MANIFEST_NAME, read_manifest
+
+SHOWN_SIDE = 320  # of outputs and findings
+_OPERATION = re.compile(r'"op": ?"(\w+)"')
+_MOST_ROWS = 200
+_MOST_POINTS = 400  # of a curve
+_SPLIT = "train"
+
+
+class StudioView(Protocol):
+    """``name``: of the call that the page makes for it."""
+
+    name: str
+
+    def about(self) -> Any:
+        """Facts for the page before any call, as JSON."""
+
+    def answer(self, asked: Any) -> Any:
+        """JSON, or bytes to save."""
+
+
+class RunGallery:
+    """Outputs of the run of ``augment`` that wrote ``photos``, by operation. Raises SourceError for other folders."""
+
+    name = "run"
+
+    def __init__(self, photos: Photos) -> None:
+        self._photos, self._place = photos, photos.place
+        self.manifest = read_manifest(photos.place)
+        self._written: dict[int, int | None] = {}  # rows, and where their images are in the photos
+        self._by: dict[str, list[int]] = defaultdict(list)
+        index = {key: index for index, key in enumerate(sample_keys(photos.source))}
+        rows_of: Counter[str] = Counter()
+        for number, row in enumerate(self.manifest.columns("file", "member", "status", "operations")):
+            if row["status"] != "written":
+                continue
+            # Parquet files know their images by the numbers of their rows.
+            file = str(row["file"])
+            member = f"row {rows_of[file]}" if file.endswith(".parquet") else row["member"]
+            rows_of[file] += 1
+            self._written[number] = index.get(stream_key(SampleName(file, member)))
+            for name in set(_OPERATION.findall(row["operations"] or "")):
+                self._by[name].append(number)
+
+    def about(self) -> list[list[Any]]:
+        """Each operation with the number of outputs that it changed, the most frequent first."""
+        return sorted(([name, len(rows)] for name, rows in self._by.items()), key=lambda each: (-each[1], each[0]))
+
+    def answer(self, asked: Any) -> dict[str, Any]:
+        """``count`` outputs from ``first`` on, of those that ``operation`` changed; "" for all. Raises SourceError."""
+        rows = self._by.get(str(asked.get("operation")), []) if asked.get("operation") else list(self._written)
+        return {"count": len(rows), "rows": [self._described(number) for number in _part(rows, asked)]}
+
+    def _described(self, number: int) -> dict[str, Any]:
+        row, index = self.manifest.row(number), self._written[number]
+        return {
+            "url": "" if index is None else self._photos.address(index, SHOWN_SIDE),
+            "title": f"{row['source']}, copy {row['copy']}",
+            "lines": captions(row["operations"] or []),
+            "replay": f"variegate replay {shlex.quote(os.path.abspath(self._place))} {number}",
+        }
+
+
+class FoundImages:
+    """Images of ``photos`` by what a check found; marks on them become a table for ``clean``. Raises SourceError."""
+
+    name = "findings"
+
+    def __init__(self, photos: Photos, table: str | os.PathLike[str]) -> None:
+        self._photos, self._place = photos, os.fspath(table)
+        found, source = open_checked(photos.place, table, _SPLIT)
+        if photos.source is None or source.fingerprint != photos.source.fingerprint:
+            raise SourceError(f"{self._place}: is of other images than the studio shows; accepted: labeled images")
+        self._found = found
+        self._by: dict[str, list[Any]] = defaultdict(list)
+        # Images of a group stand together.
+        for entry in sorted(found.entries, key=lambda each: (-1 if each.group is None else each.group, each.row)):
+            self._by[entry.finding].append(entry)
+
+    def about(self) -> list[dict[str, Any]]:
+        kinds = [kind for name, kind in FINDING_KINDS.items() if name in self._by]
+        return [{"name": kind.name, "count": len(self._by[kind.name]), "meaning": kind.meaning} for kind in kinds]
+
+    def answer(self, asked: Any) -> Any:
+        """Images of a ``kind``, from ``first`` on; or, for the images in ``marks``, the table in which they are."""
+        if (marks := asked.get("marks")) is not None:
+            if not isinstance(marks, list) or not all(type(n) is int and 0 <= n < self._photos.count for n in marks):
+                raise ValueError(f"marks: accepted: a list of numbers from 0 to {self._photos.count - 1}")
+            return with_marks(read_table(self._place), _SPLIT, marks)
+        rows, place = self._by.get(str(asked.get("kind")), []), shlex.quote(str(self._photos.place))
+        return {
+            "count": len(rows),
+            "rows": [self._described(entry) for entry in _part(rows, asked)],
+            "command": f"variegate clean {place} DST --from marked.parquet --drop {MARKED}",
+        }
+
+    def _described(self, entry: Any) -> dict[str, Any]:
+        index = int(self._found.index[entry.row])
+        group = [] if entry.group is None else [f"group {entry.group}"]
+        about = {"index": index, "url": self._photos.address(index, SHOWN_SIDE)}
+        return {**about, "title": self._found.files[entry.row], "lines": [*group, entry.why or ""]}
+
+
+class TrainingRun:
+    """Log of a training in ``folder``, and what its report says of operations; read again for each answer."""
+
+    name = "training"
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+
+    @classmethod
+    def of(cls, folder: Any) -> TrainingRun | None:
+        """None where no training has written."""
+        there = all((Path(str(folder)) / name).is_file() for name in (LOG_NAME, SETTINGS_NAME))
+        return cls(folder) if there else None
+
+    def about(self) -> str:
+        return str(self.folder)
+
+    def answer(self, _: Any) -> dict[str, Any]:
+        """Curves by name and by "train" and "validation", [[step, value], ...]; added losses of operations; settings.
+
+        Raises ValueError naming the file that is damaged.
+        """
+        report, worst = self.folder / REPORT_FOLDER / "report.json", self.folder / REPORT_FOLDER / "worst.png"
+        image = base64.b64encode(worst.read_bytes()).decode() if worst.is_file() else ""
+        return {
+            "curves": _curves(self.folder / LOG_NAME),
+            "operations": _read_json(report).get("operations", []) if report.is_file() else [],
+            "worst": f"data:image/png;base64,{image}" if image else None,
+            "settings": {name: str(value) for name, value in _read_json(self.folder / SETTINGS_NAME).items()},
+        }
+
+
+def views_of(photos: Photos, findings: str | os.PathLike[str] | None) -> list[StudioView]:
+    """Of what lies at the place of the photos. Raises SourceError."""
+    views: list[StudioView] = []
+    if photos.source is not None and (Path(str(photos.place)) / MANIFEST_NAME).is_file():
+        with suppress(SourceError):  # of something else
+            views.append(RunGallery(photos))
+    if findings is not None:
+        views.append(FoundImages(photos, findings))
+    return views
+
+
+def _part(rows: list[Any], asked: Any) -> list[Any]:
+    first, count = asked.get("first", 0), asked.get("count", 100)
+    if not all(type(each) is int and each >= 0 for each in (first, count)):
+        raise ValueError("first, count: accepted: whole numbers from 0 on")
+    return rows[first : first + min(count, _MOST_ROWS)]
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: cannot be read ({error})") from None
+    return found if isinstance(found, dict) else {}
+
+
+def _curves(log: Path) -> dict[str, dict[str, list[list[float]]]]:
+    points: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
+    step = 0
+    whole, _, _ = log.read_text("utf-8", "replace").rpartition("\n")  # the last line may be half written
+    for number, text in enumerate(whole.splitlines(), 1):
+        try:
+            line = json.loads(text)
+            step = line.get("step", step)
+            items: Iterable[tuple[str, Any]] = line.items()
+        except (ValueError, AttributeError, RecursionError):
+            raise ValueError(f"{log}: line {number} is no JSON object; accepted: a log of variegate train") from None
+        kind = "train" if "step" in line else "validation"
+        for name, value in items:
+            if name not in ("epoch", "step") and type(value) in (int, float) and math.isfinite(value):
+                points[name][kind].append((step, value))
+    return {name: {kind: _thinned(some) for kind, some in kinds.items()} for name, kinds in points.items()}
+
+
+def _thinned(points: list[tuple[float, float]]) -> list[list[float]]:
+    """Means of neighbors, where there are more than a curve shows."""
+    parts = np.array_split(np.array(points, np.float64), min(len(points), _MOST_POINTS))
+    return [[round(float(value), 6) for value in part.mean(axis=0)] for part in parts]

@@ -1,0 +1,121 @@
+// Views of earlier work: outputs of augment, findings of check, the log of train.
+
+import { blob, call } from "./api.js";
+import { download, el } from "./dom.js";
+import { drawCurves, drawGrid, status } from "./grid.js";
+import { facts } from "./store.js";
+
+const COUNT = 48;
+const COLUMNS = 8;
+
+// A choice of what is shown, and pages of it. `show` draws what the call `name` answers.
+function paged(view, name, label, choices, show, ...more) {
+  let first = 0;
+  let count = 0;
+  const options = choices.map(([value, text]) => el("option", { value }, text));
+  const turn = (by) => {
+    if (first + by * COUNT < count) first = Math.max(first + by * COUNT, 0);
+    draw();
+  };
+  const choice = el("select", { ariaLabel: label, onchange: () => turn(-Infinity) }, ...options);
+  const button = (text, by) => el("button", { type: "button", onclick: () => turn(by) }, text);
+  const pictures = el("div");
+  view.replaceChildren(choice, " ", button("Previous", -1), " ", button("Next", 1), ...more, pictures);
+  const draw = async () => {
+    const found = await call(name, { [label]: choice.value, first, count: COUNT });
+    count = found.count;
+    show(pictures, found);
+    status(count ? `${first + 1} to ${first + found.rows.length} of ${count}` : "none");
+  };
+  return draw;
+}
+
+function run(view) {
+  const operations = facts.views.run.map(([name, count]) => [name, `${name} (${count})`]);
+  const note = el("p", {}, "A click shows the command that makes an output again.");
+  const show = (pictures, { rows }) =>
+    drawGrid(pictures, rows.map((row) => ({ ...row, more: row.replay })), COLUMNS);
+  return paged(view, "run", "operation", [["", "all operations"], ...operations], show, note);
+}
+
+// Marks stay in the browser until they are written.
+function findings(view) {
+  const key = `variegate-studio-marks:${facts.source.name}:${facts.source.count}`;
+  const marks = new Set(JSON.parse(localStorage.getItem(key) ?? "[]"));
+  const save = el("button", { type: "button" });
+  const command = el("p");
+  const meaning = el("p");
+  const keep = () => {
+    localStorage.setItem(key, JSON.stringify([...marks]));
+    save.textContent = `Write marks (${marks.size})`;
+    save.disabled = marks.size === 0;
+  };
+  const mark = (index, isMarked) => {
+    if (isMarked) marks.add(index);
+    else marks.delete(index);
+    keep();
+  };
+  const markAll = (isMarked) => () => {
+    for (const box of view.querySelectorAll(".grid input")) if (box.checked !== isMarked) box.click();
+  };
+  save.onclick = async () => {
+    const chosen = [...marks].sort((a, b) => a - b);
+    download("marked.parquet", await blob("findings", { marks: chosen }));
+  };
+  const controlOf = ({ index, title }) => {
+    const onchange = (event) => mark(index, event.target.checked);
+    const given = { type: "checkbox", checked: marks.has(index), ariaLabel: `leave out ${title}`, onchange };
+    return el("label", { className: "mark" }, el("input", given), " leave out");
+  };
+  const show = (pictures, { rows, command: told }) => {
+    const chosen = facts.views.findings.find(({ name }) => name === view.querySelector("select").value);
+    meaning.textContent = chosen ? `An image that ${chosen.meaning}.` : "Nothing was found.";
+    command.textContent = `A copy without the marked images: ${told}`;
+    drawGrid(pictures, rows.map((row) => ({ ...row, control: controlOf(row) })), COLUMNS);
+  };
+  keep();
+  const kinds = facts.views.findings.map(({ name, count }) => [name, `${name} (${count})`]);
+  const button = (text, isMarked) => el("button", { type: "button", onclick: markAll(isMarked) }, text);
+  const buttons = [" ", button("Mark all shown", true), " ", button("Unmark all shown", false), " ", save];
+  return paged(view, "findings", "kind", kinds, show, ...buttons, meaning, command);
+}
+
+function training(view) {
+  const again = el("button", { type: "button", onclick: () => draw() }, "Read again");
+  const body = el("div");
+  view.replaceChildren(again, body);
+  const draw = async () => {
+    const { curves, operations, worst, settings } = await call("training", {});
+    const canvases = Object.keys(curves).map(() => el("canvas", { role: "img", className: "curves" }));
+    const told = Object.entries(settings).map(([name, value]) => `${name}: ${value}`).join("\n");
+    body.replaceChildren(
+      el("div", { className: "sides" }, ...canvases),
+      operations.length ? tableOf(operations) : el("p", {}, "Train with --report for the loss by operation."),
+      worst ? el("img", { src: worst, alt: "The hardest draws next to their originals" }) : "",
+      el("details", {}, el("summary", {}, "Settings"), el("p", { className: "lines" }, told)),
+    );
+    Object.entries(curves).forEach(([name, series], n) => drawCurves(canvases[n], `${name} by step`, series));
+    status(`log of ${facts.views.training}`);
+  };
+  return draw;
+}
+
+// The loss that each operation adds, the most first.
+function tableOf(operations) {
+  const row = (tag, texts) => el("tr", {}, ...texts.map((text) => el(tag, {}, String(text))));
+  const hardest = [...operations].sort((a, b) => b.added - a.added);
+  const lines = hardest.map(({ operation, low, high, added, error, draws }) => {
+    const ends = [low, high].filter((end) => end !== null).map((end) => Number(end.toPrecision(3)));
+    const interval = [added - 1.96 * error, added + 1.96 * error].map((end) => end.toFixed(3)).join(" to ");
+    return row("td", [operation, [...new Set(ends)].join(" to "), added.toFixed(3), interval, draws]);
+  });
+  const head = row("th", ["Operation", "Argument", "Loss added", "95 % interval", "Draws"]);
+  const table = el("table", {}, el("thead", {}, head), el("tbody", {}, ...lines));
+  return el("section", {}, el("h2", {}, "Loss by operation"), table);
+}
+
+export const RUNS = {
+  run: ["Run", run],
+  findings: ["Findings", findings],
+  training: ["Training", training],
+};
