@@ -3,8 +3,10 @@
 
 import { $, el, openDialog } from "./dom.js";
 
-export function drawGrid(container, pictures, columns) {
+// Without `columns`, as many as fit.
+export function drawGrid(container, pictures, columns = null) {
   container.classList.add("grid");
+  container.classList.toggle("flow", columns === null);
   container.style.setProperty("--columns", columns);
   while (container.children.length > pictures.length) container.lastElementChild.remove();
   pictures.forEach((picture, n) => fill(container.children[n] ?? container.appendChild(figure(container)), picture));
@@ -87,18 +89,19 @@ export function drawCurves(canvas, title, series, marked = null) {
   const [xs, ys] = [0, 1].map((n) => all.map((point) => point[n]));
   const [left, right, low, high] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
   const pen = canvas.getContext("2d");
-  const [width, height] = [(canvas.width = 640), (canvas.height = 170)];
-  const x = (value) => 56 + ((value - left) / (right - left || 1)) * (width - 220);
+  const [width, height] = [(canvas.width = canvas.clientWidth || 640), (canvas.height = 170)];
+  pen.font = "11px system-ui, sans-serif";
+  const legend = Math.max(...names.map((name) => pen.measureText(name).width)) + 14;
+  const x = (value) => 56 + ((value - left) / (right - left || 1)) * (width - 56 - legend);
   const y = (value) => height - 24 - ((value - low) / (high - low || 1)) * (height - 50);
   const text = (words, at, line, align = "left") => Object.assign(pen, { textAlign: align }).fillText(words, at, line);
   const short = (value) => String(Number(value.toPrecision(3)));
-  pen.font = "11px system-ui, sans-serif";
   pen.fillStyle = pen.strokeStyle = getComputedStyle(canvas).color;
   text(title, 4, 12);
   text(short(high), 50, 30, "right");
   text(short(low), 50, height - 24, "right");
   text(short(left), 56, height - 8);
-  text(short(right), width - 164, height - 8, "right");
+  text(short(right), width - legend, height - 8, "right");
   if (marked !== null) pen.fillRect(x(marked), 24, 1, height - 48);
   const line = Math.min(13, (height - 30) / names.length);
   names.forEach((name, n) => {
@@ -108,7 +111,7 @@ export function drawCurves(canvas, title, series, marked = null) {
     pen.beginPath();
     series[name].forEach(([a, b]) => pen.lineTo(x(a), y(b)));
     pen.stroke();
-    text(name, width - 150, 26 + n * line);
+    text(name, width - legend + 10, 26 + n * line);
   });
   const ends = names.map((name) => `${name} ${short(series[name].at(-1)?.[1] ?? 0)}`).join(", ");
   canvas.setAttribute("aria-label", `${title}. At the end: ${ends}`);

@@ -6,7 +6,6 @@ import { drawCurves, drawGrid, status } from "./grid.js";
 import { facts } from "./store.js";
 
 const COUNT = 48;
-const COLUMNS = 8;
 
 // A choice of what is shown, and pages of it. `show` draws what the call `name` answers.
 function paged(view, name, label, choices, show, ...more) {
@@ -33,8 +32,7 @@ function paged(view, name, label, choices, show, ...more) {
 function run(view) {
   const operations = facts.views.run.map(([name, count]) => [name, `${name} (${count})`]);
   const note = el("p", {}, "A click shows the command that makes an output again.");
-  const show = (pictures, { rows }) =>
-    drawGrid(pictures, rows.map((row) => ({ ...row, more: row.replay })), COLUMNS);
+  const show = (pictures, { rows }) => drawGrid(pictures, rows.map((row) => ({ ...row, more: row.replay })));
   return paged(view, "run", "operation", [["", "all operations"], ...operations], show, note);
 }
 
@@ -71,7 +69,7 @@ function findings(view) {
     const chosen = facts.views.findings.find(({ name }) => name === view.querySelector("select").value);
     meaning.textContent = chosen ? `An image that ${chosen.meaning}.` : "Nothing was found.";
     command.textContent = `A copy without the marked images: ${told}`;
-    drawGrid(pictures, rows.map((row) => ({ ...row, control: controlOf(row) })), COLUMNS);
+    drawGrid(pictures, rows.map((row) => ({ ...row, control: controlOf(row) })));
   };
   keep();
   const kinds = facts.views.findings.map(({ name, count }) => [name, `${name} (${count})`]);
