@@ -62,7 +62,7 @@ def demo(options: DemoOptions) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class PreviewOptions(TargetOptions, SourceOptions, PolicyOptions):
-    src: str = same_option(SourceOptions, "src", help="Images: a folder, with or without classes, shards, or one image.")
+    src: str = same_option(SourceOptions, "src", help="Images: a folder (with classes or none), shards, or one file.")
     sweep: str | None = option(
         None, "Show one operation, such as Rotate, over its range.", "Augmentation", metavar="OPERATION"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import os
 from collections.abc import Awaitable, Callable
@@ -116,6 +117,15 @@ def test_a_policy_is_tuned_in_a_browser(tmp_path: Path) -> None:
         await is_accessible(page)
         await fits(page, 400)
         assert page.errors == []
+        # One from elsewhere runs nothing, and one that holds no policy is passed over.
+        for cards in ([{"op": EVIL, "arguments": {EVIL: EVIL}}], [{"op": 5}]):
+            state = {"cards": cards, "seed": 0, "epoch": 0, "copies": 2, "images": [0]}
+            link = base64.b64encode(json.dumps(state).encode()).decode()
+            await page.go("about:blank")
+            await page.go(f"{address.partition('#')[0]}#{link}")
+            await page.wait_for("document.querySelectorAll('#cards li').length > 0")
+            assert await page.evaluate("document.querySelector('[onerror]')") is None
+        await page.wait_for(f"{FIGURES} > 2")
         server.close()
         await page.click("#reseed")
         await page.wait_for("document.getElementById('problem').textContent.includes('does not answer')")

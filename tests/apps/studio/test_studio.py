@@ -330,6 +330,8 @@ def test_marks_become_what_clean_takes(folder: Path, tmp_path: Path) -> None:
             found.answer({"marks": marks})
     with pytest.raises(SourceError, match="holds other images"):
         FoundImages(Photos(folder), table)
+    with pytest.raises(ValueError, match="without its images"):
+        vg.studio(findings=table)
 
 
 def test_the_log_of_a_training_becomes_curves(tmp_path: Path) -> None:

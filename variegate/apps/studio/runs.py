@@ -94,8 +94,10 @@ class FoundImages:
 
     def __init__(self, photos: Photos, table: str | os.PathLike[str]) -> None:
         self._photos, self._place = photos, os.fspath(table)
+        if photos.source is None:
+            raise ValueError(f"findings: got {self._place}, without its images; accepted: with SRC, the checked images")
         found, source = open_checked(photos.place, table, _SPLIT)
-        if photos.source is None or source.fingerprint != photos.source.fingerprint:
+        if source.fingerprint != photos.source.fingerprint:
             raise SourceError(f"{self._place}: is of other images than the studio shows; accepted: labeled images")
         self._found = found
         self._by: dict[str, list[Any]] = defaultdict(list)

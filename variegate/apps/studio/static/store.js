@@ -74,7 +74,7 @@ export function restore(given) {
   for (const text of [fromHash(), localStorage.getItem(storageKey()), JSON.stringify(given)]) {
     try {
       const found = JSON.parse(text);
-      if (!Array.isArray(found?.cards)) continue;
+      if (!isState(found)) continue;
       Object.assign(state, found);
       state.images = found.images?.filter((index) => index < facts.source.count) ?? [];
       if (!state.images.length) state.images = given.images;
@@ -83,6 +83,13 @@ export function restore(given) {
       // An address that was cut off, or of another version: the next one.
     }
   }
+}
+
+// Links may come from anybody.
+function isState(found) {
+  const isCard = (card) => typeof card?.op === "string" && typeof card.arguments === "object" && card.arguments !== null;
+  const numbers = [found?.seed, found?.epoch, found?.copies];
+  return Array.isArray(found?.cards) && found.cards.every(isCard) && numbers.every(Number.isInteger);
 }
 
 function fromHash() {
