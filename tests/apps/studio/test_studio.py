@@ -86,6 +86,15 @@ def test_a_policy_goes_through_cards(name: str) -> None:
     assert made.to_dict() == (T.Identity() if name == "none" else load_policy(name)).to_dict()
 
 
+def test_what_is_applied_together_is_one_card() -> None:
+    both = T.RandomApply([T.Compose([T.Invert(), T.Rotate(9)])], 0.5)
+    twice = T.RandomApply([T.RandomApply([T.Invert()], 0.5)], 0.5)
+    for transform in (both, twice, T.Compose([T.Invert(), both])):
+        cards = cards_of(transform)
+        assert to_policy(json.loads(json.dumps(cards))).transform == transform
+    assert [card["op"] for card in cards_of(both)] == ["RandomApply"]
+
+
 def test_cards_are_switched_off_and_have_chances() -> None:
     rotate = {"op": "Rotate", "arguments": {"degrees": 20}, "on": False}
     tuned = to_policy([rotate, {**FLIP, "p": 0.25}, {"op": "Invert"}])
@@ -249,11 +258,13 @@ def test_a_newer_generation_ends_an_older_one(folder: Path) -> None:
     [
         ({"images": [3]}, "images: accepted: a list of numbers from 0 to 2"),
         ({"images": [True]}, "images"),
+        ({"images": []}, "images: accepted: .*, at least one"),
         ({"images": [0] * 300}, "accepted: at most 256"),
         ({"copies": -1}, "copies: got -1; accepted: a whole number from 0 to 256"),
         ({"size": 8}, "size: got 8"),
         ({"seed": "x"}, "seed: got 'x'"),
         ({"cards": [{"op": "RandomCrop", "arguments": {"size": 2000}}]}, "larger than an image"),
+        ({"cards": [{"op": "Resize", "arguments": {"size": 20000}}]}, "megapixels at a time; accepted: up to 67"),
     ],
 )
 def test_wrong_requests_are_named(folder: Path, asked: Any, message: str) -> None:
@@ -304,7 +315,8 @@ def test_a_run_shows_no_other_file(tmp_path: Path) -> None:
         pq.write_table(table.set_column(table.schema.get_field_index("file"), "file", names), out / "manifest.parquet")
         assert {one["url"] for one in RunGallery(Photos(out)).answer({})["rows"]} == {""}
     (tmp_path / "photos" / "manifest.parquet").write_bytes(b"no manifest")
-    assert views_of(Photos(tmp_path / "photos"), None) == []
+    with pytest.warns(UserWarning, match=r"manifest.parquet: .*; its run is not shown"):
+        assert views_of(Photos(tmp_path / "photos"), None) == []
 
 
 def test_marks_become_what_clean_takes(folder: Path, tmp_path: Path) -> None:
@@ -349,8 +361,19 @@ def test_the_log_of_a_training_becomes_curves(tmp_path: Path) -> None:
     assert (len(train), train[0], train[-1]) == (400, [3.0, 1.5], [1998.0, 999.0])
     assert answer["curves"]["loss"]["validation"] == [[1000.0, 7.0]]
     assert (answer["operations"], answer["worst"], answer["settings"]) == ([], None, {"model": "wrn-10-1"})
+    report = tmp_path / "report" / "report.json"
+    report.parent.mkdir()
+    for damaged in ("5", '{"operations": 5}', '{"operations": [{"operation": "Rotate"}]}', '{"operations": [NaN]}'):
+        report.write_text(damaged)
+        with pytest.raises(ValueError, match=r"report.json: .*as variegate train wrote it"):
+            run.answer({})
+    report.unlink()
+    for damaged in ('{"step": null}', '{"step": 1e999}', '{"step": {}}', '{"step": 1' + "0" * 400 + "}"):
+        (tmp_path / "log.jsonl").write_text(damaged + "\n")
+        with pytest.raises(ValueError, match=r"log.jsonl: line 1 is no line of a log"):
+            run.answer({})
     (tmp_path / "log.jsonl").write_text('{"step": 1}\n[]\n')
-    with pytest.raises(ValueError, match=r"log.jsonl: line 2 is no JSON object"):
+    with pytest.raises(ValueError, match=r"log.jsonl: line 2 is no line of a log"):
         run.answer({})
 
 
@@ -379,7 +402,12 @@ def test_nobody_enters_without_the_token(client: TestClient) -> None:
 
 def test_other_hosts_and_origins_are_refused(client: TestClient) -> None:
     enter(client)
-    for headers in ({"host": "evil.example"}, {"host": f"127.0.0.1:{PORT + 1}"}, {"origin": "https://evil.example"}):
+    for headers in (
+        {"host": "evil.example"},
+        {"host": f"127.0.0.1:{PORT + 1}"},
+        {"origin": "https://evil.example"},
+        {"origin": "http://["},
+    ):
         assert client.get("/api/state", headers=headers).status_code == 403, headers
     assert client.get("/api/state", headers={"origin": f"http://127.0.0.1:{PORT}"}).status_code == 200
 
@@ -429,7 +457,17 @@ def test_calls_answer_and_errors_have_their_card(client: TestClient) -> None:
     ):
         assert (answer.status_code, "error" in answer.json()) == (400, True)
     assert client.get("/api/images?first=x").status_code == 400
-    for path in ("/t/96/7-x", "/t/5000/0-x", "/r/0-x", "/p/x", "/static/none.js", "/api/none"):
+    for path in (
+        "/t/96/7-x",
+        "/t/96/0-x",
+        "/t/5000/0-x",
+        f"/t/96/{'9' * 5000}-x",
+        f"/t/{'9' * 5000}/0-x",
+        "/r/0-x",
+        "/p/x",
+        "/static/none.js",
+        "/api/none",
+    ):
         assert client.get(path).status_code == 404, path
 
 

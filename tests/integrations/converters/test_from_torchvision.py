@@ -111,6 +111,13 @@ def test_a_jpeg() -> None:
         assert vg.from_torchvision(stand_in("JPEG", quality=quality)) == ours
 
 
+def test_paddings_of_crops_are_kept_otherwise_by_v2() -> None:
+    crop = {"size": (9, 9), "pad_if_needed": False, "fill": 0, "padding_mode": "constant"}
+    for module, padding in ((V1, (1, 3, 2, 4)), ("torchvision.transforms.v2._geometry", [1, 2, 3, 4])):
+        found = vg.from_torchvision(stand_in("RandomCrop", module, padding=padding, **crop))
+        assert found == T.RandomCrop(9, padding=(1, 3, 2, 4)), module
+
+
 def test_floats_that_are_not_normalised() -> None:
     assert parts(compose(flip(), TO_TENSOR))[-1] == T.ToDtype("float32", scale=True)
     half = compose(flip(), TO_IMAGE, to_dtype({torch.Tensor: torch.float16, "others": None}, scale=False), normalize())

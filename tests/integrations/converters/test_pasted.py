@@ -83,6 +83,30 @@ def test_lists_modules_and_own_transforms_are_read(text: str, expected: list[T.T
     assert from_python(text)[0] == T.Compose(expected)
 
 
+def test_a_list_that_is_part_of_a_pipeline_is_none_of_its_own() -> None:
+    expected = T.Compose([T.Resize(64), T.RandomApply([T.RandomInvert()], 0.8), T.RandomVerticalFlip()])
+    for text in (
+        "base = [T.Resize(64), T.RandomApply([T.RandomInvert()], 0.8)]\nt = T.Compose(base + [T.RandomVerticalFlip()])",
+        "base = [T.Resize(64), T.RandomApply([T.RandomInvert()], 0.8)]\nt = T.Compose([*base, T.RandomVerticalFlip()])",
+        "a = [T.RandomInvert()]\nd = Data(T.Compose([T.Resize(64), T.RandomApply(a, 0.8), T.RandomVerticalFlip()]))",
+        "print(T.RandomInvert())\nclass D:\n    def __init__(self, n=64):\n        self.t = T.Compose([T.Resize(n), "
+        "T.RandomApply(torch.nn.ModuleList([T.RandomInvert()]), p=0.8), T.RandomVerticalFlip()])",
+    ):
+        assert from_python(text)[0] == expected, text
+
+
+def test_numbers_of_albumentations_are_the_ends_of_its_ranges() -> None:
+    for text, ends in (
+        ("A.Affine(rotate=30, p=1)", "RandomAffine((-30.0, -30.0)"),
+        ("A.RandomGamma(gamma_limit=50, p=1)", "Gamma((0.01, 0.5))"),
+        ("A.Morphological(scale=3, p=1)", "Morphological"),
+    ):
+        assert repr(from_python(text)[0]).startswith(ends)
+    told = from_python("A.Compose([A.Rotate(limit=30, always_apply=False, p=1)])")[1].approximate["text"]
+    assert told == (": what the text leaves out of Rotate has the defaults of Albumentations 2, not those of 1",)
+    assert "text" not in from_python("A.Compose([A.Rotate(limit=30, border_mode=0)])")[1].approximate
+
+
 def test_timm_is_read() -> None:
     text = "timm.data.create_transform(160, is_training=True, auto_augment='rand-m9', re_prob=0.25)"
     found, report = from_python(text)
@@ -104,13 +128,24 @@ def test_nothing_is_run(tmp_path: Path) -> None:
         ("transforms.Compose([transforms.Lambda(lambda x: x), transforms.Resize(64)])", "transforms[0] Lambda"),
         ("transforms.Compose([transforms.Resize(img_size), transforms.Resize(64)])", "transforms[0] Resize.size"),
         ("transforms.Compose([Mine(1), transforms.Resize(64)])", "transforms[0] Mine(1)"),
+        (
+            "size = 9\ndef made(size):\n    return T.Compose([T.CenterCrop(size), T.Resize(64)])",
+            "transforms[0] CenterCrop.size",
+        ),
+        (
+            "size = 9\nif big:\n    size = 99\nt = T.Compose([T.CenterCrop(size), T.Resize(64)])",
+            "transforms[0] CenterCrop.size",
+        ),
+        ("class Invert:\n    pass\nt = T.Compose([Invert(), T.Resize(64)])", "transforms[0] Invert()"),
+        ("v2.Compose([v2.Pad(4, fill={tv_tensors.Image: 5}), v2.Resize(64)])", "transforms[0] Pad.fill"),
+        ("A.Compose([A.Normalize(mean=cfg.mean), A.Resize(64, 64)])", "transforms[0] Normalize"),
         ("A.Compose([A.PixelDropout(dropout_prob='x'), A.Resize(64, 64)])", "transforms[0] PixelDropout.dropout_prob"),
         ("A.Compose([A.Downscale(scale_range=0.5), A.Resize(64, 64)])", "transforms[0] Downscale.scale_range"),
     ],
 )
 def test_what_cannot_be_converted_is_skipped(text: str, place: str) -> None:
     found, report = from_python(text)
-    assert isinstance(found, T.Resize)
+    assert found in (T.Resize(64), T.Resize((64, 64)))
     assert list(report.refused) == [place]
 
 
@@ -122,6 +157,13 @@ def test_what_cannot_be_converted_is_skipped(text: str, place: str) -> None:
         ("x = (", r"line 1: got 'x = \('; accepted: Python"),
         ("A.Resize(1, 2, 3)", "line 1: Resize: got 3; accepted: arguments by their names"),
         ("transforms.Resize(*sizes)", "accepted: Python that calls transforms"),
+        ("ts = [T.Resize(3)]\nts.append(T.Invert())\nt = T.Compose(ts)", "a pipeline that the text does not change"),
+        ("t = T.Compose([T.Resize(3)])\nt.transforms.insert(0, T.RandAugment())", "does not change afterwards"),
+        ("T.Compose([each for each in steps])", r"line 1: Compose.transforms: got \[each for each in steps\]"),
+        ("create_transform(224, no_aug=args.no_aug)", r"create_transform\.no_aug: got args.no_aug"),
+        ("a = T.ToTensor()\n" + "a = [a, a]\n" * 40, "values in 13 levels'; accepted: at most"),
+        ("a = T.Resize(3)\n" + "a = T.Compose([a])\n" * 400, "values in 41 levels'; accepted: at most"),
+        ("from kornia.augmentation import RandomCrop\nRandomCrop(3)", "accepted: Python that calls transforms"),
         ("timm.data.create_transform(foo=1)", r"create_transform\.foo: got 1"),
         ("x\0", "null bytes"),
         ("a" * 100_001, "100,001 characters"),

@@ -36,10 +36,11 @@ def sample_rows(
     seed: int,
     epoch: int,
     watch: Callable[[Program, float], None] | None = None,
+    check: Callable[[Program], None] | None = None,
 ) -> list[list[Cell]]:
     """For every image: itself, then its ``copies``, as ``augment`` would write them, mixed with the same images of the
     source; where the transform ends in numbers, the bytes before it. ``watch`` is told each copy's program, and how
-    many seconds its pixels took."""
+    many seconds its pixels took; ``check`` before that."""
     augmenter = Augmenter(transform, seed=seed, layout="NHWC")
     rows = [[original(image, choice.naming)] for image in choice.images]
     partners = _partners(choice, num_partners(transform), seed, epoch)
@@ -60,6 +61,8 @@ def sample_rows(
     names = {image.sample_id: image.name for image in images}
     for copy in copies:
         program = in_bytes(augmenter.program(pictures, copy=copy, **given))
+        if check is not None:
+            check(program)
         overlays = moved_overlays(program, images, choice)
         began = time.perf_counter()
         outputs = augmenter.run(program, pictures)

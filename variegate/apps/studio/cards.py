@@ -17,7 +17,6 @@ import yaml
 
 from variegate.apps.preview import sweepable
 from variegate.checks import integer, number
-from variegate.errors import PolicyError
 from variegate.integrations.converters.albumentations import from_albumentations
 from variegate.integrations.converters.pasted import from_python
 from variegate.integrations.converters.report import ConversionReport, ConversionWarning
@@ -144,7 +143,8 @@ def to_cards(text: str) -> FoundCards:
         if text in ("", "none"):
             return FoundCards([])
         if isinstance(described := _described(text), Mapping):
-            if "__class_fullname__" in described.get("transform", described):
+            inner = described.get("transform", described)
+            if isinstance(inner, Mapping) and "__class_fullname__" in inner:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ConversionWarning)  # the report says it
                     transform, report = from_albumentations(described, report=True)
@@ -156,8 +156,8 @@ def to_cards(text: str) -> FoundCards:
             raise CardError("a file cannot be named here; accepted: its text, or --policy FILE of the command")
         else:
             transform = load_policy(text)
-    except (PolicyError, yaml.YAMLError, TypeError) as error:
-        raise CardError(" ".join(str(error).split())) from error
+    except (ValueError, yaml.YAMLError, TypeError, RecursionError) as error:
+        raise CardError(" ".join(str(error).split()) or "too deeply nested") from error
     return FoundCards(cards_of(transform), report)
 
 
@@ -181,7 +181,9 @@ def cards_of(transform: Transform) -> list[dict[str, Any]]:
     if isinstance(transform, Identity):
         return []
     if isinstance(transform, RandomApply) and len(transform.transforms) == 1:
-        return [{**card, "p": transform.p} for card in cards_of(transform.transforms[0])]
+        cards = cards_of(transform.transforms[0])
+        if len(cards) == 1 and cards[0]["p"] == 1.0:  # else they are applied together, or by two chances
+            return [{**cards[0], "p": transform.p}]
     described = transform.to_dict()
     return [{"op": described.pop("type"), "arguments": described, "on": True, "p": 1.0}]
 

@@ -32,6 +32,7 @@ from variegate.program.lowering import lower
 from variegate.program.program import Program
 
 MOST_CELLS = 256
+_MOST_PIXELS = 64 << 20  # of the pictures of a row of copies
 _MOST_BYTES = 128 << 20  # of encoded pictures
 _MOST_POLICIES = 512
 _CHUNK, _MOST_DRAWS = 100, 5000  # of the strongest, at a time and in all
@@ -107,7 +108,7 @@ class Studio:
         image = self.photos.get(index, int(side) or None)
         # Of several views, a row has more pictures than copies.
         copies = range(number) if transform._is_alone or not number else range(number - 1, number)
-        row = sample_rows(self.photos.choice([image]), transform, copies, seed, epoch)[0]
+        row = sample_rows(self.photos.choice([image]), transform, copies, seed, epoch, check=check_sizes)[0]
         return self._keep(address, row[number if transform._is_alone else min(number, 1)])
 
     def kept(self, address: str) -> bytes | None:
@@ -145,7 +146,7 @@ class Studio:
         watch = Watch(len(shown.images), proceed)
         choice = self.photos.choice(shown.images)
         try:
-            rows = sample_rows(choice, shown.transform, shown.copies, shown.seed, shown.epoch, watch)
+            rows = sample_rows(choice, shown.transform, shown.copies, shown.seed, shown.epoch, watch, check_sizes)
         except DecodeError:
             raise
         except (ValueError, TypeError) as error:
@@ -221,7 +222,7 @@ class Studio:
         choice = self.photos.choice([image])
 
         def draw(copies: range) -> list[Cell]:
-            return sample_rows(choice, shown.transform, copies, shown.seed, shown.epoch)[0]
+            return sample_rows(choice, shown.transform, copies, shown.seed, shown.epoch, check=check_sizes)[0]
 
         if shown.transform._mixers or shown.transform._is_alone or image.targets is not None:
             raise CardError("the strongest draws: accepted: policies of one image that see no targets, and mix none")
@@ -232,6 +233,7 @@ class Studio:
             given = [image.img_HWC] * len(copies)
             ids = [image.sample_id] * len(copies)
             program = in_bytes(augmenter.program(given, ids=ids, epoch=shown.epoch, copy=copies))
+            check_sizes(program)
             outputs = augmenter.run(program, given)
             changes[copies] = [difference(output.numpy(), image.img_HWC) for output in outputs]
         cells: list[dict[str, Any]] = []
@@ -252,7 +254,8 @@ class Studio:
     def sheet(self, asked: Any) -> bytes:
         """The grid as a contact sheet, a PNG."""
         shown = self.shown(asked)
-        rows = sample_rows(self.photos.choice(shown.images), shown.transform, shown.copies, shown.seed, shown.epoch)
+        choice = self.photos.choice(shown.images)
+        rows = sample_rows(choice, shown.transform, shown.copies, shown.seed, shown.epoch, check=check_sizes)
         lines = [line for row in rows for line in layout.lines_of(row)]
         side = min(shown.side or layout.LARGEST_CELL, layout.LARGEST_CELL)
         notes = [f"Seed {shown.seed}, epoch {shown.epoch}."]
@@ -265,8 +268,9 @@ class Studio:
         """Of the arguments of a request. Raises CardError, DecodeError."""
         tuned = to_policy(asked.get("cards", []))
         indices = asked.get("images", [0])
-        if not isinstance(indices, list) or not all(type(i) is int and 0 <= i < self.photos.count for i in indices):
-            raise CardError(f"images: accepted: a list of numbers from 0 to {self.photos.count - 1}")
+        are_there = isinstance(indices, list) and all(type(i) is int and 0 <= i < self.photos.count for i in indices)
+        if not indices or not are_there:
+            raise CardError(f"images: accepted: a list of numbers from 0 to {self.photos.count - 1}, at least one")
         copies = _whole(asked, "copies", 1, 0, MOST_CELLS)
         if len(indices) * (copies + 1) > 2 * MOST_CELLS:
             raise CardError(f"images: {len(indices)} times {copies} pictures; accepted: at most {MOST_CELLS}")
@@ -289,6 +293,14 @@ def _whole(asked: Any, name: str, default: int, low: int, high: int) -> int:
     if type(value) is not int or not low <= value <= high:
         raise CardError(f"{name}: got {value!r}; accepted: a whole number from {low:,} to {high:,}")
     return value
+
+
+def check_sizes(program: Program) -> None:
+    """Raise CardError for pictures that would fill the memory, within an operation or at the end."""
+    largest = np.prod(program.out_size.astype(np.int64), axis=2).max(axis=1, initial=0)
+    if (pixels := int(largest.sum())) > _MOST_PIXELS:
+        got, most = f"{pixels / 1e6:,.0f} megapixels at a time", f"{_MOST_PIXELS / 1e6:,.0f}"
+        raise CardError(f"the policy makes {got}; accepted: up to {most}, by smaller sizes or fewer images")
 
 
 def _blaming(asked: Any, shown: Shown, error: Exception) -> CardError:

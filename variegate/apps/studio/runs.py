@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
-import math
 import os
 import re
 import shlex
+import warnings
 from collections import Counter, defaultdict
-from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -29,7 +27,7 @@ from variegate.jobs.output.manifest import MANIFEST_NAME, read_manifest
 SHOWN_SIDE = 320  # of outputs and findings
 _OPERATION = re.compile(r'"op": ?"(\w+)"')
 _MOST_ROWS = 200
-_MOST_POINTS = 400  # of a curve
+_MOST_POINTS, _MOST_NUMBER = 400, 1e30  # of a curve
 _SPLIT = "train"
 
 
@@ -65,7 +63,7 @@ class RunGallery:
             member = f"row {rows_of[file]}" if file.endswith(".parquet") else row["member"]
             rows_of[file] += 1
             self._written[number] = index.get(stream_key(SampleName(file, member)))
-            for name in set(_OPERATION.findall(row["operations"] or "")):
+            for name in set(_OPERATION.findall(str(row["operations"] or ""))):
                 self._by[name].append(number)
 
     def about(self) -> list[list[Any]]:
@@ -79,10 +77,14 @@ class RunGallery:
 
     def _described(self, number: int) -> dict[str, Any]:
         row, index = self.manifest.row(number), self._written[number]
+        try:
+            lines = captions(row["operations"] or [])
+        except (TypeError, LookupError, AttributeError, RecursionError):
+            raise SourceError(f"{self._place}: damaged: the operations of row {number:,} of its manifest") from None
         return {
             "url": "" if index is None else self._photos.address(index, SHOWN_SIDE),
             "title": f"{row['source']}, copy {row['copy']}",
-            "lines": captions(row["operations"] or []),
+            "lines": lines,
             "replay": f"variegate replay {shlex.quote(os.path.abspath(self._place))} {number}",
         }
 
@@ -155,7 +157,7 @@ class TrainingRun:
         image = base64.b64encode(worst.read_bytes()).decode() if worst.is_file() else ""
         return {
             "curves": _curves(self.folder / LOG_NAME),
-            "operations": _read_json(report).get("operations", []) if report.is_file() else [],
+            "operations": _effects(report) if report.is_file() else [],
             "worst": f"data:image/png;base64,{image}" if image else None,
             "settings": {name: str(value) for name, value in _read_json(self.folder / SETTINGS_NAME).items()},
         }
@@ -165,8 +167,10 @@ def views_of(photos: Photos, findings: str | os.PathLike[str] | None) -> list[St
     """Of what lies at the place of the photos. Raises SourceError."""
     views: list[StudioView] = []
     if photos.source is not None and (Path(str(photos.place)) / MANIFEST_NAME).is_file():
-        with suppress(SourceError):  # of something else
+        try:
             views.append(RunGallery(photos))
+        except SourceError as error:  # it may be of something else
+            warnings.warn(f"{error}; its run is not shown", stacklevel=2)
     if findings is not None:
         views.append(FoundImages(photos, findings))
     return views
@@ -184,23 +188,48 @@ def _read_json(path: Path) -> dict[str, Any]:
         found = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"{path}: cannot be read ({error})") from None
-    return found if isinstance(found, dict) else {}
+    if not isinstance(found, dict):
+        raise ValueError(f"{path}: holds no JSON object; accepted: as variegate train wrote it")
+    return found
+
+
+def _effects(report: Path) -> list[dict[str, Any]]:
+    """Added losses of operations: as ``attribution`` wrote them."""
+    try:
+        return [
+            {
+                "operation": str(one["operation"]),
+                **{name: _finite(one[name]) for name in ("added", "error", "draws")},
+                **{name: None if one[name] is None else _finite(one[name]) for name in ("low", "high")},
+            }
+            for one in _read_json(report)["operations"]
+        ]
+    except (TypeError, LookupError, ArithmeticError):
+        raise ValueError(f"{report}: damaged: its operations; accepted: as variegate train wrote it") from None
+
+
+def _finite(value: Any) -> float:
+    """Raises TypeError for what is no number, or one that no plot has."""
+    if type(value) not in (int, float) or not abs(value) < _MOST_NUMBER:
+        raise TypeError
+    return float(value)
 
 
 def _curves(log: Path) -> dict[str, dict[str, list[list[float]]]]:
     points: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
-    step = 0
+    step = 0.0
     whole, _, _ = log.read_text("utf-8", "replace").rpartition("\n")  # the last line may be half written
-    for number, text in enumerate(whole.splitlines(), 1):
+    for number, text in enumerate(whole.split("\n") if whole else (), 1):
         try:
             line = json.loads(text)
-            step = line.get("step", step)
-            items: Iterable[tuple[str, Any]] = line.items()
-        except (ValueError, AttributeError, RecursionError):
-            raise ValueError(f"{log}: line {number} is no JSON object; accepted: a log of variegate train") from None
+            step = _finite(line.get("step", step))
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            raise ValueError(
+                f"{log}: line {number} is no line of a log; accepted: as variegate train wrote it"
+            ) from None
         kind = "train" if "step" in line else "validation"
-        for name, value in items:
-            if name not in ("epoch", "step") and type(value) in (int, float) and math.isfinite(value):
+        for name, value in line.items():
+            if name not in ("epoch", "step") and type(value) in (int, float) and abs(value) < _MOST_NUMBER:
                 points[name][kind].append((step, value))
     return {name: {kind: _thinned(some) for kind, some in kinds.items()} for name, kinds in points.items()}
 

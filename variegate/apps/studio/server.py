@@ -12,13 +12,12 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request as HttpRequest
-from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -63,6 +62,15 @@ Call = Callable[[Any, Callable[[], None]], Any]  # what is asked for, and what t
 Handler = Callable[[HttpRequest], Awaitable[Response]]
 
 
+class Json(Response):
+    """In ASCII, which holds whatever a name or a text has."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+
+
 class Guard:
     """Lets in who has the token: by the address once, then by a cookie that no script can read.
 
@@ -80,7 +88,8 @@ class Guard:
     def _answer(self, request: HttpRequest) -> Response | None:
         """None for what may pass."""
         origin = request.headers.get("origin")
-        if request.headers.get("host") not in self._hosts or (origin and urlsplit(origin).netloc not in self._hosts):
+        own = {f"http://{host}" for host in self._hosts}
+        if request.headers.get("host") not in self._hosts or (origin and origin not in own):
             return PlainTextResponse("not from here", 403)
         # In the path: what prints addresses leaves out queries, which often hold secrets of storage.
         if (path := request.url.path).startswith(_ENTER):
@@ -135,7 +144,7 @@ class Page:
             Route("/api/state", self._state),
             Route("/api/images", self._images),
             Route("/p/{address}", self._picture),
-            Route("/t/{side:int}/{index:int}-{stamp}", self._thumbnail),
+            Route("/t/{side}/{address}", self._thumbnail),
             *posts,
             Mount("/static", StaticFiles(directory=_STATIC)),
         ]
@@ -158,12 +167,12 @@ class Page:
                     proceed()
                     made = await asyncio.to_thread(call, asked, proceed)
             except Superseded:
-                return JSONResponse({"superseded": True}, 409)
+                return Json({"superseded": True}, 409)
             except CardError as error:
-                return JSONResponse({"error": str(error), "card": error.card}, 400)
+                return Json({"error": str(error), "card": error.card}, 400)
             except (DecodeError, ValueError) as error:
-                return JSONResponse({"error": str(error), "card": None}, 400)
-            return Response(made, media_type=_BYTES) if isinstance(made, bytes) else JSONResponse(made)
+                return Json({"error": str(error), "card": None}, 400)
+            return Response(made, media_type=_BYTES) if isinstance(made, bytes) else Json(made)
 
         return answer
 
@@ -173,7 +182,7 @@ class Page:
     async def _state(self, _: HttpRequest) -> Response:
         photos = self._studio.photos
         about = {"name": photos.name, "count": photos.count, "classes": list(photos.classes)}
-        return JSONResponse(
+        return Json(
             {
                 "version": variegate.__version__,
                 "pixel_version": PIXEL_VERSION,
@@ -189,7 +198,7 @@ class Page:
     async def _images(self, request: HttpRequest) -> Response:
         photos, (first, count) = self._studio.photos, _stretch(request)
         wanted = range(first, min(first + min(count, _MOST_IMAGES), photos.count))
-        return JSONResponse({"images": [photos.listed(index) for index in wanted]})
+        return Json({"images": [photos.listed(index) for index in wanted]})
 
     async def _picture(self, request: HttpRequest) -> Response:
         address = request.path_params["address"]
@@ -200,10 +209,11 @@ class Page:
         return Response(made, media_type="image/jpeg", headers=_FOR_EVER)
 
     async def _thumbnail(self, request: HttpRequest) -> Response:
-        index, side = int(request.path_params["index"]), int(request.path_params["side"])
-        if index >= self._studio.photos.count or side not in (THUMBNAIL, SHOWN_SIDE):
+        side, (index, _, stamp) = request.path_params["side"], request.path_params["address"].partition("-")
+        is_there = side in (str(THUMBNAIL), str(SHOWN_SIDE)) and index.isdecimal() and len(index) < 20
+        if not is_there or int(index) >= self._studio.photos.count or stamp != self._studio.photos.stamp(int(index)):
             return PlainTextResponse("no such image", 404)
-        made = await asyncio.to_thread(self._studio.photos.thumbnail, index, side)
+        made = await asyncio.to_thread(self._studio.photos.thumbnail, int(index), int(side))
         return Response(made, media_type="image/jpeg", headers=_FOR_EVER)
 
     def _export(self, asked: Any) -> dict[str, str]:
@@ -273,6 +283,7 @@ class StudioServer:
         except OSError as error:
             self._socket.close()
             raise OSError(f"port {port}: {error.strerror}; accepted: one that is free, or 0") from None
+        self._socket.listen(128)  # visitors wait until the server has started
         self.port, token = self._socket.getsockname()[1], secrets.token_urlsafe(16)
         self.url = f"http://{HOST}:{self.port}{_ENTER}{token}"
         app = Guard(Starlette(routes=Page(studio, policy, size, views).routes()), token, self.port)

@@ -13,7 +13,16 @@ from variegate.checks import spelt
 from variegate.errors import PolicyError
 from variegate.integrations.converters.albumentations_arguments import Arguments, targets_of
 from variegate.integrations.converters.albumentations_table import REFUSED, RULES
-from variegate.integrations.converters.report import ConversionError, ConversionReport, Notes, Place, parameters, plain
+from variegate.integrations.converters.report import (
+    UNREADABLE,
+    ConversionError,
+    ConversionReport,
+    Notes,
+    Place,
+    as_refusal,
+    parameters,
+    plain,
+)
 from variegate.io.files import TooLargeError, read_regular
 from variegate.ops.arguments import PROBABILITY
 from variegate.ops.base import Transform
@@ -156,8 +165,8 @@ def _append(described: Mapping[str, Any], path: str, notes: Notes, steps: list[T
             place.refuse("p", described["p"], "1, as all images leave in one format")
         steps.append(_format(Arguments(place, described), name))
         notes.convert(place.path)
-    except ConversionError as error:
-        notes.refuse(place.path, error)
+    except (ConversionError, *UNREADABLE) as error:
+        notes.refuse(place.path, as_refusal(error, place, described))
 
 
 def _converted(described: Mapping[str, Any], path: str, notes: Notes, forced: bool = False) -> Transform | None:
@@ -168,8 +177,8 @@ def _converted(described: Mapping[str, Any], path: str, notes: Notes, forced: bo
         if name in COMPOSITIONS:
             return _composition(place, name, described, path, p)
         converted = None if name in _TO_TENSOR else _by_rule(place, name, described)
-    except ConversionError as error:
-        notes.refuse(place.path, error)
+    except (ConversionError, *UNREADABLE) as error:
+        notes.refuse(place.path, as_refusal(error, place, described))
         return None
     notes.convert(place.path)
     return None if converted is None else _with_probability(converted, p)
@@ -183,10 +192,7 @@ def _by_rule(place: Place, name: str, described: Mapping[str, Any]) -> Transform
         known = "one of " + ", ".join(sorted([*RULES, *COMPOSITIONS, *_FORMATS, *_TO_TENSOR]))
         place.refuse("", name, REFUSED.get(name, known))
     arguments = Arguments(place, described)
-    try:
-        converted = rule(arguments)
-    except (TypeError, AttributeError, LookupError) as error:  # of values that are of no kind the library writes
-        raise ConversionError(place.path, described, f"arguments as to_dict() gives them ({error})") from error
+    converted = rule(arguments)
     arguments.check_all_taken()
     return converted
 

@@ -107,6 +107,16 @@ class Place(NamedTuple):
             raise ConversionError(self.argument(name), error.got, error.accepted) from error
 
 
+# Raised for values that are of no kind the library has.
+UNREADABLE = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError)
+
+
+def as_refusal(error: Exception, place: Place, got: object) -> ConversionError:
+    if isinstance(error, ConversionError):
+        return error
+    return ConversionError(place.path, got, f"arguments as the library has them ({error})")
+
+
 def parameters(cls: type[Transform]) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(cls) if field.init)  # type: ignore[arg-type]
 

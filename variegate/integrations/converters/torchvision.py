@@ -11,7 +11,16 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from variegate.checks import spelt
-from variegate.integrations.converters.report import ConversionError, ConversionReport, Notes, Place, parameters, plain
+from variegate.integrations.converters.report import (
+    UNREADABLE,
+    ConversionError,
+    ConversionReport,
+    Notes,
+    Place,
+    as_refusal,
+    parameters,
+    plain,
+)
 from variegate.ops.arguments import for_images
 from variegate.ops.base import Transform
 from variegate.ops.compose import Compose, RandomApply, RandomChoice, RandomOrder
@@ -142,8 +151,8 @@ class _Converter:
                 if self._tail.is_closed:
                     self._tail.check_may_follow(place, name, step)
                 self._steps.append(step)
-        except ConversionError as error:
-            self._report.refuse(place.path, error)
+        except (ConversionError, *UNREADABLE) as error:
+            self._report.refuse(place.path, as_refusal(error, place, source))
         else:
             self._report.convert(place.path)
 
@@ -200,6 +209,10 @@ class _Converter:
             if key not in names:
                 place.refuse(key, value, f"arguments of {name}: {', '.join(names)}")
             arguments[key] = self._argument(place, key, value)
+        is_v2 = type(source).__module__.startswith("torchvision.transforms.v2")
+        if name == "RandomCrop" and is_v2 and isinstance(source.padding, list):
+            left, right, top, bottom = source.padding  # as v2 alone keeps it
+            arguments["padding"] = (left, top, right, bottom)
         if name in DIFFERS:
             place.differs("", None, DIFFERS[name])
         is_blended = arguments.get("interpolation") != "nearest"

@@ -95,7 +95,7 @@ def test_names_are_understood_in_the_singular_and_with_hyphens():
 
 @pytest.mark.parametrize("text", ["corupt", "corrupt,,leaks", "corrupt;leaks"])
 def test_other_names_are_refused_with_those_that_there_are(text):
-    with pytest.raises(ValueError, match=r"drop: got .*accepted: corrupt, .*label_errors, or all"):
+    with pytest.raises(ValueError, match=r"drop: got .*accepted: corrupt, .*label_errors, marked, or all"):
         parse_drop(text)
 
 

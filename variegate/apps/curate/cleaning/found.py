@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from variegate.apps.curate.findings import FINDING_KINDS, METADATA_KEY, READ
+from variegate.apps.curate.findings import FINDING_KINDS, METADATA_KEY, READ, SCHEMA
 from variegate.checks import meant, refused
 from variegate.formats.base import SourceError
 from variegate.io.files import open_regular
@@ -82,7 +82,7 @@ def read_found(path: str | os.PathLike[str], split: str) -> Found:
     try:
         about = json.loads((table.schema.metadata or {})[METADATA_KEY])
         fingerprints = {str(name): str(one) for name, one in about["fingerprints"].items()}
-    except (KeyError, ValueError, TypeError, AttributeError):
+    except (KeyError, ValueError, TypeError, AttributeError, RecursionError):
         raise SourceError(f"{place}: does not say of which images it is; accepted: {ACCEPTED}") from None
     if split not in fingerprints:
         known = " or ".join(one for one in READ if one in fingerprints)
@@ -108,8 +108,11 @@ def _read(place: str) -> pa.Table:
         with open_regular(place) as file:
             parquet = pq.ParquetFile(file)
             schema = parquet.schema_arrow
-            if missing := [name for name in _COLUMNS if name not in schema.names]:
-                raise SourceError(f"{place}: has no column {missing[0]!r}; accepted: {ACCEPTED}")
+            wanted = [(name, SCHEMA.field(name).type) for name in _COLUMNS]
+            if missing := [
+                name for name, kind in wanted if name not in schema.names or schema.field(name).type != kind
+            ]:
+                raise SourceError(f"{place}: has no column {missing[0]!r} of a check; accepted: {ACCEPTED}")
             # In this thread: those of read_table may be at work still when a command that is refused ends.
             return parquet.read(list(_COLUMNS), use_threads=False).replace_schema_metadata(schema.metadata)
     except SourceError:
