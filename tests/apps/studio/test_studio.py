@@ -456,6 +456,9 @@ def test_calls_answer_and_errors_have_their_card(client: TestClient) -> None:
         client.post("/api/policy", json={"text": "print(1)"}),
     ):
         assert (answer.status_code, "error" in answer.json()) == (400, True)
+    unspeakable = '{"__class_fullname__": "Compose", "transforms": [{"__class_fullname__": "\\ud800"}]}'
+    report = client.post("/api/policy", json={"text": unspeakable}).json()["report"]
+    assert [each[2] for each in report] == ["refused"]
     assert client.get("/api/images?first=x").status_code == 400
     for path in (
         "/t/96/7-x",
