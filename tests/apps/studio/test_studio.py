@@ -456,6 +456,15 @@ def test_calls_answer_and_errors_have_their_card(client: TestClient) -> None:
         client.post("/api/policy", json={"text": "print(1)"}),
     ):
         assert (answer.status_code, "error" in answer.json()) == (400, True)
+    asked = {"cards": [FLIP], "copies": 3, "seed": 7, "epoch": 2}
+    command = client.post("/api/export", json=asked).json()["command"]
+    assert command.endswith("/photos0 AUGMENTED --policy policy.json --copies 3 --seed 7 --epoch 2")
+    for card in (
+        {"op": "Normalize", "arguments": {"mean": 0.5, "std": 0.5}},
+        {"op": "FiveCrop", "arguments": {"size": 9}},
+    ):
+        told = client.post("/api/export", json={"cards": [card]}).json()["command"]
+        assert told.startswith("# variegate augment does not take this policy: ")
     unspeakable = '{"__class_fullname__": "Compose", "transforms": [{"__class_fullname__": "\\ud800"}]}'
     report = client.post("/api/policy", json={"text": unspeakable}).json()["report"]
     assert [each[2] for each in report] == ["refused"]

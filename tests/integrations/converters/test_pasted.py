@@ -48,6 +48,7 @@ def test_the_first_pipeline_of_torchvision_is_read() -> None:
     normal = T.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
     assert found == T.Compose([crop, jitter, T.RandomRotation(15), normal])
     assert (len(report.converted), report.refused) == (5, {})
+    assert report.approximate == {"text": (": the first of 2 pipelines, that of line 9",)}
 
 
 def test_pipelines_of_albumentations_are_those_of_their_objects() -> None:
@@ -74,6 +75,7 @@ def test_pipelines_of_albumentations_are_those_of_their_objects() -> None:
     ("text", "expected"),
     [
         ("[transforms.Resize(64), v2.RandomHorizontalFlip()]", [T.Resize(64), T.RandomHorizontalFlip()]),
+        ("transforms.Resize(64),\ntransforms.RandomHorizontalFlip(),", [T.Resize(64), T.RandomHorizontalFlip()]),
         ("nn.Sequential(v2.Resize(64), v2.RandomInvert(0.5))", [T.Resize(64), T.RandomInvert(0.5)]),
         ("from variegate import transforms as T\nT.Compose([T.RandAugment(2, 5), T.OneOf([T.Invert(), T.Rotate(9)])])",
          [T.RandAugment(2, 5), T.OneOf([T.Invert(), T.Rotate(9)])]),
@@ -138,6 +140,8 @@ def test_nothing_is_run(tmp_path: Path) -> None:
         ),
         ("class Invert:\n    pass\nt = T.Compose([Invert(), T.Resize(64)])", "transforms[0] Invert()"),
         ("v2.Compose([v2.Pad(4, fill={tv_tensors.Image: 5}), v2.Resize(64)])", "transforms[0] Pad.fill"),
+        ("A.Compose([A.Blur(3, 5), A.Resize(64, 64)])", "transforms[0] Blur"),
+        ("A.Compose([made(0.5), A.Resize(64, 64)])", "transforms[0] made(0.5)"),
         ("A.Compose([A.Normalize(mean=cfg.mean), A.Resize(64, 64)])", "transforms[0] Normalize"),
         ("A.Compose([A.PixelDropout(dropout_prob='x'), A.Resize(64, 64)])", "transforms[0] PixelDropout.dropout_prob"),
         ("A.Compose([A.Downscale(scale_range=0.5), A.Resize(64, 64)])", "transforms[0] Downscale.scale_range"),

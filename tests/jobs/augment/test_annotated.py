@@ -96,7 +96,7 @@ def test_crops_that_choose_by_boxes(tmp_path: Path) -> None:
         assert (row["height"], row["width"]) == made["image"].shape[1:]
         np.testing.assert_allclose(found["boxes"], made["boxes"].numpy(), atol=0.0011)
     assert len({(row["height"], row["width"]) for row in rows(tmp_path / "out")}) > 4
-    with pytest.raises(TypeError, match="RandomIoUCrop: got images without boxes"):
+    with pytest.raises(SourceError, match="RandomIoUCrop: got images without boxes"):
         Plan(open_source(np.zeros((1, 8, 8, 3), np.uint8)), T.RandomIoUCrop())
 
 
@@ -326,9 +326,9 @@ def test_copied_objects_and_conditions_by_objects(tmp_path: Path) -> None:
     assert pasted
     assert len(partner_ids) > 1
     assert replay(tmp_path / "out", 5).is_same
-    with pytest.raises(TypeError, match="CopyPaste: got images without boxes"):
+    with pytest.raises(SourceError, match="CopyPaste: got images without boxes"):
         Plan(open_source(np.zeros((1, 8, 8, 3), np.uint8)), T.CopyPaste())
-    with pytest.raises(TypeError, match="Cond: got images without objects"):
+    with pytest.raises(SourceError, match="Cond: got images without objects"):
         Plan(open_source(np.zeros((1, 8, 8, 3), np.uint8)), flip)
 
 

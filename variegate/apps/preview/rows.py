@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -246,7 +247,9 @@ def sweep_rows(choice: Choice, sweep: StrengthSweep, seed: int) -> list[list[Cel
             program = augmenter.program([image.img_HWC], ids=[image.sample_id])
             output = augmenter.run(program, [image.img_HWC])[0].numpy()
             lines = captions(describe.operations_of(program, 0, in_words=True))
-            if not lines[0].startswith(sweep.name):
+            numbers = [float(one) for one in re.findall(r"-?\d+(?:\.\d+)?", lines[0])]
+            is_said = len(sweep.magnitudes) == 1 or any(abs(one - value) <= 0.02 * abs(value) for one in numbers)
+            if not (lines[0].startswith(sweep.name) and is_said):
                 lines.insert(0, f"{sweep.name} {value:g}")
             overlay = moved_overlays(program, [image], choice)[0]
             lines += counted(overlay, first.overlay)

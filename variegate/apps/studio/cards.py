@@ -274,8 +274,10 @@ def _helps(cls: type[Transform]) -> Callable[[str], str]:
         for entry in re.finditer(r"^    ([\w, ]+): (.*(?:\n {8}.*)*)", listed, re.MULTILINE)
         for name in entry[1].split(", ")
     }
+    names = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
     sentences = re.split(r"(?<=\.)\s+", " ".join(text.split()))
-    return lambda name: entries.get(name) or " ".join(one for one in sentences if f"``{name}``" in one)
+    named = {name: " ".join(one for one in sentences if f"``{name}``" in one) for name in names}
+    return lambda name: (entries.get(name) or named.get(name, "")).replace("``", "")
 
 
 def _has_chance(cls: type[Transform]) -> bool:

@@ -189,7 +189,7 @@ class Studio:
     def sweep(self, asked: Any) -> dict[str, Any]:
         """An operation over its range."""
         shown = self.shown({**asked, "cards": [], "copies": 0})
-        sweep = sweep_of(str(asked.get("op")), _whole(asked, "steps", 7, 1, 32))
+        sweep = sweep_of(str(asked.get("op")), whole_of(asked, "steps", 7, 1, 32))
         rows = []
         for image, row in zip(
             shown.images, sweep_rows(self.photos.choice(shown.images), sweep, shown.seed), strict=True
@@ -201,7 +201,7 @@ class Studio:
 
     def thumbnails(self, asked: Any) -> dict[str, Any]:
         """Every operation at a middling strength, of those that need nothing that an image alone lacks."""
-        side, index = _whole(asked, "size", 224, 16, 256), _whole(asked, "image", 0, 0, self.photos.count - 1)
+        side, index = whole_of(asked, "size", 224, 16, 256), whole_of(asked, "image", 0, 0, self.photos.count - 1)
         image = self.photos.get(index, side)
         found = {}
         for entry in catalogue():
@@ -216,7 +216,7 @@ class Studio:
 
     def strongest(self, asked: Any, proceed: Callable[[], None]) -> dict[str, Any]:
         """The draws of one image that change it most, by the mean difference of levels."""
-        draws, keep = _whole(asked, "draws", 1000, 1, _MOST_DRAWS), _whole(asked, "keep", 24, 1, 64)
+        draws, keep = whole_of(asked, "draws", 1000, 1, _MOST_DRAWS), whole_of(asked, "keep", 24, 1, 64)
         shown = self.shown({**asked, "images": [asked.get("image", 0)], "copies": 0})
         image, changes = shown.images[0], np.zeros(draws)
         choice = self.photos.choice([image])
@@ -271,10 +271,10 @@ class Studio:
         are_there = isinstance(indices, list) and all(type(i) is int and 0 <= i < self.photos.count for i in indices)
         if not indices or not are_there:
             raise CardError(f"images: accepted: a list of numbers from 0 to {self.photos.count - 1}, at least one")
-        copies = _whole(asked, "copies", 1, 0, MOST_CELLS)
+        copies = whole_of(asked, "copies", 1, 0, MOST_CELLS)
         if len(indices) * (copies + 1) > 2 * MOST_CELLS:
             raise CardError(f"images: {len(indices)} times {copies} pictures; accepted: at most {MOST_CELLS}")
-        side = None if asked.get("size") is None else _whole(asked, "size", 224, 16, 1024)
+        side = None if asked.get("size") is None else whole_of(asked, "size", 224, 16, 1024)
         images, bad = [], []
         for index in indices:
             try:
@@ -283,12 +283,12 @@ class Studio:
                 bad.append(str(error))
                 if len(bad) == len(indices):
                     raise
-        seed, epoch = (_whole(asked, name, 0, 0, 2**32 - 1) for name in ("seed", "epoch"))
+        seed, epoch = (whole_of(asked, name, 0, 0, 2**32 - 1) for name in ("seed", "epoch"))
         named = self.named(tuned.transform)
         return Shown(tuned.transform, named, images, range(copies), seed, epoch, side, tuple(bad))
 
 
-def _whole(asked: Any, name: str, default: int, low: int, high: int) -> int:
+def whole_of(asked: Any, name: str, default: int, low: int, high: int) -> int:
     value = asked.get(name, default)
     if type(value) is not int or not low <= value <= high:
         raise CardError(f"{name}: got {value!r}; accepted: a whole number from {low:,} to {high:,}")

@@ -32,6 +32,7 @@ class Photos:
 
     def __init__(self, source: Any = None, annotations: Annotations | None = None) -> None:
         self.place = source
+        self.annotations = None if annotations is None else annotations.given
         if source is None:
             photos = zip(NAMES, sample_images(len(NAMES)), strict=True)
             images = [Chosen(name, n, img_HWC, index=n) for n, (name, img_HWC) in enumerate(photos)]

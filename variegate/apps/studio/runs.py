@@ -127,7 +127,7 @@ class FoundImages:
     def _described(self, entry: Any) -> dict[str, Any]:
         index = int(self._found.index[entry.row])
         group = [] if entry.group is None else [f"group {entry.group}"]
-        about = {"index": index, "url": self._photos.address(index, SHOWN_SIDE)}
+        about = {"index": index, "group": entry.group, "url": self._photos.address(index, SHOWN_SIDE)}
         return {**about, "title": self._found.files[entry.row], "lines": [*group, entry.why or ""]}
 
 

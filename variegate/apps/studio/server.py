@@ -31,11 +31,12 @@ from variegate.apps.studio.cards import (
     to_policy,
     written,
 )
-from variegate.apps.studio.drawing import Studio, Superseded
+from variegate.apps.studio.drawing import Studio, Superseded, whole_of
 from variegate.apps.studio.photos import THUMBNAIL
 from variegate.apps.studio.runs import SHOWN_SIDE, StudioView
 from variegate.checks import PIXEL_VERSION
 from variegate.errors import DecodeError
+from variegate.jobs.augment.plan import check_writable
 from variegate.ops.base import Transform
 from variegate.policies.load import POLICY_NAMES
 
@@ -44,7 +45,8 @@ _STATIC = Path(__file__).parent / "static"
 _ENTER = "/enter/"
 _MOST_BODY = 1 << 20
 _MOST_IMAGES = 500  # listed at a time
-_MOST_PAGES = 1000
+_MOST_PAGES, _LONGEST = 1000, 400
+_EXPORTED = {"copies": 1, "seed": 0, "epoch": 0}
 _BYTES = "application/octet-stream"
 _FOR_EVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 # Notebooks on this machine show the page in a frame.
@@ -219,8 +221,14 @@ class Page:
     def _export(self, asked: Any) -> dict[str, str]:
         tuned = to_policy(asked.get("cards"))
         place = self._studio.photos.place
-        source = "PHOTOS" if place is None else shlex.quote(str(place))
-        command = f"variegate augment {source} AUGMENTED --policy policy.json --copies 4"
+        given = {"policy": "policy.json", "annotations": self._studio.photos.annotations}
+        given |= {name: whole_of(asked, name, default, 0, 2**32 - 1) for name, default in _EXPORTED.items()}
+        options = "".join(f" --{name} {shlex.quote(str(value))}" for name, value in given.items() if value is not None)
+        command = f"variegate augment {'PHOTOS' if place is None else shlex.quote(str(place))} AUGMENTED{options}"
+        try:
+            check_writable(tuned.transform, 0, self._studio.photos.has_targets)
+        except ValueError as error:
+            command = f"# variegate augment does not take this policy: {error}"
         return {**written(tuned), "command": command, "hash": self._studio.named(tuned.transform)}
 
 
@@ -232,7 +240,7 @@ def _found(found: FoundCards) -> dict[str, Any]:
     report = found.report
     close, refused = ({}, {}) if report is None else (report.approximate, report.refused)
     told = [[place, "; ".join(how), "close"] for place, how in close.items()]
-    told += [[place, f"skipped; accepted: {instead}", "refused"] for place, instead in refused.items()]
+    told += [[place, f"skipped; accepted: {instead}"[:_LONGEST], "refused"] for place, instead in refused.items()]
     same = [[place, "", "the same"] for place in (() if report is None else report.converted)]
     return {"cards": found.cards, "report": None if report is None else [*told, *same]}
 

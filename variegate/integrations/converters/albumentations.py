@@ -31,6 +31,8 @@ from variegate.ops.description import check_tree
 from variegate.ops.output import Identity, Normalize, ToDtype
 from variegate.targets.settings import Targets
 
+# Keys of what no library writes: that a name is text of another kind, and arguments without names.
+NO_CLASS, BY_PLACE = "__text__", "__arguments__"
 _ROWS = ("Compose", "ReplayCompose", "Sequential")
 COMPOSITIONS = (*_ROWS, "OneOf", "OneOrOther", "SomeOf", "RandomOrder")
 _TO_TENSOR = ("ToTensorV2", "ToTensor", "ToRGB")  # all outputs are tensors here
@@ -187,6 +189,8 @@ def _converted(described: Mapping[str, Any], path: str, notes: Notes, forced: bo
 def _by_rule(place: Place, name: str, described: Mapping[str, Any]) -> Transform | None:
     if name in _FORMATS:
         place.refuse("", name, "it in the main line of the pipeline, where it applies to every image")
+    if BY_PLACE in described:
+        place.refuse("", described[BY_PLACE], "arguments by their names")
     rule = RULES.get(name)
     if rule is None:
         known = "one of " + ", ".join(sorted([*RULES, *COMPOSITIONS, *_FORMATS, *_TO_TENSOR]))
@@ -255,7 +259,7 @@ def _place(described: Any, path: str, notes: Notes) -> tuple[Place, str]:
     name = described.get("__class_fullname__") if isinstance(described, Mapping) else None
     if not isinstance(name, str):
         Place(path or "compose", notes).refuse("", described, 'an object with a "__class_fullname__"')
-    home, _, short = name.rpartition(".")
+    home, _, short = ("", "", name) if NO_CLASS in described else name.rpartition(".")
     place = Place(f"{path} {short}".strip(), notes)
     if home and not home.startswith("albumentations"):
         place.refuse("", name, "transforms of Albumentations; see CustomOp for operations of yours")

@@ -7,11 +7,12 @@ import dataclasses
 import re
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from variegate.errors import PolicyError
 from variegate.integrations.converters import torchvision
-from variegate.integrations.converters.albumentations import COMPOSITIONS, from_albumentations
+from variegate.integrations.converters.albumentations import BY_PLACE, COMPOSITIONS, NO_CLASS, from_albumentations
 from variegate.integrations.converters.albumentations_table import REFUSED, RULES
 from variegate.integrations.converters.python_text import GUESSED, WrittenCall, WrittenNames, WrittenText, calls_in
 from variegate.integrations.converters.report import ConversionError, ConversionReport, ConversionWarning, parameters
@@ -77,6 +78,10 @@ def from_python(text: str) -> tuple[Transform, ConversionReport]:
         names = WrittenNames(_USUAL, _is_transform)
         names.read(ast.parse(text).body)
         call = names.pipeline()
+        if call is None and names.is_empty:
+            with suppress(SyntaxError):  # lines from within a list
+                names.read(ast.parse(f"[{text.strip()}]").body)
+                call = names.pipeline()
     except SyntaxError as error:
         raise ConversionError(f"line {error.lineno}", (error.text or "").strip(), f"Python ({error.msg})") from None
     except PolicyError:
@@ -85,6 +90,14 @@ def from_python(text: str) -> tuple[Transform, ConversionReport]:
         raise ConversionError("text", str(error) or "too deeply nested", _ACCEPTED) from None
     if call is None:
         raise ConversionError("text", text.strip()[:60], _ACCEPTED)
+    converted, report = _converted(call)
+    if names.count < 2:
+        return converted, report
+    how = (*report.approximate.get("text", ()), f": the first of {names.count} pipelines, that of line {call.line}")
+    return converted, dataclasses.replace(report, approximate={**report.approximate, "text": how})
+
+
+def _converted(call: WrittenCall) -> tuple[Transform, ConversionReport]:
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ConversionWarning)
@@ -200,12 +213,12 @@ def _described(value: Any, older: dict[str, None]) -> Any:
 
 def _child(value: Any, older: dict[str, None]) -> Any:
     """A transform of a list; as a class of no library where it cannot be read."""
+    if not isinstance(value, WrittenCall):
+        return {"__class_fullname__": repr(value), NO_CLASS: True}
     try:
-        if isinstance(value, WrittenCall):
-            return _described(value, older)
+        return _described(value, older)
     except ConversionError:
-        pass
-    return {"__class_fullname__": repr(value).replace(".", " ")}
+        return {"__class_fullname__": value.name, "p": 1.0, BY_PLACE: repr(value)}
 
 
 # -- torchvision -----------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from variegate.integrations.converters.report import ConversionError
 _MOST_VALUES, _MOST_LEVELS, _MOST_NUMBER = 5000, 40, 1e12
 GUESSED = "?"  # first part of the dotted name of what no import names
 _OWN = "__main__"
+_WHOLE = ("Compose", "ReplayCompose", "Sequential", "create_transform")
 _CONVERSIONS: dict[str, Callable[[Any], Any]] = {"?.int": math.trunc, "?.float": float, "?.round": round}
 _NUMBERS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     **{ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul},
@@ -68,7 +69,7 @@ class WrittenNames:
 
     def __init__(self, usual: Mapping[str, str], is_transform: Callable[[WrittenCall], bool]) -> None:
         self._paths, self._values, self._is_transform = dict(usual), dict[str, Any](), is_transform
-        self._star = ""
+        self._star, self.count = "", 0  # of pipelines
         self._found: list[Any] = []
         self._parts: list[Any] = []  # values that are part of others; held, so that no other has their ids
         self._changed: list[Any] = []
@@ -78,9 +79,9 @@ class WrittenNames:
         """The first composition that is no part of another; without one, the first transform."""
         parts = {id(each) for each in self._parts}
         found = [each for each in self._found if id(each) not in parts]
-        whole = ("Compose", "ReplayCompose", "Sequential", "create_transform")
-        chosen = next((each for each in found if isinstance(each, list) or each.name in whole), None)
-        chosen = found[0] if chosen is None and found else chosen
+        whole = [each for each in found if isinstance(each, list) or each.name in _WHOLE]
+        self.count = len(whole)
+        chosen = next(iter(whole or found), None)
         if any(each is chosen for each in self._changed):
             raise ConversionError("text", chosen, "a pipeline that the text does not change afterwards")
         if not isinstance(chosen, list):
@@ -88,6 +89,11 @@ class WrittenNames:
         first = next(calls_in(chosen))
         home = first.path.partition(".")[0]
         return WrittenCall(f"{home}.transforms.Compose", (chosen,), {}, first.line, repr(chosen))
+
+    @property
+    def is_empty(self) -> bool:
+        """No name was assigned and no pipeline found."""
+        return not self._values and not self._found
 
     # -- statements ----------------------------------------------------------------------------------------------
 

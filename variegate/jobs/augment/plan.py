@@ -69,12 +69,10 @@ class Plan:
         for name in ("copies", "shard_size"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: got {getattr(self, name)}; accepted: 1 or more")
-        refuse_views(self.transform, "policy")
         refuse_given_magnitude(self.transform, "policy", "policies with magnitudes of their own, such as RandAugment")
         if type(self) is Plan and getattr(self.source, "has_targets", False):
             raise SourceError(f"{self.source!r}: has boxes, masks or key points; accepted: AnnotatedPlan, for these")
-        if (end := _no_image_after(self.transform, self.seed, self._has_boxes)) is not None:
-            raise SourceError(f"the policy ends in {end}; images on disk hold bytes, so leave it out")
+        check_writable(self.transform, self.seed, self._has_boxes)
 
     @property
     def job_kind(self) -> Any:
@@ -207,6 +205,17 @@ class Plan:
             "executor": executor,
             "pixels": PIXEL_VERSION,
         }
+
+
+def check_writable(transform: Transform, seed: int, has_boxes: bool) -> None:
+    """Raise ValueError for a policy that makes several images, or none of bytes, or chooses by boxes without any."""
+    refuse_views(transform, "policy")
+    try:
+        end = _no_image_after(transform, seed, has_boxes)
+    except TypeError as error:
+        raise SourceError(f"policy: {error}") from None
+    if end is not None:
+        raise SourceError(f"the policy ends in {end}; images on disk hold bytes, so leave it out")
 
 
 def _no_image_after(transform: Transform, seed: int, has_boxes: bool) -> str | None:

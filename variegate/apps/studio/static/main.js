@@ -1,6 +1,6 @@
 // The page: settings, views, and one redraw for whatever changes.
 
-import { call, get } from "./api.js";
+import { Problem, call, get } from "./api.js";
 import { openCatalogue, renderCards, showProblem } from "./cards.js";
 import { $, el, openDialog } from "./dom.js";
 import { status } from "./grid.js";
@@ -54,13 +54,11 @@ function showEpochs() {
 }
 
 async function startFrom(text) {
-  try {
-    const { cards, report } = await call("policy", { text });
-    change({ cards, epoch: 0 }, null, true);
-    if (report?.some(([, , kind]) => kind !== "the same")) openReport(report);
-  } catch (error) {
-    showProblem(error);
-  }
+  if (text.trim() === "") return;
+  const { cards, report } = await call("policy", { text });
+  $("dialog").close();
+  change({ cards, epoch: 0 }, null, true);
+  if (report) openReport(report);
 }
 
 // Of a pipeline of another library: what became of its transforms.
@@ -75,11 +73,9 @@ function openReport(report) {
 
 function openPaste() {
   const area = el("textarea", { rows: 14, ariaLabel: PASTED, placeholder: PASTED });
-  const load = () => {
-    $("dialog").close();
-    startFrom(area.value);
-  };
-  openDialog("Start from text", area, el("button", { type: "button", onclick: load }, "Load"));
+  const problem = el("p", { className: "problem", role: "alert" });
+  const load = () => startFrom(area.value).catch((error) => (problem.textContent = error.message));
+  openDialog("Start from text", area, problem, el("button", { type: "button", onclick: load }, "Load"));
   area.focus();
 }
 
@@ -95,6 +91,7 @@ function wire() {
     on(id, "input", () => {
       const value = read($(id));
       if (value !== undefined) change({ [name]: value }, id);
+      else showProblem(new Problem(`${id}: accepted: a whole number from ${$(id).min} to ${$(id).max}`));
     });
   const whole = (input) => (input.validity.valid && input.value !== "" ? Number(input.value) : undefined);
   set("seed", "seed", whole);
@@ -113,7 +110,7 @@ function wire() {
   on("settings", "submit", (event) => event.preventDefault());
   on("start", "submit", (event) => {
     event.preventDefault();
-    startFrom($("policy").value);
+    startFrom($("policy").value).catch(showProblem);
   });
   on("tabs", "keydown", (event) => {
     const names = Object.keys(VIEWS);
@@ -154,7 +151,8 @@ async function start() {
   });
   renderCards();
   showSettings();
-  showView("training" in told.views ? RUNS.training[0] : "Grid");
+  const opened = Object.keys(RUNS).find((name) => name in told.views);
+  showView(opened ? RUNS[opened][0] : "Grid");
 }
 
 start().catch(showProblem);

@@ -65,7 +65,17 @@ function findings(view) {
     const given = { type: "checkbox", checked: marks.has(index), ariaLabel: `leave out ${title}`, onchange };
     return el("label", { className: "mark" }, el("input", given), " leave out");
   };
+  let shown = [];
+  const markCopies = () => {
+    const groups = new Set();
+    const boxes = [...view.querySelectorAll(".grid input")];
+    shown.forEach(({ group }, n) => {
+      if (groups.has(group) && !boxes[n].checked) boxes[n].click();
+      if (group !== null) groups.add(group);
+    });
+  };
   const show = (pictures, { rows, command: told }) => {
+    shown = rows;
     const chosen = facts.views.findings.find(({ name }) => name === view.querySelector("select").value);
     meaning.textContent = chosen ? `An image that ${chosen.meaning}.` : "Nothing was found.";
     command.textContent = `A copy without the marked images: ${told}`;
@@ -73,8 +83,9 @@ function findings(view) {
   };
   keep();
   const kinds = facts.views.findings.map(({ name, count }) => [name, `${name} (${count})`]);
-  const button = (text, isMarked) => el("button", { type: "button", onclick: markAll(isMarked) }, text);
-  const buttons = [" ", button("Mark all shown", true), " ", button("Unmark all shown", false), " ", save];
+  const button = (text, onclick) => [" ", el("button", { type: "button", onclick }, text)];
+  const buttons = [...button("Mark all shown", markAll(true)), ...button("All but the first of a group", markCopies)];
+  buttons.push(...button("Unmark all shown", markAll(false)), " ", save);
   return paged(view, "findings", "kind", kinds, show, ...buttons, meaning, command);
 }
 

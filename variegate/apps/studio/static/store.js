@@ -87,7 +87,8 @@ export function restore(given) {
 
 // Links may come from anybody.
 function isState(found) {
-  const isCard = (card) => typeof card?.op === "string" && typeof card.arguments === "object" && card.arguments !== null;
+  const isObject = (value) => typeof value === "object" && value !== null;
+  const isCard = (card) => typeof card?.op === "string" && isObject(card.arguments);
   const numbers = [found?.seed, found?.epoch, found?.copies];
   return Array.isArray(found?.cards) && found.cards.every(isCard) && numbers.every(Number.isInteger);
 }

@@ -34,7 +34,8 @@ function grid(view) {
   const histograms = el("canvas", { role: "img", className: "histograms" });
   const schedule = el("canvas", { role: "img", className: "curves" });
   const sheet = async () => download("contact-sheet.png", await blob("sheet", asked()));
-  view.replaceChildren(histograms, schedule, pictures, el("button", { type: "button", onclick: sheet }, "Save contact sheet"));
+  const save = el("button", { type: "button", onclick: sheet }, "Save contact sheet");
+  view.replaceChildren(histograms, schedule, pictures, save);
   return () =>
     newest.run(async () => {
       const began = performance.now();
@@ -125,8 +126,10 @@ function take(view) {
     const area = el("textarea", { readOnly: true, rows: name === "command" ? 2 : 10, ariaLabel: name });
     const file = { json: "policy.json", yaml: "policy.yaml", python: "policy.py", command: "augment.sh" }[name];
     const copy = async () => {
-      await navigator.clipboard.writeText(area.value);
-      status(`${name} copied`);
+      await navigator.clipboard.writeText(area.value).then(
+        () => status(`${name} copied`),
+        () => status("the browser does not let a page copy; select the text"),
+      );
     };
     return { name, area, buttons: [["Copy", copy], ["Download", () => download(file, area.value)]] };
   });
@@ -140,7 +143,8 @@ function take(view) {
     ]),
   );
   return async () => {
-    const found = await call("export", { cards: state.cards });
+    const { cards, copies, seed, epoch } = state;
+    const found = await call("export", { cards, copies, seed, epoch });
     for (const { name, area } of texts) area.value = found[name];
     link.href = permalink();
     status(`policy ${found.hash}`);
@@ -169,7 +173,16 @@ export function openImages() {
     if (!pages.has(number)) pages.set(number, get(`/api/images?first=${number * PAGE}&count=${PAGE}`));
     return pages.get(number);
   };
-  const tell = () => (told.textContent = `${chosen.size} of ${facts.source.count.toLocaleString("en")} images`);
+  const show = el("button", { type: "button", onclick: apply }, "Show these");
+  const tell = () => {
+    told.textContent = `${chosen.size} of ${facts.source.count.toLocaleString("en")} images`;
+    show.disabled = chosen.size === 0;
+  };
+  const none = () => {
+    chosen.clear();
+    tell();
+    fillIn();
+  };
 
   async function fillIn() {
     const across = Math.max(Math.floor(list.clientWidth / SIDE), 1);
@@ -199,6 +212,6 @@ export function openImages() {
   tell();
   list.append(spacer);
   list.addEventListener("scroll", fillIn);
-  openDialog("Choose images", told, " ", el("button", { type: "button", onclick: apply }, "Show these"), list);
+  openDialog("Choose images", told, " ", show, " ", el("button", { type: "button", onclick: none }, "None"), list);
   fillIn();
 }
