@@ -76,6 +76,8 @@ def test_pipelines_of_albumentations_are_those_of_their_objects() -> None:
     [
         ("[transforms.Resize(64), v2.RandomHorizontalFlip()]", [T.Resize(64), T.RandomHorizontalFlip()]),
         ("transforms.Resize(64),\ntransforms.RandomHorizontalFlip(),", [T.Resize(64), T.RandomHorizontalFlip()]),
+        ("class CFG:\n    n = 64\nT.Compose([T.Resize(CFG.n), T.RandomVerticalFlip()])",
+         [T.Resize(64), T.RandomVerticalFlip()]),
         ("nn.Sequential(v2.Resize(64), v2.RandomInvert(0.5))", [T.Resize(64), T.RandomInvert(0.5)]),
         ("from variegate import transforms as T\nT.Compose([T.RandAugment(2, 5), T.OneOf([T.Invert(), T.Rotate(9)])])",
          [T.RandAugment(2, 5), T.OneOf([T.Invert(), T.Rotate(9)])]),
@@ -136,6 +138,10 @@ def test_nothing_is_run(tmp_path: Path) -> None:
         ),
         (
             "size = 9\nif big:\n    size = 99\nt = T.Compose([T.CenterCrop(size), T.Resize(64)])",
+            "transforms[0] CenterCrop.size",
+        ),
+        (
+            "class C:\n    n = 9\nC.n = big\nt = T.Compose([T.CenterCrop(C.n), T.Resize(64)])",
             "transforms[0] CenterCrop.size",
         ),
         ("class Invert:\n    pass\nt = T.Compose([Invert(), T.Resize(64)])", "transforms[0] Invert()"),

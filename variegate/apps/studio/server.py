@@ -239,7 +239,7 @@ def _answer_of(view: StudioView) -> Call:
 def _found(found: FoundCards) -> dict[str, Any]:
     report = found.report
     close, refused = ({}, {}) if report is None else (report.approximate, report.refused)
-    told = [[place, "; ".join(how), "close"] for place, how in close.items()]
+    told = [[place, "; ".join(one.lstrip(": ") for one in how), "close"] for place, how in close.items()]
     told += [[place, f"skipped; accepted: {instead}"[:_LONGEST], "refused"] for place, instead in refused.items()]
     same = [[place, "", "the same"] for place in (() if report is None else report.converted)]
     return {"cards": found.cards, "report": None if report is None else [*told, *same]}

@@ -132,8 +132,11 @@ class WrittenNames:
                 if default is not None:
                     self._values[one.arg] = self._value(default)
         self.read(node.body)
-        self._values = before
+        inner, self._values = self._values, before
         self._values.pop(node.name, None)
+        if isinstance(node, ast.ClassDef):  # as of CFG.size, which stands for settings in many scripts
+            stored = {name: value for name, value in inner.items() if before.get(name) is not value}
+            self._values |= {f"{node.name}.{name}": value for name, value in stored.items()}
         self._paths[node.name] = f"{_OWN}.{node.name}"
 
     def _read_branches(self, node: ast.stmt) -> None:
@@ -163,6 +166,7 @@ class WrittenNames:
                     for n, part in enumerate(parts):
                         self._assign([part], value[n] if is_known else WrittenText(ast.unparse(part)))
                 case ast.Subscript() | ast.Attribute() | ast.Starred():  # a change within
+                    self._values.pop(ast.unparse(target), None)
                     self._forget(target)
 
     def _forget(self, node: ast.expr) -> None:
@@ -214,6 +218,8 @@ class WrittenNames:
             case ast.BinOp(left=left, op=kind, right=right):
                 return self._combined(kind, self._value(left), self._value(right), node)
             case ast.Name(id=name) if name in self._values:
+                return self._values[name]
+            case ast.Attribute() if (name := ast.unparse(node)) in self._values:
                 return self._values[name]
             case ast.Name() | ast.Attribute():
                 path = self._path(node)
