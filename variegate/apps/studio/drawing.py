@@ -32,7 +32,7 @@ from variegate.program.lowering import lower
 from variegate.program.program import Program
 
 MOST_CELLS = 256
-_MOST_PIXELS = 64 << 20  # of the pictures of a row of copies
+_MOST_PIXELS = 256 << 20
 _MOST_BYTES = 128 << 20  # of encoded pictures
 _MOST_POLICIES = 512
 _CHUNK, _MOST_DRAWS = 100, 5000  # of the strongest, at a time and in all
@@ -108,7 +108,7 @@ class Studio:
         image = self.photos.get(index, int(side) or None)
         # Of several views, a row has more pictures than copies.
         copies = range(number) if transform._is_alone or not number else range(number - 1, number)
-        row = sample_rows(self.photos.choice([image]), transform, copies, seed, epoch, check=check_sizes)[0]
+        row = sample_rows(self.photos.choice([image]), transform, copies, seed, epoch, check=PixelLimit())[0]
         return self._keep(address, row[number if transform._is_alone else min(number, 1)])
 
     def kept(self, address: str) -> bytes | None:
@@ -146,7 +146,7 @@ class Studio:
         watch = Watch(len(shown.images), proceed)
         choice = self.photos.choice(shown.images)
         try:
-            rows = sample_rows(choice, shown.transform, shown.copies, shown.seed, shown.epoch, watch, check_sizes)
+            rows = sample_rows(choice, shown.transform, shown.copies, shown.seed, shown.epoch, watch, PixelLimit())
         except DecodeError:
             raise
         except (ValueError, TypeError) as error:
@@ -222,7 +222,7 @@ class Studio:
         choice = self.photos.choice([image])
 
         def draw(copies: range) -> list[Cell]:
-            return sample_rows(choice, shown.transform, copies, shown.seed, shown.epoch, check=check_sizes)[0]
+            return sample_rows(choice, shown.transform, copies, shown.seed, shown.epoch, check=PixelLimit())[0]
 
         if shown.transform._mixers or shown.transform._is_alone or image.targets is not None:
             raise CardError("the strongest draws: accepted: policies of one image that see no targets, and mix none")
@@ -233,7 +233,7 @@ class Studio:
             given = [image.img_HWC] * len(copies)
             ids = [image.sample_id] * len(copies)
             program = in_bytes(augmenter.program(given, ids=ids, epoch=shown.epoch, copy=copies))
-            check_sizes(program)
+            PixelLimit()(program)
             outputs = augmenter.run(program, given)
             changes[copies] = [difference(output.numpy(), image.img_HWC) for output in outputs]
         cells: list[dict[str, Any]] = []
@@ -255,7 +255,7 @@ class Studio:
         """The grid as a contact sheet, a PNG."""
         shown = self.shown(asked)
         choice = self.photos.choice(shown.images)
-        rows = sample_rows(choice, shown.transform, shown.copies, shown.seed, shown.epoch, check=check_sizes)
+        rows = sample_rows(choice, shown.transform, shown.copies, shown.seed, shown.epoch, check=PixelLimit())
         lines = [line for row in rows for line in layout.lines_of(row)]
         side = min(shown.side or layout.LARGEST_CELL, layout.LARGEST_CELL)
         notes = [f"Seed {shown.seed}, epoch {shown.epoch}."]
@@ -295,12 +295,18 @@ def whole_of(asked: Any, name: str, default: int, low: int, high: int) -> int:
     return value
 
 
-def check_sizes(program: Program) -> None:
-    """Raise CardError for pictures that would fill the memory, within an operation or at the end."""
-    largest = np.prod(program.out_size.astype(np.int64), axis=2).max(axis=1, initial=0)
-    if (pixels := int(largest.sum())) > _MOST_PIXELS:
-        got, most = f"{pixels / 1e6:,.0f} megapixels at a time", f"{_MOST_PIXELS / 1e6:,.0f}"
-        raise CardError(f"the policy makes {got}; accepted: up to {most}, by smaller sizes or fewer images")
+class PixelLimit:
+    """Raises CardError for pictures of one request that would fill the memory, within an operation or at the end."""
+
+    def __init__(self) -> None:
+        self._pixels = 0
+
+    def __call__(self, program: Program) -> None:
+        largest = np.prod(program.out_size.astype(np.int64), axis=2).max(axis=1, initial=0)
+        self._pixels += int(largest.sum())
+        if self._pixels > _MOST_PIXELS:
+            got, most = f"{self._pixels / 1e6:,.0f} megapixels at a time", f"{_MOST_PIXELS / 1e6:,.0f}"
+            raise CardError(f"the policy makes {got}; accepted: up to {most}, by smaller sizes or fewer images")
 
 
 def _blaming(asked: Any, shown: Shown, error: Exception) -> CardError:
