@@ -306,10 +306,8 @@ def read_table(path: Path | str) -> pa.Table:
 
 def with_marks(table: pa.Table, split: str, indices: Iterable[int]) -> bytes:
     """The file of a check's ``table`` in which the images of ``split`` at ``indices``, and no others, are "marked"."""
-    chosen, mark = (
-        set(indices),
-        {"finding": MARKED, "measure": None, "group": None, "why": FINDING_KINDS[MARKED].meaning},
-    )
+    chosen = set(indices)
+    mark = {"finding": MARKED, "measure": None, "group": None, "why": FINDING_KINDS[MARKED].meaning}
     places = zip(table["split"].to_pylist(), table["index"].to_pylist(), table["findings"].to_pylist(), strict=True)
     found = [
         [*(one for one in old if one["finding"] != MARKED), *([mark] if of == split and index in chosen else [])]

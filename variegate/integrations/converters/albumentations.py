@@ -167,7 +167,7 @@ def _append(described: Mapping[str, Any], path: str, notes: Notes, steps: list[T
             place.refuse("p", described["p"], "1, as all images leave in one format")
         steps.append(_format(Arguments(place, described), name))
         notes.convert(place.path)
-    except (ConversionError, *UNREADABLE) as error:
+    except UNREADABLE as error:
         notes.refuse(place.path, as_refusal(error, place, described))
 
 
@@ -179,7 +179,7 @@ def _converted(described: Mapping[str, Any], path: str, notes: Notes, forced: bo
         if name in COMPOSITIONS:
             return _composition(place, name, described, path, p)
         converted = None if name in _TO_TENSOR else _by_rule(place, name, described)
-    except (ConversionError, *UNREADABLE) as error:
+    except UNREADABLE as error:
         notes.refuse(place.path, as_refusal(error, place, described))
         return None
     notes.convert(place.path)

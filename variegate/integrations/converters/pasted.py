@@ -137,7 +137,7 @@ def _is_transform(call: WrittenCall) -> bool:
             return name in Transform.registry
     # No import is in the text: by the name of the class.
     is_free = home == GUESSED and (call.path.count(".") == 1 or call.path.split(".")[1] in _GUESSED_HOMES)
-    return is_free and name in _TORCHVISION | _ALBUMENTATIONS | set(Transform.registry)
+    return is_free and any(name in known for known in (_TORCHVISION, _ALBUMENTATIONS, Transform.registry))
 
 
 def _library_of(call: WrittenCall) -> str:

@@ -242,7 +242,8 @@ class WrittenNames:
             return self._number(_NUMBERS[type(kind)](left, right), node)
         if isinstance(kind, ast.Add) and type(left) is type(right) and isinstance(left, (list, tuple)):
             self._parts += [left, right]
-            return self._made(left + right, left + right)
+            joined = left + right
+            return self._made(joined, joined)
         return WrittenText(ast.unparse(node))
 
     def _made(self, value: Any, parts: Sequence[Any], is_whole: bool = True) -> Any:

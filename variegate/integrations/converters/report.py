@@ -107,7 +107,7 @@ class Place(NamedTuple):
             raise ConversionError(self.argument(name), error.got, error.accepted) from error
 
 
-# Raised for values that are of no kind the library has.
+# Raised for values that are of no kind the library has; a ConversionError is a ValueError.
 UNREADABLE = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError)
 
 

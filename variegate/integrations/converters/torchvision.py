@@ -13,7 +13,6 @@ import numpy as np
 from variegate.checks import spelt
 from variegate.integrations.converters.report import (
     UNREADABLE,
-    ConversionError,
     ConversionReport,
     Notes,
     Place,
@@ -151,7 +150,7 @@ class _Converter:
                 if self._tail.is_closed:
                     self._tail.check_may_follow(place, name, step)
                 self._steps.append(step)
-        except (ConversionError, *UNREADABLE) as error:
+        except UNREADABLE as error:
             self._report.refuse(place.path, as_refusal(error, place, source))
         else:
             self._report.convert(place.path)
