@@ -11,6 +11,7 @@ import importlib
 import multiprocessing
 import os
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from functools import cache
 from importlib.util import find_spec
 from typing import Any
@@ -23,7 +24,12 @@ def on_tensorflow(function: str, *arguments: Any) -> Any:
     for package in ("tensorflow", "keras"):
         if find_spec(package) is None:
             pytest.skip(f"needs {package}")
-    return _loaded().submit(_fork, function, arguments).result(300)
+    try:
+        submitted = _loaded().submit(_fork, function, arguments)
+    except BrokenProcessPool:  # it was killed while it waited: short of memory, a kernel takes what is large
+        _loaded.cache_clear()
+        submitted = _loaded().submit(_fork, function, arguments)
+    return submitted.result(300)
 
 
 @cache

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,11 +47,18 @@ def run_of(work: Any, names: tuple[str, ...] = NAMES[:1], **rules: Any) -> Run:
 def test_killed_from_outside_it_is_replaced_and_nothing_is_lost() -> None:
     run = run_of(Toy(slow=dict.fromkeys(NAMES, 0.002)), NAMES)
     results: list[FinishedItems | FailedItem] = []
-    for result in run(tasks(100)):
+
+    def until_it_is_missed() -> Iterator[tuple[int, int, list[str]]]:
+        for task in tasks(10_000):
+            if run.losses:
+                return
+            yield task
+
+    for result in run(until_it_is_missed()):
         if not results:
             os.kill(made_of([result])[0].pid, signal.SIGKILL)
         results.append(result)
-    check_made(results, 100)
+    check_made(results, results[-1].stop if isinstance(results[-1], FinishedItems) else 0)
     assert run.losses == 1
 
 
