@@ -9,6 +9,7 @@ import os
 from collections.abc import Awaitable, Callable
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -21,6 +22,12 @@ from variegate.apps.studio.server import StudioServer
 
 EVIL = "<img src=x onerror=alert(1)>"
 TORCHVISION = "transforms.Compose([transforms.Resize(64), transforms.RandomHorizontalFlip(1.0), transforms.Lambda(f)])"
+ROTATED, POSTERIZED = {"type": "Rotate", "degrees": 40}, {"type": "Posterize", "bits": 3}
+CHOICE: Any = [
+    {"type": "Resize", "size": [64, 64]},
+    {"type": "OneOf", "transforms": [{"type": "Rotate", "degrees": 9}, {"type": "Invert"}]},
+    {"type": "MixUp"},
+]
 FIGURES = "document.querySelectorAll('#view .figure').length"
 SOURCES = "[...document.querySelectorAll('#view .figure img')].map((one) => one.getAttribute('src')).join()"
 OPS = "[...document.querySelectorAll('#cards strong')].map((one) => one.textContent)"
@@ -43,15 +50,30 @@ def visit(server: StudioServer, tmp_path: Path, steps: Callable[[Page], Awaitabl
         server.close()
 
 
-async def show(page: Page, view: str) -> None:
+async def choose(page: Page, selector: str, text: str) -> None:
     await page.evaluate(
-        f"[...document.querySelectorAll('#tabs button')].find((one) => one.textContent == '{view}').click()"
+        f"[...document.querySelectorAll({json.dumps(selector)})].find((one) => one.textContent == '{text}').click()"
     )
+
+
+async def show(page: Page, view: str) -> None:
+    await choose(page, "#tabs button", view)
+
+
+async def slide(page: Page, selector: str, number: int, value: int) -> None:
+    one = f"document.querySelectorAll({json.dumps(selector)})[{number}]"
+    await page.evaluate(f"{one}.value = {value}; {one}.dispatchEvent(new Event('input'))")
 
 
 async def click(page: Page, selector: str) -> None:
     """Wherever it is: pictures that come in still move others."""
     await page.evaluate(f"document.querySelector({json.dumps(selector)}).click()")
+
+
+async def exported(page: Page) -> Any:
+    await show(page, "Export")
+    await page.wait_for("document.querySelector('textarea[aria-label=json]')?.value")
+    return json.loads(await page.evaluate("document.querySelector('textarea[aria-label=json]').value"))
 
 
 async def is_accessible(page: Page) -> None:
@@ -85,8 +107,7 @@ def test_a_policy_is_tuned_in_a_browser(tmp_path: Path) -> None:
         await is_accessible(page)
         # A slider redraws; undo brings the same pictures back.
         before = await page.evaluate(SOURCES)
-        slide = "const one = document.querySelectorAll('#cards input[type=range]')[2]; one.value = 20;"
-        await page.evaluate(slide + "one.dispatchEvent(new Event('input'))")
+        await slide(page, "#cards input[type=range]", 2, 20)
         await page.wait_for(f"{SOURCES} != {json.dumps(before)}")
         await click(page, "#undo")
         await page.wait_for(f"{SOURCES} == {json.dumps(before)}")
@@ -102,13 +123,29 @@ def test_a_policy_is_tuned_in_a_browser(tmp_path: Path) -> None:
         down = {"key": "ArrowDown", "windowsVirtualKeyCode": 40, "modifiers": 1}
         await page.call("Input.dispatchKeyEvent", type="keyDown", **down)
         assert await page.evaluate(OPS) == ["RandomHorizontalFlip", "Resize"]
+        # Cards within a card: only the inner one moves.
+        before = await page.evaluate("document.getElementById('cards').innerHTML")
+        await page.evaluate(f"document.getElementById('policy').value = {json.dumps(json.dumps(CHOICE))}")
+        await click(page, "#start button")
+        await page.wait_for("document.querySelectorAll('.inside li').length == 2")
+        await page.evaluate("document.querySelector('.inside li').focus()")
+        await page.call("Input.dispatchKeyEvent", type="keyDown", **down)
+        await slide(page, ".inside input[type=range]", 0, 40)
+        await click(page, ".inside > button")
+        await choose(page, ".tile", "Posterize")
+        await click(page, "#add")
+        await choose(page, ".tile", "Invert")
+        assert await page.evaluate(OPS) == ["Resize", "OneOf", "Invert", "Rotate", "Posterize", "Invert", "MixUp"]
+        [_, choice, *_] = (await exported(page))["transforms"]
+        assert choice == {"type": "OneOf", "transforms": [{"type": "Invert"}, ROTATED, POSTERIZED]}
+        await show(page, "Grid")
+        for _ in range(5):
+            await click(page, "#undo")
+        assert await page.evaluate("document.getElementById('cards').innerHTML") == before
         await show(page, "Compare")
         await page.wait_for(f"{FIGURES} == 36")
         await is_accessible(page)
-        await show(page, "Export")
-        await page.wait_for("document.querySelector('textarea[aria-label=json]')?.value")
-        exported = json.loads(await page.evaluate("document.querySelector('textarea[aria-label=json]').value"))
-        assert [one["type"] for one in exported["transforms"]] == ["RandomHorizontalFlip", "Resize"]
+        assert [one["type"] for one in (await exported(page))["transforms"]] == ["RandomHorizontalFlip", "Resize"]
         await is_accessible(page)
         # The address holds the policy.
         await page.wait_for("location.hash.length > 20")

@@ -7,8 +7,10 @@ import io
 import json
 import math
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -25,20 +27,13 @@ from tests.images import photo
 from tests.jobs.augment.samples import expansion, lay_photos, rows
 from variegate import transforms as T
 from variegate.apps.preview.choosing import Annotations
-from variegate.apps.studio.cards import (
-    CardError,
-    cards_of,
-    catalogue,
-    new_card,
-    schedule_of,
-    to_cards,
-    to_policy,
-    written,
-)
+from variegate.apps.studio.cards import CardError, cards_of, schedule_of, to_cards, to_policy, written
+from variegate.apps.studio.catalogue import catalogue, new_card
 from variegate.apps.studio.drawing import Studio, Superseded
+from variegate.apps.studio.guard import Guard
 from variegate.apps.studio.photos import Photos
 from variegate.apps.studio.runs import FoundImages, RunGallery, TrainingRun, views_of
-from variegate.apps.studio.server import Guard, Page
+from variegate.apps.studio.server import Page
 from variegate.formats.base import SourceError
 from variegate.policies import load_policy
 from variegate.policies.load import POLICY_NAMES
@@ -146,7 +141,7 @@ def test_every_operation_of_the_catalogue_makes_a_card() -> None:
         if entry["group"] != "Your own":  # other tests declare operations whose arguments nobody can guess
             to_policy([new_card(entry["name"])])
         for field in entry["fields"]:
-            assert field["kind"] in ("number", "integer", "choice", "flag", "pair", "text"), entry["name"]
+            assert field["kind"] in ("number", "integer", "choice", "flag", "pair", "color", "text"), entry["name"]
             if field["low"] is not None and field["high"] is not None:
                 assert field["low"] < field["high"], (entry["name"], field)
     assert {"Rotate", "RandAugment", "RandomFog", "OneOf"} <= {entry["name"] for entry in entries}
@@ -230,27 +225,62 @@ def test_sweep_thumbnails_and_sheet(folder: Path) -> None:
         studio.sweep({"op": "Rotatee"})
 
 
+class Stretched:
+    """What an Albumentations of tests makes of images: lighter by the seed."""
+
+    def __init__(self, parts: list[Any], seed: int) -> None:
+        [self._described], self._seed = parts, seed
+
+    def __call__(self, image: Any) -> dict[str, Any]:
+        assert (self._described["__class_fullname__"], self._described["p"]) == ("AdvancedBlur", 1.0)
+        return {"image": np.minimum(image, 200) + np.uint8(10 * self._seed)}
+
+
+def superseded() -> None:
+    raise Superseded
+
+
+def test_close_conversions_are_drawn_by_both_libraries(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    studio, asked = Studio(Photos(folder)), {"text": "A.Compose([A.AdvancedBlur(p=0.1), A.Lambda(f)])", "size": 48}
+    monkeypatch.setitem(sys.modules, "albumentations", None)
+    [(place, alone)] = studio.counterparts(asked, nothing)["counterparts"].items()
+    assert (place, len(alone["ours"]), alone["theirs"]) == ("transforms[0] AdvancedBlur", 4, [])
+    assert alone["why"] == "albumentations is not installed here, so its own pictures are not shown"
+    library = ModuleType("albumentations")
+    library.from_dict, library.Compose = lambda described: described["transform"], Stretched  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "albumentations", library)
+    both = studio.counterparts(asked, nothing)["counterparts"][place]
+    assert (both["ours"], both["why"]) == (alone["ours"], "")
+    means = [pixels(studio.picture(one["url"][3:])).mean() for one in both["theirs"]]
+    np.testing.assert_allclose(np.diff(means), 10, atol=1)
+    library.Compose = lambda parts, seed: 1 / 0  # type: ignore[attr-defined]
+    assert "does not run it: ZeroDivisionError" in studio.counterparts(asked, nothing)["counterparts"][place]["why"]
+    with pytest.raises(Superseded):
+        studio.counterparts(asked, superseded)
+
+
 def test_targets_are_drawn_over(tmp_path: Path) -> None:
     file = put_coco(tmp_path)
     photos = Photos(tmp_path / "images", Annotations(str(file)))
     assert photos.has_targets
     studio = Studio(photos)
-    marked = studio.grid({"cards": [FLIP], "size": 40, "images": [0], "copies": 1}, nothing)
-    plain = Studio(Photos(tmp_path / "images")).grid({"cards": [FLIP], "size": 40, "images": [0], "copies": 1}, nothing)
-    assert marked["cells"][0]["url"] == plain["cells"][0]["url"] or marked["cells"]
+    without, asked = Studio(Photos(tmp_path / "images")), {"cards": [FLIP], "size": 40, "images": [0], "copies": 1}
+    marked, plain = studio.grid(asked, nothing), without.grid(asked, nothing)
+    [drawn, bare] = [one.picture(found["cells"][0]["url"][3:]) for one, found in ((studio, marked), (without, plain))]
+    assert drawn != bare
     assert "1 box" in " ".join(marked["originals"][0]["lines"]) or "boxes" in " ".join(marked["originals"][0]["lines"])
 
 
 def test_a_newer_generation_ends_an_older_one(folder: Path) -> None:
     calls = []
 
-    def superseded() -> None:
+    def after_two() -> None:
         calls.append(1)
         if len(calls) > 2:
             raise Superseded
 
     with pytest.raises(Superseded):
-        Studio(Photos(folder)).grid({"cards": [FLIP], "images": [0], "copies": 8}, superseded)
+        Studio(Photos(folder)).grid({"cards": [FLIP], "images": [0], "copies": 8}, after_two)
 
 
 @pytest.mark.parametrize(
@@ -441,7 +471,7 @@ def test_calls_answer_and_errors_have_their_card(client: TestClient) -> None:
     assert picture.headers["content-type"] == "image/jpeg"
     assert "immutable" in picture.headers["cache-control"]
     older = client.post("/api/grid", json={"cards": [], "page": "a", "generation": 1})
-    assert (older.status_code, older.json()) == (409, {"superseded": True})
+    assert (older.status_code, older.json()) == (200, {"superseded": True})
     wrong = client.post("/api/grid", json={"cards": [FLIP, {"op": "Rotat"}]})
     assert (wrong.status_code, wrong.json()["card"]) == (400, 1)
     listed = client.get("/api/images?first=1&count=9").json()["images"]

@@ -75,6 +75,8 @@ def test_pipelines_of_albumentations_are_those_of_their_objects() -> None:
     ("text", "expected"),
     [
         ("[transforms.Resize(64), v2.RandomHorizontalFlip()]", [T.Resize(64), T.RandomHorizontalFlip()]),
+        ("[v2.Resize(64, InterpolationMode.BICUBIC), v2.PILToTensor(), v2.Grayscale()]",
+         [T.Resize(64, interpolation="bicubic"), T.Grayscale()]),
         ("transforms.Resize(64),\ntransforms.RandomHorizontalFlip(),", [T.Resize(64), T.RandomHorizontalFlip()]),
         ("class CFG:\n    n = 64\nT.Compose([T.Resize(CFG.n), T.RandomVerticalFlip()])",
          [T.Resize(64), T.RandomVerticalFlip()]),

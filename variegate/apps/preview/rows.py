@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -30,18 +30,26 @@ from variegate.program.program import Grouping, Program
 from variegate.targets.classes import objects_of
 
 
+class RowWatch(Protocol):
+    """Follows a sheet as it is drawn, copy by copy; what it raises ends the drawing."""
+
+    def begin(self, program: Program) -> None:
+        """Before the pixels of a copy of all images."""
+
+    def finish(self, program: Program, seconds: float) -> None:
+        """``seconds``: what its pixels took."""
+
+
 def sample_rows(
     choice: Choice,
     transform: Transform,
     copies: Iterable[int],
     seed: int,
     epoch: int,
-    watch: Callable[[Program, float], None] | None = None,
-    check: Callable[[Program], None] | None = None,
+    watch: RowWatch | None = None,
 ) -> list[list[Cell]]:
     """For every image: itself, then its ``copies``, as ``augment`` would write them, mixed with the same images of the
-    source; where the transform ends in numbers, the bytes before it. ``watch`` is told each copy's program, and how
-    many seconds its pixels took; ``check`` before that."""
+    source; where the transform ends in numbers, the bytes before it."""
     augmenter = Augmenter(transform, seed=seed, layout="NHWC")
     rows = [[original(image, choice.naming)] for image in choice.images]
     partners = _partners(choice, num_partners(transform), seed, epoch)
@@ -62,13 +70,13 @@ def sample_rows(
     names = {image.sample_id: image.name for image in images}
     for copy in copies:
         program = in_bytes(augmenter.program(pictures, copy=copy, **given))
-        if check is not None:
-            check(program)
+        if watch is not None:
+            watch.begin(program)
         overlays = moved_overlays(program, images, choice)
         began = time.perf_counter()
         outputs = augmenter.run(program, pictures)
         if watch is not None:
-            watch(program, time.perf_counter() - began)
+            watch.finish(program, time.perf_counter() - began)
         for n, row in enumerate(rows):
             if program.grouping is not None:
                 row += _views(program, program.grouping, outputs, n, copy)  # type: ignore[arg-type]

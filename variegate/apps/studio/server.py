@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import json
 import secrets
 import shlex
@@ -16,52 +15,35 @@ from typing import Any
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request as HttpRequest
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.requests import Request
+from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 import variegate
-from variegate.apps.studio.cards import (
-    CardError,
-    FoundCards,
-    cards_of,
-    catalogue,
-    to_cards,
-    to_policy,
-    written,
-)
-from variegate.apps.studio.drawing import Studio, Superseded, whole_of
+from variegate.apps.studio.cards import CardError, FoundCards, cards_of, to_cards, to_policy, written
+from variegate.apps.studio.catalogue import catalogue
+from variegate.apps.studio.drawing import Studio, Superseded
+from variegate.apps.studio.guard import ENTER, HOST, Guard
 from variegate.apps.studio.photos import THUMBNAIL
+from variegate.apps.studio.requests import policy_hash, whole_of
 from variegate.apps.studio.runs import SHOWN_SIDE, StudioView
+from variegate.apps.web import THEME
 from variegate.checks import PIXEL_VERSION
 from variegate.errors import DecodeError
 from variegate.jobs.augment.plan import check_writable
 from variegate.ops.base import Transform
 from variegate.policies.load import POLICY_NAMES
 
-HOST = "127.0.0.1"
 _STATIC = Path(__file__).parent / "static"
-_ENTER = "/enter/"
 _MOST_BODY = 1 << 20
 _MOST_IMAGES = 500  # listed at a time
 _MOST_PAGES, _LONGEST = 1000, 400
 _EXPORTED = {"copies": 1, "seed": 0, "epoch": 0}
 _BYTES = "application/octet-stream"
 _FOR_EVER = {"Cache-Control": "private, max-age=31536000, immutable"}
-# Notebooks on this machine show the page in a frame.
-_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors http://127.0.0.1:* http://localhost:*"
-)
-_HEADERS = {
-    "Content-Security-Policy": _POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
 Call = Callable[[Any, Callable[[], None]], Any]  # what is asked for, and what to call from time to time
-Handler = Callable[[HttpRequest], Awaitable[Response]]
+Handler = Callable[[Request], Awaitable[Response]]
 
 
 class Json(Response):
@@ -71,50 +53,6 @@ class Json(Response):
 
     def render(self, content: Any) -> bytes:
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
-
-
-class Guard:
-    """Lets in who has the token: by the address once, then by a cookie that no script can read.
-
-    Refuses other hosts (a name of somebody else's that leads here) and other origins.
-    """
-
-    def __init__(self, app: Any, token: str, port: int) -> None:
-        self._app, self._token, self._cookie = app, token, f"variegate-studio-{port}"
-        self._hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost")}
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        answer = (self._answer(HttpRequest(scope)) if scope["type"] == "http" else None) or self._app
-        await answer(scope, receive, _with_headers(send))
-
-    def _answer(self, request: HttpRequest) -> Response | None:
-        """None for what may pass."""
-        origin = request.headers.get("origin")
-        own = {f"http://{host}" for host in self._hosts}
-        if request.headers.get("host") not in self._hosts or (origin and origin not in own):
-            return PlainTextResponse("not from here", 403)
-        # In the path: what prints addresses leaves out queries, which often hold secrets of storage.
-        if (path := request.url.path).startswith(_ENTER):
-            if not self._is_right(path.removeprefix(_ENTER)):
-                return PlainTextResponse("wrong token; open the address that the command printed", 403)
-            entered = RedirectResponse("/", 303)
-            entered.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
-            return entered
-        if not self._is_right(request.cookies.get(self._cookie, "")):
-            return PlainTextResponse("no token; open the address that the command printed", 403)
-        return None
-
-    def _is_right(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode(), self._token.encode())
-
-
-def _with_headers(send: Any) -> Any:
-    async def sending(message: Any) -> None:
-        if message["type"] == "http.response.start":
-            message["headers"] += [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
-        await send(message)
-
-    return sending
 
 
 class Page:
@@ -136,6 +74,7 @@ class Page:
             "sweep": lambda asked, _: self._studio.sweep(asked),
             "catalogue": lambda asked, _: self._studio.thumbnails(asked),
             "strongest": self._studio.strongest,
+            "counterparts": self._studio.counterparts,
             "export": lambda asked, _: self._export(asked),
             "sheet": lambda asked, _: self._studio.sheet(asked),
         }
@@ -148,11 +87,12 @@ class Page:
             Route("/p/{address}", self._picture),
             Route("/t/{side}/{address}", self._thumbnail),
             *posts,
+            Route("/static/theme.css", self._theme),
             Mount("/static", StaticFiles(directory=_STATIC)),
         ]
 
     def _call(self, call: Call) -> Handler:
-        async def answer(request: HttpRequest) -> Response:
+        async def answer(request: Request) -> Response:
             try:
                 asked = await _asked(request)
                 page, generation = str(asked.get("page", ""))[:64], asked.get("generation")
@@ -169,7 +109,7 @@ class Page:
                     proceed()
                     made = await asyncio.to_thread(call, asked, proceed)
             except Superseded:
-                return Json({"superseded": True}, 409)
+                return Json({"superseded": True})  # not an error, which the browser's console would show
             except CardError as error:
                 return Json({"error": str(error), "card": error.card}, 400)
             except (DecodeError, ValueError) as error:
@@ -178,10 +118,13 @@ class Page:
 
         return answer
 
-    async def _index(self, _: HttpRequest) -> Response:
+    async def _index(self, _: Request) -> Response:
         return Response((_STATIC / "index.html").read_bytes(), media_type="text/html")
 
-    async def _state(self, _: HttpRequest) -> Response:
+    async def _theme(self, _: Request) -> Response:
+        return FileResponse(THEME)
+
+    async def _state(self, _: Request) -> Response:
         photos = self._studio.photos
         about = {"name": photos.name, "count": photos.count, "classes": list(photos.classes)}
         return Json(
@@ -197,12 +140,12 @@ class Page:
             }
         )
 
-    async def _images(self, request: HttpRequest) -> Response:
+    async def _images(self, request: Request) -> Response:
         photos, (first, count) = self._studio.photos, _stretch(request)
         wanted = range(first, min(first + min(count, _MOST_IMAGES), photos.count))
         return Json({"images": [photos.listed(index) for index in wanted]})
 
-    async def _picture(self, request: HttpRequest) -> Response:
+    async def _picture(self, request: Request) -> Response:
         address = request.path_params["address"]
         try:
             made = self._studio.kept(address) or await asyncio.to_thread(self._studio.picture, address)
@@ -210,7 +153,7 @@ class Page:
             return PlainTextResponse("no such picture", 404)
         return Response(made, media_type="image/jpeg", headers=_FOR_EVER)
 
-    async def _thumbnail(self, request: HttpRequest) -> Response:
+    async def _thumbnail(self, request: Request) -> Response:
         side, (index, _, stamp) = request.path_params["side"], request.path_params["address"].partition("-")
         is_there = side in (str(THUMBNAIL), str(SHOWN_SIDE)) and index.isdecimal() and len(index) < 20
         if not is_there or int(index) >= self._studio.photos.count or stamp != self._studio.photos.stamp(int(index)):
@@ -229,7 +172,7 @@ class Page:
             check_writable(tuned.transform, 0, self._studio.photos.has_targets)
         except ValueError as error:
             command = f"# variegate augment does not take this policy: {error}"
-        return {**written(tuned), "command": command, "hash": self._studio.named(tuned.transform)}
+        return {**written(tuned), "command": command, "hash": policy_hash(tuned.transform)}
 
 
 def _answer_of(view: StudioView) -> Call:
@@ -245,7 +188,7 @@ def _found(found: FoundCards) -> dict[str, Any]:
     return {"cards": found.cards, "report": None if report is None else [*told, *same]}
 
 
-def _stretch(request: HttpRequest) -> tuple[int, int]:
+def _stretch(request: Request) -> tuple[int, int]:
     """``first`` and ``count`` of a list, from 0 on. Raises HTTPException."""
     given = request.query_params
     try:
@@ -254,7 +197,7 @@ def _stretch(request: HttpRequest) -> tuple[int, int]:
         raise HTTPException(400, "first, count: accepted: whole numbers") from None
 
 
-async def _asked(request: HttpRequest) -> Mapping[str, Any]:
+async def _asked(request: Request) -> Mapping[str, Any]:
     """Raises CardError."""
     if request.headers.get("content-type", "").partition(";")[0] != "application/json":
         raise CardError("accepted: a body of application/json")
@@ -293,7 +236,7 @@ class StudioServer:
             raise OSError(f"port {port}: {error.strerror}; accepted: one that is free, or 0") from None
         self._socket.listen(128)  # visitors wait until the server has started
         self.port, token = self._socket.getsockname()[1], secrets.token_urlsafe(16)
-        self.url = f"http://{HOST}:{self.port}{_ENTER}{token}"
+        self.url = f"http://{HOST}:{self.port}{ENTER}{token}"
         app = Guard(Starlette(routes=Page(studio, policy, size, views).routes()), token, self.port)
         config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1)
         self._server = uvicorn.Server(config)

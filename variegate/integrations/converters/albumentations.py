@@ -183,18 +183,19 @@ def _converted(described: Mapping[str, Any], path: str, notes: Notes, forced: bo
         notes.refuse(place.path, as_refusal(error, place, described))
         return None
     notes.convert(place.path)
+    notes.pair(place.path, described, converted)
     return None if converted is None else _with_probability(converted, p)
 
 
 def _by_rule(place: Place, name: str, described: Mapping[str, Any]) -> Transform | None:
     if name in _FORMATS:
         place.refuse("", name, "it in the main line of the pipeline, where it applies to every image")
-    if BY_PLACE in described:
-        place.refuse("", described[BY_PLACE], "arguments by their names")
     rule = RULES.get(name)
     if rule is None:
         known = "one of " + ", ".join(sorted([*RULES, *COMPOSITIONS, *_FORMATS, *_TO_TENSOR]))
         place.refuse("", name, REFUSED.get(name, known))
+    if BY_PLACE in described:
+        place.refuse("", described[BY_PLACE], "arguments by their names")
     arguments = Arguments(place, described)
     converted = rule(arguments)
     arguments.check_all_taken()

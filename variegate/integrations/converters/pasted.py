@@ -28,7 +28,7 @@ _USUAL |= {name: name for name in ("albumentations", "cv2", "torch", "torchvisio
 _USUAL |= {"v2": "torchvision.transforms", "timm": "timm", "create_transform": "timm.data.create_transform"}
 _GUESSED_HOMES = ("T", "TT", "tt", "tfs", "tfms")
 _MODULES = ("torch.nn.Sequential", "torch.nn.ModuleList")
-_ENUMERATION = re.compile(r"(torch|torchvision|PIL)\.|(\w+\.)*(InterpolationMode|AutoAugmentPolicy|Image)\.")
+_ENUMERATION = re.compile(r"(torch|torchvision|PIL)\.|(\?\.)?(\w+\.)*(InterpolationMode|AutoAugmentPolicy|Image)\.")
 _DTYPES = {"float": "float32", "half": "float16", "double": "float64"}
 # Albumentations' arguments that are given without their names.
 _IN_ORDER: Mapping[str, tuple[str, ...]] = {

@@ -7,11 +7,12 @@ import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
-from variegate.errors import PolicyError, shown
+from variegate.errors import PolicyError, shortened, shown
 from variegate.ops.arguments import ArgumentError
 from variegate.ops.base import Transform
 from variegate.ops.traced import Function, Measure, TracedPipeline
 
+_LONGEST = 100  # of a value in a report
 Made = TypeVar("Made", bound=Transform)
 
 
@@ -23,17 +24,26 @@ class ConversionWarning(UserWarning):
     """A transform was converted to an approximation: names the argument, the difference and its size."""
 
 
+class Counterpart(NamedTuple):
+    """An approximate conversion. ``original``: the library's object, or the description by Albumentations' ``to_dict``;
+    ``transform``: what stands for it, without the chance that Albumentations' transforms have of doing nothing."""
+
+    original: Any
+    transform: Transform
+
+
 @dataclasses.dataclass(frozen=True)
 class ConversionReport:
     """Result of each transform of a conversion, by its place in the pipeline; ``str`` returns the warning's text.
 
     ``converted``: places of identical transforms. ``approximate``: the differences of approximate ones, and their size.
-    ``refused``: for unsupported ones, which are skipped, what to use instead.
+    ``refused``: for unsupported ones, which are skipped, what to use instead. ``counterparts``: the approximate ones.
     """
 
     converted: tuple[str, ...]
     approximate: Mapping[str, tuple[str, ...]]
     refused: Mapping[str, str]
+    counterparts: Mapping[str, Counterpart] = dataclasses.field(default_factory=dict, repr=False, compare=False)
 
     def __str__(self) -> str:
         lines = [f"{place}{how}" for place, all_of in self.approximate.items() for how in all_of]
@@ -53,12 +63,18 @@ class Notes:
         self._converted: dict[str, None] = {}
         self._approximate: dict[str, dict[str, None]] = {}
         self._refused: dict[str, ConversionError] = {}
+        self._counterparts: dict[str, Counterpart] = {}
 
     def convert(self, path: str) -> None:
         self._converted[path] = None
 
     def add(self, path: str, note: str) -> None:
         self._approximate.setdefault(path, {})[note] = None
+
+    def pair(self, path: str, original: Any, transform: Transform | None) -> None:
+        """Two that may be compared, if they turn out to differ. None: nothing stands for it."""
+        if transform is not None:
+            self._counterparts[path] = Counterpart(original, transform)
 
     def refuse(self, path: str, error: ConversionError) -> None:
         self._refused[path] = error
@@ -72,9 +88,14 @@ class Notes:
             raise ConversionError(first.where, first.got, first.accepted + more) from first
 
     def made(self) -> ConversionReport:
-        refused = {error.where: error.accepted for error in self._refused.values()}
+        refused = {}
+        for path, error in self._refused.items():
+            got = "" if error.where == path else f"; got {shortened(shown(error.got), _LONGEST)}"
+            refused[error.where] = error.accepted + got
         close = {path: tuple(notes) for path, notes in self._approximate.items()}
-        return ConversionReport(tuple(path for path in self._converted if path not in close), close, refused)
+        converted = tuple(path for path in self._converted if path not in close)
+        pairs = {path: pair for path, pair in self._counterparts.items() if path in close}
+        return ConversionReport(converted, close, refused, pairs)
 
     def warn(self) -> None:
         """Warn, once for a pipeline, where the user called the converter, which calls this and is ``spelt``."""

@@ -222,7 +222,9 @@ class _Converter:
         if self._tail.is_float and name not in EXACT_ON_FLOATS and is_blended:
             how = "works on floats there, on levels 0..255 here, rounded after each operation: one or two levels differ"
             place.differs("", None, how)
-        return place.build(cls, **arguments)
+        made = place.build(cls, **arguments)
+        self._report.pair(place.path, source, made)
+        return made
 
     def _argument(self, place: Place, key: str, value: Any) -> Any:
         if key == "antialias":

@@ -24,6 +24,7 @@ from markupsafe import Markup, escape
 
 from variegate.apps.curate.findings import BESIDE, FINDING_KINDS, KINDS_SHOWN, READ, SPLITS, DataFinding, FindingKind
 from variegate.apps.curate.report.figures import MEASURES, class_sizes, file_size, histograms, limits_of, thumbnails
+from variegate.apps.web import THEME
 from variegate.io.addresses import without_secrets
 from variegate.io.durable import write_errors_name, write_pieces
 
@@ -55,7 +56,8 @@ def _page(result: Any) -> str:
     charted = {split: table for split, table in splits.items() if split in READ}
     kinds, limits, found = shown_kinds(result.findings), limits_of(result.thresholds), listed(result.findings)
     places = [(one.split, one.index) for kind in kinds for one in kind.shown() if one.index is not None]
-    style, script = ((_PARTS / name).read_text("utf-8") for name in ("report.css", "report.js"))
+    own, script = ((_PARTS / name).read_text("utf-8") for name in ("report.css", "report.js"))
+    style = THEME.read_text("utf-8") + own
 
     def class_of(finding: DataFinding) -> str | None:
         name = None if finding.index is None else splits[finding.split]["class"][finding.index].as_py()

@@ -11,32 +11,31 @@ const page = crypto.randomUUID();
 const PATIENCE_MS = 150;
 
 async function answer(request) {
-  let response;
-  try {
-    response = await request;
-  } catch (error) {
-    if (error.name === "AbortError") throw error;
+  const response = await request.catch(() => {
     throw new Problem("The studio does not answer. Is the command still running?");
-  }
+  });
   if (response.ok) return response;
-  if (response.status === 409) throw new DOMException("superseded", "AbortError");
   const told = await response.json().catch(() => ({ error: `The studio answered ${response.status}.` }));
   throw new Problem(told.error, told.card);
 }
 
 export const get = async (path) => (await answer(fetch(path))).json();
 
-const post = (name, body, signal) =>
+const post = (name, body) =>
   answer(
     fetch(`/api/${name}`, {
       method: "POST",
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify(body),
-      signal,
     }),
   );
 
-export const call = async (name, body) => (await post(name, body)).json();
+export async function call(name, body) {
+  const found = await (await post(name, body)).json();
+  if (found.superseded) throw new DOMException("superseded", "AbortError");
+  return found;
+}
+
 export const blob = async (name, body) => (await post(name, body)).blob();
 
 // Of calls that replace each other, one is under way at a time and the newest of the rest waits: while a slider

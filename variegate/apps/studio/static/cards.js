@@ -7,102 +7,150 @@ import { change, facts, state } from "./store.js";
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 const numberOf = (text) => (text.trim() === "" ? null : Number(text));
 
+// Lists of cards: the policy's, and those of a composition, which are described transforms.
+const policy = {
+  cards: () => state.cards,
+  set: (cards, key, rebuild) => change({ cards }, key, rebuild),
+  element: () => $("cards"),
+};
+
+function inside(owner, at, name) {
+  const own = () => owner.cards()[at];
+  const transforms = (cards) => cards.map(({ op, arguments: given }) => ({ type: op, ...given }));
+  return {
+    isInside: true,
+    cards: () => own().arguments[name].map(({ type, ...given }) => ({ op: type, arguments: given, on: true, p: 1 })),
+    set: (cards, key, rebuild) =>
+      update(owner, at, { arguments: { ...own().arguments, [name]: transforms(cards) } }, key, rebuild),
+    element: () => owner.element().children[at].querySelector(`:scope > .inside > [data-name="${name}"]`),
+  };
+}
+
 export function renderCards() {
-  $("cards").replaceChildren(...state.cards.map(cardOf));
+  $("cards").replaceChildren(...state.cards.map((card, at) => cardOf(policy, card, at)));
 }
 
 export function showProblem(error) {
   const text = error instanceof Problem ? error.message : error ? String(error) : "";
-  for (const item of $("cards").children) item.querySelector(".problem").textContent = "";
+  for (const problem of $("cards").querySelectorAll(".problem")) problem.textContent = "";
   const item = error?.card == null ? null : $("cards").children[error.card];
-  if (item) item.querySelector(".problem").textContent = text;
+  if (item) item.querySelector(":scope > .problem").textContent = text;
   $("problem").textContent = item ? "" : text;
 }
 
-function update(at, patch, key, rebuild = false) {
-  const cards = state.cards.map((card, n) => (n === at ? { ...card, ...patch } : card));
-  change({ cards }, key && `${at}-${key}`, rebuild);
+function update(list, at, patch, key, rebuild = false) {
+  const cards = list.cards().map((card, n) => (n === at ? { ...card, ...patch } : card));
+  list.set(cards, key && `${at}-${key}`, rebuild);
 }
 
-function move(from, to) {
-  if (to < 0 || to >= state.cards.length || from === to) return;
-  const cards = [...state.cards];
+function move(list, from, to) {
+  const cards = [...list.cards()];
+  if (to < 0 || to >= cards.length || from === to) return;
   cards.splice(to, 0, ...cards.splice(from, 1));
-  change({ cards }, null, true);
-  $("cards").children[to].focus();
+  list.set(cards, null, true);
+  list.element().children[to].focus();
 }
 
-export function addCard(card) {
-  change({ cards: [...state.cards, card] }, null, true);
-  $("cards").lastElementChild.scrollIntoView({ block: "nearest" });
+// Formats, which the catalogue leaves out, come last, and before them what mixes images.
+const lateness = ({ op }) => (!facts.catalogue.has(op) ? 2 : facts.catalogue.get(op).group === "Mixing" ? 1 : 0);
+
+export function addCard(card, list = policy) {
+  const cards = list.cards();
+  const at = cards.findLastIndex((other) => list.isInside || lateness(other) <= lateness(card)) + 1;
+  list.set(cards.toSpliced(at, 0, card), null, true);
+  list.element().children[at].scrollIntoView({ block: "nearest" });
 }
 
-function cardOf(card, at) {
+let dragged = null;
+
+function cardOf(list, card, at) {
   const entry = facts.catalogue.get(card.op);
   const others = Object.keys(card.arguments).map((name) => ({ name, kind: "text", required: true }));
   const fields = entry?.fields.filter((field) => !(entry.has_p && field.name === "p")) ?? others;
-  const argument = (field) => argumentOf(card, at, field);
+  const argument = (field) => argumentOf(list, card, at, field);
   const button = (label, title, onclick) => el("button", { type: "button", title, ariaLabel: title, onclick }, label);
-  const splice = (...given) => change({ cards: state.cards.toSpliced(at, ...given) }, null, true);
+  const splice = (...given) => list.set(list.cards().toSpliced(at, ...given), null, true);
+  const isOn = el("input", {
+    type: "checkbox",
+    checked: card.on,
+    ariaLabel: `${card.op} is applied`,
+    onchange: (event) => update(list, at, { on: event.target.checked }, null, true),
+  });
   const item = el(
     "li",
     { tabIndex: 0, draggable: true, className: card.on ? "" : "off", ariaLabel: `${at + 1}. ${card.op}` },
     el(
       "div",
       { className: "head" },
-      el("input", {
-        type: "checkbox",
-        checked: card.on,
-        ariaLabel: `${card.op} is applied`,
-        onchange: (event) => update(at, { on: event.target.checked }, null, true),
-      }),
+      list.isInside ? null : isOn,
       el("strong", { title: entry?.summary ?? "" }, card.op),
-      button("↑", "Move up (Alt+Up)", () => move(at, at - 1)),
-      button("↓", "Move down (Alt+Down)", () => move(at, at + 1)),
-      button("+", "Duplicate", () => splice(0, structuredClone(state.cards[at]))),
+      button("↑", "Move up (Alt+Up)", () => move(list, at, at - 1)),
+      button("↓", "Move down (Alt+Down)", () => move(list, at, at + 1)),
+      button("+", "Duplicate", () => splice(0, structuredClone(list.cards()[at]))),
       button("✕", "Delete", () => splice(1)),
     ),
-    probabilityOf(card, at, entry),
+    list.isInside && !entry?.has_p ? null : probabilityOf(list, card, at, entry),
     ...fields.slice(0, 3).map(argument),
     fields.length > 3 ? el("details", {}, el("summary", {}, "More"), ...fields.slice(3).map(argument)) : null,
     el("p", { className: "problem", role: "alert" }),
   );
-  item.addEventListener("keydown", (event) => {
+  // Of cards within each other, the innermost answers.
+  const on = (name, action) =>
+    item.addEventListener(name, (event) => {
+      event.stopPropagation();
+      action(event);
+    });
+  on("keydown", (event) => {
     if (!event.altKey || !["ArrowUp", "ArrowDown"].includes(event.key)) return;
     event.preventDefault();
-    move(at, at + (event.key === "ArrowUp" ? -1 : 1));
+    move(list, at, at + (event.key === "ArrowUp" ? -1 : 1));
   });
-  item.addEventListener("dragstart", (event) => {
+  on("dragstart", (event) => {
     // A slider is dragged, not its card.
     if (document.activeElement?.matches("#cards input")) event.preventDefault();
-    else event.dataTransfer.setData("text/plain", String(at));
+    else {
+      dragged = { list, at };
+      event.dataTransfer.setData("text/plain", card.op);
+    }
   });
-  item.addEventListener("dragover", (event) => event.preventDefault());
-  item.addEventListener("drop", (event) => {
+  on("dragover", (event) => dragged?.list === list && event.preventDefault());
+  on("drop", (event) => {
     event.preventDefault();
-    move(Number(event.dataTransfer.getData("text/plain")), at);
+    if (dragged?.list === list) move(list, dragged.at, at);
   });
   return item;
 }
 
-function probabilityOf(card, at, entry) {
+function probabilityOf(list, card, at, entry) {
   const own = entry?.has_p ? entry.fields.find((field) => field.name === "p") : null;
   const field = { name: "probability", kind: "number", low: 0, high: 1, default: 1 };
   const value = own ? card.arguments.p ?? own.default : card.p;
-  const set = (p) => update(at, own ? { arguments: { ...cardAt(at).arguments, p } } : { p }, "p");
+  const set = (p) => update(list, at, own ? { arguments: { ...list.cards()[at].arguments, p } } : { p }, "p");
   return row(field, slider(field, value, set));
 }
 
-const cardAt = (at) => state.cards[at];
-
-function argumentOf(card, at, field) {
+function argumentOf(list, card, at, field) {
   const value = field.name in card.arguments ? card.arguments[field.name] : field.default;
+  if (Array.isArray(value) && field.name === "transforms" && value.every((one) => typeof one?.type === "string")) {
+    return transformsOf(list, at, field.name);
+  }
   const set = (given) => {
-    const changed = { ...cardAt(at).arguments, [field.name]: given };
+    const changed = { ...list.cards()[at].arguments, [field.name]: given };
     if (!field.required && same(given, field.default)) delete changed[field.name];
-    update(at, { arguments: changed }, field.name);
+    update(list, at, { arguments: changed }, field.name);
   };
   return row(field, controlOf(field, value, set));
+}
+
+function transformsOf(owner, at, name) {
+  const list = inside(owner, at, name);
+  const cards = list.cards().map((card, n) => cardOf(list, card, n));
+  return el(
+    "div",
+    { className: "inside" },
+    el("ol", { className: "cards", "data-name": name }, ...cards),
+    el("button", { type: "button", onclick: () => openCatalogue(list) }, "Add to these"),
+  );
 }
 
 const row = ({ name, help }, control) =>
@@ -118,6 +166,11 @@ function controlOf(field, value, set) {
     return el("input", { type: "checkbox", checked: Boolean(value), onchange: (event) => set(event.target.checked) });
   }
   if ((field.kind === "number" || field.kind === "integer") && isNumber) return slider(field, value, set);
+  if (field.kind === "color" && Array.isArray(value) && value.every(Number.isInteger)) {
+    const digits = value.map((level) => level.toString(16).padStart(2, "0")).join("");
+    const levels = (text) => [1, 3, 5].map((n) => parseInt(text.slice(n, n + 2), 16));
+    return el("input", { type: "color", value: `#${digits}`, oninput: (event) => set(levels(event.target.value)) });
+  }
   if (field.kind === "pair" && Array.isArray(value)) {
     const box = (n) =>
       el("input", {
@@ -142,12 +195,18 @@ function controlOf(field, value, set) {
   });
 }
 
+// 1, 2 or 5 times a power of ten, so that sliders stop at round numbers.
+function stepOf(most) {
+  const power = 10 ** Math.floor(Math.log10(most));
+  return power * [5, 2, 1].find((times) => times * power <= 1.001 * most);
+}
+
 function slider(field, value, set) {
   const step = field.kind === "integer" ? 1 : "any";
   const box = el("input", { type: "number", step, value: value ?? "", placeholder: field.optional ? "none" : "" });
   box.addEventListener("change", () => set(numberOf(box.value)));
   if (field.low == null || field.high == null) return box;
-  const fine = field.kind === "integer" ? 1 : (field.high - field.low) / 200;
+  const fine = field.kind === "integer" ? 1 : stepOf((field.high - field.low) / 200);
   const range = el("input", { type: "range", min: field.low, max: field.high, step: fine, value: value ?? field.low });
   range.addEventListener("input", () => {
     box.value = Number(Number(range.value).toPrecision(4));
@@ -159,7 +218,7 @@ function slider(field, value, set) {
 
 // -- the catalogue ----------------------------------------------------------------------------------------------------
 
-export function openCatalogue() {
+export function openCatalogue(list = policy) {
   const search = el("input", { type: "search", placeholder: "Search", ariaLabel: "Search operations" });
   const groups = new Map();
   for (const entry of facts.catalogue.values()) {
@@ -167,7 +226,7 @@ export function openCatalogue() {
     const picture = el("img", { alt: "", width: 72, height: 72, loading: "lazy" });
     const add = () => {
       $("dialog").close();
-      addCard(structuredClone(entry.card));
+      addCard(structuredClone(entry.card), list);
     };
     const properties = { type: "button", title: entry.summary, className: "tile", onclick: add };
     const tile = el("button", properties, picture, entry.name);

@@ -1,16 +1,16 @@
 // The page: settings, views, and one redraw for whatever changes.
 
-import { Problem, call, get } from "./api.js";
+import { Problem, get } from "./api.js";
 import { openCatalogue, renderCards, showProblem } from "./cards.js";
-import { $, el, openDialog } from "./dom.js";
+import { $, el } from "./dom.js";
 import { status } from "./grid.js";
+import { openPaste, startFrom } from "./paste.js";
 import { canRedo, canUndo, change, facts, redo, restore, state, subscribe, undo } from "./store.js";
 import { RUNS } from "./runs.js";
 import { VIEWS, openImages } from "./views.js";
 
 const SIZES = [64, 128, 224, 320, 512, null];
 const THEMES = ["auto", "light", "dark"];
-const PASTED = "JSON or YAML of a policy, or Python of torchvision, Albumentations or timm, which is not run";
 let draw = () => {};
 let shown = "Grid";
 
@@ -53,32 +53,6 @@ function showEpochs() {
   $("epoch").value = state.epoch;
 }
 
-async function startFrom(text) {
-  if (text.trim() === "") return;
-  const { cards, report } = await call("policy", { text });
-  $("dialog").close();
-  change({ cards, epoch: 0 }, null, true);
-  if (report) openReport(report);
-}
-
-// Of a pipeline of another library: what became of its transforms.
-function openReport(report) {
-  const kinds = ["refused", "close", "the same"];
-  const count = (kind) => `${report.filter(([, , one]) => one === kind).length} ${kind}`;
-  const rows = kinds.flatMap((kind) => report.filter(([, , one]) => one === kind));
-  const cells = ([place, how, kind]) => [kind, place, how].map((text) => el("td", {}, text));
-  const body = el("tbody", {}, ...rows.map((row) => el("tr", { className: row[2] }, ...cells(row))));
-  openDialog("Converted", el("p", {}, kinds.map(count).join(", ")), el("table", {}, body));
-}
-
-function openPaste() {
-  const area = el("textarea", { rows: 14, ariaLabel: PASTED, placeholder: PASTED });
-  const problem = el("p", { className: "problem", role: "alert" });
-  const load = () => startFrom(area.value).catch((error) => (problem.textContent = error.message));
-  openDialog("Start from text", area, problem, el("button", { type: "button", onclick: load }, "Load"));
-  area.focus();
-}
-
 function showTheme(name) {
   document.documentElement.dataset.theme = name;
   localStorage.setItem("variegate-studio-theme", name);
@@ -103,7 +77,7 @@ function wire() {
   on("reseed", "click", () => change({ seed: (state.seed + 1) % 2 ** 32 }, "reseed"));
   on("undo", "click", undo);
   on("redo", "click", redo);
-  on("add", "click", openCatalogue);
+  on("add", "click", () => openCatalogue());
   on("choose", "click", openImages);
   on("paste", "click", openPaste);
   on("theme", "click", () => showTheme(THEMES[(THEMES.indexOf(document.documentElement.dataset.theme) + 1) % 3]));

@@ -1,0 +1,139 @@
+"""Arguments of the page's calls: which images by which policy, and how much of it a request may ask for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.apps.preview.choosing import Chosen
+from variegate.apps.studio.cards import CardError, to_policy
+from variegate.apps.studio.photos import Photos
+from variegate.augmenter.augmenter import Augmenter
+from variegate.errors import DecodeError
+from variegate.ops.base import Transform
+from variegate.program.lowering import lower
+from variegate.program.program import Program
+
+MOST_CELLS = 256
+_MOST_PIXELS = 256 << 20
+
+
+class GridRequest(NamedTuple):
+    """Draws of a policy: of ``images``, ``copies`` of each. ``bad``: why other images are not shown."""
+
+    transform: Transform
+    images: list[Chosen]
+    copies: range
+    seed: int = 0
+    epoch: int = 0
+    side: int | None = None
+    bad: tuple[str, ...] = ()
+
+
+def policy_hash(transform: Transform) -> str:
+    """16 digits, as in addresses of pictures."""
+    try:
+        told = json.dumps(transform.to_dict(), sort_keys=True)
+    except (TypeError, ValueError):
+        told = repr(transform)
+    return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+
+def read_request(asked: Any, photos: Photos) -> GridRequest:
+    """Raises CardError, and DecodeError where no image can be read."""
+    transform = to_policy(asked.get("cards", [])).transform
+    indices = asked.get("images", [0])
+    are_there = isinstance(indices, list) and all(type(i) is int and 0 <= i < photos.count for i in indices)
+    if not indices or not are_there:
+        raise CardError(f"images: accepted: a list of numbers from 0 to {photos.count - 1}, at least one")
+    copies = whole_of(asked, "copies", 1, 0, MOST_CELLS)
+    if len(indices) * (copies + 1) > 2 * MOST_CELLS:
+        raise CardError(f"images: {len(indices)} times {copies} pictures; accepted: at most {MOST_CELLS}")
+    side = None if asked.get("size") is None else whole_of(asked, "size", 224, 16, 1024)
+    images, bad = [], []
+    for index in indices:
+        try:
+            images.append(photos.get(index, side))
+        except DecodeError as error:
+            bad.append(str(error))
+            if len(bad) == len(indices):
+                raise
+    seed, epoch = (whole_of(asked, name, 0, 0, 2**32 - 1) for name in ("seed", "epoch"))
+    return GridRequest(transform, images, range(copies), seed, epoch, side, tuple(bad))
+
+
+def whole_of(asked: Any, name: str, default: int, low: int, high: int) -> int:
+    value = asked.get(name, default)
+    if type(value) is not int or not low <= value <= high:
+        raise CardError(f"{name}: got {value!r}; accepted: a whole number from {low:,} to {high:,}")
+    return value
+
+
+class PixelLimit:
+    """Raises CardError for pictures of one request that would fill the memory, within an operation or at the end."""
+
+    def __init__(self) -> None:
+        self._pixels = 0
+
+    def begin(self, program: Program) -> None:
+        largest = np.prod(program.out_size.astype(np.int64), axis=2).max(axis=1, initial=0)
+        self._pixels += int(largest.sum())
+        if self._pixels > _MOST_PIXELS:
+            got, most = f"{self._pixels / 1e6:,.0f} megapixels at a time", f"{_MOST_PIXELS / 1e6:,.0f}"
+            raise CardError(f"the policy makes {got}; accepted: up to {most}, by smaller sizes or fewer images")
+
+    def finish(self, program: Program, seconds: float) -> None:
+        pass
+
+
+class DrawingCost(PixelLimit):
+    """Passes and time of the programs of a grid of ``images`` rows. ``proceed`` is called before each copy, and may
+    raise."""
+
+    def __init__(self, images: int, proceed: Callable[[], None]) -> None:
+        super().__init__()
+        self._images, self._proceed = images, proceed
+        self._passes: list[npt.NDArray[np.integer]] = []
+        self._seconds, self._rows = 0.0, 0
+
+    def begin(self, program: Program) -> None:
+        self._proceed()
+        super().begin(program)
+
+    def finish(self, program: Program, seconds: float) -> None:
+        passes = lower(program).num_passes
+        assert passes is not None
+        self._passes.append(passes)
+        self._seconds, self._rows = self._seconds + seconds, self._rows + program.num_rows
+
+    @property
+    def us_per_sample(self) -> float:
+        return 1e6 * self._seconds / max(self._rows, 1)
+
+    @property
+    def mean_passes(self) -> float:
+        return float(np.concatenate(self._passes).mean()) if self._passes else 0.0
+
+    def passes_of(self, pictures: int) -> npt.NDArray[np.integer] | None:
+        """Passes [images, pictures in a row]; None where a picture is made of several rows, as in blends."""
+        if sum(map(len, self._passes)) != self._images * pictures or not pictures:
+            return None
+        return np.concatenate([each.reshape(self._images, -1) for each in self._passes], axis=1)
+
+
+def blaming(asked: Any, request: GridRequest, error: Exception) -> CardError:
+    """The error that a transform raised for an image that it does not take, with the first card that does."""
+    sizes = [image.img_HWC.shape for image in request.images]
+    for at in to_policy(asked["cards"]).numbers:
+        transform = to_policy(asked["cards"][: at + 1]).transform
+        try:
+            if not transform._mixers:
+                Augmenter(transform).program(sizes, ids=range(len(sizes)))
+        except ValueError:
+            return CardError(str(error), at)
+    return CardError(str(error))
