@@ -180,6 +180,9 @@ def _caption(operation: dict[str, Any]) -> str:
         return f"{name} " + (", ".join(shown) if len(shown) <= 2 else f"{len(shown)} rectangles")
     unsaid = ("interpolation", "padding_mode", "fill", "expand", "random")
     numbers = {key: value for key, value in args.items() if key not in unsaid}
+    # The same along both axes: said once.
+    both = {key[:-2] for key in numbers if key.endswith("_x") and numbers.get(f"{key[:-2]}_y") == numbers[key]}
+    numbers = {key[:-2] if key[:-2] in both else key: value for key, value in numbers.items()}
     if len(numbers) == 1 and "magnitude" not in numbers:
         return f"{name} {_number(next(iter(numbers.values())))}"
     return " ".join([name, *(f"{key}={_number(value)}" for key, value in numbers.items())])

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 from PIL import Image
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
@@ -257,6 +258,28 @@ def test_close_conversions_are_drawn_by_both_libraries(folder: Path, monkeypatch
     assert "does not run it: ZeroDivisionError" in studio.counterparts(asked, nothing)["counterparts"][place]["why"]
     with pytest.raises(Superseded):
         studio.counterparts(asked, superseded)
+
+
+class RandomPerspective:
+    """As a torchvision of tests has it."""
+
+    def __init__(self, distortion_scale: float, p: float, interpolation: str) -> None:
+        assert (distortion_scale, p, interpolation) == (0.3, 1.0, "<bilinear>")
+
+    def __call__(self, image: torch.Tensor) -> torch.Tensor:
+        return image * 0 + torch.randint(256, (1,), dtype=torch.uint8)
+
+
+def test_torchvision_draws_by_its_own_seeds(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = ModuleType("torchvision.transforms.v2")
+    library.RandomPerspective, library.InterpolationMode = RandomPerspective, "<{}>".format  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, library.__name__, library)
+    text = "v2.Compose([v2.ToImage(), v2.RandomPerspective(0.3, 0.2, InterpolationMode.BILINEAR)])"
+    state = torch.random.get_rng_state()
+    [both] = Studio(Photos(folder)).counterparts({"text": text, "size": 48}, nothing)["counterparts"].values()
+    assert both["why"] == ""
+    assert len({one["title"] for one in both["theirs"]}) == 4
+    assert torch.equal(torch.random.get_rng_state(), state)
 
 
 def test_targets_are_drawn_over(tmp_path: Path) -> None:
