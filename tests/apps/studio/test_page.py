@@ -25,7 +25,7 @@ TORCHVISION = "transforms.Compose([transforms.Resize(64), transforms.RandomHoriz
 ROTATED, POSTERIZED = {"type": "Rotate", "degrees": 40}, {"type": "Posterize", "bits": 3}
 CHOICE: Any = [
     {"type": "Resize", "size": [64, 64]},
-    {"type": "OneOf", "transforms": [{"type": "Rotate", "degrees": 9}, {"type": "Invert"}]},
+    {"type": "OneOf", "transforms": [{"type": "Rotate", "degrees": 9}, {"type": "Invert"}], "weights": [3, 2]},
     {"type": "MixUp"},
 ]
 FIGURES = "document.querySelectorAll('#view .figure').length"
@@ -137,12 +137,12 @@ def test_a_policy_is_tuned_in_a_browser(tmp_path: Path) -> None:
         await choose(page, ".tile", "Invert")
         assert await page.evaluate(OPS) == ["Resize", "OneOf", "Invert", "Rotate", "Posterize", "Invert", "MixUp"]
         [_, choice, *_] = (await exported(page))["transforms"]
-        assert choice == {"type": "OneOf", "transforms": [{"type": "Invert"}, ROTATED, POSTERIZED]}
-        await show(page, "Grid")
+        inner = [{"type": "Invert"}, ROTATED, POSTERIZED]
+        assert choice == {"type": "OneOf", "transforms": inner, "weights": [2, 3, 1]}
+        await show(page, "Compare")
         for _ in range(5):
             await click(page, "#undo")
         assert await page.evaluate("document.getElementById('cards').innerHTML") == before
-        await show(page, "Compare")
         await page.wait_for(f"{FIGURES} == 36")
         await is_accessible(page)
         assert [one["type"] for one in (await exported(page))["transforms"]] == ["RandomHorizontalFlip", "Resize"]
@@ -155,6 +155,14 @@ def test_a_policy_is_tuned_in_a_browser(tmp_path: Path) -> None:
         await page.go(address)
         await page.wait_for(f"{FIGURES} == 18")
         assert await page.evaluate(OPS) == ["RandomHorizontalFlip", "Resize"]
+        # So does one that is pasted into the open page.
+        await click(page, "#cards button[title=Delete]")
+        assert await page.evaluate(OPS) == ["Resize"]
+        link = json.dumps("#" + address.partition("#")[2])
+        await page.wait_for(f"location.hash != {link}")
+        await page.evaluate(f"location.hash = {link}")
+        await page.wait_for("document.querySelectorAll('#cards li').length == 2")
+        await page.wait_for(f"{FIGURES} == 18")
         await page.evaluate("document.documentElement.dataset.theme = 'dark'")
         await is_accessible(page)
         await fits(page, 400)

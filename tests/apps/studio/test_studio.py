@@ -96,7 +96,9 @@ def test_cards_are_switched_off_and_have_chances() -> None:
     tuned = to_policy([rotate, {**FLIP, "p": 0.25}, {"op": "Invert"}])
     expected = T.Compose([T.RandomApply([T.RandomHorizontalFlip(1.0)], 0.25), T.Invert()])
     assert (tuned.transform, tuned.numbers) == (expected, (1, 2))
-    assert [card["p"] for card in cards_of(expected)] == [0.25, 1.0]
+    # Its own chance and that of being applied are two.
+    assert [(card["op"], card["p"]) for card in cards_of(expected)] == [("RandomApply", 1.0), ("Invert", 1.0)]
+    assert cards_of(T.RandomApply([T.Invert()], 0.25))[0] == {"op": "Invert", "arguments": {}, "on": True, "p": 0.25}
     assert to_policy([]).transform == T.Identity()
 
 
@@ -124,7 +126,9 @@ def test_text_makes_cards() -> None:
     assert to_cards("[transforms.Resize(64), transforms.Lambda(f)]").cards[0]["arguments"] == {"size": 64}
     for text, message in [
         ("/etc/passwd", "its text"),
-        ("{", "parsing"),
+        ('{"a": [}', "line 1, column 8: .*; accepted: JSON or YAML"),
+        ("[1, 2]", r"transforms\[0\]: got 1"),
+        ("[{type: Invert}" + ", {type: Invert}" * 64 + "]", "65 operations; accepted: at most 64"),
         ("policy.yaml", "its text"),
         ("nonsense", "policy"),
         ("&a [*a]", "policy"),
@@ -146,6 +150,19 @@ def test_every_operation_of_the_catalogue_makes_a_card() -> None:
             if field["low"] is not None and field["high"] is not None:
                 assert field["low"] < field["high"], (entry["name"], field)
     assert {"Rotate", "RandAugment", "RandomFog", "OneOf"} <= {entry["name"] for entry in entries}
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        load_policy("dino"),
+        T.Cond(by="label", cases={0: T.Invert(), 1: T.OneOf([T.Rotate(9), T.Solarize(9)])}, default=T.AutoContrast()),
+    ],
+)
+def test_python_imports_what_is_deep_within(transform: T.Transform) -> None:
+    names: dict[str, Any] = {}
+    exec(written(to_policy(json.loads(json.dumps(cards_of(transform)))))["python"], names)
+    assert names["transform"].to_dict() == json.loads(json.dumps(transform.to_dict()))
 
 
 def test_python_and_yaml_are_the_same_policy() -> None:
@@ -197,6 +214,15 @@ def test_pictures_that_were_dropped_are_drawn_again(folder: Path) -> None:
     for address in ("1-0-0-0-0-0-0-0", found["cells"][0]["url"][3:].replace("-1-", "-2-"), "x", "a-b-c-d-e-f-g-h"):
         with pytest.raises((LookupError, ValueError)):
             studio.picture(address)
+
+
+def test_partners_are_as_large_as_the_images_they_are_mixed_with(tmp_path: Path) -> None:
+    (tmp_path / "same").mkdir()
+    for name in "abcd":
+        Image.fromarray(photo(200, 300)).save(tmp_path / "same" / f"{name}.png")
+    mixed = [{"op": "CenterCrop", "arguments": {"size": 40}}, {"op": "MixUp"}]
+    [made] = Studio(Photos(tmp_path)).grid({"cards": mixed, "size": 60, "images": [0], "copies": 1}, nothing)["cells"]
+    assert made["lines"][:2] == ["Crop 40x40 at 10,0", "MixUp of 2:"]  # one crop, of both
 
 
 def test_the_strongest_draws_change_most(folder: Path) -> None:
@@ -309,10 +335,11 @@ def test_a_newer_generation_ends_an_older_one(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
+        ({"cards": [FLIP, {"op": "RandomIoUCrop"}]}, "boxes"),
         ({"images": [3]}, "images: accepted: a list of numbers from 0 to 2"),
         ({"images": [True]}, "images"),
         ({"images": []}, "images: accepted: .*, at least one"),
-        ({"images": [0] * 300}, "accepted: at most 256"),
+        ({"images": [0] * 300}, "600 pictures of 300 images; accepted: at most 512"),
         ({"copies": -1}, "copies: got -1; accepted: a whole number from 0 to 256"),
         ({"size": 8}, "size: got 8"),
         ({"seed": "x"}, "seed: got 'x'"),

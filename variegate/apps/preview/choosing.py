@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -163,7 +163,7 @@ class Annotations(NamedTuple):
 class Choice(NamedTuple):
     """``bad``: files that were passed over. ``naming``: what the numbers in targets stand for. ``notes``: on
     annotations that are wrong. ``targets``: what of them is kept in copies. ``source``: where other images are; None
-    for an image alone."""
+    for an image alone. ``read``: reads one of them, if not as it is there."""
 
     images: list[Chosen]
     bad: list[DecodeError]
@@ -171,6 +171,7 @@ class Choice(NamedTuple):
     notes: tuple[str, ...] = ()
     targets: Targets = Targets()
     source: Any = None
+    read: Callable[[int], Chosen] | None = None
 
 
 def choose_images(source: str | Path | PlaceWithout, count: int, annotations: Any = None) -> Choice:

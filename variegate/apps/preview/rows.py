@@ -98,7 +98,7 @@ def _partners(choice: Choice, number: int, seed: int, epoch: int) -> list[Chosen
     for image, indices in zip(choice.images, partners_of(own, len(choice.source), seed, epoch, number), strict=True):
         for index in indices.tolist():
             try:
-                found.append(read_chosen(choice.source, index))
+                found.append(choice.read(index) if choice.read else read_chosen(choice.source, index))
             except DecodeError:
                 found.append(image)
     return found

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from variegate.apps.studio.catalogue import has_chance
 from variegate.checks import number
 from variegate.integrations.converters.albumentations import from_albumentations
 from variegate.integrations.converters.pasted import from_python
@@ -17,7 +18,7 @@ from variegate.integrations.converters.report import ConversionReport, Conversio
 from variegate.io.yaml_text import read_yaml
 from variegate.ops.base import Transform
 from variegate.ops.compose import Compose, RandomApply
-from variegate.ops.description import from_dict
+from variegate.ops.description import from_dict, walk
 from variegate.ops.output import Identity
 from variegate.policies.load import load_policy, policy_text
 from variegate.policies.pba import PBA
@@ -95,18 +96,22 @@ def to_cards(text: str) -> FoundCards:
             transform = load_policy(text)
     except (ValueError, yaml.YAMLError, TypeError, RecursionError) as error:
         raise CardError(" ".join(str(error).split()) or "too deeply nested") from error
-    return FoundCards(cards_of(transform), report)
+    if len(cards := cards_of(transform)) > MOST_CARDS:
+        raise CardError(f"{len(cards)} operations; accepted: at most {MOST_CARDS}")
+    return FoundCards(cards, report)
 
 
 def _described(text: str) -> Any:
-    """A description that the text holds as JSON or YAML; None for other text. Raises YAMLError for broken JSON."""
+    """A description that the text holds as JSON or YAML; None for other text. Raises CardError for broken JSON."""
     try:
         described = read_yaml(text)
-    except yaml.YAMLError:
+    except yaml.YAMLError as error:
         if "(" in text or not text.startswith(("{", "[")):
             return None
-        raise
-    if isinstance(described, list) and all(isinstance(each, Mapping) for each in described):
+        mark = getattr(error, "problem_mark", None)
+        where = "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: "
+        raise CardError(f"{where}{getattr(error, 'problem', error)}; accepted: JSON or YAML") from None
+    if isinstance(described, list) and "(" not in text:
         return {"type": "Compose", "transforms": described}
     return described
 
@@ -119,7 +124,8 @@ def cards_of(transform: Transform) -> list[dict[str, Any]]:
         return []
     if isinstance(transform, RandomApply) and len(transform.transforms) == 1:
         cards = cards_of(transform.transforms[0])
-        if len(cards) == 1 and cards[0]["p"] == 1.0:  # else they are applied together, or by two chances
+        # Else they are applied together, or by two chances.
+        if len(cards) == 1 and cards[0]["p"] == 1.0 and not has_chance(Transform.registry[cards[0]["op"]]):
             return [{**cards[0], "p": transform.p}]
     described = transform.to_dict()
     return [{"op": described.pop("type"), "arguments": described, "on": True, "p": 1.0}]
@@ -128,7 +134,7 @@ def cards_of(transform: Transform) -> list[dict[str, Any]]:
 def schedule_of(transform: Transform) -> dict[str, Any] | None:
     """Epochs of the first schedule in the policy and, by operation, [epoch, probability times magnitude] from each
     change on: 0 to 1, the mean of its places in the policy. None without a schedule."""
-    schedule = next((part.resolved for part in _parts(transform) if isinstance(part, PBA)), None)
+    schedule = next((part.resolved for part in walk(transform) if isinstance(part, PBA)), None)
     if schedule is None:
         return None
     curves: dict[str, list[tuple[int, float]]] = {}
@@ -143,18 +149,13 @@ def schedule_of(transform: Transform) -> dict[str, Any] | None:
     return {"epochs": schedule.epochs, "curves": curves}
 
 
-def _parts(transform: Transform) -> list[Transform]:
-    children = getattr(transform, "transforms", ())
-    return [transform, *(part for child in children if isinstance(child, Transform) for part in _parts(child))]
-
-
 def written(tuned: Tuned) -> dict[str, str]:
     """The policy as JSON, YAML and Python. Raises CardError for one that holds a function."""
     try:
         as_json = policy_text(tuned.transform.to_dict(), ".json")
     except (TypeError, ValueError) as error:
         raise CardError(f"the policy holds what no file can hold: {error}") from error
-    names = sorted({type(part).__name__ for part in _parts(tuned.transform)})
+    names = sorted({type(part).__name__ for part in walk(tuned.transform) if isinstance(part, Transform)})
     return {
         "json": as_json,
         "yaml": policy_text(json.loads(as_json), ".yaml"),

@@ -25,12 +25,13 @@ _GROUPS = {
     **{"erase": "Erasing", "mix": "Mixing", "uniform": "Policies", "autoaugment": "Policies", "augmix": "Policies"},
     **{"timm": "Policies", "pba": "Policies", "compose": "Choices"},
 }
+FORMATS = {"ConvertImageDtype", "Normalize", "PILToTensor", "ToDtype", "ToImage", "ToPureTensor", "ToTensor"}
 # Without pictures of their own, or made of what a card cannot hold.
-_LEFT_OUT = {"AdaptiveRandAugment", "Compose", "ConvertImageDtype", "Cond", "FDA", "HistogramMatching", "Identity"}
-_LEFT_OUT |= {"Normalize", "Overlay", "PILToTensor", "PixelDistributionAdaptation", "ToDtype", "ToImage"}
-_LEFT_OUT |= {"ToPureTensor", "ToTensor", "ClampBoundingBoxes", "SanitizeBoundingBoxes", "FiveCrop", "TenCrop"}
+_LEFT_OUT = {*FORMATS, "AdaptiveRandAugment", "Compose", "Cond", "FDA", "HistogramMatching", "Identity", "Overlay"}
+_LEFT_OUT |= {"PixelDistributionAdaptation", "ClampBoundingBoxes", "SanitizeBoundingBoxes", "FiveCrop", "TenCrop"}
 _CHILDREN: list[Any] = [{"type": "GaussianBlur", "kernel_size": 5}, {"type": "Invert"}]
-# Of arguments that have no default: what a new card has, and where its slider begins and ends.
+_WIDEST = 25  # times what is usual: wider ranges only guard against nonsense
+# Of arguments that have no default: what a new card has, where its slider begins and ends, and its steps.
 _STARTS: dict[str, dict[str, Any]] = {
     "Brightness": {"factor": (1.4, 0.0, 3.0)},
     "CenterCrop": {"size": (128, 16, 512)},
@@ -38,7 +39,7 @@ _STARTS: dict[str, dict[str, Any]] = {
     "Contrast": {"factor": (1.5, 0.0, 3.0)},
     "Convolve": {"kernel": [[0, -1, 0], [-1, 5, -1], [0, -1, 0]]},
     "Cutout": {"size": (64, 1, 256)},
-    "GaussianBlur": {"kernel_size": (9, 1, 31)},
+    "GaussianBlur": {"kernel_size": (9, 1, 31, 2)},
     "Hue": {"factor": (0.1, -0.5, 0.5)},
     "JPEG": {"quality": (30, 1, 100)},
     "Gamma": {"gamma": (1.5, 0.2, 5.0)},
@@ -95,7 +96,7 @@ def catalogue() -> list[dict[str, Any]]:
                 "name": name,
                 "group": group or "Your own",
                 "summary": (inspect.getdoc(cls) or "").split("\n\n")[0].replace("\n", " "),
-                "has_p": _has_chance(cls),
+                "has_p": has_chance(cls),
                 "card": new_card(name),
                 "is_sweepable": name in swept,
                 "fields": fields,
@@ -108,7 +109,7 @@ def new_card(name: str) -> dict[str, Any]:
     """With what has no default; certain to do something, where a chance of its own would leave images as they are."""
     cls = Transform.registry[name]
     arguments = {argument: start[0] if isinstance(start, tuple) else start for argument, start in _starts(cls).items()}
-    if _has_chance(cls):
+    if has_chance(cls):
         arguments["p"] = 1.0
     return {"op": name, "arguments": arguments, "on": True, "p": 1.0}
 
@@ -127,7 +128,7 @@ def _helps(cls: type[Transform]) -> Callable[[str], str]:
     return lambda name: (entries.get(name) or named.get(name, "")).replace("``", "")
 
 
-def _has_chance(cls: type[Transform]) -> bool:
+def has_chance(cls: type[Transform]) -> bool:
     return any(field.name == "p" and isinstance(field.default, float) for field in dataclasses.fields(cls))  # type: ignore[arg-type]
 
 
@@ -142,8 +143,9 @@ def _starts(cls: type[Transform]) -> dict[str, Any]:
 
 def _field(cls: type[Transform], field: dataclasses.Field[Any], hints: dict[str, Any]) -> dict[str, Any]:
     """An argument: its kind, and the ends of a slider where its numbers have such."""
-    start = _starts(cls).get(field.name, field.default)
-    default, low, high = start if isinstance(start, tuple) and field.name in _starts(cls) else (start, None, None)
+    start, step = _starts(cls).get(field.name, field.default), None
+    has_ends = isinstance(start, tuple) and field.name in _starts(cls)
+    default, low, high = start[:3] if has_ends else (start, None, None)
     hint = hints.get(field.name)
     kinds = [each for each in get_args(hint) if each is not type(None)] or [hint]
     choices = [value for each in (hint, *kinds) if get_origin(each) is Literal for value in get_args(each)]
@@ -154,8 +156,8 @@ def _field(cls: type[Transform], field: dataclasses.Field[Any], hints: dict[str,
         kind = "choice"
     elif isinstance(default, bool) or bool in kinds:
         kind = "flag"
-    elif isinstance(default, int) and float not in kinds:
-        kind = "integer"
+    elif isinstance(default, int) and (has_ends or float not in kinds):
+        kind, step = "integer", start[3] if has_ends and len(start) > 3 else 1
     elif isinstance(default, (int, float)) or (default is None and {int, float} & set(kinds)):
         kind = "number"
     elif isinstance(default, Sequence) and len(default) == 2 and all(isinstance(one, (int, float)) for one in default):
@@ -164,11 +166,12 @@ def _field(cls: type[Transform], field: dataclasses.Field[Any], hints: dict[str,
         kind = "color"
     else:
         kind = "text"
-    if high is None and kind in ("number", "pair") and low is not None and default:
-        high = float(np.ceil(4 * np.max(default)))
+    if kind in ("number", "pair") and low is not None and default:
+        most = float(np.ceil(4 * np.max(default)))
+        high = most if high is None or high > _WIDEST * most else high
     return {
         **{"name": field.name, "kind": kind, "default": None if default is dataclasses.MISSING else plain(default)},
-        **{"low": plain(low), "high": plain(high), "choices": choices},
+        **{"low": plain(low), "high": plain(high), "step": step, "choices": choices},
         **{"optional": type(None) in get_args(hint), "required": field.default is dataclasses.MISSING},
     }
 

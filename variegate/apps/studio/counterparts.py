@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from PIL import Image
 
 from variegate.apps.studio.pictures import Image_HWC
 from variegate.integrations.converters.report import parameters
@@ -48,11 +49,14 @@ def _torchvision(written: Any, img_HWC: Image_HWC) -> _Draw:
         given["interpolation"] = library.InterpolationMode(given["interpolation"])
     only = cls(**{**given, "p": 1.0} if "p" in given else given)
     image = torch.from_numpy(np.ascontiguousarray(img_HWC.transpose(2, 0, 1)))
+    if given.get("antialias") is False and img_HWC.shape[2] == 3:  # which differs where images are of PIL
+        image = Image.fromarray(img_HWC)
 
     def draw(seed: int) -> Any:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            return only(image).permute(1, 2, 0).numpy()
+            made = only(image)
+            return np.asarray(made) if isinstance(made, Image.Image) else made.permute(1, 2, 0).numpy()
 
     return draw
 

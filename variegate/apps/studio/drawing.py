@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import time
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from variegate.apps.studio.cards import CardError, schedule_of, to_cards, to_pol
 from variegate.apps.studio.catalogue import catalogue, new_card
 from variegate.apps.studio.counterparts import certain, run_original
 from variegate.apps.studio.photos import Photos
-from variegate.apps.studio.pictures import difference, drawn_over, histograms, to_jpeg
+from variegate.apps.studio.pictures import Image_HWC, difference, drawn_over, histograms, to_jpeg
 from variegate.apps.studio.requests import (
     DrawingCost,
     GridRequest,
@@ -36,7 +37,7 @@ from variegate.ops.output import Identity
 _MOST_BYTES = 128 << 20  # of encoded pictures
 _MOST_POLICIES = 512
 _CHUNK, _MOST_DRAWS = 100, 5000  # of the strongest, at a time and in all
-_PAIRS, _DRAWS = 24, 4  # approximate conversions, and draws of each
+_DRAWS = 4  # of an approximate conversion
 
 
 class Superseded(Exception):
@@ -70,7 +71,8 @@ class Studio:
         image = self.photos.get(index, int(side) or None)
         # Of several views, a row has more pictures than copies.
         copies = range(number) if transform._is_alone or not number else range(number - 1, number)
-        row = sample_rows(self.photos.choice([image]), transform, copies, seed, epoch, PixelLimit())[0]
+        choice = self.photos.choice([image], int(side) or None)
+        row = sample_rows(choice, transform, copies, seed, epoch, PixelLimit())[0]
         return self._keep(address, row[number if transform._is_alone else min(number, 1)])
 
     def kept(self, address: str) -> bytes | None:
@@ -100,12 +102,7 @@ class Studio:
         began = time.perf_counter()
         request = read_request(asked, self.photos)
         cost = DrawingCost(len(request.images), proceed)
-        try:
-            rows = self._rows(request, cost)
-        except DecodeError:
-            raise
-        except (ValueError, TypeError) as error:
-            raise blaming(asked, request, error) from error
+        rows = self._rows(request, cost)
         plain = request._replace(transform=Identity(), seed=0, epoch=0)
         passes, originals, cells = cost.passes_of(len(rows[0]) - 1), [], []
         for n, (image, row) in enumerate(zip(request.images, rows, strict=True)):
@@ -132,14 +129,20 @@ class Studio:
         }
 
     def _rows(self, request: GridRequest, watch: PixelLimit) -> list[list[Cell]]:
-        choice = self.photos.choice(request.images)
-        return sample_rows(choice, request.transform, request.copies, request.seed, request.epoch, watch)
+        """Raises CardError naming the card, DecodeError."""
+        choice = self.photos.choice(request.images, request.side)
+        try:
+            return sample_rows(choice, request.transform, request.copies, request.seed, request.epoch, watch)
+        except DecodeError:
+            raise
+        except (ValueError, TypeError) as error:
+            raise blaming(request, error) from error
 
     def sweep(self, asked: Any) -> dict[str, Any]:
         """An operation over its range."""
         request = read_request({**asked, "cards": [], "copies": 0}, self.photos)
         sweep = sweep_of(str(asked.get("op")), whole_of(asked, "steps", 7, 1, 32))
-        found = sweep_rows(self.photos.choice(request.images), sweep, request.seed)
+        found = sweep_rows(self.photos.choice(request.images, request.side), sweep, request.seed)
         rows = []
         for image, row in zip(request.images, found, strict=True):
             # Not drawn again from its address, whose policy says nothing of the operation.
@@ -155,7 +158,7 @@ class Studio:
         for entry in catalogue():
             try:
                 transform = to_policy([new_card(entry["name"])]).transform
-                cell = sample_rows(self.photos.choice([image]), transform, range(1), 0, 0)[0][1]
+                cell = sample_rows(self.photos.choice([image], side), transform, range(1), 0, 0)[0][1]
             except (ValueError, TypeError, LookupError):
                 continue
             addresses = self._addresses(GridRequest(transform, [image], range(1), side=side), index)
@@ -164,24 +167,29 @@ class Studio:
 
     def counterparts(self, asked: Any, proceed: Callable[[], None]) -> dict[str, Any]:
         """Approximate conversions of a text, by their places: draws by the library, where it is installed, and here."""
-        side, index = whole_of(asked, "size", 224, 16, 512), whole_of(asked, "image", 0, 0, self.photos.count - 1)
+        side, index = whole_of(asked, "size", 224, 16, 1024), whole_of(asked, "image", 0, 0, self.photos.count - 1)
         image, report = self.photos.get(index, side), to_cards(str(asked.get("text", ""))).report
-        plain, found = self._addresses(GridRequest(Identity(), [image], range(0), side=side), index), {}
+        found = {}
 
-        def pictures(kind: str, made: list[Any]) -> list[dict[str, Any]]:
-            cells = [Cell(img_HWC, f"{difference(img_HWC, image.img_HWC):.1f} levels", []) for img_HWC in made]
-            return [self._cell(f"{kind}-{plain}", index, number, cell) for number, cell in enumerate(cells, 1)]
+        def pictures(made: list[Image_HWC]) -> list[dict[str, Any]]:
+            """By addresses of their bytes: nothing else says which version of a library drew them."""
+            named = []
+            for img_HWC in made:
+                jpeg = to_jpeg(img_HWC)
+                address = f"drawn-{hashlib.sha256(jpeg).hexdigest()[:24]}"
+                self._pictures.put(address, jpeg, len(jpeg))
+                named.append({"url": f"/p/{address}", "title": f"{difference(img_HWC, image.img_HWC):.1f} levels"})
+            return named
 
-        for number, (place, pair) in enumerate([] if report is None else [*report.counterparts.items()][:_PAIRS]):
+        for place, pair in () if report is None else report.counterparts.items():
             proceed()
-            kind = f"{policy_hash(pair.transform)}-{number}"
             request = GridRequest(certain(pair.transform), [image], range(_DRAWS), side=side)
             try:
                 ours = [cell.img_HWC for cell in self._rows(request, PixelLimit())[0][1:]]
-            except (ValueError, TypeError):  # of images that it does not take
+            except CardError:  # of images that it does not take
                 continue
             theirs, why = run_original(pair.original, image.img_HWC, _DRAWS)
-            found[place] = {"ours": pictures(f"o{kind}", ours), "theirs": pictures(f"t{kind}", theirs), "why": why}
+            found[place] = {"ours": pictures(ours), "theirs": pictures(theirs), "why": why}
         return {"counterparts": found}
 
     def strongest(self, asked: Any, proceed: Callable[[], None]) -> dict[str, Any]:

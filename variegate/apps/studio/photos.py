@@ -48,6 +48,12 @@ class Photos:
         return [*self._choice.notes, *(f"skipped {error}" for error in self._choice.bad)]
 
     @property
+    def key(self) -> str:
+        """Of this source among others of its name."""
+        where = "" if self.place is None else os.path.abspath(str(self.place))
+        return hashlib.sha256(where.encode(errors="replace")).hexdigest()[:12]
+
+    @property
     def source(self) -> Any:
         """Of all images; None for one alone, and for those of this package."""
         return self._choice.source
@@ -60,9 +66,9 @@ class Photos:
     def has_targets(self) -> bool:
         return self._choice.images[0].targets is not None
 
-    def choice(self, images: Sequence[Chosen]) -> Choice:
-        """Images for the rows of a preview."""
-        return self._choice._replace(images=list(images), bad=[])
+    def choice(self, images: Sequence[Chosen], side: int | None) -> Choice:
+        """Images for the rows of a preview, mixed with others of the same ``side``."""
+        return self._choice._replace(images=list(images), bad=[], read=lambda index: self.get(index, side))
 
     def get(self, index: int, side: int | None) -> Chosen:
         """Image ``index``, its longer side at most ``side`` pixels. Raises DecodeError."""

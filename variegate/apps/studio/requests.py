@@ -19,12 +19,13 @@ from variegate.ops.base import Transform
 from variegate.program.lowering import lower
 from variegate.program.program import Program
 
-MOST_CELLS = 256
+_MOST_COPIES, _MOST_PICTURES = 256, 512
 _MOST_PIXELS = 256 << 20
 
 
 class GridRequest(NamedTuple):
-    """Draws of a policy: of ``images``, ``copies`` of each. ``bad``: why other images are not shown."""
+    """Draws of a policy: of ``images``, ``copies`` of each. ``bad``: why other images are not shown. ``cards``: those
+    that the transform was made of."""
 
     transform: Transform
     images: list[Chosen]
@@ -33,6 +34,7 @@ class GridRequest(NamedTuple):
     epoch: int = 0
     side: int | None = None
     bad: tuple[str, ...] = ()
+    cards: Any = ()
 
 
 def policy_hash(transform: Transform) -> str:
@@ -51,9 +53,9 @@ def read_request(asked: Any, photos: Photos) -> GridRequest:
     are_there = isinstance(indices, list) and all(type(i) is int and 0 <= i < photos.count for i in indices)
     if not indices or not are_there:
         raise CardError(f"images: accepted: a list of numbers from 0 to {photos.count - 1}, at least one")
-    copies = whole_of(asked, "copies", 1, 0, MOST_CELLS)
-    if len(indices) * (copies + 1) > 2 * MOST_CELLS:
-        raise CardError(f"images: {len(indices)} times {copies} pictures; accepted: at most {MOST_CELLS}")
+    copies = whole_of(asked, "copies", 1, 0, _MOST_COPIES)
+    if (pictures := len(indices) * (copies + 1)) > _MOST_PICTURES:
+        raise CardError(f"{pictures} pictures of {len(indices)} images; accepted: at most {_MOST_PICTURES}")
     side = None if asked.get("size") is None else whole_of(asked, "size", 224, 16, 1024)
     images, bad = [], []
     for index in indices:
@@ -64,7 +66,7 @@ def read_request(asked: Any, photos: Photos) -> GridRequest:
             if len(bad) == len(indices):
                 raise
     seed, epoch = (whole_of(asked, name, 0, 0, 2**32 - 1) for name in ("seed", "epoch"))
-    return GridRequest(transform, images, range(copies), seed, epoch, side, tuple(bad))
+    return GridRequest(transform, images, range(copies), seed, epoch, side, tuple(bad), asked.get("cards", []))
 
 
 def whole_of(asked: Any, name: str, default: int, low: int, high: int) -> int:
@@ -126,14 +128,15 @@ class DrawingCost(PixelLimit):
         return np.concatenate([each.reshape(self._images, -1) for each in self._passes], axis=1)
 
 
-def blaming(asked: Any, request: GridRequest, error: Exception) -> CardError:
+def blaming(request: GridRequest, error: Exception) -> CardError:
     """The error that a transform raised for an image that it does not take, with the first card that does."""
     sizes = [image.img_HWC.shape for image in request.images]
-    for at in to_policy(asked["cards"]).numbers:
-        transform = to_policy(asked["cards"][: at + 1]).transform
+    for at in to_policy(request.cards).numbers if request.cards else ():
+        transform = to_policy(request.cards[: at + 1]).transform
         try:
-            if not transform._mixers:
-                Augmenter(transform).program(sizes, ids=range(len(sizes)))
-        except ValueError:
+            if transform._mixers:
+                return CardError(str(error), at)
+            Augmenter(transform).program(sizes, ids=range(len(sizes)))
+        except (ValueError, TypeError):
             return CardError(str(error), at)
     return CardError(str(error))

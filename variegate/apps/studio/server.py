@@ -22,7 +22,7 @@ from starlette.staticfiles import StaticFiles
 
 import variegate
 from variegate.apps.studio.cards import CardError, FoundCards, cards_of, to_cards, to_policy, written
-from variegate.apps.studio.catalogue import catalogue
+from variegate.apps.studio.catalogue import FORMATS, catalogue
 from variegate.apps.studio.drawing import Studio, Superseded
 from variegate.apps.studio.guard import ENTER, HOST, Guard
 from variegate.apps.studio.photos import THUMBNAIL
@@ -126,7 +126,7 @@ class Page:
 
     async def _state(self, _: Request) -> Response:
         photos = self._studio.photos
-        about = {"name": photos.name, "count": photos.count, "classes": list(photos.classes)}
+        about = {"name": photos.name, "count": photos.count, "classes": list(photos.classes), "key": photos.key}
         return Json(
             {
                 "version": variegate.__version__,
@@ -137,6 +137,7 @@ class Page:
                 "size": self._size,
                 "views": {view.name: view.about() for view in self._views},
                 "catalogue": catalogue(),
+                "formats": sorted(FORMATS),
             }
         )
 
@@ -183,9 +184,13 @@ def _found(found: FoundCards) -> dict[str, Any]:
     report = found.report
     close, refused = ({}, {}) if report is None else (report.approximate, report.refused)
     told = [[place, "; ".join(one.lstrip(": ") for one in how), "close"] for place, how in close.items()]
-    told += [[place, f"skipped; accepted: {instead}"[:_LONGEST], "refused"] for place, instead in refused.items()]
+    told += [[place, _skipped(instead), "refused"] for place, instead in refused.items()]
     same = [[place, "", "the same"] for place in (() if report is None else report.converted)]
     return {"cards": found.cards, "report": None if report is None else [*told, *same]}
+
+
+def _skipped(instead: str) -> str:
+    return f"skipped; accepted: {instead}" if len(instead) < _LONGEST else "skipped: not a transform that is known here"
 
 
 def _stretch(request: Request) -> tuple[int, int]:

@@ -15,7 +15,11 @@ async function answer(request) {
     throw new Problem("The studio does not answer. Is the command still running?");
   });
   if (response.ok) return response;
-  const told = await response.json().catch(() => ({ error: `The studio answered ${response.status}.` }));
+  const text = await response.text();
+  if (!response.headers.get("Content-Type")?.includes("json")) {
+    throw new Problem(response.status === 403 ? text : `The studio answered ${response.status}.`);
+  }
+  const told = JSON.parse(text);
   throw new Problem(told.error, told.card);
 }
 

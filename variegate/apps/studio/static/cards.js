@@ -14,20 +14,48 @@ const policy = {
   element: () => $("cards"),
 };
 
+// Arguments with a value for each transform.
+const PARALLEL = ["weights", "p", "counts"];
+
 function inside(owner, at, name) {
-  const own = () => owner.cards()[at];
-  const transforms = (cards) => cards.map(({ op, arguments: given }) => ({ type: op, ...given }));
+  const own = () => owner.cards()[at].arguments;
+  const described = ({ type, ...given }) => ({ op: type, arguments: given, on: true, p: 1 });
+  // A list stands for the views of one group.
+  const views = (transforms) => ({ op: "Views", isList: true, arguments: { transforms }, on: true, p: 1 });
+  const transformOf = ({ op, isList, arguments: given }) => (isList ? given.transforms : { type: op, ...given });
   return {
-    isInside: true,
-    cards: () => own().arguments[name].map(({ type, ...given }) => ({ op: type, arguments: given, on: true, p: 1 })),
-    set: (cards, key, rebuild) =>
-      update(owner, at, { arguments: { ...own().arguments, [name]: transforms(cards) } }, key, rebuild),
+    cards: () => own()[name].map((one) => (Array.isArray(one) ? views(one) : described(one))),
+    set: (cards, key, rebuild, rearranged = (values) => values) => {
+      const given = { ...own(), [name]: cards.map(transformOf) };
+      for (const other of PARALLEL) {
+        if (given[other]?.length === own()[name].length) given[other] = rearranged(given[other]);
+      }
+      update(owner, at, { arguments: given }, key, rebuild);
+    },
     element: () => owner.element().children[at].querySelector(`:scope > .inside > [data-name="${name}"]`),
   };
 }
 
+// Where an element is among the cards, to find its like when they are made anew.
+function pathTo(element) {
+  const path = [];
+  for (; element !== $("cards"); element = element.parentElement) {
+    path.unshift([...element.parentElement.children].indexOf(element));
+  }
+  return path;
+}
+
+const elementAt = (path) => path.reduce((element, n) => element?.children[n], $("cards"));
+
 export function renderCards() {
+  const focused = $("cards").contains(document.activeElement) ? pathTo(document.activeElement) : null;
+  const opened = [...$("cards").querySelectorAll("details[open]")].map(pathTo);
   $("cards").replaceChildren(...state.cards.map((card, at) => cardOf(policy, card, at)));
+  for (const path of opened) {
+    const details = elementAt(path);
+    if (details?.matches("details")) details.open = true;
+  }
+  if (focused) (elementAt(focused) ?? $("cards").lastElementChild ?? $("add")).focus();
 }
 
 export function showProblem(error) {
@@ -44,21 +72,25 @@ function update(list, at, patch, key, rebuild = false) {
 }
 
 function move(list, from, to) {
-  const cards = [...list.cards()];
+  const cards = list.cards();
   if (to < 0 || to >= cards.length || from === to) return;
-  cards.splice(to, 0, ...cards.splice(from, 1));
-  list.set(cards, null, true);
+  const moved = (values) => values.toSpliced(from, 1).toSpliced(to, 0, values[from]);
+  list.set(moved(cards), null, true, moved);
   list.element().children[to].focus();
 }
 
-// Formats, which the catalogue leaves out, come last, and before them what mixes images.
-const lateness = ({ op }) => (!facts.catalogue.has(op) ? 2 : facts.catalogue.get(op).group === "Mixing" ? 1 : 0);
+function splice(list, at, count, ...cards) {
+  const spliced = (values) => values.toSpliced(at, count, ...cards.map(() => values[at] ?? 1));
+  list.set(list.cards().toSpliced(at, count, ...cards), null, true, spliced);
+}
+
+// Formats come last, and before them what mixes images.
+const lateness = ({ op }) => (facts.formats.has(op) ? 2 : facts.catalogue.get(op)?.group === "Mixing" ? 1 : 0);
 
 export function addCard(card, list = policy) {
-  const cards = list.cards();
-  const at = cards.findLastIndex((other) => list.isInside || lateness(other) <= lateness(card)) + 1;
-  list.set(cards.toSpliced(at, 0, card), null, true);
-  list.element().children[at].scrollIntoView({ block: "nearest" });
+  const at = list.cards().findLastIndex((other) => lateness(other) <= lateness(card)) + 1;
+  splice(list, at, 0, card);
+  list.element().children[at].focus();
 }
 
 let dragged = null;
@@ -66,10 +98,12 @@ let dragged = null;
 function cardOf(list, card, at) {
   const entry = facts.catalogue.get(card.op);
   const others = Object.keys(card.arguments).map((name) => ({ name, kind: "text", required: true }));
-  const fields = entry?.fields.filter((field) => !(entry.has_p && field.name === "p")) ?? others;
+  const ownChance = card.p === 1 ? entry?.fields.find((field) => entry.has_p && field.name === "p") : undefined;
+  const fields = entry?.fields.filter((field) => field !== ownChance) ?? others;
+  // An operation inside another has no chance but its own; several views are made of all images.
+  const hasChance = ownChance || (list === policy && card.op !== "MultiView");
   const argument = (field) => argumentOf(list, card, at, field);
   const button = (label, title, onclick) => el("button", { type: "button", title, ariaLabel: title, onclick }, label);
-  const splice = (...given) => list.set(list.cards().toSpliced(at, ...given), null, true);
   const isOn = el("input", {
     type: "checkbox",
     checked: card.on,
@@ -82,30 +116,31 @@ function cardOf(list, card, at) {
     el(
       "div",
       { className: "head" },
-      list.isInside ? null : isOn,
+      list === policy ? isOn : null,
       el("strong", { title: entry?.summary ?? "" }, card.op),
       button("↑", "Move up (Alt+Up)", () => move(list, at, at - 1)),
       button("↓", "Move down (Alt+Down)", () => move(list, at, at + 1)),
-      button("+", "Duplicate", () => splice(0, structuredClone(list.cards()[at]))),
-      button("✕", "Delete", () => splice(1)),
+      button("+", "Duplicate", () => splice(list, at, 0, structuredClone(list.cards()[at]))),
+      button("✕", "Delete", () => splice(list, at, 1)),
     ),
-    list.isInside && !entry?.has_p ? null : probabilityOf(list, card, at, entry),
+    hasChance ? probabilityOf(list, card, at, ownChance) : null,
     ...fields.slice(0, 3).map(argument),
     fields.length > 3 ? el("details", {}, el("summary", {}, "More"), ...fields.slice(3).map(argument)) : null,
     el("p", { className: "problem", role: "alert" }),
   );
-  // Of cards within each other, the innermost answers.
-  const on = (name, action) =>
+  // Of cards within each other, the innermost answers; to one that is dragged, those of its own list.
+  const on = (name, isMeant, action) =>
     item.addEventListener(name, (event) => {
+      if (!isMeant(event)) return;
       event.stopPropagation();
       action(event);
     });
-  on("keydown", (event) => {
-    if (!event.altKey || !["ArrowUp", "ArrowDown"].includes(event.key)) return;
+  const isHere = () => dragged?.list === list;
+  on("keydown", ({ altKey, key }) => altKey && ["ArrowUp", "ArrowDown"].includes(key), (event) => {
     event.preventDefault();
     move(list, at, at + (event.key === "ArrowUp" ? -1 : 1));
   });
-  on("dragstart", (event) => {
+  on("dragstart", () => true, (event) => {
     // A slider is dragged, not its card.
     if (document.activeElement?.matches("#cards input")) event.preventDefault();
     else {
@@ -113,16 +148,16 @@ function cardOf(list, card, at) {
       event.dataTransfer.setData("text/plain", card.op);
     }
   });
-  on("dragover", (event) => dragged?.list === list && event.preventDefault());
-  on("drop", (event) => {
+  on("dragend", () => true, () => (dragged = null));
+  on("dragover", isHere, (event) => event.preventDefault());
+  on("drop", isHere, (event) => {
     event.preventDefault();
-    if (dragged?.list === list) move(list, dragged.at, at);
+    move(list, dragged.at, at);
   });
   return item;
 }
 
-function probabilityOf(list, card, at, entry) {
-  const own = entry?.has_p ? entry.fields.find((field) => field.name === "p") : null;
+function probabilityOf(list, card, at, own) {
   const field = { name: "probability", kind: "number", low: 0, high: 1, default: 1 };
   const value = own ? card.arguments.p ?? own.default : card.p;
   const set = (p) => update(list, at, own ? { arguments: { ...list.cards()[at].arguments, p } } : { p }, "p");
@@ -131,9 +166,11 @@ function probabilityOf(list, card, at, entry) {
 
 function argumentOf(list, card, at, field) {
   const value = field.name in card.arguments ? card.arguments[field.name] : field.default;
-  if (Array.isArray(value) && field.name === "transforms" && value.every((one) => typeof one?.type === "string")) {
+  const isTransform = (one) => typeof one?.type === "string" || Array.isArray(one);
+  if (Array.isArray(value) && field.name === "transforms" && value.every(isTransform)) {
     return transformsOf(list, at, field.name);
   }
+  if (card.op === "SomeOf" && field.name === "n") field = { ...field, high: card.arguments.transforms.length };
   const set = (given) => {
     const changed = { ...list.cards()[at].arguments, [field.name]: given };
     if (!field.required && same(given, field.default)) delete changed[field.name];
@@ -145,12 +182,11 @@ function argumentOf(list, card, at, field) {
 function transformsOf(owner, at, name) {
   const list = inside(owner, at, name);
   const cards = list.cards().map((card, n) => cardOf(list, card, n));
-  return el(
-    "div",
-    { className: "inside" },
-    el("ol", { className: "cards", "data-name": name }, ...cards),
-    el("button", { type: "button", onclick: () => openCatalogue(list) }, "Add to these"),
-  );
+  const add = el("button", { type: "button", onclick: () => openCatalogue(list) }, "Add to these");
+  // A view is made of another, by duplicating it: all have one format.
+  const { op, isList } = owner.cards()[at];
+  const cells = el("ol", { className: "cards", "data-name": name }, ...cards);
+  return el("div", { className: "inside" }, cells, isList || op === "MultiView" ? null : add);
 }
 
 const row = ({ name, help }, control) =>
@@ -178,7 +214,7 @@ function controlOf(field, value, set) {
         step: "any",
         value: value[n],
         ariaLabel: `${field.name}, ${n ? "high" : "low"}`,
-        onchange: (event) => set((value = value.map((old, m) => (m === n ? Number(event.target.value) : old)))),
+        onchange: (event) => set((value = value.map((old, m) => (m === n ? numberOf(event.target.value) : old)))),
       });
     return el("span", { className: "pair" }, box(0), box(1));
   }
@@ -202,11 +238,11 @@ function stepOf(most) {
 }
 
 function slider(field, value, set) {
-  const step = field.kind === "integer" ? 1 : "any";
+  const step = field.kind === "integer" ? field.step : "any";
   const box = el("input", { type: "number", step, value: value ?? "", placeholder: field.optional ? "none" : "" });
   box.addEventListener("change", () => set(numberOf(box.value)));
   if (field.low == null || field.high == null) return box;
-  const fine = field.kind === "integer" ? 1 : stepOf((field.high - field.low) / 200);
+  const fine = field.kind === "integer" ? field.step : stepOf((field.high - field.low) / 200);
   const range = el("input", { type: "range", min: field.low, max: field.high, step: fine, value: value ?? field.low });
   range.addEventListener("input", () => {
     box.value = Number(Number(range.value).toPrecision(4));

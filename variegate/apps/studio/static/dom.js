@@ -16,6 +16,7 @@ export function openDialog(title, ...content) {
   const dialog = $("dialog");
   $("dialog-title").textContent = title;
   $("dialog-body").replaceChildren(...content);
+  dialog.onkeydown = dialog.onclose = null;
   if (!dialog.open) dialog.showModal();
   return dialog;
 }

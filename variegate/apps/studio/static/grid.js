@@ -50,10 +50,7 @@ function zoom(container, at) {
     if (event.key === "ArrowRight") show(at + 1);
     if (event.key === "ArrowLeft") show(at - 1);
   };
-  dialog.onclose = () => {
-    dialog.onkeydown = null;
-    container.children[at]?.firstElementChild.focus();
-  };
+  dialog.onclose = () => container.children[at]?.firstElementChild.focus();
 }
 
 // Levels before (line) and after (area), of luma and of each color.

@@ -5,14 +5,15 @@ import { openCatalogue, renderCards, showProblem } from "./cards.js";
 import { $, el } from "./dom.js";
 import { status } from "./grid.js";
 import { openPaste, startFrom } from "./paste.js";
-import { canRedo, canUndo, change, facts, redo, restore, state, subscribe, undo } from "./store.js";
+import { canRedo, canUndo, change, facts, fromAddress, redo, restore, state, subscribe, undo } from "./store.js";
 import { RUNS } from "./runs.js";
 import { VIEWS, openImages } from "./views.js";
 
-const SIZES = [64, 128, 224, 320, 512, null];
+const SIZES = [64, 128, 224, 320, 512];
 const THEMES = ["auto", "light", "dark"];
 let draw = () => {};
 let shown = "Grid";
+let otherCopies; // in the mode that is not shown
 
 async function redraw() {
   try {
@@ -38,8 +39,7 @@ function showView(name) {
 
 function showSettings() {
   $("seed").value = state.seed;
-  $("epoch").value = state.epoch;
-  $("epoch-shown").textContent = state.epoch;
+  $("epoch").value = $("epochs").value = state.epoch;
   $("size").selectedIndex = Math.max(SIZES.indexOf(state.size), 0);
   $("mode").value = state.mode;
   $("copies").value = state.copies;
@@ -49,8 +49,8 @@ function showSettings() {
 
 function showEpochs() {
   $("epochs").hidden = !facts.schedule;
-  $("epoch").max = (facts.schedule?.epochs ?? 1) - 1;
-  $("epoch").value = state.epoch;
+  $("epochs").max = (facts.schedule?.epochs ?? 1) - 1;
+  $("epochs").value = state.epoch;
 }
 
 function showTheme(name) {
@@ -70,10 +70,15 @@ function wire() {
   const whole = (input) => (input.validity.valid && input.value !== "" ? Number(input.value) : undefined);
   set("seed", "seed", whole);
   set("epoch", "epoch", whole);
+  set("epochs", "epoch", whole);
   set("copies", "copies", whole);
   set("mode", "mode", (input) => input.value);
   set("size", "size", (input) => SIZES[input.selectedIndex]);
-  on("mode", "change", () => change({ copies: state.mode === "one" ? 63 : 5 }, "mode"));
+  on("mode", "change", () => {
+    const copies = otherCopies;
+    otherCopies = state.copies;
+    change({ copies }, "mode");
+  });
   on("reseed", "click", () => change({ seed: (state.seed + 1) % 2 ** 32 }, "reseed"));
   on("undo", "click", undo);
   on("redo", "click", redo);
@@ -93,6 +98,10 @@ function wire() {
     showView(names[to % names.length]);
     $("tabs").children[to % names.length].focus();
   });
+  window.addEventListener("hashchange", () => {
+    const found = fromAddress();
+    if (found) change(found, null, true);
+  });
   document.addEventListener("keydown", (event) => {
     if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z") return;
     if (event.target.matches("input[type=text], input[type=search], textarea")) return;
@@ -105,6 +114,7 @@ async function start() {
   showTheme(localStorage.getItem("variegate-studio-theme") ?? "auto");
   const told = await get("/api/state");
   facts.source = told.source;
+  facts.formats = new Set(told.formats);
   facts.catalogue = new Map(told.catalogue.map((entry) => [entry.name, entry]));
   const count = Math.min(4, told.source.count);
   const images = Array.from({ length: count }, (_, n) => Math.floor((n * told.source.count) / count));
@@ -112,6 +122,9 @@ async function start() {
   $("source").textContent = `${told.source.name}, ${told.source.count.toLocaleString("en")} images`;
   $("source").title = told.source.notes.join("\n");
   $("policies").replaceChildren(...told.policies.map((name) => el("option", { value: name })));
+  otherCopies = state.mode === "one" ? 5 : 63;
+  if (state.size !== null && !SIZES.includes(state.size)) SIZES.push(state.size);
+  SIZES.sort((a, b) => a - b).push(null);
   $("size").replaceChildren(...SIZES.map((side) => el("option", {}, side === null ? "full" : `${side} px`)));
   const tab = (name) => el("button", { type: "button", role: "tab", onclick: () => showView(name) }, name);
   facts.views = told.views;

@@ -5,7 +5,7 @@ export const state = {
   ...{ images: [0], copies: 5, mode: "rows", other: null },
 };
 // `schedule`: of the policy that the grid showed last.
-export const facts = { catalogue: new Map(), source: null, schedule: null, views: {} };
+export const facts = { catalogue: new Map(), formats: new Set(), source: null, schedule: null, views: {} };
 
 const MOST_STEPS = 200;
 const MERGED_MS = 1000; // changes of one control within this time are undone together
@@ -14,6 +14,7 @@ let past = [];
 let future = [];
 let last = { key: null, time: 0 };
 let saving;
+let given = ""; // the command's policy and size, as text
 
 export const subscribe = (listener) => listeners.push(listener);
 export const canUndo = () => past.length > 0;
@@ -61,42 +62,41 @@ export function permalink() {
 function save() {
   history.replaceState(null, "", permalink());
   try {
-    localStorage.setItem(storageKey(), JSON.stringify(state));
+    localStorage.setItem(storageKey(), JSON.stringify({ given, kept: state }));
   } catch {
     // A full or forbidden storage loses nothing but this convenience.
   }
 }
 
-const storageKey = () => `variegate-studio:${facts.source.name}`;
+const storageKey = () => `variegate-studio:${facts.source.key}`;
 
-// The address wins over what the browser kept, and that over the command's policy.
-export function restore(given) {
-  for (const text of [fromHash(), localStorage.getItem(storageKey()), JSON.stringify(given)]) {
-    try {
-      const found = JSON.parse(text);
-      if (!isState(found)) continue;
-      Object.assign(state, found);
-      state.images = found.images?.filter((index) => index < facts.source.count) ?? [];
-      if (!state.images.length) state.images = given.images;
-      return;
-    } catch {
-      // An address that was cut off, or of another version: the next one.
-    }
-  }
+// The address wins over what the browser kept for the same command, and that over the command's policy.
+export function restore(start) {
+  given = JSON.stringify([start.cards, start.size]);
+  Object.assign(state, start, fromAddress() ?? fromStorage());
 }
 
-// Links may come from anybody.
-function isState(found) {
-  const isObject = (value) => typeof value === "object" && value !== null;
-  const isCard = (card) => typeof card?.op === "string" && isObject(card.arguments);
-  const numbers = [found?.seed, found?.epoch, found?.copies];
-  return Array.isArray(found?.cards) && found.cards.every(isCard) && numbers.every(Number.isInteger);
+function fromStorage() {
+  const found = JSON.parse(localStorage.getItem(storageKey()) ?? "{}");
+  return found.given === given ? checked(found.kept) : null;
 }
 
-function fromHash() {
+// Null for an address that was cut off, or of another version.
+export function fromAddress() {
   try {
-    return decodeURIComponent(escape(atob(location.hash.slice(1).replace(/-/g, "+").replace(/_/g, "/"))));
+    const bytes = atob(location.hash.slice(1).replace(/-/g, "+").replace(/_/g, "/"));
+    return checked(JSON.parse(decodeURIComponent(escape(bytes))));
   } catch {
     return null;
   }
+}
+
+// Links may come from anybody, and images may have gone.
+function checked(found) {
+  const isObject = (value) => typeof value === "object" && value !== null;
+  const isCard = (card) => typeof card?.op === "string" && isObject(card.arguments);
+  const numbers = [found?.seed, found?.epoch, found?.copies];
+  if (!Array.isArray(found?.cards) || !found.cards.every(isCard) || !numbers.every(Number.isInteger)) return null;
+  const images = (found.images ?? []).filter((index) => index < facts.source.count);
+  return { ...found, images: images.length ? images : [0] };
 }

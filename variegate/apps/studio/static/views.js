@@ -1,7 +1,7 @@
 // The views: a grid, one operation over its range, two policies, the strongest draws, and what is taken away.
 
-import { Newest, blob, call, get, numbered } from "./api.js";
-import { addCard } from "./cards.js";
+import { Newest, Problem, blob, call, get, numbered } from "./api.js";
+import { addCard, showProblem } from "./cards.js";
 import { $, download, el, openDialog } from "./dom.js";
 import { drawCurves, drawGrid, drawHistograms, status } from "./grid.js";
 import { change, facts, permalink, state } from "./store.js";
@@ -33,7 +33,7 @@ function grid(view) {
   const pictures = el("div");
   const histograms = el("canvas", { role: "img", className: "histograms" });
   const schedule = el("canvas", { role: "img", className: "curves" });
-  const sheet = async () => download("contact-sheet.png", await blob("sheet", asked()));
+  const sheet = () => blob("sheet", asked()).then((png) => download("contact-sheet.png", png), showProblem);
   const save = el("button", { type: "button", onclick: sheet }, "Save contact sheet");
   view.replaceChildren(histograms, schedule, pictures, save);
   return () =>
@@ -62,7 +62,7 @@ function compare(view) {
   const newest = new Newest();
   const [first, second] = [el("div"), el("div")];
   const keep = () => change({ other: structuredClone(state.cards) });
-  state.other ??= structuredClone(state.cards);
+  const opened = structuredClone(state.cards);
   view.replaceChildren(
     el("p", {}, "A is kept while you tune B on the left; both have the same seeds. "),
     el("button", { type: "button", onclick: keep }, "Keep this policy as A"),
@@ -76,8 +76,11 @@ function compare(view) {
   return () =>
     newest.run(async () => {
       const began = performance.now();
-      const kept = await call("grid", numbered(asked(state.other), "a"));
+      const kept = await call("grid", numbered(asked(state.other ?? opened), "a")).catch((error) => {
+        throw error instanceof Problem ? new Problem(`A: ${error.message}`) : error;
+      });
       const tuned = await call("grid", numbered(asked(), "b"));
+      facts.schedule = tuned.schedule;
       drawGrid(first, inRows(kept), columns(kept));
       drawGrid(second, inRows(tuned), columns(tuned));
       status(`A: ${Math.round(kept.cost.us_per_sample)} µs a sample; B: ${costOf(tuned, began)}`);
@@ -191,7 +194,12 @@ export function openImages() {
     const end = Math.min(first + (Math.ceil(list.clientHeight / SIDE) + 1) * across, facts.source.count);
     const numbers = [];
     for (let n = Math.floor(first / PAGE); n * PAGE < end; n++) numbers.push(page(n));
-    const images = (await Promise.all(numbers)).flatMap((one) => one.images);
+    const found = await Promise.all(numbers).catch((error) => {
+      pages.clear();
+      told.textContent = error.message;
+      return [];
+    });
+    const images = found.flatMap((one) => one.images);
     const tiles = images.filter(({ index }) => index >= first && index < end).map((image) => tileOf(image, across));
     spacer.replaceChildren(...tiles);
   }
