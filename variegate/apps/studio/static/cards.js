@@ -164,9 +164,10 @@ function probabilityOf(list, card, at, own) {
   return row(field, slider(field, value, set));
 }
 
+const isTransform = (one) => typeof one?.type === "string" || (Array.isArray(one) && one.every(isTransform));
+
 function argumentOf(list, card, at, field) {
   const value = field.name in card.arguments ? card.arguments[field.name] : field.default;
-  const isTransform = (one) => typeof one?.type === "string" || Array.isArray(one);
   if (Array.isArray(value) && field.name === "transforms" && value.every(isTransform)) {
     return transformsOf(list, at, field.name);
   }
