@@ -25,15 +25,15 @@ SAME = """
     Affine ChannelDropout ChannelShuffle ChannelSwap CoarseDropout Compose D4 Erasing HorizontalFlip InvertImg
     MedianBlur MultiplicativeNoise NoOp Normalize OneOf OneOrOther Pad PadIfNeeded Perspective PixelDropout Posterize
     RGBShift RandomCrop RandomCropFromBorders RandomGamma RandomOrder RandomRotate90 ReplayCompose Rotate SafeRotate
-    Sequential Solarize SomeOf SquareSymmetry ThinPlateSpline TimeReverse ToFloat ToGray ToRGB ToTensorV2 Transpose
-    VerticalFlip RandomBrightnessContrast
+    ShiftScaleRotate Sequential Solarize SomeOf SquareSymmetry ThinPlateSpline TimeReverse ToFloat ToGray ToRGB
+    ToTensorV2 Transpose VerticalFlip RandomBrightnessContrast
     AdditiveNoise Colorize FrequencyMasking RandomToneCurve TimeMasking ToSepia XYMasking
 """
 CLOSE = """
     AtLeastOneBBoxRandomCrop AutoContrast BBoxSafeRandomCrop Blur CLAHE CenterCrop ColorJitter Crop CropAndPad Downscale
     Emboss Equalize GridDistortion GridDropout HueSaturationValue ImageCompression LetterBox LongestMaxSize Mosaic
     MotionBlur OpticalDistortion PhotoMetricDistort PlanckianJitter RandomResizedCrop RandomScale
-    RandomSizedBBoxSafeCrop RandomSizedCrop Resize SaltAndPepper Sharpen ShiftScaleRotate ShotNoise SmallestMaxSize
+    RandomSizedBBoxSafeCrop RandomSizedCrop Resize SaltAndPepper Sharpen ShotNoise SmallestMaxSize
     UnsharpMask CopyAndPaste Illumination RandomFog RandomGravel RandomRain RandomShadow RandomSnow RandomSunFlare
     Spatter AdvancedBlur ChromaticAberration Defocus ElasticTransform Enhance FilmGrain FromFloat GlassBlur
     ModeFilter
@@ -41,7 +41,7 @@ CLOSE = """
 """
 # What the two versions mean different things by.
 OWN = {
-    VERSIONS[0]: {"GaussNoise": "same", "GaussianBlur": "same"},
+    VERSIONS[0]: {"GaussNoise": "same", "GaussianBlur": "same", "ThinPlateSpline": "close"},
     VERSIONS[1]: {
         "GaussNoise": "close",
         "GaussianBlur": "close",
@@ -125,6 +125,63 @@ def test_bands_are_as_long_as_drawn() -> None:
         assert set(dark.all(axis=2).sum(axis=1).tolist()) == lines
     with pytest.raises(ConversionError, match=r"num_masks_x_range: got \(1, 3\); accepted: one band"):
         converted({**described, "num_masks_x_range": [1, 3]})
+
+
+def test_bands_may_have_no_length() -> None:
+    bands = vg.Augmenter(converted(one("FrequencyMasking", freq_mask_param=3)))(
+        [np.full((30, 50, 3), 9, np.uint8)] * 400
+    )
+    lines = (bands.numpy()[:, 0] == 0).all(axis=2).sum(axis=1)
+    assert np.bincount(lines).size == 4
+    np.testing.assert_allclose(np.bincount(lines) / 400, 0.25, atol=0.08)
+    older = one("TimeMasking", num_masks_x=[0, 1], mask_x_length=[0, 1], num_masks_y=[0, 0], time_mask_param=1)
+    bands = vg.Augmenter(converted(older))([np.full((30, 50, 3), 9, np.uint8)] * 400)
+    assert 0.18 < (bands.numpy() == 0).any(axis=(1, 2, 3)).mean() < 0.32
+
+
+@pytest.mark.parametrize("name", ["SomeOf", "RandomOrder", "OneOrOther"])
+def test_what_one_of_has_chosen_keeps_its_chance_where_it_does_there(name: str) -> None:
+    flip, nothing = one("HorizontalFlip"), one("NoOp")
+    inner = {**one(name, transforms=[flip, nothing] if name == "OneOrOther" else [flip]), "p": 0.2}
+    augmenter = vg.Augmenter(converted(one("OneOf", transforms=[inner, {**nothing, "p": 0.2}])))
+    image = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
+    share = (augmenter([image] * 1000).numpy().transpose(0, 2, 3, 1) != image).any(axis=(1, 2, 3)).mean()
+    assert 0.07 < share < 0.13
+
+
+def test_additive_noise_of_all_versions() -> None:
+    ranges = [[0.2, 0.3], [-0.2, 0.1], [-0.5, -0.4]]
+    shift = T.RGBShift((51, 76), (-51, 26), (-128, -102))
+    for more in ({"approximation": 1.0}, {"per_channel": True}):
+        assert vg.from_albumentations(one("AdditiveNoise", noise_params={"ranges": ranges}, **more)) == shift
+    _, report = vg.from_albumentations(one("AdditiveNoise"), report=True)
+    assert "in version 2.0" in str(report)
+
+
+def test_holes_that_reach_1_are_pixels() -> None:
+    for size, ours in (([0.5, 1.0], (0, 1)), ([10.0, 20.0], (10, 20)), ([0.5, 0.9], (0.5, 0.9))):
+        dropout = converted(one("CoarseDropout", hole_height_range=size, hole_width_range=size))
+        assert dropout == T.CoarseDropout((1, 2), ours, 0)
+
+
+def test_axes_of_shift_scale_rotate_have_factors_of_their_own() -> None:
+    limits = {"scale_limit": [-0.5, 0.5], "rotate_limit": [0, 0], "shift_limit": [0, 0]}
+    sample = {"image": np.zeros((40, 48, 3), np.uint8), "keypoints": [(23.5, 19.5), (27.5, 23.5)]}
+    augmenter = vg.Augmenter(converted(one("ShiftScaleRotate", **limits)))
+    results = augmenter([sample] * 200, targets=vg.Targets(point_origin="centre"))
+    factors = np.array([(result["keypoints"][1] - result["keypoints"][0]) / 4 for result in results])
+    assert abs(np.corrcoef(factors.T)[0, 1]) < 0.25
+    np.testing.assert_allclose([factors.min(), factors.max()], [0.5, 1.5], atol=0.03)
+
+
+def test_erased_areas_end_where_all_ratios_fit() -> None:
+    """Areas are uniform, from scale[0] to the least of scale[1], r_min H / W and W / (r_max H), or there are none."""
+    image = np.full((100, 150, 3), 9, np.uint8)
+    for scale, mean in (((0.02, 0.33), 0.11), ((0.02, 0.1), 0.06), ((0.21, 0.33), 0.0)):
+        erased = vg.Augmenter(converted(one("Erasing", scale=scale)))([image] * 400).numpy() == 0
+        areas = erased.mean(axis=(1, 2, 3))
+        assert areas.max() < min(scale[1], 0.2) + 0.01
+        assert abs(areas.mean() - mean) < 0.01
 
 
 def test_objects_that_are_pasted() -> None:

@@ -223,6 +223,33 @@ def test_blurs_of_several_kernels_and_erasings() -> None:
         (one("Downscale", scale_range=[0.5, 0.5]), "Downscale.interpolation_pair.downscale='nearest': Pillow's"),
         (one("CenterCrop", height=8, width=8), "CenterCrop: where an odd number"),
         (one("ImageCompression", quality_range=[20, 90]), "ImageCompression: red and blue change places"),
+        (one("ImageCompression", quality_range=[10, 90]), "up to 4 levels on average, 100 at most"),
+        (
+            one("HueSaturationValue", hue_shift_limit=[0, 0], val_shift_limit=[0, 0]),
+            "6.0 levels on average, 30 at most",
+        ),
+        (
+            one("HueSaturationValue", hue_shift_limit=[0, 0], sat_shift_limit=[0, 0]),
+            "5.0 levels on average, 23 at most",
+        ),
+        (one("Sharpen"), "up to 2 levels on average, 10 at most"),
+        (one("Sharpen", alpha=[1, 1], lightness=[0, 0]), "up to 15 levels on average, 255 at most"),
+        (one("MotionBlur", blur_limit=[21, 21]), "up to 3 levels on average, 160 along edges"),
+        (
+            one("ElasticTransform", sigma=9, noise_distribution="uniform"),
+            "up to about 3.0 times as far, in corners 9 times",
+        ),
+        (one("ThinPlateSpline"), "ThinPlateSpline.num_control_points=4: in version 2.0 places move 1.3, 1.6 and 4.8"),
+        (one("Erasing", fill="random"), "Erasing.scale=.*areas end at 0.3 of square images there, at 0.22"),
+        (one("RandomShadow"), "RandomShadow: edges .*: four corners or more cover 1.4 to 1.8 times as much here"),
+        (one("RandomFog"), "RandomFog: clouds .* 1.4 times as dense on 400 x 320 pixels"),
+        (one("RandomGravel"), "RandomGravel: stones .* 2 to 5 times on 400 x 320"),
+        (one("Spatter", mode="mud"), "Spatter: drops .* changes 0.6 to 1 times as much"),
+        (
+            one("RandomSunFlare", method="physics_based"),
+            "RandomSunFlare: glow.*'physics_based' 0.2 times where the radius",
+        ),
+        (one("GlassBlur"), "GlassBlur: .*outermost max_delta: images change 5 to 10 % more here"),
         (one("AutoContrast", method="pil"), "AutoContrast: a channel's lowest .* 29 at most"),
     ],
 )

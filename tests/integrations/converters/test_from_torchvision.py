@@ -223,6 +223,8 @@ def test_antialias_makes_a_difference_to_tensors_alone() -> None:
     ("source", "message"),
     [
         (compose(flip(), stand_in("FiveCrop", size=(9, 9))), r"transforms\[1\] FiveCrop: got FiveCrop\(\); accepted: "),
+        *((compose(TO_IMAGE, to_dtype(scale=False), operation), rf"transforms\[2\] {name}: .*one with scale=True")
+          for name, operation in (("ColorJitter", jitter()), ("RandomInvert", stand_in("RandomInvert", p=1.0)))),
         (compose(normalize()), r"transforms\[0\] Normalize: .*behind ToTensor or ToDtype"),
         (compose(TO_TENSOR, erasing("random"), normalize()), r"transforms\[1\] RandomErasing.value: got 'random'"),
         (compose(TO_TENSOR, normalize(), rotation()), r"transforms\[2\] RandomRotation: .*before Normalize"),
@@ -234,7 +236,7 @@ def test_antialias_makes_a_difference_to_tensors_alone() -> None:
         (compose(abs), r"transforms\[0\] builtin_function_or_method: got <built-in function abs>"),
         (compose(stand_in("NewCrop")), r"transforms\[0\] NewCrop: .*one of AugMix, AutoAugment"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_converted_is_named(source: Any, message: str) -> None:
     with pytest.raises(ConversionError, match=message):
         vg.from_torchvision(source)

@@ -34,7 +34,8 @@ from variegate.targets.settings import Targets
 # Keys of what no library writes: that a name is text of another kind, and arguments without names.
 NO_CLASS, BY_PLACE = "__text__", "__arguments__"
 _ROWS = ("Compose", "ReplayCompose", "Sequential")
-COMPOSITIONS = (*_ROWS, "OneOf", "OneOrOther", "SomeOf", "RandomOrder")
+_DRAWN = ("OneOrOther", "SomeOf", "RandomOrder")
+COMPOSITIONS = (*_ROWS, "OneOf", *_DRAWN)
 _TO_TENSOR = ("ToTensorV2", "ToTensor", "ToRGB")  # all outputs are tensors here
 _FORMATS = ("Normalize", "ToFloat")
 _MOST_BYTES = 16 << 20
@@ -172,10 +173,11 @@ def _append(described: Mapping[str, Any], path: str, notes: Notes, steps: list[T
 
 
 def _converted(described: Mapping[str, Any], path: str, notes: Notes, forced: bool = False) -> Transform | None:
-    """One transform, or None for what does nothing or was refused. ``forced``: certain, as a OneOf has chosen it."""
+    """One transform, or None for what does nothing or was refused. ``forced``: a OneOf has chosen it, so that it is
+    certain, but for compositions that keep their chance."""
     place, name = _place(described, path, notes)
     try:
-        p = 1.0 if forced else _probability(place, name, described)
+        p = 1.0 if forced and name not in _DRAWN else _probability(place, name, described)
         if name in COMPOSITIONS:
             return _composition(place, name, described, path, p)
         converted = None if name in _TO_TENSOR else _by_rule(place, name, described)

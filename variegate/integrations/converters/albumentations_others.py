@@ -23,12 +23,16 @@ def _steps(ends: tuple[float, float]) -> list[float]:
 
 
 def additive_noise(given: Arguments) -> Transform:
-    """One number for all pixels, or normal noise of each."""
+    """A number for the image, or for each channel; or normal noise of each pixel."""
+    is_old = "approximation" in given  # of version 2.0, where each channel always has noise of its own
     mode, kind = given.take("spatial_mode", "constant"), given.take("noise_type", "uniform")
     params = given.take("noise_params") or {"ranges": ((-0.1, 0.1),)}
     for name in ("patch_count_range", "patch_height_range", "patch_width_range", "approximation"):
         given.take(name)
-    if (mode, kind) == ("per_pixel", "gaussian") and given.take("per_channel", False):
+    if not is_old and "per_channel" not in given:
+        given.differs("one number for all channels here, as in AlbumentationsX; each has one of its own in version 2.0")
+    per_channel = given.take("per_channel", is_old)
+    if (mode, kind) == ("per_pixel", "gaussian") and per_channel:
         means, sigmas = params["mean_range"], params["std_range"]
         if means[0] != means[1]:
             given.refuse("noise_params", means, "one mean, such as (0, 0)")
@@ -38,7 +42,7 @@ def additive_noise(given: Arguments) -> Transform:
             "spatial_mode", mode, "'constant' with uniform noise, or 'per_pixel' with Gaussian of each channel"
         )
     ranges = [tuple(round(255 * end) for end in ends) for ends in params["ranges"]]
-    if given.take("per_channel", False):
+    if per_channel:
         red, green, blue = ranges * (3 // len(ranges))
         return given.build(tone.RGBShift, red=red, green=green, blue=blue)
     return given.build(tone.SolarizeAdd, addition=ranges[0], threshold=256)
@@ -132,6 +136,9 @@ def masking(given: Arguments) -> Transform | None:
         side = width if axis == "x" else height
         length = drawing.value("min", drawing.between(*lengths), side)
         begin = drawing.between(0, drawing.value("-", side, length))
+        if not lengths[0]:  # a band of no length lies behind the image
+            begin = drawing.value("where", drawing.value("<", length, 1), side, begin)
+            length = drawing.value("max", length, 1)
         place: dict[str, Value] = {"i": 0, "j": begin, "h": height, "w": length}
         if axis == "y":
             place = {"i": begin, "j": 0, "h": length, "w": width}

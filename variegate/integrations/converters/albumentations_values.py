@@ -100,13 +100,15 @@ def hue(given: Arguments) -> Transform:
         turns = tuple(end / 180 for end in turn)  # cv2 has half as many hues as degrees
         steps.append(given.build(colour.Hue, {"factor": "hue_shift_range"}, factor=turns))
     if any(more):
-        how = "blended with the luma here, added to there: 3 levels on average at 15, 6 at 30, 30 at most"
+        most = max(map(abs, more))
+        how = f"blended with the luma here, added to there: {most / 5:.1f} levels on average, {most:.0f} at most"
         given.differs(how, "sat_shift_range", more)
         # Photos come closest where a shift is a share of 130.
         steps.append(given.build(colour.Color, factor=tuple(max(1 + end / 130.0, 0.0) for end in more)))
     if any(light):
-        how = "added to all channels here, to the greatest there: 4 levels on average at 20, 23 at most"
-        given.differs(how, "val_shift_range", light)
+        most = max(map(abs, light))
+        how = "added to all channels here, to the greatest there"
+        given.differs(f"{how}: {most / 4:.1f} levels on average, {most + 3:.0f} at most", "val_shift_range", light)
         steps.append(given.build(tone.SolarizeAdd, addition=tuple(map(round, light)), threshold=256))
     return steps[0] if len(steps) == 1 else Compose(steps)
 
@@ -213,8 +215,10 @@ def sharpen(given: Arguments) -> Transform:
             given.differs(how, "method", method)
         names = {"blur_limit": "kernel_size", "sigma_limit": "sigma"}
         return given.build(filters.UnsharpMask, names, blur_limit=size, sigma_limit=sigma, alpha=alpha, threshold=0)
-    how = "made of a smoothed image of whole levels here: 2 levels on average at alpha 0.5, 9 at most"
-    given.differs(f"{how}; the outermost pixels do not change")
+    # Times which the rounding of the smoothed image grows.
+    most = min((1 + alpha[1] * (lightness[0] + 12)) / max(1 + alpha[1] * (lightness[0] - 1), 1e-3), 255.0)
+    how = f"made of a smoothed image of whole levels here: up to {math.sqrt(most) - 1:.0f} levels on average"
+    given.differs(f"{how}, {most:.0f} at most; the outermost pixels do not change")
     drawing = Drawing(given.place)
     value = drawing.value
     share, light = drawing.uniform(alpha), drawing.uniform(lightness)
@@ -231,12 +235,17 @@ def motion_blur(given: Arguments) -> Transform:
         "angle": given.take_range("angle_range", (0, 360)),
         "direction": given.take_range("direction_range", (-1.0, 1.0)),
     }
-    given.differs("an even line here, one rounded to whole pixels there: 1 to 2 levels on average")
+    how = "an even line here, one rounded to whole pixels there; directions fade its end here and shorten it there"
+    given.differs(f"{how}: up to {1 + sizes[1] / 12:.0f} levels on average, 160 along edges")
     if given.take("allow_shifted", True):
         given.differs("the line goes through the pixel here, and may miss it there", "allow_shifted", True)
     turned = {name: (0.0 - high, 0.0 - low) for name, (low, high) in ranges.items()}
     names = {"kernel_size": "blur_range", "angle": "angle_range", "direction": "direction_range"}
     return given.build(filters.MotionBlur, names, kernel_size=odd(sizes), **turned)
+
+
+# The mean and the greatest difference in eight photos, from a quality on.
+_COMPRESSED = ((75, 1, 40), (20, 2.5, 60), (10, 4, 100), (-math.inf, 8, 170))
 
 
 def image_compression(given: Arguments) -> Transform:
@@ -245,8 +254,9 @@ def image_compression(given: Arguments) -> Transform:
         given.refuse("compression_type", kind, "'jpeg'")
     limits = given.take("quality_range", (99, 100))
     quality = given.take("quality_lower", limits[0]), given.take("quality_upper", limits[1])
-    how = "red and blue change places before the file is written there: 1 to 2 levels on average in a photo, 49 at most"
-    given.differs(how)
+    mean, most = next(levels for least, *levels in _COMPRESSED if quality[0] >= least)
+    how = "red and blue change places before the file is written there"
+    given.differs(f"{how}: up to {mean} levels on average, {most} at most")
     return given.build(filters.JPEG, {"quality": "quality_range"}, quality=quality)
 
 
@@ -286,6 +296,8 @@ def coarse_dropout(given: Arguments) -> Transform:
     height, width = given.take("hole_height_range", (0.1, 0.2)), given.take("hole_width_range", (0.1, 0.2))
     if height != width:
         given.refuse("hole_width_range", width, f"hole_height_range ({height}): both sides have one range here")
+    if height[1] >= 1:  # pixels, floats as well
+        height = tuple(map(int, height))
     count, names = given.take("num_holes_range", (1, 2)), {"num_holes": "num_holes_range", "size": "hole_height_range"}
     return given.build(CoarseDropout, names, num_holes=count, size=height, fill=_erased_with(given))
 
@@ -325,9 +337,26 @@ def copy_and_paste(given: Arguments) -> Transform:
 
 
 def erasing(given: Arguments) -> Transform:
-    scale, ratio = given.take("scale", (0.02, 0.33)), given.take("ratio", (0.3, 3.3))
-    ratio = (1 / ratio[1], 1 / ratio[0])  # width / height there, height / width here
-    return given.build(RandomErasing, {"value": "fill"}, p=1.0, scale=scale, ratio=ratio, value=_erased_with(given))
+    """An area of which rectangles of all ratios, of width to height, lie within the image."""
+    scale, ratio, fill = given.take("scale", (0.02, 0.33)), given.take("ratio", (0.3, 3.3)), _erased_with(given)
+    if fill == "random":
+        if scale[1] > (most := min(ratio[0], 1 / ratio[1])):
+            how = f"areas end at {most:.2g} of square images there, at {0.75 * most:.2g} of those of 4:3"
+            given.differs(how, "scale", scale)
+        ratio = (1 / ratio[1], 1 / ratio[0])  # of height to width
+        return given.build(RandomErasing, p=1.0, scale=scale, ratio=ratio, value=fill)
+    drawing = Drawing(given.place)
+    value, (height, width) = drawing.value, drawing.size()
+    least, most = (value("*", value("*", height, width), end) for end in scale)
+    squares = value("*", value("*", height, height), ratio[0]), value("/", value("*", width, width), ratio[1])
+    most = value("min", value("min", most, squares[0]), squares[1])
+    area, drawn = value("uniform", least, value("max", least, most)), drawing.uniform(ratio)
+    high = value("max", value("round", value("sqrt", value("/", area, drawn))), 1)
+    wide = value("max", value("round", value("sqrt", value("*", area, drawn))), 1)
+    rest = value("-", height, high), value("-", width, wide)
+    top, left = (drawing.between(0, value("max", side, 0)) for side in rest)
+    top = value("where", value("<", most, least), height, top)  # where none fits, behind the image
+    return drawing.do("erase", i=top, j=left, h=high, w=wide, v=fill).made()
 
 
 def _erased_with(given: Arguments) -> Any:

@@ -77,6 +77,12 @@ EXACT_ON_FLOATS = {
     *("RandomHorizontalFlip", "RandomVerticalFlip", "RandomCrop", "CenterCrop", "Pad", "RandomInvert"),
     *("RandomSolarize", "RandomChannelPermutation", "RandomIoUCrop", "SanitizeBoundingBoxes", "ClampBoundingBoxes"),
 }
+# Operations that take floats to be from 0 to 1, and cut them off there.
+FROM_0_TO_1 = {
+    *("ColorJitter", "RandomPhotometricDistort", "RandomInvert", "RandomSolarize", "RandomPosterize", "RandomEqualize"),
+    *("RandomAutocontrast", "RandomAdjustSharpness", "GaussianNoise", "JPEG"),
+    *("AutoAugment", "RandAugment", "TrivialAugmentWide", "AugMix"),
+}
 # Arguments that are values of pixels: on floats from 0 to 1 where the pixels are.
 ON_LEVELS = {"fill", "threshold"}
 
@@ -198,6 +204,9 @@ class _Converter:
 
     def _same(self, place: Place, name: str, source: Any) -> Transform:
         """The class of the same name, of arguments of the same names and meaning."""
+        if self._tail.is_unscaled and name in FROM_0_TO_1:
+            how = "it before ToDtype, or behind one with scale=True: floats above 1 are not levels to it in torchvision"
+            place.refuse("", source, how)
         cls = Transform.registry[name]
         names = parameters(cls)
         arguments: dict[str, Any] = {**EXTRA.get(name, {})}
@@ -219,7 +228,7 @@ class _Converter:
             place.differs("", None, _BLENDED)
         if self._is_tensor and name in _HUES and arguments.get("hue") not in (None, (0.0, 0.0)):
             place.differs("", None, _HUES_DIFFER)
-        if self._tail.is_float and name not in EXACT_ON_FLOATS and is_blended:
+        if self._tail.is_float and name not in EXACT_ON_FLOATS and (is_blended or name in FROM_0_TO_1):
             how = "works on floats there, on levels 0..255 here, rounded after each operation: one or two levels differ"
             place.differs("", None, how)
         made = place.build(cls, **arguments)
@@ -281,6 +290,10 @@ class FloatTail:
     @property
     def is_float(self) -> bool:
         return self._white is not None
+
+    @property
+    def is_unscaled(self) -> bool:
+        return self._white == 255.0
 
     @property
     def is_closed(self) -> bool:
