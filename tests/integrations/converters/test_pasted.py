@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -77,6 +79,7 @@ def test_pipelines_of_albumentations_are_those_of_their_objects() -> None:
         ("[transforms.Resize(64), v2.RandomHorizontalFlip()]", [T.Resize(64), T.RandomHorizontalFlip()]),
         ("[v2.Resize(64, InterpolationMode.BICUBIC), v2.PILToTensor(), v2.Grayscale()]",
          [T.Resize(64, interpolation="bicubic"), T.Grayscale()]),
+        ("    transforms.Resize(64),\n    transforms.RandomInvert(0.5),", [T.Resize(64), T.RandomInvert(0.5)]),
         ("transforms.Resize(64),\ntransforms.RandomHorizontalFlip(),", [T.Resize(64), T.RandomHorizontalFlip()]),
         ("class CFG:\n    n = 64\nT.Compose([T.Resize(CFG.n), T.RandomVerticalFlip()])",
          [T.Resize(64), T.RandomVerticalFlip()]),
@@ -185,3 +188,222 @@ def test_what_cannot_be_converted_is_skipped(text: str, place: str) -> None:
 def test_other_text_is_one_error(text: str, message: str) -> None:
     with pytest.raises(ConversionError, match=message):
         from_python(text)
+
+
+CROP, GRAY = "T.RandomCrop(32)", "T.Grayscale(3)"
+TWO = "t = T.Compose([T.Resize(size), T.Grayscale(3)])"
+NOT_CHANGED, NO_LIST = (
+    "a pipeline that the text does not change afterwards",
+    "a list of transforms that the text writes",
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"self.t = T.Compose([{CROP}])\nself.t.transforms.append({GRAY})",
+        f"if train:\n    t = T.Compose([{CROP}])\nt.transforms.insert(0, {GRAY})",
+        f"if train:\n    t = T.Compose([{CROP}])\nelse:\n    t = T.Compose([])\nt.transforms.insert(0, {GRAY})",
+        f"d = {{'train': T.Compose([{CROP}])}}\nd['train'].transforms.append({GRAY})",
+        f"d = {{'train': T.Compose([{CROP}])}}\nfor k, t in d.items():\n    t.transforms.append({GRAY})",
+        f"def get():\n    return T.Compose([{CROP}])\nt = get()\nt.transforms.append({GRAY})",
+        f"get = lambda: T.Compose([{CROP}])\nt = get()\nt.transforms.append({GRAY})",
+        f"def more(t):\n    t.transforms.append({GRAY})\nt = T.Compose([{CROP}])\nmore(t)",
+        f"class D:\n    def __init__(self, t):\n        self.t = t\n        self.t.transforms.append({GRAY})\n"
+        f"D(T.Compose([{CROP}]))",
+        f"t = T.Compose([{CROP}])\nd = Data(transform=t)\nd.transform.transforms.append({GRAY})",
+        f"def f(t=T.Compose([{CROP}])):\n    t.transforms.append({GRAY})",
+        f"t = T.Compose([{CROP}])\nfor each in t.transforms:\n    each.size = 3",
+        f"a = [{CROP}]\nt = T.Compose(a)\na.append({GRAY})",
+        f"a = [{CROP}]\nt = T.Compose(a)\na += [{GRAY}]",
+        f"a = [{CROP}]\nt = T.Compose(a)\nfor x in y:\n    a += [{GRAY}]",
+        f"a = [{CROP}]\nb = a\nb.append({GRAY})\nt = T.Compose(a)",
+        f"a = [{CROP}]\nadd = a.append\nadd({GRAY})\nt = T.Compose(a)",
+        f"a = [{CROP}]\nb, c = a, 1\nb[0] = {GRAY}\nt = T.Compose([*a])",
+        f"inner = T.Compose([{CROP}])\nt = T.Compose([inner, {GRAY}])\ninner.transforms.append({GRAY})",
+        "flip = A.HorizontalFlip(p=0.5)\nt = A.Compose([flip])\nflip.p = 1.0",
+        "flip = A.HorizontalFlip(p=0.5)\nt = A.Compose([flip])\nsetattr(flip, 'p', 1.0)",
+        f"inner = [{CROP}]\nt = T.Compose([T.RandomApply(inner)])\ninner.append({GRAY})",
+        f"a = [{CROP}, {GRAY}]\ndel a[1]\nt = T.Compose(a)",
+        f"t = T.Compose([{CROP}, {GRAY}])\ndel t.transforms[1]",
+        f"def f(l):\n    l.append({GRAY})\na = [{CROP}]\nf(a)\nt = T.Compose(a)",
+        f"a = [{CROP}, {GRAY}]\nrandom.shuffle(a)\nt = T.Compose(a)",
+    ],
+)
+def test_a_pipeline_that_may_change_is_refused(text: str) -> None:
+    with pytest.raises(ConversionError, match=NOT_CHANGED):
+        from_python(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"a = [{CROP}, {GRAY}]\nt = T.Compose(a[:1])", NO_LIST),
+        (f"a = [{CROP}] + ([{GRAY}] if train else [])\nt = T.Compose(a)", NO_LIST),
+        (f"a = []\nif train:\n    a += [{CROP}]\na += [{GRAY}]\nt = T.Compose(a)", NOT_CHANGED),
+        (f"a = [{CROP}]\na += [{GRAY}]\nt = T.Compose(a)", NOT_CHANGED),
+        (f"c = {{'a': [{CROP}]}}\nc['a'].append({GRAY})\nt = T.Compose(c['a'])", NO_LIST),
+        (f"a = [{CROP}]\nt = T.Compose(*a, *b)", NO_LIST),
+        (f"a = [{CROP}, {GRAY}]\nt = mylib.Compose(a)", "accepted: Python that calls"),
+        ("from torchvision.transforms import *\nfrom mylib import *\nt = Compose([Resize(3)])", "accepted: Python"),
+        ("from mylib import *\nfrom torchvision.transforms import *\nt = Compose([Resize(3)])", "accepted: Python"),
+        (
+            "from torchvision import transforms as T\nimport variegate as vg\nt = vg.Compose([T.Grayscale()])",
+            "as the others",
+        ),
+        ("import variegate as vg\nt = vg.Compose([vg.Resize(3, interpolation=bicubic)])", "that the text writes down"),
+    ],
+)
+def test_a_pipeline_that_is_not_written_down_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ConversionError, match=message):
+        from_python(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"class C:\n    size = 9\nsetattr(C, 'size', 3)\n{TWO.replace('(size', '(C.size')}",
+        f"class C:\n    size = 9\nc = C\nc.size = 3\n{TWO.replace('(size', '(C.size')}",
+        f"class C:\n    size = 9\nmylib.change(C)\n{TWO.replace('(size', '(C.size')}",
+        f"class C:\n    size = 9\n    if big:\n        size = 3\n{TWO.replace('(size', '(C.size')}",
+        f"def get(size=9):\n    {TWO}\n    return t\nget(size=3)",
+        f"def get(size=9):\n    {TWO}\n    return t\nget(3)",
+        f"def get(size=9):\n    {TWO}\n    return t\nmap(get, sizes)",
+        "size = 9\nget = lambda size: T.Compose([T.Resize(size), T.Grayscale(3)])\nget(3)",
+        "size = 9\nd = {size: T.Compose([T.Resize(size), T.Grayscale(3)]) for size in (3, 4)}",
+        f"size = 9\ndef get():\n    {TWO}\nsize = 3\nget()",
+        f"size = 9\ndef change():\n    global size\n    size = 3\nchange()\n{TWO}",
+        f"def f():\n    size = 9\n    def g():\n        nonlocal size\n        size = 3\n    g()\n    {TWO}",
+        f"size = 9\nprint(size := 3)\n{TWO}",
+        f"size = 9\n[size := 3 for _ in range(2)]\n{TWO}",
+        f"size = 9\nwith nullcontext(3) as size:\n    {TWO}",
+        f"size = 9\nmatch 3:\n    case size:\n        pass\n{TWO}",
+        f"size = 9\ntry:\n    pass\nexcept E as size:\n    pass\n{TWO}",
+        f"size = 9\nfor _ in range(2):\n    {TWO}\n    size = 3",
+        f"size = 9\nwhile size := size - 1:\n    {TWO}",
+        f"size = 9\ndel size\n{TWO}",
+        f"size = np.array([9]) + np.array([3])\n{TWO}",
+        f"size = 9\nsize += 1\n{TWO}",
+        f"size = 9\nglobals()['size'] = 4\n{TWO}",
+    ],
+)  # fmt: skip
+def test_a_name_of_more_than_one_value_is_not_known(text: str) -> None:
+    found, report = from_python(text)
+    assert (found, list(report.refused)) == (T.Grayscale(3), ["transforms[0] Resize.size"])
+
+
+@pytest.mark.parametrize(
+    ("step", "place"),
+    [
+        ("T.ToDtype(torch.float32, scale=not True)", "transforms[0] ToDtype"),
+        ("T.ToDtype(torch.float32, scale=(1 > 2))", "transforms[0] ToDtype"),
+        ("T.Resize(9, bicubic)", "transforms[0] Resize.interpolation"),
+        ("A.Blur(3)", "transforms[0] A.Blur(3)"),
+    ],
+)
+def test_what_torchvision_does_not_say_is_skipped(step: str, place: str) -> None:
+    text = (
+        f"import albumentations as A\nfrom torchvision.transforms import v2 as T\nT.Compose([{step}, T.Grayscale(3)])"
+    )
+    found, report = from_python(text)
+    assert (found, list(report.refused)) == (T.Grayscale(3), [place])
+
+
+@pytest.mark.parametrize(
+    ("step", "got"),
+    [
+        ("HorizontalFlip(always_apply=not True, p=0.2)", "HorizontalFlip.always_apply = not True"),
+        ("CropAndPad(px=10, keep_size=bool(0))", "CropAndPad.keep_size = bool(0)"),
+        ("Affine(scale=(0.5, 1.5), keep_ratio=not True)", "Affine.keep_ratio = not True"),
+        ("RandomBrightnessContrast(brightness_by_max=bool(0))", "RandomBrightnessContrast.brightness_by_max = bool(0)"),
+        ("PadIfNeeded(9, 9, position=''.join(['rand', 'om']))", "PadIfNeeded.position = ''.join(['rand', 'om'])"),
+        ("PadIfNeeded(9, 9, position='middle')", "'middle'"),
+        ("Normalize(mean=[m, m, m])", "Normalize.mean = [m, m, m]"),
+        ("OneOf([A.Blur(p=1)], p=p)", "OneOf.p = p"),
+        ("Sequential([A.Blur(p=1)], p=p)", "Sequential.p = p"),
+    ],
+)
+def test_arguments_of_albumentations_that_are_not_written_down_are_named(step: str, got: str) -> None:
+    found, report = from_python(f"A.Compose([A.{step}, A.Resize(64, 64)])")
+    assert (found, len(report.refused)) == (T.Resize((64, 64)), 1)
+    assert next(iter(report.refused.values())).endswith(f"got {got}")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "note"),
+    [
+        ("T.Invert(),\nT.Rotate(9),\nT.Resize(3)  # last", T.Compose([T.Invert(), T.Rotate(9), T.Resize(3)]), ""),
+        ("T.Resize(3)\nT.Resize(4)", T.Resize(3), "the first of 2 pipelines, that of line 1"),
+        ("a = T.Resize(3)\nb = T.Resize(4)", T.Resize(3), "the first of 2 pipelines, that of line 1"),
+        (
+            "a, b = T.Compose([T.Resize(3)]), T.Compose([T.Resize(4)])\nc = T.Compose([T.Resize(5)])",
+            T.Resize(3),
+            "of 3",
+        ),
+        ("f(T.Compose([T.Resize(3)]), x=T.Compose([T.Resize(4)]))", T.Resize(3), "the first of 2 pipelines"),
+        ("[T.Compose([T.Resize(3)]), T.Compose([T.Resize(4)])]", T.Resize(3), "the first of 2 pipelines"),
+        ("a = [T.Resize(3), T.Resize(4)]\nt = T.Compose([T.Resize(5)])", T.Resize(5), ""),
+        (
+            "import torchvision.transforms as T\nfrom mylib import *\nT.Compose([T.Resize(3)])",
+            T.Resize(3),
+            "what mylib has",
+        ),
+        (
+            "from torchvision.transforms import Compose, Resize\nfrom mylib import *\nt = Compose([Resize(3)])",
+            T.Resize(3),
+            "what mylib has",
+        ),
+        ("[T.Resize(3)] if train else [T.RandomInvert()]", T.Resize(3), "the first of 2 pipelines"),
+    ],
+)
+def test_one_pipeline_of_several_is_taken_with_a_note(text: str, expected: T.Transform, note: str) -> None:
+    used = text.replace("T.Invert()", "T.RandomInvert()").replace("T.Rotate", "T.RandomRotation")
+    found, report = from_python(used)
+    notes = "".join(report.approximate.get("text", ()))
+    assert repr(found).count("Resize") == 1
+    assert note in notes if note else not notes
+    assert isinstance(expected, T.Compose) or found == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"size = 9\nclass D:\n    size = 3\n    def get(self):\n        {TWO}",
+        f"def get(size=9):\n    {TWO}\n    return t\nget()",
+        f"size = 4\nsize = size + 5\n{TWO}\nsize = 3",
+        f"def val(size=3):\n    return size\nval(4)\ndef get(size=9):\n    {TWO}\n",
+        "a = [T.Resize(9)]\na = a + [T.Grayscale(3)]\nt = T.Compose(a)\ndata = Data(t)\ndata.reset()",
+        "a = [T.Resize(9)]\nt = T.Compose(list(a) + [T.Grayscale(3)])\nprint(a)",
+        "try:\n    from torchvision.transforms import v2 as T\nexcept ImportError:\n"
+        "    from torchvision import transforms as T\ndef get():\n    return T.Compose([T.Resize(9), T.Grayscale(3)])",
+        "from torchvision.transforms import *\nt = Compose([Resize(9), Grayscale(3)])",
+        "import torchvision\nt = torchvision.transforms.Compose([T.Resize(9), T.Grayscale(3)])\nData(t)",
+        "def train(t=T.Compose([T.Resize(9), T.Grayscale(3)])):\n    return Data(t)",
+        "class D(Dataset):\n    def __init__(self, data, transform=None):\n"
+        "        self.data, self.transform = data, transform\n    def __getitem__(self, i):\n"
+        "        x = self.data[i]\n        x = self.transform(x)\n        return x.float()\n"
+        "t = T.Compose([T.Resize(9), T.Grayscale(3)])\nd = D(data, t)\nd = D(data, transform=t)\nx = t(x).float()",
+    ],
+)  # fmt: skip
+def test_ordinary_scripts_are_read(text: str) -> None:
+    found, report = from_python(text)
+    assert (found, report.refused, report.approximate) == (T.Compose([T.Resize(9), T.Grayscale(3)]), {}, {})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(t):t.x;f(t)\n" * 5000,
+        "a," * 20000 + "b=1\n",
+        "a = a\n" * 16000,
+        "a = []\n" + "a = a + [1]\n" * 8000,
+        "class C: s = 1\n" + "C.s\n" * 24000,
+        "a = [" + "T.Invert()," * 2000 + "]\n" + "b = T.Compose(a)\n" * 4000,
+        "".join(f"x{n} = x{n + 1}\n" for n in range(6000)),
+    ],
+)  # fmt: skip
+def test_long_texts_take_seconds_at_most(text: str) -> None:
+    begin = time.process_time()
+    with suppress(ConversionError):
+        from_python(text + "t = T.Compose([T.Resize(3)])")
+    assert time.process_time() - begin < 5  # about one; a machine may be busy

@@ -48,7 +48,7 @@ def _torchvision(written: Any, img_HWC: Image_HWC) -> _Draw:
     if "interpolation" in given:
         given["interpolation"] = library.InterpolationMode(given["interpolation"])
     only = cls(**{**given, "p": 1.0} if "p" in given else given)
-    image = torch.from_numpy(np.ascontiguousarray(img_HWC.transpose(2, 0, 1)))
+    image: Any = torch.from_numpy(np.ascontiguousarray(img_HWC.transpose(2, 0, 1)))
     if given.get("antialias") is False and img_HWC.shape[2] == 3:  # which differs where images are of PIL
         image = Image.fromarray(img_HWC)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
+import textwrap
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
@@ -14,8 +15,9 @@ from variegate.errors import PolicyError
 from variegate.integrations.converters import torchvision
 from variegate.integrations.converters.albumentations import BY_PLACE, COMPOSITIONS, NO_CLASS, from_albumentations
 from variegate.integrations.converters.albumentations_table import REFUSED, RULES
-from variegate.integrations.converters.python_text import GUESSED, WrittenCall, WrittenNames, WrittenText, calls_in
+from variegate.integrations.converters.python_text import WHOLE, WrittenCall, WrittenNames, WrittenText, calls_in
 from variegate.integrations.converters.report import ConversionError, ConversionReport, ConversionWarning, parameters
+from variegate.integrations.converters.text_names import GUESSED
 from variegate.integrations.converters.timm import from_timm
 from variegate.ops.base import Transform
 from variegate.ops.description import from_dict
@@ -28,7 +30,9 @@ _USUAL |= {name: name for name in ("albumentations", "cv2", "torch", "torchvisio
 _USUAL |= {"v2": "torchvision.transforms", "timm": "timm", "create_transform": "timm.data.create_transform"}
 _GUESSED_HOMES = ("T", "TT", "tt", "tfs", "tfms")
 _MODULES = ("torch.nn.Sequential", "torch.nn.ModuleList")
-_ENUMERATION = re.compile(r"(torch|torchvision|PIL)\.|(\?\.)?(\w+\.)*(InterpolationMode|AutoAugmentPolicy|Image)\.")
+_ENUMERATION = re.compile(
+    r"torch\.(b?float\d*|u?int\d+|half|double)|([\w?]+\.)*(InterpolationMode|AutoAugmentPolicy|Image|Resampling)\.[A-Z0-9_]+"
+)
 _DTYPES = {"float": "float32", "half": "float16", "double": "float64"}
 # Albumentations' arguments that are given without their names.
 _IN_ORDER: Mapping[str, tuple[str, ...]] = {
@@ -75,13 +79,9 @@ def from_python(text: str) -> tuple[Transform, ConversionReport]:
     if len(text) > MOST_CHARACTERS:
         raise ConversionError("text", f"{len(text):,} characters", f"at most {MOST_CHARACTERS:,}")
     try:
-        names = WrittenNames(_USUAL, _is_transform)
-        names.read(ast.parse(text).body)
-        call = names.pipeline()
-        if call is None and names.is_empty:
-            with suppress(SyntaxError):  # lines from within a list
-                names.read(ast.parse(f"[{text.strip()}]").body)
-                call = names.pipeline()
+        text = textwrap.dedent(text)
+        tree = ast.parse(text)
+        call, notes = WrittenNames(_from_within(text, tree) or tree, _USUAL, _is_transform).pipeline()
     except SyntaxError as error:
         raise ConversionError(f"line {error.lineno}", (error.text or "").strip(), f"Python ({error.msg})") from None
     except PolicyError:
@@ -91,10 +91,24 @@ def from_python(text: str) -> tuple[Transform, ConversionReport]:
     if call is None:
         raise ConversionError("text", text.strip()[:60], _ACCEPTED)
     converted, report = _converted(call)
-    if names.count < 2:
-        return converted, report
-    how = (*report.approximate.get("text", ()), f": the first of {names.count} pipelines, that of line {call.line}")
-    return converted, dataclasses.replace(report, approximate={**report.approximate, "text": how})
+    how = (*report.approximate.get("text", ()), *notes)
+    return converted, dataclasses.replace(report, approximate={**report.approximate, **({"text": how} if how else {})})
+
+
+def _from_within(text: str, tree: ast.Module) -> ast.Module | None:
+    """Lines from within a list of transforms, as that list."""
+    lines = [each.value for each in tree.body if isinstance(each, ast.Expr)]
+    count = sum(len(each.elts) if isinstance(each, ast.Tuple) else 1 for each in lines)
+    if len(lines) != len(tree.body):
+        return None
+    with suppress(SyntaxError):
+        listed = ast.parse(f"[{text.strip()}\n]")
+        match listed.body:
+            case [ast.Expr(value=ast.List(elts=parts))] if len(parts) == count > 1:
+                called = [getattr(each.func, "attr", getattr(each.func, "id", "")) for each in parts
+                          if isinstance(each, ast.Call)]  # fmt: skip
+                return listed if any(name not in WHOLE for name in called) else None
+    return None
 
 
 def _converted(call: WrittenCall) -> tuple[Transform, ConversionReport]:
@@ -108,7 +122,10 @@ def _converted(call: WrittenCall) -> tuple[Transform, ConversionReport]:
                 return torchvision.from_torchvision(_object(call), report=True)
             if library == "variegate":
                 return from_dict(_own(call), call.name), ConversionReport((call.name,), {}, {})
-            converted = from_timm(**_known(call.bound(("input_size", "is_training"))))
+            arguments = call.bound(("input_size", "is_training"))
+            for name, value in arguments.items():
+                _check_written(f"create_transform.{name}", value)
+            converted = from_timm(**arguments)
     except PolicyError:
         raise
     except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
@@ -123,7 +140,7 @@ _ALBUMENTATIONS = {*RULES, *REFUSED, *COMPOSITIONS, "Normalize", "ToFloat", "ToT
 
 
 def _is_transform(call: WrittenCall) -> bool:
-    home, name = call.path.partition(".")[0], call.name
+    home, name = call.home, call.name
     match home:
         case "albumentations":
             return name[:1].isupper()
@@ -142,7 +159,7 @@ def _is_transform(call: WrittenCall) -> bool:
 
 def _library_of(call: WrittenCall) -> str:
     """By the import; without one, the library that has all names of the pipeline's classes, or else the most."""
-    home = call.path.partition(".")[0]
+    home = call.home
     if home in ("albumentations", "torchvision", "timm", "variegate"):
         return home
     if home == "torch":
@@ -156,39 +173,55 @@ def _library_of(call: WrittenCall) -> str:
     return max(known, key=lambda library: sum(name in known[library] for name in names))
 
 
-def _known(arguments: dict[str, Any]) -> dict[str, Any]:
-    """timm's, of which every value counts. Raises ConversionError for one that the text does not write down."""
-    for name, value in arguments.items():
-        if any(isinstance(each, WrittenText) for each in (value if isinstance(value, (list, tuple)) else [value])):
-            raise ConversionError(f"create_transform.{name}", value, "a value that the text writes down")
-    return arguments
+def _check_written(place: str, value: Any) -> None:
+    """Raise ConversionError for a value that the text does not write down."""
+    left = [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, WrittenText):
+            raise ConversionError(place, value, "a value that the text writes down")
+        left += one.values() if isinstance(one, dict) else one if isinstance(one, (list, tuple)) else ()
 
 
 # -- Albumentations --------------------------------------------------------------------------------------------------
 
 
 def _from_albumentations(call: WrittenCall) -> tuple[Transform, ConversionReport]:
-    older: dict[str, None] = {}
-    converted, report = from_albumentations(_described(call, older), report=True)
+    older, unread = dict[str, None](), dict[str, ConversionError]()
+    converted, report = from_albumentations(_described(call, older, unread), report=True)
+    refused: dict[str, str] = {}
+    for place, how in report.refused.items():
+        error = unread.get(place.partition(" ")[0])
+        how = how if error is None else f"{error.accepted}; got {error.where} = {error.got!r}"
+        refused[place.removesuffix(f".{BY_PLACE}")] = how
+    report = dataclasses.replace(report, refused=refused)
     if not older:
         return converted, report
     how = f": what the text leaves out of {', '.join(older)} has the defaults of Albumentations 2, not those of 1"
     return converted, dataclasses.replace(report, approximate={**report.approximate, "text": (how,)})
 
 
-def _described(value: Any, older: dict[str, None]) -> Any:
-    """As Albumentations' ``to_dict()`` gives it. ``older``: gets the classes whose defaults version 1 had otherwise."""
+def _described(value: Any, older: dict[str, None], unread: dict[str, ConversionError], path: str = "") -> Any:
+    """As Albumentations' ``to_dict()`` gives it.
+
+    ``older``: gets the classes whose defaults version 1 had otherwise; ``unread``: the places of what is not written.
+    """
     if isinstance(value, dict):
-        return {name: _described(each, older) for name, each in value.items()}
+        return {name: _described(each, older, unread, path) for name, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_described(each, older) for each in value]
+        return [_described(each, older, unread, path) for each in value]
     if not isinstance(value, WrittenCall):
-        return repr(value) if isinstance(value, WrittenText) else value
+        return value
+    if value.home not in (GUESSED, "albumentations"):
+        raise ConversionError(f"line {value.line}: {value.name}", value, "transforms of Albumentations, as the others")
     name = value.name
     named = value.bound(_IN_ORDER.get(name, ()))
+    for argument, each in named.items():
+        if argument != "transforms" or isinstance(each, WrittenText):
+            _check_written(f"{name}.{argument}", each)
     if isinstance(children := named.get("transforms"), (list, tuple)):
-        named["transforms"] = [_child(each, older) for each in children]
-    named = {argument: _described(each, older) for argument, each in named.items()}
+        named["transforms"] = [_child(each, older, unread, f"{path}transforms[{i}]") for i, each in enumerate(children)]
+    named = {argument: _described(each, older, unread, path) for argument, each in named.items()}
     if name in ("BboxParams", "KeypointParams"):
         return named
     if name in _NEWER and _NEWER[name] not in named:
@@ -211,13 +244,16 @@ def _described(value: Any, older: dict[str, None]) -> Any:
     return {"__class_fullname__": name, **named}
 
 
-def _child(value: Any, older: dict[str, None]) -> Any:
+def _child(value: Any, older: dict[str, None], unread: dict[str, ConversionError], path: str) -> Any:
     """A transform of a list; as a class of no library where it cannot be read."""
     if not isinstance(value, WrittenCall):
         return {"__class_fullname__": repr(value), NO_CLASS: True}
     try:
-        return _described(value, older)
-    except ConversionError:
+        return _described(value, older, unread, f"{path}.")
+    except ConversionError as error:
+        unread[path] = error
+        if value.name in COMPOSITIONS or value.home not in (GUESSED, "albumentations"):
+            return {"__class_fullname__": repr(value), NO_CLASS: True}
         return {"__class_fullname__": value.name, "p": 1.0, BY_PLACE: repr(value)}
 
 
@@ -231,9 +267,11 @@ def _object(value: Any) -> Any:
     if isinstance(value, WrittenText):
         # An enumeration's member: InterpolationMode.BICUBIC, AutoAugmentPolicy.SVHN, torch.float32.
         name = value.path.rpartition(".")[2].lower()
-        return _DTYPES.get(name, name) if _ENUMERATION.match(value.path) else repr(value)
+        return _DTYPES.get(name, name) if _ENUMERATION.fullmatch(value.path) else value
     if not isinstance(value, WrittenCall):
         return value
+    if value.home in ("albumentations", "timm"):
+        raise ConversionError(f"line {value.line}: {value.name}", value, "transforms of torchvision, as the others")
     if value.path.startswith("variegate."):
         return from_dict(_own(value), value.name)
     if value.path == "torch.nn.ModuleList":
@@ -277,9 +315,11 @@ def _children(owner: WrittenCall, given: Any) -> list[Any]:
 def _own(value: Any) -> Any:
     """As ``to_dict`` describes Variegate's transforms."""
     if isinstance(value, WrittenCall):
+        if value.home not in (GUESSED, "variegate"):
+            raise ConversionError(f"line {value.line}: {value.name}", value, "transforms of Variegate, as the others")
         cls = Transform.registry.get(value.name)
         named = value.bound(() if cls is None else parameters(cls))
+        for name, each in named.items():
+            _check_written(f"{value.name}.{name}", each)
         return {"type": value.name, **{name: _own(each) for name, each in named.items()}}
-    if isinstance(value, (list, tuple)):
-        return [_own(each) for each in value]
-    return repr(value) if isinstance(value, WrittenText) else value
+    return [_own(each) for each in value] if isinstance(value, (list, tuple)) else value
