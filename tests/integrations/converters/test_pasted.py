@@ -228,6 +228,10 @@ NOT_CHANGED, NO_LIST = (
         f"t = T.Compose([{CROP}, {GRAY}])\ndel t.transforms[1]",
         f"def f(l):\n    l.append({GRAY})\na = [{CROP}]\nf(a)\nt = T.Compose(a)",
         f"a = [{CROP}, {GRAY}]\nrandom.shuffle(a)\nt = T.Compose(a)",
+        f"self.t = T.Compose([{CROP}])\nself.t.transforms = self.t.transforms[1:]",
+        f"self.t = T.Compose([{CROP}])\nself.t.transforms += [{GRAY}]",
+        f"t: object = T.Compose([{CROP}])\nt.transforms = []",
+        f"a = t = T.Compose([{CROP}])\nt.transforms = []",
     ],
 )
 def test_a_pipeline_that_may_change_is_refused(text: str) -> None:
@@ -252,6 +256,13 @@ def test_a_pipeline_that_may_change_is_refused(text: str) -> None:
             "as the others",
         ),
         ("import variegate as vg\nt = vg.Compose([vg.Resize(3, interpolation=bicubic)])", "that the text writes down"),
+        (f"t = T.Compose(transforms=[{CROP}], **more)", NO_LIST),
+        (f"t = [{CROP}, {GRAY}][:1]", "accepted: Python"),
+        (f"t = A.Compose([{CROP}]) + A.VerticalFlip()", "accepted: Python"),
+        (f"t = Mine([{CROP}, {GRAY}])", "accepted: Python"),
+        ("from .albumentations import Compose, Resize\nt = Compose([Resize(3, 4)])", "accepted: Python"),
+        ("import variegate as vg\nt = vg.Compose([vg.Resize(-3)])", "size: got -3"),
+        ("import variegate as vg\nt = vg.Compose([vg.Resize(3, type='Invert')])", "arguments of the class"),
     ],
 )
 def test_a_pipeline_that_is_not_written_down_is_refused(text: str, message: str) -> None:
@@ -285,6 +296,11 @@ def test_a_pipeline_that_is_not_written_down_is_refused(text: str, message: str)
         f"size = np.array([9]) + np.array([3])\n{TWO}",
         f"size = 9\nsize += 1\n{TWO}",
         f"size = 9\nglobals()['size'] = 4\n{TWO}",
+        f"class C(Base):\n    size = 9\n{TWO.replace('(size', '(C.size')}",
+        f"class C:\n    size = 9\nC.update(size=4)\n{TWO.replace('(size', '(C.size')}",
+        f"class C:\n    if big:\n        size = 9\n{TWO.replace('(size', '(C.size')}",
+        f"@given\ndef test(size=9):\n    {TWO}",
+        f"def array(x):\n    return x\nsize = array([3, 4])\n{TWO}",
     ],
 )  # fmt: skip
 def test_a_name_of_more_than_one_value_is_not_known(text: str) -> None:
@@ -368,6 +384,12 @@ def test_one_pipeline_of_several_is_taken_with_a_note(text: str, expected: T.Tra
 @pytest.mark.parametrize(
     "text",
     [
+        "mean = [0.5]\nC = {'n': 9}\nt = T.Compose([T.Resize(C['n']), T.Grayscale(3)])\nshow(denormalize(t, mean, C))",
+        "class C:\n    n = (9, 4)\nclass D:\n    def __init__(self, n):\n        self.n = n\nprint(C)\n"
+        "t = T.Compose([T.Resize(C.n[0]), T.Grayscale(3)])",
+        "!pip install torch\n%matplotlib inline\n>>> t = T.Compose([T.Resize(9),\n...   T.Grayscale(3)])\n```",
+        "views = []\nviews.append(T.Compose([T.Resize(9), T.Grayscale(3)]))",
+        "t = [T.Resize(9), T.Compose([T.Grayscale(3)])]",
         f"size = 9\nclass D:\n    size = 3\n    def get(self):\n        {TWO}",
         f"def get(size=9):\n    {TWO}\n    return t\nget()",
         f"size = 4\nsize = size + 5\n{TWO}\nsize = 3",

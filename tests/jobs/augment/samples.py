@@ -12,7 +12,7 @@ from PIL import Image
 
 from variegate.formats.folder import open_folder
 from variegate.jobs.arguments import build_transform
-from variegate.jobs.augment import Expansion, Plan
+from variegate.jobs.augment import Expansion, Plan, Report
 from variegate.jobs.engine import Engine
 
 # A clash of stems; a folder one below, as a user would have it.
@@ -57,3 +57,18 @@ def digest(root: Path) -> dict[str, str]:
 
 def rows(root: Path) -> list[dict[str, Any]]:
     return pq.read_table(root / "manifest.parquet").to_pylist()
+
+
+def run_until(run: Expansion, at_least: int) -> Report:
+    """Stop a run when so many outputs are written. What it reports now and then comes too late where it is fast."""
+    count_time = run._count_time
+
+    def after_some() -> None:
+        count_time()
+        if run.report.written >= at_least:
+            run.stop.set()
+
+    run._count_time = after_some  # type: ignore[method-assign]
+    report = run.run()
+    assert report.is_interrupted
+    return report

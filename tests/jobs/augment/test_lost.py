@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.jobs.augment.samples import digest, expansion, lay_photos, rows, threads
+from tests.jobs.augment.samples import digest, expansion, lay_photos, rows, run_until, threads
 from variegate.jobs.augment import Report
 from variegate.jobs.engine import Engine
 from variegate.jobs.output import journal
@@ -27,15 +27,7 @@ def photos(tmp_path: Path) -> Path:
 def begun(photos: Path, out: Path, at_least: int, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> Report:
     monkeypatch.setattr(journal, "_FLUSH_SECONDS", 0)
     run = expansion(photos, out, threads(1, ordered=True), **settings)
-
-    def after_some(report: Report) -> None:
-        if report.written >= at_least:
-            run.stop.set()
-
-    run.on_progress = after_some
-    report = run.run()
-    assert report.is_interrupted
-    return report
+    return run_until(run, at_least)
 
 
 def shards(out: Path) -> list[Path]:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.jobs.augment.samples import digest, expansion, lay_photos, rows, threads
+from tests.jobs.augment.samples import digest, expansion, lay_photos, rows, run_until, threads
 from variegate import open_source
 from variegate.errors import DecodeError
 from variegate.formats.base import SourceError
@@ -30,15 +30,7 @@ def photos(tmp_path: Path) -> Path:
 def begun(photos: Path, out: Path, at_least: int = 6, **settings: Any) -> Report:
     """A run that is stopped early: samples in their order, and the first ones done."""
     run = expansion(photos, out, threads(1, ordered=True), copies=20, **settings)
-
-    def after_some(report: Report) -> None:
-        if report.written >= at_least:
-            run.stop.set()
-
-    run.on_progress = after_some
-    report = run.run()
-    assert report.is_interrupted
-    return report
+    return run_until(run, at_least)
 
 
 @pytest.fixture(autouse=True)

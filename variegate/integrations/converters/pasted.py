@@ -73,13 +73,13 @@ _NEWER |= {"CoarseDropout": "fill"}
 def from_python(text: str) -> tuple[Transform, ConversionReport]:
     """Convert the first pipeline that ``text`` writes down, with its report; refused transforms are skipped.
 
-    Constants, lists, names that are assigned above, changes of lists, and calls of transforms are read; nothing is run
-    or imported. Raises ConversionError for text without a pipeline, and where the whole of it cannot be converted.
+    Constants, lists, names that are assigned once, and calls of transforms are read; nothing is run or imported. Raises
+    ConversionError for text without a pipeline, and where the whole of it cannot be converted.
     """
     if len(text) > MOST_CHARACTERS:
         raise ConversionError("text", f"{len(text):,} characters", f"at most {MOST_CHARACTERS:,}")
     try:
-        text = textwrap.dedent(text)
+        text = _as_code(text)
         tree = ast.parse(text)
         call, notes = WrittenNames(_from_within(text, tree) or tree, _USUAL, _is_transform).pipeline()
     except SyntaxError as error:
@@ -93,6 +93,13 @@ def from_python(text: str) -> tuple[Transform, ConversionReport]:
     converted, report = _converted(call)
     how = (*report.approximate.get("text", ()), *notes)
     return converted, dataclasses.replace(report, approximate={**report.approximate, **({"text": how} if how else {})})
+
+
+def _as_code(text: str) -> str:
+    """Text as from a notebook or a page: without its prompts, fences, shell commands, and odd spaces."""
+    text = text.lstrip("\ufeff").replace("\u00a0", " ")
+    text = re.sub(r"^(>>>|\.\.\.) ?|^[ \t]*([!%]|```).*$", "", text, flags=re.MULTILINE)
+    return textwrap.dedent(text)
 
 
 def _from_within(text: str, tree: ast.Module) -> ast.Module | None:
@@ -126,8 +133,10 @@ def _converted(call: WrittenCall) -> tuple[Transform, ConversionReport]:
             for name, value in arguments.items():
                 _check_written(f"create_transform.{name}", value)
             converted = from_timm(**arguments)
-    except PolicyError:
+    except ConversionError:
         raise
+    except PolicyError as error:  # of a pipeline of Variegate
+        raise ConversionError(error.where, error.got, error.accepted) from error
     except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
         accepted = f"values that the text writes down ({error})"
         raise ConversionError(f"line {call.line}: {call.name}", call, accepted) from error

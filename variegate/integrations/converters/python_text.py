@@ -11,6 +11,7 @@ import dataclasses
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from variegate.integrations.converters.report import ConversionError
@@ -24,8 +25,12 @@ _NUMBERS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     **{ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul},
     **{ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv},
 }
-_CV2 = {"INTER_NEAREST": 0, "INTER_LINEAR": 1, "INTER_CUBIC": 2, "INTER_AREA": 3, "INTER_LANCZOS4": 4}
-_CV2 |= {"BORDER_CONSTANT": 0, "BORDER_REPLICATE": 1, "BORDER_REFLECT": 2, "BORDER_WRAP": 3, "BORDER_REFLECT_101": 4}
+_ARRAYS = ("numpy.array", "?.np.array", "torch.tensor")
+_CONSTANTS: dict[str, Any] = {"INTER_NEAREST": 0, "INTER_LINEAR": 1, "INTER_CUBIC": 2, "INTER_AREA": 3}
+_CONSTANTS |= {"INTER_LANCZOS4": 4, "BORDER_CONSTANT": 0, "BORDER_REPLICATE": 1, "BORDER_REFLECT": 2}
+_CONSTANTS |= {"BORDER_WRAP": 3, "BORDER_REFLECT_101": 4}
+_CONSTANTS |= {"IMAGENET_DEFAULT_MEAN": (0.485, 0.456, 0.406), "IMAGENET_DEFAULT_STD": (0.229, 0.224, 0.225)}
+_CONSTANTS |= {"IMAGENET_INCEPTION_MEAN": (0.5, 0.5, 0.5), "IMAGENET_INCEPTION_STD": (0.5, 0.5, 0.5)}
 
 
 class WrittenArray(tuple[Any, ...]):
@@ -71,6 +76,8 @@ class WrittenCall:
 
     def bound(self, names: Sequence[str]) -> dict[str, Any]:
         """Arguments by their names. Raises ConversionError."""
+        if {"type", "__class_fullname__"} & set(self.named):  # which descriptions have for the class
+            raise ConversionError(f"line {self.line}: {self.name}", self, "arguments of the class")
         if len(self.arguments) > len(names):
             got = self.arguments[len(names)]
             raise ConversionError(f"line {self.line}: {self.name}", got, "arguments by their names")
@@ -119,33 +126,41 @@ class WrittenNames:
     def _may_change(self, node: ast.AST) -> bool:
         """True if a pipeline is changed, by its name or, where it is known by others, by any."""
         match self._names.above[node]:
-            case ast.Assign(targets=[ast.Name() as target]):
+            case ast.Assign(targets=[ast.Name() as target]) | ast.AnnAssign(target=ast.Name() as target):
                 key, value = self._names.find(target)
                 if key is not None and value is node:
                     return self._names.is_changed(key, True) or (self._is_changed and self._names.escapes(key))
+            case ast.Assign(targets=targets) if len(targets) > 1:
+                keys = [self._names.find(each)[0] for each in targets if isinstance(each, ast.Name)]
+                return self._is_changed or any(key is None or self._names.is_changed(key, True) for key in keys)
         return self._is_changed
 
     def _seek(self, node: ast.AST) -> None:
         """Note pipelines, in the order of the text, and whether any is changed in place."""
+        above = self._names.above.get(node)
         match node:
             case ast.Call():
                 value = self._value(node)
                 if isinstance(value, WrittenCall):
-                    self._found.append((value, node))
+                    # Of what an operator makes of it, nothing is known.
+                    self._found += [] if isinstance(above, (ast.BinOp, ast.Subscript)) else [(value, node)]
                     return
                 name = str(getattr(node.func, "id", getattr(node.func, "attr", "")))
                 self._is_composed |= name in ("Compose", "ReplayCompose")
                 if isinstance(node.func, ast.Attribute) and name in CHANGING:
                     given = [self._value(each) for each in [*node.args, *(each.value for each in node.keywords)]]
-                    holds = any(isinstance(each, WrittenCall) or next(calls_in(each), None) for each in given)
+                    holds = any(call.name not in WHOLE for call in calls_in(given))
                     self._is_changed |= holds or _is_of_transforms(node.func)
-                    return
             case ast.List():
                 calls = [*calls_in(self._value(node))]
-                if calls and all(each.name not in WHOLE for each in calls):
-                    self._found.append((self._value(node), node))
+                if any(each.name not in WHOLE for each in calls):
+                    is_alone = not isinstance(above, (ast.BinOp, ast.Subscript, ast.Call, ast.keyword))
+                    self._found += [(self._value(node), node)] if is_alone else []
                     return
-            case ast.Attribute(ctx=ast.Store() | ast.Del()) | ast.Subscript(ctx=ast.Store() | ast.Del()):
+            case ast.Attribute(attr=name, value=value, ctx=ast.Store() | ast.Del()):
+                is_list = name == "transforms" and not isinstance(value, ast.Name)
+                self._is_changed |= is_list or _is_of_transforms(value)
+            case ast.Subscript(ctx=ast.Store() | ast.Del()):
                 self._is_changed |= _is_of_transforms(node.value)
         for child in ast.iter_child_nodes(node):
             self._seek(child)
@@ -181,8 +196,14 @@ class WrittenNames:
                     return self._value(setting)
                 owner = self._value(value) if isinstance(value, (ast.Name, ast.Attribute)) else None
                 path = f"{owner.path}.{name}" if isinstance(owner, WrittenText) and owner.path else ""
-                constant = _CV2.get(path.removeprefix("cv2.").replace("REFLECT101", "REFLECT_101"))
-                return WrittenText(node, path) if constant is None else constant
+                return _free(node, path)
+            case ast.Subscript(value=value, slice=ast.Constant(value=index)):  # CONFIG["size"], sizes[0]
+                held, place = self._value(value), index if type(index) is int else 0
+                with suppress(LookupError):
+                    if isinstance(held, dict):
+                        return held[index]
+                    if isinstance(held, (list, tuple)) and place is index:
+                        return held[place]
             case ast.Call():
                 return self._call(node)
         return WrittenText(node)
@@ -190,15 +211,17 @@ class WrittenNames:
     def _named(self, node: ast.Name) -> Any:
         key, given = self._names.find(node)
         if key is None:
-            return WrittenText(node, self._names.free(node.id, self._usual))
+            return _free(node, self._names.free(node.id, self._usual))
         if isinstance(given, (str, ast.ClassDef)):
-            return WrittenText(node, given if isinstance(given, str) else f"{OWN}.{given.name}")
+            return _free(node, given if isinstance(given, str) else f"{OWN}.{given.name}")
         given = self._names.default(given) if isinstance(given, ast.arg) else given
         value = WrittenText(node, is_changed=self._names.is_extended(key)) if given is None else self._value(given)
         is_known = not isinstance(value, (list, dict, WrittenCall))
-        if is_known or not self._names.is_changed(key, isinstance(value, WrittenCall)):
+        holds_calls = next(calls_in([value]), None) is not None
+        is_kept = isinstance(value, WrittenCall) or not holds_calls
+        if is_known or not self._names.is_changed(key, is_kept):
             return WrittenText(node, value.path, value.is_changed) if isinstance(value, WrittenText) else value
-        return WrittenText(node, is_changed=True)
+        return WrittenText(node, is_changed=holds_calls)
 
     def _spread(self, elements: Sequence[ast.expr]) -> list[Any]:
         """Values of a list's elements, and of lists that are spread out in it."""
@@ -219,6 +242,10 @@ class WrittenNames:
         are_numbers = type(left) in (int, float) and type(right) in (int, float)
         if are_numbers and type(kind) in _NUMBERS and not (right == 0 and isinstance(kind, (ast.Div, ast.FloorDiv))):
             return self._number(_NUMBERS[type(kind)](left, right), node)
+        if isinstance(kind, ast.Mult) and type(left) in (list, tuple) and type(right) is int and right <= _MOST_LEVELS:
+            self._parts |= {id(left): left}
+            repeated = left * right
+            return self._made(repeated, repeated)
         if isinstance(kind, ast.Add) and type(left) is type(right) and type(left) in (list, tuple):
             self._parts |= {id(left): left, id(right): right}
             joined = left + right
@@ -249,14 +276,28 @@ class WrittenNames:
         named = {each.arg: self._value(each.value) for each in node.keywords if each.arg is not None}
         is_read = len(named) == len(node.keywords)
         is_read &= not any(isinstance(each, WrittenText) and isinstance(each.node, ast.Starred) for each in given)
-        if name in ("tensor", "array", "list", "tuple") and len(given) == 1 and isinstance(given[0], (list, tuple)):
-            return self._made(WrittenArray(given[0]) if name in ("tensor", "array") else given[0], given[0])
+        is_of_one = len(given) == 1 and not node.keywords and isinstance(given[0], (list, tuple))
+        if is_of_one and path in ("?.list", "?.tuple"):
+            return self._made(list(given[0]) if name == "list" else tuple(given[0]), given[0])
+        if is_of_one and path in _ARRAYS:
+            return self._made(WrittenArray(given[0]), given[0])
+        if path == "?.dict" and is_read and not given:
+            return self._made(named, list(named.values()))
         if (convert := _CONVERSIONS.get(path)) and len(given) == 1 and type(given[0]) in (int, float):
             return convert(given[0])
-        call = WrittenCall(path, tuple(given) if is_read else (WrittenText(node),), named, node.lineno, node)
-        if (is_read or name in WHOLE) and self._is_transform(call):
+        given, named = (given, named) if is_read else ([WrittenText(node)], {})
+        call = WrittenCall(path, tuple(given), named, node.lineno, node)
+        # "T.Resize = Mine" makes another of it.
+        if (is_read or name in WHOLE) and name not in self._names.stored and self._is_transform(call):
             return self._made(call, [*given, *named.values()])
         return WrittenText(node)
+
+
+def _free(node: ast.AST, path: str) -> Any:
+    constant = _CONSTANTS.get(path.removeprefix("cv2.").replace("REFLECT101", "REFLECT_101"))
+    if constant is None and path.startswith("timm."):
+        constant = _CONSTANTS.get(path.rpartition(".")[2])
+    return WrittenText(node, path) if constant is None else constant
 
 
 def _is_of_transforms(node: ast.expr) -> bool:

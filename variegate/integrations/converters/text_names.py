@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 GUESSED = "?"  # first part of the dotted name of what no import names
 OWN = "__main__"
 LIBRARIES = ("albumentations", "torchvision")
-_MOST_TARGETS, _MOST_LINES = 40, 500  # of one assignment; that give one name a value
+_MOST_TARGETS = 40  # of one assignment
 # Functions and methods that only read.
 _READING = {"print", "len", "str", "repr", "list", "tuple", "sorted", "reversed", "zip", "enumerate", "deepcopy"}
 _READING |= {"tensor", "array", "isinstance", "iter", "sum", "min", "max", "dict", "int", "float", "range", "type"}
@@ -40,9 +41,14 @@ class TextNames:
         self._shared: set[str] = set()  # global and nonlocal names
         self._uses: defaultdict[str, list[ast.expr]] = defaultdict(list)  # of names, and of attributes by theirs
         self._one: dict[Key, Any] = {}
+        self._ends: dict[Key, list[tuple[int, int]]] = {}
+        self._extended: dict[Key, bool] = {}
+        self._defaults: dict[ast.AST, dict[ast.arg, ast.expr]] = {}
+        self._fixed: dict[ast.AST, bool] = {}
         self._bare: dict[str, bool] = {}
         self._changed: dict[tuple[Key, bool], bool] = {}
         self._walk(tree, tree)
+        self._is_dynamic = any(isinstance(each, ast.Name) for name in _DYNAMIC for each in self._uses.get(name, ()))
         for node, scope in self.scopes.items():
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and (key := self._key(node.id, scope)):
                 self._loads[key].append(node)
@@ -67,7 +73,7 @@ class TextNames:
                 self._bound[scope, name].append((self._given(node), node))
             case ast.Attribute(attr=name, ctx=ast.Load()):
                 self._uses[name].append(node)
-            case ast.Attribute(attr=name):
+            case ast.Attribute(value=value, attr=name) if getattr(value, "id", "") != "self":
                 self.stored.add(name)
             case ast.arg(arg=name):
                 self._bound[scope, name].append((node, node))
@@ -75,11 +81,12 @@ class TextNames:
                 for one in names:
                     root = one.name.partition(".")[0]
                     self._bound[scope, one.asname or root].append((one.name if one.asname else root, node))
-            case ast.ImportFrom(module=module, names=names):
+            case ast.ImportFrom(module=module, names=names, level=level):
+                home = "." * level + (module or "")
                 for one in names:
                     if one.name == "*":
-                        self.stars.append(module or "")
-                    self._bound[scope, one.asname or one.name].append((f"{module}.{one.name}", node))
+                        self.stars.append(home)
+                    self._bound[scope, one.asname or one.name].append((f"{home}.{one.name}", node))
             case ast.ClassDef(name=name):
                 self._bound[scope, name].append((node, node))
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
@@ -131,7 +138,7 @@ class TextNames:
         paths = [(each.partition(".")[0], each.rpartition(".")[2]) for each in found if isinstance(each, str)]
         origins = {(home, end if end[:1].isupper() else "") for home, end in paths}
         if len(paths) == len(found):
-            return found[0] if len(origins) == 1 else None
+            return found[0] if len(origins) == 1 and key[1] not in self._shared else None
         return found[0] if len(found) == 1 and self._is_plain(key) else None
 
     def _last(self, key: Key, node: ast.Name) -> Any:
@@ -140,41 +147,48 @@ class TextNames:
         above = self.above[node]
         while above is not home and not isinstance(above, (ast.Lambda, ast.GeneratorExp)):
             above = self.above[above]
-        if self.scopes[node] is not home or above is not home or len(found) > _MOST_LINES or not self._is_plain(key):
+        if self.scopes[node] is not home or above is not home or not self._is_plain(key):
             return None
-        last = None
-        for value, target in found:
-            line = target
-            while not isinstance(line, ast.stmt):
-                line = self.above[line]
-            if value is None or not isinstance(line, (ast.Assign, ast.AnnAssign)) or self.above[line] is not home:
-                return None
-            is_before = (line.end_lineno, line.end_col_offset) <= (node.lineno, node.col_offset)
-            last = value if is_before else last
-        return last
+        if key not in self._ends:
+            lines = [self._line_of(target) for _, target in found]
+            is_in_order = all(
+                value is not None and isinstance(line, (ast.Assign, ast.AnnAssign)) and self.above[line] is home
+                for (value, _), line in zip(found, lines, strict=True)
+            )
+            self._ends[key] = [(line.end_lineno or 0, line.end_col_offset or 0) for line in lines if is_in_order]
+        at = bisect_right(self._ends[key], (node.lineno, node.col_offset))
+        return found[at - 1][0] if at else None
+
+    def _line_of(self, node: ast.AST) -> ast.stmt:
+        while not isinstance(node, ast.stmt):
+            node = self.above[node]
+        return node
 
     def _is_plain(self, key: Key) -> bool:
         """True if only the lines of its own scope give a name something."""
-        dynamic = [each for name in _DYNAMIC for each in self._uses.get(name, ()) if isinstance(each, ast.Name)]
-        return key[1] not in self._shared and not dynamic
+        return key[1] not in self._shared and not self._is_dynamic
 
     def is_extended(self, key: Key) -> bool:
         """True if a line such as a += [b] changes what the name stands for."""
-        is_list = any(isinstance(value, ast.List) for value, _ in self._bound[key])
-        return is_list and any(isinstance(self.above[node], ast.AugAssign) for _, node in self._bound[key])
+        if key not in self._extended:
+            is_list = any(isinstance(value, ast.List) for value, _ in self._bound[key])
+            lines = (isinstance(self.above[node], ast.AugAssign) for _, node in self._bound[key])
+            self._extended[key] = is_list and any(lines)
+        return self._extended[key]
 
     def default(self, node: ast.arg) -> ast.expr | None:
         """Default of an argument of a function that the text never calls with arguments, and uses for nothing else."""
         owner, function = self.above[node], self.scopes[node]
-        if not isinstance(function, _DEFINITIONS) or owner is not function.args:
+        if not isinstance(function, _DEFINITIONS) or owner is not function.args or function.decorator_list:
             return None
         home = self.scopes[function]
         name = home.name if function.name == "__init__" and isinstance(home, ast.ClassDef) else function.name
-        given = function.args
-        last = [*given.posonlyargs, *given.args]
-        pairs = [*zip(reversed(last), reversed(given.defaults), strict=False)]
-        pairs += [pair for pair in zip(given.kwonlyargs, given.kw_defaults, strict=True) if pair[1] is not None]  # type: ignore[misc]
-        return dict(pairs).get(node) if self._is_bare(name) else None
+        if function not in self._defaults:
+            given, last = function.args, [*function.args.posonlyargs, *function.args.args]
+            pairs = [*zip(reversed(last), reversed(given.defaults), strict=False)]
+            pairs += [pair for pair in zip(given.kwonlyargs, given.kw_defaults, strict=True) if pair[1] is not None]  # type: ignore[misc]
+            self._defaults[function] = dict(pairs)
+        return self._defaults[function].get(node) if self._is_bare(name) else None
 
     def _is_bare(self, name: str) -> bool:
         """True if all uses of a function are calls without arguments."""
@@ -187,11 +201,20 @@ class TextNames:
     def setting(self, node: ast.Attribute) -> ast.expr | None:
         """Value of a class's attribute that is given once and for all, such as CFG.size in the settings of a script."""
         made = self.find(node.value)[1] if isinstance(node.value, ast.Name) else None
-        found = [value for value, _ in self._bound.get((made, node.attr), ())] if isinstance(made, ast.ClassDef) else []
-        is_fixed = len(found) == 1 and node.attr not in self.stored and "setattr" not in self._uses
-        uses = [(each, self.above[each]) for each in self._uses.get(getattr(made, "name", ""), ())]
-        is_fixed &= all(isinstance(above, ast.Attribute) or getattr(above, "func", 0) is each for each, above in uses)
-        return found[0] if is_fixed and isinstance(found[0], ast.expr) else None
+        if not isinstance(made, ast.ClassDef) or made.bases or node.attr in self.stored or "setattr" in self._uses:
+            return None
+        if made not in self._fixed:
+            self._fixed[made] = all(map(self._is_asked, self._uses.get(made.name, ())))
+        found = self._bound.get((made, node.attr), [])
+        is_one = len(found) == 1 and self.above[self._line_of(found[0][1])] is made and self._fixed[made]
+        return found[0][0] if is_one and isinstance(found[0][0], ast.expr) else None
+
+    def _is_asked(self, node: ast.expr) -> bool:
+        """True if a use of a class makes one, reads an attribute, or only looks at it."""
+        above = self.above[node]
+        if isinstance(above, ast.Attribute):
+            return getattr(self.above[above], "func", None) is not above  # else a method may set what it likes
+        return isinstance(above, ast.Call) and (above.func is node or getattr(above.func, "id", "") in _READING)
 
     def free(self, name: str, usual: Mapping[str, str]) -> str:
         """The dotted name of what the text does not bind: by a star import of one library, by custom, or guessed."""
@@ -201,7 +224,8 @@ class TextNames:
         return f"{self.stars[0]}.{name}" if len(homes) == 1 and self.stars[0].split(".")[0] in LIBRARIES else ""
 
     def is_changed(self, key: Key, is_call: bool) -> bool:
-        """True if the text may change in place what a name stands for: a call of a transform, a list, or a dict."""
+        """True if the text may change in place what a name stands for. ``is_call``: functions leave it as it is, as
+        they do with a transform and with numbers; not so with a list of transforms."""
         if (key, is_call) not in self._changed:
             self._changed[key, is_call] = False  # of names that go round in a circle
             self._changed[key, is_call] = any(self._changes(each, is_call) for each in self._loads[key])
