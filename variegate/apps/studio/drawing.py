@@ -79,11 +79,12 @@ class Studio:
         """The JPEG, if it need not be drawn."""
         return self._pictures.get(address)
 
-    def _addresses(self, request: GridRequest, index: int) -> str:
-        """The beginning of those of a row; its pictures are numbered from the original, 0, on."""
-        stamp, side, named = self.photos.stamp(index), request.side or 0, policy_hash(request.transform)
+    def _addresses(self, request: GridRequest) -> Callable[[int], str]:
+        """The beginning of those of the row of an image; its pictures are numbered from the original, 0, on."""
+        named = policy_hash(request.transform)
         self._policies.put(named, request.transform, 1)
-        return f"{PIXEL_VERSION}-{named}-{side}-{stamp}-{request.seed}-{request.epoch}-{index}-"
+        policy, draws = f"{PIXEL_VERSION}-{named}-{request.side or 0}", f"{request.seed}-{request.epoch}"
+        return lambda index: f"{policy}-{self.photos.stamp(index)}-{draws}-{index}-"
 
     def _keep(self, address: str, cell: Cell) -> bytes:
         made = to_jpeg(drawn_over(cell))
@@ -103,14 +104,15 @@ class Studio:
         request = read_request(asked, self.photos)
         cost = DrawingCost(len(request.images), proceed)
         rows = self._rows(request, cost)
-        plain = request._replace(transform=Identity(), seed=0, epoch=0)
+        plain_at = self._addresses(request._replace(transform=Identity(), seed=0, epoch=0))
+        drawn_at = self._addresses(request)
         passes, originals, cells = cost.passes_of(len(rows[0]) - 1), [], []
         for n, (image, row) in enumerate(zip(request.images, rows, strict=True)):
-            address = self._addresses(plain, image.index) + "0"
+            address = plain_at(image.index) + "0"
             self._keep(address, row[0])
             about = {"index": image.index, "name": image.name, "label": self.photos.label(image)}
             originals.append({**about, "url": f"/p/{address}", "lines": row[0].lines})
-            addresses = self._addresses(request, image.index)
+            addresses = drawn_at(image.index)
             for number, cell in enumerate(row[1:], 1):
                 proceed()
                 own = None if passes is None else int(passes[n, number - 1])
@@ -143,10 +145,10 @@ class Studio:
         request = read_request({**asked, "cards": [], "copies": 0}, self.photos)
         sweep = sweep_of(str(asked.get("op")), whole_of(asked, "steps", 7, 1, 32))
         found = sweep_rows(self.photos.choice(request.images, request.side), sweep, request.seed)
-        rows = []
+        rows, drawn_at = [], self._addresses(request)
         for image, row in zip(request.images, found, strict=True):
             # Not drawn again from its address, whose policy says nothing of the operation.
-            addresses = f"{sweep.name}-{len(row)}-{self._addresses(request, image.index)}"
+            addresses = f"{sweep.name}-{len(row)}-{drawn_at(image.index)}"
             rows.append([self._cell(addresses, image.index, number, cell) for number, cell in enumerate(row)])
         return {"rows": rows}
 
@@ -161,7 +163,7 @@ class Studio:
                 cell = sample_rows(self.photos.choice([image], side), transform, range(1), 0, 0)[0][1]
             except (ValueError, TypeError, LookupError):
                 continue
-            addresses = self._addresses(GridRequest(transform, [image], range(1), side=side), index)
+            addresses = self._addresses(GridRequest(transform, [image], range(1), side=side))(index)
             found[entry["name"]] = self._cell(addresses, index, 1, cell)["url"]
         return {"thumbnails": found}
 
@@ -210,7 +212,7 @@ class Studio:
             outputs = augmenter.run(program, given)
             changes[copies] = [difference(output.numpy(), image.img_HWC) for output in outputs]
         cells: list[dict[str, Any]] = []
-        addresses = self._addresses(request, image.index)
+        addresses = self._addresses(request)(image.index)
         known = set()  # the same operations again, in whatever order, would hide others
         for copy in np.argsort(-changes, kind="stable")[: 10 * keep].tolist():
             cell = self._rows(request._replace(copies=range(copy, copy + 1)), PixelLimit())[0][1]

@@ -7,6 +7,7 @@ import builtins
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 GUESSED = "?"  # first part of the dotted name of what no import names
@@ -40,12 +41,10 @@ class TextNames:
         self._loads: defaultdict[Key, list[ast.expr]] = defaultdict(list)
         self._shared: set[str] = set()  # global and nonlocal names
         self._uses: defaultdict[str, list[ast.expr]] = defaultdict(list)  # of names, and of attributes by theirs
-        self._one: dict[Key, Any] = {}
-        self._ends: dict[Key, list[tuple[int, int]]] = {}
-        self._extended: dict[Key, bool] = {}
-        self._defaults: dict[ast.AST, dict[ast.arg, ast.expr]] = {}
-        self._fixed: dict[ast.AST, bool] = {}
-        self._bare: dict[str, bool] = {}
+        # Answered once for each, however often a text of many lines uses it.
+        self._only, self._ends, self.is_extended = cache(self._read_only), cache(self._read_ends), cache(self._extends)
+        self._defaults, self._is_bare = cache(self._read_defaults), cache(self._called_bare)
+        self._is_settings = cache(self._asked_only)
         self._changed: dict[tuple[Key, bool], bool] = {}
         self._walk(tree, tree)
         self._is_dynamic = any(isinstance(each, ast.Name) for name in _DYNAMIC for each in self._uses.get(name, ()))
@@ -127,11 +126,10 @@ class TextNames:
         key = self._key(node.id, self.scopes[node])
         if key is None:
             return None, None
-        if key not in self._one:
-            self._one[key] = self._only(key)
-        return key, self._last(key, node) if self._one[key] is None else self._one[key]
+        only = self._only(key)
+        return key, self._last(key, node) if only is None else only
 
-    def _only(self, key: Key) -> Any:
+    def _read_only(self, key: Key) -> Any:
         """Value of a name that has one, once and for all."""
         found = [value for value, _ in self._bound[key]]
         # The same from different modules of a library, as behind "try:"; or one module for another.
@@ -149,15 +147,17 @@ class TextNames:
             above = self.above[above]
         if self.scopes[node] is not home or above is not home or not self._is_plain(key):
             return None
-        if key not in self._ends:
-            lines = [self._line_of(target) for _, target in found]
-            is_in_order = all(
-                value is not None and isinstance(line, (ast.Assign, ast.AnnAssign)) and self.above[line] is home
-                for (value, _), line in zip(found, lines, strict=True)
-            )
-            self._ends[key] = [(line.end_lineno or 0, line.end_col_offset or 0) for line in lines if is_in_order]
-        at = bisect_right(self._ends[key], (node.lineno, node.col_offset))
+        at = bisect_right(self._ends(key), (node.lineno, node.col_offset))
         return found[at - 1][0] if at else None
+
+    def _read_ends(self, key: Key) -> list[tuple[int, int]]:
+        """Ends of the lines that give a name something; none unless all stand in the body of its scope."""
+        lines = [self._line_of(target) for _, target in self._bound[key]]
+        is_in_order = all(
+            value is not None and isinstance(line, (ast.Assign, ast.AnnAssign)) and self.above[line] is key[0]
+            for (value, _), line in zip(self._bound[key], lines, strict=True)
+        )
+        return [(line.end_lineno or 0, line.end_col_offset or 0) for line in lines if is_in_order]
 
     def _line_of(self, node: ast.AST) -> ast.stmt:
         while not isinstance(node, ast.stmt):
@@ -168,13 +168,10 @@ class TextNames:
         """True if only the lines of its own scope give a name something."""
         return key[1] not in self._shared and not self._is_dynamic
 
-    def is_extended(self, key: Key) -> bool:
+    def _extends(self, key: Key) -> bool:
         """True if a line such as a += [b] changes what the name stands for."""
-        if key not in self._extended:
-            is_list = any(isinstance(value, ast.List) for value, _ in self._bound[key])
-            lines = (isinstance(self.above[node], ast.AugAssign) for _, node in self._bound[key])
-            self._extended[key] = is_list and any(lines)
-        return self._extended[key]
+        is_list = any(isinstance(value, ast.List) for value, _ in self._bound[key])
+        return is_list and any(isinstance(self.above[node], ast.AugAssign) for _, node in self._bound[key])
 
     def default(self, node: ast.arg) -> ast.expr | None:
         """Default of an argument of a function that the text never calls with arguments, and uses for nothing else."""
@@ -183,31 +180,35 @@ class TextNames:
             return None
         home = self.scopes[function]
         name = home.name if function.name == "__init__" and isinstance(home, ast.ClassDef) else function.name
-        if function not in self._defaults:
-            given, last = function.args, [*function.args.posonlyargs, *function.args.args]
-            pairs = [*zip(reversed(last), reversed(given.defaults), strict=False)]
-            pairs += [pair for pair in zip(given.kwonlyargs, given.kw_defaults, strict=True) if pair[1] is not None]  # type: ignore[misc]
-            self._defaults[function] = dict(pairs)
-        return self._defaults[function].get(node) if self._is_bare(name) else None
+        return self._defaults(owner).get(node) if self._is_bare(name) else None
 
-    def _is_bare(self, name: str) -> bool:
+    @staticmethod
+    def _read_defaults(given: ast.arguments) -> dict[ast.arg, ast.expr | None]:
+        last = [*given.posonlyargs, *given.args]
+        return dict(
+            [
+                *zip(reversed(last), reversed(given.defaults), strict=False),
+                *zip(given.kwonlyargs, given.kw_defaults, strict=True),
+            ]
+        )
+
+    def _called_bare(self, name: str) -> bool:
         """True if all uses of a function are calls without arguments."""
-        if name not in self._bare:
-            uses = [(each, self.above[each]) for each in self._uses.get(name, ())]
-            calls = [above for each, above in uses if isinstance(above, ast.Call) and above.func is each]
-            self._bare[name] = len(calls) == len(uses) and not any(each.args or each.keywords for each in calls)
-        return self._bare[name]
+        uses = [(each, self.above[each]) for each in self._uses.get(name, ())]
+        calls = [above for each, above in uses if isinstance(above, ast.Call) and above.func is each]
+        return len(calls) == len(uses) and not any(each.args or each.keywords for each in calls)
 
     def setting(self, node: ast.Attribute) -> ast.expr | None:
         """Value of a class's attribute that is given once and for all, such as CFG.size in the settings of a script."""
         made = self.find(node.value)[1] if isinstance(node.value, ast.Name) else None
         if not isinstance(made, ast.ClassDef) or made.bases or node.attr in self.stored or "setattr" in self._uses:
             return None
-        if made not in self._fixed:
-            self._fixed[made] = all(map(self._is_asked, self._uses.get(made.name, ())))
         found = self._bound.get((made, node.attr), [])
-        is_one = len(found) == 1 and self.above[self._line_of(found[0][1])] is made and self._fixed[made]
+        is_one = len(found) == 1 and self.above[self._line_of(found[0][1])] is made and self._is_settings(made.name)
         return found[0][0] if is_one and isinstance(found[0][0], ast.expr) else None
+
+    def _asked_only(self, name: str) -> bool:
+        return all(map(self._is_asked, self._uses.get(name, ())))
 
     def _is_asked(self, node: ast.expr) -> bool:
         """True if a use of a class makes one, reads an attribute, or only looks at it."""
