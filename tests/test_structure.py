@@ -1,9 +1,8 @@
-"""The package as a whole: imports run in no circle, a class name means one class, no function takes a crowd."""
+"""The package as a whole: imports form no cycle, and docstrings begin with what a function does or a class is."""
 
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -13,26 +12,6 @@ import pytest
 # Every file of the package is read once.
 pytestmark = pytest.mark.xdist_group("package")
 ROOT = Path(__file__).resolve().parent.parent
-MOST_ARGUMENTS = 10
-# Arguments that users give by name, in the public API.
-MANY_ARGUMENTS_ALLOWED = {
-    *("variegate.jobs.engine.Engine.__init__", "variegate.apps.search.race.race"),
-    *("variegate.augmenter.augmenter.Augmenter.__init__", "variegate.integrations.ray.MapBatches.__init__"),
-}
-# The most lines that each room may have; to raise one is a commit that says why. `jobs` holds what `map_image` needs,
-# `compiling` stands below `program`, which compiles, and `transforms` is users' front door of `ops`.
-LINES = {
-    **{"": 676, "io": 932, "compiling": 934, "options": 1209},
-    **{"program": 4776, "ops": 8389, "pipelines": 2307, "transforms": 1007, "policies": 2866},
-    **{"executors": 15333, "decode": 2889, "targets": 3053, "augmenter": 1097},
-    **{"formats": 9704, "loader": 4757, "jobs": 8415, "integrations": 4905, "apps": 18549, "cli": 2449},
-}
-MOST_FILES = 475
-# Of all lines, those of import statements.
-MOST_IMPORTS = 0.0745
-# Triton compiles functions of plain arguments alone.
-TRITON_KERNELS = "variegate.executors.cuda.kernels."
-
 Modules = dict[str, tuple[Path, ast.Module]]
 
 
@@ -81,26 +60,6 @@ def circle_in(modules: Modules) -> list[str]:
     return []
 
 
-def classes_in(modules: Modules) -> dict[str, list[str]]:
-    places = defaultdict(list)
-    for name, (_, tree) in modules.items():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef):
-                places[node.name].append(name)
-    return places
-
-
-def functions_in(node: ast.AST, name: str) -> Iterator[tuple[str, int]]:
-    """The full name of every function, and how many arguments it takes."""
-    for child in ast.iter_child_nodes(node):
-        inner = name
-        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            inner = f"{name}.{child.name}"
-        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield inner, len([*child.args.posonlyargs, *child.args.args, *child.args.kwonlyargs])
-        yield from functions_in(child, inner)
-
-
 @pytest.fixture(scope="module")
 def package() -> Modules:
     return read_modules(ROOT)
@@ -108,17 +67,6 @@ def package() -> Modules:
 
 def test_imports_run_in_no_circle(package: Modules) -> None:
     assert circle_in(package) == []
-
-
-def test_no_class_name_is_used_twice(package: Modules) -> None:
-    assert {name: places for name, places in classes_in(package).items() if len(places) > 1} == {}
-
-
-def test_no_function_takes_more_than_ten_arguments(package: Modules) -> None:
-    numbers = dict(each for name, (_, tree) in package.items() for each in functions_in(tree, name))
-    many = {name for name, number in numbers.items() if number > MOST_ARGUMENTS and not name.startswith(TRITON_KERNELS)}
-    assert many - MANY_ARGUMENTS_ALLOWED == set()
-    assert MANY_ARGUMENTS_ALLOWED - many == set(), "take these off the list"
 
 
 def test_docstrings_begin_with_a_verb_or_a_noun(package: Modules) -> None:
@@ -131,20 +79,6 @@ def test_docstrings_begin_with_a_verb_or_a_noun(package: Modules) -> None:
         if isinstance(node, kinds)
     ]
     assert [(name, text) for name, text in texts if text and text.split(maxsplit=1)[0] in asking] == []
-
-
-def test_rooms_keep_to_their_lines(package: Modules) -> None:
-    lines: dict[str, int] = defaultdict(int)
-    imports = 0
-    for path, tree in package.values():
-        parts = path.relative_to(ROOT / "variegate").parts
-        lines[parts[0] if len(parts) > 1 else ""] += len(path.read_text(encoding="utf-8").splitlines())
-        nodes = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
-        imports += sum((node.end_lineno or 0) - node.lineno + 1 for node in nodes)
-    assert set(lines) == set(LINES)
-    assert {room: number for room, number in lines.items() if number > LINES[room]} == {}
-    assert len(package) <= MOST_FILES
-    assert imports <= MOST_IMPORTS * sum(lines.values())
 
 
 @pytest.mark.parametrize(
