@@ -1,6 +1,6 @@
 """Batches on a GPU: uploaded once, augmented there, normalized bfloat16 out. Runs on the CPU where there is no GPU.
 
-Also an operation of one's own that has both forms, and a captured batch. See docs/gpu.md. A GPU needs Triton, which
+Also a custom operation that has both forms. See docs/gpu.md. A GPU needs Triton, which
 comes with PyTorch's CUDA builds (and with Variegate's extra ``cuda``).
 """
 
@@ -52,12 +52,6 @@ def main() -> None:
     ragged = vg.RaggedBatch.pack([np.zeros((60 + i, 80, 3), np.uint8) for i in range(8)], device=device)
     crop = vg.Augmenter(T.Compose([T.RandomResizedCrop(64), policy]), device=device)
     print(f"{len(ragged)} images of several sizes -> {tuple(crop(ragged, ids=range(8)).shape)}")
-
-    if device == "cuda":
-        captured = aug.capture(images)
-        for epoch in range(3):
-            batch = captured(ids=range(8), epoch=epoch)
-        print(f"{captured.replays} replays of one graph")
 
 
 if __name__ == "__main__":

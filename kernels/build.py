@@ -17,8 +17,8 @@ from kernels.wheel_file import platform_tag, write_wheel
 from variegate.apps import warm_commands
 from variegate.compiling.levels import LEVELS, Level, host_level
 from variegate.compiling.stored import PACKAGE, write_manifest
-from variegate.compiling.team import num_cores
 from variegate.jobs import warm
+from variegate.threads import default_threads
 
 OF_A_BATCH = warm.ENTRIES + warm.INDEX_ENTRIES + warm.TARGET_ENTRIES + warm.LAYER_ENTRIES
 SHIPPED = sum(warm_commands.COMMANDS, OF_A_BATCH)
@@ -80,7 +80,7 @@ def compile_for(
         command = [sys.executable, "-m", "kernels.level", str(file), str(package / level.name)]
         subprocess.run(command, check=True, env=environment, cwd=ROOT)
 
-    with ThreadPoolExecutor(num_cores()) as pool:
+    with ThreadPoolExecutor(default_threads()) as pool:
         list(pool.map(compile_level, levels))
 
 

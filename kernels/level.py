@@ -10,13 +10,11 @@ from typing import Any
 
 from variegate.compiling.stored import pack
 from variegate.jobs import warm
-from variegate.program import compiled
 
 
 def main(signatures: str, folder: str) -> None:
     wanted = pickle.loads(Path(signatures).read_bytes())
     entries = warm._entries(tuple(wanted))
-    compiled.do_without_helpers()  # they would run kernels
     for entry in entries:
         entry.compile(wanted[entry._cache.name])
     pack_compiled(folder, entries)

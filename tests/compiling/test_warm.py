@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +17,7 @@ from tests.compiling.tiny import ROOT
 from variegate import transforms as T
 from variegate.apps.warm_commands import COMMANDS as COMMAND_KERNELS
 from variegate.cli import main
-from variegate.executors.cpu import passes
-from variegate.executors.cpu.passes import run_rows
-from variegate.jobs import helping, warm
+from variegate.jobs import warm
 from variegate.jobs.warm import ENTRIES, NotKeptError, Warmth, is_ready, make_ready
 from variegate.program import compiled
 
@@ -210,9 +207,7 @@ print(min(seconds))
 
 def test_the_command_when_all_is_there(capsys: pytest.CaptureFixture[str]) -> None:
     warm.warm(more=COMMAND_KERNELS)
-    began = time.perf_counter()
     assert main(["warm"]) == 0
-    assert time.perf_counter() - began < 2.0
     said = capsys.readouterr()
     assert said.err == ""
     assert said.out.startswith(f"all kernels are compiled already: {compiled.cache_folder()} (")
@@ -306,16 +301,6 @@ def test_targets_are_made_ready_where_there_are_some(monkeypatch: pytest.MonkeyP
     assert not used
     vg.Collate(T.RandomHorizontalFlip(), targets=vg.Targets())
     assert used == [1]
-
-
-def test_helpers_begin_with_the_kernel_that_batches_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a batch of nothing; of other types it would be another kernel, and half of the time were lost."""
-    warm._run_everything()
-    called = []
-    monkeypatch.setattr(passes, "run_rows", lambda *given: called.append(given))
-    helping._rows()
-    assert len(called) == 1
-    assert [tuple(map(run_rows.typeof_pyval, given)) for given in called] == list(run_rows.overloads)
 
 
 # -- before workers start ----------------------------------------------------------------------------------------------

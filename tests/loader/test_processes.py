@@ -210,7 +210,6 @@ def test_a_gpu_is_refused_in_a_forked_child_in_one_line(monkeypatch: pytest.Monk
         lambda: list(loader),
         lambda: augmenter([photo(40, 48)]),
         lambda: augmenter.decode_and_run([jpeg(1)]),
-        lambda: augmenter.capture(photo(40, 48)),
     ]
     for call in calls:
         with pytest.raises(RuntimeError) as error:

@@ -17,14 +17,6 @@ def _note(word: str, name: str) -> None:
         file.write(f"{word} {name}\n")
 
 
-def pytest_collection_finish() -> None:
-    """Let kernels be compiled here, one by one as they are needed. Helpers compile them all, though few tests need all,
-    and other defects have the other cores."""
-    from variegate.program.compiled import do_without_helpers
-
-    do_without_helpers()
-
-
 def pytest_runtest_logstart(nodeid: str) -> None:
     _note("began", nodeid)
 

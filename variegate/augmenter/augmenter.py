@@ -42,14 +42,14 @@ from variegate.policies import load_policy
 from variegate.policies.views import MultiView
 from variegate.program.describe import explain_row
 from variegate.program.program import Output, Program
+from variegate.removed import RemovedMethods
 from variegate.threads import at_fork
 
 if TYPE_CHECKING:
-    from variegate.executors.runners.cuda import CapturedAugmenter
     from variegate.targets.settings import Targets
 
 
-class Augmenter(CopiedByState):
+class Augmenter(CopiedByState, RemovedMethods):
     """Augment batches of images, each sample by its own random program.
 
     Pixels are a pure function of the image and (seed, epoch, id, copy). Batch size and thread count do not change them.
@@ -336,33 +336,6 @@ class Augmenter(CopiedByState):
         batch = widened(batch, program) if program.planes is None else batch
         check_fits(program, batch.shapes)
         return with_wanted_channels(self._runner.run(program, batch), program.output)
-
-    @renamed(given="conditions")
-    def capture(self, images: Any, conditions: Conditions = None) -> CapturedAugmenter:
-        """Capture the augmentation of one batch as a CUDA graph, for batches so small that kernel launches dominate.
-
-        Args:
-            images: a CUDA tensor or ``RaggedBatch`` on the Augmenter's device, which every call of the result reads
-                again.
-            conditions: as for a call; the same for every call of the result.
-
-        Raises:
-            ValueError: on other devices, for images elsewhere, and if the outputs differ in shape.
-        """
-        if not self.device.startswith("cuda"):
-            raise ValueError(f"capture: this Augmenter runs on {self.device!r}; accepted: one on a CUDA device")
-        from variegate.executors.runners.cuda import CapturedAugmenter, CudaRunner
-
-        refuse_views(self.transform, "capture")
-        if self.consistent:
-            raise ValueError("capture: this Augmenter has consistent=True; accepted: one for images")
-        self.check_process()
-        assert isinstance(self._runner, CudaRunner)
-
-        def sample(shapes: npt.NDArray[np.int32], ids: Ids, epoch: int, copy: int = 0) -> Program:
-            return self._planner.program(shapes, Request(ids, epoch, copy, conditions))
-
-        return CapturedAugmenter(self._runner, images, sample)
 
     @renamed(given="conditions")
     def decode_and_run(

@@ -44,9 +44,6 @@ class Turn:
         self._has_missed = False
         self.failure: OSError | None = None
         """What kept this process from writing code, if anything did."""
-        self.num_made_by_helpers = 0
-        self.on_progress: Callable[[int], object] | None = None
-        """Told how many kernels helpers have compiled."""
 
     def __enter__(self) -> Turn:
         global_compiler_lock.acquire()
@@ -90,17 +87,6 @@ class Turn:
         """It was made, and could not be written."""
         self.failure = error
         self._notice.not_kept(self._place(), error)
-
-    def watch(self, kernels: int) -> None:
-        """Helpers are compiling, and have done so many kernels."""
-        self.compiling()
-        self.num_made_by_helpers = kernels
-        if self.on_progress is not None:
-            self.on_progress(kernels)
-
-    def be_helped(self) -> None:
-        """This process helps the one that holds the lock."""
-        self._lock = None
 
     def finish(self) -> None:
         """A batch is done, so that all it needed is there: say so, if it was said that it would take long."""

@@ -142,13 +142,9 @@ def warm(progress: Progress | None = None, more: Mapping[tuple[str, ...], Callab
         if wanted and not Path(place).absolute().is_relative_to(Path(wanted).absolute()):
             raise NotKeptError(f"NUMBA_CACHE_DIR: got {wanted!r}, which cannot be written; accepted: a folder that can")
         listener = _Listener(progress, began)
-        compiled.TURN.on_progress = listener.show
-        try:
-            with events.install_listener("numba:compile", listener):
-                for use in (_run_everything, *uses.values()):
-                    use()
-        finally:
-            compiled.TURN.on_progress = None
+        with events.install_listener("numba:compile", listener):
+            for use in (_run_everything, *uses.values()):
+                use()
     seconds = time.perf_counter() - began
     if (folder := _folder()) is None:
         failure = compiled.TURN.failure
@@ -237,6 +233,5 @@ def _run_everything() -> None:
 
 
 def _compiled() -> int:
-    """Kernels that this process and its helpers have compiled."""
-    misses = sum(sum(kernel.stats.cache_misses.values()) for kernel in compiled.KERNELS)
-    return misses + compiled.TURN.num_made_by_helpers
+    """Number of kernels that this process has compiled."""
+    return sum(sum(kernel.stats.cache_misses.values()) for kernel in compiled.KERNELS)

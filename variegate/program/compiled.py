@@ -5,8 +5,7 @@ calls, which live in other files: after an upgrade it would go on running their 
 source file of the packages that hold kernels, and what decides for which processors there are branches.
 
 Code that was installed with the package ``variegate_kernels`` comes first (``variegate/compiling/stored.py``). One
-process compiles at a time, and the others load what it has made (``variegate/compiling/turn.py``); where there is much
-to compile, it starts helpers (``variegate/compiling/team.py``).
+process compiles at a time, and the others load what it has compiled (``variegate/compiling/turn.py``).
 """
 
 from __future__ import annotations
@@ -23,25 +22,16 @@ from typing import Any
 import numba as nb
 from numba.core import config, types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, InTreeCacheLocator, UserProvidedCacheLocator
-from numba.core.registry import cpu_target
 from numba.core.types.misc import unliteral
 
-from variegate.compiling.helper import Helper, HelperLink, KernelCompiler, weight_of
 from variegate.compiling.stored import CheckedFile, Shipped, shipped
-from variegate.compiling.team import Greeting, compile_together
-from variegate.compiling.turn import QUIET, Turn
+from variegate.compiling.turn import Turn
 from variegate.io.lock import FileLock
 
 _ROOT = Path(__file__).resolve().parent.parent
 
 KERNELS: list[Any] = []
 """Every kernel of the modules imported so far, as Numba's dispatchers."""
-
-# Helpers take a second to start, and compile everything: only where most of it is missing, the kernel over the rows of
-# a batch among it, and not for the few that a GPU's batches or the reference's need. By ``weight_of``.
-_WORTH_HELPERS = 60_000
-_HELPER_MAIN = "from variegate.jobs.helping import main\nmain()"
-_has_had_helpers = False
 
 
 @cache
@@ -107,8 +97,6 @@ class KernelCache(FunctionCache):
         found = self._look(sig, target_context)
         if found is None and TURN.take():
             found = self._look(sig, target_context)
-            if found is None and self.is_ours and _compile_with_helpers(target_context):
-                found = self._look(sig, target_context)
         if found is None:
             TURN.compiling()
         return found
@@ -162,32 +150,6 @@ def _refused(function: Callable[..., Any], chosen: str) -> list[str]:
     return preferred[: preferred.index(chosen)] if chosen in preferred else preferred
 
 
-def _compile_with_helpers(target_context: Any) -> bool:
-    """Have several processes compile everything, once in the life of this one -> whether they have."""
-    global _has_had_helpers
-    entries = [
-        kernel for kernel in KERNELS if kernel._cache.is_ours and not kernel.targetoptions.get("no_cfunc_wrapper")
-    ]
-    missing = sum(weight_of(kernel) for kernel in entries if kernel._cache.found_in(target_context) is None)
-    if _has_had_helpers or missing < _WORTH_HELPERS:
-        return False
-    _has_had_helpers = True
-    settings = {QUIET: "1", **({"NUMBA_CACHE_DIR": config.CACHE_DIR} if config.CACHE_DIR else {})}
-    return compile_together(_HELPER_MAIN, what_is_made(), settings, TURN.watch)
-
-
-def do_without_helpers() -> None:
-    """Whatever is compiled in this process is compiled by it alone."""
-    global _has_had_helpers
-    _has_had_helpers = True
-
-
-def what_is_made() -> tuple[Any, ...]:
-    """Sources, processor and folder of this process's code; a helper's have to be the same."""
-    magic = cpu_target.target_context.codegen().magic_tuple()
-    return magic, str(_ROOT), _StampedImpl(_lock).locator.get_cache_path(), _sources_digest(_ROOT / "program")
-
-
 def cache_folder() -> str | None:
     """The folder that holds all folders in which kernels are kept; None where they can be kept nowhere."""
     return common_folder({kernel._cache.cache_path for kernel in KERNELS if kernel._cache.can_write})
@@ -211,9 +173,6 @@ TURN = Turn(_lock(), cache_folder)
 TURN.survive_forks()
 
 
-_helper: Helper | None = None  # in a process that helps another
-
-
 def kernel(function: Callable[..., Any] | None = None, *, counted: bool = True, **options: Any) -> Any:
     """Decorate a function to be compiled on first use, or loaded from the cache. ``options``: those of ``numba.njit``.
     ``counted=False`` leaves reference counts alone: for kernels that allocate nothing and are called many times a row.
@@ -223,7 +182,7 @@ def kernel(function: Callable[..., Any] | None = None, *, counted: bool = True, 
         if not counted:
             # Division by zero gives infinity or NaN, as in C and on a GPU, and no test before every division.
             options.update(_nrt=False, error_model="numpy")
-        dispatcher = nb.njit(function, nogil=True, pipeline_class=KernelCompiler, **options)
+        dispatcher = nb.njit(function, nogil=True, **options)
         dispatcher._cache = KernelCache(function)
         dispatcher.compile = partial(_compile, dispatcher)
         KERNELS.append(dispatcher)
@@ -234,8 +193,6 @@ def kernel(function: Callable[..., Any] | None = None, *, counted: bool = True, 
 
 def _compile(dispatcher: Any, sig: Any) -> Any:
     with TURN:
-        if _helper is not None:
-            return _helper.compile(dispatcher, sig)
         return type(dispatcher).compile(dispatcher, sig)
 
 
@@ -256,21 +213,9 @@ def inner_kernel(**options: Any) -> Any:
 
 def _call_template(dispatcher: Any, args: Any, kwargs: Any) -> Any:
     args = tuple(_widened(arg) for arg in args)
-    call = _helper.call_template(dispatcher, args, kwargs) if _helper is not None else None
-    return call or type(dispatcher).get_call_template(dispatcher, args, kwargs)
+    return type(dispatcher).get_call_template(dispatcher, args, kwargs)
 
 
 def _widened(kind: Any) -> Any:
     kind = unliteral(kind)
     return types.int64 if kind in types.signed_domain else kind
-
-
-def help_another(tasks: Callable[[], dict[str, Callable[[], object]]]) -> None:
-    """Be a helper, from now to the end of this process. ``tasks`` imports what they need."""
-    global _helper
-    link = HelperLink()
-    _helper = Helper(link, KERNELS, lambda: TURN.failure)
-    TURN.be_helped()
-    todo = tasks()
-    link.say(Greeting(what_is_made(), todo))
-    _helper.serve(todo)

@@ -8,10 +8,10 @@ touching pixels.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import EnumMeta, IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -379,27 +379,3 @@ def declare(number: int, spec: OpSpec) -> Op:
     Op._member_names_.append(name)
     _enter(op, spec)
     return op
-
-
-def require_branches(
-    back_end: str,
-    branches: Mapping[Kind, Iterable[Any]],
-    needed: Callable[[Op], bool] = lambda op: SPECS[op].becomes is None,
-) -> None:
-    """Raise NotImplementedError if ``back_end`` lacks an instruction that is ``needed``: one that lowering leaves.
-
-    ``branches``: of each kind, the functions that tell its instructions apart by ``Op.X``, of which the names are read;
-    and the instructions that are run without being named there, by an ``else`` or as the only ones of their kind.
-    """
-    lacking = []
-    for kind in Kind:
-        places = branches.get(kind, ())
-        run = {place for place in places if isinstance(place, Op)}
-        functions = [getattr(f, "py_func", getattr(f, "fn", f)) for f in places if not isinstance(f, Op)]
-        named = {name for f in functions if "Op" in f.__code__.co_names for name in f.__code__.co_names}
-        files = sorted({f"{f.__module__.replace('.', '/')}.py" for f in functions})
-        for op, spec in SPECS.items():
-            if spec.kind is kind and needed(op) and op not in run and op.name not in named:
-                lacking.append(f"{op.name}, a {kind.name} ({', '.join(files)})")
-    if lacking:
-        raise NotImplementedError(f"{back_end}: no branch for {'; '.join(lacking)}")

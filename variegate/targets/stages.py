@@ -19,7 +19,6 @@ from variegate.program.ops import (
     Kind,
     Op,
     PadMode,
-    require_branches,
 )
 from variegate.program.program import Program
 
@@ -276,6 +275,3 @@ def _affine(steps: Stages, at: npt.NDArray[np.intp], flags: npt.NDArray[np.int16
     snapped = np.floor(maps * _ONE + 0.5) / _ONE
     snapped[:, [2, 5]] = np.floor(centre * _ONE + 0.5) / _ONE - 0.5 * (snapped[:, [0, 3]] + snapped[:, [1, 4]])
     steps.back[at, :6] = np.where(fixed[:, None], snapped, maps)
-
-
-require_branches("targets", {Kind.GEOMETRY: (_fill, _simple), Kind.RESAMPLE: (_fill,)}, lambda op: op in _MOVING)

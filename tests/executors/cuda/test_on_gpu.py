@@ -173,12 +173,3 @@ def test_functions_run_on_the_device() -> None:
         out = function(img, *args, device="cuda")  # type: ignore[misc]
         assert isinstance(out, np.ndarray)
         np.testing.assert_array_equal(out, function(img, *args, device="cpu"))  # type: ignore[misc]
-
-
-def test_a_captured_augmenter_replays_new_programs(cuda_images: torch.Tensor) -> None:
-    captured = _augmenter().capture(cuda_images)
-    on_cpu = Augmenter(POLICY)
-    for epoch in range(3):
-        out = captured(ids=range(32), epoch=epoch)
-        assert torch.equal(out.cpu(), on_cpu(cuda_images.cpu(), ids=range(32), epoch=epoch))
-    assert captured.replays == 3

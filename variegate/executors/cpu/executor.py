@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.batches import ROWS_AT_A_TIME, check_fits, shapes_of, share_out
-from variegate.executors.cpu import displace, neighbourhood, passes, resample, statistics, values, warp
+from variegate.executors.cpu import passes
 from variegate.executors.cpu.batch import (
     BatchArrays,
     form_of,
@@ -32,7 +32,7 @@ from variegate.executors.cpu.store import SPAN, blend_outputs
 from variegate.executors.reference import apply
 from variegate.program.compiled import TURN
 from variegate.program.lowering import Detour, lower, rows_of
-from variegate.program.ops import Kind, Op, require_branches
+from variegate.program.ops import Op
 from variegate.program.program import Output, Program, Tables
 
 Image = npt.NDArray[np.uint8]
@@ -45,18 +45,6 @@ def through_detour(op: int, args: npt.NDArray[np.float64], tables: Tables, img_H
     return apply(Op(op), img_HWC, args, tables=tables)
 
 
-require_branches(
-    "the CPU's executor",
-    {
-        Kind.GEOMETRY: (passes.prepare_source, displace.real_nearest_row, Op.MAP_FIXED, Op.MAP_PAD, Op.MAP_FLOAT),
-        Kind.RESAMPLE: (resample.resized_row, Op.RESIZED_CROP),
-        Kind.VALUE: (values.apply_value,),
-        Kind.STATISTIC: (statistics.build_table,),
-        Kind.NEIGHBOURHOOD: (neighbourhood.filtered_row, neighbourhood.filter_row, warp.warp_row),
-        Kind.POSITION: (values.noise_row, values.add_noise_row),
-        Kind.DETOUR: (through_detour, Op.FDA, Op.PRINCIPAL_AXES),
-    },
-)
 # (row, place) -> the image that the row reads, which lasts until the thread's next load into the same place.
 Load = Callable[[int, int], Image]
 # Of a fused program, whose first resizes it may rewrite as it loads; of one with ``planes`` see ``plane_loader``.

@@ -20,7 +20,6 @@ class Memory:
         self._is_cuda = device.type == "cuda"
         self._copies = torch.cuda.Stream(device) if self._is_cuda else None
         self._workspaces: dict[int, torch.Tensor] = {}
-        self._captured: list[torch.Tensor] = []  # host memory that graphs copy from
 
     def empty(self, shape: int | tuple[int, ...], dtype: torch.dtype = torch.uint8) -> torch.Tensor:
         """Uninitialised, for use on the current stream."""
@@ -40,12 +39,8 @@ class Memory:
             buffer[: len(staging)] = staging
             return buffer
         if torch.cuda.is_current_stream_capturing():
-            # A graph takes one stream; its copy runs again from the same host memory at every replay, so that memory is
-            # held for good. Augmenter.capture is the way that can run new programs, and holds nothing but its own.
-            buffer = self.empty(size)
-            buffer[: len(staging)].copy_(staging, non_blocking=True)
-            self._captured.append(staging)
-            return buffer
+            # A replay would copy from memory that torch has given to others by then.
+            raise ValueError("Augmenter: called while a CUDA graph is captured; call it before the capture")
         current = torch.cuda.current_stream(self.device)
         with torch.cuda.stream(self._copies):
             buffer = self.empty(size)
@@ -60,15 +55,11 @@ class Memory:
 
         One for each stream: launches of two streams may run at the same time.
         """
-        stream, capturing = 0, False
-        if self._is_cuda:
-            stream = torch.cuda.current_stream(self.device).cuda_stream
-            capturing = torch.cuda.is_current_stream_capturing()
+        stream = torch.cuda.current_stream(self.device).cuda_stream if self._is_cuda else 0
         workspace = self._workspaces.get(stream)
-        if workspace is None or len(workspace) < rows * L.WORKSPACE or capturing:
+        if workspace is None or len(workspace) < rows * L.WORKSPACE:
             workspace = self.empty(max(rows, 64) * L.WORKSPACE, torch.int32).zero_()
-            if not capturing:
-                self._workspaces[stream] = workspace
+            self._workspaces[stream] = workspace
         return workspace
 
     def _no_room(self, size: int) -> DeviceMemoryError:

@@ -10,28 +10,14 @@ import torch
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.kernels import around, fetch, neighbourhood, resample, statistics, values
+from variegate.executors.cuda.kernels import statistics
 from variegate.executors.cuda.kernels.fused import run_pass
 from variegate.executors.cuda.kernels.store import blend_rows
 from variegate.executors.cuda.layout import Ability
 from variegate.executors.cuda.pack import Array, Packer
-from variegate.executors.cuda.records import fill_instructions
-from variegate.program.ops import Kind, Op, require_branches
 from variegate.program.program import Output
 from variegate.program.table_builder import PointFunction
 
-require_branches(
-    "the GPU's executor",
-    {
-        Kind.GEOMETRY: (fill_instructions, fetch.walk_grids),
-        Kind.RESAMPLE: (resample.read_resampled, Op.RESIZED_CROP),
-        Kind.VALUE: (values.apply_value, Op.LUT),
-        Kind.STATISTIC: (statistics.write_tables,),
-        Kind.NEIGHBOURHOOD: (around.read_around, neighbourhood.read_filtered, Op.CONVOLVE),
-        Kind.POSITION: (values.apply_position, Op.SHOT_NOISE),
-        Kind.DETOUR: (Op.JPEG, Op.FDA, Op.PRINCIPAL_AXES),  # refused by name, batch by batch
-    },
-)
 RESULTS = {"float32": tl.float32, "float16": tl.float16, "bfloat16": tl.bfloat16, "uint8": tl.uint8}
 # Height and width of a tile of light launches.
 BLOCK = (32, 32)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -23,7 +22,7 @@ from variegate.executors.cuda.records import (
 )
 from variegate.program.ops import SPECS, Op
 from variegate.program.places import RECORD
-from variegate.program.program import INSTRUCTION_ARRAYS, Program
+from variegate.program.program import Program
 from variegate.program.rng import SEGMENTS
 
 Array = npt.NDArray[Any]
@@ -51,47 +50,17 @@ def refuse_detours(program: Program) -> None:
         )
 
 
-class DoesNotFit(Exception):
-    """A program needs more than the capacity it was available."""
-
-
-@dataclass(frozen=True)
-class Capacity:
-    """Sizes that programs are laid out for, so that every section stays where it is whatever the program.
-
-    ``sections``: bytes of each; None: as many as the program needs.
-    """
-
-    passes: int
-    slots: int
-    sections: dict[str, int] | None = None
-
-
 class Packer:
     """Lays out one fused program: ``uploaded`` bytes that the host fills, ``buffer`` bytes in all, and ``canvases``
     bytes of images between passes. Then ``fill`` takes memory of that size.
-
-    Raises DoesNotFit where ``capacity`` is given and not enough.
     """
 
-    def __init__(self, program: Program, capacity: Capacity | None = None) -> None:
+    def __init__(self, program: Program) -> None:
         assert program.num_passes is not None
         self.num_passes = int(program.num_passes.max(initial=1))
-        if capacity is not None:
-            if self.num_passes > capacity.passes:
-                raise DoesNotFit
-            self.num_passes = capacity.passes
-            program = _widened(program, capacity.slots)
         self.program, self.is_blended = program, program.blend is not None
         self._arrays, self._draws_noise = program.arrays(), self._find_noise()
         self.sections = self._needed_sections()
-        if capacity is not None and capacity.sections is not None:
-            available = capacity.sections
-            if self.sections.keys() != available.keys() or any(
-                size > available[name] for name, size in self.sections.items()
-            ):
-                raise DoesNotFit
-            self.sections = available
         self.at: dict[str, int] = {}
         end = 0
         for name, size in self.sections.items():
@@ -219,15 +188,3 @@ class Packer:
     def _write(self, memory: npt.NDArray[np.uint8], name: str, values: Array) -> None:
         if values.size:
             self._view(memory, name, values.dtype, *values.shape)[...] = values
-
-
-def _widened(program: Program, slots: int) -> Program:
-    """The program in so many slots. Raises DoesNotFit for one of more."""
-    missing = slots - program.opcode.shape[1]
-    if missing < 0:
-        raise DoesNotFit
-    widened = {}
-    for name in (*INSTRUCTION_ARRAYS, "window", "pass_of") if missing else ():
-        grid = getattr(program, name)
-        widened[name] = np.concatenate([grid, np.zeros((len(grid), missing, *grid.shape[2:]), grid.dtype)], axis=1)
-    return program.replace(**widened)

@@ -13,7 +13,6 @@ import torch
 from variegate.decode.gpu import INSTALL, JpegDecoder, decoder_of, is_installed
 from variegate.executors.batches import share_out
 from variegate.executors.cuda.executor import (
-    CapturedRun,
     CudaExecutor,
     executor_of,
     lower_for_cuda,
@@ -33,14 +32,10 @@ from variegate.executors.runners.images import (
     check_images,
     check_tensor,
     check_tensors,
-    first_channel,
-    wants_one_channel,
 )
 from variegate.program.program import Program
 from variegate.threads import default_threads
 
-# Programs drawn to see how much room they take when they are captured.
-_SAMPLES = 32
 # At the border of a region a decoder may interpolate chroma by what lies inside it alone. One chroma sample covers four
 # pixels at most, so that the pixels that the crop reads are those of the whole picture.
 _MARGIN = 8
@@ -139,9 +134,6 @@ class CudaRunner:
         stacked, results = self._executor.run(fused, batch)
         return results if stacked is None else stacked
 
-    def captured(self, programs: Sequence[Program], batch: DeviceImages) -> CapturedRun:
-        return CapturedRun(self._executor, programs, batch)
-
     def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:
         if program.planes is not None:
             return self.run(program, self.take(decoded(batch).images))
@@ -233,52 +225,3 @@ def _decode_on_host(
 
     share_out(decode, len(begins), num_threads)
     return images[: len(begins)], np.repeat(np.arange(len(begins)), ends - begins)
-
-
-class CapturedAugmenter:
-    """Augments one fixed batch of memory by CUDA graphs. Made by ``Augmenter.capture``.
-
-    Copy new images into the tensor that was captured, then call this. The result is always the same tensor, written
-    over by the next call: clone it to keep it.
-
-    Attributes:
-        output: the result's tensor.
-        replays, launched: calls that the graph ran, and calls whose program was too large for it and was launched
-            kernel by kernel.
-    """
-
-    def __init__(self, runner: CudaRunner, images: Any, sample: Any) -> None:
-        whole = images.data if isinstance(images, RaggedBatch) else as_tensor(images)
-        if whole is None or not whole.is_cuda:
-            got = type(images).__name__
-            raise ValueError(
-                f"images: got {got} on the CPU; accepted: a CUDA tensor or RaggedBatch, read by every call"
-            )
-        batch = runner.take(images)
-        if not np.isin(batch.shapes[:, 2], (1, 3)).all():
-            raise ValueError(f"capture: got images of {batch.shapes[:, 2].max()} channels; accepted: 1 or 3")
-        ids = np.arange(len(batch.shapes))
-        self._runner, self._sample, self._shapes = runner, sample, batch.shapes
-        programs = [self._lowered(ids, epoch) for epoch in range(_SAMPLES)]
-        self._run = runner.captured(programs, batch)
-        result, output = self._run.output, programs[0].output
-        if output.steps:
-            raise ValueError(f"capture: the transform ends in {output.steps[0]}; accepted: fused passes alone")
-        self.output = first_channel(result, output.layout) if wants_one_channel(output) else result
-        self.replays = self.launched = 0
-
-    def __call__(self, ids: Sequence[int] | npt.ArrayLike | None = None, epoch: int = 0, copy: int = 0) -> torch.Tensor:
-        """Augment what is in the captured images now. Arguments as for ``Augmenter``."""
-        program = self._lowered(ids, epoch, copy)
-        if self._run.run(program):
-            self.replays += 1
-        else:
-            self.launched += 1
-        return self.output
-
-    def _lowered(self, ids: Any, *counts: int) -> Program:
-        program = self._sample(self._shapes, ids, *counts)
-        if (program.in_shape != self._shapes[program.source]).any():
-            accepted = "images of three channels, or Grayscale()"
-            raise ValueError(f"capture: Grayscale(num_output_channels=3) of gray images; accepted: {accepted}")
-        return self._runner.lower(program)

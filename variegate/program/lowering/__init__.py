@@ -14,12 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.program import passes as P
-from variegate.program.lowering.blurs import blurs_to_kernels
 from variegate.program.lowering.fuse import assign_passes
 from variegate.program.lowering.joint import rewrite_program
-from variegate.program.lowering.maps import geometry_to_maps, to_map
+from variegate.program.lowering.maps import geometry_to_maps
 from variegate.program.lowering.merge import drop_identities, merge_maps
-from variegate.program.lowering.tables import build, merge_luts, values_to_tables
+from variegate.program.lowering.tables import merge_luts, values_to_tables
 from variegate.program.matching import METHODS, REFERENCE, SPECTRUM
 from variegate.program.ops import (
     KIND_OF,
@@ -36,20 +35,10 @@ from variegate.program.ops import (
     Kind,
     LayerMode,
     Op,
-    require_branches,
 )
 from variegate.program.places import MAX_UNIT, STEP_BITS
 from variegate.program.program import INSTRUCTION_ARRAYS, STAGES, Output, Program
 
-require_branches(
-    "lowering",
-    {
-        Kind.GEOMETRY: (to_map, Op.AFFINE),
-        Kind.VALUE: (build,),
-        Kind.NEIGHBOURHOOD: (blurs_to_kernels, Op.GAUSSIAN_BLUR),
-    },
-    lambda op: SPECS[op].becomes is not None and SPECS[op].level is None,
-)
 GEOMETRY_MODES = ("composed", "exact")
 DEBUG = os.environ.get("VARIEGATE_DEBUG") == "1"
 

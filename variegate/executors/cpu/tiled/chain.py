@@ -16,7 +16,7 @@ from variegate.executors.cpu.tiled import areas
 from variegate.executors.cpu.tiled.areas import Area, CutStage, Image, Stage
 from variegate.executors.cpu.tiled.host import HostPixels
 from variegate.executors.cpu.tiled.stages import PassStage
-from variegate.executors.cpu.tiled.statistics import Counts, Statistic, Tables, TableStatistic, statistics_of
+from variegate.executors.cpu.tiled.statistics import Counts, Statistic, Tables, statistics_of
 from variegate.program import passes as P
 from variegate.program.compiled import pixel_kernel
 from variegate.program.ops import (
@@ -27,21 +27,11 @@ from variegate.program.ops import (
     Interpolation,
     Kind,
     Op,
-    require_branches,
 )
 from variegate.program.passes import PASS_FIELDS, PassSource
 from variegate.program.places import ONE
 from variegate.program.program import Program
 
-# Of other kinds the kernel runs whatever it runs of whole images.
-require_branches(
-    "tiles",
-    {
-        Kind.STATISTIC: (TableStatistic.resolve, Op.EQUALIZE),
-        Kind.NEIGHBOURHOOD: (PassStage.seen_by_filter, statistics_of),
-    },
-    lambda op: SPECS[op].kind in (Kind.STATISTIC, Kind.NEIGHBOURHOOD) and SPECS[op].becomes is None,
-)
 # Beyond these, quotients of a perspective do not fit the integers that they are cut off to.
 MOST_PERSPECTIVE = 65_535
 

@@ -1,0 +1,29 @@
+"""Public names that were removed, each with what to use instead: the error of a program that still uses one."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+REMOVED: dict[str, str] = {
+    # variegate.NAME, variegate.CLASS.METHOD
+    "Augmenter.capture": "call the Augmenter itself, which queues its kernels without waiting for the GPU",
+    # transforms.NAME, also as the type of a description
+    # policies.NAME
+    # command NAME, command NAME --OPTION
+}
+"""What replaces a removed name, as the end of a sentence that begins with the name."""
+
+
+def removal_message(name: str) -> str | None:
+    """The sentence for a removed name; None for any other name."""
+    replacement = REMOVED.get(name)
+    return None if replacement is None else f"{name} was removed: {replacement}"
+
+
+class RemovedMethods:
+    """Base of public classes with removed methods: using one raises AttributeError with the sentence."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        class_name = type(self).__name__
+        message = removal_message(f"{class_name}.{name}")
+        raise AttributeError(message or f"{class_name!r} object has no attribute {name!r}")
