@@ -65,7 +65,8 @@ def test_alpha_where_it_is_asked_for() -> None:
     [
         (npy(noise(8, 8, 5))[:-1], "truncated: it ends after"),
         (npy(noise(8, 8, 5))[:20], "damaged: a NumPy file whose header"),
-        (npy(np.zeros((8, 8, 5), np.uint16)), r"got uint16\[8, 8, 5\]; accepted: uint8"),
+        (npy(np.zeros((8, 8, 5), np.float32)), r"got float32\[8, 8, 5\]; accepted: uint8"),
+        (npy(np.zeros((8, 8, 5), np.int16)), r"got int16\[8, 8, 5\]; accepted: uint8"),
         (npy(np.zeros((8, 8, 33), np.uint8)), r"got uint8\[8, 8, 33\]"),
         (npy(np.zeros((2, 8, 8, 3), np.uint8)), r"got uint8\[2, 8, 8, 3\]"),
         (npy(np.zeros((3, 8, 8), np.uint8)), "channels last"),
@@ -74,7 +75,7 @@ def test_alpha_where_it_is_asked_for() -> None:
         (npy(np.asfortranarray(noise(8, 8, 5))), "Fortran"),
         (npy(np.array([[{}]], object), allow_pickle=True), r"got object\[1, 1\]"),
         (tiff(noise(17, 23, 5), planarconfig="contig")[:200], "damaged|truncated"),
-        (tiff(np.zeros((17, 23, 5), np.uint16), planarconfig="contig"), "got uint16"),
+        (tiff(np.zeros((17, 23, 5), np.float32), planarconfig="contig"), "got float32"),
     ],
 )
 def test_bad_files(data: bytes, reason: str) -> None:

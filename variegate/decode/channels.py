@@ -9,18 +9,21 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image
 
+from variegate.decode.depth import as_8_bits, is_16_bit
 from variegate.decode.header import as_stored
-from variegate.decode.limits import FORMATS, check_bytes, check_pixels, check_side, room_for
+from variegate.decode.limits import check_bytes, check_pixels, check_side, open_image_file, room_for
 from variegate.errors import DecodeError
 from variegate.program.program import MAX_CHANNELS
 
 Image_HWC = npt.NDArray[np.uint8]
 
 _NUMPY, _TIFFS = b"\x93NUMPY", (b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")
-_ACCEPTED = f"uint8 [H, W] or [H, W, C] with up to {MAX_CHANNELS} channels"
-_ORIENTATION, _ALPHA = 274, 4
+_ACCEPTED = f"uint8 [H, W] or [H, W, C] with up to {MAX_CHANNELS} channels, or uint16, scaled to 8 bits"
+_ORIENTATION = 274
+# Numbers of channels that are read of files of every kind, and Pillow's mode of them.
+_GRAY, _ALPHA = 1, 4
+_PILLOW_MODES = {_GRAY: "L", _ALPHA: "RGBA"}
 
 
 def read_channels(
@@ -36,10 +39,10 @@ def read_channels(
     image = None
     if data.startswith(_NUMPY):
         image = _read_numpy(data, path, *limits)
-    elif data.startswith(_TIFFS) and (channels not in (None, 3) or not _is_known(data)):
+    elif data.startswith(_TIFFS) and (channels not in (None, _GRAY, 3) or not _is_known(data)):
         image = _read_tiff(data, path, *limits)
-    elif channels == _ALPHA:
-        image = _read_alpha(data, path, *limits)
+    elif channels in _PILLOW_MODES:
+        image = _read_pillow(data, path, *limits, channels)
     if channels is not None and image is not None and image.shape[2] != channels:
         raise DecodeError(path, f"it has {image.shape[2]} channels; accepted: {channels} (channels={channels})")
     if channels not in (None, 3) and image is None:
@@ -59,15 +62,16 @@ def _read_numpy(data: bytes, path: str, max_pixels: int | None, max_decode_bytes
         raise DecodeError(path, "in Fortran's order; accepted: rows one after another")
     # A header may say True for 1.
     size = _check(path, tuple(map(int, shape)), dtype, max_pixels, max_decode_bytes)
-    if len(data) - file.tell() < size[0] * size[1] * size[2]:
+    count = size[0] * size[1] * size[2]
+    if len(data) - file.tell() < count * dtype.itemsize:
         raise DecodeError(path, f"truncated: it ends after {len(data):,} bytes, before its last pixel")
-    return np.frombuffer(data, np.uint8, size[0] * size[1] * size[2], file.tell()).reshape(size)
+    return as_8_bits(np.frombuffer(data, dtype, count, file.tell()).reshape(size), path)
 
 
 def _is_known(data: bytes) -> bool:
     """A TIFF that Pillow reads, or that is too damaged to have channels."""
     try:
-        with Image.open(io.BytesIO(data), formats=("TIFF",)):
+        with open_image_file(data, ("TIFF",)):
             return True
     except Exception as error:  # damaged files make Pillow's plug-ins raise nearly anything
         return not isinstance(error, (OSError, SyntaxError)) or len(data) < 16
@@ -84,39 +88,45 @@ def _read_tiff(data: bytes, path: str, max_pixels: int | None, max_decode_bytes:
             shape = int(page.imagelength), int(page.imagewidth), int(page.samplesperpixel)
             size = _check(path, shape, page.dtype, max_pixels, max_decode_bytes)
             orientation = int(getattr(page.tags.get(_ORIENTATION), "value", 1))
-            with room_for(2 * size[0] * size[1] * size[2]):
-                levels = page.asarray()
+            with room_for(2 * size[0] * size[1] * size[2] * page.dtype.itemsize):
+                values = page.asarray()
             planes_first = page.planarconfig != 1 and size[2] > 1
     except DecodeError:
         raise
     except Exception as error:  # of a parser of damaged bytes
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise DecodeError(path, f"damaged: {reason}") from error
-    if levels.size != size[0] * size[1] * size[2]:
+    if values.size != size[0] * size[1] * size[2]:
         raise DecodeError(path, "damaged: its headers disagree about its size")
-    stored = np.moveaxis(levels.reshape(size[2], *size[:2]), 0, 2) if planes_first else levels.reshape(size)
+    values = as_8_bits(values, path)
+    stored = np.moveaxis(values.reshape(size[2], *size[:2]), 0, 2) if planes_first else values.reshape(size)
     sides = (size[1], size[0]) if orientation >= 5 else size[:2]
     image = np.empty((*sides, size[2]), np.uint8)
     as_stored(image, orientation)[...] = stored
     return image
 
 
-def _read_alpha(data: bytes, path: str, max_pixels: int | None, max_decode_bytes: int | None) -> Image_HWC:
-    """Red, green, blue and alpha, 255 where the file has none."""
+def _read_pillow(
+    data: bytes, path: str, max_pixels: int | None, max_decode_bytes: int | None, channels: int
+) -> Image_HWC:
+    """Gray; or red, green, blue and alpha, 255 where the file has none. Raises DecodeError for gray of a color file."""
     from variegate.decode.pillow import PillowFile
 
-    with PillowFile(data, path, max_pixels, max_decode_bytes, FORMATS) as file:
-        return file.decode(mode="RGBA")
+    with PillowFile(data, path, max_pixels, max_decode_bytes) as file:
+        if channels == _GRAY and not file.is_gray:
+            raise DecodeError(path, f"it has {file.mode} pixels; accepted: gray (channels={channels})")
+        return file.decode(mode=_PILLOW_MODES[channels])
 
 
 def _check(
     path: str, shape: Any, dtype: Any, max_pixels: int | None, max_decode_bytes: int | None
 ) -> tuple[int, int, int]:
-    is_image = len(shape) in (2, 3) and dtype == np.uint8
+    is_image = len(shape) in (2, 3) and (dtype == np.uint8 or is_16_bit(dtype))
     height, width, channels = (*shape, 1)[:3] if is_image else (0, 0, 0)
     if not is_image or not 0 < channels <= MAX_CHANNELS or (height in (1, 3) and channels not in (1, 3)):
-        raise DecodeError(path, f"got {dtype}{list(shape)}; accepted: {_ACCEPTED}, channels last")
+        raise DecodeError(path, f"got {dtype}{list(shape)}; accepted: {_ACCEPTED}; channels last")
     check_pixels(path, height, width, max_pixels)
     check_side(path, height, width)
-    check_bytes(path, height, width, f"{channels}-channel", channels * height * width, max_decode_bytes)
+    needed = channels * height * width * dtype.itemsize
+    check_bytes(path, height, width, f"{channels}-channel", needed, max_decode_bytes)
     return height, width, channels

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from variegate.decode.limits import JPEG_FORMATS
+from variegate.decode.limits import JPEG_FORMATS, open_image_file
 
 Image_HWC = npt.NDArray[np.uint8]
 
@@ -115,8 +114,14 @@ def jpeg_size(data: bytes) -> tuple[int, int]:
 
 
 def pillow_orientation(image: Image.Image) -> int:
-    """The EXIF or XMP orientation 1..8 that ``ImageOps.exif_transpose`` would act on; 1 where there is none."""
-    return _ORIENTATIONS.get(image.getexif().get(_ORIENTATION_TAG), 1)
+    """The EXIF or XMP orientation 1..8 that ``ImageOps.exif_transpose`` would act on; 1 if there is none, and if the
+    metadata cannot be parsed."""
+    try:
+        return _ORIENTATIONS.get(image.getexif().get(_ORIENTATION_TAG), 1)
+    except MemoryError:
+        raise
+    except Exception:  # garbage makes Pillow's parsers raise nearly anything, and says nothing of the pixels
+        return 1
 
 
 def _has_more(data: bytes, start: int) -> bool:
@@ -138,14 +143,14 @@ def _from_frame(
     # Files without Adobe's segment may name their components instead.
     is_rgb = is_rgb or bytes(data[at + 10 + 3 * i] for i in range(components)) == b"RGB"
     in_one_scan = data[scan_at + 4] == components
+    height, width = data[at + 5] << 8 | data[at + 6], data[at + 7] << 8 | data[at + 8]
     orientation = 1
     if may_be_oriented:
         try:
-            with Image.open(io.BytesIO(data), formats=JPEG_FORMATS) as image:
+            with open_image_file(data, JPEG_FORMATS) as image:
                 orientation = pillow_orientation(image)
         except Exception as error:
             raise ValueError(f"damaged: {error}") from error
-    height, width = data[at + 5] << 8 | data[at + 6], data[at + 7] << 8 | data[at + 8]
     is_sequential = marker in (0xC0, 0xC1) and in_one_scan and not _has_more(data, scan_at + 2)
     return JpegHeader(
         height=height,

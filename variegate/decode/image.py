@@ -202,16 +202,18 @@ def read_image(
 
     JPEG, PNG, WebP, GIF, BMP, TIFF and PPM are read, whatever the name. The pixels are those of Pillow's
     ``ImageOps.exif_transpose(img).convert("RGB")``: the EXIF orientation is applied, palettes are looked up, alpha is
-    dropped (not blended), gray is repeated, the first frame of an animation is taken. 16-bit RGB keeps its upper eight
-    bits; **16-bit and float gray are clipped to 0..255** as Pillow does, which turns most of such a picture white, so a
-    UserWarning names the file. ``name`` stands for the file in errors.
+    dropped (not blended), gray is repeated, the first frame of an animation is taken. **More than 8 bits**: 16-bit gray
+    is scaled over its full range (``value * 255 / 65535``, rounded), 16-bit RGB keeps its upper eight bits, one value
+    less at most, and a UserWarning says so. ``name`` stands for the file in errors and warnings.
 
-    NumPy files of uint8 [H, W] or [H, W, C] give their 1 to 32 channels, as do TIFFs that Pillow does not read (they
-    need ``tifffile``). ``channels``: the number that a file must have; 4 reads the alpha of PNG, WebP and GIF.
+    NumPy files of uint8 or uint16 [H, W] or [H, W, C] give their 1 to 32 channels, as do TIFFs that Pillow does not
+    read (they need ``tifffile``). ``channels``: the number that a file must have; 1 reads gray files as one channel, 4
+    the alpha of PNG, WebP and GIF.
 
-    Raises DecodeError(path, reason) whatever the file holds, and, before any pixel is decoded, for more than
-    ``max_pixels`` (default ``MAX_PIXELS``) pixels and for a picture that takes more than ``max_decode_bytes``
-    (default ``MAX_DECODE_BYTES``, 1 GB) of memory to decode. ValueError for a limit that is no positive integer.
+    Raises DecodeError(path, reason) whatever the file holds, also for floats, signed and 32-bit integers, and for TIFFs
+    with channels of an unspecified meaning; and, before any pixel is decoded, for more than ``max_pixels`` (default
+    ``MAX_PIXELS``) pixels and for a picture that takes more than ``max_decode_bytes`` (default ``MAX_DECODE_BYTES``,
+    1 GB) of memory to decode. ValueError for a limit that is no positive integer.
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
         path, data = name or "<bytes>", bytes(source)

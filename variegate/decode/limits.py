@@ -1,21 +1,25 @@
 """The kinds of image files that are read, up to which limits, and the refusal of others.
 
-Every ``Image.open`` is given ``FORMATS``. Left to itself Pillow tries all of its plug-ins on whatever a file's first
-bytes look like, whatever its name: Ghostscript is started for PostScript, and old formats' parsers read hostile bytes.
+Files are opened by ``open_image_file`` with ``FORMATS``. Left to itself Pillow tries all of its plug-ins on whatever a
+file's first bytes look like, whatever its name: Ghostscript is started for PostScript, and old formats' parsers read
+hostile bytes.
 
 Limits are checked from the header, so that a small file cannot ask for all of the memory. They are fixed numbers and do
-not look at the machine: whether a file is accepted must not depend on where it is read.
+not look at the machine: whether a file is accepted must not depend on where it is read. Pillow's own limit, which any
+code of the process may change, does not count.
 """
 
 from __future__ import annotations
 
+import io
+import struct
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from threading import Condition
+from threading import Condition, Lock
 from typing import Any
 
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, ImageFile, UnidentifiedImageError
 
 from variegate.checks import integer
 from variegate.errors import DecodeError
@@ -104,6 +108,80 @@ def check_side(path: str, height: int, width: int) -> None:
     """Raise DecodeError for a picture with a longer side than programs can address."""
     if max(height, width) > MAX_SIDE:
         raise DecodeError(path, f"{width:,} x {height:,} pixels, more than {MAX_SIDE:,} on a side")
+
+
+def open_image_file(data: bytes, formats: Sequence[str] = FORMATS) -> ImageFile.ImageFile:
+    """``Image.open`` without Pillow's limit of pixels; check the size with ``check_pixels``, that of WebP files
+    (``webp_size``) before. Raises whatever Pillow's plug-ins raise for damaged files."""
+    Image.preinit()
+    size = webp_size(data)
+    file = io.BytesIO(data)
+    with pillow_limit.lifted(*(size or (0, 0))):
+        for name in formats:
+            if name not in Image.OPEN:
+                Image.init()
+            factory, accepts = Image.OPEN[name]
+            try:
+                is_accepted = True if accepts is None else accepts(data[:16])
+                if is_accepted and not isinstance(is_accepted, str):  # a message says what is missing
+                    file.seek(0)
+                    return factory(file, "")
+            except (SyntaxError, IndexError, TypeError, struct.error):  # as Image.open does
+                continue
+    raise UnidentifiedImageError("cannot identify image file")
+
+
+def webp_size(data: bytes) -> tuple[int, int] | None:
+    """Height and width of a WebP file by its header (RFC 9649), as opening one makes a canvas of eight bytes a pixel;
+    None for other files."""
+    if data[:4] != b"RIFF" or data[8:12] != b"WEBP" or len(data) < 30:
+        return None
+    if data[12:16] == b"VP8X":
+        return int.from_bytes(data[27:30], "little") + 1, int.from_bytes(data[24:27], "little") + 1
+    if data[12:16] == b"VP8L":
+        bits = int.from_bytes(data[21:25], "little")
+        return (bits >> 14 & 0x3FFF) + 1, (bits & 0x3FFF) + 1
+    if data[12:16] == b"VP8 ":
+        return int.from_bytes(data[28:30], "little") & 0x3FFF, int.from_bytes(data[26:28], "little") & 0x3FFF
+    return None
+
+
+class _PillowLimit:
+    """Pillow's limit of pixels for the whole process, which some plug-ins check on their own while they decode. It is
+    lifted for as long as any thread decodes a larger picture that ``max_pixels`` accepts."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._lifted = 0
+        self._limit: int | None = None
+        at_fork(self)
+
+    def after_fork(self) -> None:
+        """A forked process has none of the threads that lifted the limit."""
+        if self._lifted:
+            Image.MAX_IMAGE_PIXELS = self._limit
+        self._lock = Lock()
+        self._lifted = 0
+
+    def lifted(self, height: int, width: int) -> AbstractContextManager[None]:
+        """While it is entered, Pillow decodes a picture of this size; nothing is changed for smaller ones."""
+        limit = self._limit if self._lifted else Image.MAX_IMAGE_PIXELS
+        return _SMALL if limit is None or height * width <= limit else self._lift()
+
+    @contextmanager
+    def _lift(self) -> Iterator[None]:
+        with self._lock:
+            if not self._lifted:
+                self._limit = Image.MAX_IMAGE_PIXELS
+            self._lifted += 1
+            Image.MAX_IMAGE_PIXELS = None
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._lifted -= 1
+                if not self._lifted:
+                    Image.MAX_IMAGE_PIXELS = self._limit
 
 
 def _gigabytes(count: int) -> str:
@@ -202,6 +280,7 @@ class Budget:
         return self._taken == 0 or self._taken + needed <= self._total
 
 
+pillow_limit = _PillowLimit()
 _budget = Budget(TOTAL)
 room_for = _budget.room_for
 

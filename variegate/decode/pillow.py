@@ -6,14 +6,13 @@ Pillow keeps four bytes for a pixel of colour. Its own way to an upright RGB arr
 
 from __future__ import annotations
 
-import io
-import warnings
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from variegate.decode.depth import ADVICE, note_depth, scaled_to_8_bits
 from variegate.decode.header import as_stored, pillow_orientation
 from variegate.decode.limits import (
     FORMATS,
@@ -25,11 +24,13 @@ from variegate.decode.limits import (
     check_limit,
     check_pixels,
     check_side,
+    open_image_file,
+    pillow_limit,
     reason_for,
     room_for,
+    webp_size,
 )
 from variegate.errors import DecodeError
-from variegate.io.addresses import speakable
 
 Image_HWC = npt.NDArray[np.uint8]
 
@@ -38,6 +39,9 @@ _STRIP = 1 << 18
 # Where one of these stands anywhere in a file, it may be turned by metadata that come after its pixels.
 _SIGNS_OF_ORIENTATION = (b"eXIf", b"EXIF", b"Exif", b"Orientation", b"XML:com.adobe.xmp", b"Raw profile type")
 _IN_GRAY = ("1", "L", "LA", "La")
+# Formats whose mode "I" holds unsigned integers of 16 bits.
+_UNSIGNED_16 = ("PNG", "PPM")
+_PNG_DEPTH_AT, _BITS_PER_SAMPLE, _EXTRA_SAMPLES, _UNSPECIFIED = 24, 258, 338, 0
 
 
 class _DecodeErrors:
@@ -77,7 +81,9 @@ class PillowFile:
         self._data, self._path = data, path
         self._errors = _DecodeErrors(data, path)
         with self._errors:  # damaged files make Pillow's plug-ins raise nearly anything
-            self._image = image = Image.open(io.BytesIO(data), formats=formats)
+            if size := webp_size(data):
+                check_pixels(path, *size, max_pixels)
+            self._image = image = open_image_file(data, formats)
             check_pixels(path, image.height, image.width, max_pixels)
             needed = bytes_needed(image, len(data), decoder_bytes)
             check_bytes(path, image.height, image.width, image.mode, needed, max_decode_bytes)
@@ -128,21 +134,75 @@ class PillowFile:
         return self._image.height, self._image.width
 
     def decode(self, orientation: int | None = None, mode: str = "RGB") -> Image_HWC:
-        """uint8[H, W, 3], RGB, upright, contiguous; [H, W, 4] in ``mode`` "RGBA". ``orientation``: None asks Pillow."""
+        """uint8[H, W, 3], RGB, upright, contiguous; [H, W, 4] in ``mode`` "RGBA", [H, W, 1] in "L". ``orientation``:
+        None asks Pillow. More than 8 bits: see ``decode/depth.py``. Raises DecodeError, also for channels that would be
+        lost."""
         image = self._image
-        warn_if_clipped(image, self._path)
-        with self._errors, room_for(self.needed):
+        self._check_channels()
+        full = gray_range(image, self._path)
+        if self.bits > 8:
+            note_depth(self._path)
+        with self._errors, room_for(self.needed), pillow_limit.lifted(image.height, image.width):
             image.load()
-            return _converted(image, pillow_orientation(image) if orientation is None else orientation, mode)
+            turn = pillow_orientation(image) if orientation is None else orientation
+            return _converted(image, turn, mode, full)
+
+    @property
+    def bits(self) -> int:
+        """Bits of a channel by the header: 16, or 8 for all that have no more."""
+        image, data = self._image, self._data
+        if image.mode.startswith("I") or image.mode == "F":
+            return 32 if image.mode in ("I", "F") and image.format not in _UNSIGNED_16 else 16
+        if image.format == "PNG":
+            return max(8, data[_PNG_DEPTH_AT])
+        if image.format == "PPM":  # the raw decoder, which takes no 16 bits of color, has no maximum
+            args = image.tile[0].args if image.tile else ()
+            return 16 if isinstance(args, tuple) and isinstance(args[-1], int) and args[-1] > 255 else 8
+        if image.format == "TIFF":
+            bits = image.tag_v2.get(_BITS_PER_SAMPLE, 8)  # type: ignore[attr-defined]
+            return 16 if max(bits if isinstance(bits, tuple) else (bits,)) > 8 else 8
+        return 8
+
+    def _check_channels(self) -> None:
+        """Raises DecodeError for a TIFF with channels of which it does not say what they are, such as near infrared."""
+        if self._image.format != "TIFF":
+            return
+        tags = self._image.tag_v2  # type: ignore[attr-defined]
+        extra = tags.get(_EXTRA_SAMPLES, ())
+        unspecified = (extra if isinstance(extra, tuple) else (extra,)).count(_UNSPECIFIED)
+        if unspecified:
+            bits = tags.get(_BITS_PER_SAMPLE, ())
+            count = len(bits) if isinstance(bits, tuple) else 1
+            some = "the last is" if unspecified == 1 else f"the last {unspecified} are"
+            reason = f"it has {count} channels, of which {some} unspecified; pass channels={count} to read all of them"
+            raise DecodeError(self._path, reason)
 
     def stored(self) -> npt.NDArray[Any]:
         """[H, W, ...] as the file has it: palettes not looked up, not turned, a copy. Raises DecodeError."""
-        with self._errors, room_for(self.needed):
+        with self._errors, room_for(self.needed), pillow_limit.lifted(self._image.height, self._image.width):
             self._image.load()
             return np.array(self._image)
 
 
-def _converted(image: Image.Image, orientation: int, mode: str) -> Image_HWC:
+def gray_range(image: Image.Image, name: str) -> int:
+    """The value of white of a gray image of 16 bits; 0 for images of 8 bits and of color. Raises DecodeError for signed
+    integers, those of 32 bits, and floats."""
+    if image.mode == "F" or (image.mode == "I" and image.format not in _UNSIGNED_16):
+        kind = "floats" if image.mode == "F" else "signed or 32-bit integers"
+        raise DecodeError(name, f"its pixels are {kind} (mode {image.mode}); accepted: 8 or 16 bits; {ADVICE}")
+    if not image.mode.startswith("I"):
+        return 0
+    bits = getattr(image, "tag_v2", {}).get(_BITS_PER_SAMPLE, 16)
+    return (1 << int(bits[0] if isinstance(bits, tuple) else bits)) - 1
+
+
+def _scaled_gray(image: Image.Image, full: int) -> npt.NDArray[np.uint8]:
+    """uint8 [H, W] of a gray image of 16 bits."""
+    return scaled_to_8_bits(np.clip(np.asarray(image), 0, full), full)
+
+
+def _converted(image: Image.Image, orientation: int, mode: str, full: int = 0) -> Image_HWC:
+    """``full``: of ``gray_range``."""
     width, height = image.size
     shown = (width, height) if orientation >= 5 else (height, width)
     img_HWC = np.empty((*shown, len(mode)), np.uint8)
@@ -151,21 +211,28 @@ def _converted(image: Image.Image, orientation: int, mode: str) -> Image_HWC:
     for top in range(0, height, rows):
         bottom = min(top + rows, height)
         strip = image if rows >= height else image.crop((0, top, width, bottom))
-        stored[top:bottom] = np.asarray(strip if strip.mode == mode else strip.convert(mode))
+        if full:
+            strip = Image.fromarray(_scaled_gray(strip, full))
+        pixels = np.asarray(strip if strip.mode == mode else strip.convert(mode))
+        stored[top:bottom] = pixels[:, :, None] if pixels.ndim == 2 else pixels
     return img_HWC
 
 
 def pixels_of_pil(image: Image.Image, name: str) -> npt.NDArray[np.uint8]:
     """uint8 [H, W, 1] of gray images (modes 1, L, LA), [H, W, 3] of all others: palettes looked up, alpha dropped, and
-    the EXIF orientation left alone, as torchvision does. One that was opened and not yet loaded is decoded here. Raises
-    DecodeError for a damaged or closed image, and for more pixels, or a longer side, than is taken."""
+    the EXIF orientation left alone, as torchvision does: an image in memory is the pixels that it holds, and only files
+    are turned. One that was opened and not yet loaded is decoded here. More than 8 bits: see ``decode/depth.py``.
+    Raises DecodeError for a damaged or closed image, and for more pixels, or a longer side, than is taken."""
     check_pixels(name, image.height, image.width)
     check_side(name, image.height, image.width)
-    warn_if_clipped(image, name)
+    full = gray_range(image, name)
     try:
         mode = "L" if image.mode in _IN_GRAY else "RGB"
         plain = image.convert("LA") if image.mode == "La" else image  # all that Pillow makes of premultiplied alpha
         plain.load()  # which the mode may depend on
+        if full:
+            note_depth(name)
+            plain = Image.fromarray(_scaled_gray(plain, full))
         plain = plain if plain.mode == mode else plain.convert(mode)
         pixels = None
         if mode == "RGB":
@@ -181,13 +248,3 @@ def pixels_of_pil(image: Image.Image, name: str) -> npt.NDArray[np.uint8]:
             raise DecodeError(name, "a closed PIL image; accepted: an open one, or a loaded copy of it") from error
         raise DecodeError(name, reason_for(error, b"?")) from error
     return pixels[:, :, None] if pixels.ndim == 2 else pixels
-
-
-def warn_if_clipped(image: Image.Image, name: str) -> None:
-    """A UserWarning for gray of 16 or 32 bits, most of which turns white."""
-    if image.mode.startswith("I") or image.mode == "F":
-        warnings.warn(
-            f"{speakable(name)}: {image.mode} (16 or 32 bits of gray); values above 255 are clipped, as Pillow's "
-            'convert("RGB") does. Scale such images to 8 bits first.',
-            stacklevel=3,
-        )

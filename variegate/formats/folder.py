@@ -21,7 +21,14 @@ from variegate.formats.base import (
     digest_of,
     first_names,
 )
-from variegate.formats.kinds import ARRAY_EXTENSIONS, IMAGE_EXTENSIONS, file_kind, is_image_name
+from variegate.formats.kinds import (
+    ARRAY_EXTENSIONS,
+    IMAGE_EXTENSIONS,
+    file_kind,
+    is_image_name,
+    is_system_name,
+    is_system_path,
+)
 from variegate.formats.reading import find_below, read_file
 from variegate.io.location import Location, LocationLike, inside
 from variegate.threads import computed_once
@@ -41,7 +48,7 @@ class WalkedFolder:
 
 
 def walk(root: str | os.PathLike[str]) -> WalkedFolder:
-    """Names that begin with a dot are passed over. Links are followed, but not to a folder around them."""
+    """Names of the system (``is_system_name``) are skipped. Links are followed, but not to a folder around them."""
     walked = WalkedFolder()
     waiting: list[tuple[str, str, tuple[str, ...]]] = [(os.fspath(root), "", ())]
     while waiting:
@@ -54,7 +61,7 @@ def walk(root: str | os.PathLike[str]) -> WalkedFolder:
         try:
             with os.scandir(path) as entries:
                 for entry in entries:
-                    if entry.name.startswith("."):
+                    if is_system_name(entry.name):
                         continue
                     what = _kind(entry)
                     if what == "folder":
@@ -75,11 +82,10 @@ def walk_remote(location: Location) -> WalkedFolder:
     walked = WalkedFolder({"": []})
     for relative, info in find_below(location, withdirs=True).items():
         *above, name = relative.split("/")
-        if not relative or any(part.startswith(".") for part in above):
+        if not relative or is_system_path(relative):
             continue
         if info["type"] == "directory":
-            if not name.startswith("."):
-                walked.files.setdefault(relative, [])
+            walked.files.setdefault(relative, [])
         elif info["type"] == "other":  # what file servers say of pipes and devices
             walked.irregular.append(relative)
         else:
@@ -201,10 +207,10 @@ class FolderListing(IndexedSource):
 
 
 def _split(inside: str, names: list[str], suffixes: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """Images, which have one of ``suffixes``, and other files; those that begin with a dot are neither."""
-    visible = [inside + name for name in sorted(names) if not name.startswith(".")]
-    are_images = [path.lower().endswith(suffixes) for path in visible]
-    both = list(zip(visible, are_images, strict=True))
+    """Images, which have one of ``suffixes``, and other files."""
+    paths = [inside + name for name in sorted(names)]
+    are_images = [path.lower().endswith(suffixes) for path in paths]
+    both = list(zip(paths, are_images, strict=True))
     return [path for path, is_image in both if is_image], [path for path, is_image in both if not is_image]
 
 

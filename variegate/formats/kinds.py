@@ -88,6 +88,26 @@ def is_image_name(name: str) -> bool:
     return name.lower().endswith(IMAGE_EXTENSIONS)
 
 
+# Folders and files that macOS, Windows, NAS systems and Python leave next to photos; in lower case.
+_SYSTEM_NAMES = frozenset(
+    (
+        *("__macosx", "@eadir", "@__thumb", "#recycle", "#snapshot", "$recycle.bin", "system volume information"),
+        *("lost+found", "__pycache__", "thumbs.db", "ehthumbs.db", "desktop.ini"),
+    )
+)
+
+
+def is_system_name(name: str) -> bool:
+    """True for the name of a file or folder that is no part of a data set: it begins with a dot (``._photo.jpg``,
+    ``.ipynb_checkpoints``), or systems make it (``__MACOSX``, ``Thumbs.db``). Every listing skips such names."""
+    return name.startswith(".") or name.lower() in _SYSTEM_NAMES
+
+
+def is_system_path(path: str) -> bool:
+    """True if a part of a relative path, with forward slashes, is a system name; ``.`` and ``..`` are not."""
+    return any(is_system_name(part) for part in path.split("/") if part not in (".", ".."))
+
+
 def kinds_with(option: str) -> str:
     """The files that an argument of ``open_source`` is for, in words."""
     return " and ".join(kind.plural for kind in FILE_KINDS if option in kind.options)

@@ -22,6 +22,8 @@ from variegate.formats.kinds import (
     Format,
     file_kind,
     is_image_name,
+    is_system_name,
+    is_system_path,
 )
 from variegate.formats.reading import filesystem, listable_filesystem, named_errors, reason_for
 from variegate.io.files import check_regular
@@ -151,7 +153,7 @@ def layout_of(names: Sequence[str]) -> str | None:
 
 def files_of_folder(folder: Location, names: Sequence[str]) -> list[Location]:
     """The shards or Parquet files of a folder with these entries, of which none is an image or a folder; else none."""
-    names = sorted(name for name in names if not name.startswith("."))
+    names = sorted(name for name in names if not is_system_name(name.rstrip("/")))
     if any(name.endswith("/") or is_image_name(name) for name in names):
         return []
     found = {name: kind for name in names if (kind := file_kind(Location.of(name))) is not None}
@@ -209,10 +211,17 @@ def expand(location: Location) -> list[Location]:
             found.append(one.address())
             continue
         matches = _remote_glob(one) if one.is_url else glob.glob(one.address(), recursive=True)
+        matches = _without_system_paths(one, matches)
         if not matches:
             raise SourceError(f"{one}: matches nothing{_where(one)}")
         found += matches
     return [Location.of(path) for path in sorted(found)] if found != [location.address()] else [location]
+
+
+def _without_system_paths(pattern: Location, matches: list[str]) -> list[str]:
+    """Without those in which a wildcard stands for a name of the system; what a user typed is read."""
+    begin = re.split(r"[*?\[]", pattern.address(), maxsplit=1)[0].rpartition("/")[0]
+    return [path for path in matches if not is_system_path(path.removeprefix(begin).replace(os.sep, "/"))]
 
 
 def check_there(spec: str) -> None:

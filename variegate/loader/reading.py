@@ -22,6 +22,7 @@ from variegate.decode import (
     read_channels,
     read_image,
 )
+from variegate.decode.depth import one_note
 from variegate.errors import DecodeError
 from variegate.executors.runners.images import check_image
 from variegate.formats.base import Item, PixelSource, SampleName, StreamItem
@@ -153,6 +154,7 @@ class Reader:
     ) -> None:
         self._has_targets, self._channels = has_targets, options.channels
         self._cache, self._side, self._limits = cache, options.cache_side, options.decode_limits
+        self._noted: set[str] = set()
         self.may_gather = in_memory and not has_targets and (cache is None or not cache.holds_device_memory)
 
     def read(
@@ -163,10 +165,11 @@ class Reader:
     ) -> list[tuple[Any, Any]]:
         """(data, label) of each, or (DecodeError, None); fewer once it is stopped."""
         clock, results = _Clock(), []
-        for sample in samples:
-            if is_stopped is not None and is_stopped():
-                break
-            results.append(self._read(sample, clock))
+        with one_note(self._noted):
+            for sample in samples:
+                if is_stopped is not None and is_stopped():
+                    break
+                results.append(self._read(sample, clock))
         if observer is not None:
             for stage, total in clock.stages.items():
                 observer.stage_done(stage, *total)
@@ -187,7 +190,8 @@ class Reader:
 
             def gather() -> Rows:
                 begin = time.perf_counter()
-                pixels, labels = source.pixels(samples), source.labels(samples)
+                with one_note(self._noted):
+                    pixels, labels = source.pixels(samples), source.labels(samples)
                 observer.stage_done("read", time.perf_counter() - begin, len(ids), pixels.nbytes)
                 return Rows(**fields, data=pixels, labels=labels)
 

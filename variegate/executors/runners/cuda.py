@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from variegate.decode.depth import tensor_as_8_bits
 from variegate.decode.gpu import INSTALL, JpegDecoder, decoder_of, is_installed
 from variegate.executors.batches import share_out
 from variegate.executors.cuda.executor import (
@@ -98,6 +99,7 @@ class CudaRunner:
         whole = as_tensor(images)
         if whole is not None and whole.is_cuda:
             self._check_device("images", whole)
+            whole = tensor_as_8_bits(whole, "images")
             return place_tensor(whole, is_channels_last=check_tensor(whole))
         if isinstance(images, (list, tuple)):
             tensors = [as_tensor(image) for image in images]

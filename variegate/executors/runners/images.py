@@ -12,6 +12,7 @@ import torch
 import torch.utils.dlpack
 
 from variegate.decode import pixels_of_pil
+from variegate.decode.depth import as_8_bits, one_note, tensor_as_8_bits
 from variegate.executors.batches import layout, shapes_of, write_images
 from variegate.executors.runners.devices import resolve
 from variegate.program.program import MAX_CHANNELS, MAX_SIDE, Output
@@ -38,23 +39,27 @@ def channels_last(first: int, last: int, may_be_first: bool = True) -> bool | No
 
 
 def check_images(images: Any, names: str = NAMES) -> list[Image] | Image:
-    """A batch, list or [N, H, W, C], as contiguous uint8 [H, W, C] arrays. ``names``: what errors call an image."""
+    """A batch, list or [N, H, W, C], as contiguous uint8 [H, W, C] arrays. ``names``: what errors call an image. Of
+    uint16 see ``decode/depth.py``."""
     if isinstance(images, np.ndarray):
         return _check_batch(images)
     if not isinstance(images, (list, tuple)):
         tensor = as_tensor(images)
         if tensor is not None:
             _check_is_here("images", tensor)
+            tensor = tensor_as_8_bits(tensor, "images")
             last = check_tensor(tensor)
             return np.asarray((tensor if last else tensor.permute(0, 2, 3, 1)).contiguous().numpy())
         one = "; one image goes into a list" if isinstance(images, PIL.Image.Image) else ""
         raise TypeError(
             f"images: got {type(images).__name__}; accepted: a list of images or one array [N, H, W, C]{one}"
         )
-    return [check_image(image, i if names is NAMES else names.format(i)) for i, image in enumerate(images)]
+    with one_note(set()):
+        return [check_image(image, i if names is NAMES else names.format(i)) for i, image in enumerate(images)]
 
 
 def _check_batch(whole: npt.NDArray[Any]) -> Image:
+    whole = as_8_bits(whole, "images")
     if whole.dtype != np.uint8:
         more = ", or a list of images" if whole.dtype == object else ""
         raise TypeError(f"images: got dtype {whole.dtype}; accepted: uint8 [N, H, W, C]{more}")
@@ -87,6 +92,7 @@ def check_image(image: Any, place: int | str) -> Image:
 
 
 def _check_array(array: npt.NDArray[Any], where: str) -> Image:
+    array = as_8_bits(array, where)
     if array.dtype != np.uint8:
         raise TypeError(f"{where}: got dtype {array.dtype}; accepted: {_ACCEPTED}")
     if array.ndim == 2:
@@ -138,7 +144,8 @@ def check_tensors(tensors: Sequence[torch.Tensor], names: str = NAMES) -> list[t
 
 
 def _hwc(tensor: torch.Tensor, where: str) -> torch.Tensor:
-    """An image as [H, W, C], without a copy; channels come last where they could be first as well."""
+    """An image as [H, W, C], without a copy of uint8; channels come last where they could be first as well."""
+    tensor = tensor_as_8_bits(tensor, where)
     _check_kind(where, tensor, _ACCEPTED_TENSORS)
     shape = tuple(tensor.shape)
     image = tensor[:, :, None] if tensor.ndim == 2 else tensor

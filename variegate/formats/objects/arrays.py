@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate.decode.depth import as_8_bits, is_16_bit
 from variegate.formats.base import IndexedSource, Item, SampleName, SourceError, check_index, describe, digest_of
 from variegate.formats.labels import (
     Labels,
@@ -31,13 +32,15 @@ _IMAGES_LOOKED_AT, _BYTES_LOOKED_AT = 64, 16384
 
 
 class ArraySource(IndexedSource):
-    """One uint8 array or CPU tensor [N, H, W, C] or [N, H, W] (C = 1 to 32), or a list of [H, W, C] and [H, W] images.
+    """One uint8 or uint16 array or CPU tensor [N, H, W, C] or [N, H, W] (C = 1 to 32), or a list of images [H, W, C]
+    and [H, W].
 
     ``labels``: one for each image, as list, array or tensor: ints, floats, or [N, ...] for an array a sample; without
     them every label is -1. Masks and boxes are no labels, as they would not fit the augmented image. ``classes``: names
     of int labels.
 
-    Nothing is copied: a memory-mapped file stays one, and items are views, not to be written to. Pickled, an array
+    Nothing is copied: a memory-mapped file stays one, and items are views, not to be written to. Those of uint16 are
+    scaled to 8 bits when they are read, over their full range, with one note. Pickled, an array
     that np.memmap or np.load(mmap_mode=...) opened is opened again by its file's name instead of travelling along.
 
     Raises TypeError for other kinds and dtypes, SourceError (a ValueError) for shapes, lengths and labels out of range.
@@ -75,7 +78,7 @@ class ArraySource(IndexedSource):
     def read(self, index: int) -> Item:
         """A view of the pixels, uint8 [H, W, C]."""
         check_index(index, len(self))
-        image = np.asarray(self._images[index])
+        image = as_8_bits(np.asarray(self._images[index]), str(self.name(index)))
         return Item(image[:, :, None] if image.ndim == 2 else image, label_at(self._labels, index))
 
     def pixels(self, indices: npt.NDArray[np.int64]) -> Image:
@@ -86,7 +89,7 @@ class ArraySource(IndexedSource):
             )
         for index in (indices.min(), indices.max()) if len(indices) else ():
             check_index(int(index), len(self))
-        gathered = np.asarray(self._images[indices])
+        gathered = as_8_bits(np.asarray(self._images[indices]), "images")
         return gathered[..., None] if gathered.ndim == 3 else gathered
 
     def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
@@ -104,7 +107,7 @@ class ArraySource(IndexedSource):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         if isinstance(state["_images"], dict):
-            self._images = np.memmap(dtype=np.uint8, mode="r", **state["_images"])
+            self._images = np.memmap(mode="r", **state["_images"])
 
 
 def _as_mapping(images: Any) -> dict[str, Any] | None:
@@ -115,7 +118,7 @@ def _as_mapping(images: Any) -> dict[str, Any] | None:
         return None
     if images.mode not in ("r", "r+", "w+") or images.filename is None:
         return None
-    return {"filename": images.filename, "offset": images.offset, "shape": images.shape}
+    return {"filename": images.filename, "offset": images.offset, "shape": images.shape, "dtype": images.dtype}
 
 
 def _check_images(images: Any) -> Image | list[Image]:
@@ -138,8 +141,8 @@ def _check_images(images: Any) -> Image | list[Image]:
 
 def _check_pixels(where: str, array: npt.NDArray[Any], image_shape: tuple[int, ...], accepted: str) -> Image:
     """``image_shape``: that of the one image, or of each of those in the array."""
-    if array.dtype != np.uint8:
-        raise TypeError(f"{where}: got dtype {array.dtype}; accepted: {_ACCEPTED}")
+    if array.dtype != np.uint8 and not is_16_bit(array.dtype):
+        raise TypeError(f"{where}: got dtype {array.dtype}; accepted: {_ACCEPTED}; uint16 is scaled to 8 bits")
     shape = f"{where}: got shape {array.shape}; accepted:"
     is_several = len(image_shape) == 3 and image_shape[0] not in (1, 3) and image_shape[2] <= MAX_CHANNELS
     if (not is_several and (image_shape[2:] not in ((), (1,), (3,)) or len(image_shape) < 2)) or 0 in array.shape:

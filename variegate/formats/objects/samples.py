@@ -12,6 +12,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from variegate.decode import check_side, pixels_of_pil, read_bytes
+from variegate.decode.depth import ADVICE, as_8_bits, tensor_as_8_bits
 from variegate.errors import DecodeError
 from variegate.formats.annotated.records import ObjectFields
 from variegate.formats.base import SourceError
@@ -77,7 +78,8 @@ def check_rest(sample: Any, image: bytes | npt.NDArray[np.uint8], name: str) -> 
 
 def image_of(image: Any, name: str, reads_files: bool = True) -> bytes | npt.NDArray[np.uint8]:
     """Bytes as they are; anything else as uint8 [H, W, 3] or [H, W, 1]: arrays have their channels last, tensors first
-    wherever these can be. PIL images keep their EXIF orientation, as with torchvision; one that was opened and not yet
+    wherever these can be. PIL images are the pixels that they hold: their EXIF orientation is not applied, as with
+    torchvision (that of files and their bytes is); one that was opened and not yet
     loaded is decoded here, and must not be given to two threads at once. ``reads_files``: of {"bytes": None, "path":
     ...}, Hugging Face's; False where such rows come from a table, which anybody may have written. Raises TypeError for
     other kinds and dtypes, DecodeError for a damaged image or a shape that is no image's."""
@@ -96,17 +98,20 @@ def image_of(image: Any, name: str, reads_files: bool = True) -> bytes | npt.NDA
             raise DecodeError(name, f"no image: {what}")
         return bytes(data)
     if isinstance(image, np.ndarray):
+        image = as_8_bits(image, name)
         is_uint8 = image.dtype == np.uint8
     else:
         import torch  # takes a second to load, which listing a folder should not
 
         if not isinstance(image, torch.Tensor):
             raise TypeError(f"{name}: got {type(image).__name__} for an image; accepted: {_ACCEPTED_IMAGES}")
+        image = tensor_as_8_bits(image, name)
         is_uint8 = image.dtype == torch.uint8
     if not is_uint8:
         raise TypeError(
             f"{name}: got an image of dtype {image.dtype}; accepted: uint8. Leave ToTensor, ToDtype and Normalize out "
-            "of the data set's own transform: they belong to the transform given to Variegate"
+            "of the data set's own transform: they belong to the transform given to Variegate. uint16 is scaled to 8 "
+            f"bits; of other types, {ADVICE}"
         )
     array, shape = image, tuple(image.shape)
     if not isinstance(image, np.ndarray):

@@ -112,7 +112,7 @@ def _collect(reader: ForwardReader, version: FileVersion) -> ShardIndex:
 
 SUFFIX = ".vgindex"
 # A change of what is written, or of how shards are read, takes a new number: older files are then made anew.
-_FIRST_LINE = b"variegate tar index 2\n"
+_FIRST_LINE = b"variegate tar index 3\n"
 _MOST_REST = 64 << 20
 _PLACES = (("offsets", np.int64), ("sizes", np.int64), ("begins", np.int64), ("ends", np.int64))
 _COLUMNS = (*_PLACES, ("kinds", np.uint8), ("values", np.int64))

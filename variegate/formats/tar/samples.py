@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from variegate.errors import DecodeError
 from variegate.formats.base import cut_off, first_names
-from variegate.formats.kinds import IMAGE_EXTENSIONS, is_image_name
+from variegate.formats.kinds import IMAGE_EXTENSIONS, is_image_name, is_system_path
 from variegate.formats.tar.members import ForwardReader, Member, TarDamage, TarWalk
 from variegate.io.files import MOST_BYTES, in_words
 
@@ -169,7 +169,10 @@ def notes_of_walks(shards: Iterable[tuple[str, ShardCounts, ShardFailure | None]
 
 
 def split_name(name: str) -> tuple[str, str] | None:
-    """Key and extension: up to, and after, the first dot of the base name. None for names without either."""
+    """Key and extension: up to, and after, the first dot of the base name. None for names without either, and for
+    members that are no part of a data set, such as ``__MACOSX/photo.jpg``."""
+    if is_system_path(name):
+        return None
     folder, slash, base = name.rpartition("/")
     stem, dot, extension = base.partition(".")
     return (folder + slash + stem, extension) if stem and dot else None

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from variegate.augmenter.augmenter import Augmenter
 from variegate.decode import check_side, checked_header, read_image
+from variegate.decode.depth import one_note
 from variegate.decode.entropy.index import DamagedIndexError, EntropyIndex
 from variegate.errors import DecodeError, each_alone
 from variegate.executors.runners.encoded_batch import EncodedBatch
@@ -89,6 +90,7 @@ class ExpansionSpec:
     labels: Labels | None = None  # that all labels must be like, where outputs are gathered
     stamps: Stamps | None = None  # that the source's files must be like when they are read
     kept: dict[int, frozenset[int]] = field(default_factory=dict)  # by item: copies that are in their place, left alone
+    noted: set[str] = field(default_factory=set)  # notes that jobs of this process have given (``decode/depth.py``)
     index: str | None = None  # file of an entropy index of the source's JPEGs, whose pixels are the same without
 
     @property
@@ -197,10 +199,12 @@ class ExpansionJob:
     def _decode_alone(self, index: int) -> Decoded | DecodeError:
         source = self._plan.source
         try:
-            data, label = item = source.read(index)
+            with one_note(self._spec.noted):
+                data, label = item = source.read(index)
             if self._spec.stamps is not None:
                 check_read(self._spec.stamps, source, index, len(data))
-            image, file = self._open(data, str(source.name(index)))
+            with one_note(self._spec.noted):
+                image, file = self._open(data, str(source.name(index)))
             if isinstance(image, np.ndarray):
                 check_side(str(source.name(index)), *image.shape[:2])
         except DecodeError as error:

@@ -13,6 +13,7 @@ from threading import Event
 from typing import Any, ClassVar
 
 from variegate.checks import one_of
+from variegate.decode.depth import FIRST
 from variegate.decode.entropy.index import index_path
 from variegate.errors import DecodeError
 from variegate.formats.base import FileSource, SourceError
@@ -156,6 +157,7 @@ class Expansion(DiskRun):
         report.resumed += sum(map(len, kept.values()))
         self._is_ready, self._began = engine.workers == "thread", time.perf_counter()
         self._items = self._bytes = 0
+        self._noted: set[str] = set()
         stamps = None if self._stamps is None else self._stamps.for_workers()
         spec = ExpansionSpec(plan, None, engine.workers != "thread", stamps=stamps, index=self._index_file())
         commit: FileCommit | ShardCommit
@@ -187,7 +189,7 @@ class Expansion(DiskRun):
                         self._items += len(result.outputs)
                         self._bytes += sum(len(data) for made in result.outputs for data in made.data)
                         for note in [note for made in result.outputs for note in made.notes]:
-                            warnings.warn(note, stacklevel=1)
+                            self._pass_on(note)
                     self._count_time()
         finally:
             try:
@@ -196,6 +198,13 @@ class Expansion(DiskRun):
                 commit.close()
                 if self.on_progress is not None:
                     self.on_progress(self.report)
+
+    def _pass_on(self, note: str) -> None:
+        """Warn of a note of a device's job; of notes that differ in their first image alone, of one."""
+        kind = note.partition(FIRST)[0]
+        if kind not in self._noted:
+            self._noted.add(kind)
+            warnings.warn(note, stacklevel=2)
 
     def _has_room(self) -> bool:
         """Image files wait here for their turn: as many as there were bytes of them, on average."""

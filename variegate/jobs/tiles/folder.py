@@ -14,6 +14,7 @@ from typing import Any
 
 from variegate.checks import PIXEL_VERSION, integer, one_of
 from variegate.formats.base import SourceError
+from variegate.formats.kinds import is_system_name
 from variegate.formats.storage import Storage
 from variegate.io.durable import sync_folder
 from variegate.jobs.engine import Engine
@@ -153,9 +154,10 @@ def image_files(source: str) -> tuple[str, list[str]]:
     names = []
     for folder, inner, files in os.walk(source):
         arrays = [name for name in inner if Path(name).suffix.lower() == ".zarr"]
-        inner[:] = sorted(name for name in inner if name not in arrays and not name.startswith("."))
+        inner[:] = sorted(name for name in inner if name not in arrays and not is_system_name(name))
         found = [name for name in files if Path(name).suffix.lower() in SUFFIXES]
-        names += [os.path.relpath(os.path.join(folder, name), source) for name in (*arrays, *found) if name[0] != "."]
+        found = [name for name in (*arrays, *found) if not is_system_name(name)]
+        names += [os.path.relpath(os.path.join(folder, name), source) for name in found]
     if not names:
         raise SourceError(f"{source}: holds no image that is made in tiles; accepted: {', '.join(SUFFIXES)}")
     return source, sorted(names)

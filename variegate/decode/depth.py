@@ -1,0 +1,81 @@
+"""The rule for pixels of more than 8 bits: what is scaled to 8 bits, what is refused, and the note that says so.
+
+Unsigned integers of 16 bits are scaled over their full range, ``round(value * 255 / 65535)``, whatever range a picture
+uses. Signed integers and those of 32 bits, whose range no file tells, and floats are refused. Masks are class indices:
+they are read as they are (``read_mask``).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.io.addresses import speakable
+
+if TYPE_CHECKING:
+    import torch
+
+# 65535 is 255 times 257, an odd number: no value lies halfway between two results.
+_TO_8_BITS = ((np.arange(1 << 16) + 128) // 257).astype(np.uint8)
+_NOTE = "pixels of 16 bits are scaled to 8 bits (value * 255 / 65535)"
+# Between a note and the name of the first image that it is about.
+FIRST = "; the first: "
+ADVICE = "scale them to uint8 first"
+
+_noted: ContextVar[set[str] | None] = ContextVar("noted", default=None)
+
+
+def is_16_bit(dtype: Any) -> bool:
+    """True for NumPy's uint16 in either byte order, and for torch's."""
+    return str(dtype) in ("uint16", ">u2", "<u2", "torch.uint16")
+
+
+def scaled_to_8_bits(pixels: npt.NDArray[Any], full: int = 65535) -> npt.NDArray[np.uint8]:
+    """uint8 of integers from 0 to ``full``, the value that white has; see above."""
+    if full == 65535:
+        return _TO_8_BITS[pixels]
+    return ((pixels.astype(np.uint32) * 255 + full // 2) // full).astype(np.uint8)
+
+
+def as_8_bits(pixels: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+    """Pixels of uint16 scaled to uint8, with a note; others as they are. ``name``: of the image, for the note."""
+    if not is_16_bit(pixels.dtype):
+        return pixels
+    note_depth(name)
+    return scaled_to_8_bits(pixels)
+
+
+def tensor_as_8_bits(pixels: torch.Tensor, name: str) -> torch.Tensor:
+    """``as_8_bits`` of a tensor, on its device."""
+    import torch
+
+    if not is_16_bit(pixels.dtype):
+        return pixels
+    note_depth(name)
+    return ((pixels.to(torch.int32) + 128) // 257).to(torch.uint8)
+
+
+@contextmanager
+def one_note(noted: set[str]) -> Iterator[None]:
+    """Within, images of one source are read by this thread: of all that share ``noted``, only the first is noted."""
+    token = _noted.set(noted)
+    try:
+        yield
+    finally:
+        _noted.reset(token)
+
+
+def note_depth(name: str) -> None:
+    """A UserWarning that 16 bits are scaled; once for each source, whose first image it names."""
+    noted = _noted.get()
+    if noted is None:
+        warnings.warn(f"{speakable(name)}: {_NOTE}", stacklevel=3)
+    elif _NOTE not in noted:
+        noted.add(_NOTE)
+        warnings.warn(f"{_NOTE}{FIRST}{speakable(name)}", stacklevel=3)
