@@ -18,7 +18,7 @@ from variegate.program.program import MAX_CHANNELS
 
 Image_HWC = npt.NDArray[np.uint8]
 
-_NUMPY, _TIFFS = b"\x93NUMPY", (b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")
+NUMPY, _TIFFS = b"\x93NUMPY", (b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")
 _ACCEPTED = f"uint8 [H, W] or [H, W, C] with up to {MAX_CHANNELS} channels, or uint16, scaled to 8 bits"
 _ORIENTATION = 274
 # Numbers of channels that are read of files of every kind, and Pillow's mode of them.
@@ -37,7 +37,7 @@ def read_channels(
     None where neither is asked for. Raises DecodeError, also for another number of channels."""
     limits = max_pixels, max_decode_bytes
     image = None
-    if data.startswith(_NUMPY):
+    if data.startswith(NUMPY):
         image = _read_numpy(data, path, *limits)
     elif data.startswith(_TIFFS) and (channels not in (None, _GRAY, 3) or not _is_known(data)):
         image = _read_tiff(data, path, *limits)

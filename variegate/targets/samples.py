@@ -72,6 +72,8 @@ MASK_TYPES = {
     torch.int64: np.int64,
     torch.bool: np.bool_,
 }
+# Of tensors on a GPU; torch computes little with them.
+_WIDENED_ON_DEVICE = (torch.int8, torch.uint16)
 
 
 @dataclass
@@ -215,16 +217,30 @@ def _mask(name: str, value: Any, size: tuple[int, int], ndim: int) -> Mask:
     accepted = f"{'[M, H, W]' if ndim == 3 else '[H, W]'} of the image's size, {size[0]}x{size[1]}, of uint8 or int32"
     if isinstance(value, torch.Tensor) and value.is_cuda:
         mask: Mask = value.detach().as_subclass(torch.Tensor)
-        dtype: Any = MASK_TYPES.get(value.dtype, value.dtype)
+        if value.dtype in _WIDENED_ON_DEVICE:
+            mask = mask.to(torch.int32)
+        dtype: Any = MASK_TYPES.get(mask.dtype, mask.dtype)
     else:
-        mask = as_array(name, value, accepted)
+        mask = _widened(name, as_array(name, value, accepted))
         dtype = mask.dtype
     if dtype not in MASK_TYPES.values():
-        raise TypeError(f"{name}: got {dtype}{list(mask.shape)}; accepted: {accepted} (int16, int64, bool, too)")
+        raise TypeError(f"{name}: got {dtype}{list(mask.shape)}; accepted: {accepted} (other integers and bool, too)")
     mask = mask.reshape(0, *size) if ndim == 3 and mask.shape[:1] == (0,) else mask
     if mask.ndim != ndim or mask.shape[-2:] != size:
         raise ValueError(f"{name}: got shape {tuple(mask.shape)}; accepted: {accepted}")
     return mask.contiguous() if isinstance(mask, torch.Tensor) else np.ascontiguousarray(mask)
+
+
+def _widened(name: str, mask: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Integers of other types than ``MASK_TYPES`` as int32 or int64, all others as they are. Raises ValueError for
+    values beyond int64."""
+    if mask.dtype.kind not in "iu" or mask.dtype in MASK_TYPES.values():
+        return mask
+    is_narrow = mask.dtype.itemsize < 4 or mask.dtype.kind + str(mask.dtype.itemsize) == "i4"
+    most = int(mask.max()) if mask.size else 0
+    if most > np.iinfo(np.int64).max:
+        raise ValueError(f"{name}: got {most:,}; accepted: values up to 2**63 - 1")
+    return mask.astype(np.int32 if is_narrow else np.int64)
 
 
 def _named_masks(made: OfImage, key: str, value: Any) -> None:

@@ -42,6 +42,7 @@ FINDING_KINDS: dict[str, FindingKind] = {
         FindingKind("empty", True, "has no bytes, or no pixels"),
         FindingKind("wrong_extension", False, "holds another kind of image than its name says"),
         FindingKind("unusual_mode", False, "has pixels of a kind that changes on the way to RGB"),
+        FindingKind("deep", False, "has more than 8 bits a channel, which are scaled to 8 bits, or refused"),
         FindingKind("exif_turned", False, "is turned or mirrored by its EXIF orientation"),
         FindingKind("tiny", False, "has far fewer pixels than the others"),
         FindingKind("huge", False, "has far more pixels than the others"),
@@ -111,7 +112,7 @@ SCHEMA = pa.schema(
         ("warning", pa.string()),  # what its decoder complains of, though it makes an image of it
         ("bytes", pa.int64()),  # of the file; of the pixels, where they are stored as such
         ("kind", pa.string()),  # Pillow's name of the format: JPEG, PNG, ...; null for pixels
-        ("mode", pa.string()),  # Pillow's, as stored: RGB, L, P, CMYK, I;16, ...
+        ("mode", pa.string()),  # Pillow's, as stored: RGB, L, P, CMYK, I;16, ...; RGB;16 for color of 16 bits
         ("orientation", pa.int8()),  # EXIF, 1 to 8
         ("is_truncated", pa.bool_()),
         ("height", pa.int32()),  # upright

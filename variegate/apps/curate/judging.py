@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variegate.apps.curate.findings import READ, DataFinding, coded, floats
+from variegate.apps.curate.sample import DEEP, DEEP_GRAY
 from variegate.options.datasets import ThresholdOptions
 
 Values = npt.NDArray[np.float64]
@@ -130,10 +131,20 @@ def _of_files(table: pa.Table) -> Iterator[Verdict]:
     modes, mode_of = coded(table["mode"])
     is_read = pc.is_in(table["split"], pa.array(READ)).to_numpy()
     counts = np.bincount(mode_of[is_read & (mode_of >= 0)], minlength=len(modes))
-    is_unusual = [mode not in _USUAL_MODES and 2 * counts[i] <= counts.sum() for i, mode in enumerate(modes)]
+    are_deep = [mode in DEEP_GRAY or mode.endswith(DEEP) for mode in modes]
+    is_unusual = [
+        mode not in _USUAL_MODES and not are_deep[i] and 2 * counts[i] <= counts.sum() for i, mode in enumerate(modes)
+    ]
     yield (
         *("unusual_mode", np.array([*is_unusual, False])[mode_of], None),
         lambda row: f"its pixels are {modes[mode_of[row]]}, which become RGB",
+    )
+    yield (
+        *("deep", np.array([*are_deep, False])[mode_of], None),
+        lambda row: (
+            f"its pixels are {modes[mode_of[row]]}, "
+            + ("which are refused" if has_error[row] else "scaled to 8 bits over their full range")
+        ),
     )
     yield (
         *("exif_turned", turns > 1, turns),

@@ -13,6 +13,8 @@ from variegate.apps.curate.fingerprint import Fingerprint, fingerprint
 from variegate.apps.curate.pixels import PixelMeasures, measure_pixels
 from variegate.checks import as_integer
 from variegate.decode import PillowFile, checked_header, decode_jpeg_warned, is_complete, is_jpeg
+from variegate.decode.channels import NUMPY, read_channels
+from variegate.decode.depth import one_note
 from variegate.decode.limits import TOTAL, Budget
 from variegate.errors import DecodeError
 from variegate.formats.base import Item, SampleName
@@ -39,6 +41,8 @@ FIELDS = (
     *("index", "file", "label", "class", "error", "warning", "bytes", "kind", "mode", "orientation", "is_truncated"),
     *("height", "width", *PixelMeasures._fields, *Fingerprint._fields),
 )
+# Pillow's modes of more than 8 bits, and what follows the mode of color images of 16 bits.
+DEEP_GRAY, DEEP = ("I;16", "I;16B", "I;16L", "I;16N", "I", "F"), ";16"
 _UNMEASURED = (None,) * (len(PixelMeasures._fields) + len(Fingerprint._fields))
 
 
@@ -46,18 +50,26 @@ def row_of(index: int, key: str, name: SampleName, fetch: Callable[[], Item], cl
     """``key``: what the table calls it; ``name``: what messages do. Never raises for what is the sample's own fault:
     whatever a storage, a decoder or a user's data set raises is its ``error``."""
     facts, label, size, measures = FileFacts(), NO_LABEL, None, None
+    noted: set[str] = set()  # not empty if pixels of 16 bits are scaled
     try:
-        item = fetch()
+        with one_note(noted):
+            item = fetch()
         whole = as_integer(item.label)
         # A float, or an array for each sample, is no class.
         label = NO_LABEL if whole is None or not NO_LABEL <= whole <= MOST_LABEL else whole
         if isinstance(item.data, np.ndarray):
             size = item.data.nbytes
-            measures = _measure_array(item.data, facts)
+            measures = _measure_array(item.data, facts, bool(noted))
         else:
             data = item.data if isinstance(item.data, bytes) else bytes(item.data)
             size = len(data)
-            measures = facts.read(data, str(name), _measure)
+            if data.startswith(NUMPY):
+                with one_note(noted):
+                    pixels = read_channels(data, str(name))
+                assert pixels is not None
+                measures = _measure_array(pixels, facts, bool(noted))
+            else:
+                measures = facts.read(data, str(name), _measure)
     except DecodeError as error:
         facts.error = error.reason
     except MemoryError:
@@ -85,11 +97,14 @@ def _measure(image: Image_HWC) -> Row:
     return (*measure_pixels(image), *fingerprint(image))
 
 
-def _measure_array(image: npt.NDArray[np.uint8], facts: FileFacts) -> Row | None:
+def _measure_array(image: npt.NDArray[np.uint8], facts: FileFacts, is_deep: bool) -> Row | None:
+    """``is_deep``: it had 16 bits."""
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] not in (1, 3):
         facts.error = f"pixels {image.dtype} {list(image.shape)}; accepted: uint8 [H, W, 3] or [H, W, 1]"
         return None
     facts.mode = "L" if image.shape[2] == 1 else "RGB"
+    if is_deep:
+        facts.mode = DEEP_GRAY[0] if image.shape[2] == 1 else f"RGB{DEEP}"
     facts.height, facts.width = image.shape[:2]
     if not image.size:
         facts.error = f"it has no pixels ({facts.width} x {facts.height})"
@@ -143,6 +158,8 @@ class FileFacts:
         self.is_truncated = _is_cut_off(data)
         with PillowFile(data, name) as file:
             self.kind, self.mode = file.kind, file.mode
+            if file.bits > 8 and self.mode not in DEEP_GRAY:
+                self.mode += DEEP
             self.height, self.width = height, width = file.stored_size
             self.orientation = file.orientation()
             if self.orientation >= 5:

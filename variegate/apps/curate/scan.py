@@ -140,7 +140,7 @@ def record_pass(
 
     tell(position.samples)
     with closing(pass_over(source, threads, position)) as done, warnings.catch_warnings():
-        # A line for every image with a deep gray or an odd header; the columns have it.
+        # A line for every image with an odd header; the columns have it.
         warnings.simplefilter("ignore")
         try:
             for some, position in done:

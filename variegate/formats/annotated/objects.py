@@ -29,6 +29,7 @@ class Faults:
     clipped: int = 0
     flat: int = 0
     ignored: int = 0
+    degenerate: int = 0  # polygons
 
     def add(self, where: str, what: str) -> None:
         """Raises SourceError unless wrong objects are left out."""
@@ -43,6 +44,7 @@ class Faults:
             f"{self.bad:,} invalid objects {verb} skipped (the first: {self.first})": self.bad,
             f"{self.flat:,} objects without area {verb} skipped": self.flat,
             f'{self.ignored:,} {ignored} objects are skipped; "ignored": True keeps them': self.ignored,
+            f"{self.degenerate:,} polygons of fewer than three points cover nothing, and are skipped": self.degenerate,
             f"{self.clipped:,} boxes reach beyond their images, and are clipped": self.clipped,
         }
         return [line for line, count in lines.items() if count]
@@ -158,6 +160,7 @@ class ObjectsBuilder:
         self, sizes: npt.NDArray[np.int32], faults: Faults, where: Callable[[int], str], is_normalised: bool = False
     ) -> Objects:
         """Sorted by image, boxes checked and clipped. ``where``: names an object by its place among those added."""
+        faults.degenerate += self.shapes.degenerate
         images = np.frombuffer(self.images, np.int64)
         boxes = np.frombuffer(self.boxes, np.float64).reshape(-1, 4)
         own = np.ones((len(images), 2)) if is_normalised else sizes[images].astype(np.float64)

@@ -74,6 +74,7 @@ class ShapesBuilder:
     first: array[int] = field(default_factory=lambda: array("q"))
     last: array[int] = field(default_factory=lambda: array("q"))
     runs: dict[int, Runs] = field(default_factory=dict)
+    degenerate: int = 0  # rings of fewer than three points, which cover nothing and are left out
 
     def begin_with(self, points: npt.NDArray[np.float32], rings: npt.NDArray[np.int64]) -> None:
         """Rings, as of ``Shapes``, of finite numbers, that ``add_known`` may name."""
@@ -86,13 +87,18 @@ class ShapesBuilder:
         self.last.append(last)
 
     def add_rings(self, rings: Sequence[Sequence[float]]) -> None:
-        """An object of rings x, y, x, y, ... Raises ValueError for what is none, and is as before."""
-        points, ends = array("f"), array("q")
+        """An object of rings x, y, x, y, ...; those of fewer than three points are left out and counted. Raises
+        ValueError for what is no ring, and is as before."""
+        points, ends, degenerate = array("f"), array("q"), 0
         for ring in as_list("segmentation", rings):
             if not isinstance(ring, (list, tuple)):
                 raise ValueError(f"a polygon {shown_value(ring)}; accepted: a list of numbers")
-            if len(ring) < 6 or len(ring) % 2:
+            if len(ring) % 2:
                 raise ValueError(f"a polygon of {len(ring)} numbers; accepted: x and y of three points or more")
+            if len(ring) < 6:
+                numbers_of("a polygon", ring)
+                degenerate += 1
+                continue
             try:
                 points.extend(array("f", ring))
             except (TypeError, OverflowError):
@@ -100,11 +106,12 @@ class ShapesBuilder:
             ends.append((len(self.points) + len(points)) // 2)
         # As they are stored: 1e39 is a number, and no float32. A sum of these in float64 does not run over.
         if not isfinite(sum(points)):
-            every = [one for ring in rings for one in ring]
+            every = [one for ring in rings if len(ring) >= 6 for one in ring]
             odd = next(one for one, stored in zip(every, points, strict=True) if not isfinite(stored))
             raise ValueError(f"a polygon with {shown_value(odd)}; accepted: finite numbers, up to 3.4e38")
         # The same numbers for every object without an outline, wherever the rings of others are stored.
         first = len(self.rings) - 1 if ends else 0
+        self.degenerate += degenerate
         self.points.extend(points)
         self.rings.extend(ends)
         self.add_known(first, first + len(ends))
