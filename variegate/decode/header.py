@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -190,7 +191,8 @@ def as_stored(shown_HWC: Image_HWC, orientation: int) -> Image_HWC:
     return (shown_HWC.transpose(1, 0, 2) if is_transposed else shown_HWC)[::y, ::x]
 
 
-Box = tuple[int, int, int, int]
+# Of numbers, or of arrays of them.
+Box = tuple[Any, Any, Any, Any]
 
 
 def stored_box(orientation: int, stored_height: int, stored_width: int, box: Box) -> Box:

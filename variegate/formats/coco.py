@@ -16,6 +16,7 @@ import numpy as np
 from variegate.errors import DecodeError
 from variegate.formats.annotated import values as check
 from variegate.formats.annotated.folders import AnnotatedFolder, names_below
+from variegate.formats.annotated.frames import EXIF
 from variegate.formats.annotated.objects import Faults, ObjectsBuilder, leave_out
 from variegate.formats.annotated.shapes import Runs, decode_runs
 from variegate.formats.annotated.values import shown_value
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from variegate.formats.coco_polygons import Polygons
 
 _FILE = check.AnnotationOption(None, "a path", check.is_path)
-COCO_OPTIONS = {"file": _FILE, "mask": check.MASK, "ignored": check.FLAG}
+COCO_OPTIONS = {"file": _FILE, "mask": check.MASK, "ignored": check.FLAG, "exif": EXIF}
 ACCEPTED = 'an object with the lists "images", "annotations" and "categories"'
 LISTS = ("images", "annotations", "categories")
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -126,7 +127,7 @@ def open_coco(
             parsed = _Parsed(str(file), ignored, Faults(on_error), polygons)
             for member, entry in entries_of(text, str(file)):
                 parsed.add(member, entry)
-            return parsed.source(folder, mask)
+            return parsed.source(folder, mask, options.of("exif"))
         except json.JSONDecodeError as error:
             problem = f"{file}: no JSON: {error.msg} in line {error.lineno}, column {error.colno}"
     raise SourceError(problem)
@@ -227,7 +228,7 @@ class _Parsed:
         self._categories_of.append(category)
         self._points_of.append(points)
 
-    def source(self, folder: Location, mask: str | None) -> AnnotatedFolder:
+    def source(self, folder: Location, mask: str | None, exif: str | None) -> AnnotatedFolder:
         """Without the images that are not in the folder. Raises SourceError as ``open_coco`` says."""
         if missing := [name for name in LISTS if name not in self._members]:
             raise SourceError(f"{self._file}: no {missing[0]!r} in it; accepted: {ACCEPTED}")
@@ -249,7 +250,7 @@ class _Parsed:
                 paths = [path for path in paths if path in there]
         names = tuple(str(entry["name"]) for entry in self._entries)
         about = {"format": "coco", "categories": self._entries}
-        return AnnotatedFolder(folder, names, tuple(paths), tuple(notes), about, objects=objects, mask=mask)
+        return AnnotatedFolder(folder, names, tuple(paths), tuple(notes), about, exif, objects=objects, mask=mask)
 
     def _where(self, k: int) -> str:
         name = self._paths[self._image_ids[self._images_of[k]]]

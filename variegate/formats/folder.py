@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +26,7 @@ from variegate.formats.base import (
 from variegate.formats.kinds import (
     ARRAY_EXTENSIONS,
     IMAGE_EXTENSIONS,
+    UNSUPPORTED_IMAGES,
     file_kind,
     is_image_name,
     is_system_name,
@@ -146,12 +149,14 @@ class FolderListing(IndexedSource):
             empty = [name for name, (images, _) in listed.items() if not images]
             ignored = [*ignored_here, *(path for _, others in listed.values() for path in others)]
         else:
-            class_names, empty, ignored = [FLAT_CLASS], [], ignored_here
+            # Without any image, files of other kinds in class folders tell why.
+            further = [] if here else [path for _, others in listed.values() for path in others]
+            class_names, empty, ignored = [FLAT_CLASS], [], [*ignored_here, *further]
             samples, here = [ImageFile(path, 0) for path in here], []
         left_out = (tuple(empty), tuple(ignored), tuple(walked.irregular), tuple(walked.unread), tuple(here))
         listing = cls(folder, tuple(class_names), tuple(samples), *left_out)
         if not samples:
-            beside = f"{len(ignored):,} other files" if ignored else "no other files"
+            beside = ", ".join(_in_words(ignored)) if ignored else "no other files"
             seen = ", ".join([beside, *listing._unusable()])
             shards = next((name for name in walked.files.get("", []) if file_kind(Location.of(name)) is not None), None)
             advice = ""
@@ -204,6 +209,15 @@ class FolderListing(IndexedSource):
     def _unusable(self, such_as: str = "") -> list[str]:
         kinds = {f"that are no regular files{such_as}": self.irregular, "folders that cannot be listed": self.unread}
         return [f"{len(names):,} {what}: {first_names(names)}" for what, names in kinds.items() if names]
+
+
+def _in_words(paths: Sequence[str]) -> list[str]:
+    """``12 .avif files, which are not supported`` for kinds of images that are not read; ``3 other files``."""
+    counts = Counter(os.path.splitext(path)[1].lower() for path in paths)
+    named = {extension: count for extension, count in counts.most_common() if extension in UNSUPPORTED_IMAGES}
+    lines = [f"{count:,} {extension} files, which are not supported" for extension, count in named.items()]
+    others = len(paths) - sum(named.values())
+    return [*lines, *([f"{others:,} other files"] if others else [])]
 
 
 def _split(inside: str, names: list[str], suffixes: tuple[str, ...]) -> tuple[list[str], list[str]]:

@@ -10,6 +10,10 @@ IMAGE_EXTENSIONS = (
     *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".bmp"),
     *(".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".pnm"),
 )
+# Images too, but of kinds that are not read: messages name them.
+UNSUPPORTED_IMAGES = frozenset(
+    (".avif", ".heic", ".heif", ".jxl", ".jp2", ".j2k", ".exr", ".psd", ".svg", ".tga", ".ico", ".dng", ".cr2", ".nef")
+)
 # In folders without any of these.
 ARRAY_EXTENSIONS = (".npy",)
 

@@ -18,6 +18,7 @@ import numpy as np
 from variegate.errors import DecodeError
 from variegate.formats.annotated import folders
 from variegate.formats.annotated import values as check
+from variegate.formats.annotated.frames import EXIF
 from variegate.formats.annotated.objects import Faults, ObjectsBuilder, leave_out
 from variegate.formats.annotated.values import shown_value
 from variegate.formats.annotated.written import Content, Row, Rows, targets_in
@@ -26,7 +27,7 @@ from variegate.formats.labels import check_classes
 from variegate.formats.reading import is_file, read_file
 from variegate.io.location import Location
 
-VOC_OPTIONS = {"split": check.SPLIT, "ignored": check.FLAG}
+VOC_OPTIONS = {"split": check.SPLIT, "ignored": check.FLAG, "exif": EXIF}
 _IMAGES, _ANNOTATIONS = "JPEGImages", "Annotations"
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _DEEPEST = 64  # of XML
@@ -88,7 +89,7 @@ def open_voc(
     objects = builder.done(sizes, faults, wheres.__getitem__)
     paths = tuple(images[stem] for stem in stems)
     remarks, about = (*notes, *faults.notes("difficult")), {"format": "voc", "split": split}
-    return folders.AnnotatedFolder(folder, names, paths, remarks, about, objects=objects)
+    return folders.AnnotatedFolder(folder, names, paths, remarks, about, options.of("exif"), objects=objects)
 
 
 def _listed(root: Location, split: str, images: dict[str, str], on_error: str) -> tuple[list[str], list[str]]:

@@ -22,6 +22,7 @@ import yaml
 from variegate.errors import DecodeError, shown
 from variegate.formats.annotated import folders
 from variegate.formats.annotated import values as check
+from variegate.formats.annotated.frames import EXIF
 from variegate.formats.annotated.objects import Faults, ObjectsBuilder, leave_out
 from variegate.formats.annotated.written import Content, Row, Rows, targets_in
 from variegate.formats.base import SourceError
@@ -30,7 +31,7 @@ from variegate.formats.reading import is_file, read_file
 from variegate.io.location import Location
 from variegate.io.yaml_text import read_yaml
 
-YOLO_OPTIONS = {"split": check.SPLIT, "mask": check.MASK, "keypoints": check.POINTS}
+YOLO_OPTIONS = {"split": check.SPLIT, "mask": check.MASK, "keypoints": check.POINTS, "exif": EXIF}
 FILE = "data.yaml"
 _MOST_BYTES = 1 << 20
 _VISIBLE = 2.0
@@ -75,7 +76,10 @@ def open_yolo(
     names = names or tuple(map(str, range(max(builder.labels, default=-1) + 1)))
     about = {"format": "yolo", "folders": above, "kpt_shape": points and list(points)}
     paths = tuple(images.values())
-    return folders.AnnotatedFolder(folder, names, paths, tuple(notes), about, objects=objects, mask=mask, noted=without)
+    exif = options.of("exif")
+    return folders.AnnotatedFolder(
+        folder, names, paths, tuple(notes), about, exif, objects=objects, mask=mask, noted=without
+    )
 
 
 def _read(place: Location) -> str | DecodeError:

@@ -6,6 +6,7 @@ And the images and text files that lie below such a folder, of this machine or a
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from variegate.decode.header import read_header
 from variegate.decode.image import read_mask
 from variegate.errors import DecodeError
 from variegate.formats import base
+from variegate.formats.annotated.frames import EXIF, STORED, Frame, frame_of, note_of, turned
 from variegate.formats.annotated.objects import Objects, leave_out
 from variegate.formats.annotated.values import AnnotationOption, Options, is_path
 from variegate.formats.base import SourceError
@@ -25,6 +27,7 @@ from variegate.formats.folder import walk, walk_remote
 from variegate.formats.kinds import is_image_name
 from variegate.formats.labels import NO_LABEL, check_classes
 from variegate.formats.reading import read_file
+from variegate.io.addresses import speakable
 from variegate.io.location import Location, inside
 from variegate.threads import computed_once
 
@@ -106,12 +109,21 @@ def size_of(data: Any, name: str) -> tuple[int, int]:
         return file.size()
 
 
-def mask_of(data: bytes, name: str, size: tuple[int, int], image: str = "its image") -> Any:
-    """The mask in an image file, uint8 or int32 [H, W]. Raises DecodeError where it is not of its image's size."""
+def mask_of(
+    data: bytes,
+    name: str,
+    size: tuple[int, int],
+    image: str = "its image",
+    frame: Frame | None = None,
+    exif: str | None = None,
+) -> Any:
+    """The mask in an image file, uint8 or int32 [H, W]. Raises DecodeError where it is not of its image's size.
+    ``frame``, ``exif``: of the image, for a hint."""
     mask = read_mask(data, name)
     if mask.shape != size:
         shown = [f"{height} x {width}" for height, width in (mask.shape, size)]
-        raise DecodeError(name, f"is {shown[0]}, and {image} {shown[1]} (height x width)")
+        hint = "" if frame is None else frame.hint((mask.shape[0], mask.shape[1]), exif)
+        raise DecodeError(name, f"is {shown[0]}, and {image} {shown[1]} (height x width){hint}")
     return mask
 
 
@@ -127,6 +139,7 @@ class FolderWithTargets(base.IndexedSource):
     paths: tuple[str, ...]
     remarks: tuple[str, ...] = ()
     about: Mapping[str, Any] = field(default_factory=dict)
+    exif: str | None = None  # the frame of the annotations (``frames.EXIF``)
     has_targets: ClassVar[bool] = True
     has_image_labels: ClassVar[bool] = False
 
@@ -155,6 +168,12 @@ class FolderWithTargets(base.IndexedSource):
     def notes(self) -> list[str]:
         return list(self.remarks)
 
+    def _note_frame(self, frame: Frame, size: tuple[int, int] | None, photo: str) -> None:
+        """A UserWarning, once for this source, if nothing says which frame the annotations of a photo are in."""
+        if frame.is_unclear(size, self.exif) and "is_frame_noted" not in self.__dict__:
+            self.__dict__["is_frame_noted"] = True
+            warnings.warn(speakable(note_of(str(self.folder), photo)), stacklevel=3)
+
 
 @dataclass(frozen=True, repr=False, eq=False)
 class AnnotatedFolder(FolderWithTargets):
@@ -169,7 +188,10 @@ class AnnotatedFolder(FolderWithTargets):
     @computed_once
     def fingerprint(self) -> str:
         """Of the classes, the names of the images and all annotations."""
-        return base.digest_of("\0".join([*self.classes, "", *self.paths, str(self.mask)]), self.objects.digest())
+        stored = [STORED] if self.exif == STORED else []
+        return base.digest_of(
+            "\0".join([*self.classes, "", *self.paths, str(self.mask), *stored]), self.objects.digest()
+        )
 
     def read(self, index: int) -> base.Item:
         """The bytes of the image file, and its targets. Raises DecodeError naming the file, also where the image is of
@@ -178,24 +200,26 @@ class AnnotatedFolder(FolderWithTargets):
         path = self.name(index).file
         data = read_file(self.folder.child(self.paths[index])) if self.is_remote else read_bytes(path)
         height, width = (int(side) for side in self.objects.sizes[index])
-        is_known = height > 0 and width > 0
-        size = None
-        if is_known or self.mask is not None or self.objects.is_normalised:
-            size = size_of(data, path)
-            if is_known and size != (height, width):
-                known = f"{height} x {width} by its annotations"
-                raise DecodeError(path, f"is {size[0]} x {size[1]} (height x width), and {known}")
+        known = (height, width) if height > 0 and width > 0 else None
+        frame = frame_of(data, path)
+        size = frame.size(self.exif)
+        if known not in (None, size):
+            hint = frame.hint((height, width), self.exif)
+            by_annotations = f"{height} x {width} by its annotations{hint}"
+            raise DecodeError(path, f"is {size[0]} x {size[1]} (height x width), and {by_annotations}")
+        self._note_frame(frame, known, path)
         try:
-            return base.Item(data, NO_LABEL, self.objects.targets(index, size, self.mask))
+            targets = self.objects.targets(index, size, self.mask)
         except ValueError as error:
             raise DecodeError(path, f"its annotations hold {error}") from None
+        return base.Item(data, NO_LABEL, turned(targets, frame) if self.exif == STORED else targets)
 
     def notes(self) -> list[str]:
         without = int((np.diff(self.objects.starts) == 0).sum()) - self.noted
         return [*self.remarks, *([f"{without:,} images have no objects"] if without else [])]
 
 
-MASKS_OPTIONS = {name: AnnotationOption(name, "a path", is_path) for name in ("images", "masks")}
+MASKS_OPTIONS = {name: AnnotationOption(name, "a path", is_path) for name in ("images", "masks")} | {"exif": EXIF}
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -208,15 +232,19 @@ class MaskedFolder(FolderWithTargets):
     def fingerprint(self) -> str:
         """Of the classes and the names: masks are not read for it."""
         pairs = zip(self.paths, self.masks, strict=True)
-        return base.digest_of("\0".join([*self.classes, "", *(name for pair in pairs for name in pair)]))
+        stored = [STORED] if self.exif == STORED else []
+        return base.digest_of("\0".join([*self.classes, "", *(name for pair in pairs for name in pair), *stored]))
 
     def read(self, index: int) -> base.Item:
         """Raises DecodeError naming the image or the mask, also where these are of different sizes."""
         base.check_index(index, len(self))
         image, place = (self.folder.below(paths[index]) for paths in (self.paths, self.masks))
         data, content = read_file(image), read_file(place)
-        size = size_of(data, str(image))
-        return base.Item(data, NO_LABEL, {"mask": mask_of(content, str(place), size, f"its image {self.paths[index]}")})
+        frame = frame_of(data, str(image))
+        size = frame.size(self.exif)
+        targets = {"mask": mask_of(content, str(place), size, f"its image {self.paths[index]}", frame, self.exif)}
+        self._note_frame(frame, size, str(image))
+        return base.Item(data, NO_LABEL, turned(targets, frame) if self.exif == STORED else targets)
 
     def path_beside(self, index: int) -> str:
         """Of the mask."""
@@ -240,4 +268,5 @@ def open_masks(
     stems = [stem for stem in pictures if stem in found]
     paths, of_masks = (tuple(paths[stem] for stem in stems) for paths in (pictures, found))
     about = {"format": "masks", "images": images}
-    return MaskedFolder(folder, check_classes(classes), paths, tuple(notes), about, masks=of_masks)
+    exif = options.of("exif")
+    return MaskedFolder(folder, check_classes(classes), paths, tuple(notes), about, exif, masks=of_masks)

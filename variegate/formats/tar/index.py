@@ -12,7 +12,7 @@ import os
 import zlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from itertools import pairwise
@@ -88,8 +88,12 @@ def index_shard(shard: Location, version: FileVersion) -> ShardIndex:
     if shard.is_url:
         with open_stream(shard) as stream:
             return _collect(StreamReader(stream), version)
-    with named_errors(shard), open_regular(shard.address()) as file:
-        return _collect(FileReader(file, version.size, str(shard)), version)
+    with (
+        named_errors(shard),
+        open_regular(shard.address()) as file,
+        closing(FileReader(file, version.size, str(shard))) as reader,
+    ):
+        return _collect(reader, version)
 
 
 def _collect(reader: ForwardReader, version: FileVersion) -> ShardIndex:

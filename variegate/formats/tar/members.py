@@ -41,6 +41,10 @@ class FileReader:
         self.at += passed
         return passed
 
+    def close(self) -> None:
+        """Close the file as well."""
+        self._file.close()
+
 
 class StreamReader:
     """Whatever has ``read(size)``, as a FileReader, in chunks. ``head``: what was read of the stream already."""

@@ -1,0 +1,107 @@
+"""The frame of annotations of photos that EXIF turns: the photo as it is displayed, or the pixels as they are stored.
+
+A photo is always decoded upright. Annotations in the stored frame are turned along with it when they are read.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.decode import PillowFile, is_jpeg
+from variegate.decode.header import apply_orientation, read_header, shown_box
+from variegate.formats.annotated.values import AnnotationOption
+
+STORED, DISPLAYED = "stored", "pixels"
+EXIF = AnnotationOption(
+    None,
+    "'pixels' for the photo as displayed, 'stored' for its pixels before EXIF turns them",
+    lambda value: value in (None, DISPLAYED, STORED),
+)
+_TURNED_SIDES = 5  # from this orientation on, rows are columns
+
+
+class Frame(NamedTuple):
+    """A photo's EXIF orientation, 1 to 8, and its height and width as stored."""
+
+    orientation: int
+    height: int
+    width: int
+
+    @property
+    def stored(self) -> tuple[int, int]:
+        return self.height, self.width
+
+    @property
+    def displayed(self) -> tuple[int, int]:
+        return (self.width, self.height) if self.orientation >= _TURNED_SIDES else (self.height, self.width)
+
+    def size(self, exif: str | None) -> tuple[int, int]:
+        """Height and width in the frame of an option ``exif``."""
+        return self.stored if exif == STORED else self.displayed
+
+    def hint(self, size: tuple[int, int], exif: str | None) -> str:
+        """What to add to an error about annotations of ``size``, if the other frame has that size."""
+        other = DISPLAYED if exif == STORED else STORED
+        return f'; its EXIF orientation is {self.orientation}: set exif="{other}"' if size == self.size(other) else ""
+
+    def is_unclear(self, size: tuple[int, int] | None, exif: str | None) -> bool:
+        """True if nothing says which frame annotations are in. ``size``: of the annotations; None if not known."""
+        return exif is None and self.orientation != 1 and (size is None or self.stored == self.displayed)
+
+
+def frame_of(data: Any, name: str) -> Frame:
+    """Of an image file, or of pixels [H, W, C]. Raises DecodeError."""
+    if isinstance(data, np.ndarray):
+        return Frame(1, data.shape[0], data.shape[1])
+    if is_jpeg(data):
+        try:
+            header = read_header(data)
+            return Frame(header.orientation, header.height, header.width)
+        except ValueError:  # a JPEG that Pillow reads, perhaps
+            pass
+    with PillowFile(data, name) as file:
+        orientation = file.orientation()
+        height, width = file.stored_size
+        # Pillow names a TIFF's size as displayed.
+        is_swapped = file.kind == "TIFF" and orientation >= _TURNED_SIDES
+        return Frame(orientation, width, height) if is_swapped else Frame(orientation, height, width)
+
+
+def note_of(place: str, photo: str) -> str:
+    """That the frame of annotations is not known; ``photo``: the first for which it is not."""
+    return (
+        f"{place}: EXIF turns photos, and nothing says whether their annotations are turned as well; they are taken as "
+        f'those of the displayed photo (the first: {photo}). To say which, set exif="pixels" or exif="stored"'
+    )
+
+
+def turned(targets: dict[str, Any], frame: Frame) -> dict[str, Any]:
+    """Boxes (edges), key points and masks of the stored frame in that of the displayed photo, in pixels."""
+    found = dict(targets)
+    if frame.orientation == 1:
+        return found
+    if "boxes" in found:
+        left, top, right, bottom = found["boxes"].T
+        top, left, bottom, right = shown_box(frame.orientation, *frame.stored, (top, left, bottom, right))
+        found["boxes"] = np.stack([left, top, right, bottom], axis=1)
+    if "keypoints" in found:
+        found["keypoints"] = _turned_points(found["keypoints"], frame)
+    if "mask" in found:
+        found["mask"] = apply_orientation(found["mask"][:, :, None], frame.orientation)[:, :, 0]
+    if "masks" in found:
+        masks_HWM = apply_orientation(np.moveaxis(found["masks"], 0, 2), frame.orientation)
+        found["masks"] = np.ascontiguousarray(np.moveaxis(masks_HWM, 2, 0))
+    return found
+
+
+def _turned_points(points: npt.NDArray[np.float32], frame: Frame) -> npt.NDArray[np.float32]:
+    """[M, K, 3]; points at (0, 0) without visibility stand for none, and stay."""
+    result = points.copy()
+    x, y = points[..., 0], points[..., 1]
+    result[..., 1], result[..., 0], _, _ = shown_box(frame.orientation, *frame.stored, (y, x, y, x))
+    is_none = ~points.any(axis=-1)
+    result[is_none] = 0
+    return result
