@@ -439,7 +439,7 @@ def test_deep_gray_images_are_noted(photos: Path, tmp_path: Path, capsys: pytest
     notes = [line for line in capsys.readouterr().err.splitlines() if "deep.png" in line]
     assert len(notes) == 1
     assert notes[0].startswith("note: ")
-    assert "clipped" in notes[0]
+    assert "16 bits are scaled to 8 bits" in notes[0]
 
 
 def test_preview_draws_a_sheet(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.jobs.pack.samples import lay_kinds
 from variegate.cli import main
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*clipped")
+pytestmark = pytest.mark.filterwarnings("ignore:.*16 bits")
 QUICK = ["--workers", "thread", "--devices", "cpu:0", "--threads", "1"]
 
 

@@ -265,3 +265,33 @@ def test_scaled_decoding_looks_like_the_picture() -> None:
             Image.fromarray(pillow(source)).resize((half.shape[1], half.shape[0]), Image.Resampling.BOX)
         )
         assert np.abs(half - reference).mean() < 6  # DCT scaling is not a box filter, but near it
+
+
+GARBAGE = (
+    b"Exif\0\0garbage Orientation \x01\x12",
+    b"Exif\0\0II*\0\xff\xff\xff\xff\x01\x12",
+    b"\x01\x12" + bytes(range(40)),
+)
+
+
+@pytest.mark.parametrize("exif", GARBAGE)
+@pytest.mark.parametrize("kind", ["PNG", "WEBP", "JPEG"])
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF")
+def test_exif_that_cannot_be_parsed_is_ignored(kind: str, exif: bytes) -> None:
+    image = Image.new("RGB", (7, 5), "red")
+    options = {"lossless": True} if kind == "WEBP" else {}
+    np.testing.assert_array_equal(
+        read_image(encoded(image, kind, exif=exif, **options)), read_image(encoded(image, kind, **options))
+    )
+
+
+@pytest.mark.parametrize("kind", ["PNG", "GIF", "BMP", "PPM", "WEBP", "TIFF", "JPEG"])
+def test_the_limit_of_pixels_is_ours_and_not_pillows(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 1
+    data = encoded(Image.new("RGB", (20, 10), "red"), kind, **({"exif": exif} if kind in ("PNG", "JPEG") else {}))
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 50)
+    assert read_image(data, max_pixels=200).shape == (10, 20, 3)
+    assert Image.MAX_IMAGE_PIXELS == 50
+    with pytest.raises(DecodeError, match=r"20 x 10 pixels by its header, more than the limit of 199 \(max_pixels\)"):
+        read_image(data, max_pixels=199)

@@ -211,3 +211,17 @@ def test_a_sample_alone_is_what_it_is_in_a_batch(transform: T.Transform) -> None
         [alone] = augmenter(samples[:1], ids=[i], epoch=1)
         assert alone.keys() == one.keys()
         assert all(torch.equal(torch.as_tensor(alone[key]), torch.as_tensor(one[key])) for key in one)
+
+
+@pytest.mark.parametrize("dtype", [np.uint16, np.int8, np.uint32, np.uint64, ">u2", ">i4"])
+def test_masks_of_any_integers_are_taken(dtype: Any) -> None:
+    most = min(int(np.iinfo(dtype).max), 2**63 - 1)
+    mask = np.array([[0, 1], [2, most]], dtype)
+    (made,) = run(T.RandomHorizontalFlip(1.0), {"image": np.zeros((2, 2, 3), np.uint8), "mask": mask})
+    assert np.asarray(made["mask"]).tolist() == [[1, 0], [most, 2]]
+
+
+def test_mask_values_beyond_int64_are_refused() -> None:
+    mask = np.full((2, 2), 2**63, np.uint64)
+    with pytest.raises(ValueError, match=r"got 9,223,372,036,854,775,808; accepted: values up to 2\*\*63 - 1"):
+        run(T.RandomHorizontalFlip(1.0), {"image": np.zeros((2, 2, 3), np.uint8), "mask": mask})

@@ -221,3 +221,14 @@ def test_the_fingerprint_covers_annotations(tmp_path: Path) -> None:
     entries["annotations"][0]["segmentation"][0][0] += 1
     assert opened(tmp_path, entries).fingerprint != first
     assert opened(tmp_path, mask="each").fingerprint != first
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+def test_polygons_of_two_points_leave_the_others_of_their_object(tmp_path: Path, on_error: str) -> None:
+    good = coco_entries()["annotations"][0]["segmentation"][0]
+    entries = changed(segmentation=[[1, 2, 3, 4], good, [5, 6]])
+    source = opened(tmp_path, entries, on_error, mask="each")
+    assert "2 polygons of fewer than three points cover nothing, and are skipped" in source.notes()
+    whole = opened(tmp_path, coco_entries(), mask="each").read(0)
+    np.testing.assert_array_equal(source.read(0).targets["masks"], whole.targets["masks"])
+    assert len(opened(tmp_path, changed(segmentation=[[1, 2, 3, 4]])).read(0).targets["boxes"]) == 2

@@ -31,7 +31,7 @@ from variegate.jobs.output.verify import delete_damaged, verify
 from variegate.jobs.pack import pack
 from variegate.jobs.pack_shards import parse_bytes
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*clipped", "ignore:.*made again", "ignore:.*written again")
+pytestmark = pytest.mark.filterwarnings("ignore:.*16 bits", "ignore:.*made again", "ignore:.*written again")
 FORMATS = ["webdataset", "parquet", "raw"]
 # Small enough for several shards.
 SHARD = {"webdataset": 11_000, "parquet": 4_000, "raw": 9_000}

@@ -218,3 +218,17 @@ def test_whatever_a_data_set_raises_is_the_samples_error() -> None:
     table = vg.check(Broken()).table.to_pylist()
     assert [row["error"] is None for row in table] == [True, False, True]
     assert "column gone" in table[1]["error"]
+
+
+@pytest.mark.parametrize("kind", ["files", "npy", "array"])
+def test_images_of_16_bits_have_one_finding(tmp_path: Path, kind: str) -> None:
+    pixels = np.random.default_rng(0).integers(0, 65536, (3, 20, 30), np.uint16)
+    for number, image in enumerate(pixels):
+        if kind == "files":
+            Image.fromarray(image).save(tmp_path / f"{number}.png")
+        elif kind == "npy":
+            np.save(tmp_path / f"{number}.npy", image)
+    result = vg.check(pixels if kind == "array" else tmp_path)
+    found = [one for one in result.findings if one.finding in ("deep", "unusual_mode", "corrupt", "blank")]
+    assert [one.finding for one in found] == ["deep"] * 3
+    assert found[0].why == "its pixels are I;16, scaled to 8 bits over their full range"
