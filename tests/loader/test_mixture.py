@@ -420,6 +420,35 @@ def test_bad_samples_are_named_and_replaced() -> None:
         list(load(mixture))
 
 
+class Flat(MemorySource):
+    """Images of one value, which is their label."""
+
+    classes = ()  # type: ignore[assignment]
+
+    def __init__(self, number: int, value: int, broken: Sequence[int] = ()) -> None:
+        super().__init__(number, {index: DecodeError("x", "broken") for index in broken})
+        self.value = value
+
+    def read(self, index: int) -> Item:
+        super().read(index)
+        return Item(np.full((16, 16, 3), self.value, np.uint8), self.value)
+
+
+@pytest.mark.parametrize("places", [{}, {"device": "auto", "workers": "thread", "devices": ["cpu:0", "cpu:1"]}])
+def test_replaced_rows_have_the_source_and_the_transforms_of_their_pixels(places: dict[str, Any]) -> None:
+    mixture = vg.Mixture(
+        {"a": Flat(6, 10, range(4)), "b": Flat(6, 200, range(3))}, [1, 1], {"b": T.RandomInvert(1.0)}, stop=12
+    )
+    loader = load(mixture, T.CenterCrop(16), on_error="replace", batch_size=12, **places)
+    [batch] = loader
+    assert 5 <= batch.padding.sum() <= 9
+    assert mixture.source_of(batch.ids[batch.padding]).tolist() != batch.source[batch.padding].tolist()
+    expected = {0: (10, 10), 1: (200, 55)}
+    found = zip(batch.labels.tolist(), batch.images[:, 0, 0, 0].tolist(), strict=True)
+    assert list(found) == [expected[number] for number in batch.source.tolist()]
+    assert {failure.id for failure in loader.errors} == set(batch.ids[batch.padding].tolist())
+
+
 # -- what is refused ---------------------------------------------------------------------------------------------------
 
 

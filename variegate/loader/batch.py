@@ -72,7 +72,8 @@ class Batch(tuple[Any, Any]):
             unreadable image. Ignore these rows where every sample must count once, as in an evaluation.
         copies: uint32 [N], counting the occurrences of a sample within the epoch from 0. Each is augmented differently.
             Above 0 only with ``copies``, ``weights``, a ``sampler`` or a ``Mixture``.
-        source: int64 [N], of a ``Mixture``: the source of each row, a place in ``mixture.names``; else 0.
+        source: int64 [N], of a ``Mixture``: index in ``mixture.names`` of the source of each row's pixels and label; of
+            a replacement that is the replacement's source, while ``ids`` keeps the unreadable sample's id. Otherwise 0.
     """
 
     ids: npt.NDArray[np.uint64]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from variegate.loader.batch import Batch, Failure
 from variegate.loader.mixture import Mixture
 from variegate.loader.observer import Observer
 from variegate.loader.options import ConditionsOfIds, LoaderOptions
-from variegate.loader.reading import Rows, StepPlan
+from variegate.loader.reading import ReadCandidate, Rows, StepPlan
 from variegate.loader.targets import BatchTargets, RowsRefused, TargetBatch
 
 # (plan, a bad row, epoch) -> (id, sample) of those to put in its place, one after another; perhaps bad as well.
@@ -54,10 +54,20 @@ class MadeRows:
     bad: dict[int, DecodeError]
     # Those of them that are bad with their partners alone: as partners they are not.
     misfits: set[int]
+    # The id of the sample that replaces the only row, if it is a replacement.
+    replacement_id: int | None = None
 
 
-# (plan, what was made, bad rows, epoch) -> output and label of what stands in for each.
-Replace = Callable[[StepPlan, MadeRows, list[int], int], list[tuple[Any, Any]]]
+class Replacement(NamedTuple):
+    """The row that replaces a bad sample; ``id``: of the sample whose pixels and label it has."""
+
+    output: Any
+    label: Any
+    id: int
+
+
+# (plan, what was made, bad rows, epoch) -> the replacement of each bad row.
+Replace = Callable[[StepPlan, MadeRows, list[int], int], list[Replacement]]
 
 
 def settle(plan: StepPlan, made: MadeRows, maker: BatchMaker, replace_rows: Replace, epoch: int) -> BatchResult:
@@ -67,10 +77,13 @@ def settle(plan: StepPlan, made: MadeRows, maker: BatchMaker, replace_rows: Repl
     if bad and on_error == "raise":
         raise bad[min(bad)]  # the first by its place, not the one that a thread happened to meet first
 
+    # Ids of the samples whose pixels the rows have: those of replacements differ from the plan's.
+    shown_ids = plan.ids.copy()
+
     def batch(outputs: Any, labels: Any, rows: Any, padding: npt.NDArray[np.bool_]) -> AnyBatch:
         images, ids, targets = batches.whole_of_rows(outputs), plan.ids[rows], maker.targets
         copies = None if plan.copies is None else plan.copies[rows]
-        key = ids, padding, copies, None if maker.mixture is None else maker.mixture.source_of(ids)
+        key = ids, padding, copies, None if maker.mixture is None else maker.mixture.source_of(shown_ids[rows])
         if targets is None:
             return Batch(images, batches.stacked_labels(labels), *key)
         own = batches.stacked_labels([label for _, label in labels])
@@ -87,7 +100,8 @@ def settle(plan: StepPlan, made: MadeRows, maker: BatchMaker, replace_rows: Repl
     own = [row for row in sorted(bad) if row < number]
     replaced = own if on_error == "replace" else ([0] if len(own) == number else [])
     for row, found in zip(replaced, replace_rows(plan, made, replaced, epoch) if replaced else [], strict=True):
-        (images[row], labels[row]), padding[row] = found, True
+        images[row], labels[row], shown_ids[row] = found
+        padding[row] = True
     kept = [row for row in range(len(images)) if row not in bad or row in replaced]
     return BatchResult(
         batch([images[row] for row in kept], [labels[row] for row in kept], kept, padding[kept]), plan.done, failures
@@ -105,7 +119,7 @@ class BatchMaker:
         self,
         augmenter: Augmenter,
         options: LoaderOptions,
-        read_candidates: Callable[[StepPlan, int, int], Iterator[tuple[Any, Any]]],
+        read_candidates: Callable[[StepPlan, int, int], Iterator[ReadCandidate]],
         index: EntropyIndex | None = None,
         targets: BatchTargets | None = None,
         mixture: Mixture | None = None,
@@ -143,7 +157,7 @@ class BatchMaker:
         rows = self.with_partners(rows)
         made = self.make_rows(epoch, observer, rows, given)
 
-        def replace_rows(plan: StepPlan, made: MadeRows, bad: list[int], epoch: int) -> list[tuple[Any, Any]]:
+        def replace_rows(plan: StepPlan, made: MadeRows, bad: list[int], epoch: int) -> list[Replacement]:
             alone = rows.unmixed(partners=made.bad.keys() - made.misfits)
             found = ((row, self._read_candidates(plan, row, epoch)) for row in bad)
             return [
@@ -179,23 +193,25 @@ class BatchMaker:
     def stand_in(
         self,
         alone: Rows,
-        samples: Iterator[tuple[Any, Any]],
+        samples: Iterator[ReadCandidate],
         error: DecodeError,
         epoch: int,
         observer: Observer,
         given: ConditionsOfIds | None,
-    ) -> tuple[Any, Any]:
-        """Another image in the place of a bad one, ``alone`` with its partners, by its random numbers. Raises
-        ``error`` where none of ``samples`` is good."""
-        for data, label in samples:
+    ) -> Replacement:
+        """Replace a bad sample, ``alone`` with its partners, by the first good one of ``samples``, with the bad
+        sample's random numbers. Raises ``error`` if none is good."""
+        for id, data, label in samples:
             if isinstance(data, DecodeError):
                 continue
             failures: dict[int, DecodeError] = {}
-            one = replace(alone, data=[data, *alone.data[1:]], labels=[label, *alone.labels[1:]])
+            shown_ids = alone.ids.copy()
+            shown_ids[0] = id
+            one = replace(alone, data=[data, *alone.data[1:]], labels=[label, *alone.labels[1:]], shown_ids=shown_ids)
             with suppress(ValueError):  # the transform does not take this one either
                 outputs, labels = _OneBatch(self, one, epoch, observer, given).augment(failures)
                 if not failures:
-                    return batches.by_row(outputs)[0], batches.each_label(labels)[0]
+                    return Replacement(batches.by_row(outputs)[0], batches.each_label(labels)[0], id)
         # Not one good sample among so many: this is not a matter of single images.
         raise error
 
@@ -285,7 +301,7 @@ class _OneBatch:
         labels = [each.label for each in rows.labels] if has_targets else rows.labels
         key: dict[str, Any] = {"ids": rows.ids, "epoch": self._epoch, "given": batches.conditions_by_labels(labels)}
         if (mixture := self._maker.mixture) is not None:
-            names = np.array(mixture.names)[mixture.source_of(rows.ids)]
+            names = np.array(mixture.names)[mixture.source_of(rows.ids if rows.shown_ids is None else rows.shown_ids)]
             key["given"] = {**(key["given"] or {}), "source": names}
         if self._given is not None:
             key["given"] = {**(key["given"] or {}), **self._given(rows.ids)}

@@ -30,7 +30,7 @@ from variegate.loader.options import LoaderArguments, LoaderOptions, OnError
 from variegate.loader.order import IndexedOrder, Position
 from variegate.loader.picks import check_picking, picks_of
 from variegate.loader.ranks import Share, check_alike, processes_here
-from variegate.loader.reading import Reader, StepPlan, Waiting, reader_threads, sample_to_read
+from variegate.loader.reading import ReadCandidate, Reader, StepPlan, Waiting, reader_threads
 from variegate.loader.stream import StreamOrder
 from variegate.loader.targets import targets_of, with_asked
 from variegate.ops.description import wants_statistics, with_statistics
@@ -117,9 +117,8 @@ class Pipeline:
 
         order: Any = self.order  # what is kept by threads must not keep this object
 
-        def read_candidates(plan: StepPlan, row: int, epoch: int) -> Iterator[tuple[Any, Any]]:
-            for of in order.candidates(plan, row, epoch):
-                yield from reader.read([sample_to_read(source, *of)])
+        def read_candidates(plan: StepPlan, row: int, epoch: int) -> Iterator[ReadCandidate]:
+            return reader.read_candidates(source, order.candidates(plan, row, epoch))
 
         # Whether an epoch's batches may be begun before it does.
         self.is_early = self.order.is_known and options.conditions is None

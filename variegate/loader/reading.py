@@ -108,13 +108,18 @@ class Rows(StepPlan):
     """The samples of a plan, read.
 
     ``data``: for each row the bytes of a JPEG, pixels, or the error that came instead; or all as one array
-    [N, H, W, C].
+    [N, H, W, C]. ``shown_ids``: ids of the samples whose pixels these are, if a replacement is among them.
     """
 
     data: Any
     labels: Any
+    shown_ids: npt.NDArray[np.uint64] | None = None
 
-    _BY_ROW: ClassVar[tuple[str, ...]] = (*StepPlan._BY_ROW, "data", "labels")
+    _BY_ROW: ClassVar[tuple[str, ...]] = (*StepPlan._BY_ROW, "data", "labels", "shown_ids")
+
+
+# (id, pixels, bytes or an error, label) of a sample that may replace a bad one.
+ReadCandidate = tuple[int, Any, Any]
 
 
 # Waits until the rows of a step are read; None where there are no more.
@@ -156,6 +161,12 @@ class Reader:
         self._cache, self._side, self._limits = cache, options.cache_side, options.decode_limits
         self._noted: set[str] = set()
         self.may_gather = in_memory and not has_targets and (cache is None or not cache.holds_device_memory)
+
+    def read_candidates(self, source: Any, candidates: Iterable[tuple[int, Any]]) -> Iterator[ReadCandidate]:
+        """Read (id, sample) pairs one after another, each when it is requested."""
+        for id, sample in candidates:
+            for data, label in self.read([sample_to_read(source, id, sample)]):
+                yield id, data, label
 
     def read(
         self,

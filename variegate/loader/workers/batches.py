@@ -14,7 +14,7 @@ import numpy as np
 
 from variegate.augmenter.augmenter import Augmenter
 from variegate.jobs.options import rows_of_part
-from variegate.loader.making import BatchMaker, BatchResult, MadeRows, settle
+from variegate.loader.making import BatchMaker, BatchResult, MadeRows, Replacement, settle
 from variegate.loader.observer import StageTimes
 from variegate.loader.options import ConditionsOfIds, LoaderOptions, RayWorkers
 from variegate.loader.ranks import processes_here
@@ -124,7 +124,7 @@ class WorkerBatches:
         if self._finish is not None:
             made.outputs = self._finished(made)
 
-        def replace_rows(plan: StepPlan, made: MadeRows, bad: list[int], epoch: int) -> list[tuple[Any, Any]]:
+        def replace_rows(plan: StepPlan, made: MadeRows, bad: list[int], epoch: int) -> list[Replacement]:
             unmixed = plan.unmixed(partners=made.bad.keys() - made.misfits)
             numbers = np.arange(len(plan.ids))
             whole = BatchPart(epoch, unmixed, numbers, begun.given, times.is_exact)
@@ -139,7 +139,9 @@ class WorkerBatches:
                 one = joined(each.future.result())
                 if one.bad:  # no worker could make it
                     raise one.bad[min(one.bad)]
-                stand_ins.append((one.outputs[0] if self._finish is None else self._finished(one)[0], one.labels[0]))
+                assert one.replacement_id is not None
+                output = one.outputs[0] if self._finish is None else self._finished(one)[0]
+                stand_ins.append(Replacement(output, one.labels[0], one.replacement_id))
             return stand_ins
 
         return settle(begun.plan, made, self._maker, replace_rows, epoch)

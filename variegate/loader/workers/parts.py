@@ -9,7 +9,6 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ from variegate.loader.making import BatchMaker, MadeRows
 from variegate.loader.mixture import Mixture
 from variegate.loader.observer import STAGES, Stage, StageStats, StageTimes
 from variegate.loader.options import ConditionsOfIds, LoaderOptions
-from variegate.loader.reading import Reader, Rows, StepPlan, reader_threads, sample_to_read
+from variegate.loader.reading import Reader, Rows, StepPlan, reader_threads
 from variegate.loader.targets import BatchTargets
 from variegate.threads import Threads
 
@@ -191,10 +190,9 @@ class PartJob:
         mates = replace(plan, ids=plan.ids[1:], samples=plan.samples[1:])
         read = self._reader.begin(mates, self._source, self._pool, times)()
         alone = Rows(**vars(plan), data=[None, *read.data], labels=[None, *read.labels])
-        chosen = (self._reader.read([sample_to_read(self._source, *of)]) for of in part.candidates)
-        samples = chain.from_iterable(chosen)
-        output, label = self._maker.stand_in(alone, samples, part.bad, part.epoch, times, given)
-        return MadeRows([output], [label], {}, set())
+        samples = self._reader.read_candidates(self._source, part.candidates)
+        output, label, id = self._maker.stand_in(alone, samples, part.bad, part.epoch, times, given)
+        return MadeRows([output], [label], {}, set(), id)
 
     def _name_of(self, samples: Any) -> Callable[[int], SampleName]:
         def name_of(row: int) -> SampleName:
