@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 
@@ -244,3 +246,15 @@ def test_a_packed_folder_whose_shards_are_gone_is_no_data_set(tmp_path: Path) ->
         (tmp_path / name).write_bytes(b"")
     with pytest.raises(SourceError, match="its shards are gone; variegate verify"):
         vg.open_source(str(tmp_path))
+
+
+def test_folders_and_patterns_pass_over_files_that_commands_write_beside_shards(tmp_path: Path) -> None:
+    images = pa.table({"image": pa.array([encoded(0), encoded(1)], pa.binary())})
+    pq.write_table(images, tmp_path / "shard-000000.parquet")
+    for name in ("manifest.parquet", "findings.parquet"):
+        pq.write_table(pa.table({"file": ["a.jpg"]}), tmp_path / name)
+    (tmp_path / "variegate.json").touch()
+    for spec in (tmp_path, tmp_path / "*.parquet", tmp_path / "*", f"{tmp_path}/{{shard-*,manifest*}}.parquet"):
+        assert len(vg.open_source(spec)) == 2
+    with pytest.raises(SourceError, match=r"manifest\.parquet: no column of images"):
+        vg.open_source(tmp_path / "manifest.parquet")

@@ -14,6 +14,20 @@ IMAGE_EXTENSIONS = (
 UNSUPPORTED_IMAGES = frozenset(
     (".avif", ".heic", ".heif", ".jxl", ".jp2", ".j2k", ".exr", ".psd", ".svg", ".tga", ".ico", ".dng", ".cr2", ".nef")
 )
+# Written by the commands beside images and shards. A folder or a pattern never takes these for data, and no output has
+# one of these names.
+SIDECARS = frozenset(
+    {
+        "manifest.parquet",
+        "manifest.sha256",
+        "manifest.jsonl",
+        "findings.parquet",
+        "variegate.json",
+        "variegate.source",
+        "classnames.txt",
+        "statistics.json",
+    }
+)
 # In folders without any of these.
 ARRAY_EXTENSIONS = (".npy",)
 

@@ -19,6 +19,7 @@ from variegate.formats.kinds import (
     IMAGE,
     LAYOUTS,
     REMOTE_FOLDER,
+    SIDECARS,
     Format,
     file_kind,
     is_image_name,
@@ -36,7 +37,7 @@ _ACCEPTED_ANNOTATIONS = (
     '"format" ("coco", "voc", "yolo", "masks") and options of that; "columns" for .parquet files, "members" for .tar '
     "shards (docs/targets.md)"
 )
-# Beside the shards that ``variegate augment`` writes, and none of them.
+# Of a folder that the commands write.
 _MANIFEST, _SETTINGS = "manifest.parquet", "variegate.json"
 
 
@@ -157,8 +158,9 @@ def files_of_folder(folder: Location, names: Sequence[str]) -> list[Location]:
     if any(name.endswith("/") or is_image_name(name) for name in names):
         return []
     found = {name: kind for name in names if (kind := file_kind(Location.of(name))) is not None}
-    if len(found) > 1:
-        found.pop(_MANIFEST, None)
+    shards = {name: kind for name, kind in found.items() if name not in SIDECARS}
+    if shards:
+        found = shards
     elif _MANIFEST in found and _SETTINGS in names:
         raise SourceError(f"{folder}: its shards are gone; variegate verify names them")
     suffixes = [kind.suffix for kind in FILE_KINDS if kind in found.values()]
@@ -204,6 +206,7 @@ def expand(location: Location) -> list[Location]:
     if not location.is_url and os.path.lexists(location.address()):
         return [location]
     found: list[str] = []
+    matched: list[str] = []
     for one in expand_braces(location):
         # A question mark in a web address begins its query.
         letters = "*[" if one.is_web else "*?["
@@ -214,7 +217,9 @@ def expand(location: Location) -> list[Location]:
         matches = _without_system_paths(one, matches)
         if not matches:
             raise SourceError(f"{one}: matches nothing{_where(one)}")
-        found += matches
+        matched += matches
+    found += [path for path in matched if Location.of(path).name not in SIDECARS]
+    found = found or matched
     return [Location.of(path) for path in sorted(found)] if found != [location.address()] else [location]
 
 

@@ -205,3 +205,96 @@ def test_files_with_columns_of_other_types_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "b.parquet", {"objects": [{"bbox": ["1"]}] * 3})
     with pytest.raises(SourceError, match=r"b\.parquet: column 'objects' is .*a\.parquet; accepted: the same in all"):
         vg.open_source(str(tmp_path), annotations="columns")
+
+
+# -- any shape of any field ---------------------------------------------------------------------------------------------
+
+BOXES_TYPE = pa.list_(pa.list_(pa.float32()))
+# Values of a field for three images, which have one, no and one object, or something else altogether.
+SHAPES: dict[str, Any] = {
+    "boxes": pa.array([[[1, 2, 9, 9]], [], [[2, 3, 4, 4]]], BOXES_TYPE),
+    "boxes of fixed size": pa.array([[[1, 2, 9, 9]], [], [[2, 3, 4, 4]]], pa.large_list(pa.list_(pa.float64(), 4))),
+    "names": pa.array([["a"], [], ["b"]]),
+    "numbers": pa.array([[1], [], [0]]),
+    "dictionary": pa.ListArray.from_arrays([0, 1, 1, 2], pa.array(["a", "b"]).dictionary_encode()),
+    "dictionary of one per image": pa.array(["a", "b", "a"]).dictionary_encode(),
+    "one name per image": pa.array(["a", "b", "a"]),
+    "one number per image": pa.array([1, 2, 3]),
+    "fractions": pa.array([[0.5], [], [1.5]]),
+    "flags": pa.array([[True], [], [False]]),
+    "bytes": pa.array([[b"a"], [], [b"b"]]),
+    "times": pa.array([[2**62], [], [1]], pa.list_(pa.timestamp("ms"))),
+    "decimals": pa.array([[1], [], [2]], pa.list_(pa.decimal128(5))),
+    "large numbers": pa.array([[2**63 + 1], [], [2**64 - 1]], pa.list_(pa.uint64())),
+    "negative numbers": pa.array([[-1], [], [-(2**63)]]),
+    "structs": pa.array([[{"id": 1}], [], [{"id": 2}]]),
+    "structs with the name of a field": pa.array([[{"category": "a"}], [], [{"category": "b"}]]),
+    "a struct per image": pa.array([{"id": [1]}, {"id": []}, {"id": [2]}]),
+    "a map": pa.array([[("a", 1)], [], [("b", 2)]], pa.map_(pa.string(), pa.int64())),
+    "lists of names": pa.array([[["a"]], [], [["b", "c"]]]),
+    "deeper lists": pa.array([[[[1, 2, 9, 9]]], [], [[]]]),
+    "other lengths": pa.array([[[1, 2], [1, 2, 3, 4]], [[]], [[1, 2, 3]]], BOXES_TYPE),
+    "nulls": pa.nulls(3),
+    "null lists": pa.array([None, None, [[1, 2, 9, 9]]], BOXES_TYPE),
+    "null values": pa.array([[None], [], [None]], pa.list_(pa.int64())),
+    "null numbers in boxes": pa.array([[[1, None, 9, 9]], [], [None]], BOXES_TYPE),
+    "no text": pa.ListArray.from_arrays([0, 1, 1, 2], pa.array([b"\xff", b"b"]).view(pa.string())),
+}
+FIELDS = {"bbox": SHAPES["boxes"], "category": SHAPES["names"]}
+
+
+def columns_with(form: str, fields: dict[str, Any]) -> dict[str, Any]:
+    """``fields`` as columns, as a struct of lists, or as a list of structs with each value as it is."""
+    if form == "columns":
+        return fields
+    struct = pa.StructArray.from_arrays(list(fields.values()), list(fields))
+    lists = pa.ListArray.from_arrays([0, 1, 2, 3], struct)
+    return {"objects": struct if form == "struct" else lists}
+
+
+@pytest.mark.parametrize("form", ["columns", "struct", "list"])
+@pytest.mark.parametrize("field", ["bbox", "category", "keypoints", "iscrowd", "area"])
+def test_a_field_of_any_type_is_read_or_refused_in_one_line(tmp_path: Path, form: str, field: str) -> None:
+    options = {"per_box": ["area"]} if field == "area" else {}
+    shapes: dict[str, Any] = {"is missing": None, **SHAPES}
+    for name, values in shapes.items():
+        fields = {**FIELDS, field: values}
+        file = write(tmp_path / "a.parquet", columns_with(form, {k: v for k, v in fields.items() if v is not None}))
+        errors: list[Any] = []
+        try:
+            source = vg.open_source(file, annotations={"format": "columns", **options})
+            for index in range(3):
+                try:
+                    source.read(index)
+                except DecodeError as error:
+                    errors.append(error)
+        except SourceError as error:
+            errors.append(error)
+        for error in errors:
+            assert "a.parquet" in str(error), name
+            assert "\n" not in str(error), name
+
+
+@pytest.mark.parametrize(
+    ("fields", "options", "message"),
+    [
+        (FIELDS, {"labels": "name"}, "no field 'name', which labels= names; its fields: 'bbox', 'category'"),
+        (FIELDS, {"per_box": ["area"]}, "no field 'area', which per_box= names"),
+        ({"category": SHAPES["names"]}, {}, "neither boxes nor key points; its fields: 'category'; accepted: 'boxes'"),
+        ({**FIELDS, "category": SHAPES["structs"]}, {}, "field 'category': labels are struct<id: int64>; accepted:"),
+    ],
+)
+def test_fields_that_the_objects_lack_are_named_on_opening(
+    tmp_path: Path, fields: Any, options: Any, message: str
+) -> None:
+    file = write(tmp_path / "a.parquet", columns_with("struct", fields))
+    with pytest.raises(SourceError, match=r"a\.parquet: column 'objects'") as error:
+        vg.open_source(file, annotations={"format": "columns", **options})
+    assert message in str(error.value)
+
+
+def test_a_field_that_occurs_twice_is_refused(tmp_path: Path) -> None:
+    struct = pa.StructArray.from_arrays([FIELDS["bbox"], FIELDS["category"], FIELDS["category"]], ["bbox", "x", "x"])
+    file = write(tmp_path / "a.parquet", {"objects": struct})
+    with pytest.raises(SourceError, match="column 'objects' has the field 'x' twice"):
+        vg.open_source(file, annotations="columns")

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variegate.errors import DecodeError
 from variegate.formats.annotated.folders import mask_of, size_of
 from variegate.formats.annotated.records import (
     FIELD_OPTIONS,
@@ -57,7 +58,14 @@ class AnnotatedRows(SourceOver):
         size = size_of(item.data, name)
         targets: dict[str, Any] = {}
         if self._table is not None:
-            record: Any = self._table.slice(index, 1).to_pylist()[0]
+            try:
+                record: Any = self._table.slice(index, 1).to_pylist()[0]
+            except (
+                ValueError,
+                OverflowError,
+                NotImplementedError,
+            ) as error:  # text that is no UTF-8, or times too far off
+                raise DecodeError(name, f"its annotations: {error}") from None
             targets |= self._reader.targets(index, record[self._objects] if self._objects else record, size, name)
         if self._masks is not None:
             targets["mask"] = mask_of(bytes(self._masks.read(index).data), f"{name}: its mask", size)
@@ -98,11 +106,13 @@ def open_columns(
         typed = [name for name, kind in types.items() if parquet.is_image_column(kind) and name != mask]
         image = typed[0] if len(typed) == 1 else parquet.find_columns(opened[0]).image
     table = None
+    if objects:
+        _check_fields(opened[0], objects, fields)
     if wanted:
         parts = [file.read(wanted, f"columns {', '.join(wanted)}").select(wanted) for file in opened]
         table = pa.concat_tables([part.replace_schema_metadata(None) for part in parts])
         if not fields.classes:
-            fields = replace(fields, classes=_classes_of(fields, table, objects, parquet.features_of(schema)))
+            fields = replace(fields, classes=_classes_of(files[0], fields, table, objects, parquet.features_of(schema)))
     images = open_parquet(files, None, image, has_labels=False, **places)
     masks = None if mask is None else open_parquet(files, None, mask, has_labels=False, **places)
     form = form_of_schema(fields, None if table is None else table.schema, objects)
@@ -141,41 +151,66 @@ def _check_types(
             raise SourceError(f"{file.location}: column {name!r} is {kind}; accepted: {accepted}")
 
 
+def _fields_of(kind: pa.DataType) -> list[str]:
+    """Names within a nested column."""
+    return [field.name for field in (kind.value_type if parquet.is_list_column(kind) else kind)]
+
+
+def _check_fields(file: ParquetFile, objects: str, fields: ObjectFields) -> None:
+    """Raises SourceError for names that occur twice in the column ``objects``, and for requested names it lacks."""
+    names = _fields_of(file.schema.field(objects).type)
+    listed = ", ".join(map(repr, names))
+    where = f"{file.location}: column {objects!r}"
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise SourceError(f"{where} has the field {twice[0]!r} twice; accepted: fields with different names")
+    requested = {use: getattr(fields, use) for use in USUAL_NAMES} | {"per_box": None}
+    requested |= {"per_box": next((name for name in fields.per_box if name not in names), None)}
+    for option, name in requested.items():
+        if name is not None and name not in names:
+            raise SourceError(f"{where} has no field {name!r}, which {option}= names; its fields: {listed}")
+    boxes, _, points = fields.names(names).values()
+    if boxes is None and points is None:
+        usual = ", ".join(map(repr, (*USUAL_NAMES["boxes"], *USUAL_NAMES["keypoints"])))
+        raise SourceError(f"{where} has neither boxes nor key points; its fields: {listed}; accepted: {usual}")
+
+
 def _is_nested(kind: pa.DataType) -> bool:
     return bool(pa.types.is_struct(kind) or (parquet.is_list_column(kind) and pa.types.is_struct(kind.value_type)))
 
 
 def _classes_of(
-    fields: ObjectFields, table: pa.Table, objects: str | None, features: Mapping[str, Any]
+    file: Location, fields: ObjectFields, table: pa.Table, objects: str | None, features: Mapping[str, Any]
 ) -> tuple[str, ...]:
     """Those that Hugging Face's metadata has, or, of labels that are text, the sorted ones."""
     names = table.column_names
     if objects:
-        kind = table.schema.field(objects).type
-        names = [field.name for field in (kind.value_type if parquet.is_list_column(kind) else kind)]
+        names = _fields_of(table.schema.field(objects).type)
         features = _inner(features.get(objects))
     label = fields.names(names)["labels"]
     if label is None or label not in names:
         return ()
+    values = _flattened(table.column(objects or label))
+    if objects:
+        values = _flattened(pc.struct_field(values, [label]))
+    kind = values.type
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    if not (is_text or pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)):
+        where = f"{file}: column {objects or label!r}" + f", field {label!r}" * bool(objects)
+        raise SourceError(f"{where}: labels are {kind}; accepted: whole numbers or names")
     known = names_of(_inner(features.get(label)).get("names"))
-    if not known:
-        values = _leaves(table.column(objects or label), label)
-        if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+    if is_text and not known:
+        try:
             known = tuple(sorted(pc.unique(values).drop_null().to_pylist()))
+        except UnicodeDecodeError:
+            raise SourceError(f"{file}: labels in column {objects or label!r} are not UTF-8") from None
     return known
 
 
-def _leaves(column: pa.ChunkedArray, label: str) -> pa.ChunkedArray:
-    """All labels, one after another."""
-    while not (kind := column.type).equals(pa.null()):
-        if parquet.is_list_column(kind):
-            column = pc.list_flatten(column)
-        elif pa.types.is_struct(kind):
-            column = pc.struct_field(column, [label])
-        elif pa.types.is_dictionary(kind):
-            column = column.cast(kind.value_type)
-        else:
-            break
+def _flattened(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The values in lists of any depth, one after another, without dictionaries."""
+    while parquet.is_list_column(column.type) or pa.types.is_dictionary(column.type):
+        is_list = parquet.is_list_column(column.type)
+        column = pc.list_flatten(column) if is_list else column.cast(column.type.value_type)
     return column
 
 

@@ -18,13 +18,10 @@ from PIL import Image
 
 from variegate.checks import one_of
 from variegate.formats.base import FileSource, Source
+from variegate.formats.kinds import SIDECARS
 from variegate.formats.storage import PRIVATE
 
-# What stands beside the outputs, and what Windows takes for devices, whatever their extension.
-_TAKEN = {
-    *("manifest.parquet", "manifest.sha256", "manifest.jsonl"),
-    *("variegate.json", "variegate.source", "classnames.txt"),
-}
+# What Windows takes for devices, whatever their extension.
 _DEVICES = {"con", "prn", "aux", "nul", *(f"{name}{digit}" for name in ("com", "lpt") for digit in range(1, 10))}
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f/\\<>:"|?*\ud800-\udfff]')
 # A name may have 255 bytes on most file systems; number, copy and extension come to it.
@@ -99,14 +96,14 @@ def safe_name(name: str) -> str:
     safe = safe.encode()[:_MOST_BYTES].decode(errors="ignore")
     if safe.endswith((".", " ")):
         safe = f"{safe[:-1]}_"
-    is_reserved = safe.casefold() in _TAKEN or safe.casefold().partition(".")[0].rstrip() in _DEVICES
+    is_reserved = safe.casefold() in SIDECARS or safe.casefold().partition(".")[0].rstrip() in _DEVICES
     return f"{safe}_" if is_reserved or not safe else safe
 
 
 def _inside(path: str) -> str:
     """As it is, but for what no folder on a disk can hold and a bucket may: keys such as ``a/../../b``."""
     parts = path.split("/")
-    is_reserved = parts[0].casefold() in {*_TAKEN, PRIVATE} or len(os.fsencode(parts[-1])) > _MOST_BYTES
+    is_reserved = parts[0].casefold() in {*SIDECARS, PRIVATE} or len(os.fsencode(parts[-1])) > _MOST_BYTES
     if {"", ".", ".."}.isdisjoint(parts) and "\0" not in path and not is_reserved:
         return path
     return "/".join(safe_name(part) for part in parts)
