@@ -207,7 +207,7 @@ def test_files_with_columns_of_other_types_are_refused(tmp_path: Path) -> None:
         vg.open_source(str(tmp_path), annotations="columns")
 
 
-# -- any shape of any field ---------------------------------------------------------------------------------------------
+# -- any shape of any field --------------------------------------------------------------------------------------------
 
 BOXES_TYPE = pa.list_(pa.list_(pa.float32()))
 # Values of a field for three images, which have one, no and one object, or something else altogether.
