@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +37,9 @@ _MOST_BYTES = 1 << 20
 _VISIBLE = 2.0
 # Where nothing names them: all from 0 to the highest are made.
 _MOST_CLASS = 99_999
+# Objects may reach beyond their image, but not this far: such numbers are pixels.
+_MOST_FRACTION = 2.0
+_FRACTIONS = "fractions of the image's width and height, 0 to 1"
 
 
 def open_yolo(
@@ -74,7 +77,9 @@ def open_yolo(
     if without:
         notes.append(f"{without:,} images have no file in labels, and so no objects")
     names = names or tuple(map(str, range(max(builder.labels, default=-1) + 1)))
-    about = {"format": "yolo", "folders": above, "kpt_shape": points and list(points)}
+    about: dict[str, Any] = {"format": "yolo", "folders": above, "kpt_shape": points and list(points)}
+    if split is None and (splits := _folders_of_splits(folder, data, images.values())):
+        about["splits"] = splits
     paths = tuple(images.values())
     exif = options.of("exif")
     return folders.AnnotatedFolder(
@@ -134,6 +139,11 @@ def _add_row(builder: ObjectsBuilder, line: str, names: Sequence[str], points: t
         if points is not None:
             wanted = f"{4 + of_points}, for a box and {points[0]} key points of {points[1]}"
         raise ValueError(f"{len(numbers)} numbers behind the class; accepted: {wanted}")
+    coordinates = numbers
+    if points is not None:
+        coordinates = [*numbers[:4], *np.reshape(numbers[4:], points)[:, :2].ravel().tolist()]
+    if pixels := next((one for one in coordinates if abs(one) > _MOST_FRACTION), None):
+        raise ValueError(f"got {check.shown_value(line)}, and {pixels:g} is no fraction; accepted: {_FRACTIONS}")
     builder.shapes.add_rings(rings)
     builder.boxes.extend(box)
     builder.labels.append(label)
@@ -215,6 +225,20 @@ def _list_images(
     return found, list(dict.fromkeys(above))
 
 
+def _folders_of_splits(root: Location, data: _Data, images: Iterable[str]) -> dict[str, list[str]]:
+    """Folders of each split that consists of folders with some of these images."""
+    with_images = {posixpath.dirname(image) for image in images}
+    found = {}
+    for name, entries in data.splits.items():
+        try:
+            paths = [_find(root, data, name, entry) for entry in entries]
+        except SourceError:
+            continue
+        if all(any(f"{folder}/".startswith(f"{path}/") for folder in with_images) for path in paths):
+            found[name] = paths
+    return found
+
+
 def label_file(image: str) -> str:
     """Of the image with this path."""
     above, found, below = f"/{posixpath.splitext(image)[0]}.txt".rpartition("/images/")
@@ -272,16 +296,20 @@ def _in_list(root: Location, path: str, on_error: str, notes: list[str]) -> list
     return found
 
 
-_VAL = "# val: the folder of the images to validate with, which are best left as they are\n"
+# Ultralytics refuses a file without ``val``. It takes the file's own folder where there is no ``path``.
+_NO_VAL = "# val: no validation images were written, so these are the training images; name a folder of others here\n"
 
 
 def yolo_files(about: Mapping[str, Any], classes: list[str], rows: Rows) -> Iterator[tuple[str, Content]]:
-    """``about``: with ``folders`` of images and ``kpt_shape``."""
-    above, shape = about["folders"], about["kpt_shape"]
-    known: dict[str, Any] = {"train": above[0] if len(above) == 1 else above, "names": dict(enumerate(classes))}
+    """``about``: with ``folders`` of images, ``kpt_shape``, and perhaps the folders of ``splits``."""
+    shape, splits = about["kpt_shape"], about.get("splits") or {}
+    train = splits.get("train", about["folders"])
+    folders_of = {"train": train, "val": splits.get("val", train), "test": splits.get("test", [])}
+    known: dict[str, Any] = {name: of[0] if len(of) == 1 else of for name, of in folders_of.items() if of}
+    known["names"] = dict(enumerate(classes))
     known |= {"kpt_shape": shape} if shape else {}
     text = yaml.safe_dump(known, sort_keys=False, allow_unicode=True)
-    yield FILE, (text + _VAL).encode()
+    yield FILE, (text + _NO_VAL * ("val" not in splits)).encode()
     for _, row in rows():
         yield label_file(row["file"]), yolo_rows(row, targets_in(row), shape[1] if shape else 0).encode()
 

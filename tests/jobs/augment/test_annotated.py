@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from PIL import Image
 
 from tests.children import run_python
@@ -383,6 +384,45 @@ def test_key_points_and_outlines_of_yolo(tmp_path: Path) -> None:
     )
     again: Any = open_source(tmp_path / "points")
     assert again.read(0).targets["keypoints"].tolist() == [[[42, 20, 2], [0, 0, 0]]]
+
+
+def check_by_ultralytics(out: Path) -> dict[str, Any]:
+    """What Ultralytics' ``check_det_dataset`` (8.3) asks of a data.yaml -> its content."""
+    found: dict[str, Any] = yaml.safe_load((out / "data.yaml").read_text())
+    assert {"train", "val", "names"} <= found.keys()
+    assert "path" not in found  # the file's own folder then, wherever that is moved
+    for split in ("train", "val", "test"):
+        folders = found.get(split, [])
+        for folder in [folders] if isinstance(folders, str) else folders:
+            assert any((out / folder).rglob("*.png"))
+    return found
+
+
+def test_yolo_is_written_as_ultralytics_reads_it(tmp_path: Path) -> None:
+    data = put_yolo(tmp_path / "data")
+    expansion(data, "yolo", tmp_path / "one").run()
+    found = check_by_ultralytics(tmp_path / "one")
+    assert (found["train"], found["val"]) == ("images", "images")
+    assert "# val: no validation images were written" in (tmp_path / "one/data.yaml").read_text()
+
+    for kind in ("images", "labels"):  # a, b and c; c becomes the validation set
+        for n, split in enumerate(("train", "val")):
+            (data / kind / split).mkdir()
+            for file in [one for one in (data / kind).iterdir() if one.is_file()]:
+                if n or not file.stem.startswith("c"):
+                    file.rename(data / kind / split / file.name)
+    (data / "data.yaml").write_text(
+        "train: images/train\nval: [images/val]\ntest: images/none\nnames: [ant, bee, cat]\n"
+    )
+    expansion(data, "yolo", tmp_path / "both").run()
+    found = check_by_ultralytics(tmp_path / "both")
+    assert (found["train"], found["val"]) == ("images/train", "images/val")
+    assert "#" not in (tmp_path / "both/data.yaml").read_text()
+    assert len(reopened("yolo", tmp_path / "both", split="val")) == 3
+    assert verify(tmp_path / "both").problems == []
+    expansion(data, "yolo,split=train", tmp_path / "train").run()
+    found = check_by_ultralytics(tmp_path / "train")
+    assert (found["train"], found["val"]) == ("images/train", "images/train")
 
 
 def test_masks_stay_beside_their_images(tmp_path: Path) -> None:

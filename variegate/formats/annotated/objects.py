@@ -164,7 +164,7 @@ class ObjectsBuilder:
         images = np.frombuffer(self.images, np.int64)
         boxes = np.frombuffer(self.boxes, np.float64).reshape(-1, 4)
         own = np.ones((len(images), 2)) if is_normalised else sizes[images].astype(np.float64)
-        checked, is_good = check_boxes(boxes, own, faults, where, 1e-4 if is_normalised else 0.01)
+        checked, is_good = check_boxes(boxes, own, faults, where, is_normalised)
         good = np.flatnonzero(is_good)
         order = good[np.argsort(images[good], kind="stable")]
         starts = np.searchsorted(images[order], np.arange(len(sizes) + 1)).astype(np.int64)
@@ -186,9 +186,13 @@ def check_boxes(
     sizes: npt.NDArray[np.float64],
     faults: Faults,
     where: Callable[[int], str],
-    slack: float,
+    is_normalised: bool = False,
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
-    """Boxes clipped to images of ``sizes`` (height and width, 0 where not known), and a flag for each good one."""
+    """Boxes clipped to images of ``sizes`` (height and width, 0 where not known), and a flag for each good one.
+
+    ``is_normalised``: boxes are fractions of the image's width and height, and all sizes are 1.
+    """
+    slack = 1e-4 if is_normalised else 0.01
     limits = np.where(sizes > 0, sizes, np.inf)[:, [1, 0, 1, 0]]
     with np.errstate(invalid="ignore", over="ignore"):
         clipped = np.clip(boxes, 0, limits)
@@ -203,6 +207,8 @@ def check_boxes(
         what = f"is odd; accepted: {FINITE}" if is_odd[k] else "has its edges in the wrong order, or a negative size"
         if not (is_odd[k] or is_inverted[k]):
             what = f"lies outside of its image, {sizes[k, 0]:g} x {sizes[k, 1]:g} (height x width)"
+            if is_normalised:
+                what = "lies outside of its image; accepted: fractions of the image's width and height, 0 to 1"
         faults.add(where(k), f"the box with the edges ({shown}) {what}")
     good = ~(wrong | is_flat)
     faults.flat += int((is_flat & ~wrong).sum())
