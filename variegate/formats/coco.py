@@ -31,7 +31,13 @@ if TYPE_CHECKING:
     from variegate.formats.coco_polygons import Polygons
 
 _FILE = check.AnnotationOption(None, "a path", check.is_path)
-COCO_OPTIONS = {"file": _FILE, "mask": check.MASK, "ignored": check.FLAG, "exif": EXIF}
+COCO_OPTIONS = {
+    "file": _FILE,
+    "mask": check.MASK,
+    "unoutlined": check.UNOUTLINED,
+    "ignored": check.FLAG,
+    "exif": EXIF,
+}
 ACCEPTED = 'an object with the lists "images", "annotations" and "categories"'
 LISTS = ("images", "annotations", "categories")
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -120,14 +126,14 @@ def open_coco(
         if found is None:
             raise SourceError(f"annotations: no file {file}, neither here nor in {folder}")
         file = found
-    mask, ignored, problem = options.of("mask"), options.of("ignored"), ""
+    masks, ignored, problem = check.MaskOptions.of(options), options.of("ignored"), ""
     for is_whole in (False, True):  # once more where it is no JSON, as lines and columns are those of the whole text
         try:
             text, polygons = read_text(file, is_whole)
             parsed = _Parsed(str(file), ignored, Faults(on_error), polygons)
             for member, entry in entries_of(text, str(file)):
                 parsed.add(member, entry)
-            return parsed.source(folder, mask, options.of("exif"))
+            return parsed.source(folder, masks, options.of("exif"))
         except json.JSONDecodeError as error:
             problem = f"{file}: no JSON: {error.msg} in line {error.lineno}, column {error.colno}"
     raise SourceError(problem)
@@ -228,7 +234,7 @@ class _Parsed:
         self._categories_of.append(category)
         self._points_of.append(points)
 
-    def source(self, folder: Location, mask: str | None, exif: str | None) -> AnnotatedFolder:
+    def source(self, folder: Location, masks: check.MaskOptions, exif: str | None) -> AnnotatedFolder:
         """Without the images that are not in the folder. Raises SourceError as ``open_coco`` says."""
         if missing := [name for name in LISTS if name not in self._members]:
             raise SourceError(f"{self._file}: no {missing[0]!r} in it; accepted: {ACCEPTED}")
@@ -249,8 +255,11 @@ class _Parsed:
                 objects = objects.of_images(np.array([path in there for path in paths], np.bool_))
                 paths = [path for path in paths if path in there]
         names = tuple(str(entry["name"]) for entry in self._entries)
+        notes += objects.notes_on_masks(masks, len(names))
         about = {"format": "coco", "categories": self._entries}
-        return AnnotatedFolder(folder, names, tuple(paths), tuple(notes), about, exif, objects=objects, mask=mask)
+        return AnnotatedFolder(
+            folder, names, tuple(paths), tuple(notes), about, exif, objects=objects, **masks._asdict()
+        )
 
     def _where(self, k: int) -> str:
         name = self._paths[self._image_ids[self._images_of[k]]]

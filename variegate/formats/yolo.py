@@ -31,7 +31,13 @@ from variegate.formats.reading import is_file, read_file
 from variegate.io.location import Location
 from variegate.io.yaml_text import read_yaml
 
-YOLO_OPTIONS = {"split": check.SPLIT, "mask": check.MASK, "keypoints": check.POINTS, "exif": EXIF}
+YOLO_OPTIONS = {
+    "split": check.SPLIT,
+    "mask": check.MASK,
+    "unoutlined": check.UNOUTLINED,
+    "keypoints": check.POINTS,
+    "exif": EXIF,
+}
 FILE = "data.yaml"
 _MOST_BYTES = 1 << 20
 _VISIBLE = 2.0
@@ -49,7 +55,7 @@ def open_yolo(
     below ``images`` and ``labels``, such as "train"; None: all. ``keypoints``, ``classes``: before what data.yaml says.
     Raises SourceError."""
     options = check.Options(YOLO_OPTIONS, annotations)
-    split, mask, keypoints = (options.of(name) for name in ("split", "mask", "keypoints"))
+    split, keypoints, masks = options.of("split"), options.of("keypoints"), check.MaskOptions.of(options)
     data = _read_data_yaml(folder)
     names = check_classes(classes) or data.classes
     shape = keypoints or data.keypoints
@@ -77,13 +83,14 @@ def open_yolo(
     if without:
         notes.append(f"{without:,} images have no file in labels, and so no objects")
     names = names or tuple(map(str, range(max(builder.labels, default=-1) + 1)))
+    notes += objects.notes_on_masks(masks, len(names))
     about: dict[str, Any] = {"format": "yolo", "folders": above, "kpt_shape": points and list(points)}
     if split is None and (splits := _folders_of_splits(folder, data, images.values())):
         about["splits"] = splits
     paths = tuple(images.values())
     exif = options.of("exif")
     return folders.AnnotatedFolder(
-        folder, names, paths, tuple(notes), about, exif, objects=objects, mask=mask, noted=without
+        folder, names, paths, tuple(notes), about, exif, objects=objects, noted=without, **masks._asdict()
     )
 
 

@@ -232,3 +232,53 @@ def test_polygons_of_two_points_leave_the_others_of_their_object(tmp_path: Path,
     whole = opened(tmp_path, coco_entries(), mask="each").read(0)
     np.testing.assert_array_equal(source.read(0).targets["masks"], whole.targets["masks"])
     assert len(opened(tmp_path, changed(segmentation=[[1, 2, 3, 4]])).read(0).targets["boxes"]) == 2
+
+
+def put_boxes_and_an_outline(root: Path) -> Path:
+    """In the first image, 40 x 60, a box of class 0 and a smaller outline of class 2 that overlaps it."""
+    entries = coco_entries()
+    box, outline = {"bbox": [10.2, 5, 20.2, 20.6], "category_id": 70}, {"bbox": [4, 4, 12, 12], "category_id": 18}
+    outline["segmentation"] = [[4, 4, 16, 4, 16, 16, 4, 16]]
+    entries["annotations"] = [{**one, "id": n, "image_id": 100} for n, one in enumerate((outline, box))]
+    return put_coco(root, entries)
+
+
+@pytest.mark.parametrize(
+    ("mask", "unoutlined", "value"),
+    [
+        *(("classes", "fill", 1), ("classes", "ignore", 255), ("classes", "background", 0)),
+        *(("instances", "fill", 2), ("instances", "background", 0), ("each", "fill", 1), ("each", "background", 0)),
+    ],
+)
+def test_masks_of_objects_without_an_outline(tmp_path: Path, mask: str, unoutlined: str, value: int) -> None:
+    file = put_boxes_and_an_outline(tmp_path)
+    source: Any = open_source(tmp_path / "images", annotations={"file": file, "mask": mask, "unoutlined": unoutlined})
+    outline = {"classes": 3, "instances": 1, "each": 1}[mask]
+    expected = np.zeros((2, 40, 60), np.uint8)
+    expected[0, 4:16, 4:16] = outline
+    expected[1, 5:26, 10:30] = value  # pixels whose centers are inside
+    targets = source.read(0).targets
+    if mask == "each":
+        np.testing.assert_array_equal(targets["masks"], expected)
+    else:  # outlines on top of boxes
+        np.testing.assert_array_equal(targets["mask"], np.where(expected[0], expected[0], expected[1]))
+    [note] = [note for note in source.notes() if "no outline" in note]
+    assert note.startswith("1 of 2 objects have no outline; in masks ")
+    if unoutlined == "fill":  # the default
+        plain: Any = open_source(tmp_path / "images", annotations={"file": file, "mask": mask})
+        assert plain.fingerprint == source.fingerprint
+        assert not [note for note in open_source(tmp_path / "images", annotations=file).notes() if "outline" in note]
+
+
+def test_ignored_boxes_are_refused_where_the_value_means_something_else(tmp_path: Path) -> None:
+    file = put_boxes_and_an_outline(tmp_path)
+    for mask in (None, "each", "instances"):
+        with pytest.raises(
+            SourceError, match=r"unoutlined: got 'ignore' with mask=.*; accepted: 'fill', 'background', or"
+        ):
+            open_source(tmp_path / "images", annotations={"file": file, "mask": mask, "unoutlined": "ignore"})
+    entries = json.loads(file.read_text())
+    entries["categories"] += [{"id": 1000 + n, "name": f"class {n}"} for n in range(252)]
+    file.write_text(json.dumps(entries))
+    with pytest.raises(SourceError, match="unoutlined: got 'ignore' with 255 classes; accepted: up to 254 classes"):
+        open_source(tmp_path / "images", annotations={"file": file, "mask": "classes", "unoutlined": "ignore"})

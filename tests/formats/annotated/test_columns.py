@@ -270,9 +270,9 @@ def test_a_field_of_any_type_is_read_or_refused_in_one_line(tmp_path: Path, form
                     errors.append(error)
         except SourceError as error:
             errors.append(error)
-        for error in errors:
-            assert "a.parquet" in str(error), name
-            assert "\n" not in str(error), name
+        for caught in errors:
+            assert "a.parquet" in str(caught), name
+            assert "\n" not in str(caught), name
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def test_text_opens_what_a_dict_does(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("yolo,nothing=1", "got the option 'nothing'; accepted: split, mask, keypoints"),
+        ("yolo,nothing=1", "got the option 'nothing'; accepted: split, mask, unoutlined, keypoints"),
         ("yolo,mask=big", "mask: got 'big'; accepted: 'instances', 'classes', 'each', None"),
         ("yolo,keypoints=17", "keypoints: got '17'; accepted"),
         ("yolo,format=voc", "got format= after 'yolo', which says it"),

@@ -121,3 +121,13 @@ def test_key_points_are_finite(tmp_path: Path) -> None:
         (tmp_path / "labels" / f"{name}.txt").write_text(row)
     with pytest.raises(SourceError, match=r"a\.txt, line 1: got '1 0.5 .* nan'; accepted: finite numbers, up to 1e9"):
         open_source(tmp_path)
+
+
+def test_box_rows_are_filled_in_masks(tmp_path: Path) -> None:
+    rows(tmp_path, "2 0.5 0.5 0.5 0.5\n")
+    source: Any = open_source(tmp_path, annotations="yolo,mask=classes")
+    mask = source.read(0).targets["mask"]
+    assert mask[10:30, 15:45].min() == mask.max() == 3
+    assert (mask != 0).sum() == 20 * 30
+    ignored: Any = open_source(tmp_path, annotations="yolo,mask=classes,unoutlined=ignore")
+    assert ignored.read(0).targets["mask"].max() == 255

@@ -177,21 +177,22 @@ class FolderWithTargets(base.IndexedSource):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class AnnotatedFolder(FolderWithTargets):
-    """``mask``: the form of masks (``values.MASKS``). ``noted``: the number of images without objects that are in the
+    """``mask``: the form of masks (``values.MASKS``); ``unoutlined``: what they show of objects without an outline
+    (``values.UNOUTLINED``). ``noted``: the number of images without objects that are in the
     remarks already."""
 
     objects: Objects = field(kw_only=True)
     mask: str | None = None
+    unoutlined: str = "fill"
     noted: int = 0
     has_edges: ClassVar[bool] = True
 
     @computed_once
     def fingerprint(self) -> str:
         """Of the classes, the names of the images and all annotations."""
+        masks = str(self.mask) + f" {self.unoutlined}" * (self.unoutlined != "fill")
         stored = [STORED] if self.exif == STORED else []
-        return base.digest_of(
-            "\0".join([*self.classes, "", *self.paths, str(self.mask), *stored]), self.objects.digest()
-        )
+        return base.digest_of("\0".join([*self.classes, "", *self.paths, masks, *stored]), self.objects.digest())
 
     def read(self, index: int) -> base.Item:
         """The bytes of the image file, and its targets. Raises DecodeError naming the file, also where the image is of
@@ -209,7 +210,7 @@ class AnnotatedFolder(FolderWithTargets):
             raise DecodeError(path, f"is {size[0]} x {size[1]} (height x width), and {by_annotations}")
         self._note_frame(frame, known, path)
         try:
-            targets = self.objects.targets(index, size, self.mask)
+            targets = self.objects.targets(index, size, self.mask, self.unoutlined)
         except ValueError as error:
             raise DecodeError(path, f"its annotations hold {error}") from None
         return base.Item(data, NO_LABEL, turned(targets, frame) if self.exif == STORED else targets)

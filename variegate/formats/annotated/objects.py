@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.formats.annotated.shapes import NO_OUTLINE, Shapes, ShapesBuilder
-from variegate.formats.annotated.values import FINITE, MOST
+from variegate.formats.annotated.values import FINITE, IGNORED_VALUE, MOST, MaskOptions
 from variegate.formats.base import SourceError, first_names
 
 # Of ``Objects``, with an entry for each object.
@@ -77,9 +77,12 @@ class Objects:
     is_normalised: bool = False
     ignored: npt.NDArray[np.bool_] | None = None
 
-    def targets(self, image: int, size: tuple[int, int] | None, mask: str | None) -> dict[str, Any]:
+    def targets(
+        self, image: int, size: tuple[int, int] | None, mask: str | None, unoutlined: str = "fill"
+    ) -> dict[str, Any]:
         """Arrays of the image's own, in pixels. ``size``: its height and width, None where nothing depends on it;
-        ``mask``: one of ``values.MASKS``. Raises ValueError for shapes that do not fit the image."""
+        ``mask``: one of ``values.MASKS``; ``unoutlined``: of ``values.UNOUTLINED``. Raises ValueError for shapes that
+        do not fit the image."""
         some = slice(int(self.starts[image]), int(self.starts[image + 1]))
         boxes, labels = self.boxes[some].copy(), self.labels[some].copy()
         scale = (float(size[1]), float(size[0])) if self.is_normalised and size is not None else (1.0, 1.0)
@@ -88,25 +91,42 @@ class Objects:
         if self.keypoints is not None:
             found["keypoints"] = self.keypoints[some] * np.array([*scale, 1.0], np.float32)
         if mask is not None and size is not None:
-            found |= self._masks(range(some.start, some.stop), labels, size, scale, mask)
+            masks, areas = self._masks(range(some.start, some.stop), size, scale)
+            found |= self._joined(masks, areas, mask, unoutlined, found, self.about(image)["outline"] == NO_OUTLINE)
         return found
 
     def _masks(
-        self, some: range, labels: npt.NDArray[np.int64], size: tuple[int, int], scale: tuple[float, float], mask: str
-    ) -> dict[str, Any]:
-        masks = np.zeros((len(some), *size), np.bool_)
-        areas: list[tuple[slice, slice]] = []
-        if self.shapes is not None:
-            from variegate.formats.annotated.outlines import masks_of  # here: Numba takes a while
+        self, some: range, size: tuple[int, int], scale: tuple[float, float]
+    ) -> tuple[npt.NDArray[np.bool_], list[tuple[slice, slice]]]:
+        """bool [M, H, W] of objects with an outline, and the part of each that may be True."""
+        if self.shapes is None:
+            return np.zeros((len(some), *size), np.bool_), [(slice(0), slice(0))] * len(some)
+        from variegate.formats.annotated.outlines import masks_of  # here: Numba takes a while
 
-            masks, areas = masks_of(self.shapes, some, size, scale)
+        return masks_of(self.shapes, some, size, scale)
+
+    @staticmethod
+    def _joined(
+        masks: npt.NDArray[np.bool_],
+        areas: list[tuple[slice, slice]],
+        mask: str,
+        unoutlined: str,
+        targets: dict[str, Any],
+        has_box_alone: npt.NDArray[np.bool_],
+    ) -> dict[str, Any]:
+        labels = targets["labels"]
+        for k in np.flatnonzero(has_box_alone).tolist() if unoutlined != "background" else ():
+            areas[k] = _area_of(targets["boxes"][k])
+            masks[k][areas[k]] = True
         if mask == "each":
             return {"masks": masks.view(np.uint8)}
         values = labels + 1 if mask == "classes" else np.arange(1, len(masks) + 1)
-        whole = np.zeros(size, np.uint8 if values.max(initial=0) <= 255 else np.int32)
-        # Small objects lie on top of large ones, which would hide them otherwise.
+        if unoutlined == "ignore":
+            values = np.where(has_box_alone, IGNORED_VALUE, values)
+        whole = np.zeros(masks.shape[1:], np.uint8 if values.max(initial=0) <= 255 else np.int32)
+        # Small objects lie on top of large ones, which would hide them otherwise, and outlines on top of boxes.
         covered = np.array([-np.count_nonzero(masks[k][area]) for k, area in enumerate(areas)], np.int64)
-        for k in np.argsort(covered, kind="stable").tolist():
+        for k in np.lexsort((covered, ~has_box_alone)).tolist():
             whole[areas[k]][masks[k][areas[k]]] = values[k]
         return {"mask": whole}
 
@@ -117,6 +137,11 @@ class Objects:
         ignored = np.zeros(len(some), np.bool_) if self.ignored is None else self.ignored[some.start : some.stop]
         kinds = [NO_OUTLINE if self.shapes is None else self.shapes.kind(k) for k in some]
         return {"ignored": ignored, "outline": np.array(kinds, np.int64)}
+
+    def notes_on_masks(self, masks: MaskOptions, num_classes: int) -> list[str]:
+        """Raises SourceError as ``MaskOptions.notes`` does."""
+        without = len(self.labels) - (0 if self.shapes is None else self.shapes.num_outlines)
+        return masks.notes(without, len(self.labels), num_classes)
 
     def of_images(self, chosen: npt.NDArray[np.bool_]) -> Objects:
         """Those of the images where ``chosen``, bool [I], is True."""
@@ -141,6 +166,12 @@ class Objects:
         for part in [] if self.shapes is None else self.shapes.parts():
             digest.update(part)
         return digest.digest()
+
+
+def _area_of(box: npt.NDArray[np.float32]) -> tuple[slice, slice]:
+    """Rows and columns whose pixels have their centers in a box."""
+    left, top, right, bottom = np.ceil(box.astype(np.float64) - 0.5).astype(np.int64).tolist()
+    return slice(top, bottom), slice(left, right)
 
 
 @dataclass

@@ -59,6 +59,11 @@ class Shapes:
         """One of ``OUTLINES``."""
         return RUNS if k in self.runs else RINGS if self.last[k] > self.first[k] else NO_OUTLINE
 
+    @property
+    def num_outlines(self) -> int:
+        """Number of objects that have one."""
+        return int(np.count_nonzero(self.last > self.first)) + len(self.runs)
+
     def parts(self) -> list[bytes]:
         """All of it, for fingerprints."""
         runs = repr(sorted(self.runs.items())).encode() if self.runs else b""

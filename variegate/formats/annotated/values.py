@@ -58,6 +58,39 @@ class Options:
         return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
+class MaskOptions(NamedTuple):
+    """The options ``mask`` and ``unoutlined`` of a layout."""
+
+    mask: str | None
+    unoutlined: str
+
+    @classmethod
+    def of(cls, options: Options) -> MaskOptions:
+        """Raises SourceError for values that are not accepted, or not together."""
+        mask, unoutlined = options.of("mask"), options.of("unoutlined")
+        if unoutlined == "ignore" and mask != "classes":
+            got = f"got 'ignore' with mask={mask!r}"
+            raise SourceError(f"annotations: unoutlined: {got}; accepted: 'fill', 'background', or mask='classes'")
+        return cls(mask, unoutlined)
+
+    def notes(self, without: int, count: int, num_classes: int) -> list[str]:
+        """On ``without`` of ``count`` objects that have no outline. Raises SourceError for more classes than fit below
+        the value that is ignored."""
+        if self.mask is None or not without:
+            return []
+        if self.unoutlined == "ignore" and num_classes >= IGNORED_VALUE:
+            got = f"got 'ignore' with {num_classes:,} classes"
+            raise SourceError(f"annotations: unoutlined: {got}; accepted: up to {IGNORED_VALUE - 1} classes")
+        shown = {
+            "fill": "their boxes are filled",
+            "ignore": f"their boxes have the value {IGNORED_VALUE}",
+            "background": "they are background",
+        }
+        others = ", ".join(repr(one) for one in shown if one != self.unoutlined)
+        line = f"{without:,} of {count:,} objects have no outline; in masks {shown[self.unoutlined]}"
+        return [f'{line} ("unoutlined": {others} for others)']
+
+
 def split_typed(text: str) -> tuple[str, dict[str, Any]]:
     """``yolo,split=train,mask=each`` -> the layout or file that comes first, and the options: text, but for ``none``,
     ``true``, ``false`` (``yes``, ``no``), and two numbers ``17x3``, a list. Commas that no option follows belong to
@@ -102,6 +135,9 @@ def _is_points(value: Any) -> bool:
 MASKS = (None, "instances", "classes", "each")
 FLAG = AnnotationOption(False, "True, False", lambda value: isinstance(value, bool))
 MASK = AnnotationOption(None, "'instances', 'classes', 'each', None for no mask", lambda value: value in MASKS)
+# What masks show of objects without an outline: the filled box, the value ``IGNORED_VALUE`` in it, or nothing.
+UNOUTLINED = AnnotationOption.one_of("fill", "ignore", "background")
+IGNORED_VALUE = 255
 SPLIT = optional("a path", is_path)
 POINTS = optional(f"[number of points, 2 or 3], up to {MOST_POINTS:,} points", _is_points)
 
