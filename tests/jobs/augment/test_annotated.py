@@ -23,6 +23,7 @@ from tests.jobs.bounded import fail_after
 from variegate import transforms as T
 from variegate.augmenter.augmenter import Augmenter
 from variegate.decode import read_image
+from variegate.formats.annotated.shapes import runs_of
 from variegate.formats.base import SourceError
 from variegate.formats.opening import open_source
 from variegate.jobs.augment import AnnotatedPlan, Expansion, Plan, plan_for
@@ -61,6 +62,11 @@ def reopened(layout: str, out: Path, **options: Any) -> Any:
 @pytest.mark.parametrize(("layout", "tolerance"), [("coco", 0.0011), ("voc", 0.501), ("yolo", 0.0015)])
 def test_what_is_read_back_is_the_augmenters(tmp_path: Path, layout: str, tolerance: float) -> None:
     place, annotations = laid(layout, tmp_path / "data")
+    if layout == "coco":  # boxes of objects with outlines fit these
+        entries = json.loads(Path(annotations).read_text())
+        for annotation in entries["annotations"]:
+            del annotation["segmentation"]
+        Path(annotations).write_text(json.dumps(entries))
     expansion(place, annotations, tmp_path / "out").run()
     source: Any = open_source(place, annotations=annotations)
     back = reopened(layout, tmp_path / "out")
@@ -159,6 +165,34 @@ def test_outlines_are_the_masks_of_the_augmenter(tmp_path: Path) -> None:
             is_crowd = entry["category_id"] == 18
             assert entry["iscrowd"] == is_crowd
             assert isinstance(entry["segmentation"], dict) == is_crowd
+
+
+def test_boxes_of_outlines_fit_them_however_they_are_turned(tmp_path: Path) -> None:
+    entries = coco_entries()
+    angles = np.linspace(0, 2 * np.pi, 24, endpoint=False)
+    circle = np.stack([30 + 9 * np.cos(angles), 20 + 9 * np.sin(angles)], 1).ravel().round(2).tolist()
+    runs = runs_of(np.add.outer(np.arange(-20, 20) ** 2, np.arange(-30, 30) ** 2) < 81)
+    entries["annotations"] = [
+        {"id": 1, "image_id": 100, "category_id": 3, "bbox": [21, 11, 18, 18], "segmentation": [circle]},
+        {"id": 2, "image_id": 100, "category_id": 18, "bbox": [21, 11, 18, 18]},
+        {"id": 3, "image_id": 100, "category_id": 70, "bbox": [21, 11, 18, 18]},
+    ]
+    entries["annotations"][1]["segmentation"] = {"size": [40, 60], "counts": runs}
+    place = put_coco(tmp_path / "data", entries).parent / "images"
+    turned = T.RandomAffine((45, 45), translate=(0.3, 0.3))
+    expansion(place, str(tmp_path / "data/instances.json"), tmp_path / "out", transform=turned, copies=8).run()
+    back = reopened("coco", tmp_path / "out", mask="each")
+    sides = []
+    for number in range(8):
+        targets = back.read(number).targets
+        for label, (x1, y1, x2, y2), mask in zip(targets["labels"], targets["boxes"], targets["masks"], strict=True):
+            if label:
+                rows_with, columns_with = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
+                seen = columns_with[0], rows_with[0], columns_with[-1] + 1, rows_with[-1] + 1
+                np.testing.assert_allclose((x1, y1, x2, y2), seen, atol=1.001)
+            else:
+                sides.append(x2 - x1)
+    assert max(sides) > 25  # of the object that has a box alone
 
 
 def test_key_points_of_coco(tmp_path: Path) -> None:

@@ -53,13 +53,16 @@ class RecordForm:
 def record_of(targets: Mapping[str, Any], channels: int, is_single: bool) -> dict[str, Any]:
     """``targets``: arrays ``boxes``, ``labels``, ``ignored``, ``outline`` (``shapes.OUTLINES``), and perhaps
     ``keypoints`` and ``masks``. Objects with an outline of which no pixel is left are left out, and so are boxes
-    without area when rounded. ``is_single``: outlines have one ring."""
+    without area when rounded. Boxes of objects with an outline fit it. ``is_single``: outlines have one ring."""
     arrays = {name: np.asarray(value) for name, value in targets.items()}
     outlines = [
         None if kind == NO_OUTLINE else _outline(arrays["masks"][k], kind, is_single)
         for k, kind in enumerate(arrays["outline"].tolist())
     ]
-    boxes = _rounded(arrays["boxes"])
+    boxes = arrays["boxes"].astype(np.float64)
+    for k in np.flatnonzero(arrays["outline"] != NO_OUTLINE).tolist():
+        boxes[k] = _fitted(boxes[k], arrays["masks"][k])
+    boxes = _rounded(boxes)
     is_left = (arrays["outline"] == NO_OUTLINE) | np.array([bool(outline) for outline in outlines], np.bool_)
     order = np.flatnonzero(_have_area(boxes) & is_left)
     found: dict[str, Any] = {
@@ -94,6 +97,16 @@ def objects_of(targets: Mapping[str, Any], per_box: Sequence[str]) -> dict[str, 
 
 def _rounded(values: Any) -> Any:
     return np.round(np.asarray(values).astype(np.float64), DIGITS)
+
+
+def _fitted(box: Any, mask_HW: Any) -> Any:
+    """Edges of a box, those farther than a pixel from the object's mask moved to it: the box of a transformed box is
+    looser than that of the transformed object."""
+    columns, rows = np.flatnonzero(mask_HW.any(axis=0)), np.flatnonzero(mask_HW.any(axis=1))
+    if not len(rows):
+        return box
+    seen = np.array([columns[0], rows[0], columns[-1] + 1, rows[-1] + 1], np.float64)
+    return np.where(np.abs(box - seen) <= 1.0, box, seen)
 
 
 def _have_area(boxes: Any) -> Any:
