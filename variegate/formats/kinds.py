@@ -22,6 +22,7 @@ SIDECARS = frozenset(
         "manifest.sha256",
         "manifest.jsonl",
         "findings.parquet",
+        "left_out.jsonl",
         "variegate.json",
         "variegate.source",
         "classnames.txt",

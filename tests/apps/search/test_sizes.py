@@ -88,8 +88,10 @@ def test_too_little_data() -> None:
     assert search_sizes(images_of(7, 8), train=8).score == 7  # who says so may
     with pytest.raises(SourceError, match="class '1' has 1 image; accepted: two or more"):
         search_sizes(images_of(40, 1))
-    with pytest.raises(SourceError, match="class '1' has no image; accepted: one or more, so that each"):
+    with pytest.raises(SourceError, match="there are images of one class, of 2; accepted: two or more"):
         evaluation_sizes(images_of(40, 0), 10)
+    assert evaluation_sizes(images_of(40, 0, 20), None).train == 48
+    assert search_sizes(images_of(40, 0, 20)).train == 30
     assert evaluation_sizes(images_of(40, 1), 10, train=41).train == 41
 
 

@@ -38,11 +38,19 @@ def test_uneven_classes_are_shared_exactly() -> None:
         assert np.bincount(one.labels.numpy(), minlength=3)[2] == pytest.approx(7 * train / 61, abs=1)
 
 
+def test_a_class_without_images_keeps_its_index() -> None:
+    data = load_images((np.zeros((30, 4, 4, 3), np.uint8), [0] * 20 + [2] * 10), device="cpu")
+    for validation in (0, None):
+        one, other = split(data, 15, validation, seed=1)
+        assert np.bincount(one.labels.numpy()).tolist() == [10, 0, 5]
+        assert one.classes == other.classes == ("0", "1", "2")
+
+
 def test_data_that_cannot_be_split_or_loaded() -> None:
     pixels = np.zeros((10, 4, 4, 3), np.uint8)
     with pytest.raises(SourceError, match="class '1' has 1 of 10 images; accepted: two or more"):
         split(load_images((pixels, [0] * 9 + [1]), device="cpu"), 5, 5, seed=0)
-    with pytest.raises(SourceError, match="class '1' has no image"):
+    with pytest.raises(SourceError, match="class '2' has 1 of 10 images"):
         split(load_images((pixels, [0] * 9 + [2]), device="cpu"), 5, 5, seed=0)
     with pytest.raises(SourceError, match="10 images are not enough for 8 to train and 3 to validate"):
         split(load_images((pixels, [0, 1] * 5), device="cpu"), 8, 3, seed=0)

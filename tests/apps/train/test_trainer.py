@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import torch
 
+import variegate as vg
 from tests.apps.train.digits import PLAIN, Seen, digits, losses, options, top1
 from tests.apps.train.digits import lines as lines_of
 from tests.needed import needs
@@ -376,10 +377,17 @@ def test_a_loss_that_is_no_number_ends_the_run(tmp_path: Path) -> None:
     assert not list((tmp_path / "checkpoints").glob("step-*"))
 
 
+def test_a_class_without_images_keeps_its_index_with_a_note(tmp_path: Path) -> None:
+    images = np.zeros((16, 8, 8, 3), np.uint8)
+    with pytest.warns(UserWarning, match="source: classes without images, which keep their index: 1"):
+        train((images, np.array([0, 2] * 8)), options(tmp_path, batch_size=8))
+    assert vg.load_model(tmp_path)[2] == ("0", "1", "2")
+
+
 @pytest.mark.parametrize(
     ("labels", "changes", "error", "said"),
     [
-        ([0, 2] * 8, {}, SourceError, "source: class '1' has no image; accepted: one or more of each of the 3 classes"),
+        ([2] * 16, {}, SourceError, r"source: has images of one class \(2\), of 3; accepted: two or more"),
         ([0] * 16, {}, SourceError, r"source: has one class \(0\); accepted: two or more"),
         ([0, -1] * 8, {}, SourceError, "every image needs the number of its class"),
         ([0.5] * 16, {}, SourceError, "every image needs the number of its class"),

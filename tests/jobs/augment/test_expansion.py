@@ -153,6 +153,15 @@ def test_any_source_can_be_expanded(photos: Path, tmp_path: Path) -> None:
         assert sorted(p.relative_to(out).as_posix() for p in out.rglob("*.png")) == sorted(r["file"] for r in listed)
 
 
+def test_classes_without_images_keep_their_index(photos: Path, tmp_path: Path) -> None:
+    for name in ("aaa", "zzz"):
+        (photos / name).mkdir()
+    source = open_source(photos)
+    expansion(photos, tmp_path / "out", threads(1)).run()
+    assert open_source(tmp_path / "out").classes == source.classes
+    assert {"aaa", "zzz"} < set(source.classes)
+
+
 def test_an_address_is_a_destination(photos: Path) -> None:
     import fsspec
 

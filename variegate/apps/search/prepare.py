@@ -18,7 +18,7 @@ from variegate.apps.search.run import SearchRun
 from variegate.apps.train import images as image_sets
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages, fitting_batch, fitting_model
 from variegate.errors import PolicyError
-from variegate.formats.base import Source, SourceError
+from variegate.formats.base import Source, SourceError, first_names
 from variegate.io.addresses import shown
 from variegate.jobs.arguments import absolute_place, open_by_index, parse_size
 from variegate.options import check_options
@@ -85,7 +85,7 @@ _LEAST_TO_HOLD_OUT = 2 * _LEAST_TO_SEARCH
 def _held_out(images: LabelledImages, options: SearchOptions) -> int:
     """A fifth of the images, two of each class at least; 0 where a class has too few for three parts."""
     counts, total = images.labels.bincount(minlength=images.num_classes), len(images)
-    if options.repeats == 0 or total < _LEAST_TO_HOLD_OUT or int(counts.min()) < _PARTS:
+    if options.repeats == 0 or total < _LEAST_TO_HOLD_OUT or int(counts[counts > 0].min()) < _PARTS:
         return 0
     return max(total // 5, min(2 * images.num_classes, total - 2 * images.num_classes))
 
@@ -192,6 +192,11 @@ def load_source(
         note(text)
     sides = image_sets.fitting_size(source) if size == "auto" else sides
     images = image_sets.load_images(source, sides, device)
+    counts = images.labels.bincount(minlength=images.num_classes).tolist()
+    reported = getattr(source, "empty_classes", ())
+    empty = [name for name, count in zip(images.classes, counts, strict=True) if not count and name not in reported]
+    if empty:
+        note(f"classes without images, which keep their index: {first_names(empty)}")
     if len(images) < len(source):
         note(f"{len(source) - len(images):,} of {len(source):,} images cannot be read and are skipped")
     if images.num_classes < 2:
@@ -311,13 +316,12 @@ def _rest(total: int, train: int, score: int, options: TrainingOptions) -> Sizes
 
 def _check_classes(images: LabelledImages, least: int = 2) -> None:
     counts = images.labels.bincount(minlength=images.num_classes).tolist()
+    if sum(count > 0 for count in counts) < 2:
+        raise SourceError(f"there are images of one class, of {len(counts)}; accepted: two or more")
     for name, count in zip(images.classes, counts, strict=True):
-        if count < least:
-            has = f"{count} image" if count == 1 else "no image"
-            raise SourceError(
-                f"class {name!r} has {has}; accepted: {('one', 'two')[least - 1]} or more, so that each class can train"
-                + (" and score" if least > 1 else "")
-            )
+        if 0 < count < least:  # a class without images keeps its index, as in every command
+            accepted = "two or more, so that each class can train and score"
+            raise SourceError(f"class {name!r} has {count} image; accepted: {accepted}")
 
 
 def _check(name: str, got: int, images: LabelledImages, most: int, held_out: int = 0) -> None:

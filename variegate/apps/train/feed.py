@@ -264,7 +264,7 @@ class Feed:
 
 
 def classes_of(source: Source | StreamSource, place: str) -> tuple[str, ...]:
-    """Their names, or numbers. Raises SourceError where they are not known, and for one without an image."""
+    """Their names, or numbers; warns of those without images. Raises SourceError where they are not known."""
     ask = getattr(source, "labels", None)
     if not isinstance(source, Source) or ask is None:
         if not source.classes:
@@ -286,11 +286,16 @@ def classes_of(source: Source | StreamSource, place: str) -> tuple[str, ...]:
     counts = np.bincount(labels, minlength=len(names))
     if len(counts) > len(names):
         raise SourceError(f"{place}: has label {len(counts) - 1}; accepted: 0 to {len(names) - 1}")
-    empty = [name for name, count in zip(names, counts.tolist(), strict=True) if count == 0]
+    present = np.flatnonzero(counts)
+    if len(present) == 1 < len(names):
+        has = f"has images of one class ({names[int(present[0])]}), of {len(names)}"
+        raise SourceError(f"{place}: {has}; accepted: two or more")
+    # A folder's own notes name those that it has listed.
+    reported = getattr(source, "empty_classes", ())
+    empty = [name for name, count in zip(names, counts.tolist(), strict=True) if count == 0 and name not in reported]
     if empty:
-        raise SourceError(
-            f"{place}: class {empty[0]!r} has no image; accepted: one or more of each of the {len(names)} classes"
-        )
+        text = f"{place}: classes without images, which keep their index: {first_names(empty)}"
+        warnings.warn(speakable(text), stacklevel=4)
     return names
 
 

@@ -135,15 +135,16 @@ def split(
     by_class = mixed[np.argsort(labels[mixed], kind="stable")]
     counts = np.bincount(labels, minlength=images.num_classes)
     parts = 1 if rest == 0 else 2
-    short = np.flatnonzero(counts < parts)
+    # Classes without images keep their index, and have nothing to split.
+    least = np.minimum(counts, 1)
+    short = np.flatnonzero((counts < parts) & (counts > 0))
     if len(short):
-        label = int(short[0])
-        has = "no image" if counts[label] == 0 else f"1 of {total:,} images"
-        raise SourceError(f"class {images.classes[label]!r} has {has}; accepted: {('one', 'two')[parts - 1]} or more")
-    if min(train, rest or train) < len(counts):
-        raise SourceError(f"{wanted}, of {len(counts)} classes; accepted: one or more of every class in each part")
+        name = images.classes[int(short[0])]
+        raise SourceError(f"class {name!r} has 1 of {total:,} images; accepted: {('one', 'two')[parts - 1]} or more")
+    if min(train, rest or train) < (present := int(least.sum())):
+        raise SourceError(f"{wanted}, of {present} classes; accepted: one or more of every class in each part")
     shares = counts.astype(np.float64)
-    first_of = _apportion(shares * (train / total), np.ones_like(counts), counts - (parts - 1), train)
+    first_of = _apportion(shares * (train / total), least, counts - (parts - 1) * least, train)
     left = counts - first_of
     second_of = np.zeros_like(counts)
     if rest:

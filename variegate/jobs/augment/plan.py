@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
@@ -188,7 +189,15 @@ class Plan:
         return output_path(self.names.stem(index, label), copy, self.format)
 
     def write_side_files(self, destination: Destination, rows: Callable[[], Iterator[dict[str, Any]]]) -> None:
-        """Once all outputs are there. ``rows``: of the manifest, in order."""
+        """Once all outputs are there. ``rows``: of the manifest, in order.
+
+        Classes without images have a folder too, so that all classes keep their index.
+        """
+        storage = destination.storage
+        if self.is_sharded or storage.is_remote:  # where there are no folders without files
+            return
+        for folder in self.names.folders_of_classes():
+            os.makedirs(os.path.join(storage.root, folder), exist_ok=True)
 
     def restore_side_files(self, destination: Destination) -> None:
         """Of a complete run: what lies beside the outputs and is lost is made again."""

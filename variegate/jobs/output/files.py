@@ -18,6 +18,8 @@ from PIL import Image
 
 from variegate.checks import one_of
 from variegate.formats.base import FileSource, Source
+from variegate.formats.filtered import whole_of
+from variegate.formats.folder import FLAT_CLASS, FolderListing
 from variegate.formats.kinds import SIDECARS
 from variegate.formats.storage import PRIVATE
 
@@ -59,10 +61,19 @@ class OutputNames:
 
     def __init__(self, source: Source) -> None:
         self._stems: list[str] | None = None
+        whole = whole_of(source)
+        is_in_folders = isinstance(whole, FolderListing) and whole.classes != (FLAT_CLASS,)
+        self._class_names = source.classes if is_in_folders else ()
         if isinstance(source, FileSource):
             self._stems = output_stems([_inside(source.relative_path(index)) for index in range(len(source))])
         else:
             self._folders = class_folders(source.classes)
+
+    def folders_of_classes(self) -> list[str]:
+        """The folder of each class, also of those without images; none where outputs lie in no class folders."""
+        if self._stems is None:
+            return self._folders
+        return [_inside(f"{name}/image").rpartition("/")[0] for name in self._class_names]
 
     def stem(self, index: int, label: Any) -> str:
         """For ``output_path``. ``label``: as the source gives it; sources that list their files do not look at it."""
