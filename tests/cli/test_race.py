@@ -32,7 +32,7 @@ def test_a_race_and_its_policy(stripes: Path, tmp_path: Path, capsys: pytest.Cap
     assert [line.split(":")[0] for line in lines[1:]][:2] == ["round 1", "round 2"]
     assert all(" leads with " in line and " left" in line for line in lines[1:])
     table, (verdict, cost, use) = shown.splitlines()[:-3], shown.splitlines()[-3:]
-    assert table[0].split() == ["policy", "rounds", "accuracy", "behind", "its", "leader", "left"]
+    assert table[0].split() == ["stage", "policy", "rounds", "accuracy", "behind", "its", "leader", "left"]
     assert " variation" in verdict
     assert cost.startswith("cost: ")
     assert cost.endswith(" processor seconds")
@@ -40,6 +40,8 @@ def test_a_race_and_its_policy(stripes: Path, tmp_path: Path, capsys: pytest.Cap
     assert vg.load_policy(out / "policy.json") is not None
     assert race(stripes, out) == 0  # nothing is trained again
     assert capsys.readouterr().out == shown
+    assert race(stripes, out, "--rounds", 3) == 0  # more rounds resume it
+    assert "round 3: " in capsys.readouterr().err
     assert race(stripes, out, "--seed", 4) == 2
     assert "race: holds a race with seed 0, this one has 4; choose another name" in capsys.readouterr().err
 
@@ -57,11 +59,15 @@ def test_lines_of_json(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_a_budget_that_holds_no_two_rounds(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert race(stripes, tmp_path / "race", "--budget", "0.000001s") == 0
+    assert race(stripes, tmp_path / "race", "--budget", "0.000001s") == 1
     shown, told = capsys.readouterr()
-    assert "so two rounds of 3 candidates take about " in told
-    assert shown.splitlines()[0].startswith("No verdict: the budget ended the race after 0 whole rounds")
-    assert shown.splitlines()[-1] == "to go on, run the same command with a higher --budget"
+    assert shown == ""
+    *_, error = told.splitlines()
+    assert "No verdict: the budget ended the race after 0 complete rounds, and two are needed" in error
+    assert error.endswith(
+        "choose a higher budget, fewer epochs, images or candidates. To resume, run the same command "
+        "with a higher --budget."
+    )
     assert not (tmp_path / "race" / "policy.json").exists()
 
 

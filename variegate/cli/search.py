@@ -46,12 +46,13 @@ class SearchCommandOptions(SearchOptions, ClassesOptions):
 
 
 def search(options: SearchCommandOptions) -> None:
-    """Find the augmentation policy that your images need.
+    """Compare augmentation policies on your images, and choose one.
 
     A race trains whole candidates on common splits of the images, and drops those that are shown to be worse. It then
-    tries variations of the winner, and writes OUT/policy.json. --method pba evolves a schedule by Population Based
-    Augmentation, and writes OUT/schedule.json. --policy of other commands and vg.load_policy accept both. To resume an
-    interrupted search, run the same command again.
+    tries variations of the winner, and writes OUT/policy.json. A race without a verdict exits 1. --method pba evolves a
+    schedule by Population Based Augmentation, and writes OUT/schedule.json. --policy of other commands and
+    vg.load_policy accept both. To resume an interrupted search, or to add --rounds to a race, run the same command
+    again.
     """
     if _method(options) == "race":
         _search_by_race(options)
@@ -118,25 +119,34 @@ def _search_by_race(options: SearchCommandOptions) -> None:
     if options.as_json:
         facts = {"winner": result.winner, "ending": result.ending, "verdict": result.verdict, "cost": spent}
         emit_json("done", policy=written, **facts, standings=[one._asdict() for one in result.standings])
+    if written is None:
+        raise CommandError(f"{result.verdict} {_resume_hint(result)}")
+    if options.as_json:
         return
-    if written is not None:
-        _print_standings(result)
+    _print_standings(result)
     say(result.verdict)
     say(f"cost: {spent}")
-    if written is None:
-        say("to go on, run the same command with a higher --budget")
-    else:
-        adapt = " --adapt entropy" if race.rows[result.winner].adaptive else ""
-        say(f"use it: variegate train SRC --policy {written}{adapt}")
+    adapt = " --adapt entropy" if race.rows[result.winner].adaptive else ""
+    say(f"use it: variegate train SRC --policy {written}{adapt}")
+
+
+def _resume_hint(result: RaceResult) -> str:
+    """What to do about a race without a verdict."""
+    if result.ending == "budget":
+        return "To resume, run the same command with a higher --budget."
+    return "Choose a lower --lr, and another --out."
 
 
 def _print_standings(result: RaceResult) -> None:
-    table = console.table_of(("policy", "rounds", "accuracy", "behind its leader", "left"))
+    from variegate.apps.search.standings import stage_name
+
+    table = console.table_of(("stage", "policy", "rounds", "accuracy", "behind its leader", "left"))
     for one in result.standings:
         bounds = "" if math.isnan(one.low) else f" ({100 * one.low:+.1f} to {100 * one.high:+.1f})"
         behind = "" if one.behind == one.low == one.high else f"{100 * one.behind:+.1f}{bounds}"
         left = "yes" if one.dropped is None else f"until {one.dropped}"
-        table.add_row(cell(one.candidate), str(one.rounds), f"{one.mean:.2%}", behind, left)
+        accuracy = "diverged" if math.isnan(one.mean) else f"{one.mean:.2%}"
+        table.add_row(stage_name(one.stage), cell(one.candidate), str(one.rounds), accuracy, behind, left)
     console.stdout().print(table)
 
 
@@ -144,8 +154,8 @@ class RaceView(CountingBar):
     """Progress of a race; use as a context."""
 
     def __init__(self, race: ImageRace, as_json: bool) -> None:
-        self._race, self._as_json, self._started = race, as_json, time.perf_counter()
-        self._done, self._left, self._round = 0, len(race.rows), 1
+        self._as_json, self._started = as_json, time.perf_counter()
+        self._done, self._left = 0, len(race.rows)
         super().__init__(as_json, "racing", "{task.fields[best]}", total=len(race.rows), best="")
 
     def on_training(self, one: Training) -> None:
@@ -153,14 +163,6 @@ class RaceView(CountingBar):
             emit_json("training", **one._asdict())
         self._done += 1
         self.show(self._done, self._left)
-        budget, workers = self._race.rules.budget, len(self._race.plan.devices)
-        needed = 2 * math.ceil(len(self._race.rows) / workers) * one.seconds
-        if one.round == 0 and self._done == 1 and budget is not None and needed > budget:
-            note(
-                f"a training run takes {one.seconds:,.0f} s, so two rounds of {len(self._race.rows)} candidates take "
-                f"about {needed:,.0f} s, more than --budget; a lower --epochs or --train makes them shorter",
-                to=self.console,
-            )
 
     def on_round(self, one: Round) -> None:
         self._done, self._left = 0, len(one.left)

@@ -148,7 +148,13 @@ class RaceOptions(TrainingOptions):
         "randaugment-1-5+flip+crop2+cutout8. By default nine of them.",
         "Search",
     )
-    rounds: int = option(12, "Most rounds of a race; in each, every remaining candidate trains once.", "Search", low=2)
+    rounds: int = option(
+        12,
+        "Most rounds of a race; in each, every remaining candidate trains once. More rounds resume a race.",
+        "Search",
+        low=2,
+        high=1000,
+    )
     budget: str = option("30m", "Wall-clock time of a race, such as 90s, 30m or 2h.", "Search", metavar="TIME")
 
     def __post_init__(self) -> None:

@@ -80,13 +80,14 @@ class ImageRace:
             def train(name: str, number: int) -> Outcome | None:
                 return trainings.train(self.rows[name], number, runner.is_over)
 
-            runner = TrainingRunner(train, journal, len(self.plan.devices), on_training, stop)
+            runner = TrainingRunner(train, journal, len(self.plan.devices), on_training, stop, self.rules.budget)
             result = run_race(list(self.rows), self.rules, runner, on_round)
             if out is not None and result.ending != "interrupted":
                 if result.is_decided:
                     write_json(out / POLICY_NAME, self.policy(result.winner).to_dict())
                 standings = [one._asdict() for one in result.standings]
-                described = {"settings": self._described, **asdict(result), "standings": standings}
+                settings = {**self._described, "rounds": self.rules.rounds}
+                described = {"settings": settings, **asdict(result), "standings": standings}
                 write_json(out / RESULT_NAME, {**described, "cost": self.cost(result)})
         return result
 

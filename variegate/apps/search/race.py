@@ -15,7 +15,7 @@ from variegate.apps.search.candidates import candidates_of
 from variegate.apps.search.objective import check_sent, checked_score, is_training, name_of, step_of, takes_seed
 from variegate.apps.search.population import repeat_seed
 from variegate.apps.search.rounds import FORMAT, LOG_NAME, MARGIN, RaceRules, claimed, run_race
-from variegate.apps.search.standings import RaceResult
+from variegate.apps.search.standings import MAX_ROUNDS, RaceResult
 from variegate.apps.search.trainings import Meter, Outcome, Train, Training, TrainingRunner, check_folder
 from variegate.checks import integer, refused, spelt
 from variegate.options import check_options
@@ -45,8 +45,9 @@ def race(
 ) -> RaceResult:
     """Find the best of several policies, or of anything else to train with, in as few training runs as needed.
 
-    Each round trains every candidate left once, all from one seed, and then drops those worse than another. The best
-    candidate stays with probability ``confidence`` over all rounds, where differences within rounds are near normal.
+    Each round trains every remaining candidate once, all from one seed, and then drops those worse than another. The
+    best candidate stays with probability ``confidence`` over all rounds, if rounds are independent and differences
+    within rounds are near normal. A training that diverged counts as the worst score of its round.
 
     On images, rounds differ in the images that train, and the rest of them scores. While ``budget`` lasts, variations
     of the winner (number and magnitude of operations, crop, flip, cutout) then race against it. ``out`` gets
@@ -62,10 +63,10 @@ def race(
             RandAugment and others.
         out: folder for ``race.jsonl``, a line per training, and ``race.json``, the result. The same call resumes from
             it, after a kill too.
-        rounds: most rounds of a stage, 2 or more.
+        rounds: most rounds of a stage, 2 to 1,000. A later call with more rounds resumes the race in ``out``.
         budget: seconds of wall-clock time, or a text such as "30m", those before a resume included; no training begins
-            that would likely end later. None: no limit.
-        confidence: between 0.5 and 1.
+            that would likely end later, and a race ends once two rounds are known not to fit. None: no limit.
+        confidence: between 0.5 and 1; half of the error is spent in the first 6 rounds, the other half in later ones.
         margin: scores closer than this count as no difference, and end the race. By default 0.01 for images, else 0.
         grain: smallest possible difference of two scores, such as 1 / images for an accuracy; known for images.
         seed: decides the seeds of the rounds.
@@ -80,7 +81,7 @@ def race(
     Raises ValueError for arguments, SourceError where ``out`` holds something else, WriteError, ImportError without
     Ray, and what ``objective`` raises.
     """
-    rounds = integer("rounds", rounds, 2, 1000)
+    rounds = integer("rounds", rounds, 2, MAX_ROUNDS)
     seed = integer("seed", seed, 0, (1 << 64) - 1)
     if not 0.5 < confidence < 1:
         raise ValueError(f"confidence: got {confidence!r}; accepted: between 0.5 and 1")

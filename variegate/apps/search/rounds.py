@@ -1,7 +1,9 @@
 """Rounds and stages of a race, for any training, and the folder that it resumes from.
 
-``Standings`` is the test of a stage. A race of images goes on with variations of its winner, on rounds of their own:
+``Standings`` is the test of a stage. A race of images continues with variations of its winner, on rounds of their own:
 the first stage spends half of the error, and each further one half of what is left, so that all never spend more.
+Rounds of all stages are numbered through: those of a stage begin at ``stage * MAX_ROUNDS``, so that a race that resumes
+with more rounds trains nothing again.
 """
 
 from __future__ import annotations
@@ -14,10 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from variegate.apps.search.standings import Ending, RaceResult, Standings, rows_of, verdict, verdict_of_variations
+from variegate.apps.search.standings import (
+    MAX_ROUNDS,
+    Ending,
+    RaceResult,
+    Standings,
+    rows_of,
+    verdict,
+    verdict_of_variations,
+)
 from variegate.apps.search.trainings import TrainingJournal, TrainingRunner, check_folder, claimed_folder
 
-FORMAT, LOG_NAME, _LOCK_NAME = "variegate-race/1", "race.jsonl", ".race.lock"
+FORMAT, LOG_NAME, _LOCK_NAME = "variegate-race/2", "race.jsonl", ".race.lock"
 # Accuracies that are closer than a point count as no difference: to show that takes hundreds of rounds.
 MARGIN = 0.01
 
@@ -52,8 +62,9 @@ class RaceRules:
     variations: Callable[[str], list[str]] | None = None
 
     def describe(self) -> dict[str, Any]:
-        """All that decides the result besides the candidates and the trainings; a longer budget may go on."""
-        return {"rounds": self.rounds, "confidence": self.confidence, "margin": self.margin, "grain": self.grain}
+        """Settings that decide the result besides the candidates and the trainings. A race may resume with another
+        budget and number of rounds."""
+        return {"confidence": self.confidence, "margin": self.margin, "grain": self.grain}
 
 
 def run_race(
@@ -65,7 +76,7 @@ def run_race(
     stages: list[tuple[Standings, str, Ending]] = []
     names = list(names)
     while True:
-        standings, number = Standings(names, rules.rounds, share, rules.grain), len(stages)
+        standings, number = Standings(names, share, rules.grain), len(stages)
         ending = _run_stage(standings, number, rules, runner, on_round or (lambda one: None))
         is_kept = number > 0 and (names[0] in standings.left or not standings.left)
         leader = names[0] if is_kept else standings.winner
@@ -77,8 +88,7 @@ def run_race(
         names, share = [leader, *more], share / 2
     # A stage with fewer than two rounds says nothing.
     told = [(n, one, best) for n, (one, best, _) in enumerate(stages) if n == 0 or one.rounds > 1]
-    rows = {row.candidate: row for n, one, best in told for row in rows_of(one, best, n)}
-    ordered = sorted(rows.values(), key=lambda row: (row.candidate != leader, -row.stage))
+    ordered = [row for stage, one, best in reversed(told) for row in rows_of(one, best, stage)]
     first = stages[0][0]
     seconds = [one.seconds for one in runner.all]
     of_round = statistics.fmean(seconds) * math.ceil(len(first.scores) / runner.workers) if seconds else math.nan
@@ -91,17 +101,28 @@ def run_race(
 
 
 def _run_stage(standings: Standings, stage: int, rules: RaceRules, runner: TrainingRunner, on_round: OnRound) -> Ending:
+    first = stage * MAX_ROUNDS
+
     def fits(trainings: int) -> bool:
         if not trainings or rules.budget is None or not runner.all:
             return True
         mean = statistics.fmean(one.seconds for one in runner.all)
         return runner.elapsed + trainings * mean <= rules.budget
 
+    def holds_two_rounds() -> bool:
+        """Whether the first two rounds end within the budget if trainings take as long as the fastest so far."""
+        if rules.budget is None or not runner.all or (stage, standings.rounds) > (0, 1):
+            return True
+        jobs = [(number, name) for number in range(standings.rounds, 2) for name in standings.left]
+        trainings = math.ceil(sum(job not in runner.done for job in jobs) / runner.workers)
+        least = min(one.seconds for one in runner.all)
+        return not trainings or runner.elapsed + trainings * least <= rules.budget
+
     # A later stage has rounds of its own: the earlier ones chose its leader, and would favor it.
-    for number in range(stage * rules.rounds, (stage + 1) * rules.rounds):
+    for number in range(first, first + rules.rounds):
         jobs = [(number, name) for name in standings.left]
         if fits(math.ceil(sum(job not in runner.done for job in jobs) / runner.workers)):
-            runner.run(jobs, lambda: fits(1))
+            runner.run(jobs, lambda: fits(1) and holds_two_rounds())
         scores = {name: runner.done[number, name].score for name in standings.left if (number, name) in runner.done}
         if len(scores) < len(standings.left):
             return "interrupted" if runner.stop.is_set() else "budget"
@@ -109,10 +130,9 @@ def _run_stage(standings: Standings, stage: int, rules: RaceRules, runner: Train
         standings.end_round(scores)
         winner, left = standings.winner, standings.left
         dropped = tuple(name for name in before if name not in left)
-        mean = statistics.fmean(standings.scores[winner])
-        on_round(Round(stage, standings.rounds, winner, mean, tuple(left), dropped))
+        on_round(Round(stage, number - first + 1, winner, standings.mean(winner), tuple(left), dropped))
         if len(left) < 2:
-            return "won"
+            return "won" if left else "rounds"
         if standings.rounds > 1 and all(
             standings.interval(one, winner)[2] <= rules.margin for one in left if one != winner
         ):

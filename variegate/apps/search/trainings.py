@@ -23,8 +23,9 @@ from variegate.jobs.output.destination import locked
 class Training(NamedTuple):
     """A candidate trained whole.
 
-    ``score``: NaN if it diverged. ``seconds``: of this training, and ``processor`` its processor seconds, a fair share
-    where several trained at a time. ``elapsed``: seconds of the race so far.
+    ``round``: those of stage n of a race begin at 1000 * n. ``score``: NaN if it diverged. ``seconds``: of this
+    training, and ``processor`` its processor seconds, a fair share where several trained at a time. ``elapsed``:
+    seconds of the race so far.
     """
 
     candidate: str
@@ -85,7 +86,8 @@ def _refuse(theirs: Any, mine: Mapping[str, Any], what: str, place: str) -> None
 class TrainingRunner:
     """Runs trainings, ``workers`` at a time in threads.
 
-    ``all``: those that are over, also in an earlier life. ``on_training``: told of each, one at a time.
+    ``all``: complete trainings, also of an earlier process. ``on_training``: called after each, one at a time.
+    ``budget``: seconds that are left to the first training; later ones are not cut off, as their length is known.
     """
 
     def __init__(
@@ -95,7 +97,9 @@ class TrainingRunner:
         workers: int,
         on_training: Callable[[Training], object] | None,
         stop: Event | None,
+        budget: float | None = None,
     ) -> None:
+        self._budget = math.inf if budget is None else budget
         self._train_one, self._journal, self._on_training = train, journal, on_training
         self.all = [] if journal is None else journal.done
         self.done = {(one.round, one.candidate): one for one in self.all}
@@ -128,8 +132,9 @@ class TrainingRunner:
                 list(pool.map(train, open_jobs))
 
     def is_over(self) -> bool:
-        """True where a training is to end before its last epoch."""
-        return self.stop.is_set() or self._failed.is_set()
+        """True if a training is to end before its last epoch."""
+        is_over_budget = not self.all and self.elapsed > self._budget
+        return self.stop.is_set() or self._failed.is_set() or is_over_budget
 
     def _train(self, number: int, name: str) -> None:
         if (outcome := self._train_one(name, number)) is None:
