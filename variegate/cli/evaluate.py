@@ -27,8 +27,8 @@ def evaluate(options: EvaluateCommandOptions) -> None:
     """Compare policies by training the same model with each of them.
 
     Within a repeat, all policies train on the same images, from the same weights, in the same order. Repeats differ in
-    all three. Policies are compared by their differences within repeats, with 95% intervals and a verdict. To resume an
-    interrupted evaluation, or to add --repeats, run the same command again.
+    all three. Policies are compared by their differences within repeats, with 95% intervals over training runs on these
+    images, and a verdict. To resume an interrupted evaluation, or to add --repeats, run the same command again.
     """
     from variegate.apps.plotting import check_path
     from variegate.apps.search.compare import compare
@@ -88,7 +88,8 @@ def _show(
         emit_json("done", **describe(comparison), scope=subsets.scope, cost=spent, plot=plot, result=str(files.result))
     else:
         # The accuracy of each training is in the plot and the files: a line has 80 characters.
-        to = [] if reference is None else [f"to {reference}" + (" (95 %)" if comparison.repeats > 1 else "")]
+        covered = " (95 %, on these images)" if comparison.repeats > 1 else ""
+        to = [] if reference is None else [f"to {reference}{covered}"]
         table = console.table_of(("policy", "accuracy", "spread", *to, "s per run", "cpu s"))
         for one in comparison.summaries:
             mean, spread, difference = cells(one, comparison)

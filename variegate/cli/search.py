@@ -140,13 +140,13 @@ def _resume_hint(result: RaceResult) -> str:
 def _print_standings(result: RaceResult) -> None:
     from variegate.apps.search.standings import stage_name
 
-    table = console.table_of(("stage", "policy", "rounds", "accuracy", "behind its leader", "left"))
+    table = console.table_of(("policy", "stage", "rounds", "accuracy", "behind its leader", "left"))
     for one in result.standings:
         bounds = "" if math.isnan(one.low) else f" ({100 * one.low:+.1f} to {100 * one.high:+.1f})"
         behind = "" if one.behind == one.low == one.high else f"{100 * one.behind:+.1f}{bounds}"
         left = "yes" if one.dropped is None else f"until {one.dropped}"
         accuracy = "diverged" if math.isnan(one.mean) else f"{one.mean:.2%}"
-        table.add_row(stage_name(one.stage), cell(one.candidate), str(one.rounds), accuracy, behind, left)
+        table.add_row(cell(one.candidate), stage_name(one.stage), str(one.rounds), accuracy, behind, left)
     console.stdout().print(table)
 
 

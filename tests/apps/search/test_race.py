@@ -61,27 +61,24 @@ def dropped_at(spreads: list[float], races: int, rounds: int, draw: str = "norma
 
 @pytest.mark.parametrize(
     ("spreads", "draw"),
-    [
-        ([0.5, 0.5, 0.5, 3], "normal"),
-        ([1.2, 1.2, 1.2, 1.5, 1.5, 2, 2.5, 3, 4.4], "normal"),
-        ([1.0] * 6, "heavy"),
-    ],
+    [([0.5, 0.5, 0.5, 0.5, 0.5, 3], "normal"), ([1.2] * 8 + [4.4], "normal"), ([1.0] * 6, "heavy")],
 )
 def test_the_best_is_dropped_no_more_often_than_promised(spreads: list[float], draw: str) -> None:
     """Of equal candidates, which is the worst case, for whichever counts as the best: also for the noisiest."""
-    dropped = dropped_at(spreads, 1000, 4, draw)
+    dropped = dropped_at(spreads, 1000, 6, draw)
     # 50 of 1,000 are expected at most. A fair test exceeds 72 in 1 of 1,000 suites.
     assert dropped.max() <= 72
 
 
 def test_variances_are_those_of_each_candidate() -> None:
-    """Estimates of a pair's variance have no bias, and its degrees of freedom are between one and two candidates'."""
+    """A pair's variance is estimated without bias, but for negative estimates, which count as 0."""
     rng, spreads = np.random.default_rng(0), np.asarray([1.0, 2.0, 3.0, 0.5])
     tables = rng.normal(size=(3000, 1, 9)) * 5 + rng.normal(size=(3000, 4, 9)) * spreads[:, None]
     variances, freedoms = (np.mean(each, 0) for each in zip(*map(pair_variances, tables), strict=True))
     true = spreads[:, None] ** 2 + spreads**2
-    assert np.allclose(variances, true, rtol=0.06, atol=0.15)
-    # A pair with the noisy candidate is as uncertain as the variance of that one.
+    is_pair = ~np.eye(4, dtype=bool)
+    assert np.allclose(variances[is_pair], true[is_pair], rtol=0.06, atol=0.4)
+    # The variance of the noisiest candidate alone has 8.
     assert 7 <= freedoms[2, 3] < 9
     two, freedom = pair_variances(tables[0, :2])
     assert two[0, 1] == pytest.approx((tables[0, 0] - tables[0, 1]).var(ddof=1))

@@ -341,7 +341,7 @@ def _draw_differences(axes: Any, comparison: Comparison) -> None:
         reach = [[100 * (difference.mean - difference.low)], [100 * (difference.high - difference.mean)]]
         style = {"fmt": "o", "ms": 5, "capsize": 3.5, "lw": 1.8, "zorder": 3, "color": _COLOURS[difference.shown]}
         axes.errorbar([100 * difference.mean], [row], xerr=reach, **style)
-    axes.set_title(f"difference to {comparison.reference}, 95 % interval")
+    axes.set_title(f"difference to {comparison.reference}, 95 % interval of trainings")
     axes.set_xlabel("percentage points, within a repeat")
 
 

@@ -74,7 +74,7 @@ class Subsets:
 
     @property
     def scope(self) -> str:
-        """The chance that the spread over repeats, and so its intervals, cover; in one sentence."""
+        """The chance that intervals over repeats cover, in words."""
         total, scored = f"{len(self.images):,}", f"{self.scored:,}"
         if not self.varies:
             covered = f"alone: all {total} images always train, the same {scored} always score"
@@ -82,7 +82,7 @@ class Subsets:
             covered = f"and in which of these {total} images train and which {scored} score"
         else:
             covered = f"and in which {self.train:,} of these {total} images train; the same {scored} always score"
-        return f"Intervals cover the chance in training {covered}. Other images may say otherwise."
+        return f"Intervals cover the chance in training {covered}. New images vary more."
 
 
 @dataclass(frozen=True)
