@@ -144,7 +144,7 @@ def _print_standings(result: RaceResult) -> None:
     for one in result.standings:
         bounds = "" if math.isnan(one.low) else f" ({100 * one.low:+.1f} to {100 * one.high:+.1f})"
         behind = "" if one.behind == one.low == one.high else f"{100 * one.behind:+.1f}{bounds}"
-        left = "yes" if one.dropped is None else f"until {one.dropped}"
+        left = "yes" if one.dropped is None else "no"
         accuracy = "diverged" if math.isnan(one.mean) else f"{one.mean:.2%}"
         table.add_row(cell(one.candidate), stage_name(one.stage), str(one.rounds), accuracy, behind, left)
     console.stdout().print(table)

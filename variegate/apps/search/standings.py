@@ -254,7 +254,7 @@ def rows_of(standings: Standings, leader: str, stage: int) -> list[Standing]:
 
 def stage_name(stage: int) -> str:
     """A stage of a race in tables."""
-    return "candidates" if stage == 0 else f"variations {stage}"
+    return ("candidates", "variations")[stage] if stage < 2 else f"variations {stage}"
 
 
 def verdict(
