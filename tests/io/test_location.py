@@ -51,7 +51,7 @@ def test_parsing_again_changes_nothing() -> None:
     ],
 )
 def test_protocols(spec: str | Path, protocols: tuple[str, ...], is_web: bool) -> None:
-    location = Location.parse(spec)
+    location = Location.parse(spec, chain=True)
     assert (location.protocols, location.is_web, location.is_url) == (protocols, is_web, bool(protocols))
 
 
@@ -62,6 +62,19 @@ def test_home_is_a_place_where_a_user_says_so_and_a_letter_where_a_file_is_calle
 
 def test_what_is_in_a_folder() -> None:
     assert Location.parse("/a/").child("b.jpg").address() == "/a/b.jpg"
-    inside = Location.parse(f"zip://a::https://me:{SECRET}@host/b.zip").child("c?d.jpg")
+    inside = Location.parse(f"zip://a::https://me:{SECRET}@host/b.zip", chain=True).child("c?d.jpg")
     assert inside.address() == f"zip://a/c?d.jpg::https://me:{SECRET}@host/b.zip"
     assert str(inside) == "zip://a/c?d.jpg::https://host/b.zip"
+
+
+@pytest.mark.parametrize("spec", ["zip://a::https://host/b.zip", "simplecache::s3://b/c", "reference::memory://a"])
+def test_an_address_within_another_is_for_sources_and_destinations(spec: str) -> None:
+    with pytest.raises(ValueError, match=r"an address within another \(::\); accepted: that of a file itself"):
+        Location.parse(spec)
+    assert Location.parse(spec, chain=True).address() == spec
+
+
+def test_a_semicolon_is_a_letter_of_a_folder() -> None:
+    """The name decides how a file is read."""
+    assert Location.parse("http://host/data;p/x.tar").names == ("x.tar", "x.tar")
+    assert "x.tar" in Location.parse("http://host/data;sid=1F/x.tar;v=2?a/b").names

@@ -24,7 +24,7 @@ from variegate.formats.annotated.written import DIGITS, Content, Row, Rows, targ
 from variegate.formats.base import SourceError, first_names
 from variegate.formats.kinds import is_image_name
 from variegate.formats.labels import checked_names
-from variegate.formats.reading import is_file, read_file
+from variegate.formats.reading import is_file, parse_file, read_file
 from variegate.io.location import Location
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def open_coco(
     options = check.Options(COCO_OPTIONS, annotations)
     if classes is not None:
         raise SourceError("classes: COCO's files name their classes; leave it out")
-    file = Location.parse(options.of("file"))
+    file = parse_file("annotations", options.of("file"))
     if not file.is_url:
         # As it is, or else from the folder on.
         found = next(filter(is_file, (file, folder.below(file.address()))), None)

@@ -34,7 +34,7 @@ from variegate.formats.base import (
     digest_of,
     first_names,
 )
-from variegate.formats.reading import read_file
+from variegate.formats.reading import parse_file, read_file
 from variegate.formats.stamps import printable
 from variegate.io.location import Location
 from variegate.threads import computed_once
@@ -268,7 +268,7 @@ def without(source: Source | StreamSource, exclude: Any) -> Source | StreamSourc
 def read_names(exclude: Any) -> tuple[list[str], str]:
     """-> the names, in their order, and the list's absolute path or address; "" where it is a sequence."""
     if isinstance(exclude, (str, os.PathLike, Location)):
-        location = Location.parse(exclude)
+        location = parse_file("exclude", exclude)
         place = str(location) if location.is_url else os.path.abspath(location.address())
         return list(_lines(location)), place
     if isinstance(exclude, (bytes, bytearray)) or not isinstance(exclude, Iterable):

@@ -167,7 +167,7 @@ def beside(source: Source | StreamSource, name: str) -> Location | None:
     """A name in the folder that all files of a source lie in; None where it has no files, or in several folders."""
     stored = getattr(source, "stored_files", None)
     files = [file.location for file in stored()] if stored is not None else getattr(source, "locations", [])
-    parts = [Location.parse(file).address().partition("::") for file in files]
+    parts = [Location.parse(file, chain=True).address().partition("::") for file in files]
     folders = {f"{os.path.dirname(outer) or '.'}{chain}{rest}" for outer, chain, rest in parts}
     return None if len(folders) != 1 else Location.of(inside(folders.pop(), name))
 

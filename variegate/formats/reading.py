@@ -23,7 +23,7 @@ from variegate.io.files import (
     open_regular,
     read_regular,
 )
-from variegate.io.location import Location
+from variegate.io.location import Location, LocationLike
 
 # Packages that fsspec needs for what is asked of it most often.
 _PACKAGES = {
@@ -71,6 +71,14 @@ def filesystem(location: Location) -> tuple[Any, str]:
             check_regular(inner.address())
         fs, path = url_to_fs(location.address(), **options)
     return fs, path
+
+
+def parse_file(argument: str, spec: LocationLike) -> Location:
+    """The place of a file beside the source, such as a list. Raises SourceError for an address within another."""
+    try:
+        return Location.parse(spec)
+    except ValueError as error:
+        raise SourceError(f"{argument}: {error}") from None
 
 
 def listable_filesystem(location: Location) -> tuple[Any, str]:

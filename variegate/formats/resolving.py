@@ -61,7 +61,7 @@ def resolve(spec: Any, annotations: Any = None) -> Resolved:
     """From a place or places, with patterns, to format and files; nothing is opened. Raises SourceError, TypeError for
     annotations of other types."""
     places = [spec] if is_place(spec) else spec
-    files = [file for place in places for file in expand(Location.parse(place))]
+    files = [file for place in places for file in expand(Location.parse(place, chain=True))]
     place = files[0]
     if len(files) > 1:
         return _of_files(files, annotations)
@@ -131,7 +131,7 @@ def _annotated_folder(place: Location, annotations: Any) -> Resolved:
         first, options = (annotations, {}) if isinstance(annotations, os.PathLike) else split_typed(annotations)
         if first in folders:
             values = {"format": first}
-        elif any(name.lower().endswith(".json") for name in Location.parse(first).names):
+        elif any(name.lower().endswith(".json") for name in Location.parse(first, chain=True).names):
             values = {"format": "coco", "file": first}
         else:
             raise SourceError(f"annotations: got {os.fspath(annotations)!r}; accepted: {_ACCEPTED_ANNOTATIONS}")
@@ -231,7 +231,7 @@ def _without_system_paths(pattern: Location, matches: list[str]) -> list[str]:
 
 def check_there(spec: str) -> None:
     """Raises SourceError where a path, or a pattern's files, are not on this machine; addresses are not asked."""
-    location = Location.parse(spec)
+    location = Location.parse(spec, chain=True)
     if not location.is_url and not os.path.lexists(first := expand(location)[0].address()):
         raise missing(first)
 

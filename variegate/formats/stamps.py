@@ -188,7 +188,7 @@ def _with_beside(marks: Sequence[str], folder: Location, paths: list[str], found
 
 
 def _of_files(files: list[StoredFile]) -> Stamps:
-    locations = [Location.parse(file.location) for file in files]
+    locations = [Location.parse(file.location, chain=True) for file in files]
     names = [printable(name) for name in relative_names(locations)]
     has_time = [not place.is_url and file.version.isdigit() for place, file in zip(locations, files, strict=True)]
     times = [int(file.version) if timed else UNKNOWN for file, timed in zip(files, has_time, strict=True)]

@@ -31,6 +31,8 @@ _EXTENSION = r"\.(?:tar|tar\.gz|tgz|parquet|vgraw|zip|jpe?g|jpe|jfif|png|webp|gi
 _PATTERN = re.compile(rf"\?[^=&/]*{_EXTENSION}$", re.IGNORECASE)
 # host/file.tar? is the end of a path rather than the middle of a password.
 _WHOLE_PATH = re.compile(rf"[^/?#;@]+/[^?#;@]*{_EXTENSION}[?#;]", re.IGNORECASE)
+# data;v2/file.tar is a folder with a semicolon in its name. A parameter has "=", or ends the path.
+_IN_FOLDER = re.compile(rf";[^/=&?#;]*/[^=&?#]*{_EXTENSION}(?:[?#]|$)", re.IGNORECASE)
 _WEB = ("http", "https")
 _LIKE_AN_ADDRESS = re.compile(rf"{_NAME}:/")
 _CLOSING = ")]}>,.;:'\"`"
@@ -130,6 +132,8 @@ def _split_one(part: str) -> tuple[str, list[str]]:
     hidden = [rest[: len(rest) - len(kept)]]
     for match in _AFTER_PATH.finditer(kept):
         if match[0] == "?" and name not in _WEB and _PATTERN.match(kept, match.start()):
+            continue
+        if match[0] == ";" and _IN_FOLDER.match(kept, match.start()):
             continue
         hidden.append(kept[match.end() :])
         kept = kept[: match.start()]

@@ -30,11 +30,18 @@ class Location:
     protocols: tuple[str, ...] = ()
 
     @classmethod
-    def parse(cls, spec: str | os.PathLike[str] | Location) -> Location:
-        """``file://`` addresses and ``~`` become ordinary local paths."""
+    def parse(cls, spec: str | os.PathLike[str] | Location, *, chain: bool = False) -> Location:
+        """``file://`` addresses and ``~`` become ordinary local paths.
+
+        ``chain``: accept addresses within one another (``zip://a::https://host/b.zip``), of a source or destination
+        that a user typed. Elsewhere they raise ValueError: the outer file systems of fsspec may run what the inner
+        file says.
+        """
         if isinstance(spec, Location):
             return spec
         text = os.fspath(spec)
+        if not chain and is_url(text) and "::" in text:
+            raise ValueError(f"{shown(text)}: an address within another (::); accepted: that of a file itself")
         if text.startswith(("file://", "local://")) and "::" not in text:
             text = url2pathname(urlsplit(text).path)
             return cls(text, text)
@@ -73,8 +80,10 @@ class Location:
     @property
     def names(self) -> tuple[str, ...]:
         """``name``, and the last part as it is opened where that may be secret: by one of them the kind is known."""
-        whole = re.split("[?#;]", self._address.partition("::")[0])[0] if self.is_url else self._address
-        return self.name, whole.rpartition("/")[2]
+        if not self.is_url:
+            return self.name, self._address.rpartition("/")[2]
+        path = re.split("[?#]", self._address.partition("::")[0])[0]
+        return self.name, path.rpartition("/")[2].partition(";")[0]
 
     def child(self, name: str) -> Location:
         """The entry ``name`` of this folder. Names of files are no secrets, whatever letters they hold."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from variegate.formats.base import Source
+from variegate.formats.base import Source, SourceError
 from variegate.formats.opening import open_source
+from variegate.io.addresses import is_url, shown
 from variegate.io.location import Location
 from variegate.ops.compose import Compose
 from variegate.ops.output import Identity
@@ -58,7 +60,28 @@ def open_by_index(place: Any, on_error: str = "raise", annotations: Any = None) 
     return open_source(place, stream=False, on_error=on_error, annotations=annotations)
 
 
+def recorded_place(file: str, argument: str, place: Any) -> Any:
+    """``place``, which ``file`` names as its source, annotations or list: of this machine.
+
+    Raises SourceError for addresses, also within a dict or list: nothing is fetched because a file says so.
+    """
+    for text in filter(None, texts_in(place)):
+        if is_url(text):
+            accepted = f"{argument}=, or --{argument}, to open an address"
+            raise SourceError(f"{file}: names the address {shown(text)} as {argument}; accepted: {accepted}")
+    return place
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """The strings in a value of JSON."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (list, Mapping)):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from texts_in(inner)
+
+
 def absolute_place(spec: str) -> str:
     """A source as it means the same from any folder; without passwords and signatures, which may change."""
-    location = Location.parse(spec)
+    location = Location.parse(spec, chain=True)
     return str(location) if location.is_url else os.path.abspath(location.address())

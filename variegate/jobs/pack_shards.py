@@ -81,7 +81,7 @@ class PackPlan(Plan):
         if isinstance(self.source, FileSource):
             return super().sample_name(index)
         file, member = self.source.name(index)
-        name = Location.parse(file).name
+        name = Location.of(file).name
         return name if member is None else f"{name}: {member}"
 
     def settings(self, executor: str) -> dict[str, Any]:

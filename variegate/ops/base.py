@@ -123,6 +123,8 @@ class Transform:
     _useful: ClassVar[UsefulRange | None] = None
     # Arguments that descriptions hold even at their default, because that default was another one once.
     _always_described: ClassVar[tuple[str, ...]] = ()
+    # Arguments that take paths or addresses, in Python calls alone: nothing that a description names is opened.
+    _path_args: ClassVar[tuple[str, ...]] = ()
     # What arguments may be: a subclass states those of its own, beside those of its base.
     _checks: ClassVar[Mapping[str, Check]] = {}
 

@@ -7,6 +7,7 @@ Any dict may be handed over; whatever is wrong with it has a place. And walks th
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
@@ -56,6 +57,9 @@ def _from_dict(described: Any, where: str) -> Transform:
         if key not in fields:
             accepted = f"arguments of {name}: {', '.join(fields) or 'none'}{meant(key, fields)}"
             raise PolicyError(f"{where}.{key}", value, accepted)
+        if key in cls._path_args and _names_file(value):
+            accepted = f"what to_dict() says of the images; only a Python call, {name}({key}=...), opens files"
+            raise PolicyError(f"{where}.{key}", value, accepted)
         arguments[key] = _revive(value, f"{where}.{key}")
     try:
         return cls(**arguments)
@@ -72,6 +76,12 @@ def _from_dict(described: Any, where: str) -> Transform:
         if missing:
             raise PolicyError(f"{where}.{missing[0]}", None, f"a value: {name} requires it") from error
         raise PolicyError(where, dict(described), str(error)) from error
+
+
+def _names_file(value: Any) -> bool:
+    """True if the value, or an entry of it, is a path or an address."""
+    entries = value if isinstance(value, (list, tuple)) else [value]
+    return any(isinstance(entry, (str, bytes, os.PathLike)) for entry in entries)
 
 
 def _revive(value: Any, where: str) -> Any:

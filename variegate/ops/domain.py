@@ -147,6 +147,7 @@ class _Referring(Transform, abstract=True):
 
     references: Any
     num_slots = 1
+    _path_args = ("references",)
     _checks = checks(references=check_references)
 
     def _emit(self, sampling: Sampling, rows: Rows, unit: Floats, op: Op, value: Number, *method: int) -> None:

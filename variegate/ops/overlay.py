@@ -65,13 +65,15 @@ def _picture(value: Any) -> Picture | None:
         return value
     try:
         if isinstance(value, Mapping):
-            value = io.BytesIO(base64.b64decode(value["png"], validate=True))
-        if isinstance(value, (str, Path, io.BytesIO)):
+            image: Any = Image.open(io.BytesIO(base64.b64decode(value["png"], validate=True)), formats=("PNG",))
+            if max(image.size) > _MOST_PIXELS:  # to_dict() writes none, and it would be decoded
+                return None
+        elif isinstance(value, (str, Path)):
             # As a path: Pillow 11 takes an empty string for an open file.
-            image: Any = Image.open(Path(value) if isinstance(value, str) else value, formats=_FORMATS)
+            image = Image.open(Path(value), formats=_FORMATS)
         else:
             image = value if isinstance(value, Image.Image) else Image.fromarray(np.ascontiguousarray(value))
-        if not isinstance(value, (str, Path, io.BytesIO, Image.Image)) and image.mode not in ("RGB", "RGBA"):
+        if not isinstance(value, (Mapping, str, Path, Image.Image)) and image.mode not in ("RGB", "RGBA"):
             return None
         image = image.convert("RGBA")
     except (OSError, TypeError, ValueError, KeyError, RuntimeError, SyntaxError, Image.DecompressionBombError):
@@ -144,6 +146,7 @@ class Overlay(Overlaid):
     p: float = 0.5
     num_slots = 2
     _number, _bounds = "opacity", (0.0, 1.0)
+    _path_args = ("images",)
     _useful = UsefulRange(0.0, 1.0, 0.0, lambda opacity: Overlay(_ring(), opacity=opacity, p=1.0))
     _checks = checks(
         images=check_pictures,

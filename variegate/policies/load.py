@@ -76,25 +76,30 @@ def load_policy(source: str | os.PathLike[str] | Mapping[str, Any]) -> Transform
     if isinstance(source, str):
         if "://" in source:
             raise PolicyError("policy", source, "a name, or a file of this machine")
-        name = source.lower()
-        if name in _NAMED:
-            return _NAMED[name]()
-        if name in PUBLISHED:
-            return AutoAugment(name)
-        if name in PUBLISHED_SCHEDULES:
-            return PBA(name)
-        if not _looks_like_file(source):
-            if name.startswith(_RANDAUGMENT):
-                return _randaugment(source)
-            if is_timm(name):
-                return parse_timm(name, where=f"{shown(source)}")
-            # Classes are written with words that names do without: TrivialAugmentWide, rand_augment.
-            plain = name.replace("_", "").replace(" ", "").removesuffix("wide")
-            raise PolicyError("policy", source, _ACCEPTED + meant(plain, POLICY_NAMES, 0.7))
+        if source.lower() in POLICY_NAMES or not _looks_like_file(source):
+            return policy_by_name(source)
     elif not isinstance(source, os.PathLike):
         raise PolicyError("policy", source, "a name, a path or a dict")
     path = Path(source)
     return _from_mapping(_read_file(path), str(path))
+
+
+def policy_by_name(source: str) -> Transform:
+    """The policy of a name or a timm string. No file is looked up. Raises PolicyError."""
+    name = source.lower()
+    if name in _NAMED:
+        return _NAMED[name]()
+    if name in PUBLISHED:
+        return AutoAugment(name)
+    if name in PUBLISHED_SCHEDULES:
+        return PBA(name)
+    if name.startswith(_RANDAUGMENT):
+        return _randaugment(source)
+    if is_timm(name):
+        return parse_timm(name, where=f"{shown(source)}")
+    # Classes are written with words that names do without: TrivialAugmentWide, rand_augment.
+    plain = name.replace("_", "").replace(" ", "").removesuffix("wide")
+    raise PolicyError("policy", source, _ACCEPTED + meant(plain, POLICY_NAMES, 0.7))
 
 
 @spelt()

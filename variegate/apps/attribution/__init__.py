@@ -27,7 +27,7 @@ from variegate.checks import spelt
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.formats.base import Source, SourceError
 from variegate.io.durable import write_atomically
-from variegate.jobs.arguments import open_by_index
+from variegate.jobs.arguments import open_by_index, recorded_place
 from variegate.loader.shuffle import Permutation
 from variegate.policies.load import load_policy
 from variegate.program.program import Output
@@ -186,7 +186,9 @@ def attribution(
 
 
 def _opened(recorded: RecordedLosses, source: Any) -> Source:
-    place = recorded.run["source"] if source is None else source
+    place = (
+        recorded_place(f"{recorded.transform.parent}", "source", recorded.run["source"]) if source is None else source
+    )
     if place is None:
         raise ValueError("source: got None for a run on data without a place; accepted: the images that it trained on")
     opened = open_by_index(place)

@@ -20,7 +20,7 @@ from variegate.ops.base import Transform
 from variegate.ops.compose import Compose, RandomApply
 from variegate.ops.description import from_dict, walk
 from variegate.ops.output import Identity
-from variegate.policies.load import load_policy, policy_text
+from variegate.policies.load import load_policy, policy_by_name, policy_text
 from variegate.policies.pba import PBA
 
 MOST_CARDS = 64
@@ -90,10 +90,10 @@ def to_cards(text: str) -> FoundCards:
                 transform = load_policy(described)
         elif "(" in text:
             transform, report = from_python(text)
-        elif os.sep in text or os.path.exists(text) or text.endswith((".json", ".yaml", ".yml")):
+        elif os.sep in text or text.endswith((".json", ".yaml", ".yml")):
             raise CardError("a file cannot be named here; accepted: its text, or --policy FILE of the command")
         else:
-            transform = load_policy(text)
+            transform = policy_by_name(text)
     except (ValueError, yaml.YAMLError, TypeError, RecursionError) as error:
         raise CardError(" ".join(str(error).split()) or "too deeply nested") from error
     if len(cards := cards_of(transform)) > MOST_CARDS:

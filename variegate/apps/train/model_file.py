@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 import pickle
 import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from variegate import transforms as T
 from variegate.apps.train.models import ModelError, model_to_train
-from variegate.checks import integer, spelt
+from variegate.checks import spelt
+from variegate.errors import PolicyError, shown
 from variegate.executors.runners.devices import resolve
 from variegate.io.durable import write_atomically
 from variegate.ops.description import from_dict
+from variegate.program.program import MAX_CHANNELS
 
 if TYPE_CHECKING:
     from variegate.apps.train.feed import Feed
@@ -26,7 +34,14 @@ _KEYS = ("model", "classes", "weights", "channels", "scoring")
 # Names that stand for code of Variegate and timm. Any other imports a module, or has timm ask a server.
 _SAFE = re.compile(r"(wrn|airbench)-[\w.-]+|timm:[\w.-]+")
 
-_DAMAGE = (RuntimeError, ValueError, LookupError, TypeError, AttributeError, EOFError, pickle.UnpicklingError)
+_LONGEST_NAME = 100
+# Numbers that a model of timm may hold beyond one per byte of the file: tables that are computed, not stored.
+_COMPUTED_NUMBERS = 4 << 20
+_FACTORIES = (torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.eye)
+_DAMAGE = (
+    *(RuntimeError, ValueError, LookupError, TypeError, AttributeError, EOFError, MemoryError, ArithmeticError),
+    *(AssertionError, pickle.UnpicklingError, struct.error, zipfile.BadZipFile, zlib.error),
+)
 
 
 def write_model(folder: Path, feed: Feed, weights: dict[str, torch.Tensor]) -> None:
@@ -68,30 +83,98 @@ def load_model(
     """
     path, device = Path(path), resolve(device)
     path = path / MODEL_NAME if path.is_dir() else path
+    saved = _read(path)
+    name, classes, weights, channels, described = (saved[key] for key in _KEYS)
     try:
-        saved: Any = torch.load(path, map_location="cpu", weights_only=True)
+        scoring = from_dict(described, f"{path}: scoring")
+    except PolicyError as error:
+        raise ModelError(str(error)) from error
+    if model is None and not _SAFE.fullmatch(name):
+        raise ModelError(
+            f"{path}: has weights of {name}, which a file cannot have imported; accepted: model={name!r} if you trust "
+            "it, or the module itself as model"
+        )
+    if isinstance(model, str):
+        name = model
+        model = model_to_train(name, len(classes), channels, device, 0)
+    elif model is None:
+        with _SizeLimit(path.stat().st_size + _COMPUTED_NUMBERS * name.startswith("timm:")):
+            try:
+                model = model_to_train(name, len(classes), channels, "cpu", 0)
+            except (*_DAMAGE, OSError) as error:
+                raise ModelError(f"{path}: {_said(error)}") from error
+    try:
+        model.load_state_dict(weights)
     except _DAMAGE as error:
+        raise ModelError(f"{path}: its weights are not those of {name} ({_said(error)})") from error
+    return model.to(device).eval(), scoring, tuple(classes)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The entries of the file, each of its type. Raises ModelError, FileNotFoundError."""
+    size = path.stat().st_size
+    try:
+        with zipfile.ZipFile(path) as archive:
+            # torch.save compresses nothing: what unpacks to more than the file holds is not its work.
+            if sum(entry.file_size for entry in archive.infolist()) > size:
+                raise ModelError(f"{path}: is damaged: its entries are larger than the file")
+        saved: Any = torch.load(path, map_location="cpu", weights_only=True)
+    except ModelError:
+        raise
+    except (*_DAMAGE, OSError) as error:
         raise ModelError(f"{path}: is damaged, or no {MODEL_NAME} of variegate train ({_said(error)})") from error
     if missing := [key for key in _KEYS if not isinstance(saved, dict) or key not in saved]:
         raise ModelError(
             f"{path}: lacks {', '.join(missing)}; accepted: what variegate train wrote. The same train command again "
             "completes the file of an earlier version, and trains nothing"
         )
-    name, classes, weights, channels, described = (saved[key] for key in _KEYS)
-    scoring = from_dict(described, f"{path}: scoring")
-    if model is None and not _SAFE.fullmatch(str(name)):
-        raise ModelError(
-            f"{path}: has weights of {name}, which a file cannot have imported; accepted: model={name!r} if you trust "
-            "it, or the module itself as model"
-        )
-    if not isinstance(model, torch.nn.Module):
-        name = str(name if model is None else model)
-        model = model_to_train(name, len(classes), integer("channels", channels, 1), device, 0)
-    try:
-        model.load_state_dict(weights)
-    except _DAMAGE as error:
-        raise ModelError(f"{path}: its weights are not those of {name} ({_said(error)})") from error
-    return model.to(device).eval(), scoring, tuple(map(str, classes))
+    for key, fits, accepted in _ACCEPTED:
+        if not fits(saved[key]):
+            raise ModelError(f"{path}: {key}: got {shown(saved[key])}; accepted: {accepted}")
+    storages = {weight.untyped_storage().data_ptr(): weight.untyped_storage() for weight in saved["weights"].values()}
+    if sum(storage.nbytes() for storage in storages.values()) > size:
+        raise ModelError(f"{path}: is damaged: its weights are larger than the file")
+    return dict(saved)
+
+
+def _is_weight(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.layout == torch.strided and not value.is_quantized
+
+
+def _are_weights(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(name, str) and _is_weight(value[name]) for name in value)
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and bool(value) and all(isinstance(name, str) for name in value)
+
+
+_ACCEPTED: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
+    ("model", lambda name: isinstance(name, str) and len(name) <= _LONGEST_NAME, "the name of a model"),
+    ("classes", _are_names, "a list of the names of the classes"),
+    ("weights", _are_weights, "a dict of tensors"),
+    ("channels", lambda number: type(number) is int and 1 <= number <= MAX_CHANNELS, f"1 to {MAX_CHANNELS}"),
+)
+
+
+class _SizeLimit(TorchFunctionMode):
+    """Within it, raise ModelError before tensors of more than ``numbers`` numbers in all are made.
+
+    A file names its model by a few letters. Its weights are what says how large a model may be built for it.
+    """
+
+    def __init__(self, numbers: int) -> None:
+        super().__init__()
+        self._left = numbers
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func in _FACTORIES:
+            size = kwargs.get("size", args[0] if args and not isinstance(args[0], int) else args)
+            self._left -= math.prod(size)
+            if self._left < 0:
+                raise ModelError("is larger than the weights in the file")
+        return func(*args, **kwargs)
 
 
 def _said(error: BaseException) -> str:

@@ -15,6 +15,8 @@ import torch.nn.functional as nnf
 from torch import nn
 from torch.nn.parameter import is_lazy
 
+from variegate.errors import shortened
+from variegate.io.addresses import speakable
 from variegate.program import rng
 
 # Channels of the three blocks at width 1, and the side of the patches that the first layer looks at.
@@ -113,7 +115,10 @@ ACCEPTED = (
 
 
 class ModelError(ValueError):
-    """A model that cannot be made."""
+    """A model that cannot be made. The message is one printable line, whatever a file or a library put into it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(speakable(shortened(" ".join(message.split()))))
 
 
 def build_model(name: str, num_classes: int, in_channels: int = 3, **of_timm: Any) -> nn.Module:

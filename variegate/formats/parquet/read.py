@@ -77,7 +77,7 @@ class ParquetFile:
 
 def open_file(path: LocationLike, accepted: str = _ACCEPTED) -> ParquetFile:
     """Read the footer of a file. Raises SourceError naming it, and what is accepted."""
-    location = Location.parse(path)
+    location = Location.parse(path, chain=True)
     try:
         with _handle(location) as (handle, size, stamp):
             if size == 0:
@@ -126,7 +126,7 @@ def _handle(location: Location) -> Iterator[tuple[Any, int, str]]:
 
 def check_root(image_root: str | os.PathLike[str]) -> str:
     """The folder that named files are read from. Raises SourceError for what is none of this machine."""
-    location = Location.parse(image_root)
+    location = Location.parse(image_root, chain=True)
     if location.is_url or not os.path.isdir(location.address()):
         what = "an address" if location.is_url else "no such folder"
         raise SourceError(f"image_root: got {str(location)!r}, {what}; accepted: a folder of this machine")

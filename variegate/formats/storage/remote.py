@@ -23,7 +23,7 @@ _OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oc
 
 def open_storage(spec: str | os.PathLike[str]) -> Storage:
     """A folder, or an address; touches nothing yet. Raises SourceError for one that cannot be written to."""
-    location = Location.parse(spec)
+    location = Location.parse(spec, chain=True)
     if not location.is_url:
         return LocalStorage(location.address())
     is_chain = len(location.protocols) > 1

@@ -223,7 +223,7 @@ class ListedShard:
 
 def sorted_shards(shards: Sequence[LocationLike]) -> list[Location]:
     """Shards in the order of their numbers. Raises SourceError where there are none, or one is given twice."""
-    locations = sorted(map(Location.parse, shards), key=Location.address)
+    locations = sorted((Location.parse(shard, chain=True) for shard in shards), key=Location.address)
     if not locations:
         raise SourceError("no shards given; expected at least one .tar file")
     for one, other in pairwise(locations):

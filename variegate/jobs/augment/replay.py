@@ -10,8 +10,8 @@ from variegate.checks import check_pixel_version
 from variegate.errors import DecodeError
 from variegate.formats.base import SourceError
 from variegate.formats.filtered import place_without
-from variegate.io.addresses import shown
-from variegate.jobs.arguments import open_by_index
+from variegate.io.addresses import is_url, shown
+from variegate.jobs.arguments import open_by_index, recorded_place, texts_in
 from variegate.jobs.augment.annotated import plan_for, with_outlines
 from variegate.jobs.augment.job import ExpansionSpec
 from variegate.jobs.augment.plan import SETTINGS, Plan
@@ -36,7 +36,8 @@ def replay(
 ) -> Replayed:
     """Make the output of a row of a manifest again, on what made it: a GPU, where there is one. Raises SourceError.
 
-    ``source``, ``exclude``: where the samples, and the list of those left out, are now, if not where they were.
+    ``source``, ``exclude``: where the samples, and the list of those left out, are now, if not where they were. Without
+    them, the paths in the manifest are opened, if they are of this machine; addresses in it never are.
     """
     listed = read_manifest(manifest)
     if (command := listed.settings.get("command", "augment")) != "augment":
@@ -52,7 +53,7 @@ def replay(
         return _replayed(listed, row, wanted, source, exclude)
     except (SourceError, DecodeError):
         raise
-    except (ValueError, LookupError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
         reason = f"missing {error}" if isinstance(error, KeyError) else str(error)
         raise SourceError(f"{listed.place}: damaged: its settings are not those of an expansion ({reason})") from error
 
@@ -75,9 +76,13 @@ def _replayed(listed: Manifest, row: int, wanted: dict[str, Any], source: Any, e
 def _plan_of(manifest: Manifest, source: Any, exclude: Any) -> Plan:
     """The plan that an expansion was made by. Raises SourceError where the source holds other samples by now."""
     settings, more = manifest.settings, dict[str, Any]()
-    place = settings["source"] if source is None else source
-    exclude = exclude or settings.get("exclude") or None
+    place = recorded_place(manifest.place, "source", settings["source"]) if source is None else source
+    exclude = exclude or recorded_place(manifest.place, "exclude", settings.get("exclude")) or None
     annotations, is_annotated = settings.get("annotations"), ANNOTATED in settings
+    if any(is_url(text) for text in texts_in(annotations)):
+        raise SourceError(
+            f"{manifest.place}: names an address as annotations; accepted: those of files of this machine"
+        )
     opened = place_without(os.fspath(place), exclude) if isinstance(place, (str, PathLike)) else place
     # Wrong objects were left out, or there were none.
     opened = open_by_index(opened, "skip" if is_annotated else "raise", annotations)

@@ -74,7 +74,7 @@ class Expansion(DiskRun):
 
     def run(self) -> Report:
         """``self.report`` counts what was done even where this raises SourceError, DecodeError or EngineError."""
-        source, location, workers = self.plan.source, Location.parse(self.destination), self.engine.workers
+        source, location, workers = self.plan.source, Location.parse(self.destination, chain=True), self.engine.workers
         if isinstance(source, FileSource):
             check_apart(source.folder, self.destination)
         # Workers would write files to a memory that is theirs alone, and ends with them.

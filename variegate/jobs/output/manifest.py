@@ -42,6 +42,7 @@ _TYPES = {
 _FIRST_FORMAT = list(_TYPES)[:16]
 _PACKED = {**_TYPES, "packed": "string"}
 _ANNOTATED = {**_TYPES, "mask_file": "string", "mask_bytes": "int64", "mask_sha256": "string", "targets": "string"}
+_ALL_TYPES = _PACKED | _ANNOTATED
 _KNOWN = [list(types) for types in (_TYPES, _PACKED, _ANNOTATED)]
 
 
@@ -153,15 +154,22 @@ class Manifest:
 
 def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     """``path``: of the manifest or its folder; an address too. Raises SourceError where there is none."""
-    from variegate.formats.parquet.read import open_file
+    import pyarrow as pa
 
-    place = Location.parse(path)
+    from variegate.formats.parquet.read import open_file
+    from variegate.formats.reading import parse_file
+
+    place = parse_file("manifest", path)
     if os.path.isdir(place.address()) or (place.is_url and not place.address().lower().endswith(".parquet")):
         place = Location.of(f"{place.address().rstrip('/')}/{MANIFEST_NAME}")
     file = open_file(place, _ACCEPTED)
     metadata = file.schema.metadata or {}
     if b"variegate.settings" not in metadata or file.schema.names not in (_FIRST_FORMAT, *_KNOWN):
         raise SourceError(f"{place}: a Parquet file, but no manifest; accepted: {_ACCEPTED}")
+    for column in file.schema:
+        if column.type != pa.type_for_alias(_ALL_TYPES[column.name]):
+            wrong = f"its column {column.name} is of type {column.type}, not {_ALL_TYPES[column.name]}"
+            raise SourceError(f"{place}: damaged: {wrong}; accepted: {_ACCEPTED}")
     try:
         settings = json.loads(metadata[b"variegate.settings"])
     except ValueError:
@@ -188,7 +196,7 @@ def _holds(kind: str) -> Callable[[Any], bool]:
     return lambda value: value is None or (type(value) is int and bounds.min <= value <= bounds.max)
 
 
-_HOLDS = {name: _holds(kind) for name, kind in (_PACKED | _ANNOTATED).items()}
+_HOLDS = {name: _holds(kind) for name, kind in _ALL_TYPES.items()}
 _HOLDS |= dict.fromkeys(("label", "operations"), lambda value: True)  # stored as something else
 
 

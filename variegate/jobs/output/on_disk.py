@@ -91,7 +91,7 @@ def source_settings(source: Source, place: str) -> dict[str, Any]:
 
 def check_apart(source: LocationLike, destination: str | os.PathLike[str]) -> None:
     """Raise SourceError where the destination is the source, lies in it, or is a file."""
-    inner, outer = Location.parse(destination), Location.parse(source)
+    inner, outer = (Location.parse(place, chain=True) for place in (destination, source))
     if inner.is_url or outer.is_url:
         return
     below, above = Path(inner.address()).resolve(), Path(outer.address()).resolve()

@@ -12,6 +12,7 @@ from functools import partial
 from itertools import chain, groupby, islice
 from typing import Any, BinaryIO
 
+from variegate.errors import shortened
 from variegate.formats.base import SourceError
 from variegate.formats.parquet.columns import is_image_column
 from variegate.formats.parquet.read import reason_for
@@ -79,8 +80,10 @@ def verify(spec: str | os.PathLike[str], threads: int | None = None, on_progress
             found.problems += checked.problems
             if on_progress is not None:
                 on_progress(found.outputs, len(manifest))
-    except SourceError as error:
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
         reason = str(error).removeprefix(f"{storage.place_of(MANIFEST_NAME)}: ")
+        if not isinstance(error, SourceError):
+            reason = f"damaged: its rows or settings are not those of a run ({shortened(' '.join(reason.split()))})"
         without = f"{reason}; the other files cannot be checked; if it is deleted, all outputs are written again"
         found.problems.append(Problem(MANIFEST_NAME, without, "damaged"))
         return found

@@ -223,7 +223,9 @@ def _write_list(path: Path, opened: Source, place: str, made: Cleaned) -> None:
 
 
 def _shown(source: Any) -> str:
-    return str(Location.parse(source)) if isinstance(source, (str, PathLike)) else f"a {type(source).__name__}"
+    return (
+        str(Location.parse(source, chain=True)) if isinstance(source, (str, PathLike)) else f"a {type(source).__name__}"
+    )
 
 
 @dataclass
