@@ -13,6 +13,7 @@ import numpy.typing as npt
 from variegate.checks import Refusal, as_number, as_numbers, integer, refused
 from variegate.ops.arguments import (
     BLACK,
+    FLAG,
     LARGEST,
     MAX_LENGTH,
     MAX_RECTANGLES,
@@ -121,7 +122,7 @@ class RandomErasing(Transform):
     inplace: bool = False
     _changes_bytes = False  # it may follow Normalize, and erases floats there
     num_slots = 1 + TRIES + 1
-    _checks = checks(p=PROBABILITY, scale=span(0.0, 1.0), ratio=POSITIVE_PAIR, value=_erased_with)
+    _checks = checks(p=PROBABILITY, scale=span(0.0, 1.0), ratio=POSITIVE_PAIR, value=_erased_with, inplace=FLAG)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -75,7 +75,7 @@ class Normalize(Transform, function="normalize"):
     inplace: bool = False
     _changes_bytes = False
     _format_advice = "put it last, outside of the choice"
-    _checks = checks(mean=_mean_or_dataset, std=_std)
+    _checks = checks(mean=_mean_or_dataset, std=_std, inplace=FLAG)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -34,6 +34,12 @@ DEFAULT_BINS = 31
 _BINS = f"an integer from 2 to {MAX_BINS}, or None for the policy's"
 
 
+def _operation_name(name: str, value: Any, *, error: Refusal = refused) -> str:
+    if not isinstance(value, str):
+        raise error(name, value, "a name, such as 'turn'")
+    return value
+
+
 @dataclass(frozen=True)
 class Augmentation(Policy):
     """Give an operation its own magnitude domain, for ``operations`` of RandAugment and TrivialAugmentWide.
@@ -67,7 +73,9 @@ class Augmentation(Policy):
     interpolation: InterpolationName = "nearest"
     fill: Fill = None
     _checks = arguments.checks(
-        signed=arguments.FLAG, bins=arguments.optional(partial(integer, low=2, high=MAX_BINS, accepted=_BINS))
+        name=_operation_name,
+        signed=arguments.FLAG,
+        bins=arguments.optional(partial(integer, low=2, high=MAX_BINS, accepted=_BINS)),
     )
 
     def __post_init__(self) -> None:

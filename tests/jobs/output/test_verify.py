@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import json
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.jobs.output.contract import CLASSES, records, shards
@@ -14,8 +17,9 @@ from tests.jobs.output.runs import SETTINGS, file_of, output, run, tree
 from variegate.formats.base import SourceError
 from variegate.formats.storage import Storage, WriteError, open_storage
 from variegate.formats.storage.local import LocalStorage
+from variegate.jobs.augment.replay import replay
 from variegate.jobs.output.destination import Destination
-from variegate.jobs.output.manifest import read_manifest, write_manifest
+from variegate.jobs.output.manifest import CHECKSUM_NAME, MANIFEST_NAME, read_manifest, write_manifest
 from variegate.jobs.output.verify import delete_damaged, verify
 
 CHECKSUM = "its checksum differs from the manifest"
@@ -264,3 +268,52 @@ def test_a_place_without_a_run(storage: Storage, name: str) -> None:
         ": holds no run; accepted: a folder that variegate augment, pack or clean wrote, with variegate.json and "
         "manifest.parquet"
     )
+
+
+def test_columns_of_another_type(tmp_path: Path) -> None:
+    """Of each column in turn: one problem that names it, and one error of what reads the manifest otherwise."""
+    run(tmp_path)
+    table = pq.read_table(tmp_path / MANIFEST_NAME)
+    for at, name in enumerate(table.column_names):
+        other = pa.string() if table.schema.field(at).type != pa.string() else pa.binary()
+        damaged = table.set_column(at, name, pa.nulls(len(table), other))
+        pq.write_table(damaged.replace_schema_metadata(table.schema.metadata), tmp_path / MANIFEST_NAME)
+        (tmp_path / CHECKSUM_NAME).unlink(missing_ok=True)
+        (problem,) = verify(tmp_path).problems
+        assert f"its column {name} is of type {other}" in problem.problem
+        with pytest.raises(SourceError, match=f"damaged: its column {name} is of type {other}, not "):
+            replay(tmp_path, 0)
+
+
+@pytest.mark.parametrize("value", [None, 0, -1, 10**30, 0.5, True, "x", "../../x", [], {}, [1], {"format": "coco"}])
+def test_settings_and_rows_of_any_value(tmp_path: Path, value: Any) -> None:
+    """They end in problems, or in one error."""
+    run(tmp_path)
+    table, path = pq.read_table(tmp_path / MANIFEST_NAME), tmp_path / MANIFEST_NAME
+    (tmp_path / CHECKSUM_NAME).unlink()
+    names = (
+        "command",
+        "layout",
+        "classes",
+        "copies",
+        "samples",
+        "dropped",
+        "annotated",
+        "pixels",
+        "source",
+        "transform",
+    )
+    for name in names:
+        settings = json.dumps({**SETTINGS, name: value}).encode()
+        pq.write_table(table.replace_schema_metadata({**table.schema.metadata, b"variegate.settings": settings}), path)
+        assert verify(tmp_path).problems
+        with pytest.raises(SourceError):
+            replay(tmp_path, 0)
+    for name in table.column_names:
+        row = {**table.slice(0, 1).to_pylist()[0], name: value}
+        try:
+            rows = pa.Table.from_pylist([row, *table.slice(1).to_pylist()], table.schema)
+        except (pa.ArrowException, TypeError, OverflowError):
+            continue
+        pq.write_table(rows, path)
+        verify(tmp_path)
