@@ -38,6 +38,7 @@ from variegate.jobs.augment.replay import replay
 from variegate.jobs.output.verify import verify
 from variegate.policies import load_policy
 from variegate.policies.uniform import AdaptiveRandAugment
+from variegate.transforms import functional as F
 
 
 class Scanlines(T.CustomOp):
@@ -52,7 +53,7 @@ class Scanlines(T.CustomOp):
 @vg.pipeline
 def turned(image: Any) -> Any:
     if vg.coin(0.5):
-        image = T.functional.rotate(image, vg.uniform(0, 30))
+        image = F.rotate(image, vg.uniform(0, 30))
     return image
 
 

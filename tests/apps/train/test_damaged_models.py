@@ -16,8 +16,12 @@ import variegate as vg
 from variegate.apps.train.models import ModelError, build_model
 
 CONTROLS = "\x1b[2J\nred\u202e"
-WRONG = (*(None, True, 0, -1, 5, 2**70, 0.5, float("nan"), "", CONTROLS, "x" * 3000, b"x", [], {}), [None], [[1]])
-WRONG += ({CONTROLS: 1}, {"type": CONTROLS}, torch.zeros(2), {"head.bias": 1}, {1: torch.zeros(1)})  # type: ignore[assignment]
+WRONG: tuple[Any, ...] = (
+    *(None, True, 0, -1, 5, 2**70, 0.5, float("nan"), "", CONTROLS, "x" * 3000, b"x", [], {}),
+    [None],
+    [[1]],
+)
+WRONG += ({CONTROLS: 1}, {"type": CONTROLS}, torch.zeros(2), {"head.bias": 1}, {1: torch.zeros(1)})
 
 
 @pytest.fixture(scope="module")
