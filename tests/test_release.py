@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
 from email.message import Message
 from email.parser import Parser
+from functools import cache
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
 
 import pytest
 from hatchling.metadata.core import ProjectMetadata
 from hatchling.metadata.spec import get_core_metadata_constructors
 from hatchling.plugin.manager import PluginManager
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import variegate
 from kernels import release
 from kernels.metadata import REPOSITORY, pinned, with_absolute_links
+from tests.children import run_python
 
 VERSION = variegate.__version__
 
@@ -36,6 +43,58 @@ def test_the_extra_wants_the_kernels_of_this_version(metadata: Message) -> None:
     assert wanted[0].startswith(f"variegate-kernels=={VERSION}; ")
     assert pinned("a; python_version > '3'", "1.2") == "a==1.2; python_version > '3'"
     assert pinned("a", "1.2") == "a==1.2"
+
+
+# Imports every module of the reference with packages refused that are named on the command line.
+_IMPORT_REFERENCE = """
+import importlib, sys
+from docs.reference_pages import entries
+from pathlib import Path
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name in sys.argv[1:]:
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Refuse())
+for page in sorted(Path("docs/reference").glob("*.md")):
+    for module, name, _ in entries(page.read_text("utf-8")):
+        if module not in ("variegate.integrations.keras", "variegate.integrations.ray"):  # the site has stand-ins
+            getattr(importlib.import_module(module), name)
+"""
+
+
+def installed_by(lines: Iterable[str], extra: str) -> set[str]:
+    """Return the canonical names of what these requirements with this extra install, and what those require."""
+    found: set[str] = set()
+    for requirement in map(Requirement, lines):
+        name = canonicalize_name(requirement.name)
+        if name in found or (requirement.marker and not requirement.marker.evaluate({"extra": extra})):
+            continue
+        found.add(name)
+        with suppress(PackageNotFoundError):
+            found |= _required(name)
+    return found
+
+
+@cache
+def _required(name: str) -> set[str]:
+    return installed_by(requires(name) or (), "")
+
+
+@pytest.mark.process
+def test_the_docs_extra_installs_what_the_reference_imports(metadata: Message) -> None:
+    """``make docs`` installs this extra alone."""
+    allowed = installed_by(metadata.get_all("Requires-Dist", []), "docs")
+    ours = {"variegate", "docs", "tests", "kernels", "benchmarks"}
+    refused = {
+        package
+        for package, distributions in packages_distributions().items()
+        if allowed.isdisjoint(map(canonicalize_name, distributions))
+    }
+    assert "pytest" in refused
+    result = run_python(_IMPORT_REFERENCE, *sorted(refused - ours))
+    assert result.returncode == 0, result.stderr
 
 
 def test_licenses_and_addresses(metadata: Message) -> None:

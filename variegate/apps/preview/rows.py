@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -36,8 +35,8 @@ class RowWatch(Protocol):
     def begin(self, program: Program) -> None:
         """Before the pixels of a copy of all images."""
 
-    def finish(self, program: Program, seconds: float) -> None:
-        """``seconds``: what its pixels took."""
+    def finish(self, program: Program) -> None:
+        """After the pixels of a copy of all images."""
 
 
 def sample_rows(
@@ -73,10 +72,9 @@ def sample_rows(
         if watch is not None:
             watch.begin(program)
         overlays = moved_overlays(program, images, choice)
-        began = time.perf_counter()
         outputs = augmenter.run(program, pictures)
         if watch is not None:
-            watch.finish(program, time.perf_counter() - began)
+            watch.finish(program)
         for n, row in enumerate(rows):
             if program.grouping is not None:
                 row += _views(program, program.grouping, outputs, n, copy)  # type: ignore[arg-type]

@@ -127,7 +127,7 @@ class Studio:
                 "before": histograms([row[0].img_HWC for row in rows]),
                 "after": histograms([cell.img_HWC for row in rows for cell in row[1:]]),
             },
-            "cost": {"draw_ms": draw_ms, "us_per_sample": cost.us_per_sample, "passes": cost.mean_passes},
+            "cost": {"draw_ms": draw_ms, "passes": cost.mean_passes},
         }
 
     def _rows(self, request: GridRequest, watch: PixelLimit) -> list[list[Cell]]:

@@ -89,33 +89,27 @@ class PixelLimit:
             got, most = f"{self._pixels / 1e6:,.0f} megapixels at a time", f"{_MOST_PIXELS / 1e6:,.0f}"
             raise CardError(f"the policy makes {got}; accepted: up to {most}, by smaller sizes or fewer images")
 
-    def finish(self, program: Program, seconds: float) -> None:
+    def finish(self, program: Program) -> None:
         pass
 
 
 class DrawingCost(PixelLimit):
-    """Passes and time of the programs of a grid of ``images`` rows. ``proceed`` is called before each copy, and may
+    """Count the passes of the programs of a grid of ``images`` rows. ``proceed`` is called before each copy, and may
     raise."""
 
     def __init__(self, images: int, proceed: Callable[[], None]) -> None:
         super().__init__()
         self._images, self._proceed = images, proceed
         self._passes: list[npt.NDArray[np.integer]] = []
-        self._seconds, self._rows = 0.0, 0
 
     def begin(self, program: Program) -> None:
         self._proceed()
         super().begin(program)
 
-    def finish(self, program: Program, seconds: float) -> None:
+    def finish(self, program: Program) -> None:
         passes = lower(program).num_passes
         assert passes is not None
         self._passes.append(passes)
-        self._seconds, self._rows = self._seconds + seconds, self._rows + program.num_rows
-
-    @property
-    def us_per_sample(self) -> float:
-        return 1e6 * self._seconds / max(self._rows, 1)
 
     @property
     def mean_passes(self) -> float:

@@ -22,7 +22,7 @@ from variegate.apps.curate.report import (
     shown_kinds,
     write_report,
 )
-from variegate.apps.curate.report.figures import MOST_BYTES, SIDE, thumbnail, thumbnails
+from variegate.apps.curate.report.figures import MEASURES, MOST_BYTES, SIDE, histograms, thumbnail, thumbnails
 from variegate.io.durable import WriteError
 
 
@@ -181,11 +181,24 @@ def test_thresholds_stand_in_their_histograms(tmp_path: Path) -> None:
     assert charts == ["Size", "Aspect", "File", "Brightness", "Contrast", "Sharpness"]
     page = (tmp_path / "report.html").read_text("utf-8")
     assert re.findall(r'<text class="threshold"[^>]*>([^<]*)</text>', page) == [
-        "Tiny 400 px",
+        "Tiny 400 px (below the axis)",
         "Extreme aspect 4",
         "Low contrast 0.25",
         "Blurred 0.01",
     ]
+
+
+def test_a_threshold_below_a_logarithmic_axis_is_drawn_at_its_beginning_and_says_so() -> None:
+    rows = [dict.fromkeys(SCHEMA.names) | {"sharpness": value} for value in (0.5, 1.0, 2.0)]
+    table = pa.Table.from_pylist(rows, SCHEMA)
+    sharpness = next(measure for measure in MEASURES if measure.column == "sharpness")
+    (below,) = histograms({"train": table}, [("blurred", sharpness, 0.01)])
+    assert below["thresholds"] == [{"x": 0.0, "finding": "blurred", "value": "0.01 (below the axis)"}]
+    assert below["ticks"][0][:2] == (0.0, "0.5")
+    (single,) = histograms({"train": table.slice(0, 1)}, [("blurred", sharpness, 0.01)])
+    assert single["thresholds"] == below["thresholds"]
+    (within,) = histograms({"train": table}, [("blurred", sharpness, 1.0)])
+    assert within["thresholds"] == [{"x": 150.0, "finding": "blurred", "value": "1"}]
 
 
 def test_the_worst_come_first() -> None:

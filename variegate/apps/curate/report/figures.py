@@ -122,15 +122,23 @@ def _histogram(
     measure: ChartedMeasure, values: dict[str, Floats], limits: Sequence[tuple[str, float]]
 ) -> dict[str, Any]:
     """``bars``: by split, an SVG path; ``ticks``: x, text, anchor; ``thresholds``: vertical lines, and what begins
-    there; ``summary``: the histogram in words."""
+    there; ``summary``: the histogram in words.
+
+    A logarithmic axis begins at the smallest value. A threshold below that is drawn at the beginning of the axis, and
+    its text says so.
+    """
     together = np.concatenate(list(values.values()))
-    least = float(together[together > 0].min()) if measure.is_logarithmic and (together > 0).any() else 0.0
+    positive = together[together > 0]
+    least = float(positive.min()) if len(positive) else 1e-12
 
     def scaled(raw: Any) -> Any:
-        return np.log10(np.maximum(raw, least or 1e-12)) if measure.is_logarithmic else raw
+        return np.log10(np.maximum(raw, least)) if measure.is_logarithmic else raw
 
-    def place(value: float) -> float:
-        return round((float(scaled(value)) - low) / (high - low) * WIDTH, 1)
+    def threshold(finding: str, value: float) -> dict[str, Any]:
+        if measure.is_logarithmic and value < least:
+            return {"x": 0.0, "finding": finding, "value": f"{measure.text(value)} (below the axis)"}
+        share = (float(scaled(value)) - low) / (high - low)
+        return {"x": round(share * WIDTH, 1), "finding": finding, "value": measure.text(value)}
 
     def tick(share: float, anchor: str) -> tuple[float, str, str]:
         value = low + share * (high - low)
@@ -152,7 +160,7 @@ def _histogram(
         "unit": measure.unit,
         "bars": bars,
         "ticks": [tick(0.0, "start"), tick(0.5, "middle"), tick(1.0, "end")],
-        "thresholds": [{"x": place(one), "finding": finding, "value": measure.text(one)} for finding, one in limits],
+        "thresholds": [threshold(finding, value) for finding, value in limits],
         "summary": f"half of the images between {quartiles[0]} and {quartiles[2]}, median {quartiles[1]}",
     }
 
