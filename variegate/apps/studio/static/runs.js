@@ -62,8 +62,8 @@ function findings(view) {
   };
   const controlOf = ({ index, title }) => {
     const onchange = (event) => mark(index, event.target.checked);
-    const given = { type: "checkbox", checked: marks.has(index), ariaLabel: `leave out ${title}`, onchange };
-    return el("label", { className: "mark" }, el("input", given), " leave out");
+    const given = { type: "checkbox", checked: marks.has(index), ariaLabel: `drop ${title}`, onchange };
+    return el("label", { className: "mark" }, el("input", given), " drop");
   };
   let shown = [];
   const markCopies = () => {
