@@ -26,7 +26,7 @@ from variegate.program.ops import (
     Op,
     PadMode,
 )
-from variegate.program.places import STEP_BITS
+from variegate.program.places import STEP_BITS, WEIGHS_TWICE
 from variegate.program.program import Output, Program
 from variegate.program.rng import stream_key
 from variegate.program.sampling import Sampling
@@ -255,10 +255,13 @@ def _perspective(rng: np.random.Generator, h: int, w: int) -> tuple[float, ...]:
     return (*linear, u(-0.005, 0.005), u(-0.005, 0.005))
 
 
-def grid(nodes: npt.NDArray[np.int16], steps: tuple[float, float], unit: int = 0, **options: Any) -> Step:
+def grid(
+    nodes: npt.NDArray[np.int16], steps: tuple[float, float], unit: int = 0, weighs_twice: bool = False, **options: Any
+) -> Step:
     """``nodes[lines, columns, 2]``, ``steps`` (along y, along x) pixels apart, in 2**(unit - 6) pixels."""
+    turn = WEIGHS_TWICE if weighs_twice else 0
     step_y, step_x = (round(2.0**STEP_BITS / apart) for apart in steps)
-    return step(Op.DISPLACE, *nodes.shape[:2], 0, step_y, step_x, unit, 0.0, table=nodes, **options)
+    return step(Op.DISPLACE, *nodes.shape[:2], turn, step_y, step_x, unit, 0.0, table=nodes, **options)
 
 
 def _displace(rng: np.random.Generator, h: int, w: int) -> Step:
@@ -268,7 +271,8 @@ def _displace(rng: np.random.Generator, h: int, w: int) -> Step:
     )
     unit = int(rng.integers(-6, 3))
     pixels = rng.normal(0, rng.choice([0.0, 0.4, 5.0]), (lines, columns, 2))
-    return grid(np.clip(pixels * 2.0 ** (6 - unit), -32767, 32767).astype(np.int16), apart, unit)
+    nodes = np.clip(pixels * 2.0 ** (6 - unit), -32767, 32767).astype(np.int16)
+    return grid(nodes, apart, unit, weighs_twice=bool(rng.random() < 0.5))
 
 
 def _resized(rng: np.random.Generator, h: int, w: int) -> Step:

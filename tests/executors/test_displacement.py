@@ -101,7 +101,9 @@ def walked(chain: Sequence[Step], height: int, width: int) -> tuple[Any, Any, An
             u, v = x + 0.5, y + 0.5
             depth = g * u + h * v + 1
             x, y = (a * u + b * v + c) / depth - 0.5, (d * u + e * v + f) / depth - 0.5
-        inside &= (x > -0.49) & (x < width - 0.51) & (y > -0.49) & (y < height - 0.51)
+        # Beyond the outermost centers, a grid that reads the source blends it with the fill.
+        edge = 0.01 if taken_step is chain[0] and taken_step.op is Op.DISPLACE else -0.49
+        inside &= (x > edge) & (x < width - 1 - edge) & (y > edge) & (y < height - 1 - edge)
     return x, y, inside
 
 

@@ -34,20 +34,25 @@ def field(program: Program, row: int = 0) -> np.ndarray[Any, Any]:
     return np.stack([x, y], axis=-1)
 
 
-def warped(img: np.ndarray[Any, Any], moved: np.ndarray[Any, Any], fill: int) -> np.ndarray[Any, Any]:
-    """A plain bilinear warp in float64, as scipy.ndimage.map_coordinates(order=1) with clamped edges would do it."""
+def warped(img: np.ndarray[Any, Any], moved: np.ndarray[Any, Any], fill: int | None, twice: bool) -> Any:
+    """torchvision's ``elastic`` in float64: ``grid_sample`` with zeros outside, of the image and of its weight; and if
+    not ``twice``, the blend of OpenCV's ``remap`` with a constant border."""
     height, width = img.shape[:2]
     x, y = np.arange(width) + moved[..., 0], np.arange(height)[:, None] + moved[..., 1]
-    inside = (x >= -0.5) & (x < width - 0.5) & (y >= -0.5) & (y < height - 0.5)
     j, i = np.floor(x).astype(int), np.floor(y).astype(int)
     dx, dy = (x - j)[..., None], (y - i)[..., None]
-    padded = img.reshape(height, width, -1).astype(np.float64)
+    pixels = img.reshape(height, width, -1).astype(np.float64)
+    weighted = np.concatenate([pixels, np.ones((height, width, 1))], axis=2)
 
     def tap(a: Any, b: Any) -> Any:
-        return padded[np.clip(a, 0, height - 1), np.clip(b, 0, width - 1)]
+        inside = (a >= 0) & (a < height) & (b >= 0) & (b < width)
+        return np.where(inside[..., None], weighted[np.clip(a, 0, height - 1), np.clip(b, 0, width - 1)], 0.0)
 
     upper, lower = tap(i, j) * (1 - dx) + tap(i, j + 1) * dx, tap(i + 1, j) * (1 - dx) + tap(i + 1, j + 1) * dx
-    return np.where(inside[..., None], upper * (1 - dy) + lower * dy, fill).reshape(img.shape)
+    sampled = upper * (1 - dy) + lower * dy
+    values, weight = sampled[..., :-1], sampled[..., -1:]
+    color = 0 if fill is None else fill
+    return ((weight * values if twice else values) + (1 - weight) * color).reshape(img.shape)
 
 
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic"])
@@ -67,15 +72,20 @@ def one(transform: T.Transform, img: np.ndarray[Any, Any], sample: int = 0) -> n
     return np.asarray(made[0])
 
 
-@pytest.mark.parametrize("img", [photo(61, 90), gray(33, 50)], ids=["colour", "gray"])
-def test_given_fields_are_followed(img: np.ndarray[Any, Any]) -> None:
-    """Within the rounding of places and levels, and of displacements to 2**-12 pixels."""
+@pytest.mark.parametrize("fill", [None, 0, 77])
+@pytest.mark.parametrize("img", [photo(61, 90), gray(33, 50), photo(1, 9), photo(9, 1)], ids=lambda img: str(img.shape))
+def test_flows_are_applied_and_blended_at_borders_as_by_torchvision(
+    img: np.ndarray[Any, Any], fill: int | None
+) -> None:
+    """Within the rounding of coordinates and values, and of displacements to 2**-12 pixels."""
     height, width = img.shape[:2]
     pixels = np.random.default_rng(0).normal(0, 3, (height, width, 2)).astype(np.float32)
     halves = pixels / np.array([width / 2, height / 2], np.float32)
-    ours = F.elastic(img, halves[None], "bilinear", fill=77).astype(int)
-    assert np.abs(ours - warped(img, pixels, 77)).max() < 1.5
-    np.testing.assert_array_equal(F.elastic(img, halves, fill=77, device="reference"), ours)
+    found = F.elastic(img, halves[None], "bilinear", fill=fill).astype(int)
+    assert np.abs(found - warped(img, pixels, fill, twice=fill is not None)).max() < 1.5
+    np.testing.assert_array_equal(F.elastic(img, halves, fill=fill, device="reference"), found)
+    others = one(T.Compose([T.RandomHorizontalFlip(1.0), T.OpticalFlowWarp(pixels, fill=fill)]), img)
+    assert np.abs(others - warped(img[:, ::-1], pixels, fill, twice=False)).max() < 1.5
 
 
 @pytest.mark.parametrize("transform", DEFORMATIONS, ids=lambda t: type(t).__name__)
@@ -197,7 +207,7 @@ def test_flows_are_described_checked_and_replayed() -> None:
     assert hash(again) == hash(transform)
     img = photo(9, 14)
     np.testing.assert_array_equal(again(img).numpy(), transform(img).numpy())
-    assert np.abs(transform(img).numpy().transpose(1, 2, 0) - warped(img, flow, 3)).max() < 1.5
+    assert np.abs(transform(img).numpy().transpose(1, 2, 0) - warped(img, flow, 3, twice=False)).max() < 1.5
     with pytest.raises(ValueError, match=r"flow=.*9x14 pixels.*accepted: one of the image's size, 9x13"):
         transform(photo(9, 13))
 

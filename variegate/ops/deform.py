@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -139,8 +139,9 @@ class ElasticTransform(Resampled):
             pair for x and y.
         sigma: standard deviation of the Gaussian blur in pixels. A number, or a pair for x and y.
 
-    The definition is torchvision's. Noise is drawn at nodes closer than ``sigma`` and interpolated linearly; deviation
-    and correlation are torchvision's. With ``sigma=5`` the deviation is 0.0163 ``alpha`` pixels. Paper:
+    The definition is torchvision's, and so is the blend with ``fill`` along the border: w (w image) + (1 - w) fill,
+    with the bilinear weight w of the image. Noise is drawn at nodes closer than ``sigma`` and interpolated linearly;
+    deviation and correlation are torchvision's. With ``sigma=5`` the deviation is 0.0163 ``alpha`` pixels. Paper:
     doi:10.1109/ICDAR.2003.1227801.
     """
 
@@ -161,7 +162,8 @@ class ElasticTransform(Resampled):
         blurred = [math.prod(blurred_deviation(sigma, radius) for sigma in sigmas) for radius in radii]
         deviation = np.abs(_both(self.alpha)) * (0.5 * np.array(blurred) / math.sqrt(3.0))
         deviations = np.broadcast_to(deviation, (len(rows), 2))
-        emit_noise(sampling, rows, slot + 1, sigmas, deviations, self._flags, self.fill, type(self).__name__)
+        name = type(self).__name__
+        emit_noise(sampling, rows, slot + 1, sigmas, deviations, self._flags, self.fill, name, weighs_twice=True)
 
 
 @dataclass(frozen=True)
@@ -245,6 +247,7 @@ class OpticalFlowWarp(Resampled):
     fill: Fill = BLACK
     padding_mode: PaddingMode = "constant"
     num_slots = 2
+    _weighs_twice: ClassVar[bool] = False
     _useful = UsefulRange(0.0, 12.0, 0.0, lambda pixels: OpticalFlowWarp(magnitude=pixels))
     _checks = checks(flow=check_flow, magnitude=span(0.0, 1000.0), scale=partial(number, low=0.0, high=MAX_SIGMA))
 
@@ -265,6 +268,12 @@ class OpticalFlowWarp(Resampled):
         return described
 
 
+class ElasticFlow(OpticalFlowWarp, abstract=True):
+    """A warp that blends with the fill as torchvision's ``elastic``."""
+
+    _weighs_twice = True
+
+
 def emit_flow(owner: Any, sampling: Sampling, rows: Rows, flow: Flow, flags: int, fill: Any, name: str | None) -> None:
     """Displace ``rows`` by a node at every pixel. Raises ArgumentError for images of another size."""
     sizes = sampling.size[rows]
@@ -274,7 +283,7 @@ def emit_flow(owner: Any, sampling: Sampling, rows: Rows, flow: Flow, flags: int
         raise ArgumentError(owner, "flow", given, "one of the image's size, {}x{}".format(*others[0].tolist()))
     grid, unit, farthest = flow.grid()
     over, first = lattice((flow.height, flow.width), 1.0), sampling.add_grids(grid)
-    emit_grids(sampling, rows, over, first, unit, farthest, flags, fill, name)
+    emit_grids(sampling, rows, over, first, unit, farthest, flags, fill, name, owner._weighs_twice)
 
 
 Lens = Literal["camera", "fisheye"]

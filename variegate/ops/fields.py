@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from variegate.program.compiled import kernel
 from variegate.program.ops import Op
-from variegate.program.places import MAX_UNIT, NODE_BITS, STEP_BITS
+from variegate.program.places import MAX_UNIT, NODE_BITS, STEP_BITS, WEIGHS_TWICE
 from variegate.program.rng import philox_block
 from variegate.program.sampling import Floats, Rows, Sampling
 
@@ -101,9 +101,23 @@ def emit_grids(
     flags: int,
     fill: Any,
     name: str | None,
+    weighs_twice: bool = False,
 ) -> None:
-    """Displace ``rows`` by the grids that begin at ``first``, in units of 2**(unit - 6) pixels."""
-    args = (first, over.lines, over.columns, 0, over.step_y, over.step_x, unit, farthest)
+    """Displace ``rows`` by the grids that begin at ``first``, in units of 2**(unit - 6) pixels.
+
+    Within a pixel of the border, the image is blended with the fill, as by OpenCV; ``weighs_twice`` as by torchvision's
+    ``elastic``, which applies the weight of the image twice.
+    """
+    args = (
+        first,
+        over.lines,
+        over.columns,
+        WEIGHS_TWICE if weighs_twice else 0,
+        over.step_y,
+        over.step_x,
+        unit,
+        farthest,
+    )
     sampling.emit(rows, Op.DISPLACE, *args, flags=flags, fill=fill, name=name)
 
 
@@ -186,6 +200,7 @@ def emit_noise(
     flags: int,
     fill: Any,
     name: str,
+    weighs_twice: bool = False,
 ) -> None:
     """Displace ``rows`` by uniform noise that is blurred by Gaussians of ``sigmas`` pixels along x and along y, to
     deviations of ``deviations[R, 2]`` pixels along x and along y. It is drawn from the noise of ``slot``.
@@ -208,7 +223,7 @@ def emit_noise(
         grids, farthest = blurred_noise(sampling, rows[where], slot, over, coarse, gains[where])
         reach = farthest * np.exp2(unit[where] - NODE_BITS)
         first = add_grids(sampling, grids)
-        emit_grids(sampling, rows[where], over, first, unit[where], reach, flags, fill, name)
+        emit_grids(sampling, rows[where], over, first, unit[where], reach, flags, fill, name, weighs_twice)
 
 
 def blurred_noise(

@@ -161,12 +161,16 @@ RECORD = 20
 
 # What the first fields of a grid's record say. SPAN_U and SPAN_V are the sides of the image that it makes; sums of
 # nodes, weighed, are shifted right by SHIFT to become distances between places. ORIGIN and SIGN lead to the source.
-STEP_X, STEP_Y, COLUMNS, SWAPS = range(4)
+# TWICE: whether blends with the fill multiply by the weight of the image twice.
+STEP_X, STEP_Y, COLUMNS, SWAPS, TWICE = range(5)
 # Steps are nodes per pixel; node 0 lies at the centre of pixel 0. Weights of nodes have WEIGHT_BITS. A node's
 # displacement counts in 2**(unit - NODE_BITS) pixels, the unit no greater than MAX_UNIT and no less than -MAX_UNIT.
 STEP_BITS, WEIGHT_BITS, NODE_BITS, MAX_UNIT = 26, 14, 6, 6
 # How the source lies to what a grid was made for: from the right, from below, and with columns and lines swapped.
 FAR_X, FAR_Y, SWAPPED = 1, 2, 4
+# A further bit of that argument: within a pixel of the border, bilinear places blend the image with the fill by the
+# weight of the image, which torchvision's elastic applies twice: w (w image) + (1 - w) fill.
+WEIGHS_TWICE = 8
 
 # Fraction bits of places.
 BILINEAR_BITS, BICUBIC_BITS = 15, 14
@@ -297,6 +301,7 @@ def _write_grid(a: Any, flag: Any, inside: Any, size: Any, record: Any) -> None:
     record[:] = 0
     record[GRID], record[COLUMNS], record[STEP_Y], record[STEP_X] = int(a[0]) + 1, int(a[2]), int(a[4]), int(a[5])
     record[SPAN_U], record[SPAN_V], record[SWAPS] = size[1], size[0], turn & SWAPPED
+    record[TWICE] = turn & WEIGHS_TWICE
     record[SHIFT] = NODE_BITS + 2 * WEIGHT_BITS - int(a[6]) - bits
     record[ORIGIN_U], record[SIGN_U] = int(inside[3 if far_x else 1]) << bits, -1 if far_x else 1
     record[ORIGIN_V], record[SIGN_V] = int(inside[2 if far_y else 0]) << bits, -1 if far_y else 1

@@ -73,9 +73,12 @@ def test_chains_with_grids(flags: int) -> None:
     bent = [
         grid(rng.normal(0, 100, (5, 6, 2)).astype(np.int16), (8.0, 9.5), flags=flags, fill=(40, n, 90)) for n in (1, 2)
     ]
+    nodes = rng.normal(0, 100, (5, 6, 2)).astype(np.int16)
+    twice = grid(nodes, (8.0, 9.5), weighs_twice=True, flags=flags, fill=(40, 200, 90))
     turned = rotate(9.0, flags, (1, 2, 3))
     chains = [[turned, lens, bent[0], step(Op.INVERT), turned, bent[1], lens], [lens, bent[0]], [step(Op.HFLIP), *bent]]
-    images = [photo(*size), gray(*size), photo(*size)]
+    chains += [[step(Op.VFLIP), twice, lens], [step(Op.INVERT), twice]]
+    images = [photo(*size), gray(*size), photo(*size), photo(*size), gray(*size)]
     check_against_cpu(program_of(chains, images), images, chains)
 
 

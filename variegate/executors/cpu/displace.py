@@ -23,6 +23,7 @@ from variegate.program.ops import INTERPOLATION_BITS, INTERPOLATION_MASK, Interp
 from variegate.program.places import FOLD, GRID, write_records
 
 _NEAREST, _BICUBIC = int(Interpolation.NEAREST), int(Interpolation.BICUBIC)
+_BILINEAR = int(Interpolation.BILINEAR)
 _PART = P.STEP_BITS - P.WEIGHT_BITS
 _WEIGHT = (1 << P.WEIGHT_BITS) - 1
 _EDGE, _WRAP = int(PadMode.EDGE), int(PadMode.WRAP)
@@ -71,7 +72,9 @@ def displaced_row(batch: Any, scratch: Any, r: Any, count: Any, y: Any) -> Any:
             _drop_fractions(width, bits, column, line)
         if record[FOLD] != 0:
             _fold_into(record, width, bits, slack, column, line)
-        _enter(record, own.slots[i], width, bits, (safe_u, safe_v), column, line, stage)
+        # Beyond the border of the source, bilinear places blend it with the fill, see ``fold.seam_row``.
+        beyond = 1 << bits - 1 if i == 0 and flag == _BILINEAR else 0
+        _enter(record, own.slots[i], beyond, width, bits, (safe_u, safe_v), column, line, stage)
     if flag == _NEAREST:
         for x in range(width):
             column[x], line[x] = column[x] >> bits, line[x] >> bits
@@ -194,18 +197,22 @@ def _fold_into(record: Any, width: Any, bits: Any, slack: Any, column: Any, line
 
 
 @inner_kernel()
-def _enter(record: Any, slot: Any, width: Any, bits: Any, safe: Any, column: Any, line: Any, stage: Any) -> None:
-    """Mark what a grid has moved out of its image; then from the image to the source, which may lie turned."""
+def _enter(
+    record: Any, slot: Any, beyond: Any, width: Any, bits: Any, safe: Any, column: Any, line: Any, stage: Any
+) -> None:
+    """Mark places that a grid has moved out of its image by more than ``beyond``; then go from the image to the source,
+    which may lie turned."""
     # Of 32 bits all through: so 16 of them are one vector.
     half, at_slot, folds = np.int32(1 << bits - 1), np.int32(slot), record[FOLD] != 0
-    end_u, end_v = np.uint32(record[P.SPAN_U] << bits), np.uint32(record[P.SPAN_V] << bits)
+    more, both = np.int32(beyond), 2 * beyond
+    end_u, end_v = np.uint32((record[P.SPAN_U] << bits) + both), np.uint32((record[P.SPAN_V] << bits) + both)
     from_u, from_v = np.int32(record[P.ORIGIN_U] - half), np.int32(record[P.ORIGIN_V] - half)
     far_u, far_v, swaps, (safe_u, safe_v) = record[P.SIGN_U] < 0, record[P.SIGN_V] < 0, record[P.SWAPS] != 0, safe
     for x in range(width):
         u, v, before = np.int32(column[x] + half), np.int32(line[x] + half), stage[x]
         # Without a sign, what is negative is large. What has been folded may lie on the border, or for cubic weights
         # beyond it.
-        is_inside = folds | ((np.uint32(u) < end_u) & (np.uint32(v) < end_v))
+        is_inside = folds | ((np.uint32(np.int32(u + more)) < end_u) & (np.uint32(np.int32(v + more)) < end_v))
         now = before if (before >= 0) | is_inside else at_slot
         a, b = (v, u) if swaps else (u, v)
         a = np.int32(from_u - a) if far_u else np.int32(from_u + a)
@@ -277,7 +284,10 @@ def describe_maps(records: Any, count: Any, flag: Any, lines: Any) -> None:
         if records[i, GRID] != 0 or records[i, FOLD] != 0:
             lines[HAS_GRID] = 1
     is_level = mode == 0 or mode == _EDGE
-    lines[HAS_SEAM] = 0 if is_level else mode == _WRAP or flag & INTERPOLATION_MASK == _BICUBIC
+    if records[0, GRID] != 0 and mode == 0:
+        lines[HAS_SEAM] = flag & INTERPOLATION_MASK == _BILINEAR
+    else:
+        lines[HAS_SEAM] = 0 if is_level else mode == _WRAP or flag & INTERPOLATION_MASK == _BICUBIC
 
 
 @part_kernel

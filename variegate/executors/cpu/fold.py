@@ -221,7 +221,8 @@ def folded_real_row(
 
 @part_kernel
 def seam_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
-    """Pixels of an interpolated row whose neighbours lie across a border: anew, of these after folding."""
+    """Pixels of an interpolated row whose neighbors lie across a border: computed again from the folded neighbors, or
+    without folding blended with the fill."""
     program, own = batch_at(batch).program, scratch_at(scratch)
     image, flag, window, frame = (
         image_of_sweep(own.sweep),
@@ -240,6 +241,10 @@ def seam_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
         is_within = i >= before and i + before + 1 < columns and j >= before and j + before + 1 < lines
         if is_within or own.stage[x] >= 0:
             continue
+        if mode == 0:
+            place = own.column[x], own.line[x]
+            _blend(image, window, place, program.fill[r, slot], own.records[0, P.TWICE] != 0, x, own.planes)
+            continue
         for b in range(4):
             at = (top + fold_index(np.int64(j + b - 1), np.int64(lines), mode)) * image.width + left
             for a in range(4):
@@ -253,3 +258,27 @@ def seam_row(batch: Any, scratch: Any, r: Any, slot: Any, y: Any) -> Any:
         else:
             bilinear_pixel(around, frame, u, v, x, own.planes)
     return np.int64(0)
+
+
+@inner_kernel()
+def _blend(image: Any, window: Any, place: Any, fill: Any, weighs_twice: Any, x: Any, planes: Any) -> None:
+    """A bilinear pixel whose neighbors outside of the window have the color ``fill``."""
+    levels, channels = image.levels, image.channels
+    column, line, dx, dy = place[0] >> 15, place[1] >> 15, int(place[0]) & 32767, int(place[1]) & 32767
+    has_left, has_right = column >= window[1], column + 1 < window[3]
+    has_upper, has_lower = line >= window[0], line + 1 < window[2]
+    weight_x = (32768 - dx if has_left else 0) + (dx if has_right else 0)
+    weight_y = (32768 - dy if has_upper else 0) + (dy if has_lower else 0)
+    weight = weight_x * weight_y + (1 << 14) >> 15 if weighs_twice else 32768
+    upper, lower = channels * (line * image.width + column), channels * ((line + 1) * image.width + column)
+    for c in range(channels):
+        color = int(fill[c])
+        outside = 0 if weighs_twice else color
+        a = int(levels[upper + c]) if has_upper and has_left else outside
+        b = int(levels[upper + channels + c]) if has_upper and has_right else outside
+        above = (a << 7) + ((b - a << 7) * dx + (1 << 14) >> 15)
+        a = int(levels[lower + c]) if has_lower and has_left else outside
+        b = int(levels[lower + channels + c]) if has_lower and has_right else outside
+        below = (a << 7) + ((b - a << 7) * dx + (1 << 14) >> 15)
+        blended = above + ((below - above) * dy + (1 << 14) >> 15)
+        planes[c, x] = (color << 7) + ((blended - (color << 7)) * weight + (1 << 14) >> 15) >> 7

@@ -16,6 +16,7 @@ from variegate.executors.reference.places import (
     folded,
     folding_affine,
     gather,
+    gather_blended,
     gather_folded,
     gather_nearest,
     gather_real,
@@ -27,6 +28,8 @@ from variegate.program.ops import Interpolation, PadMode
 Integers = npt.NDArray[np.integer]
 
 STEP_BITS, WEIGHT_BITS, NODE_BITS = 26, 14, 6
+# Of the argument that says how the source lies (``program/places.py``).
+WEIGHS_TWICE = 8
 
 
 def displaced(ins: Instruction, size: tuple[int, int], bits: int) -> Places:
@@ -125,6 +128,8 @@ def displace(img_HWC: Image, ins: Instruction) -> Image:
             return gather_folded(img_HWC, read.x_HW >> bits, read.y_HW >> bits, ins.border)
         return gather_nearest(img_HWC, read.x_HW >> bits, read.y_HW >> bits, colour)
     read = displaced(ins, img_HWC.shape[:2], FRACTION_BITS[interpolation])
+    if interpolation is Interpolation.BILINEAR and ins.border is PadMode.CONSTANT:
+        return gather_blended(img_HWC, read, colour, weighs_twice=bool(int(ins.args[3]) & WEIGHS_TWICE))
     return gather(img_HWC, read, colour, interpolation, ins.border)
 
 

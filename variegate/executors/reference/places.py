@@ -267,6 +267,32 @@ def gather(
     return np.where(places.inside_HW[..., None], read(img_HWC, x_HW, y_HW, PadMode.EDGE), colour)
 
 
+def gather_blended(img_HWC: Image, places: Places, colour: npt.NDArray[np.uint8], *, weighs_twice: bool) -> Image:
+    """Bilinear values at ``places`` of an image surrounded by ``colour``, with which places less than a pixel from the
+    centers of the outermost pixels are blended.
+
+    ``weighs_twice``: as torchvision's ``elastic``, w (w image) + (1 - w) colour with the weight w of the image.
+    """
+    height, width, channels = img_HWC.shape
+    x, dx = _split(places.x_HW, 15)
+    y, dy = _split(places.y_HW, 15)
+    outside = np.zeros(channels, np.uint8) if weighs_twice else colour
+    framed = np.empty((height + 2, width + 2, channels), np.int64)
+    framed[...] = outside
+    framed[1:-1, 1:-1] = img_HWC
+    is_near = (x >= -1) & (x < width) & (y >= -1) & (y < height)
+    i, j = np.where(is_near, y, 0) + 1, np.where(is_near, x, 0) + 1
+    upper = _mix(framed[i, j] << 7, framed[i, j + 1] << 7, dx)
+    lower = _mix(framed[i + 1, j] << 7, framed[i + 1, j + 1] << 7, dx)
+    blended = _mix(upper, lower, dy)
+    if weighs_twice:
+        weight_x = np.where(x >= 0, 32768 - dx[..., 0], 0) + np.where(x + 1 < width, dx[..., 0], 0)
+        weight_y = np.where(y >= 0, 32768 - dy[..., 0], 0) + np.where(y + 1 < height, dy[..., 0], 0)
+        weight = weight_x * weight_y + (1 << 14) >> 15
+        blended = _mix(np.broadcast_to(colour.astype(np.int64) << 7, blended.shape), blended, weight[..., None])
+    return np.where(is_near[..., None], to_uint8(blended >> 7), colour)
+
+
 def _split(place: Integers, bits: int) -> tuple[Integers, Integers]:
     """The last pixel whose centre is not beyond a place, and how far beyond it the place lies."""
     from_centre = place.astype(np.int64) - (1 << bits - 1)

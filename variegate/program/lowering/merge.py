@@ -194,7 +194,8 @@ def _turned(first: Any, turn: Any) -> float:
         far_x, far_y = far_y, far_x
     far_x, far_y = far_x != (first[0] + first[1] < 0.0), far_y != (first[3] + first[4] < 0.0)
     swaps = transposed != (turn & P.SWAPPED != 0)
-    return float((P.FAR_X if far_x else 0) + (P.FAR_Y if far_y else 0) + (P.SWAPPED if swaps else 0))
+    sides = (P.FAR_X if far_x else 0) + (P.FAR_Y if far_y else 0) + (P.SWAPPED if swaps else 0)
+    return float(sides + (turn & P.WEIGHS_TWICE))
 
 
 @inner_kernel()

@@ -30,7 +30,7 @@ from variegate.ops.arguments import (
 )
 from variegate.ops.base import StandIn
 from variegate.ops.crop import add_crop
-from variegate.ops.deform import flow_of
+from variegate.ops.deform import ElasticFlow, flow_of
 from variegate.ops.magnitude import MagnitudeOp
 from variegate.ops.matrices import inverse_affine_of, perspective_coefficients_one, rotated_size
 from variegate.ops.resize import EDGES, add_resized_crop, crops_first, cut_out, resized_size
@@ -187,15 +187,16 @@ def elastic(
     img: Img,
     displacement: Any,
     interpolation: InterpolationName = "bilinear",
-    fill: Fill = 0,
+    fill: Fill = None,
     device: str = "cpu",
     padding_mode: PaddingMode = "constant",
 ) -> Img:
     """Displace each pixel by ``displacement``, float [1, H, W, 2] or [H, W, 2], as torchvision's ``elastic``.
 
     Output pixels show the image at their own place plus the displacement along x and y, in halves of the sides. It is
-    stored to 2**-12 pixels, or to 2**-15 of its greatest value. Pixels from outside are ``fill``, without torchvision's
-    blending along the border. Not available in ``vg.pipeline``: use ``T.OpticalFlowWarp(flow)`` there.
+    stored to 2**-12 pixels, or to 2**-15 of its greatest value. Pixels from outside are ``fill``. Along the border,
+    bilinear values are blended as by torchvision, with the weight w of the image: w image with ``fill`` None (black),
+    else w (w image) + (1 - w) fill. Not available in ``vg.pipeline``: use ``T.OpticalFlowWarp(flow)`` there.
     """
     height, width, _ = shape_of(img)
     if isinstance(img, StandIn):
@@ -208,7 +209,13 @@ def elastic(
     flow = flow_of(halves.reshape(height, width, 2) * np.array([width / 2, height / 2], np.float32))
     if flow is None:
         raise refused("displacement", displacement, accepted)
-    warp = partial(T.OpticalFlowWarp, flow, interpolation=interpolation, fill=fill, padding_mode=padding_mode)
+    warp = partial(
+        T.OpticalFlowWarp if fill is None else ElasticFlow,
+        flow,
+        interpolation=interpolation,
+        fill=fill,
+        padding_mode=padding_mode,
+    )
     return run(img, device, warp)
 
 

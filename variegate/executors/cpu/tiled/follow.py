@@ -18,6 +18,7 @@ from variegate.program.ops import Interpolation, PadMode
 from variegate.program.places import fold_place, fold_real
 
 _NEAREST, _BICUBIC = int(Interpolation.NEAREST), int(Interpolation.BICUBIC)
+_BILINEAR = int(Interpolation.BILINEAR)
 _PART, _WEIGHT = P.STEP_BITS - P.WEIGHT_BITS, (1 << P.WEIGHT_BITS) - 1
 
 
@@ -140,8 +141,12 @@ def follow(records: Any, grids: Any, count: Any, x: Any, y: Any, flag: Any, bits
         if record[P.FOLD] != 0:
             u = fold_place(u, record[P.SPAN_U], record[P.FOLD], bits, slack)
             v = fold_place(v, record[P.SPAN_V], record[P.FOLD], bits, slack)
-        elif not (0 <= u < record[P.SPAN_U] << bits and 0 <= v < record[P.SPAN_V] << bits):
-            return i, 0, 0
+        else:
+            beyond = half if i == 0 and flag == _BILINEAR else 0  # as in displace.py
+            is_in_x = -beyond <= u and u < (record[P.SPAN_U] << bits) + beyond
+            is_in_y = -beyond <= v and v < (record[P.SPAN_V] << bits) + beyond
+            if not (is_in_x and is_in_y):
+                return i, 0, 0
         if record[P.SWAPS] != 0:
             u, v = v, u
         column, line = (

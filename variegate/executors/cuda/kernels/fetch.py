@@ -363,7 +363,10 @@ def _displaced(buffer, at, u, v, bits, kept, added, is_first, HAS_FOLD: tl.const
     u += half + _weighed(node, 2 * columns, across, down, shift)
     v += half + _weighed(node + 1, 2 * columns, across, down, shift)
     u, v = (u & kept) + added, (v & kept) + added
-    is_inside = (u >= 0) & (u < (width << bits)) & (v >= 0) & (v < (height << bits))
+    # Beyond the border of the source, bilinear places blend it with the fill: see ``fused.read_interpolated``.
+    beyond = tl.where(is_first & (bits == R.BILINEAR_BITS), half, 0)
+    in_x = (u >= -beyond) & (u < (width << bits) + beyond)
+    is_inside = in_x & (v >= -beyond) & (v < (height << bits) + beyond)
     if HAS_FOLD:
         mode = tl.load(at + L.COUNT)
         if mode != 0:

@@ -222,10 +222,27 @@ def read_interpolated(
             p01 = _tap(buffer, code, header, first, window, column + 1, line, inside, HAS_FOLD, FORMAT)
             p10 = _tap(buffer, code, header, first, window, column, line + 1, inside, HAS_FOLD, FORMAT)
             p11 = _tap(buffer, code, header, first, window, column + 1, line + 1, inside, HAS_FOLD, FORMAT)
+            fill, weight = tl.full([], 0, tl.int32), tl.full(x.shape, 1 << 15, tl.int32)
+            if HAS_GRID:
+                blends = (tl.load(at + L.OP) == ops.Op.MAP_GRID) & (tl.load(at + L.COUNT) == 0)
+                if blends:
+                    record = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int64))
+                    twice = tl.load(record + R.TWICE) != 0
+                    fill = tl.load(at + L.FILL).to(tl.int32)
+                    outside = tl.where(twice, 0, fill)
+                    has_left, has_right = column >= tl.load(window + 1), column + 1 < tl.load(window + 3)
+                    has_upper, has_lower = line >= tl.load(window), line + 1 < tl.load(window + 2)
+                    p00 = tl.where(has_upper & has_left, p00, outside)
+                    p01 = tl.where(has_upper & has_right, p01, outside)
+                    p10 = tl.where(has_lower & has_left, p10, outside)
+                    p11 = tl.where(has_lower & has_right, p11, outside)
+                    across = tl.where(has_left, (1 << 15) - dx, 0) + tl.where(has_right, dx, 0)
+                    down = tl.where(has_upper, (1 << 15) - dy, 0) + tl.where(has_lower, dy, 0)
+                    weight = tl.where(twice, (across * down + (1 << 14)) >> 15, 1 << 15)
             pixel = pack(
-                _bilinear(red(p00), red(p01), red(p10), red(p11), dx, dy),
-                _bilinear(green(p00), green(p01), green(p10), green(p11), dx, dy),
-                _bilinear(blue(p00), blue(p01), blue(p10), blue(p11), dx, dy),
+                _blended(red(p00), red(p01), red(p10), red(p11), dx, dy, red(fill), weight),
+                _blended(green(p00), green(p01), green(p10), green(p11), dx, dy, green(fill), weight),
+                _blended(blue(p00), blue(p01), blue(p10), blue(p11), dx, dy, blue(fill), weight),
             )
         else:
             # One channel and one line after another: all at once would not fit into registers.
@@ -303,8 +320,10 @@ def _mix(a, b, t):
 
 
 @triton.jit
-def _bilinear(p00, p01, p10, p11, dx, dy):
-    return _mix(_mix(p00 << 7, p01 << 7, dx), _mix(p10 << 7, p11 << 7, dx), dy) >> 7
+def _blended(p00, p01, p10, p11, dx, dy, fill, weight):
+    """Bilinear, then ``fill`` for what ``weight`` is less than one, in 2**-15."""
+    value = _mix(_mix(p00 << 7, p01 << 7, dx), _mix(p10 << 7, p11 << 7, dx), dy)
+    return _mix(fill << 7, value, weight) >> 7
 
 
 @triton.jit
