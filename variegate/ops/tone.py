@@ -47,10 +47,10 @@ class Gamma(TableOp, MagnitudeOp, opcode=23, function="adjust_gamma"):
 
 @dataclass(frozen=True)
 class Posterize(TableOp, MagnitudeOp, opcode=24, neutral=8, function="posterize"):
-    """Keep the highest ``bits`` bits of every value, 0 to 8 whole bits; 0 gives an all-zero image."""
+    """Keep the highest ``bits`` bits of every value, 1 to 8. As by Pillow, 0 is refused: the image would be black."""
 
     bits: int | Sequence[int]
-    _bounds, _integral, _is_opaque = (0, 8), True, True
+    _bounds, _integral, _is_opaque = (1, 8), True, True
 
     @staticmethod
     def level(x: int, bits: float) -> int:
@@ -59,7 +59,7 @@ class Posterize(TableOp, MagnitudeOp, opcode=24, neutral=8, function="posterize"
 
 @dataclass(frozen=True)
 class RandomPosterize(WithProbability, of=Posterize):
-    """Keep the highest ``bits`` bits (0 to 8) of every value with probability ``p``."""
+    """Keep the highest ``bits`` bits (1 to 8) of every value with probability ``p``."""
 
     bits: int
     p: float = 0.5

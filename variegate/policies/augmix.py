@@ -116,7 +116,7 @@ class AugMix(ChainMixture):
         all_ops: also use brightness, color, contrast and sharpness.
 
     The sum is truncated to uint8; only flips, crops, pads, erasing and Normalize may follow. Bins 8 and 9 of Posterize
-    keep 0 bits: an all-zero image.
+    keep 1 bit, where torchvision asks for 0 bits: with Pillow 13 an error, with earlier versions a black image.
     """
 
     severity: int = 3

@@ -53,8 +53,8 @@ class TimmRandAugment(Policy):
         interpolation: "random" (bilinear or bicubic per operation) or a fixed one.
         fill: None for 128; timm passes the mean of the data set.
 
-    Posterize reaches 0 bits where noise pushes the level to 10 (increasing) or below 2.5 (plain): an all-zero image, as
-    in the Pillow versions that timm was written for; Pillow 13 raises an error there. Source:
+    Posterize keeps 1 bit at level 10 (increasing) and below 2.5 (plain), where timm asks for 0 bits: with Pillow 13 an
+    error, with earlier versions a black image. Source:
     huggingface/pytorch-image-models timm/data/auto_augment.py.
     """
 
