@@ -48,6 +48,18 @@ def test_something_serious_is_exit_code_1(photos: Path, tmp_path: Path, capsys: 
     assert "variegate clean" in shown
 
 
+def test_json_writes_no_table_unless_out_names_it(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    assert run(photos, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["out"] is None
+    assert sorted(tmp_path.iterdir()) == before
+    assert run(photos) == 0
+    assert (tmp_path / "findings.parquet").is_file()
+
+
 def test_json_is_one_object(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (photos / "cat" / "00.png").write_bytes(b"not found")
     out = tmp_path / "found.parquet"

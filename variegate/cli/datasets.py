@@ -16,7 +16,7 @@ from variegate.cli import console
 from variegate.cli.augment import earlier_facts, rate_fact, run_expansion
 from variegate.cli.console import CommandError, CountingBar, cell, emit_json, note, print_facts, say, working
 from variegate.cli.options import CommandOptions, SourceOptions
-from variegate.options import option, same_option
+from variegate.options import option
 from variegate.options.datasets import CheckingOptions, CleaningOptions, PackingOptions
 
 if TYPE_CHECKING:
@@ -32,7 +32,18 @@ class CheckOptions(CheckingOptions, SourceOptions, CommandOptions):
     test: str | None = option(
         None, "Test data set. Its images that are also in SRC are reported as leaks.", "Images", metavar="SRC2"
     )
-    out: Path | None = same_option(CheckingOptions, "out", default=Path("findings.parquet"))
+    out: Path | None = option(
+        None,
+        "Parquet file of measures and findings, one row per image. Progress is saved next to it. By default "
+        "findings.parquet; with --json none.",
+        "Output",
+        metavar="FILE",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.out is None and not self.as_json:
+            object.__setattr__(self, "out", Path("findings.parquet"))
 
 
 def check(options: CheckOptions) -> None:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from variegate.apps.curate import near_hashes
 from variegate.apps.curate.findings import KINDS_SHOWN, READ, SPLITS, DataFinding, coded
-from variegate.apps.curate.fingerprint import SIGNATURE_BYTES
+from variegate.apps.curate.fingerprint import SIGNATURE_BYTES, turned
 from variegate.apps.curate.near_hashes import Rows, distances
 from variegate.apps.curate.near_search import NOBODY
 
@@ -24,7 +24,11 @@ LEAST_SIDE = 16
 _HASH_BYTES = 16
 _BITS = 64
 _TRAIN, _TEST = 0, 1  # places in SPLITS; what is beside either, two further on
-_TURNED = ("", ", mirrored left to right", ", mirrored upside down", ", turned by 180 degrees")
+# By what ``Fingerprints.distances`` returns.
+_TURNED = (
+    *("", ", mirrored left to right", ", mirrored upside down", ", turned by 180 degrees"),
+    *(", turned by 90 degrees", *(", mirrored and turned by 90 degrees",) * 2, ", turned by 270 degrees"),
+)
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ class Fingerprints:
     classes: list[str]
     pixels: npt.NDArray[np.uint64]  # [n, 2]
     looks: npt.NDArray[np.uint64]
+    turned: npt.NDArray[np.uint64]  # as ``looks``, of images turned by 90 degrees
     signatures: npt.NDArray[np.uint8]  # [n, SIGNATURE_BYTES]
     sides: npt.NDArray[np.int64]
 
@@ -46,6 +51,10 @@ class Fingerprints:
     def halves(self) -> npt.NDArray[np.uint8]:
         """``_TRAIN`` or ``_TEST``, also of what is beside these."""
         return self.splits & np.uint8(1)
+
+    def distances(self, rows: Rows, partners: Rows) -> tuple[Rows, Rows]:
+        """-> (in how many bits the hashes of pairs differ, at which of ``_TURNED``)."""
+        return distances(self.looks[rows], self.looks[partners], self.turned[rows])
 
     @property
     def are_read(self) -> npt.NDArray[np.bool_]:
@@ -65,10 +74,11 @@ def find_duplicates(table: pa.Table, distance: int | None = None, unlike: float 
 
     - ``duplicates``: images of a split with the same pixels, a group for each picture, measure 0. All of a group are
       named, the first one too: leaving out all but one of each group leaves one of each picture.
-    - ``near_duplicates``: images of a split that look alike, flipped or not: ``measure`` is the number of 64 bits that
-      their hashes differ in, up to ``distance`` (0 to 15; None: what ``distance_for`` gives), and no more of their
-      signatures than ``unlike`` (0 to 1) may differ. Every image of a group looks like its first one. Of images with
-      the same pixels, the first one speaks for all. Images of less than ``LEAST_SIDE`` pixels a side look like none.
+    - ``near_duplicates``: images of a split that look alike, also flipped or turned by 90 degrees: ``measure`` is the
+      number of 64 bits that their hashes differ in, up to ``distance`` (0 to 15; None: what ``distance_for`` gives),
+      and no more of their signatures than ``unlike`` (0 to 1) may differ. Every image of a group looks like its first
+      one. Of images with the same pixels, the first one speaks for all. Images of less than ``LEAST_SIDE`` pixels a
+      side look like none.
     - ``leaks``: images of split train that are, or look like, one of split test; measure 0 where pixels are the same.
       A group is a test image and what of it is in the train split: both splits' images are named.
     - ``contradictions``: images of different classes, of any split, that are the same or look alike. Images without a
@@ -93,7 +103,7 @@ def find_duplicates(table: pa.Table, distance: int | None = None, unlike: float 
         distance = near_hashes.distance_for(images.looks[first[images.are_read[first]]])
     # Of a large set, the signatures are not copied without need.
     signatures = images.signatures if len(first) == len(same) else images.signatures[first]
-    partners = near_hashes.find_partners(
+    partners = near_hashes.find_partners_turned(
         images.looks[first], signatures, images.halves[first], images.labels[first], distance, unlike
     )
     copies = _Copies(same_in_split)
@@ -113,6 +123,7 @@ def _read_fingerprints(table: pa.Table) -> Fingerprints:
     unknown = pc.less(table["label"], 0)
     names = pc.coalesce(table["class"], table["label"].cast("string"))
     classes, labels = coded(pc.if_else(unknown, pa.scalar(None, pa.string()), names))
+    signatures = _bytes_of(table["signature"], SIGNATURE_BYTES)
     return Fingerprints(
         splits=pc.index_in(table["split"], pa.array(SPLITS)).to_numpy().astype(np.uint8),
         indices=table["index"].to_numpy().astype(np.int64),
@@ -121,7 +132,8 @@ def _read_fingerprints(table: pa.Table) -> Fingerprints:
         classes=classes,
         pixels=_bytes_of(table["pixel_hash"], _HASH_BYTES).view(np.uint64),
         looks=table["look_hash"].to_numpy().astype(np.uint64),
-        signatures=_bytes_of(table["signature"], SIGNATURE_BYTES),
+        turned=turned(signatures)[0],
+        signatures=signatures,
         sides=pc.min_element_wise(table["height"], table["width"]).fill_null(0).to_numpy().astype(np.int64),
     )
 
@@ -175,7 +187,7 @@ def _of_note(links: list[_Link], images: Fingerprints) -> list[_Link]:
 def _near_duplicates(first: Rows, partners: npt.NDArray[np.uint32], images: Fingerprints) -> list[_Link]:
     group = first[near_hashes.first_of_alike(partners)]
     member = group != first
-    found = distances(images.looks[first[member]], images.looks[group[member]])[0]
+    found = images.distances(first[member], group[member])[0]
     nearest: dict[int, tuple[bool, int, int]] = {}
     links = []
     for row, begin, bits in zip(first[member].tolist(), group[member].tolist(), found.tolist(), strict=True):
@@ -190,7 +202,7 @@ def _leaks(same: Rows, copies: _Copies, pairs: Rows, images: Fingerprints) -> li
     tested = {int(same[row]): row for row in np.nonzero(is_test)[0][::-1].tolist()}  # the first of each picture
     exact = np.isin(same, np.fromiter(tested, np.int64, len(tested))) & is_train
     links = [_Link(row, tested[int(same[row])], tested[int(same[row])]) for row in np.nonzero(exact)[0].tolist()]
-    found = distances(images.looks[pairs[:, 0]], images.looks[pairs[:, 1]])[0]
+    found = images.distances(pairs[:, 0], pairs[:, 1])[0]
     nearest: dict[int, tuple[int, int]] = {}
     for (one, other), bits in zip(pairs.tolist(), found.tolist(), strict=True):
         train, test = (other, one) if is_test[one] else (one, other)
@@ -216,7 +228,7 @@ def _contradictions(same: Rows, copies: _Copies, pairs: Rows, images: Fingerprin
         for label, partner in begins[int(same[row])].items():
             if label != labels[row]:
                 others.setdefault(row, (-1, partner))
-    found = distances(images.looks[pairs[:, 0]], images.looks[pairs[:, 1]])[0]
+    found = images.distances(pairs[:, 0], pairs[:, 1])[0]
     for pair, bits in zip(pairs.tolist(), found.tolist(), strict=True):
         for one, other in (pair, pair[::-1]):
             for row in copies.of(one):
@@ -257,7 +269,7 @@ def _findings_of(links: dict[str, list[_Link]], same: Rows, images: Fingerprints
     for kind, unsorted in links.items():
         each = sorted(unsorted)
         rows, partners = (np.array([link[k] for link in each], np.int64) for k in (0, 1))
-        bits, flips = distances(images.looks[rows], images.looks[partners])
+        bits, flips = images.distances(rows, partners)
         for link, number, flip in zip(each, bits.tolist(), flips.tolist(), strict=True):
             is_same = same[link.row] == same[link.partner]
             difference = None if is_same else f"{number} of {_BITS} bits differ{_TURNED[flip]}"

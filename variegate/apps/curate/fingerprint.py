@@ -167,6 +167,34 @@ def _describe(areas: Any, pixels: Any, waves: Any, cosines: Any, scratch: Any, h
     return np.int64(0)
 
 
+# Signatures whose turned hashes are computed at once, to bound memory.
+_TURNED_AT_ONCE = 1 << 14
+
+
+def turned(signatures: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8]]:
+    """Look hashes uint64 [n] and signatures [n, SIGNATURE_BYTES] of images turned by 90 degrees counterclockwise.
+
+    They come from ``signatures`` alone. Rounding to bytes may change a few bits of the hashes.
+    """
+    n = len(signatures)
+    luma = signatures[:, :LUMA_BYTES].reshape(n, LUMA_SIDE, LUMA_SIDE)
+    chroma = signatures[:, LUMA_BYTES:].reshape(n, 2, CHROMA_SIDE, CHROMA_SIDE)
+    found = np.empty_like(signatures)
+    found[:, :LUMA_BYTES] = np.rot90(luma, axes=(1, 2)).reshape(n, -1)
+    found[:, LUMA_BYTES:] = np.rot90(chroma, axes=(2, 3)).reshape(n, -1)
+    # The 32 areas of ``_describe``, two by two.
+    waves = (_COSINES / _SCALE).reshape(9, LUMA_SIDE, 2).mean(axis=2).astype(np.float32)
+    least = np.float32(_LEAST_LEVELS * LUMA_BYTES / 4)
+    hashes = np.empty(n, np.uint64)
+    for begin in range(0, n, _TURNED_AT_ONCE):
+        part = found[begin : begin + _TURNED_AT_ONCE, :LUMA_BYTES].astype(np.float32).reshape(-1, LUMA_SIDE, LUMA_SIDE)
+        spectrum = waves @ part @ waves.T
+        bits = spectrum[:, _WAVES[:, 0], _WAVES[:, 1]] > least
+        packed = np.ascontiguousarray(np.packbits(bits, axis=1, bitorder="little"))
+        hashes[begin : begin + len(part)] = packed.view("<u8")[:, 0]
+    return hashes, found
+
+
 # float64: a picture, its residual, and a system of equations beside its solution.
 _TERMS = 6
 SCRATCH = 2 * LUMA_BYTES + _TERMS * (_TERMS + 1) + 2 * _TERMS

@@ -162,6 +162,10 @@ def _of_pixels(table: pa.Table, limits: Thresholds) -> list[Verdict]:
     has_spread = table["std"].is_valid().to_numpy(zero_copy_only=False)
     if has_spread.any():
         spread[has_spread] = pc.list_flatten(table["std"]).to_numpy().reshape(int(has_spread.sum()), -1).max(1)
+    brightest_channel, darkest_channel = np.full(len(table), np.nan), np.full(len(table), np.nan)
+    if has_spread.any():
+        means = pc.list_flatten(table["mean"]).to_numpy().reshape(int(has_spread.sum()), -1)
+        brightest_channel[has_spread], darkest_channel[has_spread] = means.max(1), means.min(1)
     light, shade = floats(table, "bright_end"), floats(table, "dark_end")
     contrast, sharpness = floats(table, "contrast"), floats(table, "sharpness")
 
@@ -171,9 +175,12 @@ def _of_pixels(table: pa.Table, limits: Thresholds) -> list[Verdict]:
     with np.errstate(invalid="ignore"):
         is_blank = spread <= _BLANK
         is_faint = ~is_blank & (contrast < _DRAWN)
-        is_dark, is_bright = (light < limits.dark) & is_faint, (shade > limits.bright) & is_faint
+        # A saturated blue has little luminance, and a saturated yellow much, without being under- or overexposed.
+        is_dark = (light < limits.dark) & (brightest_channel < limits.dark) & is_faint
+        is_bright = (shade > limits.bright) & (darkest_channel > limits.bright) & is_faint
         is_seen = ~is_blank & ~is_dark & ~is_bright
-        is_flat = (contrast < limits.low_contrast) & is_seen
+        is_saturated = is_seen & ((light < limits.dark) | (shade > limits.bright))
+        is_flat = (np.where(is_saturated, spread, contrast) < limits.low_contrast) & is_seen
         is_blurred = (sharpness < limits.blurred) & is_seen & ~is_flat & (np.minimum(height, width) >= _LEAST_SIDE)
         return [
             ("tiny", side < limits.tiny, side, lambda row: f"{size(row)}fewer than {limits.tiny:.0f} squared"),

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from variegate.apps.curate.fingerprint import frequencies
+from variegate.apps.curate.fingerprint import frequencies, turned
 from variegate.apps.curate.near_search import GROUP, KEPT, KINDS, NOBODY, Given, search_block
 from variegate.program.compiled import pixel_kernel
 from variegate.threads import default_threads
@@ -64,13 +64,15 @@ def find_partners(
     distance: int,
     most_unlike: float,
     flips: tuple[int, ...] = FLIPS,
+    first_query: int = 0,
 ) -> npt.NDArray[np.uint32]:
     """For every image, earlier ones (by index) that it looks like -> uint32 [n, KINDS, KEPT], ascending, ``NOBODY``
     where there are no more. Kind 0 are those of its own split, 1 those of the other, 2 those of another class.
 
     Two look alike whose ``hashes`` uint64 [n], one of them flipped or not, differ in at most ``distance`` bits (up to
     ``MOST_DISTANCE``), and of whose ``signatures`` uint8 [n, SIGNATURE_BYTES] at most ``most_unlike`` is unlike; with
-    signatures [n, 0], hashes alone decide. ``labels``: -1 for unknown, which is no other class.
+    signatures [n, 0], hashes alone decide. ``labels``: -1 for unknown, which is no other class. ``first_query``: if not
+    0, partners of the images from this one on are looked for, among the images before it.
 
     Of each kind, the first ``KEPT`` are kept. Nothing is missed unless so many hashes crowd together that an image
     would be compared with several times as many as it is among evenly spread hashes, or that many of near hashes look
@@ -81,21 +83,73 @@ def find_partners(
     partners = np.full((n, KINDS, KEPT), NOBODY, np.uint32)
     kinds = np.array([True, bool(np.any(splits != splits[:1])), bool(np.any((labels >= 0) & (labels != labels[:1])))])
     given = Given(signatures, splits, labels, kinds, np.zeros(n, np.int32))
-    bits = min(PART_BITS, max(4, (n // _PER_KEY).bit_length()))
+    known = first_query or n
+    bits = min(PART_BITS, max(4, (known // _PER_KEY).bit_length()))
 
-    def search(index: _Index, masks: npt.NDArray[np.uint16], limits: list[int], together: list[int], at: int) -> None:
+    def search(
+        index: _Index, queries: _Index, masks: npt.NDArray[np.uint16], limits: list[int], together: list[int], at: int
+    ) -> None:
         inverted = np.array([flip_mask(flip) for flip in together], np.uint64)
-        where = np.array([*limits, at, min(n, at + _BLOCK), index.hashes.ctypes.data], np.int64)
-        search_block(index, masks, np.array(together, np.uint8), inverted, where, most_unlike, given, partners)
+        where = np.array([*limits, at, min(n - first_query, at + _BLOCK), index.hashes.ctypes.data], np.int64)
+        search_block(index, queries, masks, np.array(together, np.uint8), inverted, where, most_unlike, given, partners)
 
     with ThreadPoolExecutor(default_threads()) as pool:
         for part, radius in enumerate(radii(distance)):
-            index, masks = _index(hashes, part, bits), neighbours(radius, bits)
-            limits = [PART_BITS * part, distance, 512 + 2 * n * len(masks) // (1 << bits)]
+            index, masks = _index(hashes[:known], part, bits), neighbours(radius, bits)
+            queries = index
+            if first_query:
+                queries = _index(hashes[first_query:], part, bits)
+                queries = queries._replace(rows=queries.rows + np.uint32(first_query))
+            limits = [PART_BITS * part, distance, 512 + 2 * known * len(masks) // (1 << bits)]
             for together in _flips_of(part, flips):
                 # Two blocks of one index never write to the same image, those of two may.
-                list(pool.map(partial(search, index, masks, limits, together), range(0, n, _BLOCK)))
+                blocks = range(0, n - first_query, _BLOCK)
+                list(pool.map(partial(search, index, queries, masks, limits, together), blocks))
     return partners
+
+
+def find_partners_turned(
+    hashes: Hashes,
+    signatures: npt.NDArray[np.uint8],
+    splits: npt.NDArray[np.uint8],
+    labels: npt.NDArray[np.int64],
+    distance: int,
+    most_unlike: float,
+) -> npt.NDArray[np.uint32]:
+    """As ``find_partners``, also if one of two images is turned by 90 degrees, to either side, mirrored or not."""
+    n = len(hashes)
+    turned_hashes, turned_signatures = turned(signatures)
+    upright = find_partners(hashes, signatures, splits, labels, distance, most_unlike)
+    # Turned images are further rows, after all others, which look for partners among the others.
+    partners = find_partners(
+        np.concatenate([hashes, turned_hashes]),
+        np.concatenate([signatures, turned_signatures]),
+        np.concatenate([splits, splits]),
+        np.concatenate([labels, labels]),
+        distance,
+        most_unlike,
+        first_query=n,
+    )
+    for kind in range(KINDS):
+        row, place = np.nonzero(partners[n:, kind] != NOBODY)
+        other = partners[n:, kind][row, place].astype(np.int64)
+        later, earlier = np.maximum(row, other), np.minimum(row, other)
+        is_pair = later != earlier
+        if is_pair.any():
+            _add_pairs(upright[:, kind], later[is_pair], earlier[is_pair])
+    return upright
+
+
+def _add_pairs(partners: npt.NDArray[np.uint32], later: Rows, earlier: Rows) -> None:
+    """Add the pairs to ``partners`` [n, KEPT] of ``find_partners``: ascending, each once, the first ``KEPT``."""
+    changed = np.unique(later)
+    row, place = np.nonzero(partners[changed] != NOBODY)
+    rows = np.concatenate([changed[row], later])
+    others = np.concatenate([partners[changed][row, place].astype(np.int64), earlier])
+    rows, others = np.unique(np.column_stack([rows, others]), axis=0).T
+    rank = np.arange(len(rows)) - np.searchsorted(rows, rows)
+    kept = rank < KEPT
+    partners[rows[kept], rank[kept]] = others[kept]
 
 
 def _flips_of(part: int, flips: tuple[int, ...]) -> list[list[int]]:
@@ -165,9 +219,13 @@ def _join(partners: Any, first: Any) -> Any:
     return np.int64(0)
 
 
-def distances(one: Hashes, other: Hashes) -> tuple[Rows, Rows]:
-    """-> (in how many bits the hashes differ, by which flip of ``FLIPS`` that is)."""
-    differing = [(one ^ other ^ flip_mask(flip)).view(np.uint8) for flip in FLIPS]
+def distances(one: Hashes, other: Hashes, turned_one: Hashes | None = None) -> tuple[Rows, Rows]:
+    """-> (in how many bits the hashes differ, by which flip of ``FLIPS`` that is).
+
+    ``turned_one``: hashes of the first images turned by 90 degrees; the flips of those count from ``len(FLIPS)`` on.
+    """
+    hashes = [one] if turned_one is None else [one, turned_one]
+    differing = [(each ^ other ^ flip_mask(flip)).view(np.uint8) for each in hashes for flip in FLIPS]
     bits = np.stack([np.unpackbits(each).reshape(len(one), 64).sum(1, dtype=np.int64) for each in differing])
     return bits.min(0), bits.argmin(0)
 

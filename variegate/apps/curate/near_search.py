@@ -58,10 +58,18 @@ def _near(typing_context: Any, address: Any, mine: Any, distance: Any) -> Any:
 
 @kernel
 def search_block(
-    table: Any, masks: Any, flips: Any, inverted: Any, limits: Any, most_unlike: Any, given: Any, rows: Any
+    table: Any,
+    queries: Any,
+    masks: Any,
+    flips: Any,
+    inverted: Any,
+    limits: Any,
+    most_unlike: Any,
+    given: Any,
+    rows: Any,
 ) -> Any:
-    """Fill in ``rows``, partners as in ``Partners``, of the images at some places of ``table``, which this call alone
-    writes to.
+    """Fill in ``rows``, partners as in ``Partners``, of the images at some places of ``queries``, which this call alone
+    writes to. Partners are images of ``table``, which may be the same.
 
     ``masks`` uint16: what values of the part that are asked for differ by; ``flips`` uint8 [k], ``inverted`` uint64
     [k]: the bits that each flip inverts, the same of this part; ``limits``: the part's first bit, the distance, how
@@ -75,9 +83,9 @@ def search_block(
     left[:] = limits[2]
     first = begin
     while first < end:
-        key = table.hashes[first] >> shift & low
+        key = queries.hashes[first] >> shift & low
         last = first + 1
-        while last < end and table.hashes[last] >> shift & low == key:
+        while last < end and queries.hashes[last] >> shift & low == key:
             last += 1
         near = key ^ (inverted[0] >> shift & low)
         for mask in masks:
@@ -87,18 +95,18 @@ def search_block(
                 continue
             is_long = stop - start > _LONG
             for place in range(first, last):
-                mine = table.hashes[np.uint64(place)]
+                mine, row = queries.hashes[np.uint64(place)], queries.rows[np.uint64(place)]
                 at, until = start, min(stop, start + left[np.uint64(place - begin)])
                 while at < until:
-                    if is_long and table.rows[np.uint64(at)] >= table.rows[np.uint64(place)]:
+                    if is_long and table.rows[np.uint64(at)] >= row:
                         break
                     goes_on = True
                     for k in range(len(inverted)):
                         found = _near(address + 8 * at, mine ^ inverted[np.uint64(k)], distance)
                         if found:
                             goes_on &= _look_at(
+                                row,
                                 table.rows,
-                                place,
                                 at,
                                 min(GROUP, until - at),
                                 found,
@@ -109,7 +117,7 @@ def search_block(
                                 scratch,
                             )
                     if not goes_on:
-                        if given.failures[table.rows[place]] >= _MOST_FAILURES:
+                        if given.failures[row] >= _MOST_FAILURES:
                             left[place - begin] = 0
                         break
                     at += GROUP
@@ -120,8 +128,8 @@ def search_block(
 
 @pixel_kernel(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _look_at(
+    row: Any,
     order: Any,
-    place: Any,
     at: Any,
     number: Any,
     near: Any,
@@ -131,9 +139,8 @@ def _look_at(
     rows: Any,
     scratch: Any,
 ) -> Any:
-    """Take the partners of the image at ``place`` from those that are near of so many hashes -> whether those after
-    them can be partners too."""
-    row = order[place]
+    """Take the partners of image ``row`` from those that are near of so many hashes -> whether those after them can be
+    partners too."""
     for k in range(number):
         other = order[at + k]
         if not near >> k & 1 or other >= row:

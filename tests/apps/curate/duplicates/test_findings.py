@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from typing import Any
 
 import numpy as np
@@ -178,3 +179,16 @@ def test_groups_are_numbered_as_a_report_shows_them() -> None:
     assert found(findings, "leaks") == {"test/c": (0.0, 1), "train/c": (0.0, 1)}
     groups = {name: group for name, (_, group) in found(findings, "duplicates").items()}
     assert groups == {"train/a": 2, "train/a2": 2, "train/a3": 2, "train/b": 3, "train/b2": 3}
+
+
+@pytest.mark.parametrize("turns", [1, 3])
+@pytest.mark.parametrize("is_mirrored", [False, True])
+def test_copies_turned_by_90_degrees_are_near_duplicates(turns: int, is_mirrored: bool) -> None:
+    turned = np.ascontiguousarray(np.rot90(A[:, ::-1] if is_mirrored else A, turns))
+    images = {"train/b": B, "train/turned": jpeg(turned), "train/a": A, "train/c": C, "test/a": crop(A)}
+    findings = find_duplicates(table_of(images))
+    assert set(found(findings, "near_duplicates")) == {"train/turned", "train/a"}
+    assert set(found(findings, "leaks")) == {"train/turned", "train/a", "test/a"}
+    why = {each.why for each in findings if each.finding == "near_duplicates"}
+    text = "mirrored and turned by 90 degrees" if is_mirrored else r"turned by (90|270) degrees"
+    assert all(re.search(rf"bits differ, {text}$", each) for each in why), why

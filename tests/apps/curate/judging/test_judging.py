@@ -54,10 +54,26 @@ def judged(*rows: dict[str, Any], limits: Thresholds = LIMITS) -> list[DataFindi
         ("huge", {"height": 2000, "width": 2001}, {"height": 2000, "width": 2000}),
         ("extreme_aspect", {"height": 100, "width": 401}, {"height": 400, "width": 100}),
         ("blank", {"std": [0.0, 0.003, 0.0], "contrast": 0.001, "sharpness": None}, {"std": [0.0, 0.06, 0.0]}),
-        ("dark", {"bright_end": 0.24, "contrast": 0.11}, {"bright_end": 0.25, "contrast": 0.11}),
-        ("dark", {"bright_end": 0.24, "contrast": 0.11}, {"bright_end": 0.24, "contrast": 0.12}),
-        ("bright", {"dark_end": 0.76, "contrast": 0.11}, {"dark_end": 0.75, "contrast": 0.11}),
-        ("bright", {"dark_end": 0.76, "contrast": 0.11}, {"dark_end": 0.76, "contrast": 0.12}),
+        (
+            "dark",
+            {"mean": [0.1] * 3, "bright_end": 0.24, "contrast": 0.11},
+            {"mean": [0.1] * 3, "bright_end": 0.25, "contrast": 0.11},
+        ),
+        (
+            "dark",
+            {"mean": [0.1] * 3, "bright_end": 0.24, "contrast": 0.11},
+            {"mean": [0.1] * 3, "bright_end": 0.24, "contrast": 0.12},
+        ),
+        (
+            "bright",
+            {"mean": [0.9] * 3, "dark_end": 0.76, "contrast": 0.11},
+            {"mean": [0.9] * 3, "dark_end": 0.75, "contrast": 0.11},
+        ),
+        (
+            "bright",
+            {"mean": [0.9] * 3, "dark_end": 0.76, "contrast": 0.11},
+            {"mean": [0.9] * 3, "dark_end": 0.76, "contrast": 0.12},
+        ),
         ("low_contrast", {"contrast": 0.049}, {"contrast": 0.05}),
         ("blurred", {"sharpness": 1.19}, {"sharpness": 1.2}),
         ("blurred", {"sharpness": 0.3}, {"sharpness": None}),
@@ -183,3 +199,16 @@ def test_a_threshold_beyond_what_there_is_is_refused(name: str, value: float, ac
 def test_nan_is_refused() -> None:
     with pytest.raises(ValueError, match="dark: got nan"):
         ThresholdOptions(dark=float("nan"))
+
+
+def test_saturated_colors_are_neither_dark_nor_bright() -> None:
+    blue = {"mean": [0.02, 0.05, 0.9], "std": [0.02, 0.05, 0.15], "bright_end": 0.2, "dark_end": 0.1, "contrast": 0.03}
+    yellow = {
+        "mean": [0.99, 0.95, 0.1],
+        "std": [0.02, 0.05, 0.15],
+        "bright_end": 0.9,
+        "dark_end": 0.8,
+        "contrast": 0.03,
+    }
+    gray = {"mean": [0.15] * 3, "std": [0.03] * 3, "bright_end": 0.2, "dark_end": 0.1, "contrast": 0.03}
+    assert [one.finding for one in judged(row(**blue), row(**yellow, index=1), row(**gray, index=2))] == ["dark"]
