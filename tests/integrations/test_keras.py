@@ -101,6 +101,35 @@ def test_one_hot_labels(source: FolderSource, one_hot: Any, length: int) -> None
     np.testing.assert_array_equal(labels.sum(axis=1), 1)
 
 
+@pytest.mark.parametrize("mix", [T.MixUp(), T.Mosaic(16)], ids=["two", "four"])
+def test_mixed_labels_are_weighted_means(source: FolderSource, mix: T.Transform) -> None:
+    loader = make_loader(source, T.Compose([T.Resize((16, 16)), mix]))
+    labels: Any = loader.batch(0).labels
+    _, vectors = PyDataset(loader, one_hot=3)[0]
+    expected = np.zeros((4, 3))
+    rest = labels.weight.reshape(4, -1)
+    for row in range(4):
+        expected[row, labels.label[row]] += 1 - float(rest[row].sum())
+        for partner, weight in zip(labels.partner.reshape(4, -1)[row], rest[row], strict=True):
+            expected[row, partner] += float(weight)
+    np.testing.assert_allclose(vectors, expected, atol=1e-6)
+    with pytest.raises(
+        ValueError, match="one_hot: got False; accepted: True or the number of classes, as the transform"
+    ):
+        PyDataset(loader)[0]
+    with_classes = make_loader(source, T.Compose([T.Resize((16, 16)), T.MixUp(num_classes=3)]))
+    np.testing.assert_array_equal(PyDataset(with_classes, one_hot=3)[0][1], with_classes.batch(0).labels)
+
+
+def test_epochs_of_another_length_are_refused(source: FolderSource) -> None:
+    dataset = PyDataset(make_loader(source), one_hot=3)
+    model = keras.Sequential([keras.Input((16, 16, 3)), keras.layers.Flatten(), keras.layers.Dense(3, "softmax")])
+    model.compile("sgd", "categorical_crossentropy", run_eagerly=True)
+    message = "steps_per_epoch: got 3; accepted: None, or the 5 batches of an epoch; .* pass no dataset.epochs"
+    with pytest.raises(ValueError, match=message):
+        model.fit(dataset, steps_per_epoch=3, shuffle=False, callbacks=[dataset.epochs()], verbose=0)
+
+
 def test_a_batch_may_be_shorter(root: Path, tmp_path: Path) -> None:
     for name in PHOTOS[:3]:
         (tmp_path / name).symlink_to(root / name)

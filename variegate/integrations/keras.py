@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.checks import integer, spelt
+from variegate.augmenter.planner import MixedLabels
+from variegate.checks import integer, refused, spelt
 from variegate.formats.base import Source
 from variegate.loader import Batch, Loader
 from variegate.loader.batch import tensors_of
@@ -29,7 +30,7 @@ class PyDataset(keras.utils.PyDataset):
         loader: a ``vg.Loader`` with device="cpu" and Keras' layout ("NHWC" unless the image data format is
             channels_first), over a source of known length.
         one_hot: False returns labels unchanged, True one-hot vectors over the source's classes, a number one-hot
-            vectors of that length.
+            vectors of that length. Images that the transform mixes (``T.MixUp``) get the weighted mean of the vectors.
         workers: batches to prepare in parallel. 1 prepares each when Keras asks for it (on TensorFlow, Keras asks
             ahead); more use threads to prepare the following ones. Pixels do not change.
         max_queue_size: limit of batches prepared ahead, if ``workers`` is above 1.
@@ -77,8 +78,12 @@ class PyDataset(keras.utils.PyDataset):
         self.loader.set_epoch(self.loader.epoch + 1)
 
     def epochs(self) -> keras.callbacks.Callback:
-        """Return a callback for ``fit`` that sets the loader's epoch to Keras' number."""
-        return keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, logs=None: self.loader.set_epoch(epoch))
+        """Return a callback for ``fit`` that sets the loader's epoch to Keras' number.
+
+        Its ``on_train_begin`` raises ValueError if ``steps_per_epoch`` of ``fit`` is not ``len(dataset)``: an epoch of
+        Keras would then have batches of two epochs of the loader, with some images twice and others not at all.
+        """
+        return _SetEpoch(self)
 
     def _make(self, epoch: int, index: int) -> tuple[Any, npt.NDArray[Any]]:
         batch: Batch = self.loader.batch(index, epoch)
@@ -89,9 +94,23 @@ class PyDataset(keras.utils.PyDataset):
             few = ", ".join(map(str, shapes[:3])) + (", ..." if len(shapes) > 3 else "")
             raise ValueError(f"batch {index}: got images of shapes {few}; accepted: one shape. {_CROP}")
         arrays = tuple(part.numpy() for part in parts)
-        labels = batch.labels.numpy()
         given = arrays if isinstance(images, tuple) else arrays[0]
-        return given, labels if self.num_classes is None else _to_one_hot(labels, self.num_classes)
+        return given, _labels_of(batch.labels, self.num_classes)
+
+
+class _SetEpoch(keras.callbacks.Callback):  # type: ignore[misc, unused-ignore]
+    def __init__(self, dataset: PyDataset) -> None:
+        super().__init__()
+        self._dataset = dataset
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        steps, length = self.params.get("steps"), len(self._dataset)
+        if steps is not None and steps != length:
+            more = "for epochs of another length, pass no dataset.epochs()"
+            raise refused("steps_per_epoch", steps, f"None, or the {length} batches of an epoch; {more}")
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self._dataset.loader.set_epoch(epoch)
 
 
 def _check_loader(loader: Any) -> None:
@@ -127,6 +146,25 @@ def _count_classes(one_hot: Any, loader: Loader) -> int | None:
     if not isinstance(one_hot, int) or one_hot < 1:
         raise ValueError(f"one_hot: got {one_hot!r}; accepted: False, True, or the number of classes")
     return one_hot
+
+
+def _labels_of(labels: torch.Tensor | MixedLabels, num_classes: int | None) -> npt.NDArray[Any]:
+    """Labels of a batch, or vectors of ``num_classes``; of mixed images, the weighted means of those."""
+    if isinstance(labels, MixedLabels):
+        if num_classes is None:
+            accepted = "True or the number of classes, as the transform mixes images and has no num_classes"
+            raise refused("one_hot", False, accepted)
+        own = _to_one_hot(labels.label.numpy(), num_classes)
+        partners = labels.partner.reshape(len(own), -1).numpy()
+        weights = labels.weight.reshape(len(own), -1).numpy()
+        mixed = own * (1.0 - weights.sum(axis=1, keepdims=True))
+        for column in range(partners.shape[1]):
+            mixed += weights[:, column : column + 1] * _to_one_hot(partners[:, column], num_classes)
+        return mixed
+    array: npt.NDArray[Any] = labels.numpy()
+    if num_classes is None or (array.dtype.kind == "f" and array.shape[1:] == (num_classes,)):
+        return array
+    return _to_one_hot(array, num_classes)
 
 
 def _to_one_hot(labels: npt.NDArray[Any], num_classes: int) -> npt.NDArray[np.float32]:
