@@ -191,3 +191,39 @@ def test_a_table_of_the_wrong_shape_is_named(draw: Any) -> None:
 
     with pytest.raises(T.ArgumentError, match=r"Short: lut\(0.5\)='uint8\[255\]'; accepted: uint8\[256\] or uint8\[3,"):
         draw(Short(0.5), 2)
+
+
+def _two(r: Any, g: Any, b: Any, m: Any) -> Any:
+    return r, g
+
+
+def _unknown(r: Any, g: Any, b: Any, m: Any) -> Any:
+    return r * strength, g, b  # type: ignore[name-defined]  # noqa: F821
+
+
+def _without_magnitude(r: Any, g: Any, b: Any) -> Any:
+    return r, g, b
+
+
+def _by_name(r: Any, g: Any, b: Any, m: Any) -> Any:
+    return {"low": r}["low"], g, open if m > 2 else b
+
+
+@pytest.mark.parametrize(
+    ("function", "outcome"),
+    [
+        (_two, r"returned \(.*64.0.*, .*128.0.*\)"),
+        (_unknown, "raised NameError: .*name 'strength' is not defined"),
+        (_without_magnitude, "raised TypeError: .*takes 3 positional arguments but 4 were given"),
+        (_by_name, "does not compile: "),
+    ],
+)
+def test_a_wrong_point_function_is_named_with_its_result(draw: Any, function: Any, outcome: str) -> None:
+    class Wrong(T.CustomOp):
+        point = staticmethod(function)
+
+    with pytest.raises(ValueError, match=rf"Wrong.point: {outcome}") as refused:
+        draw(Wrong(), [IMAGE.shape])
+    message = str(refused.value)
+    assert message.endswith("; accepted: f(r, g, b, m) -> (r, g, b), three numbers on 0..255, of what Numba compiles")
+    assert "\n" not in message

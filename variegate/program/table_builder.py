@@ -9,7 +9,10 @@ from typing import Any
 import numba as nb
 import numpy as np
 import numpy.typing as npt
+from numba.core.errors import NumbaError
 
+from variegate.checks import as_number
+from variegate.errors import shown
 from variegate.program.program import Tables
 from variegate.threads import computed_once
 
@@ -26,6 +29,27 @@ class PointFunction:
     function: PointScalar
     name: str
     triton_function: Any = None
+
+    def check(self) -> None:
+        """Compile the function. Raises ValueError naming it, with what it returned or raised, if that fails."""
+        try:
+            _ = self.address
+        except (NumbaError, NotImplementedError) as error:
+            accepted = "f(r, g, b, m) -> (r, g, b), three numbers on 0..255, of what Numba compiles"
+            raise ValueError(f"{self.name}.point: {self._outcome(error)}; accepted: {accepted}") from None
+
+    def _outcome(self, error: Exception) -> str:
+        """What a call from Python returns or raises; else the compiler's reason."""
+        plain = getattr(self.function, "py_func", self.function)
+        try:
+            result = plain(*(np.float32(value) for value in (64.0, 128.0, 192.0, 1.0)))
+        except Exception as failure:  # the user's function may raise anything
+            return f"raised {type(failure).__name__}: {shown(str(failure))}"
+        is_triple = isinstance(result, tuple) and len(result) == 3
+        if is_triple and all(as_number(value) is not None for value in result):
+            reasons = [line.strip() for line in str(error).splitlines() if line.strip()]
+            return f"does not compile: {shown(next(iter(reasons[1:]), 'no reason'))}"
+        return f"returned {shown(result)}"
 
     @computed_once
     def scalar(self) -> Any:
@@ -99,6 +123,7 @@ class TableBuilder:
         for index, known in enumerate(self._points):
             if known is function:
                 return index
+        function.check()
         self._points.append(function)
         return len(self._points) - 1
 
