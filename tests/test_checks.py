@@ -137,3 +137,14 @@ def test_every_public_name_says_which_argument_is_misspelt(name: str) -> None:
     for one in known:
         with pytest.raises(TypeError, match=rf"^{own}: got {one}_=1; did you mean '{one}'\?$"):
             called(**{f"{one}_": 1})
+
+
+def test_too_many_positional_arguments_are_refused_with_those_that_are_accepted() -> None:
+    flip, crop = transforms.RandomHorizontalFlip(), transforms.RandomCrop(8)
+    message = (
+        r"Compose: got 2 positional arguments; accepted: transforms; put all .* one list: Compose\(\[first, second\]"
+    )
+    with pytest.raises(TypeError, match=message):
+        transforms.Compose(flip, crop)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"RandomHorizontalFlip: got 2 positional arguments; accepted: p$"):
+        transforms.RandomHorizontalFlip(0.5, 0.5)  # type: ignore[call-arg]

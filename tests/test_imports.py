@@ -165,8 +165,16 @@ for command in {commands}:
 def test_a_name_that_is_not_there_is_named() -> None:
     import variegate
 
-    with pytest.raises(AttributeError, match="module 'variegate' has no attribute 'Augmentor'"):
+    with pytest.raises(
+        AttributeError, match="module 'variegate' has no attribute 'Augmentor'; did you mean 'Augmenter'"
+    ):
         variegate.Augmentor  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'RandomResizeCrop'; did you mean 'RandomResizedCrop'"):
+        variegate.transforms.RandomResizeCrop  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(AttributeError, match="functional' has no attribute 'autocontrst'; did you mean 'autocontrast'"):
+        variegate.transforms.functional.autocontrst  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(AttributeError, match=r"has no attribute '__path_to__'$"):
+        variegate.transforms.__path_to__  # type: ignore[attr-defined]  # noqa: B018
 
 
 @cache

@@ -125,7 +125,7 @@ if not TYPE_CHECKING:  # a type checker would take it for a promise that every n
         if name in _HOMES:
             value = globals()[name] = getattr(import_module(_HOMES[name]), name)
             return value
-        raise AttributeError(f"module 'variegate' has no attribute {name!r}")
+        raise import_module("variegate.checks").missing_name(__name__, name, __all__)
 
 
 def __dir__() -> list[str]:

@@ -167,6 +167,13 @@ def meant(value: object, words: Iterable[object], cutoff: float = 0.6) -> str:
     return f"; did you mean {known[near[0]]!r}?" if near else ""
 
 
+def missing_name(module: str, name: str, names: Iterable[str]) -> AttributeError:
+    """The error of a module's ``__getattr__``, with the nearest of its public ``names``."""
+    near = "" if name.startswith("_") else meant(name, names, cutoff=0.7)
+    # With a name, so that Python's own traceback adds no second suggestion.
+    return AttributeError(f"module {module!r} has no attribute {name!r}{near}", name=name)
+
+
 def a_path(name: str, value: str, words: Sequence[str], accepted: str) -> str:
     """Text that stands for a file or a folder where ``words`` have meanings of their own: with a separator or a dot, or
     from "~" on. Else it may be one of them misspelt."""
@@ -198,15 +205,15 @@ def spelt(*options: type, **known_as: str) -> Callable[[Callable[P, R]], Callabl
             try:
                 return function(*args, **kwargs)
             except TypeError:
+                _check_count(function, args)
                 called: list[Callable[..., Any]] = [function, *options]
                 taken = [one for each in called for one in inspect.signature(each).parameters.values()]
                 names = [one.name for one in taken if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
                 wrong = next((name for name in kwargs if name not in names), None)
                 if wrong is None or (not options and any(one.kind is one.VAR_KEYWORD for one in taken)):
                     raise
-                whose = function.__name__
+                whose = _called_as(function, args)
                 if names[:1] == ["self"]:
-                    whose = type(args[0]).__name__ + ("" if whose in ("__init__", "__call__") else f".{whose}")
                     del names[0]
                 near = f"; did you mean {known_as[wrong]!r}?" if wrong in known_as else meant(wrong, names)
                 got = f"{whose}: got {wrong}={shown(kwargs[wrong])}"
@@ -215,6 +222,29 @@ def spelt(*options: type, **known_as: str) -> Callable[[Callable[P, R]], Callabl
         return call
 
     return decorate
+
+
+def _called_as(function: Callable[..., Any], args: Sequence[Any]) -> str:
+    """The name in a user's call: the class's for its constructor."""
+    name = function.__name__
+    if next(iter(inspect.signature(function).parameters), None) != "self":
+        return name
+    return type(args[0]).__name__ + ("" if name in ("__init__", "__call__") else f".{name}")
+
+
+def _check_count(function: Callable[..., Any], args: Sequence[Any]) -> None:
+    """Raise TypeError, with the names that are accepted, if there are too many positional arguments."""
+    parameters = inspect.signature(function).parameters.values()
+    if any(one.kind is one.VAR_POSITIONAL for one in parameters):
+        return
+    names = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    if len(args) <= len(names):
+        return
+    is_method = names[:1] == ["self"]
+    whose, accepted = _called_as(function, args), names[is_method:]
+    advice = f"; put all transforms in one list: {whose}([first, second])" if accepted[:1] == ["transforms"] else ""
+    listed = ", ".join(accepted) or "none"
+    raise TypeError(f"{whose}: got {len(args) - is_method} positional arguments; accepted: {listed}{advice}") from None
 
 
 def takes(record: Callable[P, R]) -> Callable[[Callable[[Owner, R], None]], Callable[Concatenate[Owner, P], None]]:

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.loader.samples import jpeg
 from variegate import Augmenter
 from variegate import transforms as T
 from variegate.cli import main
+from variegate.decode import read_image
+from variegate.errors import DecodeError
 from variegate.executors.runners.images import check_images, check_sizes
 from variegate.program.program import MAX_SIDE
 
@@ -49,3 +52,16 @@ def test_a_file_with_a_longer_side_is_skipped_by_name(tmp_path: Path, capsys: py
 def test_operations_do_not_make_longer_sides(transform: T.Transform) -> None:
     with pytest.raises(ValueError, match=r"to \d+x\d+; accepted: sides of at most 32,767 pixels"):
         Augmenter(transform).explain(0, size=(8, 8))
+
+
+def test_bytes_of_files_are_decoded_as_by_the_loader() -> None:
+    files = [jpeg(0), jpeg(1)]
+    augmenter = Augmenter(T.Compose([T.RandomResizedCrop(8), T.RandomHorizontalFlip()]))
+    expected = augmenter([read_image(data) for data in files], ids=[5, 6])
+    np.testing.assert_array_equal(augmenter(files, ids=[5, 6]), expected)
+    np.testing.assert_array_equal(augmenter([files[0]], ids=[5])[0], expected[0])
+    np.testing.assert_array_equal(augmenter([files[0], read_image(files[1])], ids=[5, 6]), expected)
+    sample = augmenter({"image": files[1], "boxes": np.array([[1, 1, 5, 5]], np.float32)}, ids=6)
+    np.testing.assert_array_equal(sample["image"], expected[1])
+    with pytest.raises(DecodeError, match=r"images\[1\]: not an image"):
+        augmenter([files[0], b"no image"])

@@ -14,6 +14,7 @@ import torch
 
 from tests.images import gray, noise, photo, sized_images
 from tests.pillow_oracle import oracle
+from variegate import transforms
 from variegate.transforms import functional as F
 
 IMAGES = sized_images()
@@ -66,7 +67,7 @@ CASES: dict[str, tuple[Callable[..., Any], str, tuple[float, ...], int]] = {
     "adjust_gamma": (partial(F.adjust_gamma, gamma=2.2, gain=0.9), "GAMMA", (2.2, 0.9), 0),
     "adjust_sharpness": (partial(F.adjust_sharpness, sharpness_factor=1.7), "SHARPNESS", (1.7,), 0),
     "posterize": (partial(F.posterize, bits=3), "POSTERIZE", (3,), 0),
-    "posterize to nothing": (partial(F.posterize, bits=0), "POSTERIZE", (0,), 0),
+    "posterize to one bit": (partial(F.posterize, bits=1), "POSTERIZE", (1,), 0),
     "solarize": (partial(F.solarize, threshold=99.5), "SOLARIZE", (99.5,), 0),
     "solarize_add": (partial(F.solarize_add, addition=60), "SOLARIZE_ADD", (60, 128), 0),
     "invert": (F.invert, "INVERT", (), 0),
@@ -258,8 +259,8 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.adjust_contrast(photo(), math.inf), r"contrast_factor=inf; accepted"),
     (lambda: F.adjust_hue(photo(), 0.6), r"hue_factor=0.6; accepted: a number from -0.5 to 0.5"),
     (lambda: F.adjust_gamma(photo(), -1), r"gamma=-1; accepted: a number from 0 to 1e\+09"),
-    (lambda: F.posterize(photo(), 9), r"bits=9; accepted: an integer from 0 to 8"),
-    (lambda: F.posterize(photo(), 2.5), r"bits=2.5; accepted: an integer from 0 to 8"),
+    (lambda: F.posterize(photo(), 0), r"bits=0; accepted: an integer from 1 to 8"),
+    (lambda: F.posterize(photo(), 2.5), r"bits=2.5; accepted: an integer from 1 to 8"),
     (lambda: F.solarize(photo(), "x"), r"threshold='x'; accepted: a number from -1e\+09 to 1e\+09"),
     (lambda: F.pad(photo(), -32), r"padding: cuts \[64 64\] pixels off an image of \[64 80\].* at least one pixel"),
     (lambda: F.pad(photo(), (1, 2, 3)), r"padding=\(1, 2, 3\); accepted: an integer, or two or four"),
@@ -312,3 +313,13 @@ def test_images_wider_than_batches_take(shape: tuple[int, int, int]) -> None:
         ValueError, match=r"img.shape=\(\d+, \d+\); accepted: sides of at most 32,767 pixels, or interp"
     ):
         F.rotate(img_HWC, 1.0, interpolation="bilinear")
+
+
+def test_gray_images_of_any_kind_become_rgb() -> None:
+    gray_HW = photo(9, 12)[..., 0]
+    three = np.repeat(gray_HW[..., None], 3, axis=2)
+    np.testing.assert_array_equal(F.grayscale_to_rgb(gray_HW), three)
+    np.testing.assert_array_equal(F.grayscale_to_rgb(gray_HW[..., None]), three)
+    np.testing.assert_array_equal(F.grayscale_to_rgb(photo(9, 12)), photo(9, 12))
+    assert F.grayscale_to_rgb(PIL.Image.fromarray(gray_HW)).mode == "RGB"
+    assert transforms.functional is F

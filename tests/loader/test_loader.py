@@ -308,3 +308,18 @@ def test_an_empty_source_is_refused() -> None:
 def test_bad_epoch_is_named() -> None:
     with pytest.raises(ValueError, match="epoch: got -1; accepted: an integer from 0 on"):
         load(MemorySource(4)).set_epoch(-1)
+
+
+def test_a_transform_in_the_place_of_the_source_is_refused() -> None:
+    for swapped in (MemorySource(4), "photos"):
+        with pytest.raises(TypeError, match=r"source: got the transform RandomHorizontalFlip\(.*vg.Loader\(source, tr"):
+            vg.Loader(T.RandomHorizontalFlip(), swapped)  # type: ignore[arg-type]
+
+
+def test_names_of_torchs_data_loader() -> None:
+    source = MemorySource(5)
+    plain, chosen = load(source), load(source, sampler=[1, 3])
+    assert len(plain.dataset) == 5
+    assert plain.dataset is plain.source
+    assert plain.sampler is None
+    assert chosen.sampler == [1, 3]

@@ -197,3 +197,29 @@ def test_a_dtype_after_floats_changes_the_dtype_alone() -> None:
         assert torch.equal(vg.Augmenter(T.Compose([normalize, then]))([image], ids=[0]), wanted)
     twice = T.Compose([T.ToDtype(scale=True), T.ToDtype()])
     assert torch.equal(vg.Augmenter(twice)([image], ids=[0]), vg.Augmenter(T.ToDtype(scale=True))([image], ids=[0]))
+
+
+IN_BYTES = (123.7, 116.3, 103.5), (58.4, 57.1, 57.4)
+
+
+def test_statistics_of_bytes_are_refused_where_fractions_are_meant() -> None:
+    image = np.full((4, 4, 3), 200, np.uint8)
+    message = (
+        r"mean.* got \(123.7, 116.3, 103.5\); accepted: fractions of 1: .* mean=\(0.4851, 0.4561, 0.4059\), std=\(0.229"
+    )
+    for first in ([], [T.ToDtype(torch.float32, scale=True)], [T.ToDtype(torch.float64, scale=True)]):
+        augmenter = vg.Augmenter(T.Compose([*first, T.Normalize(*IN_BYTES)]))
+        with pytest.raises(ValueError, match=message):
+            augmenter([image])
+    with pytest.raises(ValueError, match=r"std.* got \(255.0,\); accepted: fractions of 1: .* std=\(1\)"):
+        vg.Augmenter(T.Normalize(0.0, 255.0))([image])
+    with pytest.raises(ValueError, match=r"mean=.*123.7.*; accepted: fractions of 1"):
+        T.functional.normalize(image, *IN_BYTES)
+
+
+def test_statistics_of_bytes_may_follow_an_unscaled_to_dtype() -> None:
+    image = np.full((4, 4, 3), 200, np.uint8)
+    mean, std = np.array(IN_BYTES)
+    in_bytes = vg.Augmenter(T.Compose([T.ToDtype(torch.float32, scale=False), T.Normalize(*IN_BYTES)]))([image])
+    fractions = vg.Augmenter(T.Normalize(mean / 255, std / 255))([image])
+    torch.testing.assert_close(in_bytes, fractions)

@@ -35,7 +35,14 @@ from variegate.executors.runners.decode_plan import SCALES
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.executors.runners.grouping import frames_of
 from variegate.executors.runners.host import CpuRunner, widened
-from variegate.executors.runners.images import Tensors, check_image, check_sizes, looks_like_sizes, with_wanted_channels
+from variegate.executors.runners.images import (
+    NAMES,
+    Tensors,
+    check_image,
+    check_sizes,
+    looks_like_sizes,
+    with_wanted_channels,
+)
 from variegate.ops.arguments import MAX_SLOTS
 from variegate.ops.base import Transform, refuse_views
 from variegate.policies import load_policy
@@ -232,7 +239,8 @@ class Augmenter(CopiedByState, RemovedMethods):
 
                 - A list of images of any sizes: uint8 arrays [H, W, 3], [H, W, 1] or [H, W]; uint8 tensors of these
                   shapes or [C, H, W]; PIL images of any mode (gray ones keep one channel). Images of 2 to 32 channels,
-                  the same number in all, are arrays and tensors as well.
+                  the same number in all, are arrays and tensors as well. Also the bytes of image files, which are
+                  decoded as by ``decode_and_run``.
                 - One uint8 array [N, H, W, C], one tensor [N, H, W, C] or [N, C, H, W], or a ``RaggedBatch``.
                 - With ``consistent``, clips: an array [N, T, H, W, C], a tensor of that shape or [N, T, C, H, W], or a
                   list whose entries are [T, H, W, C] (of any sizes and lengths) or lists of frames.
@@ -273,6 +281,9 @@ class Augmenter(CopiedByState, RemovedMethods):
             if labels is not None:
                 raise ValueError(f"labels: got {shown(labels)} with dicts; accepted: the key 'label' of each")
             return augment_samples(self, images, targets, call)
+        if is_list and bytes in map(type, images):
+            files = EncodedBatch(images, NAMES.format)
+            return self.decode_and_run(files, ids, epoch, copy, conditions, partners=partners, labels=labels)
         if type(images) is list and len(images) == 1 and labels is None and (alone := self._alone_runner):
             images = [check_image(images[0], 0)]
             if images[0].shape[2] in (1, 3):

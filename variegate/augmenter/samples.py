@@ -55,7 +55,9 @@ def augment_samples(
     labels = [sample["label"] for sample in samples] if "label" in samples[0] else None
     clips = Clips(samples, options, names) if augmenter.consistent else None
     if clips is None:
-        images = augmenter._runner.take([sample["image"] for sample in samples], f"{names}['image']")
+        given, where = [sample["image"] for sample in samples], f"{names}['image']"
+        is_encoded = bytes in map(type, given)
+        images: Any = EncodedBatch(given, where.format) if is_encoded else augmenter._runner.take(given, where)
         check: Any = partial(of_images, samples, options=options, names=names)
     else:
         images, check = augmenter._runner.take(clips.images, "frames[{}]"), clips.check

@@ -16,6 +16,8 @@ from variegate.loader.pipeline import Pipeline
 from variegate.threads import at_fork, check_running
 
 if TYPE_CHECKING:
+    from variegate.formats.base import Source, StreamSource
+    from variegate.loader.mixture import Mixture
     from variegate.loader.targets import AnyBatch
 
 
@@ -146,6 +148,19 @@ class Loader(CopiedByState):
     @property
     def seed(self) -> int:
         return self.augmenter.seed
+
+    @property
+    def dataset(self) -> Source | StreamSource | Mixture:
+        """The opened source, by the name that torch's DataLoader has for it: ``len(loader.dataset)``."""
+        return self.source
+
+    @property
+    def sampler(self) -> Any:
+        """The ``sampler`` argument; None if the loader orders samples itself.
+
+        Scripts for torch's DataLoader call ``loader.sampler.set_epoch`` if there is one. Call ``loader.set_epoch``.
+        """
+        return self._pipeline.options.sampler
 
     @property
     def epoch(self) -> int:

@@ -15,6 +15,7 @@ import torch
 from variegate.augmenter.augmenter import Augmenter
 from variegate.augmenter.planner import num_partners
 from variegate.checks import integer
+from variegate.errors import shown as described
 from variegate.formats.base import PixelSource, Source, StreamSource
 from variegate.formats.indexing import open_entropy_index
 from variegate.formats.opening import open_source
@@ -33,6 +34,7 @@ from variegate.loader.ranks import Share, check_alike, processes_here
 from variegate.loader.reading import ReadCandidate, Reader, StepPlan, Waiting, reader_threads
 from variegate.loader.stream import StreamOrder
 from variegate.loader.targets import targets_of, with_asked
+from variegate.ops.base import Transform
 from variegate.ops.description import wants_statistics, with_statistics
 from variegate.ops.output import Identity
 from variegate.policies import load_policy
@@ -49,6 +51,9 @@ class Pipeline:
     """Stages and threads of a loader, by checked ``options``. Raises what ``Loader`` does."""
 
     def __init__(self, arguments: LoaderArguments) -> None:
+        if isinstance(arguments.source, Transform):
+            accepted = "a data set, and the transform after it: vg.Loader(source, transform)"
+            raise TypeError(f"source: got the transform {described(arguments.source)}; accepted: {accepted}")
         if isinstance(arguments.transform, (str, os.PathLike)):
             arguments = replace(arguments, transform=load_policy(arguments.transform))
         options = LoaderOptions.check(arguments)

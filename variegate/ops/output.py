@@ -62,8 +62,9 @@ class Normalize(Transform, function="normalize"):
     """Normalize to floats: ``(x / 255 - mean) / std``.
 
     Args:
-        mean: one number for all channels or one for each, on the 0..1 scale. "dataset" takes mean and standard
-            deviation from the ``Loader``'s source, as stored by ``variegate pack``, and works only there.
+        mean: one number for all channels or one for each, on the 0..1 scale; numbers above 1 are refused, unless a
+            ``ToDtype(scale=False)`` comes before. "dataset" takes mean and standard deviation from the ``Loader``'s
+            source, as stored by ``variegate pack``, and works only there.
         std: likewise; above 0.
 
     It belongs at the end of a transform: only an erasing may follow. It cannot be part of a choice, because all images
@@ -244,9 +245,31 @@ def _normalize(
     sampling.output = _normalized(sampling.output, mean, std)
 
 
+def check_fractions(
+    mean: tuple[float, ...], std: tuple[float, ...], *, whose: str = "", error: Refusal = refused
+) -> None:
+    """Refuse statistics of values 0..255 where those of values 0..1 are meant: none of these is above 1."""
+    for name, values in (("mean", mean), ("std", std)):
+        if max(values) > 1.0:
+            means, stds = (f"({', '.join(f'{value / 255:.4g}' for value in each)})" for each in (mean, std))
+            accepted = f"fractions of 1: divided by 255, these are mean={means}, std={stds}"
+            more = "statistics of 0..255 may follow T.ToDtype(torch.float32, scale=False)"
+            raise error(whose + name, values, f"{accepted}; {more}")
+
+
+def _is_on_unit_scale(output: Output) -> bool:
+    """True if the next Normalize sees values of 0..1; False if the values are on 0..255, or not known."""
+    if not is_cut_only(output):
+        last = output.steps[-1]
+        return isinstance(last, Cast) and last.scale
+    return not output.is_float or (output.mean == (0.0,) and output.std == (1.0,))
+
+
 # A Normalize makes the same of every batch, and what is made of it is found by its identity.
 @lru_cache(maxsize=256)
 def _normalized(before: Output, mean: tuple[float, ...], std: tuple[float, ...]) -> Output:
+    if _is_on_unit_scale(before):
+        check_fractions(mean, std, whose="Normalize: ")
     if not is_cut_only(before):
         return followed_by(before, Standardise(mean, std))
     if before.mean is not None and before.std is not None:

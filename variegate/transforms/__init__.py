@@ -1,9 +1,13 @@
 """Image transforms: one class per operation, with names and arguments of torchvision.transforms.v2.
 
 Policies, which choose among operations, are listed here as well. Nothing below imports this file.
+``functional`` has each operation as a function of one image, without randomness.
 """
 
-from variegate.checks import spelt
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from variegate.checks import missing_name, spelt
 from variegate.ops import (
     box_crops,
     colour,
@@ -61,6 +65,9 @@ from variegate.policies.timm import TimmAugMix, TimmRandAugment
 from variegate.policies.uniform import AdaptiveRandAugment, RandAugment, ThreeAugment, TrivialAugmentWide
 from variegate.policies.views import MultiView
 
+if TYPE_CHECKING:
+    from variegate.transforms import functional as functional
+
 __all__ = ["ArgumentError", "AutoAugmentPolicy", "InterpolationMode", "Transform", "from_dict"]
 __all__ += box_crops.__all__
 __all__ += colour.__all__
@@ -91,3 +98,11 @@ __all__ += ["AdaptiveRandAugment", "AugMix", "MultiView", "RandAugment", "ThreeA
 for _transform in (*Transform.registry.values(), Lambda):
     if "__init__" in vars(_transform):
         _transform.__init__ = spelt()(vars(_transform)["__init__"])  # type: ignore[misc]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """The functions, which are made of these transforms, are imported on first access."""
+        if name == "functional":
+            return import_module(f"{__name__}.functional")
+        raise missing_name(__name__, name, __all__)

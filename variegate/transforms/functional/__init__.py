@@ -23,7 +23,7 @@ x points right, y down, in pixels. A ValueError names an argument that is out of
 
 from typing import TYPE_CHECKING, Any
 
-from variegate.checks import spelt
+from variegate.checks import missing_name, spelt
 from variegate.ops.base import Transform
 from variegate.transforms.functional.geometry import (
     affine,
@@ -57,6 +57,7 @@ from variegate.transforms.functional.pixels import (
     gaussian_blur,
     gaussian_noise,
     grayscale,
+    grayscale_to_rgb,
     invert,
     jpeg,
     median_blur,
@@ -78,8 +79,8 @@ __all__ += ["translate_x", "translate_y", "vertical_flip", "vflip"]
 __all__ += ["center_crop", "crop", "five_crop", "pad", "resize", "resized_crop", "ten_crop"]
 __all__ += ["adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue", "adjust_saturation"]
 __all__ += ["adjust_sharpness"]
-__all__ += ["autocontrast", "equalize", "grayscale", "invert", "permute_channels", "posterize"]
-__all__ += ["rgb_to_grayscale", "solarize", "solarize_add", "to_grayscale"]
+__all__ += ["autocontrast", "equalize", "grayscale", "grayscale_to_rgb", "invert"]
+__all__ += ["permute_channels", "posterize", "rgb_to_grayscale", "solarize", "solarize_add", "to_grayscale"]
 __all__ += ["erase", "gaussian_blur", "gaussian_noise", "jpeg", "median_blur", "motion_blur", "normalize"]
 
 for _name in __all__:
@@ -90,5 +91,5 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> Any:
         """Functions of operations that are declared elsewhere."""
         if name not in Transform.functions:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            raise missing_name(__name__, name, [*__all__, *Transform.functions])
         return globals().setdefault(name, traceable(name, spelt()(function_of(name))))

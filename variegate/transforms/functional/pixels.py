@@ -15,7 +15,7 @@ from variegate import transforms as T
 from variegate.checks import as_integer, as_number, as_numbers, integer, number
 from variegate.ops.arguments import LARGEST, MAX_LENGTH, check_colour
 from variegate.ops.filters import clipped, kernel_sizes, line_lengths
-from variegate.ops.output import one_or_three
+from variegate.ops.output import check_fractions, one_or_three
 from variegate.program.ops import MEDIAN_SIZES, Op
 from variegate.program.program import Output
 from variegate.transforms.functional.single import Img, Single, like, refused, run, run_declared, shape_of
@@ -61,7 +61,7 @@ def adjust_sharpness(img: Img, sharpness_factor: float, device: str = "cpu") -> 
 
 
 def posterize(img: Img, bits: int, device: str = "cpu") -> Img:
-    """Keep the highest ``bits`` (0..8) bits of every value; 0 returns a black image, which Pillow 13 refuses."""
+    """Keep the highest ``bits`` (1..8) bits of every value."""
     return run_declared(img, device, "posterize", bits)
 
 
@@ -101,6 +101,12 @@ def rgb_to_grayscale(img: Img, num_output_channels: Literal[1, 3] = 1, device: s
         return like(img, single.result(device, Output(layout="NCHW"))[0][..., None].copy())
     gray_HWC = single.result(device)
     return like(img, gray_HWC if single.channels == 3 else np.repeat(gray_HWC, 3, axis=2))
+
+
+def grayscale_to_rgb(img: Img, device: str = "cpu") -> Img:
+    """Repeat the channel of a gray image three times; RGB images are returned unchanged."""
+    pixels = Single(img).result(device)
+    return like(img, pixels if pixels.shape[2] == 3 else np.repeat(pixels, 3, axis=2))
 
 
 def permute_channels(img: Img, permutation: Sequence[int], device: str = "cpu") -> Img:
@@ -224,6 +230,7 @@ def normalize(
     means, stds = _per_channel("mean", mean, single.channels), _per_channel("std", std, single.channels)
     if not all(value > 0 for value in stds):
         raise refused("std", std, "numbers greater than 0")
+    check_fractions(means, stds, error=refused)
     return single.run(device, Output(mean=means, std=stds, dtype="float32", layout="NHWC"))
 
 
