@@ -80,7 +80,11 @@ ROOMS = [
     *("cli", "__main__"),
 ]
 # Those that are imported when they are first needed, from below, as their callers are their front door.
-DOORS = {("transforms/__init__.py", "policies"), ("loader/pipeline.py", "loader/workers")}
+DOORS = {
+    ("transforms/__init__.py", "policies"),
+    ("transforms/__init__.py", "transforms/functional"),
+    ("loader/pipeline.py", "loader/workers"),
+}
 
 
 def _room(module: str) -> str:

@@ -180,8 +180,8 @@ def turned(signatures: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.uint64], n
     luma = signatures[:, :LUMA_BYTES].reshape(n, LUMA_SIDE, LUMA_SIDE)
     chroma = signatures[:, LUMA_BYTES:].reshape(n, 2, CHROMA_SIDE, CHROMA_SIDE)
     found = np.empty_like(signatures)
-    found[:, :LUMA_BYTES] = np.rot90(luma, axes=(1, 2)).reshape(n, -1)
-    found[:, LUMA_BYTES:] = np.rot90(chroma, axes=(2, 3)).reshape(n, -1)
+    found[:, :LUMA_BYTES] = np.rot90(luma, axes=(1, 2)).reshape(n, LUMA_BYTES)
+    found[:, LUMA_BYTES:] = np.rot90(chroma, axes=(2, 3)).reshape(n, CHROMA_BYTES)
     # The 32 areas of ``_describe``, two by two.
     waves = (_COSINES / _SCALE).reshape(9, LUMA_SIDE, 2).mean(axis=2).astype(np.float32)
     least = np.float32(_LEAST_LEVELS * LUMA_BYTES / 4)

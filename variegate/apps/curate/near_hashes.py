@@ -120,6 +120,8 @@ def find_partners_turned(
     n = len(hashes)
     turned_hashes, turned_signatures = turned(signatures)
     upright = find_partners(hashes, signatures, splits, labels, distance, most_unlike)
+    if n == 0:
+        return upright
     # Turned images are further rows, after all others, which look for partners among the others.
     partners = find_partners(
         np.concatenate([hashes, turned_hashes]),

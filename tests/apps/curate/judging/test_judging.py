@@ -113,7 +113,7 @@ def test_a_mode_is_unusual_unless_most_images_have_it() -> None:
 
 def test_what_follows_from_another_finding_is_not_said() -> None:
     blank = {"std": [0.0] * 3, "contrast": 0.0, "sharpness": 0.1, "bright_end": 0.0, "dark_end": 0.0}
-    dim = {"contrast": 0.01, "sharpness": 0.1, "bright_end": 0.1, "dark_end": 0.05}
+    dim = {"mean": [0.08] * 3, "contrast": 0.01, "sharpness": 0.1, "bright_end": 0.1, "dark_end": 0.05}
     flat = {"contrast": 0.01, "sharpness": 0.1}
     found = judged(*(row(index, **one) for index, one in enumerate([blank, dim, flat, {}])))
     assert [(one.index, one.finding) for one in found] == [(0, "blank"), (1, "dark"), (2, "low_contrast")]
@@ -162,8 +162,9 @@ def test_thresholds_of_a_usual_set_do_not_make_a_share_of_it_odd() -> None:
 
 def test_night_photos_are_not_dark_as_a_whole_but_black_ones_among_them_are() -> None:
     rng = np.random.default_rng(6)
-    night = [row(index, bright_end=float(one), contrast=0.06) for index, one in enumerate(rng.normal(0.15, 0.01, 200))]
-    found = judge(table_of(*night, row(200, bright_end=0.01, contrast=0.06)))
+    lights = rng.normal(0.15, 0.01, 200).tolist()
+    night = [row(index, mean=[0.1] * 3, bright_end=one, contrast=0.06) for index, one in enumerate(lights)]
+    found = judge(table_of(*night, row(200, mean=[0.005] * 3, bright_end=0.01, contrast=0.06)))
     assert [(one.finding, one.index) for one in found] == [("dark", 200)]
 
 
@@ -211,4 +212,5 @@ def test_saturated_colors_are_neither_dark_nor_bright() -> None:
         "contrast": 0.03,
     }
     gray = {"mean": [0.15] * 3, "std": [0.03] * 3, "bright_end": 0.2, "dark_end": 0.1, "contrast": 0.03}
-    assert [one.finding for one in judged(row(**blue), row(**yellow, index=1), row(**gray, index=2))] == ["dark"]
+    found = judged(*(row(index, **one) for index, one in enumerate([blue, yellow, gray, {}])))
+    assert [(one.finding, one.index) for one in found] == [("dark", 2)]
