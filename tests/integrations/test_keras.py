@@ -101,7 +101,7 @@ def test_one_hot_labels(source: FolderSource, one_hot: Any, length: int) -> None
     np.testing.assert_array_equal(labels.sum(axis=1), 1)
 
 
-@pytest.mark.parametrize("mix", [T.MixUp(), T.Mosaic(16)], ids=["two", "four"])
+@pytest.mark.parametrize("mix", [T.MixUp(), T.Mosaic()], ids=["two", "four"])
 def test_mixed_labels_are_weighted_means(source: FolderSource, mix: T.Transform) -> None:
     loader = make_loader(source, T.Compose([T.Resize((16, 16)), mix]))
     labels: Any = loader.batch(0).labels

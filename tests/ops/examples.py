@@ -150,7 +150,7 @@ EXAMPLES: dict[str, list[T.Transform]] = {
     ],
     "OcclusionDiffusion": [T.OcclusionDiffusion(), T.OcclusionDiffusion((1, 9), (0.0, 1.0), "random", cells=5)],
     "PixelDropout": [T.PixelDropout(0.2), T.PixelDropout((0.0, 0.5), 255)],
-    "Posterize": [T.Posterize(4), T.Posterize((0, 8))],
+    "Posterize": [T.Posterize(4), T.Posterize((1, 8))],
     "RGBShift": [T.RGBShift(), T.RGBShift(5, (-3, 3), 0)],
     "RandomAdjustSharpness": [T.RandomAdjustSharpness(2.0)],
     "RandomAffine": [

@@ -100,7 +100,7 @@ def test_bad_arguments_are_named(name: str, arguments: Any, message: str) -> Non
             0.75,
             r"F.adjust_hue: hue_factor=0.75; accepted: a number from -0.5 to 0.5",
         ),
-        ("posterize", {"bits": "$v"}, 3.5, r"F.posterize: bits=3.5; accepted: an integer from 0 to 8"),
+        ("posterize", {"bits": "$v"}, 3.5, r"F.posterize: bits=3.5; accepted: an integer from 1 to 8"),
         ("crop", {"top": "$v", "left": 0, "height": 3, "width": 3}, 0.5, r"F.crop: top=0.5; accepted: whole numbers"),
         (
             "affine",
