@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ import variegate as vg
 from tests.pillow_oracle import resize
 from variegate import transforms as T
 from variegate.integrations.converters import ConversionError, ConversionWarning
+from variegate.integrations.converters.timm import _CHECKS, TimmArguments
 
 NORMALIZE = T.Normalize(vg.IMAGENET_MEAN, vg.IMAGENET_STD)
 MEAN = (124, 116, 104)
@@ -83,11 +86,33 @@ def test_several_rectangles_share_the_area() -> None:
         ({"naflex": True}, "create_transform.naflex: got True"),
         ({"separate": True}, "create_transform.separate: got True"),
         ({"interpolation": "sinc"}, "create_transform.interpolation: got 'sinc'"),
+        ({"crop_pct": "0.9"}, "create_transform.crop_pct: got '0.9'; accepted: a number from 0.01 to 100"),
+        ({"re_prob": float("nan")}, "create_transform.re_prob: got nan; accepted: a number from 0 to 1"),
+        ({"scale": (0.5,)}, r"create_transform.scale: got \(0.5,\); accepted: a pair"),
+        ({"ratio": (-1, 2), "is_training": True, "train_crop_mode": "rkrc"}, "create_transform.ratio: got"),
+        ({"crop_mode": "centre"}, "create_transform.crop_mode: got 'centre'; .*did you mean 'center'"),
+        ({"input_size": -3}, "create_transform.input_size: got -3; accepted: a number of pixels"),
     ],
 )
 def test_what_it_cannot_do_is_said_by_argument(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ConversionError, match=message):
         vg.from_timm(**arguments)
+
+
+@pytest.mark.parametrize("is_training", [False, True])
+@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(TimmArguments)])
+def test_a_bad_value_of_any_argument_is_one_error_that_names_it(name: str, is_training: bool) -> None:
+    """Values that timm ignores with these arguments are accepted."""
+    for value in (math.nan, math.inf, -1, "0.9", (0.5,), ("a", "b"), {}, object()):
+        arguments = {"is_training": is_training, "re_prob": 0.1, name: value}
+        try:
+            vg.from_timm(**arguments)
+        except ConversionError as error:
+            where = error.where
+        else:
+            where = None
+        is_ignored = where is None and (name not in _CHECKS or name in ("mean", "std"))
+        assert where == f"create_transform.{name}" or is_ignored, value
 
 
 def test_what_timm_leaves_to_its_loader() -> None:

@@ -11,7 +11,11 @@ from typing import Any, Literal, overload
 
 from variegate.checks import spelt
 from variegate.errors import PolicyError
-from variegate.integrations.converters.albumentations_arguments import Arguments, targets_of
+from variegate.integrations.converters.albumentations_arguments import (
+    Arguments,
+    kinds_of_targets,
+    targets_of,
+)
 from variegate.integrations.converters.albumentations_table import REFUSED, RULES
 from variegate.integrations.converters.report import (
     UNREADABLE,
@@ -95,6 +99,7 @@ def from_albumentations(
     """
     notes = Notes(metadata)
     described = _checked(compose)
+    notes.targets = kinds_of_targets(described)
     steps: list[Transform] = []
     _append(described, "", notes, steps)
     if not report:
@@ -115,9 +120,20 @@ def targets_from_albumentations(compose: Any) -> Targets:
     """
     notes = Notes()
     described = _checked(compose)
-    options = targets_of(_place(described, "", notes)[0], described)
+    place = _place(described, "", notes)[0]
+    options = targets_of(place, described) or Targets()
     notes.warn()
-    return Targets() if options is None else options
+    return dataclasses.replace(options, mask_fill=_mask_fill(place, described))
+
+
+def _mask_fill(place: Place, described: Mapping[str, Any]) -> int:
+    """The one value with which all transforms of a pipeline fill masks."""
+    notes = Notes()
+    _append(described, "", notes, [])
+    fills = set(notes.mask_fills.values()) or {0}
+    if len(fills) > 1:
+        place.refuse("fill_mask", tuple(sorted(fills)), "one value for all transforms, as vg.Targets(mask_fill=) is")
+    return fills.pop()
 
 
 def _checked(compose: Any) -> Mapping[str, Any]:

@@ -13,14 +13,15 @@ from variegate.integrations.converters.report import ConversionError, Place, pla
 from variegate.ops.base import Transform
 from variegate.targets.settings import KEYS, Targets
 
-# Of masks, boxes and the way in which the library works, which images do not see.
-_NOT_OF_IMAGES = {
-    *("p", "always_apply", "fill_mask", "mask_fill_value", "mask_value", "mask_interpolation", "area_for_downscale"),
-    *("keypoint_remapping_method", "rotate_method", "transpose_mask", "mask_params", "__class_fullname__", "strict"),
-}
+# Arguments without an effect on images, masks, boxes and key points.
+_WITHOUT_EFFECT = {"p", "always_apply", "transpose_mask", "mask_params", "__class_fullname__", "strict"}
+# The effect of these is within what ``filter_for`` and the deformations report.
+_WITHIN_REPORTED = {"area_for_downscale", "keypoint_remapping_method"}
+_MASK_FILL = "fill_mask mask_value mask_fill_value"
 # cv2's codes.
 _INTERPOLATIONS = {0: "nearest", 1: "bilinear", 2: "bicubic", 3: "area", 4: "lanczos", 5: "bilinear", 6: "nearest"}
 _BORDERS = {0: "constant", 1: "edge", 2: "symmetric", 3: "wrap", 4: "reflect"}
+_MIRRORED = (2, 4)
 
 Range = tuple[float, float]
 
@@ -34,7 +35,7 @@ class Arguments:
         self._left = {
             name: plain(value)
             for name, value in described.items()
-            if (value is not None if entry else name not in _NOT_OF_IMAGES)
+            if (value is not None if entry else name not in _WITHOUT_EFFECT | _WITHIN_REPORTED)
         }
 
     def __contains__(self, name: str) -> bool:
@@ -69,6 +70,33 @@ class Arguments:
         """The argument ``name``, or the transform as a whole, becomes something close."""
         self.place.differs(self._prefix + name, got, how)
 
+    def differs_for(self, targets: str, how: str, name: str = "", got: object = None) -> None:
+        """A difference of boxes or key points, reported if the pipeline describes any of ``targets``."""
+        if self.place.report.targets & set(targets.split()):
+            self.differs(how, name, got)
+
+    def fill_masks(self) -> None:
+        """Masks show the fill that ``vg.Targets`` has; ``targets_from_albumentations`` returns it."""
+        value = self.take(_MASK_FILL)
+        levels = set(value) if isinstance(value, tuple) else {value or 0}
+        if len(levels) != 1 or not all(isinstance(level, (int, float)) and level == int(level) for level in levels):
+            self.refuse("fill_mask", value, "a whole number, as masks have one channel")
+        fill = int(levels.pop())
+        self.place.report.mask_fills[self.place.path] = fill
+        if fill:
+            how = f"give targets=vg.Targets(mask_fill={fill}), which vg.targets_from_albumentations returns; without "
+            self.differs(how + "it masks are filled with 0 here", "fill_mask", fill)
+
+    def keep_masks(self) -> None:
+        """Masks do not change where the image is erased."""
+        value = self.take(_MASK_FILL)
+        if value is not None:
+            self.refuse("fill_mask", value, "None: masks are not erased here")
+
+    def keep_boxes(self) -> None:
+        how = "boxes do not change here; there they are cut to what the holes leave: NUMBER of 100 boxes with defaults"
+        self.differs_for("boxes", how)
+
     def interpolation(self, name: str = "interpolation", code: Any = None) -> str:
         """cv2's of ``code``, or of the argument."""
         code = self.take(name, 1) if code is None else code
@@ -87,6 +115,7 @@ class Arguments:
 
     def resampled(self) -> dict[str, Any]:
         """The filter that comes nearest to cv2's, with what differs."""
+        self.resized_points()
         return {"interpolation": self.filter_for("interpolation", self.interpolation())}
 
     def filter_for(self, argument: str, kind: str) -> str:
@@ -101,8 +130,13 @@ class Arguments:
         self.differs(how, argument, kind)
         return "bilinear" if kind == "area" else kind
 
+    def resized_points(self) -> None:
+        how = "key points are multiplied by the factor in version 2.0, and move with their pixel here: by half of 1 - "
+        self.differs_for("keypoints-2.0", how + "the factor, 0.125 pixels at a factor of 0.75")
+
     def filled(self) -> dict[str, Any]:
         """A fill, whole levels."""
+        self.fill_masks()
         value = self.take("fill value fill_value", 0)
         return {"fill": tuple(map(round, value)) if isinstance(value, tuple) else round(value) if value else 0}
 
@@ -111,10 +145,20 @@ class Arguments:
         mode = self.take("border_mode", 0)
         if mode not in _BORDERS:
             self.refuse("border_mode", mode, ", ".join(f"{code} ({name})" for code, name in _BORDERS.items()))
+        if mode in _MIRRORED:
+            how = "boxes and key points are those of the object itself here; there each also has its mirrored images, "
+            self.differs_for("boxes keypoints", how + "up to 9 for one", "border_mode", mode)
         border = {"padding_mode": _BORDERS[mode]} if mode else {}
         return {**border, **self.filled()}
 
     def check_all_taken(self) -> None:
+        """Refuse arguments that no rule took, and report those of masks and boxes that apply to every transform."""
+        self.take(_MASK_FILL)  # of a transform without a border
+        if self.take("mask_interpolation", 0) not in (0, 6, None):
+            self.differs("masks show the nearest pixel here, which is mask_interpolation=0", "mask_interpolation")
+        if self.take("rotate_method", "largest_box") != "largest_box":
+            how = "boxes hold the corners of the rotated box here: up to 1.41 times as wide as around its ellipse"
+            self.differs_for("boxes", how, "rotate_method", "ellipse")
         for name, value in self._left.items():
             if value is not None:
                 self.refuse(name, value, "a description without it: nothing here means the same")
@@ -201,6 +245,17 @@ _FORMATS = {
 _OF_COMPOSE = ("bbox_params", "keypoint_params", "additional_targets")
 
 
+def kinds_of_targets(described: Mapping[str, Any]) -> frozenset[str]:
+    """Targets that a composition describes. Of version 2.0, "format" is the name of ``coord_format``."""
+    kinds = {"boxes"} if described.get("bbox_params") else set()
+    points = described.get("keypoint_params")
+    if points:
+        kinds.add("keypoints")
+        if isinstance(points, Mapping) and "format" in points:
+            kinds.add("keypoints-2.0")
+    return frozenset(kinds)
+
+
 def targets_of(place: Place, described: Mapping[str, Any]) -> Targets | None:
     """None where the composition speaks of images alone. Raises ConversionError for what nothing here means."""
     if not any(described.get(name) for name in _OF_COMPOSE):
@@ -252,7 +307,7 @@ def _of_boxes(params: Arguments) -> dict[str, Any]:
         "min_size": least[0],
         "min_visibility": _number(params, "min_visibility", 1.0),
         "clip": bool(params.take("clip_bboxes_on_input clip", False)),
-        "per_box": tuple(name for name in _names(params, "label_fields") if name != "labels"),
+        "per_box": _per_box(params),
     }
     params.check_all_taken()
     return options
@@ -262,12 +317,21 @@ def _number(params: Arguments, name: str, high: float = np.inf) -> float:
     return float(number(name, params.take(name, 0.0), 0.0, high, error=params.error))
 
 
+def _per_box(params: Arguments) -> tuple[str, ...]:
+    """Fields with an entry per box besides "labels"; a field "label" is "labels" here."""
+    names = _names(params, "label_fields")
+    if "label" in names:
+        params.differs("labels of boxes are under 'labels' here; 'label' is that of the image", "label_fields", names)
+    return tuple(name for name in names if name not in ("label", "labels"))
+
+
 def _names(params: Arguments, name: str) -> tuple[str, ...]:
     """Keys of entries that samples may hold besides their own."""
     found: Any = params.take(name, ())
     if not isinstance(found, tuple) or not all(isinstance(key, str) for key in found):
         params.refuse(name, found, "a list of names")
-    if set(found) & set(KEYS) - {"labels"} or len(set(found)) < len(found):
+    is_ambiguous = "label" in found and "labels" in found
+    if is_ambiguous or set(found) & set(KEYS) - {"label", "labels"} or len(set(found)) < len(found):
         params.refuse(name, found, f"different names, none of {', '.join(map(repr, KEYS))} but 'labels'")
     return found
 

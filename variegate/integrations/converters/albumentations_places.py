@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from variegate.integrations.converters.albumentations_arguments import Arguments, Range
-from variegate.integrations.converters.albumentations_others import spline
 from variegate.integrations.converters.report import Drawing, Value
 from variegate.ops.base import Transform
 from variegate.ops.deform import ElasticTransform, OpticalDistortion, ThinPlateSpline
@@ -287,9 +286,9 @@ def perspective(given: Arguments) -> Transform:
 
 
 def elastic(given: Arguments) -> Transform:
-    """torchvision's, by its deviation; or splines, which version 2.5 of AlbumentationsX has under this name."""
+    """torchvision's, by its deviation. AlbumentationsX 2.5 has splines under this name."""
     if "displacement_range" in given or "control_grid_shape" in given:
-        return spline(given)
+        given.place.refuse("", "a spline of control points", "GridDistortion or ThinPlateSpline")
     given.require("approximate", False, why="the whole blur")
     given.require("same_dxdy", False, why="a displacement of its own along each axis")
     alpha, kind = given.take("alpha", 1.0), given.take("noise_distribution", "gaussian")

@@ -28,9 +28,6 @@ def _whole_levels(ends: Range) -> tuple[int, ...]:
     return tuple(round(white * end) for end in ends)
 
 
-_SPATTERED = ("mean_range", "std_range", "gauss_sigma_range", "cutout_threshold_range", "intensity_range")
-
-
 def _drawn(cls: type[Transform], differs: str, **older: str) -> Rule:
     """Arguments of the same names, or of ``older`` ones."""
     names = [field.name for field in dataclasses.fields(cls) if field.init and field.name != "p"]  # type: ignore[arg-type]
@@ -99,7 +96,6 @@ RULES: Mapping[str, Rule] = {
         colour.RandomToneCurve, scale=Argument("scale", 0.1), per_channel=Argument("per_channel", False)
     ),
     "ToSepia": of(colour.ToSepia),
-    "Colorize": others.colorize,
     **dict.fromkeys(("FrequencyMasking", "TimeMasking", "XYMasking"), others.masking),
     # Close, each with a warning that says how.
     "Crop": places.crop,
@@ -195,8 +191,6 @@ RULES: Mapping[str, Rule] = {
     "SaltAndPepper": values.salt_and_pepper,
     "Erasing": values.erasing,
     "GridDropout": values.grid_dropout,
-    "CopyAndPaste": values.copy_and_paste,
-    "Mosaic": values.mosaic,
     "ImageCompression": values.image_compression,
     "RandomFog": _drawn(
         weather.RandomFog,
@@ -205,30 +199,6 @@ RULES: Mapping[str, Rule] = {
     ),
     "RandomRain": _drawn(
         weather.RandomRain, "a Gaussian of the box's deviation blurs the image; streaks differ in length and opacity"
-    ),
-    "RandomSnow": _drawn(
-        weather.RandomSnow,
-        "bleached: 0.8 levels on average, as hues are not rounded here; a texture has flakes of its own",
-    ),
-    "RandomSunFlare": _drawn(
-        lighting.RandomSunFlare,
-        "glow, reflections and rays are drawn in another way: 1.1 to 1.2 times as strong; 'physics_based' 0.2 times "
-        "where the radius is below a third of the shorter side, 0.4 at 0.8 of it, 0.8 at 1.25, 1.6 at 1.8, 2.6 at 6.5",
-    ),
-    "RandomShadow": _drawn(
-        lighting.RandomShadow,
-        "edges are soft, and do not cross: four corners or more cover 1.4 to 1.8 times as much here, three 0.9",
-        num_shadows_range="num_shadows_limit",
-    ),
-    "RandomGravel": _drawn(
-        weather.RandomGravel,
-        "stones are round and gray here, squares of another lightness there: images change 1.2 to 2 times as much up "
-        "to 224 x 224 pixels, 2 to 5 times on 400 x 320, 5 to 7 times on 640 x 512",
-    ),
-    "Spatter": _drawn(
-        weather.Spatter,
-        "drops have soft edges, are lit from one side, and do not blur the image: it changes 0.6 to 1 times as much",
-        **{name: name.removesuffix("_range") for name in _SPATTERED},
     ),
     "Illumination": _drawn(
         lighting.Illumination, 'in mode \'corner\', "brighten" and "darken" mean the opposite there'
@@ -268,17 +238,10 @@ RULES: Mapping[str, Rule] = {
         scale=Argument("scale", (2, 3)),
         operation=Argument("operation", "dilation"),
     ),
-    "AdvancedBlur": others.advanced_blur,
-    "Enhance": others.enhance,
     "FDA": others.fourier,
-    "FilmGrain": others.film_grain,
     "FromFloat": others.from_float,
     "HistogramMatching": others.histogram_matching,
-    "ModeFilter": others.mode_filter,
     "PixelDistributionAdaptation": others.pixel_distribution,
-    "PixelSpread": others.pixel_spread,
-    "RicianNoise": others.rician_noise,
-    "RingingOvershoot": others.ringing,
 }
 
 # What comes nearest to those without a counterpart.
@@ -291,14 +254,28 @@ _NEAREST = {
     ),
     "RandomBrightnessContrast or RandomGamma, of the whole image": (*("PlasmaBrightnessContrast", "ExposureMatching"),),
     "RandomFog": ("AtmosphericFog",),
-    "RandomSunFlare": ("LensFlare",),
-    "Illumination or RandomShadow": ("PlasmaShadow", "Vignetting"),
+    "Illumination or RandomFog": ("LensFlare",),
+    "Illumination": ("PlasmaShadow", "Vignetting"),
     "vg.transforms.Overlay of pictures of your own": ("AnnotationArtifacts", "TextImage", "OverlayElements"),
     "ColorJitter, FDA, HistogramMatching or PixelDistributionAdaptation": ("TemplateTransform",),
     "CoarseDropout or Erasing, which know nothing of masks and boxes": (
         *("ConstrainedCoarseDropout", "GuidedCoarseDropout", "MaskDropout"),
     ),
-    "GaussNoise or ShotNoise": ("ISONoise",),
+    "GaussNoise or ShotNoise": ("FilmGrain", "ISONoise", "RicianNoise"),
+    "GaussianBlur": ("AdvancedBlur",),
+    "Sharpen or UnsharpMask": ("Enhance", "RingingOvershoot"),
+    "MedianBlur": ("ModeFilter",),
+    "GlassBlur": ("PixelSpread",),
+    "RandomFog or RandomRain; vg.transforms.RandomSnow and RandomGravel draw differently": (
+        "RandomGravel",
+        "RandomSnow",
+    ),
+    "Illumination; vg.transforms.RandomSunFlare draws differently": ("RandomSunFlare",),
+    "Illumination; vg.transforms.RandomShadow draws differently": ("RandomShadow",),
+    "RandomRain; vg.transforms.Spatter draws differently": ("Spatter",),
+    "ToGray; images of three channels do not change there": ("Colorize",),
+    "vg.transforms.CopyPaste, whose objects are of the batch": ("CopyAndPaste",),
+    "vg.transforms.Mosaic, whose partners are of the batch": ("Mosaic",),
     "GridDistortion, OpticalDistortion or ThinPlateSpline": (
         *("GridElasticDeform", "PiecewiseAffine", "WaterRefraction"),
     ),

@@ -10,10 +10,8 @@ from variegate.integrations.converters.report import Drawing
 from variegate.ops import colour, filters, tone
 from variegate.ops.base import Transform
 from variegate.ops.compose import Compose, OneOf
-from variegate.ops.copy_paste import CopyPaste
 from variegate.ops.crop import RandomRotate90
 from variegate.ops.erase import CoarseDropout, GridMask, RandomErasing
-from variegate.ops.mix import Mosaic
 
 # -- turns and channels ------------------------------------------------------------------------------------------
 
@@ -88,8 +86,9 @@ def color_jitter(given: Arguments) -> Transform:
     return given.build(colour.ColorJitter, {name: f"{name}_range" for name in ranges}, **ranges)
 
 
-def hue(given: Arguments) -> Transform:
-    """Shifts of hue, saturation and value; the last two are a factor and a shift of all channels here."""
+def hue(given: Arguments) -> Transform | None:
+    """Shifts of hue, saturation and value; the last two are a factor and a shift of all channels here. None without
+    a shift."""
     turn, more, light = (
         given.take_range(f"{name}_shift_range {name}_shift_limit", (-width, width))
         for name, width in (("hue", 20.0), ("sat", 30.0), ("val", 20.0))
@@ -110,6 +109,8 @@ def hue(given: Arguments) -> Transform:
         how = "added to all channels here, to the greatest there"
         given.differs(f"{how}: {most / 4:.1f} levels on average, {most + 3:.0f} at most", "val_shift_range", light)
         steps.append(given.build(tone.SolarizeAdd, addition=tuple(map(round, light)), threshold=256))
+    if not steps:
+        return None
     return steps[0] if len(steps) == 1 else Compose(steps)
 
 
@@ -311,31 +312,6 @@ def grid_dropout(given: Arguments) -> Transform:
     return given.build(GridMask, {"unit": "unit_size_range"}, unit=unit, ratio=ratio, fill=_erased_with(given))
 
 
-def mosaic(given: Arguments) -> Transform:
-    given.require("grid_yx", (2, 2))
-    given.require("fit_mode", "cover")
-    for name in ("metadata_key", "cell_shape", "interpolation", "fill"):
-        given.take(name)
-    given.differs(
-        "partners are of the batch, not of the metadata, and quadrants show what lies there, not whole images"
-    )
-    size = given.take("target_size", (512, 512))
-    given.differs("all images have one size before: put a Resize in front of it", "target_size", size)
-    return given.build(Mosaic, center_range=given.take("center_range", (0.3, 0.7)))
-
-
-def copy_and_paste(given: Arguments) -> Transform:
-    for name in ("metadata_key", "min_paste_area"):
-        given.take(name)
-    given.differs("objects are those of a partner in the batch, which keep their places to each other")
-    sigma = sum(given.take("blend_sigma_range", (1.0, 3.0))) / 2
-    # A mean of 2 r + 1 pixels has the variance r (r + 1) / 3.
-    feather = round((math.sqrt(1 + 12 * sigma**2) - 1) / 2) if given.take("blend_mode", "hard") == "gaussian" else 0
-    visible, scale = given.take("min_visibility_after_paste", 0.05), given.take("scale_range", (1.0, 1.0))
-    more = {"flip": 0.0, "feather": min(feather, 7), "min_visibility": visible}
-    return given.build(CopyPaste, share=1.0, scale=scale, **more)
-
-
 def erasing(given: Arguments) -> Transform:
     """An area of which rectangles of all ratios, of width to height, lie within the image."""
     scale, ratio, fill = given.take("scale", (0.02, 0.33)), given.take("ratio", (0.3, 3.3)), _erased_with(given)
@@ -360,6 +336,8 @@ def erasing(given: Arguments) -> Transform:
 
 
 def _erased_with(given: Arguments) -> Any:
+    given.keep_masks()
+    given.keep_boxes()
     value = given.take("fill fill_value", 0)
     if isinstance(value, str):
         if value != "random":

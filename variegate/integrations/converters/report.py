@@ -55,11 +55,15 @@ class ConversionReport:
 class Notes:
     """Gathers what becomes of transforms, in the order in which they were met, and says it when all is converted.
 
-    ``metadata``: what calls of the pipeline give beside the image, by its key.
+    ``metadata``: what calls of the pipeline give beside the image, by its key. ``targets``: the kinds of targets that
+    the pipeline describes, "boxes", "keypoints" and, of Albumentations 2.0, "keypoints-2.0". ``mask_fills``: values
+    with which transforms fill masks, by path.
     """
 
     def __init__(self, metadata: Mapping[str, Any] | None = None) -> None:
         self.metadata = metadata or {}
+        self.targets: frozenset[str] = frozenset()
+        self.mask_fills: dict[str, int] = {}
         self._converted: dict[str, None] = {}
         self._approximate: dict[str, dict[str, None]] = {}
         self._refused: dict[str, ConversionError] = {}

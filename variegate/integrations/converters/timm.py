@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from variegate.checks import as_integer, as_numbers, meant, spelt
+from variegate.checks import Refusal, as_integer, as_number, as_numbers, integer, meant, number, one_of, spelt
 from variegate.errors import PolicyError
 from variegate.integrations.converters.report import ConversionError, Drawing, Made, Notes, Place, Value, plain
+from variegate.ops.arguments import AREA_PAIR, FLAG, MAX_LENGTH, POSITIVE_PAIR, PROBABILITY, Check, optional
 from variegate.ops.base import Transform
 from variegate.ops.colour import ColorJitter, RandomGrayscale
 from variegate.ops.compose import Compose, RandomApply, RandomChoice
@@ -62,6 +65,43 @@ class TimmArguments:
     patchify: bool = False
 
 
+def _statistic(name: str, value: Any, *, error: Refusal) -> Any:
+    numbers = as_numbers(value) if as_number(value) is None else (as_number(value),)
+    if not numbers:
+        raise error(name, value, "a number for each channel, or one for all")
+    return value
+
+
+def _crop_share(name: str, value: Any, *, error: Refusal) -> Any:
+    return value if value == 0 else number(name, value, 0.01, 100.0, error=error)  # 0 means the default in timm
+
+
+# Checked whatever the other arguments are; the transforms check the rest.
+_CHECKS: Mapping[str, Check] = {
+    "is_training": FLAG,
+    "no_aug": FLAG,
+    "tf_preprocessing": FLAG,
+    "use_prefetcher": FLAG,
+    "normalize": FLAG,
+    "separate": FLAG,
+    "naflex": FLAG,
+    "patchify": FLAG,
+    "scale": optional(AREA_PAIR),
+    "ratio": optional(POSITIVE_PAIR),
+    "hflip": PROBABILITY,
+    "vflip": PROBABILITY,
+    "color_jitter_prob": optional(PROBABILITY),
+    "grayscale_prob": optional(PROBABILITY),
+    "gaussian_blur_prob": optional(PROBABILITY),
+    "re_prob": PROBABILITY,
+    "re_num_splits": partial(integer, low=0),
+    "crop_pct": optional(_crop_share),
+    "crop_mode": optional(partial(one_of, choices=("center", "squash", "border"))),
+    "crop_border_pixels": optional(partial(integer, low=0, high=MAX_LENGTH)),
+    "mean": _statistic,
+    "std": _statistic,
+}
+
 _ERASED_AREA, _ERASED_RATIO = (0.02, 1 / 3), (0.3, 1 / 0.3)
 _ERASED = {"const": 0, "": 0, "pixel": "random", "rand": "colour"}
 _CROP_PCT = 0.875
@@ -103,15 +143,25 @@ def _sides(size: int | tuple[int, ...]) -> tuple[int, ...]:
     return size if isinstance(size, tuple) else (size, size)
 
 
+_SIZES = f"a number of pixels, (height, width) or (channels, height, width), up to {MAX_LENGTH:,}"
+
+
 class _Timm:
     def __init__(self, given: TimmArguments, place: Place) -> None:
         self._given, self._place, self._build = given, place, place.build
+        for name, check in _CHECKS.items():
+            check(name, getattr(given, name), error=self._refused)
         sides = as_integer(given.input_size) or as_numbers(given.input_size, whole=True)
         if isinstance(sides, tuple) and len(sides) in (2, 3):
             sides = sides[-2:]
         elif not isinstance(sides, int):
-            place.refuse("input_size", given.input_size, "a number, (height, width) or (channels, height, width)")
+            place.refuse("input_size", given.input_size, _SIZES)
+        if not all(1 <= side <= MAX_LENGTH for side in _sides(sides)):
+            place.refuse("input_size", given.input_size, _SIZES)
         self._size: int | tuple[int, ...] = sides
+
+    def _refused(self, name: str, got: object, accepted: str) -> Exception:
+        return ConversionError(self._place.argument(name), got, accepted)
 
     def converted(self) -> Compose:
         self._check_whole()
@@ -249,7 +299,7 @@ class _Timm:
             how = "create_transform does not erase without normalizing; timm's loader does, on the batch"
             self._place.differs("re_prob", given.re_prob, how)
             return []
-        if given.re_mode not in _ERASED:
+        if not isinstance(given.re_mode, str) or given.re_mode not in _ERASED:
             self._place.refuse("re_mode", given.re_mode, "'const', 'rand' or 'pixel'")
         count = as_integer(given.re_count)
         if count is None or not 1 <= count <= 16:
