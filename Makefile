@@ -1,6 +1,6 @@
 # Every target works on a bare machine with Python 3.10+: it makes .venv, installs what it needs, and runs.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-unit test-lowest test-highest test-random-order test-strength test-migration lint lint-workflows bench bench-single bench-targets bench-loader bench-training bench-feeds bench-gpu wheel docs docs-links install clean
+.PHONY: help demo test test-all test-unit test-lowest test-highest test-random-order test-strength test-migration test-converter lint lint-workflows bench bench-single bench-targets bench-loader bench-training bench-feeds bench-gpu wheel docs docs-links install clean
 
 # The first interpreter that is new enough; override with `make PYTHON=/path/to/python3.12 test`.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 python; do \
@@ -27,6 +27,7 @@ help:
 	@echo "make test-random-order   the same tests as make test, shuffled"
 	@echo "make test-strength   plant defects, one at a time, and see that the tests notice   (STRENGTH_ARGS='blur --whole')"
 	@echo "make test-migration   both codes of every pair in docs/migration, in the peers' environment   (MIGRATION_ARGS='dali.md')"
+	@echo "make test-converter   what Albumentations and its conversions do to all targets        (CONVERTER_ARGS='--python PEER')"
 	@echo "make lint    ruff, and mypy and pyright, with the examples and the Python of the pages"
 	@echo "make bench   speed beside the peers   (BENCH_WORKS='w2' BENCH_ARGS='--out docs/results')"
 	@echo "make bench-single   one image at a time, beside Pillow and torchvision"
@@ -82,6 +83,9 @@ test-strength: $(VENV)/.installed-test
 
 test-migration: $(VENV)/.installed-demo
 	$(BIN)/python -m benchmarks.migration $(MIGRATION_ARGS)
+
+test-converter: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks.albumentations_audit $(CONVERTER_ARGS)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

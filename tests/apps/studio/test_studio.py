@@ -260,7 +260,7 @@ class Stretched:
         [self._described], self._seed = parts, seed
 
     def __call__(self, image: Any) -> dict[str, Any]:
-        assert (self._described["__class_fullname__"], self._described["p"]) == ("AdvancedBlur", 1.0)
+        assert (self._described["__class_fullname__"], self._described["p"]) == ("GlassBlur", 1.0)
         return {"image": np.minimum(image, 200) + np.uint8(10 * self._seed)}
 
 
@@ -269,10 +269,10 @@ def superseded() -> None:
 
 
 def test_close_conversions_are_drawn_by_both_libraries(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    studio, asked = Studio(Photos(folder)), {"text": "A.Compose([A.AdvancedBlur(p=0.1), A.Lambda(f)])", "size": 48}
+    studio, asked = Studio(Photos(folder)), {"text": "A.Compose([A.GlassBlur(p=0.1), A.Lambda(f)])", "size": 48}
     monkeypatch.setitem(sys.modules, "albumentations", None)
     [(place, alone)] = studio.counterparts(asked, nothing)["counterparts"].items()
-    assert (place, len(alone["ours"]), alone["theirs"]) == ("transforms[0] AdvancedBlur", 4, [])
+    assert (place, len(alone["ours"]), alone["theirs"]) == ("transforms[0] GlassBlur", 4, [])
     assert alone["why"] == "albumentations is not installed here, so its own pictures are not shown"
     library = ModuleType("albumentations")
     library.from_dict, library.Compose = lambda described: described["transform"], Stretched  # type: ignore[attr-defined]

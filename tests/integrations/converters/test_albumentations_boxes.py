@@ -92,6 +92,10 @@ def test_a_pipeline_with_boxes_is_converted_and_says_how_samples_are_read() -> N
     ("params", "message"),
     [
         ({"filter_invalid_bboxes": True}, "bbox_params.filter_invalid_bboxes=True: inverted boxes are errors here"),
+        (
+            {"label_fields": ["label"]},
+            r"bbox_params.label_fields=\('label',\): labels of boxes are under 'labels' here",
+        ),
         ({"clip_after_transform": False}, "bbox_params.clip_after_transform=False: boxes are always cut off"),
     ],
 )
@@ -111,6 +115,10 @@ def test_what_differs_is_said(params: dict[str, Any], message: str) -> None:
         ({"bbox_params": BOXES | {"min_area": -1}}, "Compose.bbox_params.min_area: got -1; accepted"),
         ({"bbox_params": BOXES | {"min_visibility": 2}}, "bbox_params.min_visibility: got 2; accepted: .* 0 to 1"),
         ({"bbox_params": BOXES | {"label_fields": ["boxes"]}}, r"bbox_params.label_fields: got \('boxes',\); accepted"),
+        (
+            {"bbox_params": BOXES | {"label_fields": ["label", "labels"]}},
+            r"bbox_params.label_fields: got \('label', 'labels'\); accepted: different names",
+        ),
         ({"bbox_params": BOXES | {"label_fields": [3]}}, r"label_fields: got \(3,\); accepted: a list of names"),
         ({"bbox_params": 3}, "Compose.bbox_params: got 3; accepted: an object"),
         (
@@ -126,3 +134,39 @@ def test_what_nothing_here_means_is_refused(arguments: dict[str, Any], message: 
     for convert in (vg.from_albumentations, vg.targets_from_albumentations):
         with pytest.raises(ConversionError, match=message):
             convert(compose(one("NoOp"), **arguments))
+
+
+def test_masks_keep_the_value_of_ignored_pixels() -> None:
+    """``fill_mask`` of a pipeline is that of ``vg.Targets``; without it ignored pixels would have class 0."""
+    rotate = one("Rotate", angle_range=[45, 45], fill_mask=255)
+    described = compose(rotate, one("CoarseDropout"), bbox_params=BOXES)
+    with pytest.warns(ConversionWarning, match=r"Rotate.fill_mask=255: give targets=vg.Targets\(mask_fill=255\)"):
+        t = vg.from_albumentations(compose(rotate))
+    targets = vg.targets_from_albumentations(described)
+    assert targets.mask_fill == 255
+    sample = {"image": np.zeros((40, 60, 3), np.uint8), "mask": np.ones((40, 60), np.uint8)}
+    mask = vg.Augmenter(t)([sample], targets=targets)[0]["mask"].numpy()
+    assert np.unique(mask).tolist() == [1, 255]
+    assert mask[0, 0] == 255
+    with pytest.raises(ConversionError, match=r"Compose.fill_mask: got \(0, 255\); accepted: one value for all"):
+        vg.targets_from_albumentations(compose(rotate, one("Affine", fill_mask=0)))
+    for name in ("CoarseDropout", "GridDropout", "Erasing", "XYMasking"):
+        with pytest.raises(ConversionError, match=f"{name}.fill_mask: got 255; accepted: None: masks are not erased"):
+            vg.from_albumentations(one(name, fill_mask=255))
+
+
+def test_differences_of_boxes_and_points_are_said_where_there_are_some() -> None:
+    older = {"keypoint_params": {"format": "xy", "remove_invisible": False}}
+    for described, params, how in (
+        (one("CoarseDropout"), {"bbox_params": BOXES}, "boxes do not change here"),
+        (one("Rotate", border_mode=4), {"bbox_params": BOXES}, "its mirrored images"),
+        (one("Rotate", border_mode=4), {"keypoint_params": POINTS}, "its mirrored images"),
+        (one("Rotate", rotate_method="ellipse"), {"bbox_params": BOXES}, "1.41 times as wide"),
+        (one("Resize", height=20, width=30), older, "0.125 pixels"),
+    ):
+        _, report = vg.from_albumentations(compose(described, **params), report=True)
+        assert how in str(report)
+        _, report = vg.from_albumentations(compose(described), report=True)
+        assert how not in str(report)
+    _, report = vg.from_albumentations(compose(one("Resize", height=20, width=30), keypoint_params=POINTS), report=True)
+    assert "0.125 pixels" not in str(report)

@@ -15,41 +15,20 @@ import numpy as np
 import pytest
 
 import variegate as vg
+from benchmarks.albumentations_audit import LIMITS
 from variegate import transforms as T
 from variegate.integrations.converters import ConversionError, ConversionWarning
-from variegate.integrations.converters.albumentations_table import REFUSED
+from variegate.integrations.converters.albumentations import COMPOSITIONS
+from variegate.integrations.converters.albumentations_table import REFUSED, RULES
 
 DATA = Path(__file__).parent / "data"
 VERSIONS = ("albumentations-2.0.8", "albumentationsx-2.5.1")
-SAME = """
-    Affine ChannelDropout ChannelShuffle ChannelSwap CoarseDropout Compose D4 Erasing HorizontalFlip InvertImg
-    MedianBlur MultiplicativeNoise NoOp Normalize OneOf OneOrOther Pad PadIfNeeded Perspective PixelDropout Posterize
-    RGBShift RandomCrop RandomCropFromBorders RandomGamma RandomOrder RandomRotate90 ReplayCompose Rotate SafeRotate
-    ShiftScaleRotate Sequential Solarize SomeOf SquareSymmetry ThinPlateSpline TimeReverse ToFloat ToGray ToRGB
-    ToTensorV2 Transpose VerticalFlip RandomBrightnessContrast
-    AdditiveNoise Colorize FrequencyMasking RandomToneCurve TimeMasking ToSepia XYMasking
-"""
-CLOSE = """
-    AtLeastOneBBoxRandomCrop AutoContrast BBoxSafeRandomCrop Blur CLAHE CenterCrop ColorJitter Crop CropAndPad Downscale
-    Emboss Equalize GridDistortion GridDropout HueSaturationValue ImageCompression LetterBox LongestMaxSize Mosaic
-    MotionBlur OpticalDistortion PhotoMetricDistort PlanckianJitter RandomResizedCrop RandomScale
-    RandomSizedBBoxSafeCrop RandomSizedCrop Resize SaltAndPepper Sharpen ShotNoise SmallestMaxSize
-    UnsharpMask CopyAndPaste Illumination RandomFog RandomGravel RandomRain RandomShadow RandomSnow RandomSunFlare
-    Spatter AdvancedBlur ChromaticAberration Defocus ElasticTransform Enhance FilmGrain FromFloat GlassBlur
-    ModeFilter
-    Morphological PixelSpread RicianNoise RingingOvershoot ZoomBlur
-"""
-# What the two versions mean different things by.
-OWN = {
-    VERSIONS[0]: {"GaussNoise": "same", "GaussianBlur": "same", "ThinPlateSpline": "close"},
-    VERSIONS[1]: {
-        "GaussNoise": "close",
-        "GaussianBlur": "close",
-        # Without their reference images.
-        **dict.fromkeys(("FDA", "HistogramMatching", "PixelDistributionAdaptation"), "refused"),
-    },
-}
-OF_BOXES = ("AtLeastOneBBoxRandomCrop", "BBoxSafeRandomCrop", "CopyAndPaste", "RandomSizedBBoxSafeCrop")
+AUDITS = {version: json.loads((DATA / f"{version}-audit.json").read_text()) for version in VERSIONS}
+OF_BOXES = ("AtLeastOneBBoxRandomCrop", "BBoxSafeRandomCrop", "RandomSizedBBoxSafeCrop")
+# Transforms of reference images, which are not given here.
+OF_REFERENCES = ("FDA", "HistogramMatching", "PixelDistributionAdaptation")
+# Outputs are tensors or have one format here; compositions only choose.
+NOT_AUDITED = ("ToTensorV2", "ToRGB", *COMPOSITIONS)
 
 
 def one(name: str, **arguments: Any) -> dict[str, Any]:
@@ -67,25 +46,47 @@ def done(described: dict[str, Any], image: Any) -> np.ndarray[Any, Any]:
     return np.asarray(output.numpy().transpose(1, 2, 0))
 
 
+def outcome_of(described: dict[str, Any], place: str = "") -> str:
+    """Whether a transform converts to the same, to something close, or is refused."""
+    _, report = vg.from_albumentations(described, report=True)
+    if report.refused:
+        return "refused"
+    return "close" if any(path.startswith(place) for path in report.approximate) else "same"
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.filterwarnings("ignore::variegate.integrations.converters.ConversionWarning")
 def test_defaults_of_all_classes(version: str) -> None:
-    """What converts can be sampled as well, for images of several sizes."""
-    outcomes, expected = {}, {}
+    """What converts can be sampled as well, for images of several sizes; the same is said of audited classes only."""
+    proven = {row["class"] for row in AUDITS[version] if row["outcome"] == "same"} | set(NOT_AUDITED)
     for name, described in json.loads((DATA / f"{version}-defaults.json").read_text()).items():
         transform, report = vg.from_albumentations(described, report=True)
-        outcomes[name] = "refused" if report.refused else "close" if report.approximate else "same"
-        known = "same" if name in SAME.split() else "close" if name in CLOSE.split() else "refused"
-        expected[name] = OWN[version].get(name, known)
-        if outcomes[name] == "refused":
-            assert name in REFUSED or OWN[version][name] == "refused"
+        if report.refused:
+            assert name in REFUSED or name in OF_REFERENCES or name == "ElasticTransform"
             with pytest.raises(ConversionError, match=f"{name}.*; accepted: "):
                 vg.from_albumentations(described)
-        elif name not in OF_BOXES:
-            vg.Augmenter(transform).program(
-                [(90, 120)] * 4 if name == "Mosaic" else [(90, 120), (61, 80), (30, 30)], partners="batch"
-            )
-    assert outcomes == expected
+            continue
+        assert report.approximate or name in proven, name
+        if name not in OF_BOXES:
+            vg.Augmenter(transform).program([(90, 120), (61, 80), (30, 30)])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.filterwarnings("ignore::variegate.integrations.converters.ConversionWarning")
+def test_outcomes_are_those_of_the_audit(version: str) -> None:
+    """Of samples with a mask, boxes and key points; the same is what differs by less than the audit's limits."""
+    kind = "format" if version == VERSIONS[0] else "coord_format"
+    params = {"bbox_params": {kind: "pascal_voc", "label_fields": ["labels"]}, "keypoint_params": {kind: "xy"}}
+    for row in AUDITS[version]:
+        described = one("Compose", transforms=[row["description"]], **params)
+        assert outcome_of(described, "transforms[0]") == row["outcome"], row
+        if row["outcome"] == "same":
+            assert all(row[target] <= limit for target, limit in LIMITS.items()), row
+
+
+def test_every_rule_is_audited() -> None:
+    audited = {row["class"] for rows in AUDITS.values() for row in rows if row["outcome"] != "refused"}
+    assert set(RULES) - set(OF_REFERENCES) <= audited
 
 
 def test_a_description_without_a_probability_has_the_librarys() -> None:
@@ -152,10 +153,14 @@ def test_what_one_of_has_chosen_keeps_its_chance_where_it_does_there(name: str) 
 def test_additive_noise_of_all_versions() -> None:
     ranges = [[0.2, 0.3], [-0.2, 0.1], [-0.5, -0.4]]
     shift = T.RGBShift((51, 76), (-51, 26), (-128, -102))
-    for more in ({"approximation": 1.0}, {"per_channel": True}):
+    for more in ({"approximation": 1.0}, {"per_channel": True}, {"per_channel": False}):
         assert vg.from_albumentations(one("AdditiveNoise", noise_params={"ranges": ranges}, **more)) == shift
-    _, report = vg.from_albumentations(one("AdditiveNoise"), report=True)
-    assert "in version 2.0" in str(report)
+    assert vg.from_albumentations(one("AdditiveNoise")) == T.RGBShift((-26, 26), (-26, 26), (-26, 26))
+
+
+def test_shifts_of_zero_do_nothing() -> None:
+    none = {f"{name}_shift_range": [0, 0] for name in ("hue", "sat", "val")}
+    assert vg.from_albumentations(one("HueSaturationValue", **none)) == T.Identity()
 
 
 def test_holes_that_reach_1_are_pixels() -> None:
@@ -182,12 +187,6 @@ def test_erased_areas_end_where_all_ratios_fit() -> None:
         areas = erased.mean(axis=(1, 2, 3))
         assert areas.max() < min(scale[1], 0.2) + 0.01
         assert abs(areas.mean() - mean) < 0.01
-
-
-def test_objects_that_are_pasted() -> None:
-    soft = converted(one("CopyAndPaste", blend_mode="gaussian", scale_range=[0.5, 1.0], min_visibility_after_paste=0.2))
-    assert soft == T.CopyPaste(1.0, (0.5, 1.0), flip=0.0, feather=3, min_visibility=0.2)
-    assert converted(one("CopyAndPaste")) == T.CopyPaste(1.0, 1.0, flip=0.0, feather=0)
 
 
 def test_one_report_of_a_whole_pipeline() -> None:

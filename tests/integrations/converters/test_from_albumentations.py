@@ -241,14 +241,7 @@ def test_blurs_of_several_kernels_and_erasings() -> None:
         ),
         (one("ThinPlateSpline"), "ThinPlateSpline.num_control_points=4: in version 2.0 places move 1.3, 1.6 and 4.8"),
         (one("Erasing", fill="random"), "Erasing.scale=.*areas end at 0.3 of square images there, at 0.22"),
-        (one("RandomShadow"), "RandomShadow: edges .*: four corners or more cover 1.4 to 1.8 times as much here"),
         (one("RandomFog"), "RandomFog: clouds .* 1.4 times as dense on 400 x 320 pixels"),
-        (one("RandomGravel"), "RandomGravel: stones .* 2 to 5 times on 400 x 320"),
-        (one("Spatter", mode="mud"), "Spatter: drops .* changes 0.6 to 1 times as much"),
-        (
-            one("RandomSunFlare", method="physics_based"),
-            "RandomSunFlare: glow.*'physics_based' 0.2 times where the radius",
-        ),
         (one("GlassBlur"), "GlassBlur: .*outermost max_delta: images change 5 to 10 % more here"),
         (one("AutoContrast", method="pil"), "AutoContrast: a channel's lowest .* 29 at most"),
     ],
@@ -281,7 +274,7 @@ def test_what_is_close_is_said(described: dict[str, Any], message: str) -> None:
         (compose(one("LetterBox", size=[8, 8], position="random")), "LetterBox.position: got 'random'"),
         (
             compose(one("ElasticTransform", control_grid_shape=[7, 6])),
-            r"ElasticTransform.control_grid_shape: got \(7, 6\)",
+            r"ElasticTransform: got 'a spline of control points'; accepted: GridDistortion or ThinPlateSpline",
         ),
         (compose(one("Posterize", num_bits=[9, 9])), r"Posterize.num_bits: got \(9, 9\); accepted: an integer"),
         (compose(one("SomeOf", replace=True, transforms=[one("NoOp")])), "SomeOf.replace: got True"),

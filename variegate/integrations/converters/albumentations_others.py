@@ -65,12 +65,6 @@ def masking(given: Arguments) -> Transform | None:
     return Compose(bands) if len(bands) > 1 else next(iter(bands), None)
 
 
-def from_float(given: Arguments) -> None:
-    for name in ("dtype", "max_value"):
-        given.take(name)
-    given.differs("nothing in its place: images are bytes here until they are normalized")
-
-
 def _references(given: Arguments, default: str) -> Any:
     key = given.take("metadata_key", default)
     found = given.place.report.metadata.get(key)

@@ -77,7 +77,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "AtLeastOneBBoxRandomCrop": of(
         box_crops.RandomAtLeastOneBoxCrop,
-        differs="drawn among the places that hold enough of the box, in whole pixels",
+        differs="drawn among the places that hold enough of the box, in whole pixels: 1 pixel at most",
         size=_SIZE,
         erosion_factor=Argument("erosion_factor", 0.0),
     ),
@@ -165,7 +165,7 @@ RULES: Mapping[str, Rule] = {
     "MotionBlur": values.motion_blur,
     "CLAHE": of(
         colour.CLAHE,
-        differs="in color images the luma is equalized here, LAB lightness there: 5 levels on average, 41 at most; "
+        differs="in color images the luma is equalized here, LAB lightness there: 5 to 11 levels on average; "
         "gray is the same",
         clip_limit=ranged("clip_range clip_limit", (1.0, 4.0), 1.0),
         tile_grid_size=Argument("tile_grid_size", (8, 8)),
@@ -234,12 +234,12 @@ RULES: Mapping[str, Rule] = {
     ),
     "Morphological": of(
         filters.Morphological,
-        differs="masks and boxes do not change here",
+        differs="masks and boxes do not change here; there they grow or shrink by up to half of scale, 1.5 pixels by "
+        "default",
         scale=Argument("scale", (2, 3)),
         operation=Argument("operation", "dilation"),
     ),
     "FDA": others.fourier,
-    "FromFloat": others.from_float,
     "HistogramMatching": others.histogram_matching,
     "PixelDistributionAdaptation": others.pixel_distribution,
 }
@@ -287,6 +287,7 @@ _NEAREST = {
     "a CustomOp, docs/custom.md, or a call behind the pipeline": ("Lambda",),
     "AtLeastOneBBoxRandomCrop or BBoxSafeRandomCrop": ("RandomCropNearBBox",),
     "GridDropout or vg.transforms.CutMix": ("RandomGridShuffle",),
+    "the pipeline without it: images are bytes here": ("FromFloat",),
     "its transforms without it: all channels are transformed here": ("SelectiveChannelTransform",),
 }
 REFUSED = {name: nearest for nearest, names in _NEAREST.items() for name in names}

@@ -194,7 +194,7 @@ def _one_of(transforms: list[Any]) -> Transform:
     return only if len(transforms) == 1 else OneOf(transforms)
 
 
-MIRRORED = "the image's outermost pixels are repeated around it here, and mirrored there"
+MIRRORED = "the image's outermost pixels are repeated around it here, and mirrored there: 0.2 levels on average"
 
 
 def box_blur(given: Arguments) -> Transform:
