@@ -178,12 +178,11 @@ def run_variegate(transform: Any, targets: Any, sample: Result, count: int) -> l
 
 def compare(before: list[Result], after: list[Result]) -> dict[str, float]:
     """Difference of each kind of target, in the units of ``LIMITS``."""
-    if max(count_outcomes(before), count_outcomes(after)) <= MAX_OUTCOMES:
-        found = compare_outcomes(before, after)
-    else:
-        found = dict.fromkeys(LIMITS, 0.0)
-    for target, difference in compare_distributions(before, after).items():
-        found[target] = max(found[target], difference)
+    outcomes = max(count_outcomes(before), count_outcomes(after))
+    found = compare_outcomes(before, after) if outcomes <= MAX_OUTCOMES else dict.fromkeys(LIMITS, 0.0)
+    if outcomes > 1:
+        for target, difference in compare_distributions(before, after).items():
+            found[target] = max(found[target], difference)
     return {target: round(difference, 3) for target, difference in found.items()}
 
 

@@ -226,7 +226,7 @@ def test_blurs_of_several_kernels_and_erasings() -> None:
         (one("ImageCompression", quality_range=[10, 90]), "up to 4 levels on average, 100 at most"),
         (
             one("HueSaturationValue", hue_shift_limit=[0, 0], val_shift_limit=[0, 0]),
-            "6.0 levels on average, 30 at most",
+            "6.0 levels on average, .*30 at most",
         ),
         (
             one("HueSaturationValue", hue_shift_limit=[0, 0], sat_shift_limit=[0, 0]),
@@ -254,7 +254,7 @@ def test_what_is_close_is_said(described: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        (compose(one("Vignetting")), r"transforms\[0\] Vignetting: got 'Vignetting'; accepted: Illumination or "),
+        (compose(one("Vignetting")), r"transforms\[0\] Vignetting: got 'Vignetting'; accepted: Illumination"),
         (compose(one("Unheard")), r"transforms\[0\] Unheard: got 'Unheard'; accepted: one of AdditiveNoise, .*Affine"),
         (compose(one("Rotate", angle_range={})), r"transforms\[0\] Rotate.*; accepted: "),
         (compose(one("my.Own")), r"transforms\[0\] Own: got 'my.Own'; .*CustomOp"),

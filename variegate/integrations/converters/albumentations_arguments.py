@@ -247,8 +247,10 @@ _FORMATS = {
 _OF_COMPOSE = ("bbox_params", "keypoint_params", "additional_targets")
 
 
-def kinds_of_targets(described: Mapping[str, Any]) -> frozenset[str]:
+def kinds_of_targets(described: Any) -> frozenset[str]:
     """Targets that a composition describes. Of version 2.0, "format" is the name of ``coord_format``."""
+    if not isinstance(described, Mapping):
+        return frozenset()
     kinds = {"boxes"} if described.get("bbox_params") else set()
     points = described.get("keypoint_params")
     if points:

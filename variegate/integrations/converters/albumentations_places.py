@@ -294,6 +294,7 @@ def elastic(given: Arguments) -> Transform:
     given.require("same_dxdy", False, why="a displacement of its own along each axis")
     alpha, kind = given.take("alpha", 1.0), given.take("noise_distribution", "gaussian")
     sigma = given.take("sigma", 50.0)
+    given.differs_for("keypoints", "key points are whole pixels there: up to 1 pixel off")
     farther = max(sigma, 1.0)
     how = f"noise is repeated around the image there: within {sigma:g} pixels of borders, places move up to about"
     given.differs(f"{how} {farther**0.5:.1f} times as far, in corners {farther:.0f} times", "sigma", sigma)

@@ -132,7 +132,8 @@ RULES: Mapping[str, Rule] = {
         deform.GridDistortion,
         require=places.EXACT_MAP,
         why=places.EXACT_MAP_WHY,
-        differs="strips follow one another evenly here; there two pixels along their borders show the same place",
+        differs="strips follow one another evenly here; there two pixels along their borders show the same place: key "
+        "points differ by up to 6 pixels",
         also=_WARPED,
         num_steps=Argument("num_steps", 5),
         distort_limit=ranged("distort_range distort_limit", (-0.3, 0.3)),
@@ -198,7 +199,7 @@ RULES: Mapping[str, Rule] = {
         "400 x 320 pixels, three times on 80 x 60",
     ),
     "RandomRain": _drawn(
-        weather.RandomRain, "a Gaussian of the box's deviation blurs the image; streaks differ in length and opacity"
+        weather.RandomRain, "the image itself is blurred and streaks are fainter here: 6 levels darker on average"
     ),
     "Illumination": _drawn(
         lighting.Illumination, 'in mode \'corner\', "brighten" and "darken" mean the opposite there'
@@ -234,8 +235,8 @@ RULES: Mapping[str, Rule] = {
     ),
     "Morphological": of(
         filters.Morphological,
-        differs="masks and boxes do not change here; there they grow or shrink by up to half of scale, 1.5 pixels by "
-        "default",
+        differs="masks and boxes do not change here; there masks grow or shrink by up to half of scale, 1.5 pixels by "
+        "default, and boxes are found in them anew",
         scale=Argument("scale", (2, 3)),
         operation=Argument("operation", "dilation"),
     ),
