@@ -68,8 +68,8 @@ class Case(NamedTuple):
     results: list[Result]
 
 
-def run_albumentations(sample: Result, out: Path, refused: set[str]) -> None:
-    """Run all cases; classes in ``refused`` are described only."""
+def run_albumentations(sample: Result, out: Path, refused: set[str], only: list[str] | None) -> None:
+    """Run all cases, or those of the classes ``only``; classes in ``refused`` are described only."""
     import albumentations as A
 
     is_older = A.__version__.startswith("2.0")
@@ -79,7 +79,7 @@ def run_albumentations(sample: Result, out: Path, refused: set[str]) -> None:
     cases, skipped = [], []
     warnings.simplefilter("ignore")
     warnings.filterwarnings("error", message=".*not valid for transform")
-    for name in public_classes(A):
+    for name in only or public_classes(A):
         defaults: list[dict[str, Any]] = [] if name in REQUIRED else [{}]
         for arguments in [*defaults, *CASES.get(name, [])]:
             renamed = arguments_of(name, arguments, is_older)
@@ -324,13 +324,13 @@ def audit(version: str, cases: list[Case], sample: Result) -> tuple[list[dict[st
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--python", required=True, help="an interpreter that has Albumentations")
-    parser.add_argument("--only", nargs="*", help="names of classes; nothing is written then")
+    parser.add_argument("--only", nargs="*", help="names of classes, whose rows are replaced")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--refused", nargs="*", default=(), help=argparse.SUPPRESS)
     options = parser.parse_args()
     sample = make_sample_once()
     if options.child:
-        run_albumentations(sample, Path(options.child), set(options.refused))
+        run_albumentations(sample, Path(options.child), set(options.refused), options.only)
         return 0
     from variegate.integrations.converters.albumentations_table import REFUSED
 
@@ -339,20 +339,21 @@ def main() -> int:
         out = Path(folder) / "results.pickle"
         command = [options.python, "-m", "benchmarks.albumentations_audit", "--python", "-", "--child", str(out)]
         command += ["--refused", *REFUSED]
+        command += ["--only", *options.only] if options.only else []
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_ALBUMENTATIONS_UPDATE": "1"}
         subprocess.run(command, env=environment, check=True)
         version, cases, skipped = pickle.loads(out.read_bytes())  # written by our own child
-    if options.only:
-        cases = [case for case in cases if case.name in options.only]
     rows, failures = audit(version, cases, sample)
     for line in (*skipped, *failures):
         print(line)
     converted = {row["class"] for row in rows if row["outcome"] != "refused"}
     print(f"{len(converted)} of {len({row['class'] for row in rows})} classes convert")
-    if not options.only:
-        lines = ",\n".join(json.dumps(row) for row in rows)
-        name = "albumentations" if version.startswith("2.0") else "albumentationsx"
-        (DATA / f"{name}-{version}-audit.json").write_text(f"[\n{lines}\n]\n")
+    name = "albumentations" if version.startswith("2.0") else "albumentationsx"
+    path = DATA / f"{name}-{version}-audit.json"
+    if options.only:
+        rows += [row for row in json.loads(path.read_text()) if row["class"] not in options.only]
+    lines = ",\n".join(json.dumps(row) for row in sorted(rows, key=lambda row: row["class"]))
+    path.write_text(f"[\n{lines}\n]\n")
     return 1 if failures else 0
 
 

@@ -18,6 +18,7 @@ _MIRRORED = {"border_mode": 4}
 REQUIRED = (
     "AtLeastOneBBoxRandomCrop",
     "CenterCrop",
+    "Crop",
     "CropAndPad",
     "LetterBox",
     "LongestMaxSize",
@@ -34,7 +35,7 @@ CASES: dict[str, list[dict[str, Any]]] = {
     "AdditiveNoise": [
         {"noise_params": {"ranges": [(0.1, 0.1)]}},
         {"spatial_mode": "per_pixel", "noise_type": "gaussian", "per_channel": True,
-         "noise_params": {"mean_range": (0.0, 0.0), "std_range": (0.1, 0.1)}},
+         "noise_params": {"noise_type": "gaussian", "mean_range": (0.0, 0.0), "std_range": (0.1, 0.1)}},
     ],
     "Affine": [
         {"rotate": (20, 20)},
@@ -58,7 +59,7 @@ CASES: dict[str, list[dict[str, Any]]] = {
     "CoarseDropout": [
         {"num_holes_range": (3, 3), "hole_height_range": (0.2, 0.3), "hole_width_range": (0.2, 0.3), "fill": 255},
         {"fill_mask": 255},
-        {"num_holes_range": (1, 1), "hole_height_range": (0.9, 0.9), "hole_width_range": (0.3, 0.3)},
+        {"num_holes_range": (1, 1), "hole_height_range": (0.9, 0.9), "hole_width_range": (0.9, 0.9)},
         {"hole_height_range": (1.0, 1.0), "hole_width_range": (1.0, 1.0), "num_holes_range": (1, 1)},
     ],
     "ColorJitter": [
@@ -129,7 +130,7 @@ CASES: dict[str, list[dict[str, Any]]] = {
     "Perspective": [{"scale": (0.1, 0.1), **_IGNORED}, {"border_mode": 4}],
     "PhotoMetricDistort": [],
     "PixelDropout": [{"dropout_prob": 0.3}, {"dropout_prob": 0.2, "drop_value": 255}],
-    "PlanckianJitter": [{"temperature_range": (5000, 5000)}],
+    "PlanckianJitter": [{"temperature_range": (5000, 7000)}],
     "Posterize": [{"num_bits": (3, 3)}],
     "RGBShift": [{"r_shift_range": (20, 20), "g_shift_range": (-10, -10), "b_shift_range": (0, 0)}],
     "RandomBrightnessContrast": [
@@ -220,6 +221,7 @@ OLDER: dict[str, dict[str, str]] = {
     "Sharpen": {"alpha_range": "alpha", "lightness_range": "lightness"},
     "ShiftScaleRotate": {"shift_range": "shift_limit", "scale_range": "scale_limit", "rotate_range": "rotate_limit"},
     "UnsharpMask": {"blur_range": "blur_limit", "sigma_range": "sigma_limit", "alpha_range": "alpha"},
+    "XYMasking": {f"{name}_range": name for name in ("num_masks_x", "num_masks_y", "mask_x_length", "mask_y_length")},
     "ZoomBlur": {"max_factor_range": "max_factor", "step_factor_range": "step_factor"},
 }
 
