@@ -34,8 +34,8 @@ REQUIRED = (
 CASES: dict[str, list[dict[str, Any]]] = {
     "AdditiveNoise": [
         {"noise_params": {"ranges": [(0.1, 0.1)]}},
-        {"spatial_mode": "per_pixel", "noise_type": "gaussian", "per_channel": True,
-         "noise_params": {"noise_type": "gaussian", "mean_range": (0.0, 0.0), "std_range": (0.1, 0.1)}},
+        {"spatial_mode": "per_pixel", "noise_type": "gaussian",
+         "noise_params": {"mean_range": (0.0, 0.0), "std_range": (0.1, 0.1)}},
     ],
     "Affine": [
         {"rotate": (20, 20)},
@@ -194,7 +194,6 @@ CASES: dict[str, list[dict[str, Any]]] = {
 _ENDS = "brightness contrast saturation hue"
 # Names of version 2.0.8; an empty one does not exist there, and leaves the case out.
 OLDER: dict[str, dict[str, str]] = {
-    "AdditiveNoise": {"per_channel": ""},
     "Blur": {"blur_range": "blur_limit"},
     "CLAHE": {"clip_range": "clip_limit"},
     "ChromaticAberration": {

@@ -13,21 +13,18 @@ from variegate.ops.compose import Compose, RandomApply
 
 def additive_noise(given: Arguments) -> Transform:
     """A number for each channel; or normal noise of each pixel."""
-    is_old = "approximation" in given  # of version 2.0, where each channel always has its own noise
     mode, kind = given.take("spatial_mode", "constant"), given.take("noise_type", "uniform")
     params = given.take("noise_params") or {"ranges": ((-0.1, 0.1),)}
-    for name in ("patch_count_range", "patch_height_range", "patch_width_range", "approximation"):
+    # Of patches, and of the speed.
+    for name in ("patch_count_range", "patch_height_range", "patch_width_range", "per_channel", "approximation"):
         given.take(name)
-    per_channel = given.take("per_channel", is_old)
-    if (mode, kind) == ("per_pixel", "gaussian") and per_channel:
+    if (mode, kind) == ("per_pixel", "gaussian"):
         means, sigmas = params["mean_range"], params["std_range"]
         if means[0] != means[1]:
             given.refuse("noise_params", means, "one mean, such as (0, 0)")
         return given.build(filters.GaussianNoise, mean=means[0], sigma=tuple(sigmas))
     if (mode, kind) != ("constant", "uniform"):
-        given.refuse(
-            "spatial_mode", mode, "'constant' with uniform noise, or 'per_pixel' with Gaussian of each channel"
-        )
+        given.refuse("spatial_mode", mode, "'constant' with uniform noise, or 'per_pixel' with Gaussian noise")
     ranges = [tuple(round(255 * end) for end in ends) for ends in params["ranges"]]
     red, green, blue, *_ = ranges * 3 if len(ranges) == 1 else ranges
     return given.build(tone.RGBShift, red=red, green=green, blue=blue)
