@@ -155,3 +155,18 @@ def test_pages_show_what_is_printed(
     monkeypatch.setenv("COLUMNS", "80")
     assert run(*options.split()) == 0
     assert capsys.readouterr().out == output
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--workers", 8, "--strategies", "foo"), "--strategies: got 'foo' with --workers; accepted: without"),
+        (("--workers", 8, "--tasks", 5), "--tasks: got '5' with --workers; accepted: without"),
+        (("--ranks", 2), "--ranks: got '2'; accepted: with --workers"),
+    ],
+)
+def test_options_without_effect_are_refused(
+    given: tuple[object, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*given) == 2
+    assert said in capsys.readouterr().err

@@ -3,22 +3,40 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
-from dataclasses import dataclass, fields
-from typing import Any, Literal
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 import typer
 
 from variegate.apps.search import Settings
+from variegate.cli import main
 from variegate.cli.commands import app
-from variegate.cli.options import CommandOptions, from_options
+from variegate.cli.options import CommandOptions, from_options, typed_as
 from variegate.jobs.augment.run import Expansion
 from variegate.jobs.engine import Engine
 from variegate.options import check_options, option, option_of, part_of, same_option
-from variegate.options.datasets import PackingOptions
-from variegate.options.measurement import MeasurementOptions, Scenario
-from variegate.options.search import EvaluationOptions, Hyperparameters, SearchOptions
+from variegate.options.datasets import (
+    CheckingOptions,
+    CleaningOptions,
+    DeviceOptions,
+    IndexingOptions,
+    PackingOptions,
+    TargetOptions,
+)
+from variegate.options.measurement import FeedScenario, MeasurementOptions, Scenario
+from variegate.options.search import (
+    EvaluationOptions,
+    Hyperparameters,
+    ObjectiveOptions,
+    RaceBackendOptions,
+    RaceOptions,
+    SearchOptions,
+    TrainingOptions,
+)
+from variegate.options.training import StudyOptions, TrainOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +54,8 @@ class Baking(CommandOptions):
         ({"loaves": 0}, "loaves: got 0; accepted: an integer from 1 on"),
         ({"loaves": True}, "loaves: got True; accepted: an integer from 1 on"),
         ({"loaves": 1.5}, "loaves: got 1.5; accepted: an integer from 1 on"),
-        ({"salt": -1.0}, "salt: got -1.0; accepted: 0 or more"),
-        ({"salt": float("nan")}, "salt: got nan; accepted: 0 or more"),
+        ({"salt": -1.0}, "salt: got -1.0; accepted: a finite number of 0 or more"),
+        ({"salt": float("nan")}, "salt: got nan; accepted: a finite number of 0 or more"),
         ({"oven": -1}, "oven: got -1; accepted: an integer from 0 on"),
     ],
 )
@@ -127,3 +145,49 @@ def test_measure_takes_what_is_declared() -> None:
     with pytest.raises(TypeError, match="batchsize"):
         measure("nowhere", batchsize=4)
     assert "MeasurementOptions" in (inspect.getdoc(measure) or "")
+
+
+def number_fields(owner: Any) -> list[tuple[str, str]]:
+    """(name, flag) of all fields of a command that are floats, or tuples of them."""
+    hints = get_type_hints(owner)
+    return [
+        (one.name, typed_as(one)) for one in fields(owner) if float in (get_args(hints[one.name]) or (hints[one.name],))
+    ]
+
+
+COMMANDS = {one.name or one.callback.__name__: one.callback for one in app.registered_commands if one.callback}
+
+
+@pytest.mark.parametrize("name", [name for name, one in COMMANDS.items() if number_fields(one.options)])  # type: ignore[attr-defined]
+def test_numbers_of_commands_are_finite(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    owner: Any = COMMANDS[name].options  # type: ignore[attr-defined]
+    arguments = ["x" for one in fields(owner) if option_of(one).panel == "Arguments"]
+    for field_name, flag in number_fields(owner):
+        for value in ("inf", "-inf", "nan"):
+            assert main([name, *arguments, f"{flag}={value}"]) == 2
+            said = capsys.readouterr().err
+            assert re.match(rf"variegate: error: ({flag}|{field_name}): got '?\(?-?{value[-3:]}.*; accepted: ", said), (
+                said
+            )
+            assert said.count("\n") == 1
+
+
+OPTION_CLASSES = (
+    *(DeviceOptions, TargetOptions, PackingOptions, CheckingOptions, IndexingOptions, CleaningOptions, FeedScenario),
+    *(MeasurementOptions, Scenario, Hyperparameters, TrainingOptions, RaceOptions, SearchOptions, ObjectiveOptions),
+    *(RaceBackendOptions, EvaluationOptions, TrainOptions, StudyOptions),
+)
+
+
+@pytest.mark.parametrize("owner", OPTION_CLASSES)
+def test_numbers_of_functions_are_finite(owner: Any) -> None:
+    hints = get_type_hints(owner)
+    needed = {one.name: 1 for one in fields(owner) if one.default is MISSING}
+    for one in fields(owner):
+        hint = hints[one.name]
+        if not {int, float} & {*(get_args(hint) or (hint,))}:
+            continue
+        for value in (math.inf, -math.inf, math.nan):
+            given: Any = (value,) if get_origin(hint) is tuple else value
+            with pytest.raises(ValueError, match=f"{one.name}: got -?{value!r}"):
+                owner(**{**needed, one.name: given})

@@ -13,7 +13,7 @@ from variegate.jobs import jobs as messages
 from variegate.jobs.dispatcher import Dispatcher
 from variegate.jobs.jobs import Release, Send, StartWorker, Task, TaskDone, WorkerLost, WorkerReady
 from variegate.jobs.options import Rules, rows_of_part
-from variegate.options.measurement import FeedScenario, Scenario
+from variegate.options.measurement import SCENARIO_OF_FEED, FeedScenario, Scenario
 
 _READY, _MADE, _ARRIVED, _LOST, _TRAINED = range(5)
 _TELL_EVERY = 5000  # events
@@ -100,11 +100,10 @@ class _Feeding:
         shares = [len(range(rank, workers, ranks)) for rank in range(ranks)]
         self._rows = [rows_of_part(feed.batch_size, share, feed.prefetch) for share in shares]
         self._parts = [-(-feed.batch_size // rows) for rows in self._rows]
-        same = "variation", "speeds", "spread", "seed", "failure_rate", "restart"
         self._inputs = inputs(
             replace(
                 Scenario(devices=workers, tasks=feed.steps * sum(self._parts)),
-                **{name: getattr(scenario, name) for name in same},
+                **{name: getattr(scenario, name) for name in SCENARIO_OF_FEED - {"in_flight"}},
             )
         )
         every = [_FeedWorker(at % ranks, at // ranks, at, speed) for at, speed in enumerate(self._inputs.speeds)]

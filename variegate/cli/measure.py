@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from variegate.cli import console
 from variegate.cli.options import CommandOptions, PolicyOptions, SourceOptions
 from variegate.options import option, part_of, same_option
-from variegate.options.measurement import FeedScenario, MeasurementOptions, Scenario
+from variegate.options.measurement import SCENARIO_OF_FEED, FeedScenario, MeasurementOptions, Scenario
 
 if TYPE_CHECKING:
     from variegate.apps.diagnose import Measurements
@@ -21,11 +21,6 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class MeasuringOptions(MeasurementOptions, SourceOptions, PolicyOptions):
     size: str = same_option(PolicyOptions, "size", default="224")
-
-    def __post_init__(self) -> None:
-        if not 0.01 <= self.seconds <= 3600:  # older versions of Typer let NaN through
-            raise ValueError(f"--seconds: got {self.seconds}; accepted: a number from 0.01 to 3,600")
-        super().__post_init__()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +120,18 @@ class SimulateOptions(Scenario, FeedScenario, CommandOptions):
         metavar="all|NAMES",
     )
     out: Path = option(Path("simulate.png"), "File for the plot, a PNG.", "Output", metavar="FILE")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        of_feed = {one.name for one in fields(FeedScenario)}
+        unused = {one.name for one in fields(self)} - of_feed - SCENARIO_OF_FEED if self.workers else of_feed
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if one.name in unused - {"as_json"} and value != one.default:
+                got = f"{one.name}: got {str(value)!r}"
+                raise ValueError(
+                    f"{got} with --workers; accepted: without" if self.workers else f"{got}; accepted: with --workers"
+                )
 
 
 def simulate(options: SimulateOptions) -> None:

@@ -218,4 +218,7 @@ def _is_typed(context: typer.Context | None, name: str) -> bool:
 def _value(declared: Field[Any], typed: Any) -> Any:
     if (parse := option_of(declared).parse) is not None:
         return parse(typed)
+    if isinstance(typed, float):
+        described = option_of(declared)
+        options.check_number(declared.name, typed, described.low, described.high)
     return typed.value if isinstance(typed, Enum) else typed

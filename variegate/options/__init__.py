@@ -6,12 +6,11 @@ Nothing heavy is imported here, so that ``--help`` waits for nothing.
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Callable
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from variegate.checks import meant
+from variegate.checks import as_integer, as_number, meant
 
 T = TypeVar("T")
 # Groups of options, in the order of --help.
@@ -63,25 +62,47 @@ def choices_of(hint: Any) -> tuple[str, ...]:
 
 
 def check_options(options: Any, *names: str) -> None:
-    """Raises ValueError naming the first field (of ``names``, if any) that is none of its choices or out of bounds."""
+    """Raises ValueError naming the first field that is none of its choices, no finite number or out of bounds.
+
+    ``names``: fields whose choices and bounds are checked; all of them without.
+    """
     hints = get_type_hints(type(options))
     for declared in fields(options):
         name, value, hint = declared.name, getattr(options, declared.name), hints[declared.name]
-        types, high = get_args(hint) or (hint,), option_of(declared).high
-        low: Any = option_of(declared).low
-        is_optional, choices, most = type(None) in types, choices_of(hint), math.inf if high is None else high
-        if (names and name not in names) or (value is None and is_optional) or (low is None and not choices):
+        types, choices, described = get_args(hint) or (hint,), choices_of(hint), option_of(declared)
+        is_optional, is_checked = type(None) in types, not names or name in names
+        if (value is None and is_optional) or get_origin(hint) is tuple:
             continue
         if choices:
-            is_good, accepted = value in choices, ", ".join(map(repr, choices)) + meant(value, choices)
-        elif int in types:
-            is_good = type(value) is not bool and isinstance(value, numbers.Integral) and low <= int(value) <= most
-            accepted = f"an integer from {low} " + ("on" if high is None else f"to {high}")
-        else:
-            is_good = low <= value <= most
-            accepted = (f"{low:g} or more" if high is None else f"{low:g} to {high:g}") + ", or nothing" * is_optional
-        if not is_good:
-            raise ValueError(f"{name}: got {value!r}; accepted: {accepted}")
+            if is_checked and value not in choices:
+                accepted = ", ".join(map(repr, choices)) + meant(value, choices)
+                raise ValueError(f"{name}: got {value!r}; accepted: {accepted}")
+        elif int in types or float in types:
+            low, high = (described.low, described.high) if is_checked else (None, None)
+            check_number(
+                name,
+                value,
+                low,
+                high,
+                is_integer=int in types,
+                suffix=", or nothing" * (is_optional and float in types),
+            )
+
+
+def check_number(
+    name: str, value: Any, low: float | None, high: float | None, *, is_integer: bool = False, suffix: str = ""
+) -> None:
+    """Raises ValueError unless ``value`` is a finite number, or an integer, within the bounds that there are."""
+    plain = as_integer(value) if is_integer else as_number(value)
+    least, most = -math.inf if low is None else low, math.inf if high is None else high
+    if plain is not None and least <= plain <= most:
+        return
+    kind = "an integer" if is_integer else "a finite number"
+    if low is not None and high is not None:
+        kind += f" from {low} to {high}" if is_integer else f" from {low:g} to {high:g}"
+    elif low is not None:
+        kind += f" from {low} on" if is_integer else f" of {low:g} or more"
+    raise ValueError(f"{name}: got {value!r}; accepted: {kind}{suffix}")
 
 
 def part_of(owner: type[T], options: Any) -> T:

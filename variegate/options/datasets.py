@@ -32,6 +32,9 @@ class DeviceOptions:
     )
     steal: bool = option(True, "Let idle devices take tasks from the longest queue (work stealing).", "Devices")
 
+    def __post_init__(self) -> None:
+        check_options(self)
+
 
 @dataclass(frozen=True, kw_only=True)
 class TargetOptions:
@@ -54,6 +57,9 @@ class TargetOptions:
     mask_fill: int = option(
         0, "Mask value where the image shows its fill color. Losses often ignore 255.", "Augmentation"
     )
+
+    def __post_init__(self) -> None:
+        check_options(self)
 
 
 @dataclass(frozen=True, kw_only=True)

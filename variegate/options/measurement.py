@@ -19,6 +19,9 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     **{"wire": (1e-6, 1e6), "part_us": (0, 1e9)},
 }
 
+# Fields of ``Scenario`` that apply to the workers of trainers as well.
+SCENARIO_OF_FEED = {"variation", "speeds", "spread", "seed", "failure_rate", "restart", "in_flight"}
+
 
 @dataclass(frozen=True, kw_only=True)
 class MeasurementOptions:
@@ -60,9 +63,7 @@ class MeasurementOptions:
     )
 
     def __post_init__(self) -> None:
-        check_options(self, "batch_size", "limit", "threads")
-        if not self.seconds > 0:
-            raise ValueError(f"seconds: got {self.seconds!r}; accepted: a positive number")
+        check_options(self, "batch_size", "limit", "threads", "seconds")
 
 
 def _speeds(text: str) -> tuple[float, ...]:

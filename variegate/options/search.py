@@ -77,11 +77,11 @@ class TrainingOptions:
         metavar="SIDE|HxW|auto|none",
     )
     padding: int | None = option(
-        None, "Padding of the random crop in pixels. By default 1/8 of the image side.", "Crop and flip", low=0
+        None, "Padding of the part crop in pixels. By default 1/8 of the image side.", "Crop and flip", low=0
     )
-    flip: bool = option(True, "Mirror half of the images at random.", "Crop and flip")
+    flip: bool = option(True, "Let the search mirror images, or never (--no-flip).", "Crop and flip")
     cutout: int | None = option(
-        None, "Side of the cutout square in pixels. By default half of the image side.", "Crop and flip", low=0
+        None, "Side of the part cutout in pixels. By default half of the image side.", "Crop and flip", low=0
     )
     model: str | None = option(
         None,
@@ -116,6 +116,9 @@ class TrainingOptions:
     )
     capture: bool = option(True, "Record training steps as CUDA graphs on GPUs.", "Machine")
 
+    def __post_init__(self) -> None:
+        check_options(self)
+
     def hyperparameters(self, epochs: int, batch_size: int) -> Hyperparameters:
         """With sizes that fit the images. Raises ValueError."""
         return part_of(Hyperparameters, replace(self, epochs=epochs, batch_size=batch_size))
@@ -144,7 +147,7 @@ class RaceOptions(TrainingOptions):
     )
     policies: str | None = option(
         None,
-        "Candidates of a race, separated by commas: none, flip, crop, policy names and files, with parts such as "
+        "Candidates of a race, separated by commas: none, flip, crop, policy names and files, and such parts, as in "
         "randaugment-1-5+flip+crop2+cutout8. By default nine of them.",
         "Search",
     )
@@ -158,7 +161,7 @@ class RaceOptions(TrainingOptions):
     budget: str = option("30m", "Wall-clock time of a race, such as 90s, 30m or 2h.", "Search", metavar="TIME")
 
     def __post_init__(self) -> None:
-        check_options(self, "train", "rounds")
+        super().__post_init__()
         seconds_in("budget", self.budget)
 
 
@@ -186,13 +189,16 @@ class SearchOptions(RaceOptions):
     )
     test: str | None = option(
         None,
-        "Data set to compare the schedule with none and flip-crop on. By default 1/5 of the images, which the search "
-        "does not use.",
+        "Data set to compare the schedule with none, crop and flip+crop+cutout on. By default 1/5 of the images, which "
+        "the search does not use.",
         "Images",
         metavar="SRC2",
     )
     repeats: int = option(
-        3, "Training runs with the schedule, none and flip-crop after the search; 0 skips them.", "Comparison", low=0
+        5,
+        "Training runs with the schedule, none, crop and flip+crop+cutout after the search; 0 skips them.",
+        "Comparison",
+        low=0,
     )
     population: int = option(16, "Number of members in the population.", "Search", low=2)
     epochs: int | None = option(
@@ -249,6 +255,9 @@ class ObjectiveOptions:
     gpus_per_member: float | None = same_option(SearchOptions, "gpus_per_member")
     out: Path = same_option(SearchOptions, "out", help="Output folder for the schedule, log and checkpoints.")
 
+    def __post_init__(self) -> None:
+        check_options(self)
+
 
 @dataclass(frozen=True, kw_only=True)
 class RaceBackendOptions:
@@ -258,15 +267,18 @@ class RaceBackendOptions:
     address: str | None = same_option(SearchOptions, "address")
     gpus_per_training: float = option(0.0, "GPUs per training run, or a share of one, with Ray.", "Machine", low=0)
 
+    def __post_init__(self) -> None:
+        check_options(self)
+
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationOptions(TrainingOptions):
     """Options of trainings that are compared: their policies, repeats and images."""
 
     policies: str = option(
-        "none,flip-crop,randaugment,trivialaugment",
-        "Policies to compare, separated by commas: none, flip-crop, policy names, files, or adaptive:gap and "
-        "adaptive:entropy. With parts, such as none+flip+crop2, a policy has no other crop, flip and cutout.",
+        "none,crop,flip+crop,randaugment+flip+crop,trivialaugment+flip+crop",
+        "Policies to compare, separated by commas: none, flip, crop, policy names, files, adaptive:gap and "
+        "adaptive:entropy, and such parts, as in randaugment-1-5+flip+crop2+cutout8.",
         "Comparison",
     )
     test: str | None = option(
