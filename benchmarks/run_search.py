@@ -27,8 +27,8 @@ from benchmarks import machine
 
 Images = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]
 FREE = (
-    *("none", "flip", "crop", "flip-crop", "randaugment-1-5", "randaugment-2-9", "trivialaugment"),
-    "adaptive:entropy",
+    *("none", "flip", "crop", "flip+crop", "flip+crop+cutout", "randaugment-1-5+flip+crop"),
+    *("randaugment-2-9+flip+crop", "trivialaugment+flip+crop", "adaptive:entropy+flip+crop"),
 )
 REPEATS, MEMBERS, SEED = 10, 16, 2026
 # Of a PBA search in those of a training: then a race with its seconds has about three rounds.

@@ -22,7 +22,6 @@ from typing import Any
 
 from benchmarks import machine
 from variegate.apps.search import SearchSpace, Settings
-from variegate.apps.search.candidates import FLIP_CROP
 from variegate.apps.search.compare import Comparison, Summary, cells, compare, verdicts
 from variegate.apps.search.driver import LocalSearch, Progress, search_devices
 from variegate.apps.search.evaluate import Evaluation, Subsets
@@ -31,7 +30,11 @@ from variegate.apps.train.images import BaselineAugmentation, LabelledImages, lo
 from variegate.options.search import Hyperparameters
 
 DATA = Path("../shared/data")
-POLICIES = (FLIP_CROP, "randaugment", "trivialaugment", "cifar10", "pba-cifar10", "learnt")
+AROUND = "+flip+crop+cutout"
+POLICIES = (
+    AROUND[1:],
+    *(name + AROUND for name in ("randaugment", "trivialaugment", "cifar10", "pba-cifar10", "learnt")),
+)
 PAPER_SECONDS, TARGET_SECONDS = 5 * 3600.0, 600.0
 
 
@@ -115,7 +118,9 @@ def final_trainings(
     """Train the final model with each policy, print the table -> its lines."""
     test = load_images(str(options.test), device=devices[0])
     final = train if options.limit is None else split(train, options.limit, 0, options.seed)[0]
-    names = [learnt if name == "learnt" else name for name in options.policies.split(",")]
+    names = [
+        name.replace("learnt", learnt, 1) if name.startswith("learnt") else name for name in options.policies.split(",")
+    ]
     evaluation = Evaluation(
         Subsets(final, len(final), test, options.seed),
         options.final_model,

@@ -50,7 +50,8 @@ def main() -> int:
         code = variegate([*search, "--epochs", epochs, "--interval", "2", *training])
         if code:
             return code
-        policies = f"none,flip-crop,randaugment,trivialaugment,autoaugment,{learnt}/schedule.json"
+        learned = ("randaugment", "trivialaugment", "autoaugment", f"{learnt}/schedule.json")
+        policies = ",".join(["none", "crop", *(f"{name}+crop" for name in learned)])
         evaluate = ["evaluate", f"{root}/train", "--test", f"{root}/test", "--train", "200", "--policies", policies]
         repeats = ["--repeats", "1" if given.quick else "5", "--epochs", epochs, "--out", f"{root}/evaluate.png"]
         return variegate([*evaluate, *repeats, *training])

@@ -43,7 +43,7 @@ def main() -> int:
         root = given.folder or Path(temporary)
         write_digits(root)
         epochs = "2" if given.quick else "20"
-        data = [f"{root}/train", "--validation", f"{root}/test", "--policy", "none", "--no-flip", "--padding", "1"]
+        data = [f"{root}/train", "--validation", f"{root}/test", "--policy", "crop1"]
         training = ["--model", "wrn-10-1", "--epochs", epochs, "--batch-size", "64", "--warmup", "1", "--lr", "0.2"]
         return variegate(["train", *data, *training, "--device", "cpu", "--out", f"{root}/out"])
 

@@ -73,8 +73,7 @@ def answer(config: dict[str, Any]) -> dict[str, Any]:
     at_each_step(look)
     options = TrainOptions(
         model=config["model"],
-        policy="none",
-        flip=False,
+        policy="crop",
         padding=1,
         epochs=config["epochs"],
         warmup=1.0,

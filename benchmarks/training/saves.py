@@ -52,7 +52,7 @@ def answer(config: dict[str, Any]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         options = TrainOptions(
             model=config["model"],
-            policy="none",
+            policy="flip+crop",
             batch_size=config["batch"],
             lr=0.01,
             checkpoint_every=config["every"],

@@ -48,7 +48,7 @@ def in_many_steps(shape: tuple[int, int, int], classes: int) -> Any:
 @mock.patch.object(feeds, "SPANS", 1)  # what more of them come to, other tests show without TensorFlow
 def find(root: Path) -> dict[str, Any]:
     """``peer``: the shapes and labels of what tf.data made, and how; ``refused``: what was said each time."""
-    strategy, options = two_halves(), TrainOptions(policy="none", batch_size=8, padding=1, threads=1)
+    strategy, options = two_halves(), TrainOptions(policy="flip+crop", batch_size=8, padding=1, threads=1)
     found = study(root, compiled, options, 0.05, strategy=strategy, one_hot=True)
     arrays = np.random.default_rng(0).integers(0, 255, (20, 8, 8, 1), dtype=np.uint8), np.arange(20) % 3
     peer = open_tf_data(Feed(arrays, None, options, Ranks()), keras.ops.convert_to_tensor)

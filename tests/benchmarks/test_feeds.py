@@ -19,7 +19,7 @@ from variegate.apps.train.ranks import Ranks
 from variegate.apps.train.study import SPANS, study
 from variegate.apps.train.study_report import CEILING, OURS
 
-OPTIONS = TrainOptions(model="wrn-10-1", policy="none", padding=1, batch_size=32, device="cpu", threads=1)
+OPTIONS = TrainOptions(model="wrn-10-1", policy="flip+crop", padding=1, batch_size=32, device="cpu", threads=1)
 
 
 def missing_peers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +87,9 @@ class Spelling:
 
 
 def test_what_torchvision_is_asked_to_do() -> None:
-    options = TrainOptions(policy="rand-m9-mstd0.5-inc1", cutout=2, model="wrn-10-1", batch_size=8, device="cpu")
+    options = TrainOptions(
+        policy="rand-m9-mstd0.5-inc1+flip+crop+cutout2", model="wrn-10-1", batch_size=8, device="cpu"
+    )
     feed = Feed(digits(32)[0], None, options, Ranks())
     steps, left_out = spelled(Spelling(), feed)
     assert [step[0] for step in steps] == ["RandomCrop", "RandomHorizontalFlip", "PILToTensor", "ToDtype", "Normalize"]

@@ -83,7 +83,10 @@ def test_a_budget_that_holds_no_two_rounds(stripes: Path, tmp_path: Path, capsys
         (("--budget", "soon"), "budget: got 'soon'; accepted: seconds, or a number with a unit"),
         (("--policies", "none"), "policies: got 1; accepted: two or more"),
         (("--policies", "none,randaug"), "randaug"),
-        (("--policies", "none,none+spin"), "policies: got 'spin' in 'none+spin'; accepted: NAME, or NAME+PART"),
+        (
+            ("--policies", "none,flip+spin"),
+            "policies: got 'spin' in 'flip+spin'; accepted: none, or a policy and parts",
+        ),
     ],
 )
 def test_bad_input(

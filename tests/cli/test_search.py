@@ -35,7 +35,7 @@ def test_a_search_and_what_it_was_worth(stripes: Path, tmp_path: Path, capsys: p
     for name in ("schedule.png", "population.png"):
         assert Image.open(out / name).format == "PNG"
     assert vg.load_policy(out / "schedule.json") is not None
-    policies = f"none,flip-crop,autoaugment,{out}/schedule.json"
+    policies = f"none,flip+crop,autoaugment,{out}/schedule.json"
     plot = tmp_path / "evaluate.png"
     training = (*SMALL, "--epochs", 2, "--repeats", 2, "--devices", "cpu", "--out", plot)
     assert run("evaluate", stripes, "--policies", policies, *training) == 0
@@ -44,7 +44,7 @@ def test_a_search_and_what_it_was_worth(stripes: Path, tmp_path: Path, capsys: p
     assert "  to " in table.splitlines()[0]
     assert [line.split()[0] for line in table.splitlines()[1:5]] == [
         "none",
-        "flip-crop",
+        "flip+crop",
         "autoaugment",
         "schedule.json",
     ]
@@ -62,18 +62,21 @@ def test_lines_of_json(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert events[0] == {"event": "start", **sizes, "size": [8, 8], "members": 4, "devices": ["cpu:0"]}
     assert (events[1]["epoch"], events[2]["copies"]) == (2, [])
     assert len(events[1]["copies"]) == (0 if events[1]["is_flat"] else 1)
-    assert run("evaluate", stripes, "--policies", "None,Flip-Crop", *SMALL, "--epochs", 1, "--repeats", 2, "--json",
+    assert run("evaluate", stripes, "--policies", "None,Crop+Flip", *SMALL, "--epochs", 1, "--repeats", 2, "--json",
                "--devices", "cpu", "--out", tmp_path / "e.png") == 0  # fmt: skip
     start, *trials, done = (json.loads(line) for line in capsys.readouterr().out.splitlines())
     assert (start["event"], start["train"], start["score"], start["repeats"]) == ("start", 48, 12, 2)
-    assert [(trial["event"], trial["policy"]) for trial in trials] == [("trial", "none"), ("trial", "flip-crop")] * 2
+    assert [(trial["event"], trial["policy"]) for trial in trials] == [
+        ("trial", "none"),
+        ("trial", "flip+crop+cutout"),
+    ] * 2
     none, crop = done["policies"]
     assert none["accuracies"] == [trial["accuracy"] for trial in trials[::2]]
     differences = [a - b for a, b in zip(crop["accuracies"], none["accuracies"], strict=True)]
-    pair = next(one for one in done["pairs"] if (one["policy"], one["to"]) == ("flip-crop", "none"))
+    pair = next(one for one in done["pairs"] if (one["policy"], one["to"]) == ("flip+crop", "none"))
     assert pair["each"] == pytest.approx(differences)
     assert pair["low"] <= pair["mean"] <= pair["high"]
-    assert done["reference"] in ("none", "flip-crop")
+    assert done["reference"] in ("none", "flip+crop")
     assert (done["repeats"], len(done["verdicts"]), crop["needs_search"]) == (2, 1, False)
     assert done["scope"].startswith("Intervals cover")
 
@@ -86,7 +89,7 @@ def test_a_search_ends_by_comparing_its_result(
     shown, told = capsys.readouterr()
     assert "sizes: 32 of 60 images train, 16 score, 12 compare; wrn-10-1" in told
     assert "\nOn 12 images that the search has not seen: none " in shown
-    assert len((out / "comparison.jsonl").read_text().splitlines()) == 7  # after the settings
+    assert len((out / "comparison.jsonl").read_text().splitlines()) == 9  # after the settings
     assert json.loads((out / "comparison.json").read_text())["is_complete"]
     schedule: Any = vg.load_policy(out / "schedule.json")
     assert schedule.resolved.is_whole
@@ -130,7 +133,7 @@ def test_sizes_follow_from_the_data(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert run("search", photos, *PBA, "--out", tmp_path / "out", *more, *short) == 0
     told = capsys.readouterr().err
     assert f"sizes: {searched}; wrn-16-1, 1 epoch, batches of {first}, 2 members, {shape}\n" in told
-    given = ("--policies", "none,flip-crop", "--repeats", 1, "--out", tmp_path / "e.png")
+    given = ("--policies", "none,flip+crop", "--repeats", 1, "--out", tmp_path / "e.png")
     assert run("evaluate", photos, *given, *short) == 0
     shown = capsys.readouterr()
     assert f"sizes: {evaluated}; wrn-16-1, 1 epoch, batches of {second}, {shape}\n" in shown.err
@@ -192,7 +195,7 @@ def test_options_are_grouped_and_explained_in_sentences(name: str) -> None:
         (["search", "{src}", *PBA, "--backend", "ray", "--devices", "cpu"], "--devices: got 'cpu', with --backend ray"),
         (["search", "{src}", *PBA, "--backend", "rya"], "--backend"),
         (["search", "{src}", *PBA, "--train", "32", "--lr", "0"], "lr: got 0.0; accepted: more than 0"),
-        (["search", "{src}", *PBA, "--train", "32", "--lr", "inf"], "lr: got inf; accepted: more than 0, and finite"),
+        (["search", "{src}", *PBA, "--train", "32", "--lr", "inf"], "lr: got inf; accepted: a finite number"),
         (
             ["search", "{src}", *PBA, "--train", "32", "--batch-size", "128"],
             "--batch-size: got 128, with 32 images to train",

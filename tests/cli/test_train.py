@@ -72,13 +72,16 @@ def test_a_policy_that_is_not_given_is_a_line(
     assert train(stripes, out, "--epochs", 1) == 0
     notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note:")]
     assert len(notes) == 1
-    assert notes[0].startswith("note: --policy is not given: no augmentation in addition to crop and flip; ")
-    assert train(stripes, out, "--epochs", 1, "--policy", "flip-crop", "--json") == 0, "the same run"
+    assert notes[0].startswith("note: --policy is not given: crop alone, which moves images and never mirrors them. ")
+    assert train(stripes, out, "--epochs", 1, "--policy", "crop", "--json") == 0, "the same run"
     assert capsys.readouterr().err == ""
     settings = json.loads((out / "train.json").read_text())
-    (out / "train.json").write_text(json.dumps({**settings, "policy": "randaugment"}))
+    del settings["format"]  # as an earlier version wrote it, for images that were flipped, too
+    (out / "train.json").write_text(json.dumps({**settings, "policy": "randaugment", "flip": True}))
     assert train(stripes, out, "--epochs", 1, "--policy", "none") == 2
-    assert "with --policy 'randaugment', this one has 'none'" in capsys.readouterr().err
+    assert "with --policy 'randaugment+flip+crop', this one has 'none'" in capsys.readouterr().err
+    assert train(stripes, tmp_path / "other", "--policy", "flip-crop") == 2
+    assert "--policy: got 'flip-crop', an old name; accepted: flip+crop, or" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

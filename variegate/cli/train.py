@@ -70,10 +70,11 @@ def train(options: TrainCommandOptions) -> None:
     stop, started = threading.Event(), time.perf_counter()
     view = TrainingView(chosen.epochs, as_json or not is_first)
 
-    def begin(batch_and_rate: str) -> None:  # when nothing can be refused any more, whose message stands alone
+    def begin(line: str) -> None:  # when nothing can be refused any more, whose message stands alone
         note(*notes, to=view.console)
+        notes.clear()
         if not as_json:
-            say(batch_and_rate, view.console)
+            say(line, view.console)
 
     try:
         with working(view, stop, not is_alone):

@@ -344,9 +344,32 @@ def available_memory() -> int:
     except (OSError, StopIteration, ValueError):
         # Not Linux: what there is in all, of which half may well be taken.
         free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 if hasattr(os, "sysconf") else 4 << 30
+    return min([free, *_free_in_groups()])
+
+
+# Of control groups, version 2 and version 1: where they are, and their files for limit, use and statistics.
+_GROUPS = (
+    ("/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
+    ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
+
+
+def _free_in_groups() -> list[int]:
+    """Bytes that the limits of this process's control groups leave, without pages of files that can be dropped."""
     try:
-        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
-        used = int(Path("/sys/fs/cgroup/memory.current").read_text())
-        return min(free, max(int(limit) - used, 0)) if limit != "max" else free
-    except (OSError, ValueError):
-        return free
+        paths = {line.split(":", 2)[2] for line in Path("/proc/self/cgroup").read_text().splitlines()}
+    except (OSError, IndexError):
+        paths = {"/"}
+    found = []
+    for root, limit, used, reclaimable in _GROUPS:
+        for path in {parent for one in paths for parent in (Path(one), *Path(one).parents)}:
+            folder = Path(f"{root}{path}")
+            try:
+                most = int((folder / limit).read_text())
+                taken = int((folder / used).read_text())
+                lines = (folder / "memory.stat").read_text().splitlines()
+            except (OSError, ValueError):  # no such group, or "max"
+                continue
+            dropped = sum(int(line.split()[1]) for line in lines if line.split()[0] == reclaimable)
+            found.append(max(most - taken + dropped, 0))
+    return found

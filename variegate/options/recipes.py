@@ -14,7 +14,7 @@ RECIPES: dict[str, dict[str, Any]] = {
     # 11.5 / (1 + 1 / (1 - 0.85)) = 1.5, which is 0.75 for half as many; weight decay is its 0.0153, over 11.5.
     "cifar10-fast": {
         "model": "airbench-94",
-        "policy": "none",
+        "policy": "flip+crop",
         "padding": 2,
         "padding_mode": "reflect",
         "alternate_flip": True,
@@ -37,7 +37,7 @@ RECIPES: dict[str, dict[str, Any]] = {
         "model": "timm:resnet50",
         "drop_path": 0.05,
         "size": "224",
-        "policy": "rand-m7-mstd0.5-inc1",
+        "policy": "rand-m7-mstd0.5-inc1+flip+crop",
         "mixup": 0.2,
         "cutmix": 1.0,
         "copies": 3,
@@ -59,7 +59,7 @@ RECIPES: dict[str, dict[str, Any]] = {
         "model": "timm:resnet50",
         "pretrained": True,
         "size": "224",
-        "policy": "trivialaugment",
+        "policy": "trivialaugment+flip+crop",
         "epochs": 10,
         "batch_size": 64,
         "lr_base_size": 64,

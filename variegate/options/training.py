@@ -10,6 +10,7 @@ from typing import Literal
 
 from variegate.options import check_options, option, same_option
 from variegate.options.recipes import RECIPES, WithRecipe
+from variegate.options.rows import Row, parse_row
 from variegate.options.search import Hyperparameters, TrainingOptions
 
 Adapt = Literal["none", "gap", "entropy"]
@@ -24,8 +25,8 @@ TestViews = Literal["none", "flip", "flip-shift"]
 # What a run may go on with: none of these decides what becomes of the weights, but for batches on other ranks.
 FREE = {"out", "tensorboard", "index", "keep", "checkpoint_every", "timeout", "device", "threads", "compile", "report"}
 FREE_ON_OTHER_RANKS = {"batch_size", "accumulate"}
-# The default before flip and crop alone; runs that began with it keep it.
-OLD_POLICY = "randaugment"
+# Rows without --policy. Moved copies of an image have its class on nearly all data; mirrored ones often have not.
+DEFAULT_POLICY, DEFAULT_ADAPTED_POLICY = "crop", "randaugment+crop"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,8 +67,9 @@ class TrainOptions(metaclass=WithRecipe):
     )
     policy: str | None = option(
         None,
-        "Augmentation in addition to crop and flip: a policy name, a timm string, a policy file, a schedule, a file "
-        "with MixUp or CutMix, or none. By default none; randaugment with --adapt.",
+        "Augmentation: none, flip, crop, flip+crop, or a policy (a name, a timm string, a file or a schedule) and such "
+        f"parts, as in randaugment-1-5+flip+crop+cutout8. By default {DEFAULT_POLICY}; {DEFAULT_ADAPTED_POLICY} "
+        "with --adapt.",
         "Main options",
         metavar="POLICY",
     )
@@ -96,21 +98,23 @@ class TrainOptions(metaclass=WithRecipe):
     )
     padding: int | None = option(
         None,
-        "Padding of the random crop for images that keep their size. By default 1/8 of the side.",
+        "Padding of the part crop in pixels, for images that keep their size. By default 1/8 of the side.",
         "Crop and flip",
         low=0,
     )
     padding_mode: PaddingMode = option(
         "constant", "Content of the padding: constant is black, reflect mirrors the image.", "Crop and flip"
     )
-    flip: bool = same_option(TrainingOptions, "flip")
+    flip: bool = same_option(TrainingOptions, "flip", help="Refuse a --policy with the part flip (--no-flip).")
     alternate_flip: bool = option(
         False,
         "Mirror each image in every other epoch instead of at random. Half of the images start mirrored.",
         "Crop and flip",
         flag="--alternate-flip/--no-alternate-flip",
     )
-    cutout: int = option(0, "Side of the cutout square for images that keep their size.", "Crop and flip", low=0)
+    cutout: int | None = same_option(
+        TrainingOptions, "cutout", help="Side of the part cutout in pixels. By default half of the image side."
+    )
     random_erasing: float = option(
         0.0, "Probability of erasing a rectangle, as the last step.", "Crop and flip", low=0.0, high=1.0
     )
@@ -247,6 +251,8 @@ class TrainOptions(metaclass=WithRecipe):
         if not 0 <= self.random_erasing <= 1:
             raise ValueError(f"random_erasing: got {self.random_erasing!r}; accepted: a probability, from 0 to 1")
         check_options(self)
+        if self.row.flip and not self.flip:
+            raise ValueError(f"flip: got False with policy {self.policy_name!r}; accepted: a policy without flip")
         if self.optimizer != "sgd" and not self.momentum < 1:
             raise ValueError(f"momentum: got {self.momentum!r} with {self.optimizer}; accepted: from 0 to below 1")
         if not self.warmup < self.epochs:
@@ -279,10 +285,19 @@ class TrainOptions(metaclass=WithRecipe):
 
     @property
     def policy_name(self) -> str:
-        """The policy; of those that were not given, "randaugment" where magnitudes adapt, else "none"."""
-        if self.policy is not None:
-            return "none" if self.policy.lower() in ("none", "flip-crop") else self.policy
-        return "none" if self.adapt == "none" and self.adapt_from is None else OLD_POLICY
+        """The row that trains, by name: ``policy``, or else the default."""
+        return self.row.name
+
+    @property
+    def row(self) -> Row:
+        """Raises ValueError for a ``policy`` that is no row."""
+        is_adapted = self.adapt != "none" or self.adapt_from is not None
+        default = DEFAULT_ADAPTED_POLICY if is_adapted else DEFAULT_POLICY
+        row = parse_row(default if self.policy is None else self.policy, "policy")
+        if row.policy is not None and row.policy.startswith("adaptive:"):
+            mode = row.policy.partition(":")[2]
+            raise ValueError(f"policy: got {self.policy!r}; accepted: {DEFAULT_ADAPTED_POLICY} with adapt={mode!r}")
+        return row
 
     @property
     def period(self) -> int:

@@ -21,6 +21,7 @@ from variegate.io.yaml_text import MAX_LEVELS, read_yaml
 from variegate.ops.arguments import MAX_STEPS, ArgumentError
 from variegate.ops.base import Transform
 from variegate.ops.description import check_keys, check_tree, from_dict, substituted
+from variegate.options.rows import POLICY_SUFFIXES as SUFFIXES
 from variegate.policies.augmix import AugMix
 from variegate.policies.autoaugment import PUBLISHED, AutoAugment
 from variegate.policies.pba import PBA
@@ -29,7 +30,6 @@ from variegate.policies.timm import EXAMPLES, is_timm, parse_timm
 from variegate.policies.uniform import RandAugment, ThreeAugment, TrivialAugmentWide
 from variegate.policies.views import PRESETS
 
-SUFFIXES = (".json", ".yaml", ".yml")
 # A schedule of 500 epochs is a megabyte of JSON. YAML is read some hundred times slower.
 _MAX_BYTES = {".json": 16 << 20, ".yaml": 1 << 20, ".yml": 1 << 20}
 POLICY_FORMAT = "variegate-policy/1"

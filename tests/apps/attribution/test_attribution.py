@@ -188,7 +188,7 @@ def test_mixed_images_count_and_are_not_among_the_worst(tmp_path: Path) -> None:
     assert found.worst[0].replay.endswith(", partners='batch')")
     mixed = {operation for one in found.worst for operation in one.operations if "CutMix" in operation}
     assert mixed == set()
-    train(source, options(tmp_path / "all", mixup=1.0, flip=True, epochs=4, report=True))
+    train(source, options(tmp_path / "all", mixup=1.0, policy="flip+crop", epochs=4, report=True))
     found = attribution(tmp_path / "all", source)
     assert {one.operation for one in found.operations} >= {"HorizontalFlip", "Crop"}
     assert len([one for one in found.strengths if one.operation == "MixUp"]) == 4

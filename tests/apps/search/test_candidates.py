@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from variegate import transforms as T
 from variegate.apps.search.candidates import DEFAULT_CANDIDATES, Candidate, default_candidates, parse_candidate
+from variegate.apps.train.feed import Feed
 from variegate.apps.train.images import BaselineAugmentation
+from variegate.apps.train.ranks import Ranks
 from variegate.errors import PolicyError
+from variegate.options.training import TrainOptions
 from variegate.policies import PBA, load_policy
 
 BASELINE = BaselineAugmentation((16, 16), (0.5,) * 3, (0.2,) * 3, padding=2, flip=True, cutout=8)
@@ -31,11 +37,11 @@ def steps(name: str) -> list[T.Transform]:
         ("none", []),
         ("flip", [FLIP]),
         ("crop", [CROP]),
-        ("flip-crop", [CROP, FLIP, CUTOUT]),
+        ("flip+crop+cutout", [CROP, FLIP, CUTOUT]),
         ("flip+crop", [CROP, FLIP]),
-        ("none+cutout8", [CUTOUT]),
+        ("cutout8", [CUTOUT]),
         ("cutout3", [T.Cutout(3, fill=BASELINE.fill)]),
-        ("RandAugment", [T.RandAugment(), CROP, FLIP, CUTOUT]),
+        ("RandAugment", [T.RandAugment()]),
         ("randaugment-1-5+flip+crop", [T.RandAugment(1, 5), CROP, FLIP]),
         (
             "TrivialAugment+Crop4+flip+cutout4",
@@ -49,26 +55,51 @@ def test_rows(name: str, found: list[T.Transform]) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["none+spin", "none+flip+flip", "none+crop+crop2", "flip-crop+flip", "none+cutout0", "none+crop-2"]
+    ("name", "said"),
+    [
+        ("flip+spin", "policies: got 'spin' in 'flip.spin'; accepted: none, or a policy and parts joined by"),
+        ("crop+flpi", r"parts are flip, crop and cutout, .*; did you mean 'flip'\?"),
+        ("flip+flip", "policies: got 'flip' twice in 'flip.flip'"),
+        ("crop+crop2", "policies: got 'crop2' twice"),
+        ("cutout0", "policies: got 'cutout0' in 'cutout0'"),
+        ("flip+crop-2", "policies: got 'crop-2' in"),
+        ("crop+randaugment", "policies: got 'randaugment' in"),
+        ("flip-crop", r"policies: got 'flip-crop', an old name; accepted: flip\+crop, or flip\+crop\+cutout"),
+        ("none+crop2", "policies: got 'none.crop2'; accepted: none alone, or the parts alone: crop2"),
+        ("randagument+flip", "policy: got 'randagument'; .*did you mean 'randaugment'"),
+    ],
 )
-def test_what_is_no_row(name: str) -> None:
-    with pytest.raises(ValueError, match=r"policies: got '.*' in '.*'; accepted: NAME, or NAME\+PART|policy: got"):
+def test_what_is_no_row(name: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
         parse_candidate(name).transform(BASELINE, 4)
+
+
+@pytest.mark.parametrize("name", ["none", "flip", "crop", "flip+crop", "randaugment-1-5+flip+crop+cutout4"])
+def test_a_row_is_the_same_in_search_and_in_train(name: str) -> None:
+    """Normalization is by the data in a search, and by ImageNet in a training."""
+    images = np.zeros((8, 16, 16, 3), np.uint8)
+    options = TrainOptions(policy=name, device="cpu", threads=1, model="wrn-10-1")
+    trained: Any = Feed((images, [0, 1] * 4), None, options, Ranks()).transform
+    *found, _ = trained.transforms
+    assert [replace(one, fill=BASELINE.fill) if isinstance(one, T.Cutout) else one for one in found] == steps(name)
+    assert options.policy_name == parse_candidate(name).name
+
+
+def test_parts_have_one_order_in_names() -> None:
+    assert parse_candidate("RandAugment-1-5+Cutout8+Crop+flip").name == "randaugment-1-5+flip+crop+cutout8"
 
 
 def test_files_may_have_a_plus(tmp_path: Path) -> None:
     path = tmp_path / "a+flip.json"
     path.write_text(json.dumps(T.Posterize(4).to_dict()))
-    assert steps(str(path)) == [T.Posterize(4), CROP, FLIP, CUTOUT]
+    assert steps(str(path)) == [T.Posterize(4)]
     assert steps(f"{path}+crop") == [T.Posterize(4), CROP]
     assert parse_candidate(f"{path}+Crop").name == f"{path}+crop"
 
 
 def test_a_part_without_a_number_needs_one_from_the_options() -> None:
-    with pytest.raises(
-        ValueError, match=r"policies: got 'none\+crop', with 0 pixels as options; accepted: such as crop2"
-    ):
-        parse_candidate("none+crop").around(BaselineAugmentation((4, 4), (0.5,), (0.2,), padding=0))
+    with pytest.raises(ValueError, match=r"policies: got 'crop', with 0 pixels as options; accepted: such as crop2"):
+        parse_candidate("crop").around(BaselineAugmentation((4, 4), (0.5,), (0.2,), padding=0))
 
 
 def test_a_whole_policy_has_no_parts(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def evaluation(*policies: str, **settings: Any) -> Evaluation:
 def test_every_policy_is_trained_with_as_often(tmp_path: Path) -> None:
     file = tmp_path / "learnt.json"
     file.write_text(json.dumps(published_schedule("pba-svhn").to_dict()))
-    names = ("none", "flip-crop", "randaugment", str(file))
+    names = ("none", "flip+crop+cutout", "randaugment", str(file))
     seen: list[Training] = []
     trials = evaluation(*names).run(seen.append)
     assert trials == seen
@@ -56,8 +56,8 @@ def test_every_policy_is_trained_with_as_often(tmp_path: Path) -> None:
     again = evaluation(*names[::-1]).run()
     assert {(t.candidate, t.round): t.score for t in again} == {(t.candidate, t.round): t.score for t in trials}
     found = compare(trials, names, 32)
-    assert [one.policy for one in found.summaries] == ["none", "flip-crop", "randaugment", "learnt.json"]
-    assert (found.free, found.own) == (("none", "flip-crop", "randaugment"), ("learnt.json",))
+    assert [one.policy for one in found.summaries] == ["none", "flip+crop+cutout", "randaugment", "learnt.json"]
+    assert (found.free, found.own) == (("none", "flip+crop+cutout", "randaugment"), ("learnt.json",))
 
 
 def test_schedules_are_scaled_to_the_training() -> None:
@@ -68,12 +68,12 @@ def test_schedules_are_scaled_to_the_training() -> None:
 
 def test_what_is_stopped_gives_what_it_has() -> None:
     stop = Event()
-    trials = evaluation("none", "flip-crop").run(lambda trial: stop.set(), stop)
+    trials = evaluation("none", "flip+crop+cutout").run(lambda trial: stop.set(), stop)
     assert [trial.candidate for trial in trials] == ["none"]
 
 
 def test_trainings_at_the_same_time_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = ("none", "randaugment", "flip-crop")
+    names = ("none", "randaugment", "flip+crop+cutout")
     together: list[Training] = []
     trials = evaluation(*names, devices=["cpu:0", "cpu:1"]).run(together.append)
     assert sorted(together) == sorted(trials)
@@ -101,7 +101,7 @@ def test_every_repeat_has_images_of_its_own_and_its_policies_share_them(monkeypa
         return train(self, images, transform, epoch)
 
     monkeypatch.setattr(Classifier, "train", noting)
-    evaluation("none", "flip-crop", repeats=3).run()
+    evaluation("none", "flip+crop+cutout", repeats=3).run()
     pairs = [seen[i : i + 2] for i in (0, 2, 4)]
     assert all(one == other for one, other in pairs)
     assert len({one for one, _ in pairs}) == 3
@@ -137,7 +137,7 @@ def test_no_training_begins_as_one_of_a_searchs_members() -> None:
 
 
 def test_names_are_known_whatever_their_case() -> None:
-    assert evaluation("None", "RandAugment", "Flip-Crop").policies == ("none", "randaugment", "flip-crop")
+    assert evaluation("None", "RandAugment", "Flip+Crop+Cutout").policies == ("none", "randaugment", "flip+crop+cutout")
     with pytest.raises(ValueError, match="policies: got 'none' twice"):
         evaluation("none", "None")
 

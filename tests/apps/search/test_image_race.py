@@ -137,7 +137,7 @@ def test_a_budget_for_no_verdict_writes_no_policy(tmp_path: Path) -> None:
 
 
 def test_the_policy_is_what_was_raced() -> None:
-    race = image_race("none", "randaugment-1-5+flip+crop2+cutout4", "adaptive:entropy+crop", "flip-crop")
+    race = image_race("none", "randaugment-1-5+flip+crop2+cutout4", "adaptive:entropy+crop", "flip+crop+cutout")
     described = {name: race.policy(name).to_dict()["transforms"] for name in race.rows}
     crop = {"type": "RandomCrop", "size": [8, 8], "padding": 0}
     assert described["none"] == [crop, {"type": "RandomHorizontalFlip", "p": 0.0}]
@@ -145,10 +145,10 @@ def test_the_policy_is_what_was_raced() -> None:
     assert augment == {"type": "RandAugment", "num_ops": 1, "magnitude": 5}
     assert (cropped["padding"], cutout["size"]) == (2, 4)
     assert described["adaptive:entropy+crop"][0]["type"] == "AdaptiveRandAugment"
-    assert [one["type"] for one in described["flip-crop"]] == ["RandomCrop", "RandomHorizontalFlip", "Cutout"]
+    assert [one["type"] for one in described["flip+crop+cutout"]] == ["RandomCrop", "RandomHorizontalFlip", "Cutout"]
     # Nobody crops or flips it again.
     baseline = race.baseline
-    policy = race.policy("flip-crop")
+    policy = race.policy("flip+crop+cutout")
     assert is_whole(policy)
     assert baseline.with_policy(policy) == T.Compose([policy, baseline.plain])
     images = stripes().pixels[:8].numpy()
@@ -183,7 +183,7 @@ def test_variations_are_a_step_away() -> None:
         *("randaugment-1-5+flip+crop2+cutout4", "randaugment-1-5+crop2"),
     ]
     assert names_near("none", flip=False) == ["randaugment-1-3", "crop2", "cutout4"]
-    assert names_near("flip-crop")[-1] == "crop2+cutout8"
+    assert names_near("flip+crop+cutout")[-1] == "crop2+cutout8"
     assert names_near("adaptive:entropy+crop4") == [
         *("adaptive:entropy+crop2", "adaptive:entropy+crop4+cutout4", "adaptive:entropy+flip+crop4"),
     ]

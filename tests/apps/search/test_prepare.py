@@ -80,10 +80,10 @@ def test_what_is_said_stays() -> None:
 
 
 def test_an_evaluation_has_other_images_to_score_it() -> None:
-    options = EvaluationOptions(policies="None, flip-crop", repeats=2, epochs=1)
+    options = EvaluationOptions(policies="None, flip+crop+cutout", repeats=2, epochs=1)
     made, sizes = prepare_evaluation(images(), images(40), options, ["cpu"])
     assert (sizes.train, sizes.score) == (76, 40)
-    assert (made.policies, made.repeats, made.recipe.epochs) == (("none", "flip-crop"), 2, 1)
+    assert (made.policies, made.repeats, made.recipe.epochs) == (("none", "flip+crop+cutout"), 2, 1)
     assert prepare_evaluation(images(), None, options, ["cpu"])[1].score == 20
 
 

@@ -51,7 +51,7 @@ def compared(folder: Path, stop_after: int = 6) -> tuple[list[str] | None, list[
 def test_a_comparison_goes_on_where_it_was_stopped(searched: Path) -> None:
     sentences, first = compared(searched, stop_after=2)
     assert sentences is None
-    assert [Path(one.candidate).name for one in first] == ["none", "flip-crop"]
+    assert [Path(one.candidate).name for one in first] == ["none", "crop"]
     path = searched / "comparison.jsonl"
     before = path.read_bytes()
     path.write_bytes(before + b'{"candidate": "none", "rou')  # killed while it wrote
@@ -59,7 +59,7 @@ def test_a_comparison_goes_on_where_it_was_stopped(searched: Path) -> None:
     sentences, rest = compared(searched)
     assert [(one.round, Path(one.candidate).name) for one in rest] == [
         (0, "schedule.json"),
-        *((1, name) for name in ("none", "flip-crop", "schedule.json")),
+        *((1, name) for name in ("none", "crop", "schedule.json")),
     ]
     assert path.read_bytes().startswith(before)
     assert (searched / "schedule.json").read_bytes() == schedule
@@ -83,19 +83,19 @@ def test_other_images_to_compare_on_are_another_search(searched: Path) -> None:
 
 
 def told_of(mine: list[float], none: list[float], crop: list[float]) -> list[str]:
-    policies = {"none": none, "flip-crop": crop, "out/schedule.json": mine}
+    policies = {"none": none, "flip+crop+cutout": crop, "out/schedule.json": mine}
     trials = [Training(name, i, value, 1.0) for name, values in policies.items() for i, value in enumerate(values)]
     return outcome(compare(trials, list(policies), 100), 100)
 
 
 def test_a_search_that_lost_says_so() -> None:
     rows, verdict, lost = told_of([0.50, 0.51, 0.52], [0.60, 0.61, 0.63], [0.70, 0.71, 0.72])
-    seen = "On 100 images that the search has not seen: none 61.33%, flip-crop 71.00%, schedule.json 51.00%."
+    seen = "On 100 images that the search has not seen: none 61.33%, flip+crop+cutout 71.00%, schedule.json 51.00%."
     assert rows == seen
     assert verdict.startswith(
-        "schedule.json is worse than flip-crop, the highest of the 2 policies that need no search"
+        "schedule.json is worse than flip+crop+cutout, the highest of the 2 policies that need no search"
     )
-    assert lost == "The search lost: flip-crop needs no search."
+    assert lost == "The search lost: flip+crop+cutout needs no search."
     _, verdict, unclear = told_of([0.60, 0.70, 0.65], [0.66, 0.62, 0.67], [0.50, 0.51, 0.52])
     assert verdict.startswith("No difference shown: schedule.json is 0.0 points ")
     assert unclear == "The search is not shown to have gained anything: none needs no search."

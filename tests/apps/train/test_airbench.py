@@ -100,7 +100,13 @@ def test_it_is_initialised_once_and_goes_on(tmp_path: Path, monkeypatch: pytest.
     seen: list[torch.Tensor] = []
     initialise = Airbench.initialise
     monkeypatch.setattr(Airbench, "initialise", lambda model, images: (seen.append(images), initialise(model, images)))
-    chosen: dict[str, Any] = {"model": "airbench-94x0.05", "batch_size": 16, "ema": 0.9, "lr": 0.2, "flip": True}
+    chosen: dict[str, Any] = {
+        "model": "airbench-94x0.05",
+        "batch_size": 16,
+        "ema": 0.9,
+        "lr": 0.2,
+        "policy": "flip+crop",
+    }
     train(striped(64), options(tmp_path / "whole", **chosen), validation=striped(32))
     (images,) = seen
     assert images.shape == (64, 3, 12, 12)

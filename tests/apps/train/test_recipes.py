@@ -56,13 +56,17 @@ def test_names_that_are_no_recipe() -> None:
 
 def test_what_a_recipe_set_is_told() -> None:
     options = TrainOptions(recipe="cifar10-fast", epochs=3, warmup=1.0, lr=0.5, model="wrn-10-1")
-    said = "recipe cifar10-fast: --policy none --padding 2 --padding-mode reflect --alternate-flip --batch-size 512 "
+    said = (
+        "recipe cifar10-fast: --policy flip+crop --padding 2 --padding-mode reflect --alternate-flip --batch-size 512 "
+    )
     said += "--lr-base-size 512 --lr-schedule linear --momentum 0.85 --weight-decay 0.00133 --clip 0 "
     said += "--label-smoothing 0.2 --tta flip-shift --score-every 5"
     assert describe_recipe(options) == said
     assert said in notes_on(options)
     assert describe_recipe(TrainOptions()) is None
-    assert "--no-flip" in notes_on(TrainOptions(policy="none", alternate_flip=True, flip=False))[0]
+    assert TrainOptions(recipe="cifar10-fast", policy="crop", flip=False).policy_name == "crop"
+    with pytest.raises(ValueError, match=r"flip: got False with policy 'flip\+crop'; accepted: a policy without flip"):
+        TrainOptions(recipe="cifar10-fast", flip=False)
 
 
 def test_a_recipe_by_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -74,7 +78,7 @@ def test_a_recipe_by_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
     typed = ["train", f"{tmp_path}/digits", "--recipe", "cifar10-fast", "--model", "airbench-94x0.05", "--epochs", "1"]
     typed += ["--warmup", "0", "--batch-size", "16", "--no-alternate-flip", "--device", "cpu", "--threads", "1"]
     assert main([*typed, "--out", f"{tmp_path}/out", "--lr", "0.1"]) == 0
-    assert "recipe cifar10-fast: --policy none --padding 2" in capsys.readouterr().err
+    assert "recipe cifar10-fast: --policy flip+crop --padding 2" in capsys.readouterr().err
     kept = json.loads((tmp_path / "out" / "train.json").read_text())
     chosen = {"lr": 0.1, "alternate_flip": False, "label_smoothing": 0.2, "batch_size": 16, "recipe": "cifar10-fast"}
     assert {name: kept[name] for name in chosen} == chosen
@@ -136,7 +140,7 @@ def test_a_run_that_goes_on_is_at_the_size_where_it_was(tmp_path: Path, monkeypa
     chosen: dict[str, Any] = {"progressive": 4, "epochs": 4, "model": "wrn-10-1", "random_erasing": 0.5, "copies": 2}
     chosen |= {
         "alternate_flip": True,
-        "flip": True,
+        "policy": "flip+crop",
         "padding_mode": "reflect",
         "mixup": 0.2,
         "cutmix": 1.0,
@@ -163,22 +167,22 @@ def test_a_run_that_goes_on_is_at_the_size_where_it_was(tmp_path: Path, monkeypa
 
 def test_rectangles_are_erased_in_a_share_of_the_images() -> None:
     images = np.full((400, 16, 16, 3), 200, np.uint8)
-    feed = fed((images, [0, 1] * 200), random_erasing=0.3, policy="none", flip=False, padding=0, batch_size=400)
+    feed = fed((images, [0, 1] * 200), random_erasing=0.3, policy="none", batch_size=400)
     (batch,) = feed.train
     erased = (batch.images == 0).flatten(1).any(1).float().mean().item()
     assert erased == pytest.approx(0.3, abs=0.06)
-    assert not (fed((images, [0, 1] * 200), policy="none", padding=0).plain_images() == 0).any()
+    assert not (fed((images, [0, 1] * 200), policy="none").plain_images() == 0).any()
 
 
 def test_borders_and_flips() -> None:
-    chosen = TrainOptions(padding=2, padding_mode="reflect", alternate_flip=True)
+    chosen = TrainOptions(policy="flip+crop", padding=2, padding_mode="reflect", alternate_flip=True)
     steps = kept_size_steps(chosen, (8, 8), (0, 0, 0))
     assert steps == [T.RandomCrop((8, 8), padding=2, padding_mode="reflect"), T.AlternatingHorizontalFlip()]
     images = np.random.default_rng(0).integers(1, 255, (64, 8, 8, 3)).astype(np.uint8)
     made = Augmenter(T.Compose(steps), "cpu")(images)
     assert isinstance(made, torch.Tensor)
     assert (made > 0).all()  # nothing is black
-    assert kept_size_steps(TrainOptions(flip=False, padding=0, alternate_flip=True), (8, 8), (0, 0, 0)) == []
+    assert kept_size_steps(TrainOptions(policy="none", alternate_flip=True), (8, 8), (0, 0, 0)) == []
 
 
 def test_mixing_twice_is_refused(tmp_path: Path) -> None:

@@ -31,8 +31,8 @@ from variegate.apps.train.study_report import CEILING, OURS, Span, fact_lines, r
 from variegate.cli.train import _study_table
 from variegate.options.training import StudyOptions
 
-OPTIONS = TrainOptions(model="wrn-10-1", policy="none", padding=1, batch_size=32, device="cpu", threads=1)
-FACTS = {"source": "here", "model": "wrn-10-1", "size": [8, 8], "batch_size": 2, "accumulate": 1, "policy": "none"}
+OPTIONS = TrainOptions(model="wrn-10-1", policy="flip+crop", padding=1, batch_size=32, device="cpu", threads=1)
+FACTS = {"source": "here", "model": "wrn-10-1", "size": [8, 8], "batch_size": 2, "accumulate": 1, "policy": "flip+crop"}
 FACTS |= {"precision": "float32", "device": "cpu", "processor": "one", "cores": 2, "seconds": 5}
 
 

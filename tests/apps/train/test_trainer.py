@@ -140,7 +140,7 @@ def test_large_images_are_cropped(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     images = [rng.integers(0, 255, (70 + number, 90, 3)).astype(np.uint8) for number in range(24)]
     labels = [number % 2 for number in range(24)]
-    chosen = {"model": "wrn-10-1", "size": "16x24", "epochs": 1, "batch_size": 8, "flip": True}
+    chosen = {"model": "wrn-10-1", "size": "16x24", "epochs": 1, "batch_size": 8, "policy": "flip+crop"}
     last = train((images, labels), options(tmp_path, **chosen), validation=(images[:7], labels[:7]))
     assert last["step"] == 3
     assert round(last["top1"] * 7, 6) in range(8)
@@ -172,7 +172,7 @@ def test_a_processor_without_such_numbers_is_told(monkeypatch: pytest.MonkeyPatc
         ({"lr": 0.1}, "holds a training run with --lr 0.05, this one has 0.1; resume that, or choose another folder"),
         ({"model": "wrn-10-1"}, f"holds a training run with --model '{PLAIN}', this one has 'wrn-10-1'"),
         ({"batch_size": 16}, "holds a training run with --batch-size 32, this one has 16"),
-        ({"policy": "trivialaugment"}, "holds a training run with --policy 'none', this one has 'trivialaugment'"),
+        ({"policy": "trivialaugment"}, "holds a training run with --policy 'crop', this one has 'trivialaugment'"),
     ],
 )
 def test_a_run_goes_on_with_its_own_options(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
@@ -184,46 +184,51 @@ def test_a_run_goes_on_with_its_own_options(tmp_path: Path, changes: dict[str, A
         train(digits(96)[0], options(tmp_path, epochs=1))
 
 
-def test_without_a_policy_nothing_is_added_to_crop_and_flip(tmp_path: Path) -> None:
+def test_without_a_policy_images_are_moved_and_not_mirrored(tmp_path: Path) -> None:
     plain = replace(options(tmp_path, epochs=1), policy=None)
     (said,) = notes_on(plain)
-    assert said.startswith("--policy is not given: no augmentation in addition to crop and flip; to find a policy for")
-    assert said.endswith("variegate search SRC --method race")
+    assert said.startswith(
+        "--policy is not given: crop alone, which moves images and never mirrors them. If a mirrored"
+    )
+    assert "--policy flip+crop" in said
+    assert said.endswith("variegate search SRC")
     train(digits(64)[0], plain)
-    train(digits(64)[0], options(tmp_path / "named", epochs=1, policy="flip-crop"))
+    train(digits(64)[0], options(tmp_path / "named", epochs=1, policy="Crop"))
     settings = [json.loads((out / "train.json").read_text()) for out in (tmp_path, tmp_path / "named")]
-    assert [one["policy"] for one in settings] == ["none"] * 2
+    assert [one["policy"] for one in settings] == ["crop"] * 2
     assert losses(tmp_path) == losses(tmp_path / "named")
     assert notes_on(replace(plain, policy="none")) == notes_on(TrainOptions(recipe="finetune"))[1:] == []
-    assert TrainOptions(recipe="finetune").policy_name == "trivialaugment"
+    assert TrainOptions(recipe="finetune").policy_name == "trivialaugment+flip+crop"
     assert train(digits(64)[0], options(tmp_path, epochs=1))["is_done"], "a run that was given it is the same run"
 
 
 def test_a_run_that_began_with_the_old_default_policy_keeps_it(tmp_path: Path) -> None:
     source, _ = digits(96)
-    old = options(tmp_path, policy="randaugment")
+    old = options(tmp_path, policy="randaugment+flip+crop")
     assert not train(source, old, **stopped_after(4))["is_done"]
     # As it was written then.
     settings = json.loads((tmp_path / "train.json").read_text())
-    del settings["lr_scale"]
+    for name in ("lr_scale", "format"):
+        del settings[name]
+    settings |= {"policy": "randaugment", "flip": True, "cutout": 0}
     (tmp_path / "train.json").write_text(json.dumps(settings))
     same_command = replace(old, policy=None)
     assert notes_on(same_command) == [
-        f"{tmp_path} holds a run that began when --policy was randaugment by default, and keeps it"
+        f"{tmp_path} holds a run that began when --policy randaugment+flip+crop was the default, and keeps it"
     ]
     assert train(source, same_command)["is_done"]
     train(source, replace(old, out=tmp_path / "whole"))
     assert lines_of(tmp_path) == lines_of(tmp_path / "whole")
     train(source, options(tmp_path / "other", policy="trivialaugment", epochs=1))
-    with pytest.raises(ResumeError, match="--policy 'trivialaugment', this one has 'none'"):
-        train(source, replace(old, policy=None, out=tmp_path / "other", epochs=1))
+    with pytest.raises(ResumeError, match="--policy 'trivialaugment', this one has 'crop'"):
+        train(source, replace(same_command, out=tmp_path / "other", epochs=1))
     with pytest.raises(ResumeError, match="--lr-scale 'none', this one has 'linear'"):
         train(source, replace(same_command, lr_scale="linear"))
 
 
 def test_magnitudes_that_adapt_have_randaugment_without_a_policy(tmp_path: Path) -> None:
     chosen = replace(options(tmp_path, epochs=1), policy=None, adapt="entropy")
-    assert notes_on(chosen) == ["--policy randaugment, whose magnitudes adapt, since none is given"]
+    assert notes_on(chosen) == ["--policy is not given: randaugment+crop, whose magnitudes adapt"]
     assert "magnitude" in train(digits(64)[0], chosen)
     with pytest.raises(ValueError, match="adapt: got 'entropy' with policy 'none', which has no magnitude to give"):
         train(digits(64)[0], replace(chosen, policy="none"))
@@ -251,7 +256,7 @@ def test_the_learning_rate_by_the_total_batch_size(
 ) -> None:
     told: list[str] = []
     train(digits(64)[0], options(tmp_path, epochs=1, **changes), say=told.append)
-    assert told == [said]
+    assert told[-1] == said
     assert lines_of(tmp_path)[0]["lr"] == pytest.approx(lr)
 
 
@@ -308,8 +313,8 @@ def test_options_without_effect_are_told(tmp_path: Path) -> None:
     unused = TrainOptions(policy="none", tta="flip", score_every=2, averaging="async", device="cpu")
     wanted = ["--tta has no effect without", "--score-every has no effect without", "--averaging has no effect on one"]
     assert [one[: len(start)] for one, start in zip(notes_on(unused), wanted, strict=True)] == wanted
-    chosen: dict[str, Any] = {"size": "12", "epochs": 1, "padding": None, "model": "wrn-10-1"}
-    with pytest.warns(UserWarning, match="--cutout, --padding-mode: without effect, since images are cut to 12x12"):
+    chosen: dict[str, Any] = {"size": "12", "epochs": 1, "padding": None, "model": "wrn-10-1", "policy": "flip+crop"}
+    with pytest.warns(UserWarning, match="--padding-mode, --cutout: without effect with --policy flip.crop here"):
         train(digits(64)[0], options(tmp_path / "a", **chosen, cutout=2, padding_mode="reflect"))
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)

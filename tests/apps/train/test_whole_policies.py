@@ -38,10 +38,10 @@ def written(folder: Path, *steps: T.Transform) -> str:
 @pytest.mark.parametrize(
     ("given", "unused"),
     [
-        ({"padding": None, "flip": True}, ""),
-        ({"padding": 2, "cutout": 3}, "; without effect: --padding, --cutout, --no-flip"),
+        ({"padding": None}, ""),
+        ({"padding": 2, "cutout": 3}, "; without effect: --padding, --cutout"),
         (
-            {"padding": None, "padding_mode": "edge", "flip": True, "alternate_flip": True},
+            {"padding": None, "padding_mode": "edge", "alternate_flip": True},
             "; without effect: --padding-mode, --alternate-flip",
         ),
     ],
@@ -71,7 +71,7 @@ def test_photos_are_resized_as_in_the_race_and_score_so(tmp_path: Path, steps: l
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(pixels).save(path)
     policy = written(tmp_path, T.Resize((12, 12)), *steps)
-    chosen: dict[str, Any] = {"model": "wrn-10-1", "batch_size": 10, "padding": None, "flip": True, "epochs": 6}
+    chosen: dict[str, Any] = {"model": "wrn-10-1", "batch_size": 10, "padding": None, "epochs": 6}
     validation = str(tmp_path / "validation")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)

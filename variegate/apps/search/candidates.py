@@ -1,9 +1,4 @@
-"""Rows of a race or an evaluation by name: a policy, and the crop, flip and cutout around it.
-
-``NAME`` is the policy within the crop, flip and cutout that the options set. ``NAME+PART+PART`` has exactly the parts
-named, each ``flip``, ``crop`` or ``cutout``, the last two with a number of pixels or as the options set them. ``none``,
-``flip``, ``crop`` and ``cutout`` alone have nothing else, and ``flip-crop`` is what the options set, without a policy.
-"""
+"""Rows of a race or an evaluation: ``variegate.options.rows`` reads their names, and here they become transforms."""
 
 from __future__ import annotations
 
@@ -17,15 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from variegate import transforms as T
 from variegate.checks import refused
-from variegate.policies.load import SUFFIXES, load_policy, scaled_policy
+from variegate.options.rows import NO_AUGMENTATION, Row, parse_row, row_name
+from variegate.policies.load import load_policy, scaled_policy
 from variegate.policies.uniform import AdaptiveRandAugment, refuse_given_magnitude
 from variegate.policies.whole import is_whole
 
 if TYPE_CHECKING:
     from variegate.apps.train.images import BaselineAugmentation
 
-# Names beside those of ``load_policy``.
-NO_AUGMENTATION, FLIP_CROP = "none", "flip-crop"
 GAP, ENTROPY = "adaptive:gap", "adaptive:entropy"
 ADAPTIVE = (GAP, ENTROPY)
 # Of a race without --policies, the simplest first.
@@ -33,24 +27,11 @@ DEFAULT_CANDIDATES = (
     *("none", "flip", "crop", "flip+crop", "flip+crop+cutout", "randaugment-1-5+flip+crop"),
     *("randaugment-2-9+flip+crop", "trivialaugment+flip+crop", "adaptive:entropy+flip+crop"),
 )
-_PART = re.compile(r"(?:flip|(crop|cutout)(\d{0,4}))")
-_ACCEPTED = "NAME, or NAME+PART+PART with parts flip, crop, cutout, crop2 and cutout8 (pixels), such as none+crop2"
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """A row. ``policy``: a name or file, a transform, or None.
-
-    ``crop`` (padding) and ``cutout`` (side) in pixels, ``flip``: None is the options' own; ``is_exact``: the options
-    only give numbers of parts that were named without one.
-    """
-
-    name: str
-    policy: str | T.Transform | None = None
-    crop: int | None = None
-    flip: bool | None = None
-    cutout: int | None = None
-    is_exact: bool = False
+class Candidate(Row):
+    """A row of a race or an evaluation. ``policy``: a name or file, a transform, or None."""
 
     @property
     def adaptive(self) -> str | None:
@@ -69,26 +50,20 @@ class Candidate:
         return policy
 
     def around(self, baseline: BaselineAugmentation) -> BaselineAugmentation:
-        """The crop, flip and cutout of this row. Raises ValueError for a part without a number that is off."""
-        padding = baseline.padding if self.crop is None else self.crop
-        flip = baseline.flip if self.flip is None else self.flip
-        cutout = baseline.cutout if self.cutout is None else self.cutout
-        for part, own, pixels in (("crop", self.crop, padding), ("cutout", self.cutout, cutout)):
-            if self.is_exact and own is None and not pixels:
-                raise ValueError(f"policies: got {self.name!r}, with 0 pixels as options; accepted: such as {part}2")
-        return replace(baseline, padding=padding, flip=flip, cutout=cutout)
+        """The crop, flip and cutout of this row. Raises ValueError for a part of 0 pixels."""
+        padding, cutout = self.pixels("policies", baseline.padding, baseline.cutout)
+        return replace(baseline, padding=padding, flip=self.flip, cutout=cutout)
 
     def transform(self, baseline: BaselineAugmentation, epochs: int) -> T.Transform:
         """All that is done to images that train with it."""
         policy = self.loaded(epochs)
-        if self.is_exact and self.policy is not None and is_whole(policy):
-            raise ValueError(f"policies: got {self.name!r}, whose policy has a crop of its own; accepted: no parts")
+        if is_whole(policy):
+            self.check_is_whole("policies")
         return self.around(baseline).with_policy(policy)
 
     def without_images(self) -> T.Transform:
         """For a training whose images are not known. Raises ValueError for what depends on their size."""
-        has_size = self.is_exact and (self.crop != 0 or self.cutout is None)
-        if has_size or self.adaptive is not None or (self.policy is None and not self.is_exact):
+        if self.crop != 0 or self.cutout is None or self.adaptive is not None:
             raise ValueError(f"policies: got {self.name!r}, which needs images; accepted with a source as objective")
         flip = T.RandomHorizontalFlip() if self.flip else None
         cutout = T.Cutout(self.cutout) if self.cutout else None
@@ -125,33 +100,8 @@ def describe_rows(rows: Sequence[Candidate]) -> dict[str, Any]:
 
 
 def parse_candidate(name: str) -> Candidate:
-    """A row by its name, which is in lower case but for files. Raises ValueError for an unknown part."""
-    typed = _split(name.strip())
-    is_part = _PART.fullmatch(typed[0]) is not None
-    policy, parts = (NO_AUGMENTATION, typed) if is_part else (typed[0], typed[1:])
-    is_exact = bool(parts) or policy == NO_AUGMENTATION
-    found: dict[str, Any] = {"crop": 0, "flip": False, "cutout": 0} if is_exact else {}
-    for part in parts:
-        match = _PART.fullmatch(part)
-        kind = "flip" if match is None else match[1] or "flip"
-        if match is None or found[kind] or found[kind] is None or match[2] == "0" or policy == FLIP_CROP:
-            raise ValueError(f"policies: got {part!r} in {name!r}; accepted: {_ACCEPTED}")
-        found[kind] = True if kind == "flip" else int(match[2]) if match[2] else None
-    is_plain = policy in (NO_AUGMENTATION, FLIP_CROP)
-    return Candidate("+".join(typed), None if is_plain else policy, **found, is_exact=is_exact)
-
-
-def _split(name: str) -> list[str]:
-    """A policy and its parts, in lower case but for a file, whose name may have a plus in it."""
-    items, parts = name.split("+"), list[str]()
-    while len(items) > 1 and (_PART.fullmatch(items[-1].lower()) or not is_file("+".join(items))):
-        parts.insert(0, items.pop().lower())
-    policy = "+".join(items)
-    return [policy if is_file(policy) else policy.lower(), *parts]
-
-
-def is_file(policy: str) -> bool:
-    return policy.lower().endswith(SUFFIXES) or "/" in policy or "\\" in policy
+    """A row by its name. Raises ValueError for an unknown part."""
+    return Candidate(**vars(parse_row(name)))
 
 
 def default_candidates(baseline: BaselineAugmentation) -> dict[str, Candidate]:
@@ -167,15 +117,14 @@ def variations(row: Candidate, baseline: BaselineAugmentation) -> list[Candidate
     if is_whole(row.loaded()):
         return []
     around, side = row.around(baseline), min(baseline.size)
-    own = replace(row, crop=around.padding, flip=around.flip, cutout=around.cutout, is_exact=True)
+    own = replace(row, crop=around.padding, flip=around.flip, cutout=around.cutout)
     found = [replace(own, policy=policy) for policy in _near(row.policy)]
     found += [replace(own, crop=padding) for padding in _steps(around.padding, side // 8, side // 4)]
     found += [replace(own, cutout=cutout) for cutout in _steps(around.cutout, side // 4, side * 3 // 4)]
     if baseline.flip:  # else the options say that a mirrored image is another
         found.append(replace(own, flip=not around.flip))
-    first = row.name.split("+")[0]
-    plain = "" if row.policy is None else first
-    return [replace(one, name=_spelled(one, one.policy if isinstance(one.policy, str) else plain)) for one in found]
+    plain = None if row.policy is None else row.name.split("+")[0]
+    return [replace(one, name=row_name(one, one.policy if isinstance(one.policy, str) else plain)) for one in found]
 
 
 def _near(policy: Any) -> list[str]:
@@ -194,9 +143,3 @@ def _steps(pixels: int, first: int, most: int) -> list[int]:
     """Half and twice as many; of none, the ``first``."""
     steps = [pixels // 2 if pixels > 2 else 0, 2 * pixels] if pixels else [first]
     return [one for one in steps if one <= most and one != pixels]
-
-
-def _spelled(row: Candidate, policy: str) -> str:
-    parts = [policy, "flip" if row.flip else "", f"crop{row.crop}" if row.crop else ""]
-    parts.append(f"cutout{row.cutout}" if row.cutout else "")
-    return "+".join(filter(None, parts)) or NO_AUGMENTATION

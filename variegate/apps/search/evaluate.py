@@ -112,7 +112,7 @@ class Evaluation:
         twice = [f"{name!r} twice" for name in policies if policies.count(name) > 1]
         if not policies or twice:
             got = twice[0] if twice else "none"
-            raise ValueError(f"policies: got {got}; accepted: each name once, such as none, flip-crop, randaugment")
+            raise ValueError(f"policies: got {got}; accepted: each name once, such as none, crop, flip+crop")
         self.recipe.steps_in(self.subsets.train)
         self.check(rows)
 

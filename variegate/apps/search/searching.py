@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from variegate.apps.search.candidates import FLIP_CROP, NO_AUGMENTATION
 from variegate.apps.search.compare import Comparison, compare, verdicts
 from variegate.apps.search.driver import PopulationSearch, Tell, search_devices
 from variegate.apps.search.evaluate import Evaluation, EvaluationFiles, Subsets
@@ -27,7 +26,9 @@ from variegate.apps.search.trainings import Training, TrainingJournal, check_fol
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages
 from variegate.checks import refused, spelt
 from variegate.options import check_options
+from variegate.options.rows import NO_AUGMENTATION, Row, row_name
 from variegate.options.search import ObjectiveOptions, SearchOptions
+from variegate.options.training import DEFAULT_POLICY
 from variegate.policies import PBA, Schedule
 
 
@@ -36,8 +37,8 @@ class SearchResult:
     """Result of a search.
 
     ``schedule``: the policies that the best member trained with, and ``score``: its last. ``history``: of all members.
-    ``folder``: has the schedule and the log. ``verdict``: the comparison with none and flip-crop on images that were
-    held out, in words; empty for training of your own.
+    ``folder``: has the schedule and the log. ``verdict``: the comparison with none, crop and flip+crop+cutout on images
+    that were held out, in words; empty for training of your own.
     """
 
     schedule: Schedule
@@ -189,7 +190,7 @@ def compare_result(
     capture: bool,
     train: Callable[[Evaluation, TrainingJournal], list[Training]],
 ) -> list[str] | None:
-    """Train with the schedule in ``folder``, with none and with flip-crop -> the outcome in sentences, also written.
+    """Train with the schedule in ``folder`` and with ``free_rows`` -> the outcome in sentences, also written.
 
     They train on parts of the images that the search used, as large as its own, and ``run.test`` scores them.
     ``train`` is given what the log does not have yet. Nothing without repeats or such images, None if it was
@@ -203,7 +204,7 @@ def compare_result(
         run.model,
         run.recipe,
         partial(BaselineAugmentation.of, **around),
-        [NO_AUGMENTATION, FLIP_CROP, str(folder / SCHEDULE_NAME)],
+        [*free_rows(run.baseline), schedule_row(run, folder)],
         repeats,
         run.settings.seed,
         devices,
@@ -219,11 +220,29 @@ def compare_result(
     return outcome(comparison, evaluation.subsets.scored)
 
 
+def free_rows(baseline: BaselineAugmentation) -> list[str]:
+    """Rows that need no search: nothing, the default of ``train``, and all parts that the options have."""
+    everything = row_name(_parts_of(baseline), None)
+    default = [DEFAULT_POLICY] if baseline.padding else []
+    return list(dict.fromkeys([NO_AUGMENTATION, *default, everything]))
+
+
+def schedule_row(run: SearchRun, folder: Path) -> str:
+    """The row of the schedule in ``folder``, with the parts that it was trained with and does not have itself."""
+    path = str(folder / SCHEDULE_NAME)
+    return path if run.settings.space.around else row_name(_parts_of(run.baseline), path)
+
+
+def _parts_of(baseline: BaselineAugmentation) -> Row:
+    crop, cutout = None if baseline.padding else 0, None if baseline.cutout else 0
+    return Row("", flip=baseline.flip, crop=crop, cutout=cutout)
+
+
 def outcome(comparison: Comparison, scored: int) -> list[str]:
     """Sentences: the accuracies, the verdict, and what follows from it."""
     rows = ", ".join(f"{one.policy} {one.mean:.2%}" for one in comparison.summaries)
     told = [f"On {scored:,} images that the search has not seen: {rows}.", *verdicts(comparison)]
-    found = comparison.differences.get(SCHEDULE_NAME)
+    found = next((one for name, one in comparison.differences.items() if name.startswith(SCHEDULE_NAME)), None)
     if found is not None and comparison.repeats > 1 and found.shown != "better":
         lost = "The search lost" if found.shown == "worse" else "The search is not shown to have gained anything"
         told.append(f"{lost}: {found.to} needs no search.")

@@ -22,31 +22,43 @@ from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 
 from variegate.apps.train.feed import Feed
+from variegate.apps.train.images import AUTOMATIC_MODELS, BATCH, LARGEST_KEPT
 from variegate.apps.train.ranks import Ranks
-from variegate.checks import PIXEL_VERSION, check_pixel_version, integer
+from variegate.checks import PIXEL_VERSION, as_integer, as_numbers, check_pixel_version, integer
+from variegate.errors import PolicyError
 from variegate.formats.base import SourceError
 from variegate.io.durable import sync_folder, write_atomically, write_error
-from variegate.options.training import FREE, FREE_ON_OTHER_RANKS, OLD_POLICY, TrainOptions
+from variegate.options.rows import NO_AUGMENTATION, is_policy_file
+from variegate.options.training import FREE, FREE_ON_OTHER_RANKS, TrainOptions
+from variegate.policies.load import load_policy
+from variegate.policies.whole import is_whole
 
 LOG_NAME, SETTINGS_NAME, CHECKPOINTS_NAME = "log.jsonl", "train.json", "checkpoints"
 LOCK_NAME = ".train.lock"
+# Of settings whose policy is a row; before, crop and flip stood around every policy.
+_FORMAT = 2
 # Of ``train --study``, which may be there before the training is.
 STUDY_FOLDER = "study"
 
 
+# The row says whether images are flipped.
+_NOT_COMPARED = {"validation", "flip"}
+
+
 def describe(feed: Feed, ranks: int) -> dict[str, Any]:
     """All that decides what the weights become, as JSON reads it."""
-    decided = {name: value for name, value in asdict(feed.options).items() if name not in {*FREE, "validation"}}
+    decided = {name: value for name, value in asdict(feed.options).items() if name not in {*FREE, *_NOT_COMPARED}}
     if feed.options.lr_scale == "none":
         del decided["lr_base_size"]
-    decided["policy"] = name = feed.options.policy_name
-    if (path := Path(name)).is_file():  # files are told apart by their content, too
-        decided["policy"] = f"{name} ({hashlib.sha256(path.read_bytes()).hexdigest()[:12]})"
+    row = feed.options.row
+    decided["policy"] = row.name
+    if row.policy is not None and (path := Path(row.policy)).is_file():  # files are told apart by their content, too
+        decided["policy"] = f"{row.name} ({hashlib.sha256(path.read_bytes()).hexdigest()[:12]})"
     if feed.recorded is not None:
         decided["adapt_from"] = f"{feed.options.adapt_from} ({feed.recorded})"
     decided |= {"model": feed.model, "batch_size": feed.batch_size, "size": list(feed.size)}
     found = {"classes": len(feed.classes), "source": feed.source.fingerprint, **decided, "ranks": ranks}
-    return {**found, "pixels": PIXEL_VERSION}
+    return {**found, "format": _FORMAT, "pixels": PIXEL_VERSION}
 
 
 def check_out(folder: Path) -> None:
@@ -55,11 +67,27 @@ def check_out(folder: Path) -> None:
         raise ResumeError(f"out: got {folder}, where {found} is a file; accepted: a folder, which is made")
 
 
-def with_policy_of_run(options: TrainOptions) -> TrainOptions:
-    """Options by which a run in ``out`` that began with the old default policy keeps it, if none is given. Raises
-    ResumeError."""
-    is_kept = options.policy is None and (_settings(options.out) or {}).get("policy") == OLD_POLICY
-    return replace(options, policy=OLD_POLICY) if is_kept else options
+def with_choices_of_run(options: TrainOptions, ranks: int) -> TrainOptions:
+    """Options that are left open get what the run in ``out`` chose: its data is the same, but the free memory is not,
+    and earlier versions chose otherwise. Raises ResumeError."""
+    theirs = _settings(options.out) or {}
+    kept: dict[str, Any] = {}
+    if options.policy is None and "format" not in theirs and theirs.get("policy") in _OLD_DEFAULTS:
+        kept |= {"policy": _with_row(theirs)["policy"], "flip": True}
+    # A file names no code to import, and nothing larger than what would be chosen.
+    if options.model is None and theirs.get("model") in AUTOMATIC_MODELS:
+        kept["model"] = theirs["model"]
+    batch = as_integer(theirs.get("batch_size"))
+    if options.batch_size is None and theirs.get("ranks") == ranks and batch is not None and 1 <= batch <= BATCH:
+        kept["batch_size"] = batch
+    sides = as_numbers(theirs.get("size"), whole=True) or ()
+    if options.size == "auto" and len(sides) == 2 and all(1 <= side <= _MOST_SIDE for side in sides):
+        kept["size"] = f"{sides[0]}x{sides[1]}"
+    return replace(options, **kept)
+
+
+_MOST_SIDE = 4096
+_OLD_DEFAULTS = (NO_AUGMENTATION, "randaugment")
 
 
 def claim(folder: Path, mine: dict[str, Any]) -> None:
@@ -93,11 +121,30 @@ def _settings(folder: Path) -> dict[str, Any] | None:
         raise ResumeError(f"{path}: is no JSON ({error}); restore it, or choose another folder") from error
 
 
+def _with_row(theirs: dict[str, Any]) -> dict[str, Any]:
+    """Settings of a run, of an earlier version too, with the row that trained as policy."""
+    if "format" in theirs or "policy" not in theirs:
+        return theirs
+    name, space, digest = str(theirs["policy"]).partition(" (")
+    try:
+        is_alone = is_policy_file(name) and is_whole(load_policy(name))
+    except (PolicyError, OSError):
+        is_alone = False
+    is_kept = max(theirs.get("size", [0])) <= LARGEST_KEPT
+    parts = [] if name == NO_AUGMENTATION else [name]
+    if not is_alone:
+        parts += ["flip"] * bool(theirs.get("flip", True))
+        parts += ["crop"] * (theirs.get("padding") != 0 or not is_kept)
+        parts += ["cutout"] * (bool(theirs.get("cutout")) and is_kept)
+    row = "+".join(parts) or NO_AUGMENTATION
+    return {**theirs, "policy": row + space + digest, "cutout": theirs.get("cutout") or None, "format": _FORMAT}
+
+
 def check_same(folder: Path, theirs: dict[str, Any], mine: dict[str, Any]) -> None:
     """Raises ResumeError naming the first option that differs."""
     check_pixel_version(str(folder), theirs.get("pixels"), ResumeError)
     # An option that is newer than the run had its default there.
-    theirs = {one.name: one.default for one in fields(TrainOptions)} | theirs
+    theirs = {one.name: one.default for one in fields(TrainOptions)} | _with_row(theirs)
     free = {"ranks", "recipe", "pixels"} | (FREE_ON_OTHER_RANKS if theirs.get("ranks") != mine["ranks"] else set())
     for name, value in mine.items():
         if name not in free and theirs.get(name) != value:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -10,14 +11,11 @@ import torch
 
 from variegate import transforms as T
 from variegate.apps.train.adaptation import adapted, compared_indices
+from variegate.apps.train.fitting import Data, Fit, fit_training
 from variegate.apps.train.images import (
-    BATCH,
-    LARGE_MODEL,
     LARGEST_KEPT,
     BaselineAugmentation,
-    fitting_batch,
-    fitting_model,
-    fitting_size,
+    sampled_sizes,
 )
 from variegate.apps.train.models import statistics_of
 from variegate.apps.train.ranks import Ranks
@@ -44,13 +42,18 @@ _GROWING_SHARE = 0.8
 
 
 def kept_size_steps(options: TrainOptions, size: Size, fill: tuple[int, int, int]) -> list[T.Transform]:
-    """After the policy, of images that keep their (height, width). ``fill``: of a cutout."""
-    padding, stages = min(size) // 8 if options.padding is None else options.padding, sizes_of(options, size)
+    """The parts of the row, for images that keep their (height, width). ``fill``: color of the cutout.
+
+    Raises ValueError for a part of 0 pixels.
+    """
+    row, side = options.row, min(size)
+    default_padding = side // 8 if options.padding is None else options.padding
+    padding, cutout = row.pixels("policy", default_padding, side // 2 if options.cutout is None else options.cutout)
     return [
         *([T.RandomCrop(size, padding=padding, padding_mode=options.padding_mode)] if padding else []),
         *_flips(options),
-        *([T.Cutout(options.cutout, fill=fill)] if options.cutout else []),
-        *_smaller(stages),
+        *([T.Cutout(cutout, fill=fill)] if cutout else []),
+        *_smaller(sizes_of(options, size)),
     ]
 
 
@@ -86,7 +89,7 @@ def _center(size: Size) -> T.Transform:
 
 
 def _flips(options: TrainOptions) -> list[T.Transform]:
-    if not options.flip:
+    if not options.row.flip:
         return []
     return [T.AlternatingHorizontalFlip() if options.alternate_flip else T.RandomHorizontalFlip()]
 
@@ -97,19 +100,19 @@ def _by_epoch(stages: list[tuple[int, T.Transform]], end: int | None = None) -> 
     return T.Cond("epoch", [(begin, until, step) for (begin, step), until in zip(stages, ends, strict=True)])
 
 
-def _note_on(options: TrainOptions, size: Size, is_all: bool, is_kept: bool) -> str | None:
-    """Of a policy that is all the augmentation, or options without effect. ``is_kept``: images keep their size."""
-    given = {"--padding": options.padding is not None, "--cutout": options.cutout > 0}
-    given["--padding-mode"] = options.padding_mode != TrainOptions.padding_mode
-    if is_all:
-        given |= {"--no-flip": not options.flip, "--alternate-flip": options.alternate_flip}
-    unused = ", ".join(name for name, is_given in given.items() if is_given)
-    if is_all:
-        return f"{options.policy}: {WHOLE}" + f"; without effect: {unused}" * bool(unused)
-    if is_kept or not unused:
-        return None
-    cut = f"images are cut to {size[0]}x{size[1]} by random crops"
-    return f"{unused}: without effect, since {cut}, instead of keeping their size"
+def _note_on(options: TrainOptions, is_whole: bool, has_padded_crop: bool) -> str | None:
+    """Options without effect, since the row has no such part; for a policy that crops by itself, also that it does."""
+    row = options.row
+    unused = {
+        "--padding": options.padding and not has_padded_crop,
+        "--padding-mode": options.padding_mode != TrainOptions.padding_mode and not has_padded_crop,
+        "--cutout": options.cutout and row.cutout is not None,
+        "--alternate-flip": options.alternate_flip and not row.flip,
+    }
+    names = ", ".join(name for name, is_unused in unused.items() if is_unused)
+    if is_whole:
+        return f"{options.policy}: {WHOLE}" + f"; without effect: {names}" * bool(names)
+    return f"{names}: without effect with --policy {row.name} here" if names else None
 
 
 # Of ImageNet: the same numbers whatever the images, so that a model is used as it was trained.
@@ -133,8 +136,10 @@ class Feed:
         if len(self.classes) < 2:
             raise SourceError(f"{self.place}: has one class ({first_names(self.classes)}); accepted: two or more")
         self.options = options
-        self.batch_size = self._batch_size(ranks.ranks)
-        self.model = options.model or (LARGE_MODEL if self.length is None else fitting_model(self.length))
+        row = options.row
+        self._policy = None if row.policy is None else scaled_policy(row.policy, options.epochs)
+        self.channels, self.fit = self._fit(ranks)
+        self.model, self.size, self.batch_size = self.fit.model, self.fit.size, self.fit.batch_size
         for name in ("pretrained", "drop_path"):
             if getattr(options, name) and not self.model.startswith("timm:"):
                 got = f"{getattr(options, name)!r} with model {self.model}"
@@ -171,42 +176,40 @@ class Feed:
     def unread(self) -> list[Failure]:
         return [*self.train.errors, *(self.scored.errors if self.scored is not None else [])]
 
-    def _batch_size(self, ranks: int) -> int:
-        together = ranks * self.options.accumulate
-        if self.length is None:
-            return self.options.batch_size or BATCH
-        if self.options.batch_size is None:
-            return fitting_batch(max(1, self.length // together))
-        if self.options.batch_size * together > self.length:
-            by = f" x {self.options.accumulate} batches x {ranks} ranks" if together > 1 else ""
+    def _fit(self, ranks: Ranks) -> tuple[int, Fit]:
+        """-> channels, and what the data and the memory decide; the same on every rank."""
+        options, together = self.options, ranks.ranks * self.options.accumulate
+        if self.length is not None and (options.batch_size or 0) * together > self.length:
+            by = f" x {options.accumulate} batches x {ranks.ranks} ranks" if together > 1 else ""
             raise ValueError(
-                f"batch_size: got {self.options.batch_size}{by}, with {self.length:,} images to train; accepted: no "
-                "more than that in a step"
+                f"batch_size: got {options.batch_size}{by}, with {self.length:,} images to train; accepted: no more "
+                "than that in a step"
             )
-        return self.options.batch_size
+        channels, first = _first_image(self.source, self.place)
+        sizes = sampled_sizes(self.source) if isinstance(self.source, Source) else []
+        data = Data(self.length, sizes, channels, len(self.classes))
+        whole = whole_size(self._policy)
+        size = whole if options.size == "auto" else parse_size(options.size) or first
+        if whole not in (None, size):
+            got, wanted = (f"{height}x{width}" for height, width in (size or first, whole))
+            raise ValueError(f"size: got {got}, with a policy that crops to {wanted}; accepted: {wanted}")
+        fit = fit_training(data, options, size, together, ranks.device)
+        smallest = min(ranks.gather(fit.batch_size))
+        is_kept = fit.is_kept or options.size.lower() == "none"
+        return channels, replace(fit, batch_size=smallest, is_kept=is_kept)
 
     def _transforms(self, validation: Any) -> tuple[T.Transform, T.Transform]:
         """-> for images that train, and for those that score."""
-        options, source = self.options, self.source
-        self.channels, first = _first_image(source, self.place)
+        options, source, row, policy, size = self.options, self.source, self.options.row, self._policy, self.size
         mean: tuple[float, ...]
         std: tuple[float, ...]
         mean, std = (_GRAY_MEAN, _GRAY_STD) if self.channels == 1 else (_MEAN, _STD)
         if options.pretrained and self.channels == 3:
             mean, std = statistics_of(self.model)
-        keeps_size = isinstance(source, Source) and fitting_size(source) is None
-        policy = None if options.policy_name == "none" else scaled_policy(options.policy_name, options.epochs)
-        whole = whole_size(policy)
-        size: tuple[int, int] | None
-        if options.size == "auto":
-            size = first if keeps_size else whole or (_SIDE, _SIDE)
-        else:
-            size = parse_size(options.size) or first
-            keeps_size = options.size.lower() == "none" or (keeps_size and size == first)
-        self.size = size
-        if whole not in (None, size):
-            got, wanted = (f"{height}x{width}" for height, width in (size, whole))
-            raise ValueError(f"size: got {got}, with a policy that crops to {wanted}; accepted: {wanted}")
+        keeps_size, whole = self.fit.is_kept, whole_size(policy)
+        is_all = policy is not None and is_whole(policy)
+        if is_all:
+            row.check_is_whole("policy")
         policy, self.adaptation, self.recorded = adapted(policy, source, validation, options)
         # Who mixes images stands behind all that is done to one.
         mixing = [policy] if policy is not None and num_partners(policy) else []
@@ -218,23 +221,27 @@ class Feed:
         mixers += [T.CutMix(options.cutmix)] if options.cutmix else []
         mixing = mixing or ([T.RandomChoice(mixers)] if len(mixers) > 1 else mixers)
         normalize = T.Normalize(mean, std)
-        is_all = policy is not None and is_whole(policy)
         is_kept = keeps_size or whole is not None
-        if self._is_first and (note := _note_on(options, size, is_all, is_kept)):
+        # Photos of many sizes are cut to one by the crop itself, unless the row says by how many pixels it moves.
+        is_resized_crop = not is_kept and row.crop is None
+        if self._is_first and (note := _note_on(options, is_all, row.crop is None and not is_resized_crop)):
             warnings.warn(note, stacklevel=3)
         end = [*mixing, normalize, *([T.RandomErasing(options.random_erasing)] if options.random_erasing else [])]
         self.sizes = sizes_of(options, size)
+        fill = BaselineAugmentation(size, mean, std).fill
         if is_kept:
-            fill = BaselineAugmentation(size, mean, std).fill
             plain = normalize if keeps_size else T.Compose([T.Resize(size), normalize])
+        else:
+            plain = T.Compose([_center(size), normalize])
+        if is_kept or not (is_all or is_resized_crop):
             around = _smaller(self.sizes) if is_all else kept_size_steps(options, size, fill)
-            return T.Compose([*alone, *around, *end]), plain
-        plain = T.Compose([_center(size), normalize])
+            return T.Compose([*([] if is_kept else [_center(size)]), *alone, *around, *end]), plain
         make = _center if is_all else T.RandomResizedCrop
         crops: list[tuple[int, T.Transform]] = [(begin, make(one)) for begin, one in self.sizes]
         crop = crops[0][1] if len(crops) == 1 else _by_epoch(crops)
-        flips = [] if is_all else _flips(options)
-        return T.Compose([crop, *flips, *alone, *end]), plain
+        cutout = row.pixels("policy", 1, min(size) // 2 if options.cutout is None else options.cutout)[1]
+        cutouts = [T.Cutout(cutout, fill=fill)] if cutout else []
+        return T.Compose([crop, *_flips(options), *alone, *cutouts, *end]), plain
 
     def size_at(self, epoch: int) -> tuple[int, int]:
         """(height, width) of the images that train then."""

@@ -90,17 +90,27 @@ def load_images(source: Any, size: tuple[int, int] | None = None, device: str = 
     return LabelledImages(torch.cat(pixels), every, found, names, _names(loader.source, found))
 
 
-def fitting_size(source: Source) -> tuple[int, int] | None:
-    """The size to resize images to; None where up to 32 of them have one size of at most 64 pixels a side."""
-    found: set[tuple[int, ...]] = set()
+def sampled_sizes(source: Source) -> list[tuple[int, int]]:
+    """(height, width) of up to 32 images, evenly from a source; without those that cannot be read."""
+    found = []
     for index in np.linspace(0, len(source) - 1, min(len(source), _LOOKED_AT)).astype(np.int64).tolist():
         try:
             data = source.read(index).data
-            found.add(np.shape(read_image(data) if isinstance(data, bytes) else data)[:2])
+            height, width = np.shape(read_image(data) if isinstance(data, bytes) else data)[:2]
+            found.append((height, width))
         except DecodeError:  # is told when it is loaded
             continue
-    is_kept = len(found) == 1 and max(max(size) for size in found) <= LARGEST_KEPT
-    return None if is_kept else (_SIDE, _SIDE)
+    return found
+
+
+def is_kept_size(sizes: list[tuple[int, int]]) -> bool:
+    """True for images of one size of at most 64 pixels a side, which is not changed."""
+    return len(set(sizes)) == 1 and max(sizes[0]) <= LARGEST_KEPT
+
+
+def fitting_size(source: Source) -> tuple[int, int] | None:
+    """The size to resize the images of a search to; None where all have one size that is kept."""
+    return None if is_kept_size(sampled_sizes(source)) else (_SIDE, _SIDE)
 
 
 def _names(source: Source | StreamSource, ids: npt.NDArray[np.uint64]) -> tuple[str, ...]:
@@ -237,7 +247,7 @@ def _mean_and_std(pixels: torch.Tensor) -> tuple[float, float]:
 
 # Of Population Based Augmentation on CIFAR-10, which is what the rules come to for its 50,000 images.
 BATCH, LARGE_MODEL = 128, "wrn-28-2"
-_SMALL_MODEL, _SMALL_BELOW = "wrn-16-1", 2_000
+_SMALL_MODEL, _SMALL_BELOW, _MOST_STEM = "wrn-16-1", 2_000, 8
 # Updates of an epoch: with fewer a short training hardly moves, and the last images of an epoch are often left out.
 _STEPS, _LEAST_BATCH = 8, 8
 
@@ -250,5 +260,16 @@ def fitting_batch(train: int) -> int:
     return min(batch, train)
 
 
-def fitting_model(images: int) -> str:
-    return _SMALL_MODEL if images < _SMALL_BELOW else LARGE_MODEL
+AUTOMATIC_MODELS = tuple(
+    model + stem for model in (LARGE_MODEL, _SMALL_MODEL) for stem in ("", "-stem2", "-stem4", "-stem8")
+)
+
+
+def fitting_model(images: int | None, side: int) -> str:
+    """The network for so many images (None: a stream, of many) of a longer side. Above 64 pixels its first layer has a
+    stride, so that the blocks see at most 64."""
+    model = _SMALL_MODEL if images is not None and images < _SMALL_BELOW else LARGE_MODEL
+    stem = 1
+    while side > stem * LARGEST_KEPT and stem < _MOST_STEM:
+        stem *= 2
+    return model if stem == 1 else f"{model}-stem{stem}"

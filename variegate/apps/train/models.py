@@ -109,8 +109,9 @@ def whitening_filters(images: torch.Tensor, side: int) -> torch.Tensor:
 
 
 ACCEPTED = (
-    "wrn-DEPTH-WIDTH such as wrn-28-2, wrn-40-2 or wrn-16-1; airbench-94 or, of another width, airbench-94x0.5; "
-    "timm:NAME; or package.module:factory, which is called with num_classes and gives a torch.nn.Module"
+    "wrn-DEPTH-WIDTH such as wrn-28-2, wrn-40-2 or wrn-16-1, with -stem2, -stem4 or -stem8 for large images; "
+    "airbench-94 or, of another width, airbench-94x0.5; timm:NAME; or package.module:factory, which is called with "
+    "num_classes and gives a torch.nn.Module"
 )
 
 
@@ -141,8 +142,8 @@ def build_model(name: str, num_classes: int, in_channels: int = 3, **of_timm: An
     if of_timm:
         raise ModelError(f"model {name}: takes no {', '.join(of_timm)}; accepted: with timm:NAME alone")
     try:
-        if wide := re.fullmatch(r"wrn-(\d+)-(\d+)", name):
-            return WideResNet(int(wide[1]), int(wide[2]), num_classes, in_channels)
+        if wide := re.fullmatch(r"wrn-(\d+)-(\d+)(?:-stem(2|4|8))?", name):
+            return WideResNet(int(wide[1]), int(wide[2]), num_classes, in_channels, int(wide[3] or 1))
         if fast := re.fullmatch(r"airbench-94(?:x(\d+(?:\.\d+)?))?", name):
             return Airbench(float(fast[1] or 1), num_classes, in_channels)
     except ValueError as error:
@@ -212,10 +213,11 @@ class WideResNet(nn.Module):
 
     Pre-activation blocks in three stages of 16, 32 and 64 times ``width`` channels; the second and third halve the
     sides. Any sides of 4 pixels or more. Batch norm with decay 0.9 and epsilon 1e-5, as in the search of Population
-    Based Augmentation. Raises ValueError for a depth that is not 6n + 4, and for numbers below 1.
+    Based Augmentation. ``stem``: stride of the first layer, for images of more than 64 pixels; it has as many times the
+    channels. Raises ValueError for a depth that is not 6n + 4, and for numbers below 1.
     """
 
-    def __init__(self, depth: int, width: int, num_classes: int, in_channels: int = 3) -> None:
+    def __init__(self, depth: int, width: int, num_classes: int, in_channels: int = 3, stem: int = 1) -> None:
         super().__init__()
         if depth < 10 or (depth - 4) % 6:
             raise ValueError(f"depth: got {depth}; accepted: 6n + 4, such as 10, 16, 28, 40")
@@ -223,9 +225,9 @@ class WideResNet(nn.Module):
             if value < 1:
                 raise ValueError(f"{name}: got {value}; accepted: 1 or more")
         blocks = (depth - 4) // 6
-        self.stem = nn.Conv2d(in_channels, 16, 3, padding=1, bias=False)
+        channels = 16 * stem
+        self.stem = nn.Conv2d(in_channels, channels, 2 * stem + 1, stem, padding=stem, bias=False)
         stages: list[nn.Module] = []
-        channels = 16
         for stage in range(3):
             wide = 16 * width << stage
             for block in range(blocks):

@@ -24,7 +24,7 @@ from variegate.apps.train.checkpoints import (
     check_same,
     claim,
     describe,
-    with_policy_of_run,
+    with_choices_of_run,
 )
 from variegate.apps.train.feed import Feed, tensors_of
 from variegate.apps.train.learner import Learner, evaluated
@@ -37,7 +37,7 @@ from variegate.checks import integer
 from variegate.jobs.output.destination import locked
 from variegate.loader import Batch
 from variegate.options.recipes import describe_recipe
-from variegate.options.training import OLD_POLICY, TrainOptions
+from variegate.options.training import TrainOptions
 
 
 def train(
@@ -53,8 +53,8 @@ def train(
     ``is_done``: False where ``stop`` was set before the end; ``unread``: what this rank could not read, and why.
 
     ``source``: whatever ``vg.open_source`` takes; ``validation`` too, in the place of ``options.validation``. On rank 0
-    ``tell`` is called with every line of the log, and ``say`` at the start with the batch size and learning rate in
-    words. Under ``torchrun`` every process calls this.
+    ``tell`` is called with every line of the log, and ``say`` at the start with lines about the network, the image
+    size, the batch size and the learning rate. Under ``torchrun`` every process calls this.
 
     Raises SourceError for images that cannot be trained on, ModelError, ResumeError for a folder of another training,
     ValueError naming an option, DivergedError, RanksError, WriteError, ImportError.
@@ -73,7 +73,7 @@ class Trainer:
     def __init__(
         self, source: Any, validation: Any, options: TrainOptions, ranks: Ranks, tell: Callable[[Line], object] | None
     ) -> None:
-        options = with_policy_of_run(options)
+        options = with_choices_of_run(options, ranks.ranks)
         self.options, self.ranks = options, ranks
         self.feed = feed = Feed(source, validation, options, ranks)
         check_ranks(ranks.gather(describe(feed, ranks.ranks)))
@@ -115,7 +115,8 @@ class Trainer:
                 events = stack.enter_context(closing(TrainingEvents(out / EVENTS_FOLDER, out / LOG_NAME)))
                 self.lines.views.insert(0, events)
             if is_first and say is not None:
-                say(self._batch_and_rate())
+                for line in (*self.feed.fit.reasons, self._batch_and_rate()):
+                    say(line)
             self._at = self.feed.train.state_dict()
             is_done = self._run_epochs(stop)
             weights = self.learner.weights() if is_done else {}
@@ -258,7 +259,6 @@ def notes_on(options: TrainOptions) -> list[str]:
     notes = {
         describe_recipe(options): True,
         _policy_note(options): options.policy is None,
-        "--alternate-flip has no effect with --no-flip": options.alternate_flip and not options.flip,
         "--tta has no effect without --validation": not is_scored and options.tta != "none",
         "--score-every has no effect without --validation": not is_scored and options.score_every != 1,
         f"this processor has no {precision} arithmetic; --precision float32 is faster here": is_slow,
@@ -271,13 +271,14 @@ def notes_on(options: TrainOptions) -> list[str]:
 
 
 def _policy_note(options: TrainOptions) -> str:
-    if with_policy_of_run(options).policy is not None:
-        return f"{options.out} holds a run that began when --policy was {OLD_POLICY} by default, and keeps it"
-    if options.policy_name != "none":
-        return f"--policy {options.policy_name}, whose magnitudes adapt, since none is given"
+    kept = with_choices_of_run(options, 1)
+    if kept.policy is not None:
+        return f"{options.out} holds a run that began when --policy {kept.policy_name} was the default, and keeps it"
+    if options.row.policy is not None:
+        return f"--policy is not given: {options.policy_name}, whose magnitudes adapt"
     return (
-        "--policy is not given: no augmentation in addition to crop and flip; to find a policy for the data: variegate "
-        "search SRC --method race"
+        f"--policy is not given: {options.policy_name} alone, which moves images and never mirrors them. If a mirrored "
+        "image has the same class: --policy flip+crop. To find a policy for the data: variegate search SRC"
     )
 
 
