@@ -96,7 +96,7 @@ def _search_by_race(options: SearchCommandOptions) -> None:
     devices = search_devices(options.devices, 64)
     rules = RaceRules(options.rounds, seconds_in("budget", options.budget), margin=MARGIN)
     with decoding():
-        race, sizes = open_race(options.place, names, options, rules, devices, note)
+        race, sizes = open_race(options.place, names, options, rules, devices, note, options.out)
     announce(
         sizes,
         race.plan.subsets.images,
@@ -230,7 +230,7 @@ def _check_backend(options: SearchOptions) -> None:
 def _run_search(search: PopulationSearch, run: SearchRun, options: SearchCommandOptions, devices: list[str]) -> None:
     from variegate.apps.search import LostPopulationError, read_log
     from variegate.apps.search.run import LOG_NAME
-    from variegate.apps.search.searching import compare_result
+    from variegate.apps.search.searching import compare_result, schedule_row
     from variegate.formats.storage import WriteError
 
     started, stop, as_json = time.perf_counter(), threading.Event(), options.as_json
@@ -261,7 +261,8 @@ def _run_search(search: PopulationSearch, run: SearchRun, options: SearchCommand
     for line in (*pictures, *told):
         say(line)
     if not told:
-        say(f"try it: variegate evaluate SRC --test UNSEEN --policies none,flip-crop,randaugment,{written}")
+        row = schedule_row(run, search.folder)
+        say(f"try it: variegate evaluate SRC --test UNSEEN --policies none,crop,flip+crop,{row}")
 
 
 def _draw(folder: Path, schedule: Schedule, history: History) -> list[str]:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from variegate.apps.search.candidates import candidates_of, default_candidates
@@ -13,22 +14,24 @@ from variegate.apps.search.evaluate import Evaluation, Subsets, unseen
 from variegate.apps.search.history import Settings
 from variegate.apps.search.image_race import ImageRace
 from variegate.apps.search.policy import SearchSpace
-from variegate.apps.search.rounds import RaceRules
+from variegate.apps.search.rounds import LOG_NAME, RaceRules
 from variegate.apps.search.run import SearchRun
+from variegate.apps.search.sizing import LEAST_EPOCHS, fit_budget
+from variegate.apps.search.trainings import read_json
 from variegate.apps.train import images as image_sets
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages, fitting_batch, fitting_model
+from variegate.checks import as_integer
 from variegate.errors import PolicyError
 from variegate.formats.base import Source, SourceError, first_names
 from variegate.io.addresses import shown
 from variegate.jobs.arguments import absolute_place, open_by_index, parse_size
-from variegate.options import check_options
 from variegate.options.importing import import_of_user
 from variegate.options.search import EvaluationOptions, RaceOptions, SearchOptions, TrainingOptions
 
 # Of Population Based Augmentation on CIFAR-10, which is what the rules below come to for its 50,000 images.
 _SEARCHED, _SCORED, _EPOCHS = 4_000, 46_000, 200
 # Images that a training sees in all: CIFAR-10's 50,000 over 200 epochs.
-_SEEN, _LEAST_EPOCHS = 10_000_000, 10
+_SEEN = 10_000_000
 # To score members by fewer than eight images is to rank them by chance.
 _LEAST_TO_SEARCH = 16
 
@@ -56,7 +59,6 @@ def prepare_search(
     where each class has enough. Raises SourceError for images that cannot be searched on; ValueError (PolicyError
     among them) for options.
     """
-    check_options(options)
     baseline = _baseline(images, options)
     searched = _search_space(images, options)
     total, held_out = len(images), _held_out(images, options) if test is None else 0
@@ -148,15 +150,42 @@ def open_race(
     rules: RaceRules,
     devices: Sequence[str],
     note: Callable[[str], object],
+    folder: Path | None = None,
 ) -> tuple[ImageRace, Sizes]:
     """``load_source``, then a race, which trains as an evaluation does, and its sizes. Raises as
-    ``prepare_evaluation``. ``policies``: as of ``race``; None: those that the options allow."""
+    ``prepare_evaluation``.
+
+    ``policies``: as of ``race``; None: those that the options allow. ``folder``: of a race that may have begun, whose
+    sizes are kept. A new one has sizes by which three rounds fit into its budget.
+    """
     images, _, is_resized = load_source(source, options.size, devices[0], note)
     most = min(_SEARCHED, max(images.num_classes, len(images) * 4 // 5))
     sizes = evaluation_sizes(images, None, options, most)
     plan = _plan(images, None, options, sizes, ["none"], options.rounds, devices)
     rows = default_candidates(plan.baseline(images)) if policies is None else candidates_of(policies)
+    are_open = options.train is None, options.epochs is None
+    begun = {} if folder is None else read_json(folder / LOG_NAME, lines=1)
+    if begun:
+        changed = _sizes_of_race(begun, sizes, options)
+    elif rules.budget is not None and any(are_open):
+        ImageRace(plan, rows, rules, is_resized)  # refuses rows before anything is timed
+        room = fit_budget(plan, list(rows.values()), rules.budget, are_open)
+        changed = replace(sizes, train=room.train, epochs=room.epochs)
+        if room.note:
+            note(room.note)
+    else:
+        changed = sizes
+    if changed != sizes:
+        sizes = replace(changed, score=sizes.images - changed.train)
+        plan = _plan(images, None, options, sizes, ["none"], options.rounds, devices)
     return ImageRace(plan, rows, rules, is_resized), sizes
+
+
+def _sizes_of_race(begun: dict[str, Any], sizes: Sizes, options: RaceOptions) -> Sizes:
+    """The sizes that a race began with, where the options leave them open and its file has none out of bounds."""
+    most = {"train": sizes.images - 1, "epochs": _EPOCHS, "batch_size": sizes.train}
+    kept = {name: as_integer(begun.get(name)) for name in most if getattr(options, name) is None}
+    return replace(sizes, **{name: one for name, one in kept.items() if one is not None and 1 <= one <= most[name]})
 
 
 def _plan(
@@ -285,7 +314,7 @@ def search_sizes(images: LabelledImages, options: SearchOptions, held_out: int =
     if train is None:
         train = max(classes, min(_SEARCHED, total // 2, total - (validation or classes)))
     score = min(_SCORED, total - train) if validation is None else validation
-    return _rest(total + held_out, train, score, options)
+    return _rest(total + held_out, train, score, max(images.pixels.shape[1:3]), options)
 
 
 def evaluation_sizes(
@@ -300,17 +329,18 @@ def evaluation_sizes(
         train = max(classes, min(most, default or total * 4 // 5))
     else:
         _check("train", train, images, most)
-    return _rest(total, train, total - train if tested is None else tested, options)
+    score = total - train if tested is None else tested
+    return _rest(total, train, score, max(images.pixels.shape[1:3]), options)
 
 
-def _rest(total: int, train: int, score: int, options: TrainingOptions) -> Sizes:
+def _rest(total: int, train: int, score: int, side: int, options: TrainingOptions) -> Sizes:
     batch, epochs, model = options.batch_size, options.epochs, options.model
     if batch is not None and not 1 <= batch <= train:
         raise ValueError(f"batch_size: got {batch}, with {train:,} images to train; accepted: 1 to {train:,}")
     if epochs is None:
-        epochs = max(_LEAST_EPOCHS, min(_EPOCHS, _SEEN // train))
+        epochs = max(LEAST_EPOCHS, min(_EPOCHS, _SEEN // train))
     if model is None:
-        model = fitting_model(total)
+        model = fitting_model(total, side)
     return Sizes(total, train, score, batch or fitting_batch(train), epochs, model)
 
 

@@ -102,7 +102,7 @@ def race(
             check_folder(folder, LOG_NAME)
         devices = search_devices(chosen.devices, 1000)
         on_images, _ = open_race(
-            objective, policies, chosen, rules, devices, lambda text: warnings.warn(text, stacklevel=6)
+            objective, policies, chosen, rules, devices, lambda text: warnings.warn(text, stacklevel=6), folder
         )
         return on_images.run(folder, on_training, None, stop)
     for name in sorted(options.keys() & {one.name for one in fields(RaceOptions)}):
