@@ -68,7 +68,7 @@ def test_lines_of_json(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert (start["event"], start["train"], start["score"], start["repeats"]) == ("start", 48, 12, 2)
     assert [(trial["event"], trial["policy"]) for trial in trials] == [
         ("trial", "none"),
-        ("trial", "flip+crop+cutout"),
+        ("trial", "flip+crop"),
     ] * 2
     none, crop = done["policies"]
     assert none["accuracies"] == [trial["accuracy"] for trial in trials[::2]]

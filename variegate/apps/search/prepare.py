@@ -184,8 +184,9 @@ def open_race(
 def _sizes_of_race(begun: dict[str, Any], sizes: Sizes, options: RaceOptions) -> Sizes:
     """The sizes that a race began with, where the options leave them open and its file has none out of bounds."""
     most = {"train": sizes.images - 1, "epochs": _EPOCHS, "batch_size": sizes.train}
-    kept = {name: as_integer(begun.get(name)) for name in most if getattr(options, name) is None}
-    return replace(sizes, **{name: one for name, one in kept.items() if one is not None and 1 <= one <= most[name]})
+    found = {name: as_integer(begun.get(name)) for name in most if getattr(options, name) is None}
+    kept: dict[str, Any] = {name: one for name, one in found.items() if one is not None and 1 <= one <= most[name]}
+    return replace(sizes, **kept)
 
 
 def _plan(
