@@ -266,6 +266,8 @@ def test_remote_workers_do_not_pay_over_a_slow_wire() -> None:
     assert "would not pay" in kept.advice
     assert "747 images/s" in kept.why
     assert f"   {kept.advice}" in finding_lines(found)
+    with pytest.raises(ValueError, match="consume: got inf; accepted: a positive number of images per second"):
+        advise(measurements(out_side=224), float("inf"))
     with pytest.raises(ValueError, match="wire: got 0; accepted: a positive number of gigabits per second"):
         advise(measurements(), wire=0)
 

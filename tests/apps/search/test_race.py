@@ -356,6 +356,9 @@ def test_stop_ends_it_between_trainings() -> None:
     [
         ({"policies": {"a": 1}}, "policies: got 1"),
         ({"confidence": 0.4}, "confidence: got 0.4"),
+        ({"confidence": math.nan}, "confidence: got nan"),
+        ({"margin": math.inf}, "margin: got inf; accepted: a finite number of 0 or more"),
+        ({"grain": math.nan}, "grain: got nan; accepted: a finite number of 0 or more"),
         ({"rounds": 1}, "rounds"),
         ({"workers": 0}, "workers"),
         ({"backend": "tune"}, "backend: got 'tune'; accepted: 'local', 'ray'"),

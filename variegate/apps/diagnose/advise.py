@@ -293,7 +293,7 @@ def advise(data: m.Measurements, consume: float | None = None, wire: float | Non
     the measured rates and do not add up. Raises ValueError for a ``consume`` or ``wire`` that is not positive.
     """
     for name, value, unit in (("consume", consume, "images"), ("wire", wire, "gigabits")):
-        if value is not None and not value > 0:
+        if value is not None and not 0 < value < math.inf:
             raise ValueError(f"{name}: got {value!r}; accepted: a positive number of {unit} per second")
     costs = m.costs_of(data)
     today = data.rates[m.LOADER].images_per_second

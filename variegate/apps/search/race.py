@@ -17,7 +17,7 @@ from variegate.apps.search.population import repeat_seed
 from variegate.apps.search.rounds import FORMAT, LOG_NAME, MARGIN, RaceRules, claimed, run_race
 from variegate.apps.search.standings import MAX_ROUNDS, RaceResult
 from variegate.apps.search.trainings import Meter, Outcome, Train, Training, TrainingRunner, check_folder
-from variegate.checks import integer, refused, spelt
+from variegate.checks import integer, number, refused, spelt
 from variegate.options import check_options
 from variegate.options.search import RaceBackendOptions, RaceOptions, seconds_in
 
@@ -85,6 +85,9 @@ def race(
     seed = integer("seed", seed, 0, (1 << 64) - 1)
     if not 0.5 < confidence < 1:
         raise ValueError(f"confidence: got {confidence!r}; accepted: between 0.5 and 1")
+    margin, grain = (
+        None if value is None else number(name, value, 0.0) for name, value in (("margin", margin), ("grain", grain))
+    )
     seconds = None if budget is None else seconds_in("budget", budget)
     folder = None if out is None else Path(out)
     if not is_training(objective):
