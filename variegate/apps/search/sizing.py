@@ -26,7 +26,7 @@ _SCORING = 1 / 3
 
 @dataclass(frozen=True)
 class Room:
-    """What a budget has room for. ``note``: a line about it."""
+    """Sizes of trainings that fit a budget. ``note``: a line about them, empty if nothing changes."""
 
     train: int
     epochs: int

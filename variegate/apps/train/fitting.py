@@ -27,7 +27,7 @@ _LARGEST_LAYERS, _LOADED_COPIES = 3, 6
 
 @dataclass(frozen=True)
 class Data:
-    """What a choice depends on. ``images``: None for a stream. ``sizes``: (height, width) of some of them."""
+    """Facts that a choice depends on. ``images``: None for a stream. ``sizes``: (height, width) of some of them."""
 
     images: int | None
     sizes: list[Size]
