@@ -397,9 +397,10 @@ def test_key_points_and_outlines_of_yolo(tmp_path: Path) -> None:
     """Outlines give the masks of the Augmenter again."""
     data, out = put_yolo(tmp_path / "data"), tmp_path / "out"
     (data / "labels/a.txt").write_text("1 0.1 0.1 0.9 0.1 0.9 0.8 0.4 0.3 0.1 0.8\n0 0.5 0.5 0.2 0.2\n")
-    expansion(data, {"format": "yolo", "mask": "each"}, out).run()
-    source: Any = open_source(data, annotations={"format": "yolo", "mask": "each"})
-    back = reopened("yolo", out, mask="each")
+    options = {"mask": "each", "unoutlined": "background"}
+    expansion(data, {"format": "yolo", **options}, out).run()
+    source: Any = open_source(data, annotations={"format": "yolo", **options})
+    back = reopened("yolo", out, **options)
     augmenter = Augmenter(POLICY, seed=4, layout="NHWC")
     for copy in range(3):
         item = source.read(0)
