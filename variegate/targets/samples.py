@@ -216,10 +216,10 @@ def _check_number(made: OfImage, key: str, number: int, is_per_box: bool = True)
 def _mask(name: str, value: Any, size: tuple[int, int], ndim: int) -> Mask:
     accepted = f"{'[M, H, W]' if ndim == 3 else '[H, W]'} of the image's size, {size[0]}x{size[1]}, of uint8 or int32"
     if isinstance(value, torch.Tensor) and value.is_cuda:
-        mask: Mask = value.detach().as_subclass(torch.Tensor)
-        if value.dtype in _WIDENED_ON_DEVICE:
-            mask = mask.to(torch.int32)
-        dtype: Any = MASK_TYPES.get(mask.dtype, mask.dtype)
+        tensor = value.detach().as_subclass(torch.Tensor)
+        tensor = tensor.to(torch.int32) if tensor.dtype in _WIDENED_ON_DEVICE else tensor
+        mask: Mask = tensor
+        dtype: Any = MASK_TYPES.get(tensor.dtype, tensor.dtype)
     else:
         mask = _widened(name, as_array(name, value, accepted))
         dtype = mask.dtype
