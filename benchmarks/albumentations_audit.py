@@ -83,8 +83,6 @@ def run_albumentations(sample: Result, out: Path, refused: set[str], only: list[
         defaults: list[dict[str, Any]] = [] if name in REQUIRED else [{}]
         for arguments in [*defaults, *CASES.get(name, [])]:
             renamed = arguments_of(name, arguments, is_older)
-            if renamed is None:
-                continue
             try:
                 transform = getattr(A, name)(**renamed, p=1.0)
                 compose = A.Compose([transform], bbox_params=boxes, keypoint_params=points, seed=3)

@@ -192,7 +192,7 @@ CASES: dict[str, list[dict[str, Any]]] = {
 }  # fmt: skip
 
 _ENDS = "brightness contrast saturation hue"
-# Names of version 2.0.8; an empty one does not exist there, and leaves the case out.
+# Names of version 2.0.8.
 OLDER: dict[str, dict[str, str]] = {
     "Blur": {"blur_range": "blur_limit"},
     "CLAHE": {"clip_range": "clip_limit"},
@@ -225,8 +225,7 @@ OLDER: dict[str, dict[str, str]] = {
 }
 
 
-def arguments_of(name: str, arguments: dict[str, Any], is_older: bool) -> dict[str, Any] | None:
-    """``arguments`` under the names of the installed version; None if it has no such argument."""
+def arguments_of(name: str, arguments: dict[str, Any], is_older: bool) -> dict[str, Any]:
+    """``arguments`` under the names of the installed version."""
     names = OLDER.get(name, {}) if is_older else {}
-    renamed = {names.get(key, key): value for key, value in arguments.items()}
-    return None if "" in renamed else renamed
+    return {names.get(key, key): value for key, value in arguments.items()}

@@ -105,12 +105,11 @@ def test_a_bad_value_of_any_argument_is_one_error_that_names_it(name: str, is_tr
     """Values that timm ignores with these arguments are accepted."""
     for value in (math.nan, math.inf, -1, "0.9", (0.5,), ("a", "b"), {}, object()):
         arguments = {"is_training": is_training, "re_prob": 0.1, name: value}
+        where: str | None = None
         try:
             vg.from_timm(**arguments)
         except ConversionError as error:
             where = error.where
-        else:
-            where = None
         is_ignored = where is None and (name not in _CHECKS or name in ("mean", "std"))
         assert where == f"create_transform.{name}" or is_ignored, value
 
