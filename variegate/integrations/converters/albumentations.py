@@ -114,10 +114,10 @@ def targets_from_albumentations(compose: Any) -> Targets:
     """Convert ``bbox_params`` and ``keypoint_params`` of an Albumentations pipeline to ``vg.Targets``.
 
     Use the result in ``vg.Augmenter(t)(samples, targets=...)`` and ``vg.Loader(targets=...)``. ``compose`` is that of
-    ``from_albumentations``. ``label_fields`` other than "labels" become ``per_box``, and the ``fill_mask`` of transforms
-    becomes ``mask_fill``. Albumentations counts key points
-    from the center of the first pixel. Raises ConversionError for unsupported options, and gives a ConversionWarning
-    for differences.
+    ``from_albumentations``. ``label_fields`` other than "labels" become ``per_box``, and the ``fill_mask`` of
+    transforms becomes ``mask_fill``. Albumentations counts key points from the center of the first pixel.
+
+    Raises ConversionError for unsupported options, and gives a ConversionWarning for differences.
     """
     notes = Notes()
     described = _checked(compose)
