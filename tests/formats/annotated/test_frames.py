@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import io
+import json
+import tarfile
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
@@ -104,3 +108,45 @@ def test_yolo_rows_and_masks_of_stored_pixels(tmp_path: Path) -> None:
     np.testing.assert_array_equal(item.targets["mask"] == 7, read_image(item.data)[:, :, 0] == 255)
     with pytest.raises(DecodeError, match=r'set exif="stored"'):
         open_source(tmp_path / "pairs", annotations="masks").read(0)
+
+
+def put_record(folder: Path, layout: str, orientation: int) -> Any:
+    """A photo with one box and a mask, both of the stored pixels, in a Parquet file or a tar shard."""
+    mask = np.zeros(SIZE, np.uint8)
+    mask[BOX] = 7
+    stream = io.BytesIO()
+    Image.fromarray(mask).save(stream, "PNG")
+    left, top, right, bottom = map(int, bounds(mask == 7))
+    record = {"bbox": [[left, top, right - left, bottom - top]], "category": [0]}
+    if layout == "columns":
+        columns = {"image": [marked(orientation)], "mask": [stream.getvalue()], **{k: [v] for k, v in record.items()}}
+        pq.write_table(pa.table(columns), folder / "photos.parquet")
+        return folder / "photos.parquet", {"format": layout, "mask": "mask"}
+    with tarfile.open(folder / "photos.tar", "w") as shard:
+        members = {"a.png": marked(orientation), "a.json": json.dumps(record).encode(), "a.mask.png": stream.getvalue()}
+        for name, content in members.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            shard.addfile(entry, io.BytesIO(content))
+    return folder / "photos.tar", {"format": layout, "objects": "json", "mask": "mask.png"}
+
+
+@pytest.mark.parametrize("layout", ["columns", "members"])
+@pytest.mark.parametrize("orientation", [3, 6])
+def test_records_of_stored_pixels(tmp_path: Path, layout: str, orientation: int) -> None:
+    path, options = put_record(tmp_path, layout, orientation)
+    source: Any = open_source(path, annotations={**options, "exif": "stored"})
+    item = source.read(0)
+    is_white = read_image(item.data)[:, :, 0] == 255
+    assert item.targets["boxes"].tolist() == [bounds(is_white)]
+    np.testing.assert_array_equal(item.targets["mask"] == 7, is_white)
+
+    plain: Any = open_source(path, annotations=options)
+    assert plain.fingerprint != source.fingerprint
+    expected = r'EXIF turns photos.*exif="pixels" or exif="stored"'
+    if orientation == 6:  # the mask tells that it is not of the displayed photo
+        with pytest.warns(UserWarning, match=expected), pytest.raises(DecodeError, match=r'set exif="stored"'):
+            plain.read(0)
+    else:
+        with pytest.warns(UserWarning, match=expected):
+            plain.read(0)

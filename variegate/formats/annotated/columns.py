@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variegate.errors import DecodeError
-from variegate.formats.annotated.folders import mask_of, size_of
+from variegate.formats.annotated.folders import mask_of
 from variegate.formats.annotated.records import (
     FIELD_OPTIONS,
     IGNORED_NAMES,
@@ -45,7 +45,7 @@ class AnnotatedRows(SourceOver):
     ) -> None:
         super().__init__(images, reader)
         self.about, self._masks, self._table, self._objects = about, masks, table, about["objects"]
-        known = f"{images.fingerprint}\0{masks and masks.fingerprint}\0{self._objects}\0{reader.fields!r}"
+        known = f"{images.fingerprint}\0{masks and masks.fingerprint}\0{self._objects}\0{reader.fields.digest_text}"
         self.fingerprint = digest_of(known)
 
     def __repr__(self) -> str:
@@ -55,7 +55,9 @@ class AnnotatedRows(SourceOver):
         """Raises DecodeError naming the file and the row, and the object that is wrong."""
         check_index(index, len(self))
         item, name = self._images.read(index), str(self.name(index))
-        size = size_of(item.data, name)
+        frame = self._reader.frame(item.data, name)
+        exif = self._reader.fields.exif
+        size = frame.size(exif)
         targets: dict[str, Any] = {}
         if self._table is not None:
             try:
@@ -68,8 +70,9 @@ class AnnotatedRows(SourceOver):
                 raise DecodeError(name, f"its annotations: {error}") from None
             targets |= self._reader.targets(index, record[self._objects] if self._objects else record, size, name)
         if self._masks is not None:
-            targets["mask"] = mask_of(bytes(self._masks.read(index).data), f"{name}: its mask", size)
-        return Item(item.data, NO_LABEL, targets)
+            mask = bytes(self._masks.read(index).data)
+            targets["mask"] = mask_of(mask, f"{name}: its mask", size, frame=frame, exif=exif)
+        return Item(item.data, NO_LABEL, self._reader.displayed(targets, frame))
 
     def notes(self) -> list[str]:
         masks = [] if self._masks is None else self._masks.notes()

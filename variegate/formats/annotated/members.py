@@ -17,7 +17,7 @@ import numpy as np
 
 from variegate.errors import DecodeError
 from variegate.formats.annotated import records
-from variegate.formats.annotated.folders import mask_of, size_of, text_of
+from variegate.formats.annotated.folders import mask_of, text_of
 from variegate.formats.annotated.objects import Faults, ObjectsBuilder
 from variegate.formats.annotated.values import POINTS, Options, optional
 from variegate.formats.base import Item, SampleName, SourceError, check_index, digest_of
@@ -71,7 +71,9 @@ class Members(NamedTuple):
 
         data = sample.data or b""
         targets: dict[str, Any] = {}
-        size = size_of(data, name)
+        frame = self.reader.frame(data, name)
+        exif = self.reader.fields.exif
+        size = frame.size(exif)
         if self.objects is not None:
             text, member = content(self.objects)
             try:
@@ -83,8 +85,8 @@ class Members(NamedTuple):
             rows = sample.beside.get(self.rows, b"")
             targets |= self._of_rows(rows, size, f"{name}: {key}.{self.rows}", number)
         if self.mask is not None:
-            targets["mask"] = mask_of(*content(self.mask), size)
-        return Item(data, NO_LABEL, targets)
+            targets["mask"] = mask_of(*content(self.mask), size, frame=frame, exif=exif)
+        return Item(data, NO_LABEL, self.reader.displayed(targets, frame))
 
     def _of_rows(self, content: bytes, size: tuple[int, int], name: str, number: int) -> dict[str, Any]:
         text = text_of(content, name)
@@ -101,7 +103,7 @@ class Members(NamedTuple):
         return objects.targets(0, size, None)
 
     def fingerprint(self, of_shards: str) -> str:
-        return digest_of(f"{of_shards}\0{self[:4]}\0{self.reader.fields!r}")
+        return digest_of(f"{of_shards}\0{self[:4]}\0{self.reader.fields.digest_text}")
 
     def notes(self, of_shards: Sequence[str]) -> list[str]:
         """Without those on labels of images, and on masks, which are images to whom does not know of them."""

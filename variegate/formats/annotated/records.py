@@ -6,8 +6,9 @@ A record is either ``{"bbox": [[...], ...], "category": [...]}``, a list for eac
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -15,10 +16,12 @@ import numpy.typing as npt
 
 from variegate.errors import DecodeError
 from variegate.formats.annotated import values as check
+from variegate.formats.annotated.frames import EXIF, STORED, Frame, frame_of, note_of, turned
 from variegate.formats.annotated.objects import Faults
 from variegate.formats.annotated.written import RecordForm
 from variegate.formats.base import IndexedSource, SampleName, StoredFile
 from variegate.formats.labels import MOST_LABEL, NO_LABEL
+from variegate.io.addresses import speakable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,6 +51,7 @@ FIELD_OPTIONS = {
     "normalized": check.FLAG,
     "point_origin": check.AnnotationOption.one_of("corner", "centre"),
     "ignored": check.FLAG,
+    "exif": EXIF,
 }
 
 
@@ -65,9 +69,10 @@ class RecordTargets(NamedTuple):
 class ObjectFields:
     """Names in a record, None for the usual ones where the record has them. ``box_format``: None for "xywh" of a name
     "bbox", as COCO's, and "xyxy" of others. ``per_box``: further lists that come along. ``ignored``: objects that do
-    not count are kept. ``classes``: of labels that are names, and the limit of those that are numbers."""
+    not count are kept. ``classes``: of labels that are names, and the limit of those that are numbers. ``exif``: the
+    frame of the records (``frames.EXIF``)."""
 
-    # Fingerprints of sources have the repr of this.
+    # The repr is a part of fingerprints, see ``digest_text``.
     boxes: str | None = None
     labels: str | None = None
     keypoints: str | None = None
@@ -77,6 +82,12 @@ class ObjectFields:
     point_origin: str = "corner"
     ignored: bool = False
     classes: tuple[str, ...] = ()
+    exif: str | None = field(default=None, repr=False)
+
+    @property
+    def digest_text(self) -> str:
+        """All that changes targets, for fingerprints: a source of the displayed frame keeps the one it had."""
+        return repr(self) + (f"\0{STORED}" if self.exif == STORED else "")
 
     @classmethod
     def of(cls, options: check.Options, classes: tuple[str, ...]) -> ObjectFields:
@@ -244,10 +255,27 @@ class RecordReader:
     """``on_error``: "skip" leaves wrong objects out, counted once for each sample; else they are DecodeErrors."""
 
     def __init__(self, fields: ObjectFields, on_error: str) -> None:
-        self.fields, self._is_skipping = fields, on_error == "skip"
+        self.fields = fields
+        self._is_skipping = on_error == "skip"
+        self._is_frame_noted = False
         self._wrong: dict[int, int] = {}
         self._flat: dict[int, int] = {}
         self._first = ""
+
+    def frame(self, data: Any, name: str) -> Frame:
+        """The frame of an image file or of pixels. Raises DecodeError.
+
+        Warns, once for a source, if nothing says which frame the annotations of a photo that EXIF turns are in.
+        """
+        frame = frame_of(data, name)
+        if not self._is_frame_noted and frame.is_unclear(None, self.fields.exif):
+            self._is_frame_noted = True
+            warnings.warn(speakable(note_of(name.rpartition(":")[0] or name, name)), stacklevel=4)
+        return frame
+
+    def displayed(self, targets: dict[str, Any], frame: Frame) -> dict[str, Any]:
+        """``targets`` in the frame of the displayed photo."""
+        return turned(targets, frame) if self.fields.exif == STORED else targets
 
     def targets(self, sample: int, record: Any, size: tuple[int, int], name: str) -> dict[str, Any]:
         """``sample``: its number; ``size``: of its image, height and width. Raises DecodeError with ``name``."""
