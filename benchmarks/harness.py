@@ -1,209 +1,215 @@
-"""Runs one work: a process per library, all started and warm, then timed in turn, A B C A B C, one at a time."""
+"""Runs a work: a process per library, each case checked, then measured in turn, A B C A B C."""
 
 from __future__ import annotations
 
-import json
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks import inputs as _inputs
 from benchmarks import levels as _levels
-from benchmarks.levels import OURS
+from benchmarks.cases import STD, WORKS, Case, Work
+from benchmarks.inputs import read_jpegs, save
+from benchmarks.levels import OURS, Limited, is_ours
 from benchmarks.peers_env import peers_python
 from benchmarks.process import ONE_THREAD, PREPARE_TIMEOUT, RUN_TIMEOUT, Process
-from benchmarks.works.base import Check, Replay, Work
+
+# A peer whose best run is so many times slower than the best peer's stops after a few runs.
+FEWEST, FAR = 3, 3.0
+GOLDEN = "torchvision_pil"
 
 
 @dataclass(frozen=True)
 class Options:
-    batch: int = 64
-    seconds: float = 2.0
-    repeats: int = 7
+    """``only``: keys of libraries, all for none; ``ours`` is Variegate. ``device``: cpu, or a GPU for works on one."""
+
+    batch: int
+    seconds: float
+    repeats: int
     core: int | None = None
     only: tuple[str, ...] = ()
     images: Path | None = None
     levels: tuple[str, ...] = ()
+    device: str = "cpu"
 
 
 @dataclass
-class Row:
-    """What one library did: its runs, or why there are none."""
+class Cell:
+    """One library's part of a case: its runs by part ("" is the case itself), or why there are none."""
 
-    module: str
-    name: str
-    chosen: str = ""
-    variants: dict[str, float] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)
-    versions: dict[str, str] = field(default_factory=dict)
-    runs: list[dict[str, float]] = field(default_factory=list)
-    extra: dict[str, Any] = field(default_factory=dict)
+    ready: dict[str, Any] = field(default_factory=dict)
+    runs: dict[str, list[dict[str, float]]] = field(default_factory=dict)
+    absent: str = ""
     error: str = ""
     clock: str = "cpu"
 
-    def speeds(self) -> list[float]:
-        return [run["images"] / run["wall"] for run in self.runs]
-
-    @property
-    def median(self) -> float:
-        return statistics.median(self.speeds())
-
-    @property
-    def on_core(self) -> float:
-        """Share of the time that the process had its core; well under 1 says that something else was running."""
-        return sum(run["cpu"] for run in self.runs) / sum(run["wall"] for run in self.runs)
+    def speeds(self, part: str = "") -> list[float]:
+        return [run["images"] / run[self.clock] for run in self.runs[part]]
 
     def to_dict(self) -> dict[str, Any]:
-        described: dict[str, Any] = {"library": self.name, "versions": self.versions}
-        if self.error:
-            return described | {"error": self.error}
-        speeds = self.speeds()
-        return described | {
-            "images_per_second": self.median,
-            "lowest": min(speeds),
-            "highest": max(speeds),
-            "on_core": self.on_core,
-            "variant": self.chosen,
-            f"variants_images_per_{self.clock}_second": self.variants,
-            "variants_failed": self.failed,
-            "runs": self.runs,
-            **self.extra,
-        }
+        """``microseconds`` per image, and of ``parts``; ``on_core``: the share of the time on the core."""
+        if self.absent or self.error:
+            return {"absent": self.absent} if self.absent else {"error": self.error}
+        speeds, runs = self.speeds(), self.runs[""]
+        speed = statistics.median(speeds)
+        found: dict[str, Any] = {"images_per_second": speed, "lowest": min(speeds), "highest": max(speeds)}
+        found |= {"microseconds": 1e6 / speed, "runs": runs}
+        found["on_core"] = sum(run["cpu"] for run in runs) / sum(run["wall"] for run in runs)
+        parts = {part: 1e6 / statistics.median(self.speeds(part)) for part in self.runs if part}
+        return found | ({"parts": parts} if parts else {}) | {key: value for key, value in self.ready.items() if value}
 
 
-def run_work(work: Work, options: Options, log: Any = sys.stderr) -> dict[str, Any]:
-    """Inputs, check, timing -> a JSON-able record. A failed check leaves ``failed`` and no speed."""
-    peers = [module for module in options.only or work.peers if module != OURS]
-    limited, left_out = _levels.chosen(list(options.levels)) if not options.only or OURS in options.only else ([], [])
+def run(name: str, cases: list[Case], options: Options) -> dict[str, Any]:
+    """Check and measure -> a JSON-able record. A case whose check failed has ``failed`` and no speed, as the record."""
+    work = WORKS[name]
+    has_ours = not options.only or OURS in options.only
+    peers = [key for key in options.only or work.peers if key != OURS]
+    limited, missing = _levels.chosen(list(options.levels)) if has_ours else ([], [])
     if work.is_indexed:
         limited = [each for one in limited for each in (one.indexed(), one)]
-    given, origin = work.make_inputs(options.images)
-    record: dict[str, Any] = {"work": work.name, "title": work.title, "target": work.target, "batch": options.batch}
-    record |= {"level_targets": dict(work.level_targets), "left_out": left_out}
-    record |= {"seconds": options.seconds, "repeats": options.repeats, "inputs": f"{len(given)} images: {origin}"}
+    record: dict[str, Any] = {"work": name, "title": work.title, "batch": options.batch, "left_out": missing}
+    record |= {"seconds": options.seconds, "repeats": options.repeats, "asked": dict(work.asked), "rows": {}}
+    jpegs, origin = read_jpegs(options.images)
     with tempfile.TemporaryDirectory() as folder:
-        _inputs.save(given, Path(folder))
-        config = {"work": work.name, "inputs": folder, "batch": options.batch, "core": options.core}
-        processes = start(limited, peers, config)
+        record["inputs"] = f"{save(jpegs, cases, Path(folder))}: {origin}"
+        config = {"work": name, "inputs": folder, "batch": options.batch, "core": options.core}
+        processes = start(limited, peers, config | {"device": options.device})
         try:
-            if limited:
-                golden = processes.get("torchvision_pil")
-                record["checks"] = run_checks(lambda replay: work.check(given, replay), golden, Path(folder))
-                record["checks"] += _level_checks(work.name, limited, processes, given, Path(folder))
-                if not all(check["passed"] for check in record["checks"]):
-                    return record | {"failed": True}
-            rows = [Row(module, module) for module in processes]
-            time_in_turn(rows, processes, options.seconds, options.repeats, log)
+            record["libraries"] = load(processes, {one.key: one.title for one in limited})
+            for number, case in enumerate(cases):
+                print(f"  {number + 1} of {len(cases)}: {case.name}", file=sys.stderr, flush=True)
+                record["rows"][case.name] = run_case(work, case, processes, options, Path(folder))
         finally:
             for process in processes.values():
                 process.close()
-    titles = {one.key: one.title for one in limited}
-    return record | {"libraries": {row.module: row.to_dict() | _titled(titles, row.module) for row in rows}}
+    record["failed"] = any(row.get("failed") for row in record["rows"].values())
+    return hoist(record) if len(work.cases) == 1 else record
 
 
-def start(
-    limited: Iterable[_levels.Limited],
-    peers: Iterable[str],
-    config: dict[str, Any],
-    worker: str = "benchmarks.worker",
-) -> dict[str, Process]:
-    """A process of ours for each level, one for each peer in the peers' own environment."""
-    processes = {
-        one.key: Process(
-            sys.executable,
-            config | {"peer": OURS, "level": one.level, "is_indexed": one.is_indexed},
-            worker,
-            ONE_THREAD | one.environment,
-        )
-        for one in limited
-    }
-    python = peers_python() if peers else None
-    return processes | {module: Process(str(python), config | {"peer": module}, worker) for module in peers}
+def hoist(record: dict[str, Any]) -> dict[str, Any]:
+    """A work of one case: its only row becomes the record's own libraries and checks."""
+    rows = record.pop("rows")
+    (row,) = rows.values()
+    for key, cell in row.get("libraries", {}).items():
+        record["libraries"][key] |= cell
+    record["checks"] = [check for checks in row["checks"].values() for check in checks]
+    return record
 
 
-def _titled(titles: dict[str, str], module: str) -> dict[str, str]:
-    return {"library": titles[module]} if module in titles else {}
+def start(limited: list[Limited], peers: list[str], config: dict[str, Any]) -> dict[str, Process]:
+    """A process of ours for each level, and one for each peer in the peers' own environment."""
+    is_on_cpu = config["device"] == "cpu"
+    threads = ONE_THREAD if is_on_cpu else {}
+    processes = {}
+    for one in limited:
+        given = config | {"library": OURS, "level": one.level, "is_indexed": one.is_indexed}
+        processes[one.key] = Process(sys.executable, given, environment=threads | one.environment)
+    # A machine with a GPU may reach no package registry: its peers may be beside Variegate.
+    python = peers_python(or_this=not is_on_cpu) if peers else Path()
+    for key in peers:
+        processes[key] = Process(python, config | {"library": key}, environment=threads)
+    return processes
 
 
-def _level_checks(
-    work: str, limited: list[_levels.Limited], processes: dict[str, Process], given: Any, folder: Path
-) -> list[dict[str, Any]]:
-    """What a limited process makes of the images that were just checked, against this process, to the bit."""
-    levels = [one for one in limited if one.level]
-    if not levels:
-        return []
-    import numpy as np
-
-    from benchmarks.works.compare import equal, sampled
-
-    here = sampled(work, given)
-    checks = []
-    for one in levels:
-        path = str(folder / "level.npy")
-        name = f"{one.title}: equals the pixels that were checked"
+def load(processes: dict[str, Process], titles: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """Import in all of them at the same time. What cannot be loaded leaves ``processes``."""
+    found: dict[str, dict[str, Any]] = {}
+    for process in processes.values():
+        process.send({"command": "load"})
+    for key, process in list(processes.items()):
         try:
-            processes[one.key].ask({"command": "outputs", "out": path}, PREPARE_TIMEOUT)
-            checks.append(equal(name, np.load(path), here))
+            ready = process.receive(PREPARE_TIMEOUT)
+            found[key] = {"library": titles.get(key, ready["name"]), "versions": ready["versions"]}
         except RuntimeError as error:
-            checks.append(Check(name, False, str(error)))
-    return [check.to_dict() for check in checks]
+            found[key] = {"library": titles.get(key, key), "error": str(error)}
+            process.close()
+            del processes[key]
+    return found
 
 
-def time_in_turn(
-    rows: list[Row],
-    processes: dict[str, Process],
-    seconds: float,
-    repeats: int,
-    log: Any,
-    prepare_timeout: float = PREPARE_TIMEOUT,
-    run_timeout: float = RUN_TIMEOUT,
-) -> None:
-    """Fill in ``rows``; one that has an error already, or meets one, is left out from there on."""
-    for row in rows:
-        if row.error:
-            continue
-        print(f"  preparing {row.module}", file=log)
-        try:
-            ready = processes[row.module].ask({"command": "prepare"}, prepare_timeout)
-            row.name, row.chosen = ready["name"], ready["chosen"]
-            row.variants, row.failed, row.versions = ready["variants"], ready["failed"], ready["versions"]
-            row.extra = ready.get("extra", {})
-        except RuntimeError as error:
-            row.error = str(error)
-    for repeat in range(repeats):
-        print(f"  round {repeat + 1} of {repeats}", file=log)
-        for row in rows:
-            if row.error:
-                continue
-            try:
-                run = processes[row.module].ask({"command": "run", "seconds": seconds}, run_timeout)
-                row.runs.append(run)
-            except RuntimeError as error:
-                row.error = str(error)
+def run_case(work: Work, case: Case, processes: dict[str, Process], options: Options, folder: Path) -> dict[str, Any]:
+    row: dict[str, Any] = {"title": case.title, "kind": case.kind, "target": asked_of(work, case), "checks": {}}
+    row |= {"size": case.size, "dtype": case.dtype, "batch": case.batch_of(options.batch)}
+    for key, process in processes.items():
+        if is_ours(key):
+            row["checks"][key] = check(case, process, processes.get(GOLDEN), folder)
+    if not all(one["passed"] for checks in row["checks"].values() for one in checks):
+        return row | {"failed": True}
+    clock = "wall" if work.is_on_gpu and options.device != "cpu" else "cpu"
+    cells = {key: prepare(case, key, process, folder, clock) for key, process in processes.items()}
+    if case.is_fixed:
+        row["levels_apart"] = difference(case, list(processes), folder)
+    measure(cells, processes, options)
+    row["libraries"] = {key: cell.to_dict() for key, cell in cells.items()}
+    return row
 
 
-def run_checks(
-    check: Callable[[Replay], Iterable[Check]], golden: Process | None, folder: Path
-) -> list[dict[str, Any]]:
-    """A work's own checks. The golden library replays programs where it takes part in the run."""
-    import numpy as np
+def asked_of(work: Work, case: Case) -> float:
+    from benchmarks.cases import ASKED
 
-    def replay(programs: list[dict[str, Any]]) -> list[Any] | None:
-        if golden is None:
-            return None
-        paths = {"programs": str(folder / "programs.json"), "out": str(folder / "replayed.npz")}
-        Path(paths["programs"]).write_text(json.dumps(programs))
-        golden.ask({"command": "replay", **paths}, PREPARE_TIMEOUT)
-        with np.load(paths["out"]) as arrays:
-            return [arrays[f"arr_{i}"] for i in range(len(programs))]
+    return work.asked.get("", ASKED[case.kind])
 
-    checks = []
+
+def check(case: Case, process: Process, golden: Process | None, folder: Path) -> list[dict[str, Any]]:
+    from benchmarks.checks import REPLAYED, compare_replayed
+
     try:
-        checks += [found.to_dict() for found in check(replay)]
-    except Exception as error:  # a check that cannot run has not passed, whatever stopped it
-        checks.append(Check("every check ran", False, f"{type(error).__name__}: {error}").to_dict())
-    return checks
+        asked = {"command": "check", "case": case.name}
+        checks: list[dict[str, Any]] = process.ask(asked, PREPARE_TIMEOUT)["checks"]
+        if case.name in REPLAYED and golden is not None:
+            asked |= {"folder": str(folder)}
+            process.ask(asked | {"command": "save_programs"}, PREPARE_TIMEOUT)
+            golden.ask(asked | {"command": "replay"}, PREPARE_TIMEOUT)
+            checks.append(compare_replayed(case, folder).to_dict())
+        return checks
+    except RuntimeError as error:  # a check that cannot run has not passed, whatever stopped it
+        return [{"name": "every check ran", "passed": False, "found": str(error)}]
+
+
+def prepare(case: Case, key: str, process: Process, folder: Path, clock: str) -> Cell:
+    out = str(_shown(folder, case, key)) if case.is_fixed else None
+    try:
+        ready = process.ask({"command": "prepare", "case": case.name, "out": out}, PREPARE_TIMEOUT)
+    except RuntimeError as error:
+        return Cell(error=str(error))
+    if "absent" in ready:
+        return Cell(absent=ready["absent"])
+    return Cell(ready, {part: [] for part in ready.pop("parts")}, clock=clock)
+
+
+def measure(cells: Mapping[str, Cell], processes: Mapping[str, Process], options: Options) -> None:
+    """In turn. A peer that is far behind the best stops after a few runs."""
+    for repeat in range(options.repeats):
+        peers = [cell for key, cell in cells.items() if not is_ours(key) and cell.runs and cell.runs[""]]
+        best = max((max(cell.speeds()) for cell in peers), default=0.0)
+        for key, cell in cells.items():
+            is_far = repeat >= FEWEST and not is_ours(key) and bool(cell.runs) and FAR * max(cell.speeds()) < best
+            if cell.error or is_far:
+                continue
+            for part, runs in cell.runs.items():
+                try:
+                    asked = {"command": "run", "part": part, "seconds": options.seconds}
+                    runs.append(processes[key].ask(asked, RUN_TIMEOUT))
+                except RuntimeError as error:
+                    cell.error = str(error)
+
+
+def _shown(folder: Path, case: Case, key: str) -> Path:
+    return folder / f"{case.name}-{key.replace(':', '-')}.npy"
+
+
+def difference(case: Case, keys: list[str], folder: Path) -> dict[str, float]:
+    """Mean difference of each peer's first images to ours, in values of 255: that the case means the same to both."""
+    import numpy as np
+
+    paths = {key: _shown(folder, case, key) for key in keys}
+    first = next((path for key, path in paths.items() if is_ours(key) and path.exists()), None)
+    if first is None:
+        return {}
+    scale = np.float32(255) * np.array(STD, np.float32).reshape(1, 3, 1, 1) if case.dtype == "float32" else 1
+    pixels = np.load(first)
+    peers = {key: path for key, path in paths.items() if not is_ours(key) and path.exists()}
+    return {key: float(np.abs((np.load(path) - pixels) * scale).mean()) for key, path in peers.items()}

@@ -1,92 +1,42 @@
-"""What every library is fed: the same JPEG files (W1) or the same pixels in memory (W2)."""
+"""What every library is fed: the same JPEG files, and pixels cut out of them."""
 
 from __future__ import annotations
 
 import io
+import itertools
 import tarfile
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-SIZE = 224
-MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-NUM_OPS, MAGNITUDE = 2, 9
+from benchmarks.cases import SIZE, W1_LARGE, Case
 
-
-class Crop(NamedTuple):
-    """Of ``RandomResizedCrop``: the side of what comes out, and the share of the picture's area."""
-
-    side: int = SIZE
-    scale: tuple[float, float] = (0.08, 1.0)
-
-
-# The works that begin with a crop; all but w3r from JPEG files.
-CROPPING = {"w1": Crop(), "w1i": Crop(), "w1i_local": Crop(96, (0.05, 0.4)), "w1i_large": Crop(), "w3r": Crop()}
-
-
-def is_from_files(work: str) -> bool:
-    return work in CROPPING and work != "w3r"
-
-
-def side_of(work: str) -> int:
-    """Of the outputs, in pixels."""
-    return CROPPING[work].side if work in CROPPING else SIZE
-
-
-# Sizes (height, width) that most ImageNet files have, for the stand-in where no sample of it is at hand.
-IMAGENET_SIZES = ((375, 500), (333, 500), (500, 375), (500, 500), (334, 500), (500, 333), (400, 500), (600, 800))
 DEFAULT_TAR = Path("../shared/data/imagenet-sample.tar")
+# Sizes (height, width) that most ImageNet files have, for the stand-in if no sample of it is at hand.
+IMAGENET_SIZES = ((375, 500), (333, 500), (500, 375), (500, 500), (334, 500), (500, 333), (400, 500), (600, 800))
+# Number of square images by size: together they are larger than most caches.
+COUNTS = {32: 2048, SIZE: 1024, 1024: 16}
+SINGLE_COUNT = 64
+# Photos of W1_LARGE: 4 x 4 photos in one picture, because a single one, enlarged so far, would have no detail to code.
+LARGE_COUNT, LARGE_SIZE, ACROSS = 64, (4000, 3000), 4
 
-
-@dataclass
-class Inputs:
-    """``jpegs`` for a work that starts at files, ``images`` uint8[N, 224, 224, 3] for one that starts in memory.
-    ``index``: the entropy index of the files, for a process of ours that is to use one."""
-
-    jpegs: list[bytes] = field(default_factory=list)
-    images: npt.NDArray[np.uint8] | None = None
-    index: Any = None
-
-    def __len__(self) -> int:
-        return len(self.jpegs) if self.images is None else len(self.images)
-
-    def batches(self, batch: int) -> Iterator[range | npt.NDArray[np.intp]]:
-        """Indices of one batch after another, for ever; consecutive batches share no image while any is left."""
-        count, start = len(self), 0
-        while True:
-            stop = start + batch
-            yield range(start, stop) if stop <= count else np.arange(start, stop) % count
-            start = stop % count
-
-    def jpeg_batches(self, batch: int) -> Iterator[list[bytes]]:
-        for indices in self.batches(batch):
-            yield [self.jpegs[i] for i in indices]
-
-    def image_batches(self, batch: int) -> Iterator[npt.NDArray[np.uint8]]:
-        """uint8[batch, 224, 224, 3], a view: W2's inputs are in memory already and are not copied again."""
-        assert self.images is not None
-        if batch > len(self.images):
-            raise ValueError(f"batch {batch}: there are {len(self.images)} images; take a smaller batch")
-        whole = len(self.images) // batch
-        while True:
-            for i in range(whole):
-                yield self.images[i * batch : (i + 1) * batch]
+Images = npt.NDArray[np.uint8]
+T = TypeVar("T")
 
 
 def read_jpegs(tar: Path | None) -> tuple[list[bytes], str]:
-    """Every JPEG of ``tar`` (or the stand-in where it is None or missing) and a word on where they are from."""
+    """Every RGB JPEG of ``tar`` (or a stand-in if it is missing), and a word on where they are from."""
     if tar is None or not tar.exists():
         return make_jpegs(), "made from scikit-image photos at typical ImageNet sizes"
     with tarfile.open(tar) as archive:
         members = [m for m in archive if m.isfile() and m.name.lower().endswith((".jpg", ".jpeg"))]
-        found = [archive.extractfile(m).read() for m in members]  # type: ignore[union-attr]
-    rgb = [data for data in found if _is_rgb(data)]
+        files = [archive.extractfile(m).read() for m in members]  # type: ignore[union-attr]
+    rgb = [data for data in files if _open(data).mode == "RGB"]
     if not rgb:
-        raise ValueError(f"{tar}: no RGB JPEG in it; give a tar file of .jpg files, or leave --images out")
+        raise ValueError(f"--images {tar}: got no RGB JPEG; accepted: a tar of .jpg files, or no --images")
     return rgb, f"{len(rgb)} files of {tar.name}"
 
 
@@ -105,49 +55,152 @@ def make_jpegs(count: int = 128, seed: int = 0) -> list[bytes]:
         left = rng.uniform(0, photo.width - width * scale)
         top = rng.uniform(0, photo.height - height * scale)
         box = (left, top, left + width * scale, top + height * scale)
-        buffer = io.BytesIO()
-        photo.resize((width, height), Image.Resampling.BICUBIC, box=box).save(buffer, "JPEG", quality=95)
-        made.append(buffer.getvalue())
+        made.append(_as_jpeg(photo.resize((width, height), Image.Resampling.BICUBIC, box=box), 95))
     return made
 
 
-def make_images(jpegs: list[bytes], count: int = 1024, seed: int = 0) -> npt.NDArray[np.uint8]:
-    """uint8[count, 224, 224, 3]: random crops, far more of them together than a cache holds."""
+def make_squares(jpegs: Sequence[bytes], size: int, count: int) -> Images:
+    """uint8 [count, size, size, 3]: random crops of the photos."""
     from PIL import Image
 
-    rng = np.random.default_rng(seed)
-    images = np.empty((count, SIZE, SIZE, 3), np.uint8)
+    rng = np.random.default_rng(0)
+    images = np.empty((count, size, size, 3), np.uint8)
     for i in range(count):
-        photo = Image.open(io.BytesIO(jpegs[i % len(jpegs)]), formats=("JPEG",)).convert("RGB")
+        photo = _open(jpegs[i % len(jpegs)]).convert("RGB")
         side = min(photo.size) * rng.uniform(0.7, 1.0)
         left, top = rng.uniform(0, photo.width - side), rng.uniform(0, photo.height - side)
-        images[i] = np.asarray(
-            photo.resize((SIZE, SIZE), Image.Resampling.BILINEAR, box=(left, top, left + side, top + side))
-        )
+        box = (left, top, left + side, top + side)
+        images[i] = np.asarray(photo.resize((size, size), Image.Resampling.BILINEAR, box=box))
     return images
 
 
-def save(inputs: Inputs, folder: Path) -> None:
-    """Lay the inputs down for the worker processes."""
-    if inputs.images is not None:
-        np.save(folder / "images.npy", inputs.images)
-    if inputs.jpegs:
-        np.save(folder / "jpegs.npy", np.frombuffer(b"".join(inputs.jpegs), np.uint8))
-        np.save(folder / "jpeg_sizes.npy", np.array([len(j) for j in inputs.jpegs]))
-
-
-def load(folder: Path) -> Inputs:
-    """The inverse of ``save``."""
-    inputs = Inputs()
-    if (folder / "images.npy").exists():
-        inputs.images = np.load(folder / "images.npy")
-    if (folder / "jpegs.npy").exists():
-        ends = np.cumsum(np.load(folder / "jpeg_sizes.npy"))
-        inputs.jpegs = [part.tobytes() for part in np.split(np.load(folder / "jpegs.npy"), ends[:-1])]
-    return inputs
-
-
-def _is_rgb(data: bytes) -> bool:
+def make_large(jpegs: Sequence[bytes]) -> list[bytes]:
+    """JPEG files of 12 megapixels."""
     from PIL import Image
 
-    return bool(Image.open(io.BytesIO(data), formats=("JPEG",)).mode == "RGB")
+    width, height = LARGE_SIZE
+    side = width // ACROSS, height // ACROSS
+    made = []
+    for i in range(LARGE_COUNT):
+        large = Image.new("RGB", LARGE_SIZE)
+        for place in range(ACROSS**2):
+            data = jpegs[(i * ACROSS**2 + place) % len(jpegs)]
+            photo = _open(data).convert("RGB").resize(side, Image.Resampling.BICUBIC)
+            large.paste(photo, (place % ACROSS * side[0], place // ACROSS * side[1]))
+        made.append(_as_jpeg(large, 90))
+    return made
+
+
+def make_samples(jpegs: Sequence[bytes], case: Case) -> list[dict[str, Any]]:
+    """A batch of samples with targets.
+
+    ``image`` uint8 [S, S, 3], ``boxes`` float32 [M, 4] as left, top, right, bottom, ``labels`` int64 [M]; ``mask`` with
+    value k + 1 in box k, or a dict of several such masks; ``masks`` uint8 [M, S, S]. Masks are filled rectangles, so
+    that a check knows where they must be.
+    """
+    from PIL import Image
+
+    rng, side, objects = np.random.default_rng(0), case.size, case.objects
+    samples = []
+    for n in range(case.batch):
+        photo = _open(jpegs[n % len(jpegs)]).convert("RGB").resize((side, side), Image.Resampling.BICUBIC)
+        sides = rng.integers(max(side // 16, 2), side // 3, (objects.boxes, 2))
+        first = (rng.uniform(size=sides.shape) * (side - sides)).astype(np.int64)
+        boxes = np.concatenate([first, first + sides], axis=1)
+        sample: dict[str, Any] = {"image": np.asarray(photo), "boxes": boxes.astype(np.float32)}
+        sample["labels"] = rng.integers(0, 80, objects.boxes)
+        if objects.masks == 1:
+            sample["mask"] = rectangles(boxes, side)
+        elif objects.masks:
+            # The first is called "mask": without it, AlbumentationsX takes no others.
+            sample["mask"] = {f"mask{k or ''}": rectangles(boxes, side) for k in range(objects.masks)}
+        if objects.has_instances:
+            sample["masks"] = np.stack([rectangles(box[None], side) for box in boxes])
+        samples.append(sample)
+    return samples
+
+
+def rectangles(boxes: npt.NDArray[np.int64], side: int) -> Images:
+    mask = np.zeros((side, side), np.uint8)
+    for k, (left, top, right, bottom) in enumerate(boxes.tolist()):
+        mask[top:bottom, left:right] = k + 1
+    return mask
+
+
+# -- from the harness to its workers -----------------------------------------------------------------------------------
+
+
+def save(jpegs: Sequence[bytes], cases: Sequence[Case], folder: Path) -> str:
+    """Write what these cases read -> a word on it."""
+    if W1_LARGE in cases:
+        jpegs = make_large(jpegs)
+    np.save(folder / "jpegs.npy", np.frombuffer(b"".join(jpegs), np.uint8))
+    np.save(folder / "jpeg_sizes.npy", np.array([len(data) for data in jpegs]))
+    sizes = {case.size for case in cases if case.size and case.kind != "targets"}
+    if any(case.is_single for case in cases):
+        sizes.add(SIZE)
+    for size in sizes:
+        np.save(folder / f"{size}.npy", make_squares(jpegs, size, COUNTS[size]))
+    words = [f"{COUNTS[size]} crops of {size} px" for size in sorted(sizes)]
+    return ", ".join(words) or f"{len(jpegs)} files"
+
+
+def load_jpegs(folder: Path) -> list[bytes]:
+    ends = np.cumsum(np.load(folder / "jpeg_sizes.npy"))
+    return [part.tobytes() for part in np.split(np.load(folder / "jpegs.npy"), ends[:-1])]
+
+
+def load(folder: Path, case: Case) -> Any:
+    """What a library gets for a case: files, an array [N, S, S, 3], a list of images, or samples."""
+    if case.kind == "targets":
+        return make_samples(load_jpegs(folder), case)
+    if case.is_single:
+        images = np.load(folder / f"{SIZE}.npy")[:SINGLE_COUNT]
+        return list(images) if case.size else _resized(images)
+    if case.size:
+        return np.load(folder / f"{case.size}.npy")
+    jpegs = load_jpegs(folder)
+    return jpegs if case.reads_files else [decode(data) for data in jpegs]
+
+
+def batches(items: Any, batch: int) -> Iterator[Any]:
+    """Consecutive slices of ``items``, for ever. The last items of an incomplete batch are not used."""
+    whole = len(items) // batch
+    if not whole:
+        raise ValueError(f"--batch {batch}: got {len(items)} images; accepted: up to as many")
+    for i in itertools.cycle(range(whole)):
+        yield items[i * batch : (i + 1) * batch]
+
+
+def feed(items: Any, batch: int, make: Callable[[Any], T]) -> Callable[[], T]:
+    """``make`` of one batch after another."""
+    following = batches(items, batch)
+    return lambda: make(next(following))
+
+
+def decode(data: bytes) -> Images:
+    return np.asarray(_open(data).convert("RGB"))
+
+
+def _resized(images: Images) -> list[Images]:
+    """Sides of 144 to 304 pixels."""
+    from PIL import Image
+
+    rng = np.random.default_rng(0)
+    made = []
+    for image in images:
+        width, height = rng.integers(144, 305, 2).tolist()
+        made.append(np.asarray(Image.fromarray(image).resize((width, height), Image.Resampling.BILINEAR)))
+    return made
+
+
+def _open(data: bytes) -> Any:
+    from PIL import Image
+
+    return Image.open(io.BytesIO(data), formats=("JPEG",))
+
+
+def _as_jpeg(image: Any, quality: int) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, "JPEG", quality=quality)
+    return buffer.getvalue()

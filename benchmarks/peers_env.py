@@ -22,9 +22,14 @@ REQUIREMENTS: dict[str, list[str]] = {
 }
 
 
-def peers_python(log: bool = True) -> Path:
-    """The interpreter that has the peers: $VARIEGATE_PEERS_PYTHON where set, else .venv-peers, made when missing."""
+def peers_python(log: bool = True, or_this: bool = False) -> Path:
+    """The interpreter that has the peers: $VARIEGATE_PEERS_PYTHON if set, else .venv-peers, made if missing.
+
+    ``or_this``: this interpreter instead of .venv-peers.
+    """
     given = os.environ.get(VARIABLE)
+    if not given and or_this:
+        return Path(sys.executable)
     if given:
         if not Path(given).is_file():
             raise FileNotFoundError(f"{VARIABLE}={given!r}: no such file; give the path of a Python that has the peers")

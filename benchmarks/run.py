@@ -1,4 +1,10 @@
-"""``python -m benchmarks.run w1 w2 w2o [--level v3 host] [--out docs/results]``: beside the peers, on one core."""
+"""``python -m benchmarks.run NAME [options]``: one work beside the peers, after a check of its pixels.
+
+On one core: w1, w1i, w1i_local and w1i_large (JPEG files), w2 (RandAugment in memory), w2o (every operation and
+pipeline), w8 (one image at a time), targets (masks and boxes). On a GPU: w3, w3r. On all cores: loader, feeds (the step
+of a training), training (what the trainer costs), expand (W5), startup (W7), search, w6 (PBA), duplicates; their
+options are printed by ``python -m benchmarks.run loader --help``.
+"""
 
 from __future__ import annotations
 
@@ -9,81 +15,99 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks import levels, machine, report
-from benchmarks.harness import Options, run_work
+from benchmarks import harness, levels, machine, report
+from benchmarks.cases import WORKS, select
 from benchmarks.inputs import DEFAULT_TAR
-from benchmarks.rows import catalogue
-from benchmarks.rows import harness as rows
-from benchmarks.works.base import Work
 
-MEASURED: dict[str, Any] = {"batch": [64, 256], "seconds": 2.0, "repeats": 7}
-# Many rows, so short ones.
-MEASURED_ROWS: dict[str, Any] = {"batch": [64], "seconds": 0.3, "repeats": 5}
-WORKS = [*sorted(path.stem for path in Path(__file__).with_name("works").glob("w*.py")), rows.NAME]
-
-
-def load_work(name: str) -> Work:
-    work = importlib.import_module(f"benchmarks.works.{name}").WORK
-    assert isinstance(work, Work)
-    return work
+# Works that are no table of cases, and their modules, whose ``main(name, arguments)`` returns an exit code.
+MODULES = {
+    "loader": "loaders",
+    "feeds": "loaders",
+    "training": "training",
+    "expand": "expand",
+    "startup": "startup",
+    "search": "search",
+    "w6": "search",
+    "duplicates": "duplicates",
+}
 
 
-def parse(arguments: list[str]) -> argparse.Namespace:
+def add_images(parser: argparse.ArgumentParser) -> None:
+    help = f"a tar of JPEG files ({DEFAULT_TAR}, else made from photos)"
+    parser.add_argument("--images", type=Path, default=DEFAULT_TAR, help=help)
+
+
+def parser_of() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=__doc__)
-    parser.add_argument("works", nargs="+", choices=WORKS)
-    parser.add_argument("--batch", type=int, nargs="+", help="one table for each (64 256; w2o: 64)")
-    parser.add_argument("--seconds", type=float, help="length of a timed run (2; w2o: 0.3)")
-    parser.add_argument("--repeats", type=int, help="timed runs of each library (7; w2o: 5)")
-    parser.add_argument("--rows", default="", help="rows of w2o, with commas, of benchmarks/rows/catalogue.py (all)")
-    parser.add_argument("--core", type=int, default=None, help="the core to pin to (the last one)")
-    parser.add_argument("--only", default="", help="modules of benchmarks/peers, with commas; `ours` is Variegate")
-    parser.add_argument(
-        "--images", type=Path, default=DEFAULT_TAR, help=f"a tar of JPEG files ({DEFAULT_TAR}, else made from photos)"
-    )
+    parser.add_argument("works", nargs="+", choices=WORKS, metavar="NAME")
+    parser.add_argument("--batch", type=int, nargs="+", help="one table for each")
+    parser.add_argument("--seconds", type=float, help="length of a measured run")
+    parser.add_argument("--repeats", type=int, help="measured runs of each library")
+    parser.add_argument("--rows", default="", help="names of cases in benchmarks/cases.py, with commas (all)")
+    parser.add_argument("--core", type=int, help="the core to pin to (the last one)")
+    parser.add_argument("--only", default="", help="keys of libraries, with commas; `ours` is Variegate")
+    parser.add_argument("--device", default="cuda:0", help="of w3 and w3r; cpu tries the code and writes no result")
+    add_images(parser)
     levels.add_argument(parser)
-    parser.add_argument("--out", type=Path, default=None, help="a folder for one JSON file per table")
-    return parser.parse_args(arguments)
+    parser.add_argument("--out", type=Path, help="a folder for one JSON file per table")
+    return parser
+
+
+def run_table(name: str, batch: int, options: argparse.Namespace) -> dict[str, Any]:
+    work = WORKS[name]
+    chosen = harness.Options(
+        batch=batch,
+        seconds=work.seconds if options.seconds is None else options.seconds,
+        repeats=options.repeats or work.repeats,
+        core=last_core() if options.core is None else options.core,
+        only=tuple(filter(None, options.only.split(","))),
+        images=options.images,
+        levels=tuple(options.level),
+        device=options.device if work.is_on_gpu else "cpu",
+    )
+    print(f"{name}, batch {batch}", file=sys.stderr)
+    record = harness.run(name, select(work.cases, options.rows), chosen)
+    if work.is_on_gpu and options.device != "cpu" and not record["failed"]:
+        from benchmarks.gpu import complete
+        from benchmarks.libraries.ours import source_bytes
+
+        complete(record, options.device, source_bytes(work.cases[0], options.images))
+    return record
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Exit code 1 when a check failed; speed itself never fails a run."""
+    """Exit code 1 if a check failed, 2 for bad input; speed itself never fails a run."""
     given = sys.argv[1:] if arguments is None else arguments
-    options = parse(given)
-    where = machine.describe()
-    print(f"{where['cpu']}; its best level: {where['level']}", file=sys.stderr)
+    command = " ".join(["python -m benchmarks.run", *given])
+    if given and given[0] in MODULES:
+        code: int = importlib.import_module(f"benchmarks.{MODULES[given[0]]}").main(given[0], given[1:], command)
+        return code
+    options = parser_of().parse_args(given)
+    is_trial = options.device == "cpu" and any(WORKS[name].is_on_gpu for name in options.works)
     try:
-        cases = catalogue.select(options.rows)
+        for name in options.works:
+            select(WORKS[name].cases, options.rows)
+        if not is_trial and any(WORKS[name].is_on_gpu for name in options.works):
+            from benchmarks.gpu import unavailable
+
+            if reason := unavailable(options.device):
+                raise ValueError(f"--device {options.device}: {reason}; accepted: a GPU, or cpu to try the code")
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
-    failed = False
+    where, has_failed = machine.describe(), False
     for name in options.works:
-        measured = MEASURED_ROWS if name == rows.NAME else MEASURED
-        batches, seconds, repeats = (
-            value if getattr(options, key) is None else getattr(options, key) for key, value in measured.items()
-        )
-        for batch in batches:
-            print(f"{name}, batch {batch}", file=sys.stderr)
-            chosen = Options(
-                batch=batch,
-                seconds=seconds,
-                repeats=repeats,
-                core=options.core if options.core is not None else last_core(),
-                only=tuple(filter(None, options.only.split(","))),
-                images=options.images,
-                levels=tuple(options.level),
-            )
-            record = rows.run(cases, chosen) if name == rows.NAME else run_work(load_work(name), chosen)
-            record |= {"machine": where, "command": " ".join(["python -m benchmarks.run", *given])}
+        for batch in options.batch or WORKS[name].batches:
+            record = run_table(name, batch, options) | {"machine": where, "command": command}
             print(report.text(record), flush=True)
-            failed |= bool(record.get("failed"))
-            if options.out is not None and not record.get("failed"):
+            has_failed |= bool(record["failed"])
+            if options.out is not None and not record["failed"] and not is_trial:
                 report.write(record, options.out)
-    return 1 if failed else 0
+    return 1 if has_failed else 0
 
 
 def last_core() -> int | None:
-    """The last core this process may use; the first is where interrupts tend to land."""
+    """The last core that this process may use; interrupts tend to land on the first."""
     return max(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
 
 

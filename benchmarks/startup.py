@@ -1,7 +1,7 @@
-"""What starting costs (W7): ``python -m benchmarks.startup [--wheels dist] [--out docs/results]``.
+"""``python -m benchmarks.run startup``: W7, what a start costs.
 
-The import beyond torch; the first RandAugment batch where nothing is compiled yet; what a second start compiles; and
-with ``--wheels``, the first batch of an environment that has the compiled kernels installed and nothing to write to.
+The import beyond torch; the first RandAugment batch if nothing is compiled yet; and with ``--wheels``, the first batch
+of an environment with the compiled kernels installed and nothing to write to. A batch that is wrong has no time.
 """
 
 from __future__ import annotations
@@ -9,125 +9,187 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
+import sysconfig
 import tempfile
+import time
+import venv
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from benchmarks import machine, startup_batch
+from benchmarks import machine, report
 from benchmarks.peers_env import ROOT
 
-IMPORT_LIMIT_SECONDS = 1.0
+IMPORT_LIMIT, COLD_LIMIT, WHEELS_LIMIT = 1.0, 25.0, 2.0
+TIMEOUT = 600.0
 
 IMPORT_PROBE = """
-import time
-start = time.perf_counter()
+import json, time
+began = time.perf_counter()
 import torch
-middle = time.perf_counter()
+imported = time.perf_counter()
 import variegate
-variegate.Augmenter, variegate.load_policy  # what is loaded only when it is asked for counts as well
-print(middle - start, time.perf_counter() - middle)
+variegate.Augmenter, variegate.load_policy  # names that are loaded on demand count as well
+print(json.dumps(time.perf_counter() - imported))
 """
 
-# The demo's main job: photos to augmented images with RandAugment, by the same executor.
-WORKLOAD = """
-import numpy as np
-import variegate as vg
-from variegate import transforms as T
-t = T.Compose([T.RandomResizedCrop(96), T.RandomHorizontalFlip(), T.RandAugment(num_ops=2, magnitude=9)])
-images = [np.random.default_rng(i).integers(0, 256, (120 + i, 160, 3), dtype=np.uint8) for i in range(64)]
-for transform in (t, T.Compose([t, T.Normalize(mean=vg.IMAGENET_MEAN, std=vg.IMAGENET_STD)])):
-    vg.Augmenter(transform, device="cpu", seed=0)(images)
+# The first batch of W2's policy at W2's size; then whether it is right, and which functions Numba compiled for it:
+# it runs compiler passes over exactly the functions that it could not take from its cache.
+BATCH_PROBE = """
+import json, time
+import torch
+import numba
+from numba.core import event
+
+class Compiled(event.Listener):
+    names = set()
+    def on_start(self, event):
+        self.names.add(f"{event.data['module']}.{event.data['qualname']}")
+    def on_end(self, event):
+        pass
+
+began = time.perf_counter()
+with event.install_listener("numba:run_pass", Compiled()):
+    import numpy as np
+    import variegate as vg
+    from variegate import transforms as T
+    normalize = T.Normalize(mean=vg.IMAGENET_MEAN, std=vg.IMAGENET_STD)
+    t = T.Compose([T.RandomHorizontalFlip(), T.RandAugment(num_ops=2, magnitude=9), normalize])
+    images = np.random.default_rng(0).integers(0, 256, (64, 224, 224, 3), dtype=np.uint8)
+    batch = vg.Augmenter(t, seed=0)(images, ids=list(range(64)))
+    print(json.dumps(time.perf_counter() - began), flush=True)
+assert tuple(batch.shape) == (64, 3, 224, 224) and bool(batch.isfinite().all())
+few = vg.Augmenter(t, seed=0, device="reference")(images[:4], ids=list(range(4)))
+assert bool((few == batch[:4]).all()), "the first batch is wrong"
+print(json.dumps(sorted(Compiled.names)), flush=True)
 """
+
+
+def spread(seconds: list[float], limit: float) -> dict[str, Any]:
+    return {
+        "seconds": statistics.median(seconds),
+        "lowest": min(seconds),
+        "highest": max(seconds),
+        "limit_seconds": limit,
+    }
+
+
+def start(python: str | Path, *arguments: str, **more: Any) -> list[Any]:
+    """Run a probe -> what it printed. Raises RuntimeError with its last words."""
+    done = subprocess.run(
+        [str(python), *arguments], capture_output=True, text=True, timeout=TIMEOUT, check=False, **{"cwd": ROOT, **more}
+    )
+    if done.returncode:
+        words = done.stderr.strip().splitlines()
+        raise RuntimeError(f"the probe failed: {words[-1] if words else ''}")
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def import_seconds(repeats: int) -> dict[str, Any]:
-    """Seconds of ``import torch`` and of ``import variegate`` after it, medians over fresh processes."""
-    _python(IMPORT_PROBE)  # the first reads files from the disk and writes byte code
-    runs = [[float(word) for word in _python(IMPORT_PROBE).split()] for _ in range(repeats)]
-    beyond = [run[1] for run in runs]
-    return {
-        "torch_seconds": statistics.median(run[0] for run in runs),
-        "variegate_beyond_torch_seconds": statistics.median(beyond),
-        "lowest": min(beyond),
-        "highest": max(beyond),
-        "limit_seconds": IMPORT_LIMIT_SECONDS,
-    }
+    """Seconds of ``import variegate`` after torch, in fresh processes."""
+    runs = [start(sys.executable, "-c", IMPORT_PROBE)[0] for _ in range(repeats + 1)]
+    return spread(runs[1:], IMPORT_LIMIT)  # the first reads files from the disk and writes byte code
 
 
-def compilations() -> dict[str, Any]:
-    """Functions compiled by the first start with an empty cache, and by the second."""
-    with tempfile.TemporaryDirectory() as cache:
-        environment = {"NUMBA_CACHE_DIR": cache}
-        first, second = (
-            json.loads(_python(startup_batch.COMPILE_PROBE, WORKLOAD, environment=environment)) for _ in range(2)
+def cold_seconds(repeats: int) -> dict[str, Any]:
+    """Seconds from the start of Python to the first batch, with an empty cache and home."""
+    seconds = [_cold_start() for _ in range(repeats)]
+    return spread(seconds, COLD_LIMIT) | {"cores": os.cpu_count()}
+
+
+def _cold_start() -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        empty = {name: str(Path(folder, name)) for name in ("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR")}
+        for place in empty.values():
+            Path(place).mkdir()
+        began = time.perf_counter()
+        process = subprocess.Popen(
+            [sys.executable, "-c", BATCH_PROBE],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            cwd=ROOT,
+            env=os.environ | empty,
+            start_new_session=True,
         )
-    return {
-        "first_start_compiled": len(first["compiled"]),
-        "first_start_compile_seconds": first["seconds"],
-        "second_start_compiled": second["compiled"],
-        "second_start_seconds": second["whole"],
-    }
+        assert process.stdout is not None
+        process.stdout.readline()
+        seconds = time.perf_counter() - began
+        is_right = bool(process.stdout.readline())
+        with suppress(ProcessLookupError):  # it, and processes that still compile for it
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    if not is_right:
+        raise RuntimeError("the first start failed, or its batch is wrong")
+    return seconds
 
 
-def _python(*arguments: str, environment: dict[str, str] | None = None) -> str:
-    run = subprocess.run(
-        [sys.executable, "-c", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env=os.environ | (environment or {}),
-        check=False,
-    )
-    if run.returncode:
-        raise RuntimeError(f"the probe failed: {run.stderr.strip().splitlines()[-1] if run.stderr.strip() else ''}")
-    return run.stdout.strip().splitlines()[-1]
+def with_wheels(folder: Path, repeats: int) -> dict[str, Any]:
+    """The first batch after torch, in a fresh environment that ``folder``'s wheels are installed into, read-only.
+
+    What the wheels require comes from this Python's packages; this repository is out of sight.
+    """
+    wheels = sorted(folder.glob("*.whl"))
+    if not wheels:
+        raise FileNotFoundError(f"--wheels {folder}: no wheel in it; `make wheel` builds them")
+    with tempfile.TemporaryDirectory() as place:
+        home = Path(place, "environment")
+        venv.create(home, with_pip=False)
+        python = home / "bin" / "python"
+        pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", "--no-index"]
+        subprocess.run([*pip, "--disable-pip-version-check", *map(str, wheels)], check=True)
+        packages = next((home / "lib").glob("python*")) / "site-packages"
+        (packages / "requirements.pth").write_text(sysconfig.get_path("purelib") + "\n")
+        _change_modes(home, lambda mode: mode & ~0o222)
+        before = set(Path(place).rglob("*"))
+        hidden = ("NUMBA_", "PYTHON", "XDG_")
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
+        environment["HOME"] = str(Path(place, "no-home"))
+        # Isolated: neither this folder nor the user's own packages are searched.
+        arguments = ("-I", "-B", "-c", BATCH_PROBE)
+        runs = [start(python, *arguments, cwd=place, env=environment) for _ in range(repeats + 1)][1:]
+        written = sorted(str(path.relative_to(place)) for path in set(Path(place).rglob("*")) - before)
+        _change_modes(home, lambda mode: mode | 0o200)
+    found = spread([run[0] for run in runs], WHEELS_LIMIT)
+    return found | {"wheels": [wheel.name for wheel in wheels], "compiled": runs[0][1], "written": written}
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.startup", description=__doc__)
-    parser.add_argument("--repeats", type=int, default=7, help="fresh processes for the import (7)")
+def _change_modes(folder: Path, change: Any) -> None:
+    for path in [folder, *folder.rglob("*")]:
+        if not path.is_symlink():
+            path.chmod(change(path.stat().st_mode))
+
+
+def main(name: str, arguments: Sequence[str], command: str) -> int:
+    """Exit code 1 if a limit is exceeded, or if an environment with wheels compiles or writes."""
+    parser = argparse.ArgumentParser(prog=f"python -m benchmarks.run {name}", description=__doc__)
+    parser.add_argument("--repeats", type=int, default=7, help="fresh processes (7)")
     parser.add_argument("--cold", type=int, default=3, help="starts with nothing compiled (3); 0: none")
-    parser.add_argument("--wheels", type=Path, default=None, help="a folder of wheels, such as `make wheel` fills")
-    parser.add_argument("--out", type=Path, default=None, help="a folder for startup.json")
-    options = parser.parse_args()
-    record: dict[str, Any] = {"machine": machine.describe(), "import": import_seconds(options.repeats)}
-    took = record["import"]
-    print(f"{record['machine']['cpu']}, level {record['machine']['level']}")
-    print(
-        f"import variegate: {took['variegate_beyond_torch_seconds']:.2f} s beyond import torch "
-        f"({took['lowest']:.2f} - {took['highest']:.2f}; limit {IMPORT_LIMIT_SECONDS:g} s)"
-    )
+    parser.add_argument("--wheels", type=Path, help="a folder of wheels, such as `make wheel` fills")
+    parser.add_argument("--out", type=Path, help="a folder for startup.json")
+    options = parser.parse_args(arguments)
+    record: dict[str, Any] = {"machine": machine.describe(), "command": command}
+    record["import"] = import_seconds(options.repeats)
+    words = {"import": "import variegate beyond import torch"}
     if options.cold:
-        cold = record["cold"] = startup_batch.from_nothing(options.cold)
-        print(
-            f"from nothing to the first batch: {cold['seconds']:.1f} s on {cold['cores']} cores "
-            f"({cold['lowest']:.1f} - {cold['highest']:.1f}), {cold['after_torch_seconds']:.1f} s of it after torch; "
-            f"limit {cold['limit_seconds']:g} s"
-        )
-    found = record["compile"] = compilations()
-    seconds = found["first_start_compile_seconds"]
-    print(f"first start compiled {found['first_start_compiled']} functions in {seconds:.1f} s")
-    print(f"second start compiled {len(found['second_start_compiled'])}: {found['second_start_compiled']}")
-    right = took["variegate_beyond_torch_seconds"] <= IMPORT_LIMIT_SECONDS and not found["second_start_compiled"]
-    if options.cold:
-        right = right and cold["seconds"] <= cold["limit_seconds"]
+        record["cold"], words["cold"] = cold_seconds(options.cold), "from nothing to the first batch"
     if options.wheels is not None:
-        shipped = record["wheels"] = startup_batch.with_wheels(options.wheels, options.repeats)
-        print(
-            f"with {', '.join(shipped['wheels'])}: first batch {shipped['seconds']:.2f} s after import torch "
-            f"({shipped['lowest']:.2f} - {shipped['highest']:.2f}; limit {shipped['limit_seconds']:g} s), "
-            f"{len(shipped['compiled'])} functions compiled, {len(shipped['written'])} files written"
-        )
-        right = right and not shipped["compiled"] and not shipped["written"]
-        right = right and shipped["seconds"] <= shipped["limit_seconds"]
+        record["wheels"] = with_wheels(options.wheels, options.repeats)
+        words["wheels"] = "with wheels, first batch after import torch"
+    print(f"{record['machine']['cpu']}, level {record['machine']['level']}")
+    is_right = True
+    for key, title in words.items():
+        found = record[key]
+        more = f"; compiled {found['compiled']}, written {found['written']}" if "compiled" in found else ""
+        between = f"{found['lowest']:.2f} - {found['highest']:.2f}; limit {found['limit_seconds']:g} s"
+        print(f"{title}: {found['seconds']:.2f} s ({between}){more}")
+        is_right &= found["seconds"] <= found["limit_seconds"]
+        is_right &= not found.get("compiled") and not found.get("written")
     if options.out is not None:
-        options.out.mkdir(parents=True, exist_ok=True)
-        (options.out / "startup.json").write_text(json.dumps(record, indent=1) + "\n")
-    return 0 if right else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        report.write(record, options.out, "startup")
+    return 0 if is_right else 1

@@ -1,21 +1,20 @@
-"""One library in one process pinned to one core: takes commands as JSON lines on stdin, answers on stdout."""
+"""One library in one process: takes commands as JSON lines on stdin, answers on stdout."""
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:  # what a worker imports must wait until its threads are limited
-    from benchmarks.peers.base import Library
+    from benchmarks.cases import Case
+    from benchmarks.libraries import NextBatch
 
-CALIBRATION_SECONDS = 0.6
-WARM_UP_BATCHES = 2
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -23,6 +22,11 @@ THREAD_VARIABLES = (
     "NUMEXPR_NUM_THREADS",
     "NUMBA_NUM_THREADS",
 )
+CALIBRATION_SECONDS, CALIBRATION_ROUNDS = 0.1, 3
+# A batch that takes longer is calibrated by a single run, and none is run for the caches before a measured run.
+LONG_SECONDS = 0.3
+GPU_WARM_UP_SECONDS = 5.0
+SHOWN = 8  # images of the first batch, to compare what libraries make of the same pixels
 
 
 def pin(core: int | None) -> None:
@@ -34,7 +38,7 @@ def pin(core: int | None) -> None:
 
 
 def limit_loaded_libraries() -> None:
-    """The thread counts that only a call can set, for libraries that this process has loaded."""
+    """Set the thread counts that only a call can set, for libraries that this process has loaded."""
     if "torch" in sys.modules:
         import torch
 
@@ -45,147 +49,206 @@ def limit_loaded_libraries() -> None:
         cv2.setNumThreads(0)
 
 
-def check_batch(batch: Any, expected: int, side: int = 224) -> None:
-    """Raise unless ``batch`` is what every library must deliver: contiguous, finite, normalised float32 NCHW."""
+def check_batch(batch: Any, case: Case, count: int) -> None:
+    """Raise unless ``batch`` is what every library must deliver: contiguous, finite, normalized NCHW."""
+    from dataclasses import replace
+
     import numpy as np
 
-    contiguous = batch.is_contiguous() if hasattr(batch, "is_contiguous") else batch.flags["C_CONTIGUOUS"]
-    array = np.asarray(batch)
-    if array.shape != (expected, 3, side, side) or array.dtype != np.float32 or not contiguous:
-        raise ValueError(f"batch is {array.dtype}{array.shape}, contiguous={contiguous}; float32 NCHW is asked for")
-    if not np.isfinite(array).all() or array.min() < -2.2 or array.max() > 2.7 or array.std() < 0.5:
-        raise ValueError(
-            f"batch is not normalized: values {array.min():.3f}..{array.max():.3f}, deviation {array.std():.3f}"
-        )
+    from benchmarks.cases import BY_NAME
+
+    if case.is_single:
+        return
+    if case.kind == "targets":
+        check_samples(batch, case, count)
+        return
+    if case.views:
+        for names, side, group in zip(case.views, case.sides, batch, strict=True):
+            shape = (count, len(names), 3, side, side)
+            if tuple(group.shape) != shape:
+                raise ValueError(f"group is {tuple(group.shape)}; {shape} is asked for")
+            one = replace(BY_NAME[names[-1]], out=side)
+            check_batch(group.reshape(-1, 3, side, side), one, count * len(names))
+        return
+    is_contiguous = batch.is_contiguous() if hasattr(batch, "is_contiguous") else batch.flags["C_CONTIGUOUS"]
+    is_16_bit = case.dtype == "bfloat16" and batch.element_size() == 2
+    array = np.asarray(batch.float().cpu() if case.dtype == "bfloat16" else batch)
+    has_dtype = is_16_bit or str(array.dtype) == case.dtype
+    if array.shape != (count, 3, case.out, case.out) or not has_dtype or not is_contiguous:
+        found = f"{batch.dtype}{array.shape}, contiguous={is_contiguous}"
+        raise ValueError(f"batch is {found}; {case.dtype} NCHW is asked for")
+    if case.dtype == "uint8":
+        if array.std() < 20:
+            raise ValueError(f"batch is almost even: deviation {array.std():.1f} of 255")
+    elif not np.isfinite(array).all() or array.min() < -2.2 or array.max() > 2.7 or array.std() < 0.2:
+        spread = f"values {array.min():.3f}..{array.max():.3f}, deviation {array.std():.3f}"
+        raise ValueError(f"batch is not normalized: {spread}")
+
+
+def check_samples(samples: list[Any], case: Case, count: int) -> None:
+    """Raise unless the first sample has the size of the case, a label for each box, and masks of the image's size."""
+    made, side = samples[0], case.out
+    boxes = made["boxes"] if "boxes" in made else made["bboxes"]
+    if len(samples) != count or tuple(made["image"].shape[:2]) != (side, side) or len(made["labels"]) != len(boxes):
+        found = f"image {tuple(made['image'].shape)}, {len(boxes)} boxes, {len(made['labels'])} labels"
+        raise ValueError(f"{len(samples)} samples: {found}; {count} of {side} px are asked for")
+    masks = made.get("mask")
+    every = list(masks.values()) if isinstance(masks, dict) else [] if masks is None else [masks]
+    for mask in [*every, *made.get("masks", [])]:
+        if tuple(mask.shape) != (side, side):
+            raise ValueError(f"mask is {tuple(mask.shape)}; {(side, side)} is asked for")
 
 
 def in_a_line(error: Exception) -> str:
-    """What happened: an error from a process of the library's own comes with a traceback, and ends in its message."""
+    """The message of an error; one from a process of the library's own ends in it, after a traceback."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[-1] if lines else ''}"
 
 
-def timed(next_batch: Callable[[], Any], batch: int, seconds: float) -> dict[str, float]:
-    """Batches for at least ``seconds``. The first is not counted: a library may have made it while nobody looked."""
-    next_batch()
-    return timed_from_first(next_batch, batch, seconds)
-
-
-def timed_from_first(next_batch: Callable[[], Any], batch: int, seconds: float) -> dict[str, float]:
-    """Batches for at least ``seconds``, from the first on."""
-    count = 0
-    cpu, wall = time.process_time(), time.perf_counter()
-    while True:
-        next_batch()
-        count += batch
-        elapsed = time.perf_counter() - wall
-        if elapsed >= seconds:
-            return {"images": count, "wall": elapsed, "cpu": time.process_time() - cpu}
-
-
 class Worker:
-    """A library's way through a benchmark: its variants, of which the fastest is kept, then run after run of it."""
+    """Prepares one case at a time, then measures its ways and parts."""
 
-    # By processor time on a pinned core, where a disturbance costs none of it; by the wall on a device.
-    clock: ClassVar[str] = "cpu"
-    # A variant below this share of the best is not calibrated again.
-    hopeless: ClassVar[float] = 0.0
-    calibration_rounds: ClassVar[int] = 3
+    def __init__(self, config: dict[str, Any]) -> None:
+        from benchmarks import libraries
+        from benchmarks.cases import WORKS
+        from benchmarks.levels import OURS, check_limited
 
-    library: Library
-    batch: int
-    next_batch: Callable[[], Any]
+        self.device = str(config["device"])
+        self.folder, self.batch_at_224 = Path(config["inputs"]), int(config["batch"])
+        self.cases = {case.name: case for case in WORKS[config["work"]].cases}
+        if config["library"] == OURS:
+            from benchmarks.libraries.ours import Variegate
 
-    def variants(self) -> dict[str, Callable[[], Any]]:
-        raise NotImplementedError
+            check_limited(config["level"])
+            self.library: Any = Variegate(is_indexed=config["is_indexed"], device=self.device)
+        else:
+            self.library = libraries.load(config["library"])
+        self.loaded: tuple[str, Any] = ("", None)
+        self.measured: dict[str, tuple[NextBatch, int]] = {}
+        if self.is_on_cpu:
+            limit_loaded_libraries()
 
-    def warm_up(self, name: str, next_batch: Callable[[], Any]) -> None:
-        """Check a first batch, and run until nothing is left to be compiled."""
-        raise NotImplementedError
+    @property
+    def is_on_cpu(self) -> bool:
+        return not self.device.startswith("cuda")
 
-    def timed(self, next_batch: Callable[[], Any], seconds: float) -> dict[str, float]:
-        return timed(next_batch, self.batch, seconds)
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        command = request["command"]
+        if command == "load":
+            return {"name": self.library.name, "versions": self.library.versions()}
+        if command == "run":
+            next_batch, images = self.measured[request["part"]]
+            return self.measure(next_batch, images, float(request["seconds"]))
+        case = self.cases[request["case"]]
+        if command == "check":
+            from benchmarks.checks import check
 
-    def prepare(self) -> dict[str, Any]:
-        """Check and warm every variant, keep the fastest."""
+            return {"checks": [one.to_dict() for one in check(case, self.inputs(case), self.device)]}
+        if command == "save_programs":
+            from benchmarks.checks import save_programs
+
+            save_programs(case, self.inputs(case), Path(request["folder"]))
+            return {}
+        if command == "replay":
+            return self.replay(case, Path(request["folder"]))
+        if command == "prepare":
+            return self.prepare(case, request["out"])
+        raise ValueError(f"unknown command {command!r}")
+
+    def inputs(self, case: Case) -> Any:
+        from benchmarks.inputs import load
+
+        key = f"{case.kind} {case.size}" if case.kind != "targets" else case.name
+        if self.loaded[0] != key:
+            self.loaded = (key, load(self.folder, case))
+        items = self.loaded[1]
+        if case.kind == "gpu":
+            from benchmarks.gpu import take_batches
+
+            return take_batches(items, self.batch_at_224, self.device)
+        return items
+
+    def replay(self, case: Case, folder: Path) -> dict[str, Any]:
+        import numpy as np
+
+        programs = json.loads((folder / "programs.json").read_text())
+        np.save(folder / "replayed.npy", np.stack(self.library.replay(case, self.inputs(case), programs)))
+        return {}
+
+    def prepare(self, case: Case, out: str | None) -> dict[str, Any]:
+        """Check a batch of every way, and keep the fastest. ``out``: a file for the first images of that batch."""
+        from benchmarks.libraries import Absent
+
+        self.measured = {}  # frees what the case before had
+        batch, inputs = case.batch_of(self.batch_at_224), self.inputs(case)
+        try:
+            ways = self.library.ways(case, inputs, batch)
+        except Absent as reason:
+            return {"absent": str(reason)}
         speeds: dict[str, float] = {}
         failed: dict[str, str] = {}
-        variants = self.variants()
-        # In turn, and the best of a few: one disturbed moment must not choose a slower way for the whole run.
-        for calibration in range(self.calibration_rounds):
-            for name, next_batch in variants.items():
-                if name in failed or speeds.get(name, math.inf) < self.hopeless * max(speeds.values(), default=0.0):
-                    continue
-                try:
-                    if calibration == 0:
-                        self.warm_up(name, next_batch)
-                    run = self.timed(next_batch, CALIBRATION_SECONDS)
-                    speeds[name] = max(speeds.get(name, 0.0), run["images"] / run[self.clock])
-                except Exception as error:  # a variant that cannot run here must not stop the others
-                    failed[name] = in_a_line(error)
+        for name, next_batch in ways.items():
+            try:
+                speeds[name] = self.calibrate(next_batch, case, batch, out)
+            except Exception as error:  # a way that cannot run here must not stop the others
+                failed[name] = in_a_line(error)
         if not speeds:
             raise RuntimeError("; ".join(f"{name}: {reason}" for name, reason in failed.items()))
         chosen = max(speeds, key=lambda name: speeds[name])
-        self.next_batch = variants[chosen]
-        answer = {"name": self.library.name, "versions": self.library.versions(), "chosen": chosen}
-        return answer | {"variants": speeds, "failed": failed}
+        self.measured = {"": (ways[chosen], batch), **self.library.parts(case, inputs)}
+        self.seconds_per_batch = batch / speeds[chosen]
+        answer = {"variant": chosen, "variants": speeds, "failed": failed, "batch": batch}
+        answer |= {"differs": self.library.differs.get(case.key, ""), "parts": list(self.measured)}
+        if not self.is_on_cpu:
+            from benchmarks.gpu import measure_memory
 
-    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        if request["command"] == "load":  # the worker is made before it is asked anything
-            return {}
-        if request["command"] == "prepare":
-            return self.prepare()
-        if request["command"] == "run":
-            return dict(self.timed(self.next_batch, float(request["seconds"])))
-        raise ValueError(f"unknown command {request['command']!r}")
+            answer |= measure_memory(ways[chosen], self.device, self.library)
+        return answer
 
+    def calibrate(self, next_batch: Callable[[], Any], case: Case, batch: int, out: str | None) -> float:
+        """Images per second, after a check of the first batch."""
+        import numpy as np
 
-class CoreWorker(Worker):
-    """On one core: W1 and W2."""
+        began = time.process_time()
+        made = next_batch()
+        first = time.process_time() - began
+        check_batch(made, case, batch)
+        if out is not None and not Path(out).exists():
+            np.save(out, np.asarray(made)[:SHOWN])
+        self.seconds_per_batch = first
+        if self.is_on_cpu:
+            limit_loaded_libraries()
+        else:
+            self.measure(next_batch, batch, GPU_WARM_UP_SECONDS)
+        rounds = 1 if first > LONG_SECONDS else CALIBRATION_ROUNDS
+        runs = [self.measure(next_batch, batch, CALIBRATION_SECONDS) for _ in range(rounds)]
+        # The best of a few: one disturbed moment must not choose a slower way.
+        return max(self.speed(run) for run in runs)
 
-    def __init__(self, config: dict[str, Any]) -> None:
-        from benchmarks import inputs as _inputs
-        from benchmarks.levels import OURS, check_limited
-        from benchmarks.peers.base import load_peer
+    def speed(self, run: dict[str, float]) -> float:
+        """By processor time on a core, where a disturbance costs none of it; by the clock on a GPU."""
+        return run["images"] / max(run["cpu" if self.is_on_cpu else "wall"], 1e-9)
 
-        self.batch = int(config["batch"])
-        self.work = str(config["work"])
-        self.library = self.peer = load_peer(config["peer"])
-        if config["peer"] == OURS:
-            check_limited(config["level"])
-        self.inputs = _inputs.load(Path(config["inputs"]))
-        if config.get("is_indexed"):
-            from benchmarks.indexing import entropy_index
-
-            self.inputs.index = entropy_index(self.inputs.jpegs)
-        limit_loaded_libraries()
-
-    def variants(self) -> dict[str, Callable[[], Any]]:
-        return self.peer.variants(self.work, self.inputs, self.batch)
-
-    def warm_up(self, name: str, next_batch: Callable[[], Any]) -> None:
-        from benchmarks.inputs import side_of
-
-        check_batch(next_batch(), self.batch, side_of(self.work))
-        limit_loaded_libraries()
-        for _ in range(WARM_UP_BATCHES):
+    def measure(self, next_batch: Callable[[], Any], images: int, seconds: float) -> dict[str, float]:
+        """Batches for at least ``seconds``."""
+        # What works ahead has a batch in store, and a short batch starts with the caches that another library left.
+        if self.library.works_ahead or self.seconds_per_batch < LONG_SECONDS:
             next_batch()
+        # On a GPU, outputs are held until they no longer fit into its cache, as a consumer that reads them later would.
+        held: deque[Any] = deque(maxlen=1 if self.is_on_cpu else 8)
+        self.synchronize()
+        count, cpu, wall = 0, time.process_time(), time.perf_counter()
+        while not count or time.perf_counter() - wall < seconds:
+            held.append(next_batch())
+            count += images
+        self.synchronize()
+        return {"images": count, "wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
 
-    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        if request["command"] == "replay":
-            import numpy as np
+    def synchronize(self) -> None:
+        if not self.is_on_cpu:
+            import torch
 
-            images = self.peer.replay(self.work, self.inputs, json.loads(Path(request["programs"]).read_text()))
-            np.savez(request["out"], *images)
-            return {"images": len(images)}
-        if request["command"] == "outputs":
-            import numpy as np
-
-            from benchmarks.works.compare import sampled
-
-            np.save(request["out"], sampled(self.work, self.inputs))
-            return {}
-        return super().answer(request)
+            torch.cuda.synchronize(self.device)
 
 
 class Answering(Protocol):
@@ -193,7 +256,7 @@ class Answering(Protocol):
 
 
 def serve(make_worker: Callable[[], Answering]) -> None:
-    """One answer for each line of stdin; the worker is made for the first, so that it can say what failed."""
+    """Answer each line of stdin. The worker is made for the first, so that it can say what failed."""
     # Libraries print what they like to stdout; the answers go to a copy of it that they cannot reach.
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
@@ -209,8 +272,9 @@ def serve(make_worker: Callable[[], Answering]) -> None:
 
 def main() -> None:
     config = json.loads(sys.argv[1])
-    pin(config["core"])
-    serve(lambda: CoreWorker(config))
+    if not config["device"].startswith("cuda"):
+        pin(config["core"])
+    serve(lambda: Worker(config))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 import variegate as vg
-from benchmarks.gpu.prediction.machine_code import compile_launch, resources_of
+from tests.executors.cuda.machine_code import compile_launch, resources_of
 from tests.programs import POINT
 from variegate import transforms as T
 from variegate.executors.cuda.executor import CudaExecutor

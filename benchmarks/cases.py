@@ -1,0 +1,437 @@
+"""What is measured: a table of cases for each work, and the strengths that every library gets.
+
+How a library makes a case is in ``benchmarks/libraries``. The peers' environment reads this module, so it imports
+nothing of Variegate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+SIZE = 224
+
+# -- strengths ---------------------------------------------------------------------------------------------------------
+
+NUM_OPS, MAGNITUDE = 2, 9
+# Degrees of rotation to either side; tangent of a shear; pixels of a translation at 224.
+ANGLE, SHEAR, TRANSLATE = 30.0, 0.3, 32
+# RandomAffine: degrees, translation as a share of the side, scale, degrees of shear along x.
+AFFINE_ANGLE, AFFINE_SHIFT, AFFINE_SCALE, AFFINE_SHEAR = 15.0, 0.1, (0.8, 1.2), 10.0
+STRETCH, DISTORTION = (0.8, 1.25), 0.5
+FACTOR, HUE, GAMMA = 0.4, 0.1, (0.8, 1.2)
+SHARPNESS, BITS, THRESHOLD, SHIFT = 2.0, 4, 128, 20
+QUALITY = (50, 95)
+SIGMA, NOISE, SALT, PHOTONS = (0.1, 2.0), 0.1, 0.05, (1.0, 8.0)
+HOLE, HOLES, HOLE_SIZES, GRID = 56, (1, 8), (8, 32), (96, 224)
+PADDING, SMALLER, CUT = 16, 160, 192
+KELVIN, DROPPED, COARSER = (3000, 15000), 0.01, 0.25
+# Beta(ALPHA, ALPHA) of MixUp and CutMix; number of classes of the soft labels.
+ALPHA, CLASSES = 1.0, 1000
+# Brightness, contrast, saturation, hue.
+JITTER, SIMCLR_JITTER, BYOL_JITTER = (0.4, 0.4, 0.4, 0.1), (0.8, 0.8, 0.8, 0.2), (0.4, 0.4, 0.2, 0.1)
+SIMCLR_KERNEL, DINO_KERNEL, THREE_KERNEL = 23, 9, 13
+GLOBAL_SCALE, LOCAL_SCALE, IMAGENET_SCALE = (0.4, 1.0), (0.05, 0.4), (0.08, 1.0)
+# Samples with targets.
+TARGETS_AFFINE = {"degrees": 15.0, "translate": 0.1, "scale": (0.8, 1.2)}
+TARGETS_CROP = (0.25, 1.0)
+
+# -- cases -------------------------------------------------------------------------------------------------------------
+
+Kind = Literal["operation", "pipeline", "file pipeline", "function", "as_transform", "call", "targets", "gpu"]
+# Speeds asked for, in those of the best peer. A file pipeline begins with decoding, which costs all libraries the same.
+ASKED: dict[Kind, float] = {"operation": 2.0, "pipeline": 4.0, "file pipeline": 2.0, "function": 1.0}
+ASKED |= {"as_transform": 5.0, "call": 0.0, "targets": 3.0, "gpu": 20.0}
+
+
+@dataclass(frozen=True)
+class Objects:
+    """The targets of a sample: boxes and semantic masks per image, and a mask for each box if ``has_instances``."""
+
+    boxes: int = 10
+    masks: int = 1
+    has_instances: bool = False
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row of a table.
+
+    ``size``: side of the square inputs; 0 for JPEG files, or for images of different sizes. ``out``: side of the
+    outputs. ``steps``: the name in the libraries' tables, ``name`` by default. ``is_fixed``: nothing is random, so that
+    libraries can be compared image by image. ``views``: several outputs of each JPEG file, made by these steps, in groups.
+    """
+
+    name: str
+    title: str
+    kind: Kind
+    size: int = SIZE
+    out: int = SIZE
+    dtype: Literal["float32", "uint8", "bfloat16"] = "float32"
+    steps: str = ""
+    batch: int = 0
+    is_fixed: bool = False
+    views: tuple[tuple[str, ...], ...] = ()
+    objects: Objects = field(default_factory=Objects)
+
+    @property
+    def key(self) -> str:
+        return self.steps or self.name
+
+    @property
+    def reads_files(self) -> bool:
+        return self.kind == "file pipeline"
+
+    @property
+    def is_single(self) -> bool:
+        """Whether a call takes one image."""
+        return self.kind in ("function", "as_transform", "call")
+
+    @property
+    def sides(self) -> tuple[int, ...]:
+        """Sides of the outputs, by group of views."""
+        return tuple(BY_NAME[names[-1]].out for names in self.views)
+
+    def batch_of(self, at_224: int) -> int:
+        """Fewer of large images, and of several views."""
+        if self.batch or self.is_single:
+            return self.batch or 1
+        return at_224 if self.size <= SIZE and not self.views else max(1, at_224 // 8)
+
+
+# Layers over the image, with default arguments.
+LAYERS = {
+    "fog": "fog",
+    "rain": "rain, blurred and darkened",
+    "snow": "snow, bleached",
+    "snow_texture": "snow, drawn",
+    "sun_flare": "sun flare",
+    "sun_flare_physics": "sun flare with rays",
+    "shadow": "1 or 2 shadows of 5 corners",
+    "gravel": "2 patches of gravel",
+    "spatter": "drops of rain on the lens",
+    "spatter_mud": "drops of mud on the lens",
+    "illumination": "a gradient of light",
+    "illumination_corner": "light from a corner",
+    "illumination_spot": "a spot of light",
+}
+# Operations without chance, whose pixels can be compared.
+FIXED = {
+    "normalize": "normalize only",
+    "hflip": "horizontal flip",
+    "vflip": "vertical flip",
+    "pad": f"pad by {PADDING}",
+    "center_crop": f"center crop of {CUT}",
+    "resize": f"resize to {SMALLER}, bilinear",
+    "resize_bicubic": f"resize to {SMALLER}, bicubic",
+    "transpose": "transpose",
+    "sharpness": "sharpness 2",
+    "posterize": "posterize to 4 bits",
+    "solarize": "solarize from 128",
+    "solarize_add": "solarize-add 20 below 128",
+    "invert": "invert",
+    "autocontrast": "autocontrast",
+    "equalize": "equalize",
+    "grayscale": "grayscale, 3 channels",
+    "median_blur_3": "median of 3 x 3",
+    "median_blur_5": "median of 5 x 5",
+    "median_blur_7": "median of 7 x 7",
+    "clahe": "CLAHE, limit 2, 8 x 8 tiles",
+}
+RANDOM = {
+    "rotate90": "quarter turns: 90, 180 or 270 degrees",
+    "random_crop": f"random crop of 224, padded by {PADDING}",
+    "resized_crop": "RandomResizedCrop(224), bilinear",
+    "resized_crop_bicubic": "RandomResizedCrop(224), bicubic",
+    "rotate": f"rotate by up to {ANGLE:g} degrees, nearest",
+    "rotate_bilinear": f"rotate by up to {ANGLE:g} degrees, bilinear",
+    "rotate_bicubic": f"rotate by up to {ANGLE:g} degrees, bicubic",
+    "affine": "affine (rotation, translation, scale, shear), nearest",
+    "affine_bilinear": "affine (rotation, translation, scale, shear), bilinear",
+    "affine_bicubic": "affine (rotation, translation, scale, shear), bicubic",
+    "shear_x": "shear along x, nearest",
+    "shear_x_bilinear": "shear along x, bilinear",
+    "perspective": "perspective, nearest",
+    "perspective_bilinear": "perspective, bilinear",
+    "elastic": "elastic transform, alpha 50, sigma 5, bilinear",
+    "grid_distortion": "grid distortion, 5 steps, 0.3, bilinear",
+    "optical_distortion": "lens, 0.05, bilinear",
+    "thin_plate": "thin plate spline, 4 x 4 control points, bilinear",
+    "shear_y": "shear along y, nearest",
+    "translate_x": "translate along x, nearest",
+    "translate_y": "translate along y, nearest",
+    "stretch": "stretch about the center, bilinear",
+    "d4": "one of the eight symmetries of a square",
+    "downscale": "to a quarter of the size and back, nearest",
+    "brightness": "brightness 1 +- 0.4",
+    "contrast": "contrast 1 +- 0.4",
+    "saturation": "saturation 1 +- 0.4",
+    "hue": "hue +- 0.1",
+    "color_jitter": "color jitter (0.4, 0.4, 0.4, 0.1)",
+    "photometric_distort": "RandomPhotometricDistort",
+    "gamma": "gamma 0.8 to 1.2",
+    "channel_permutation": "random permutation of the channels",
+    "rgb_shift": "shift of each channel by up to 20",
+    "color_temperature": "color temperature, 3,000 to 15,000 K",
+    "blur_5": "Gaussian blur, kernel 5, sigma 0.1 to 2",
+    "blur_23": "Gaussian blur, kernel 23, sigma 0.1 to 2",
+    "motion_blur": "motion blur, length 7",
+    "emboss": "emboss",
+    "unsharp_mask": "unsharp mask, kernel 3 to 7",
+    "edges": "edges (Sobel)",
+    "jpeg": "JPEG of quality 50 to 95, written and read",
+    "gaussian_noise": "Gaussian noise, sigma 0.1",
+    "salt_and_pepper": "salt and pepper, 5 % of the pixels",
+    "shot_noise": "shot noise, 1 to 8 levels a photon",
+    "cutout": f"cutout of {HOLE} x {HOLE}",
+    "random_erasing": "random erasing by black",
+    "coarse_dropout": "coarse dropout, 1 to 8 holes of 8 to 32",
+    "grid_mask": "grid mask, units of 96 to 224",
+    "channel_dropout": "one channel black",
+    "pixel_dropout": "1 % of the pixels black",
+    "occlusion_diffusion": "occlusion grown from 1 to 4 seeds over 2 to 20 %",
+    "mixup": "MixUp, within the batch, with labels",
+    "cutmix": "CutMix, within the batch, with labels",
+    "resizemix": "ResizeMix, within the batch, with labels",
+    "mosaic": "Mosaic, within the batch, with labels",
+}
+SIDES = {"pad": SIZE + 2 * PADDING, "center_crop": CUT, "resize": SMALLER, "resize_bicubic": SMALLER}
+SIDES |= {"cifar": 32, "randaugment_32": 32, "randaugment_1024": 1024, "dino_local": 96}
+PIPELINES = {
+    "imagenet": "RandomResizedCrop(224), flip",
+    "cifar": "RandomCrop(32, padding 4), flip, cutout 8, at 32 px",
+    "simclr": "SimCLR: crop, flip, jitter 0.8 (p 0.8), gray 0.2, blur 23 (p 0.5)",
+    "byol": "BYOL's first view: bicubic crop, flip, jitter (p 0.8), gray 0.2, blur 23",
+    "dino_global": "DINO's second global crop: bicubic, flip, jitter, gray, blur 0.1, solarize 0.2",
+    "dino_local": "DINO's local crop of 96: bicubic, flip, jitter, gray, blur 9 (p 0.5)",
+    "jitter_affine": "color jitter, affine bilinear",
+    "jitter_perspective": "flip, color jitter, perspective bilinear (p 0.5)",
+    "autoaugment": "flip, AutoAugment (ImageNet)",
+    "trivialaugment": "flip, TrivialAugmentWide",
+    "augmix": "AugMix",
+    "three_augment": "3-Augment: flip; gray, solarize or blur; jitter 0.3",
+    "randaugment_32": "flip, RandAugment(2, 9) at 32 px",
+    "randaugment": "flip, RandAugment(2, 9) at 224 px",
+    "randaugment_1024": "flip, RandAugment(2, 9) at 1,024 px",
+}
+
+
+def _operations() -> list[Case]:
+    made = []
+    for titles in (FIXED, RANDOM):
+        for name, title in titles.items():
+            made.append(Case(name, title, "operation", out=SIDES.get(name, SIZE), is_fixed=titles is FIXED))
+    for name, title in LAYERS.items():
+        made.append(Case(name, f"{title}, uint8 out", "operation", dtype="uint8"))
+    return made
+
+
+def _pipelines() -> list[Case]:
+    made = []
+    for name, title in PIPELINES.items():
+        out = SIDES.get(name, SIZE)
+        size = SIZE if name == "dino_local" else out
+        made.append(Case(name, title, "pipeline", size=size, out=out))
+    title = f"{PIPELINES['randaugment']}, uint8 out"
+    made.append(Case("randaugment_uint8", title, "pipeline", dtype="uint8", steps="randaugment"))
+    title = "DINO from one JPEG: two global crops of 224, six local ones of 96"
+    views = (("dino_first", "dino_global"), ("dino_local",) * 6)
+    made.append(Case("dino", title, "file pipeline", size=0, views=views))
+    return made
+
+
+W2O = (*_operations(), *_pipelines())
+BY_NAME = {case.name: case for case in W2O}
+
+_FROM_FILES = "JPEG bytes -> RandomResizedCrop({}), flip, RandAugment(2, 9), normalize -> float32 NCHW, one core"
+W1 = Case("w1", _FROM_FILES.format("224"), "file pipeline", size=0)
+W1_LOCAL = Case("w1_local", _FROM_FILES.format("96, scale=(0.05, 0.4)"), "file pipeline", size=0, out=96)
+W1_LARGE = Case("w1_large", f"12 megapixels: {_FROM_FILES.format('224')}", "file pipeline", size=0, steps="w1")
+_IN_MEMORY = "uint8 224x224x3 in memory -> flip, RandAugment(2, 9), normalize -> float32 NCHW, one core"
+W2 = Case("w2", _IN_MEMORY, "pipeline", steps="randaugment")
+_ON_GPU = "{} on the GPU -> {}flip, RandAugment(2, 9), normalize -> bfloat16 NCHW, one GPU"
+W3 = Case("w3", _ON_GPU.format("uint8 224x224x3", ""), "gpu", dtype="bfloat16", steps="randaugment")
+_CROPPED = _ON_GPU.format("decoded photos of several sizes", "RandomResizedCrop(224), ")
+W3R = Case("w3r", _CROPPED, "gpu", size=0, dtype="bfloat16", steps="w1")
+
+# Functions of ``variegate.transforms.functional``; libraries/ours.py has their arguments.
+FUNCTIONS = (
+    "horizontal_flip",
+    "vertical_flip",
+    "rotate",
+    "rotate_bilinear",
+    "affine",
+    "affine_bilinear",
+    "perspective",
+    "elastic",
+    "shear_x",
+    "shear_y",
+    "translate_x",
+    "translate_y",
+    "pad",
+    "crop",
+    "center_crop",
+    "resize",
+    "resized_crop",
+    "adjust_brightness",
+    "adjust_contrast",
+    "adjust_saturation",
+    "adjust_hue",
+    "adjust_gamma",
+    "adjust_sharpness",
+    "autocontrast",
+    "equalize",
+    "grayscale",
+    "invert",
+    "permute_channels",
+    "posterize",
+    "solarize",
+    "solarize_add",
+    "erase",
+    "gaussian_blur",
+    "gaussian_noise",
+    "jpeg",
+    "median_blur",
+    "motion_blur",
+    "normalize",
+)
+SINGLE_PIPELINES = ("normalize", "imagenet", "randaugment", "trivialaugment", "jitter_affine", "simclr", "augmix")
+
+
+def _single() -> list[Case]:
+    """Images of one size, and of sizes between 144 and 304 pixels (size 0)."""
+    made = []
+    for size, word in ((SIZE, ""), (0, ", mixed sizes")):
+        for name in FUNCTIONS:
+            made.append(Case(f"{name}{word}", f"F.{name}{word}", "function", size, 0, steps=name))
+        for name in SINGLE_PIPELINES:
+            title = f"as_transform, {name}{word}"
+            made.append(Case(title, title, "as_transform", size, 0, steps=name))
+            title = f"t(image), {name}{word}"
+            made.append(Case(title, title, "call", size, 0, steps=name))
+    return made
+
+
+W8 = tuple(_single())
+
+_AFFINE = "bilinear affine, jitter, flip"
+TARGETS = (
+    Case("detection", _AFFINE, "targets", 640, 640, steps="targets_affine", batch=8),
+    Case("mosaic_640", "flip, jitter, Mosaic", "targets", 640, 640, steps="targets_mosaic", batch=8),
+    Case(
+        "many_boxes",
+        f"{_AFFINE}, 100 boxes",
+        "targets",
+        640,
+        640,
+        steps="targets_affine",
+        batch=8,
+        objects=Objects(100),
+    ),
+    Case(
+        "instances",
+        f"{_AFFINE}, a mask for each box",
+        "targets",
+        640,
+        640,
+        steps="targets_affine",
+        batch=8,
+        objects=Objects(masks=0, has_instances=True),
+    ),
+    Case(
+        "three_masks",
+        f"{_AFFINE}, three masks",
+        "targets",
+        640,
+        640,
+        steps="targets_affine",
+        batch=8,
+        objects=Objects(masks=3),
+    ),
+    Case("affine_224", _AFFINE, "targets", 224, 224, steps="targets_affine", batch=32),
+    Case("small", _AFFINE, "targets", 32, 32, steps="targets_affine", batch=256, objects=Objects(2)),
+    Case("two_affines", "two bilinear affine maps, flip", "targets", 640, 640, steps="targets_two_affines", batch=8),
+    Case("crop", "RandomResizedCrop, flip, jitter", "targets", 480, 224, steps="targets_crop", batch=32),
+    Case("flip", "flip", "targets", 640, 640, steps="targets_flip", batch=8),
+    Case("elastic_224", "elastic deformation, flip", "targets", 224, 224, steps="targets_elastic", batch=32),
+)
+
+# -- works -------------------------------------------------------------------------------------------------------------
+
+ON_ONE_CORE = ("torchvision_pil", "torchvision_tensor", "albumentationsx", "dali")
+
+
+@dataclass(frozen=True)
+class Work:
+    """A table, how long its cases are measured, and the peers beside Variegate.
+
+    ``asked``: speeds in those of the best peer, in total ("") or by level, instead of those of the case's kind.
+    ``is_indexed``: Variegate also runs with an entropy index of the files. ``is_on_gpu``: by the clock, on one device.
+    """
+
+    title: str
+    cases: Sequence[Case]
+    peers: Sequence[str]
+    batches: Sequence[int] = (64,)
+    seconds: float = 2.0
+    repeats: int = 7
+    asked: Mapping[str, float] = field(default_factory=dict)
+    is_indexed: bool = False
+    is_on_gpu: bool = False
+
+
+WORKS = {
+    "w1": Work(W1.title, (W1,), ON_ONE_CORE, (64, 256)),
+    "w1i": Work(f"{W1.title}; with an entropy index", (W1,), ON_ONE_CORE, asked={"index": 2.5}, is_indexed=True),
+    "w1i_local": Work(
+        f"{W1_LOCAL.title}; with an entropy index", (W1_LOCAL,), ON_ONE_CORE, asked={"index": 4.0}, is_indexed=True
+    ),
+    "w1i_large": Work(
+        f"{W1_LARGE.title}; with an entropy index", (W1_LARGE,), ON_ONE_CORE, asked={"index": 3.0}, is_indexed=True
+    ),
+    "w2": Work(
+        W2.title,
+        (W2,),
+        (*ON_ONE_CORE, "kornia"),
+        (64, 256),
+        asked={"": 10.0, "v2": 4.0, "v3": 8.0, "v4": 10.0, "vbmi": 10.0, "host": 10.0},
+    ),
+    "w2o": Work(
+        "operations and pipelines, uint8 photos in memory -> float32 NCHW, normalized, one core",
+        W2O,
+        ON_ONE_CORE,
+        seconds=0.3,
+        repeats=5,
+    ),
+    "w8": Work(
+        "one image at a time: F.* beside Pillow, as_transform beside torchvision on Pillow images, t(image)",
+        W8,
+        ("pillow", "torchvision_pil"),
+        seconds=0.1,
+        repeats=5,
+    ),
+    "targets": Work("images with masks and boxes", TARGETS, ("albumentationsx",), seconds=0.3, repeats=5),
+    "w3": Work(
+        W3.title, (W3,), ("dali_gpu", "kornia_gpu", "torchvision_gpu"), (64, 256, 1024), repeats=5, is_on_gpu=True
+    ),
+    "w3r": Work(
+        W3R.title, (W3R,), ("dali_gpu", "kornia_gpu", "torchvision_gpu"), (64, 256, 1024), repeats=5, is_on_gpu=True
+    ),
+}
+
+
+def select(cases: Sequence[Case], names: str) -> list[Case]:
+    """The cases of these names (separated by semicolons, or commas where no name has one), all of them for none.
+
+    Raises ValueError for a name that no case has.
+    """
+    known = [case.name for case in cases]
+    wanted = [name.strip() for name in names.split(";" if ";" in names else ",") if name.strip()]
+    if names.strip() in known:
+        wanted = [names.strip()]
+    for name in wanted:
+        if name not in known:
+            raise ValueError(f"--rows {name}: accepted: {', '.join(known)}")
+    return [case for case in cases if not wanted or case.name in wanted]

@@ -1,0 +1,261 @@
+"""Checks of Variegate's pixels, at the level that is measured. No speed counts unless the check of its case passed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from PIL import Image
+
+import variegate as vg
+from benchmarks import cases as C
+from benchmarks.cases import Case
+from benchmarks.inputs import decode, rectangles
+from benchmarks.libraries import LoaderInputs, ours, pillow
+from variegate.program.ops import SPECS
+
+Pixels = npt.NDArray[Any]
+# Images of a check: the reference is slow. Cases that torchvision replays have more.
+SAMPLES = {0: 16, 32: 64, C.SIZE: 16, 1024: 2}
+REPLAYED, REPLAYED_SAMPLES, SINGLE_SAMPLES = ("w1", "w2"), 64, 8
+# The resample may round by one value the other way; equalize and autocontrast, if they follow, stretch that value.
+AFTER_RESAMPLE: dict[str, Any] = {"mostly": 1, "share": 0.999, "anywhere": 16}
+TO_THE_BIT: dict[str, Any] = {"mostly": 0, "share": 1.0, "anywhere": 0}
+# A mask shows the nearest pixel, up to half a pixel beyond its box. Most sides end at most SHORT pixels before the
+# box's, but a sharp corner, where the image's edge cuts an object off, may lie between the mask's pixels.
+BEYOND, SHORT, MOST = 1.0, 1.5, 0.9
+
+
+@dataclass(frozen=True)
+class Check:
+    """One property of our pixels, and what was measured."""
+
+    name: str
+    passed: bool
+    found: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def within(name: str, a: Pixels, b: Pixels, mostly: int, share: float, anywhere: int) -> Check:
+    """At most ``mostly`` values off on a ``share`` of the pixels, and at most ``anywhere`` on any."""
+    if a.shape != b.shape:
+        return Check(name, False, f"shapes differ: {a.shape} and {b.shape}")
+    off = np.abs(a.astype(np.int16) - b.astype(np.int16))
+    passed = bool((off <= mostly).mean() >= share and off.max(initial=0) <= anywhere)
+    same = int((off.reshape(len(off), -1).max(axis=1) == 0).sum())
+    return Check(name, passed, f"{same} of {len(off)} images bit-identical, largest difference {off.max(initial=0)}")
+
+
+def outputs(case: Case, inputs: Any, device: str, is_float: bool = False) -> Pixels:
+    """NHWC outputs with ids 0, 1, 2, ..., so that every call draws the same; all pixels [P, 3] of views."""
+    augmenter = vg.Augmenter(ours.transform(case, is_float), device=device, seed=0, layout="NHWC", num_threads=1)
+    ids = list(range(len(inputs)))
+    if case.views:
+        groups = augmenter.decode_and_run(inputs, ids=ids)
+        return np.concatenate([np.asarray(group).reshape(-1, 3) for group in groups])
+    images = [decode(data) for data in inputs] if case.reads_files else inputs
+    made = augmenter(images, ids=ids, partners=ours.partners_of(case))
+    return np.asarray(made[0] if isinstance(made, tuple) else made)
+
+
+def check(case: Case, inputs: Any, device: str = "cpu") -> Iterator[Check]:
+    """Every check of a case, but the replay."""
+    if case.kind == "targets":
+        yield from _check_targets(case, inputs)
+    elif case.kind == "function":
+        yield from _check_function(case, inputs[:SINGLE_SAMPLES])
+    elif case.is_single:
+        yield _check_single(case, inputs[:SINGLE_SAMPLES])
+    elif case.kind == "gpu":
+        yield from _check_gpu(case, inputs[0], device)
+    else:
+        yield from _check_pixels(case, few(case, inputs))
+
+
+def few(case: Case, inputs: Any) -> Any:
+    return inputs[: REPLAYED_SAMPLES if case.name in REPLAYED else SAMPLES[case.size]]
+
+
+def _check_pixels(case: Case, inputs: Any) -> Iterator[Check]:
+    tolerance = AFTER_RESAMPLE if case.reads_files and not case.views else TO_THE_BIT
+    fused = outputs(case, inputs, "cpu")
+    yield within("cpu equals the reference", fused, outputs(case, inputs, "reference"), **tolerance)
+    if case.dtype != "uint8":
+        yield normalized(fused, outputs(case, inputs, "cpu", is_float=True))
+    if case.reads_files and not case.views:
+        yield from _check_decoding(case, inputs, fused)
+
+
+def normalized(pixels: Pixels, floats: Pixels) -> Check:
+    """Float outputs are ``(x / 255 - mean) / std`` of the uint8 ones, up to float32's rounding (values reach 2.7)."""
+    expected = (pixels.astype(np.float64) / 255 - np.array(C.MEAN)) / np.array(C.STD)
+    off = float(np.abs(floats - expected).max())
+    return Check("normalized as (x / 255 - mean) / std", off < 2e-6, f"largest difference {off:.1e}")
+
+
+def _check_decoding(case: Case, files: list[bytes], whole: Pixels) -> Iterator[Check]:
+    """Decoding only what the crop needs, without and with an index, gives the pixels of whole images."""
+    augmenter = vg.Augmenter(ours.transform(case, is_float=False), seed=0, layout="NHWC", num_threads=1)
+    ids = list(range(len(files)))
+    for word, index in (("", None), (" with an index", ours.make_index(files))):
+        made = np.asarray(augmenter.decode_and_run(files, ids=ids, index=index))
+        yield within(f"decode_and_run{word} equals cropping decoded images", made, whole, **TO_THE_BIT)
+
+
+def describe_programs(case: Case, inputs: Any) -> list[dict[str, Any]]:
+    """Sampled programs as JSON: which image, and the names and arguments of its instructions."""
+    images = [decode(data) for data in inputs] if case.reads_files else list(inputs)
+    augmenter = vg.Augmenter(ours.transform(case, is_float=False), device="cpu", seed=0)
+    program = augmenter.program(images, ids=list(range(len(images))))
+    described = []
+    for row in range(len(images)):
+        operations = [[SPECS[op].name, [float(arg) for arg in args]] for op, args in program.operations(row)]
+        described.append({"index": int(program.source[row]), "operations": operations})
+    return described
+
+
+def save_programs(case: Case, inputs: Any, folder: Path) -> None:
+    """Write programs and their pixels, for another library to replay."""
+    some = few(case, inputs)
+    (folder / "programs.json").write_text(json.dumps(describe_programs(case, some)))
+    np.save(folder / "pixels.npy", outputs(case, some, "cpu"))
+
+
+def compare_replayed(case: Case, folder: Path) -> Check:
+    name = "equals torchvision on Pillow images, operation by operation"
+    tolerance = AFTER_RESAMPLE if case.reads_files else TO_THE_BIT
+    return within(name, np.load(folder / "pixels.npy"), np.load(folder / "replayed.npy"), **tolerance)
+
+
+# -- one image ---------------------------------------------------------------------------------------------------------
+
+
+def _check_single(case: Case, images: list[Any]) -> Check:
+    t, ids = ours.transform(C.BY_NAME[case.key]), list(range(len(images)))
+    by_id = vg.as_transform(t)
+    ones = [by_id(Image.fromarray(image), id=i) for i, image in zip(ids, images, strict=True)]
+    batch = list(vg.Augmenter(t, seed=0, num_threads=1)(images, ids=ids))
+    same = sum(bool((one == row).all()) for one, row in zip(ones, batch, strict=True))
+    return Check("one at a time equals the batch", same == len(ids), f"{same} of {len(ids)} images bit-identical")
+
+
+def _check_function(case: Case, images: list[Any]) -> Iterator[Check]:
+    name = case.key
+    made = [np.asarray(ours.function(name)(image)) for image in images]
+    plain = [np.asarray(ours.function(name, "reference")(image)) for image in images]
+    yield _close("cpu equals the reference", made, plain, 2e-6 if name == "normalize" else 0.0)
+    if name in pillow.OPERATIONS and name not in pillow.OTHERWISE:
+        theirs = [np.asarray(pillow.OPERATIONS[name](Image.fromarray(image))) for image in images]
+        # Interpolation rounds in its own way.
+        interpolates = "bilinear" in name or name in ("perspective", "resize", "resized_crop")
+        yield _close("as Pillow", made, theirs, 2.0 if interpolates else 0.0)
+
+
+def _close(name: str, made: Sequence[Pixels], other: Sequence[Pixels], allowed: float) -> Check:
+    off = 0.0
+    for a, b in zip(made, other, strict=True):
+        if a.shape != b.shape:
+            return Check(name, False, f"shapes differ: {a.shape} and {b.shape}")
+        off = max(off, float(np.abs(a.astype(np.float64) - b.astype(np.float64)).max()))
+    return Check(name, off <= allowed, f"largest difference {off:g}; accepted: {allowed:g}")
+
+
+# -- targets -----------------------------------------------------------------------------------------------------------
+
+
+def _check_targets(case: Case, samples: list[dict[str, Any]]) -> Iterator[Check]:
+    augmenter = vg.Augmenter(ours.transform(case), seed=0, num_threads=1, layout="NHWC")
+    given: dict[str, Any] = {"ids": list(range(len(samples))), "partners": ours.partners_of(case)}
+    made = augmenter(samples, **given)
+    images = augmenter([sample["image"] for sample in samples], **given)
+    same = sum(bool((one["image"] == image).all()) for one, image in zip(made, images, strict=True))
+    yield Check("images as without targets", same == len(made), f"{same} of {len(made)} bit-identical")
+    count = sum(len(one["boxes"]) for one in made)
+    yield Check("boxes remain", count > 0, f"{count} of {case.batch * case.objects.boxes}")
+    rectangular = []
+    for sample in samples:
+        boxes = sample["boxes"][:8]
+        masks = np.stack([rectangles(box[None].astype(np.int64), case.size) for box in boxes])
+        rectangular.append({"image": sample["image"], "boxes": boxes, "masks": masks})
+    yield _masks_fit(augmenter(rectangular, **given))
+
+
+def _masks_fit(made: list[dict[str, Any]]) -> Check:
+    """A filled mask for each box, through the same maps, ends where its box does."""
+    sides = []
+    for one in made:
+        for box, mask in zip(one["boxes"].numpy(), one["masks"].numpy(), strict=True):
+            if mask.any():
+                sides.append((bounds(mask) - box) * [-1, -1, 1, 1])
+    beyond = float(np.max(sides, initial=0.0))
+    close = float(np.mean(np.array(sides) >= -SHORT)) if sides else 0.0
+    found = f"{len(sides)} boxes; at most {beyond:.2f} px beyond, {close:.1%} of sides at most {SHORT:g} px short"
+    return Check("masks end where boxes do", beyond <= BEYOND and close >= MOST, found)
+
+
+def bounds(mask: npt.NDArray[np.uint8]) -> npt.NDArray[np.intp]:
+    """left, top, right, bottom of what is not 0."""
+    lines, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    return np.array([columns[0], lines[0], columns[-1] + 1, lines[-1] + 1])
+
+
+# -- GPU ---------------------------------------------------------------------------------------------------------------
+
+
+def _check_gpu(case: Case, batch: list[Any], device: str) -> Iterator[Check]:
+    """A whole batch on the device against the CPU, in uint8 and bfloat16; then the CPU against the reference."""
+    tolerance = TO_THE_BIT if case.size else AFTER_RESAMPLE
+    on_device = _augmented(case, batch, device, is_float=False)
+    on_cpu = _augmented(case, batch, "cpu", is_float=False)
+    yield within(f"{device} as cpu, uint8", on_device.numpy(), on_cpu.numpy(), **tolerance)
+    floats = _augmented(case, batch, device, is_float=True)
+    # bfloat16 rounds by up to 0.3 values here, so the nearest value is the pixel.
+    mean, std = (torch.tensor(numbers).view(1, 3, 1, 1) for numbers in (C.MEAN, C.STD))
+    pixels = ((floats.float() * std + mean) * 255).round().clamp(0, 255).to(torch.uint8)
+    yield within(f"{device}: bfloat16 shows the pixels of uint8", pixels.numpy(), on_device.numpy(), **TO_THE_BIT)
+    some = batch[: SAMPLES[case.size]]
+    fused, plain = outputs(case, some, "cpu"), outputs(case, some, "reference")
+    yield within("cpu equals the reference", fused, plain, **tolerance)
+
+
+def _augmented(case: Case, batch: list[Any], device: str, is_float: bool) -> torch.Tensor:
+    augmenter = vg.Augmenter(ours.transform(case, is_float), device, seed=0, dtype="bfloat16", layout="NCHW")
+    made = augmenter(ours.place(batch, device), ids=np.arange(len(batch)))
+    return torch.as_tensor(made).cpu()
+
+
+# -- loaders -----------------------------------------------------------------------------------------------------------
+
+
+def check_loader(given: LoaderInputs, kind: str, files: Sequence[Path], labels: Sequence[int]) -> Iterator[Check]:
+    """Two epochs of the loader hold exactly the pixels that ``decode_and_run`` makes of each file and its id."""
+    augmenter = vg.Augmenter(ours.transform(C.W1), device="cpu", seed=0, num_threads=given.cores)
+    loader = ours.make_loader(given, kind, drop_last=False)
+    for epoch in (0, 1):
+        loader.set_epoch(epoch)
+        found: Counter[tuple[bytes, int]] = Counter()
+        for images, numbers in loader:
+            found.update(zip(_digests(images), np.asarray(numbers).tolist(), strict=True))
+        expected: Counter[tuple[bytes, int]] = Counter()
+        for start in range(0, len(files), given.batch):
+            ids = list(range(start, min(start + given.batch, len(files))))
+            images = augmenter.decode_and_run([files[i].read_bytes() for i in ids], ids=ids, epoch=epoch)
+            expected.update(zip(_digests(images), [labels[i] for i in ids], strict=True))
+        name = f"epoch {epoch} of the loader equals decode_and_run of the same files and ids"
+        same = (found & expected).total()
+        yield Check(name, found == expected, f"{same} of {expected.total()} images bit-identical")
+
+
+def _digests(images: Any) -> list[bytes]:
+    arrays = np.ascontiguousarray(np.asarray(images))
+    return [hashlib.blake2b(image.tobytes(), digest_size=16).digest() for image in arrays]

@@ -1,0 +1,131 @@
+"""What W3 and W3r ask of the device: its name, the speed of a copy, memory, and its time without the host's part."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+import statistics
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+COPY_BYTES, COPY_ROUNDS = 2 << 30, 30
+# Inputs of a run are together so many times the L2 cache, and at least two batches.
+L2_TIMES = 4
+MEMORY_BATCHES = 8
+# Of the time on the device alone: batches of a round, rounds, and copies that fill the queue before them.
+BATCHES, ROUNDS, COPIES = 8, 10, 512
+WRITTEN_BYTES = 3 * 224 * 224 * 2
+
+
+def unavailable(device: str) -> str | None:
+    """Why nothing can be measured on ``device``, or None."""
+    if not torch.cuda.is_available():
+        return "no CUDA device is visible to PyTorch"
+    number = torch.device(device).index or 0
+    return f"{device}: there are {torch.cuda.device_count()}" if number >= torch.cuda.device_count() else None
+
+
+def describe(device: str) -> dict[str, Any]:
+    """GPU, driver, CUDA and torch, and the date; no names of hosts or paths."""
+    properties = torch.cuda.get_device_properties(device)
+    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    driver = subprocess.run(query, capture_output=True, text=True, timeout=30, check=False).stdout.split()
+    return {
+        "gpu": properties.name,
+        "driver": driver[0] if driver else "unknown",
+        "cuda": torch.version.cuda,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "l2_bytes": properties.L2_cache_size,
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+    }
+
+
+def take_batches(images: Any, batch: int, device: str) -> list[list[Any]]:
+    """Lists of images to take turns with, so many that none is left in the L2 cache when its turn comes again."""
+    l2 = torch.cuda.get_device_properties(device).L2_cache_size if device.startswith("cuda") else 0
+    batches: list[list[Any]] = []
+    start, size = 0, 0
+    while len(batches) < 2 or size < L2_TIMES * l2:
+        batches.append([images[i % len(images)] for i in range(start, start + batch)])
+        size += sum(image.nbytes for image in batches[-1])
+        start += batch
+    return batches
+
+
+def copy_speed(device: str) -> float:
+    """Bytes per second, read and written, of a copy within the device."""
+    source = torch.randint(0, 256, (COPY_BYTES,), dtype=torch.uint8, device=device)  # memory may compress zeros
+    target = torch.empty_like(source)
+    seconds = [_elapsed(lambda: target.copy_(source)) for _ in range(COPY_ROUNDS)]
+    return 2 * COPY_BYTES / statistics.median(seconds)
+
+
+def measure_memory(next_batch: Callable[[], Any], device: str, library: Any) -> dict[str, Any]:
+    """The peak beyond the inputs, of libraries that use PyTorch's allocator; ours also on the device alone."""
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_allocated(device)
+    torch.cuda.reset_peak_memory_stats(device)
+    for _ in range(MEMORY_BATCHES):
+        next_batch()
+    torch.cuda.synchronize(device)
+    found: dict[str, Any] = {"peak_memory_bytes": torch.cuda.max_memory_allocated(device) - before}
+    if library.name == "Variegate":
+        found["device_seconds_per_batch"] = device_seconds(next_batch)
+    return found
+
+
+def device_seconds(next_batch: Callable[[], Any]) -> float | None:
+    """Seconds of the device for a batch, without the host's part; None if the batches wait for the device.
+
+    The queue is first filled with copies, which keep the device busy while the host queues a few batches behind them.
+    """
+    source = torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
+    target = torch.empty_like(source)
+    began = time.perf_counter()
+    held = [next_batch() for _ in range(BATCHES)]
+    queueing = time.perf_counter() - began
+    torch.cuda.synchronize()
+    copies = min(COPIES, 3 * round(queueing / _elapsed(lambda: target.copy_(source))) + 8)
+    seconds = []
+    for _ in range(ROUNDS):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        for _ in range(copies):
+            target.copy_(source)
+        start.record()
+        held = [next_batch() for _ in range(BATCHES)]
+        end.record()
+        is_in_time = not start.query()
+        end.synchronize()
+        if not is_in_time:
+            return None
+        seconds.append(start.elapsed_time(end) / 1e3 / BATCHES)
+    del held
+    return statistics.median(seconds)
+
+
+def _elapsed(work: Callable[[], Any]) -> float:
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    work()
+    torch.cuda.synchronize()
+    start.record()
+    work()
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end) / 1e3
+
+
+def complete(record: dict[str, Any], device: str, read_bytes: float) -> dict[str, Any]:
+    """Add the device, and each library's share of the copy speed. ``read_bytes``: of source that an image needs."""
+    record |= {"gpu": describe(device), "copy_bytes_per_second": copy_speed(device)}
+    moved = read_bytes + WRITTEN_BYTES
+    for cell in record["libraries"].values():
+        if "images_per_second" in cell:
+            cell["of_copy_speed"] = cell["images_per_second"] * moved / record["copy_bytes_per_second"]
+        if cell.get("device_seconds_per_batch"):
+            cell["device_images_per_second"] = record["batch"] / cell["device_seconds_per_batch"]
+    return record

@@ -1,0 +1,332 @@
+"""Variegate, by its public names, and the checks of its pixels."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import simplejpeg
+import torch
+from PIL import Image
+
+import variegate as vg
+from benchmarks import cases as C
+from benchmarks.cases import BY_NAME, Case
+from benchmarks.inputs import decode, feed, read_jpegs
+from benchmarks.libraries import Library, LoaderInputs, NextBatch, Opener
+from benchmarks.libraries.steps import steps_of
+from variegate import transforms as T
+from variegate.program.ops import SPECS
+from variegate.transforms import functional as F
+
+NORMALIZE = T.Normalize(mean=vg.IMAGENET_MEAN, std=vg.IMAGENET_STD)
+Steps = list[Any]
+
+
+def own_steps() -> dict[str, Steps]:
+    """Cases that torchvision lacks, or has in another form."""
+    return {
+        "rotate90": [T.RandomRotate90(1.0)],
+        "grid_distortion": [T.GridDistortion()],
+        "optical_distortion": [T.OpticalDistortion()],
+        "thin_plate": [T.ThinPlateSpline()],
+        "stretch": [T.Stretch(C.STRETCH, C.STRETCH)],
+        "transpose": [T.Transpose(1.0)],
+        "d4": [T.D4()],
+        "downscale": [T.Downscale(C.COARSER)],
+        "gamma": [T.Gamma(C.GAMMA)],
+        "solarize_add": [T.SolarizeAdd(C.SHIFT)],
+        "rgb_shift": [T.RGBShift()],
+        "motion_blur": [T.MotionBlur(7)],
+        **{f"median_blur_{size}": [T.MedianBlur(size)] for size in (3, 5, 7)},
+        "clahe": [T.CLAHE(2.0)],
+        "gaussian_noise": [T.GaussianNoise(sigma=C.NOISE)],
+        "salt_and_pepper": [T.SaltAndPepper(C.SALT)],
+        "shot_noise": [T.ShotNoise(C.PHOTONS)],
+        "cutout": [T.Cutout(C.HOLE)],
+        "random_erasing": [T.RandomErasing(1.0)],
+        "coarse_dropout": [T.CoarseDropout(C.HOLES, C.HOLE_SIZES)],
+        "grid_mask": [T.GridMask(C.GRID)],
+        "color_temperature": [T.ColorTemperature(C.KELVIN)],
+        "channel_dropout": [T.ChannelDropout(p=1.0)],
+        "pixel_dropout": [T.PixelDropout(C.DROPPED)],
+        "emboss": [T.Emboss()],
+        "unsharp_mask": [T.UnsharpMask()],
+        "edges": [T.Edges("sobel")],
+        "occlusion_diffusion": [T.OcclusionDiffusion()],
+        "fog": [T.RandomFog(p=1)],
+        "rain": [T.RandomRain(p=1)],
+        "snow": [T.RandomSnow(p=1)],
+        "snow_texture": [T.RandomSnow(method="texture", p=1)],
+        "sun_flare": [T.RandomSunFlare(p=1)],
+        "sun_flare_physics": [T.RandomSunFlare(method="physics_based", p=1)],
+        "shadow": [T.RandomShadow(p=1)],
+        "gravel": [T.RandomGravel(p=1)],
+        "spatter": [T.Spatter(p=1)],
+        "spatter_mud": [T.Spatter(mode="mud", p=1)],
+        "illumination": [T.Illumination(p=1)],
+        "illumination_corner": [T.Illumination("corner", p=1)],
+        "illumination_spot": [T.Illumination("gaussian", p=1)],
+        "resizemix": [T.ResizeMix(num_classes=C.CLASSES)],
+        "mosaic": [T.Mosaic(num_classes=C.CLASSES)],
+        "cifar": [T.RandomCrop(32, padding=4), T.RandomHorizontalFlip(), T.Cutout(8)],
+    }
+
+
+MIXES = ("mixup", "cutmix", "resizemix", "mosaic")
+
+
+def targets(case: Case) -> dict[str, Steps]:
+    jitter, flip = T.ColorJitter(*C.JITTER), T.RandomHorizontalFlip()
+    shift = C.TARGETS_AFFINE["translate"]
+    turn = T.RandomAffine(
+        C.TARGETS_AFFINE["degrees"], (shift, shift), C.TARGETS_AFFINE["scale"], interpolation="bilinear"
+    )
+    return {
+        "targets_affine": [turn, jitter, flip],
+        "targets_two_affines": [turn, T.RandomAffine(0, shear=10, interpolation="bilinear"), flip],
+        "targets_mosaic": [flip, jitter, T.Mosaic()],
+        "targets_crop": [T.RandomResizedCrop(case.out, scale=C.TARGETS_CROP), flip, jitter],
+        "targets_flip": [flip],
+        "targets_elastic": [T.ElasticTransform(), flip],
+    }
+
+
+STEPS = steps_of(T) | own_steps()
+
+# -- functions of one image --------------------------------------------------------------------------------------------
+
+# A perspective at 224 px.
+COEFFICIENTS = [1.2, 0.05, -20.0, 0.03, 1.15, -10.0, 0.0004, 0.0002]
+MATRIX = {"angle": 20.0, "translate": [10, -8], "scale": 1.1, "shear": 5.0}
+# At most 5 pixels at 224 px, as a share of half a side.
+_WAVE = np.sin(np.arange(224, dtype=np.float32) / 20) * np.float32(5 / 112)
+DISPLACEMENT = np.stack(np.meshgrid(_WAVE, _WAVE), axis=-1)[None]
+
+Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+
+CALLS: dict[str, Call] = {
+    "horizontal_flip": (F.horizontal_flip, (), {}),
+    "vertical_flip": (F.vertical_flip, (), {}),
+    "rotate": (F.rotate, (30.0,), {}),
+    "rotate_bilinear": (F.rotate, (30.0, "bilinear"), {}),
+    "affine": (F.affine, (), MATRIX),
+    "affine_bilinear": (F.affine, (), MATRIX | {"interpolation": "bilinear"}),
+    "perspective": (F.perspective, (None, None), {"coefficients": COEFFICIENTS}),
+    "elastic": (F.elastic, (DISPLACEMENT,), {}),
+    "shear_x": (F.shear_x, (0.2,), {}),
+    "shear_y": (F.shear_y, (0.2,), {}),
+    "translate_x": (F.translate_x, (20,), {}),
+    "translate_y": (F.translate_y, (20,), {}),
+    "pad": (F.pad, (16,), {}),
+    "crop": (F.crop, (10, 12, 120, 130), {}),
+    "center_crop": (F.center_crop, ([96, 96],), {}),
+    "resize": (F.resize, ([160, 160],), {}),
+    "resized_crop": (F.resized_crop, (10, 12, 120, 130, [160, 160]), {}),
+    "adjust_brightness": (F.adjust_brightness, (1.3,), {}),
+    "adjust_contrast": (F.adjust_contrast, (1.3,), {}),
+    "adjust_saturation": (F.adjust_saturation, (1.3,), {}),
+    "adjust_hue": (F.adjust_hue, (0.1,), {}),
+    "adjust_gamma": (F.adjust_gamma, (1.3,), {}),
+    "adjust_sharpness": (F.adjust_sharpness, (1.3,), {}),
+    "autocontrast": (F.autocontrast, (), {}),
+    "equalize": (F.equalize, (), {}),
+    "grayscale": (F.rgb_to_grayscale, (3,), {}),
+    "invert": (F.invert, (), {}),
+    "permute_channels": (F.permute_channels, ([2, 0, 1],), {}),
+    "posterize": (F.posterize, (4,), {}),
+    "solarize": (F.solarize, (128,), {}),
+    "solarize_add": (F.solarize_add, (20,), {}),
+    "erase": (F.erase, (30, 40, 50, 60), {}),
+    "gaussian_blur": (F.gaussian_blur, ([5, 5], [1.0, 1.0]), {}),
+    "gaussian_noise": (F.gaussian_noise, (), {}),
+    "jpeg": (F.jpeg, (75,), {}),
+    "median_blur": (F.median_blur, (5,), {}),
+    "motion_blur": (F.motion_blur, (7, 0.0), {}),
+    "normalize": (F.normalize, (list(C.MEAN), list(C.STD)), {}),
+}
+
+# Functions with arguments that a transform does not store.
+UNSTORED = ("perspective", "elastic")
+
+
+def batched(name: str) -> T.Transform:
+    """The function as a transform, for a whole batch."""
+    call, positional, named = CALLS[name]
+    names = list(inspect.signature(call).parameters)[1:]
+    return T.Function(call.__name__, dict(zip(names, positional, strict=False)) | named)
+
+
+# -- the library -------------------------------------------------------------------------------------------------------
+
+WORKERS: dict[str, dict[str, Any]] = {
+    "": {},
+    "threads": {},
+    "process": {"workers": "process"},
+    "ray": {"workers": "ray"},
+}
+
+
+def transform(case: Case, is_float: bool | None = None) -> T.Transform:
+    """The case's transform. ``is_float`` replaces what the case says of its output."""
+    if case.kind == "targets":
+        return T.Compose(targets(case)[case.key])
+    has_floats = case.dtype != "uint8" if is_float is None else is_float
+    end = [NORMALIZE] if has_floats else []
+    if case.views:
+        groups = [[T.Compose([*STEPS[name], *end]) for name in names] for names in case.views]
+        return T.MultiView(groups, counts=[len(names) for names in case.views])
+    return T.Compose([*STEPS[case.key], *end] or [T.Identity()])
+
+
+def function(name: str, device: str = "cpu") -> Callable[[Any], Any]:
+    call, positional, named = CALLS[name]
+    return lambda image: call(image, *positional, **named, device=device)
+
+
+def partners_of(case: Case) -> str | None:
+    return "batch" if case.name in MIXES or case.key == "targets_mosaic" else None
+
+
+def make_index(jpegs: list[bytes]) -> vg.EntropyIndex:
+    """The index of these files, as ``variegate index`` writes it, in memory."""
+    with tempfile.TemporaryDirectory() as folder:
+        index = vg.EntropyIndex(Path(folder) / "files.vgjpeg")
+        for data in jpegs:
+            index.add(data)
+        index.save()
+    return index
+
+
+class Variegate(Library):
+    """``is_indexed``: with an entropy index of the files. ``kind``: of a loader's workers. ``device``: cpu or a GPU."""
+
+    packages = ("numba", "numpy", "torch", "simplejpeg")
+
+    def __init__(self, kind: str = "", is_indexed: bool = False, device: str = "cpu") -> None:
+        self.name = f"Variegate, {kind}" if kind else "Variegate"
+        self.kind, self.is_indexed, self.device = kind, is_indexed, device
+
+    def versions(self) -> dict[str, str]:
+        return {"variegate": vg.__version__, **super().versions()}
+
+    def ways(self, case: Case, inputs: Any, batch: int) -> dict[str, NextBatch]:
+        if case.kind == "gpu":
+            return {"one call": _on_gpu(case, inputs, batch, self.device)}
+        if case.is_single:
+            return {"one call": _single(case, inputs)}
+        if case.kind == "targets":
+            augmenter = vg.Augmenter(transform(case), seed=0, num_threads=1, layout="NHWC")
+            return {"one call": lambda: augmenter(inputs, partners=partners_of(case))}
+        augmenter = vg.Augmenter(transform(case), device="cpu", num_threads=1)
+        if case.reads_files:
+            index = make_index(inputs) if self.is_indexed else None
+            ways = {"decode_and_run": feed(inputs, batch, partial(augmenter.decode_and_run, index=index))}
+            if index is None and not case.views:
+                whole = lambda files: augmenter([simplejpeg.decode_jpeg(data) for data in files])  # noqa: E731
+                ways["whole images by simplejpeg"] = feed(inputs, batch, whole)
+            return ways
+        if case.name in MIXES:
+            classes = np.arange(batch) % C.CLASSES
+            mix = lambda images: augmenter(images, partners="batch", labels=classes)[0]  # noqa: E731
+            return {"one array": feed(inputs, batch, mix)}
+        return {"one array": feed(inputs, batch, augmenter)}
+
+    def parts(self, case: Case, inputs: Any) -> dict[str, tuple[NextBatch, int]]:
+        """One image a call: the same images in one call. Targets: images alone, with boxes, and with masks."""
+        if case.kind == "targets":
+            return _target_parts(case, inputs)
+        if not case.is_single or (case.kind == "function" and case.key in UNSTORED):
+            return {}
+        t = batched(case.key) if case.kind == "function" else transform(BY_NAME[case.key])
+        augmenter = vg.Augmenter(t, num_threads=1, layout="NHWC" if case.kind == "function" else "NCHW")
+        return {"in a batch": (lambda: augmenter(inputs), len(inputs))}
+
+    def loaders(self, given: LoaderInputs) -> dict[str, Opener]:
+        more = WORKERS[self.kind]
+        words = [f"num_threads={given.cores}", *(f"{name}={value!r}" for name, value in more.items())]
+        return {", ".join(words): partial(make_loader, given, self.kind)}
+
+
+def _single(case: Case, images: list[Any]) -> NextBatch:
+    if case.kind == "function":
+        one, given = function(case.key), images
+    elif case.kind == "call":
+        one, given = transform(BY_NAME[case.key]), images
+    else:
+        one, given = vg.as_transform(transform(BY_NAME[case.key])), [Image.fromarray(image) for image in images]
+    following = itertools.cycle(given)
+    return lambda: one(next(following))
+
+
+def _target_parts(case: Case, samples: list[dict[str, Any]]) -> dict[str, tuple[NextBatch, int]]:
+    augmenter = vg.Augmenter(transform(case), seed=0, num_threads=1, layout="NHWC")
+    partners, count = partners_of(case), len(samples)
+
+    def without(*names: str) -> list[dict[str, Any]]:
+        return [{key: value for key, value in sample.items() if key not in names} for sample in samples]
+
+    images = [sample["image"] for sample in samples]
+    with_boxes, with_masks = without("mask", "masks"), without("boxes", "labels", "masks")
+    parts: dict[str, tuple[NextBatch, int]] = {
+        "images": (lambda: augmenter(images, partners=partners), count),
+        "with boxes": (lambda: augmenter(with_boxes, partners=partners), count),
+    }
+    if case.objects.masks:
+        parts["with masks"] = (lambda: augmenter(with_masks, partners=partners), count)
+    return parts
+
+
+def place(batch: list[Any], device: str) -> Any:
+    """Images as an augmenter on ``device`` takes them: stacked or packed on a GPU, arrays on a CPU."""
+    if not device.startswith("cuda"):
+        return batch
+    if len({image.shape for image in batch}) == 1:
+        return torch.from_numpy(np.stack(batch)).to(device)
+    return vg.RaggedBatch.pack(batch, device=device)
+
+
+def _on_gpu(case: Case, batches: list[list[Any]], batch: int, device: str) -> NextBatch:
+    augmenter = vg.Augmenter(transform(case), device=device, dtype="bfloat16", layout="NCHW", seed=0)
+    inputs = itertools.cycle([place(one, device) for one in batches])
+    starts = itertools.count(0, batch)  # every batch has new random numbers
+
+    def next_batch() -> Any:
+        start = next(starts)
+        return augmenter(next(inputs), ids=np.arange(start, start + batch))
+
+    return next_batch
+
+
+def source_bytes(case: Case, tar: Path | None) -> float:
+    """Bytes of source pixels that an output of W3 needs: the image, or the crop's box on average over 4,096 draws."""
+    if case.size:
+        return 3.0 * case.size**2
+    shapes = [decode(data).shape for data in read_jpegs(tar)[0]]
+    count = 4096 // len(shapes) * len(shapes)
+    sizes = [shapes[i % len(shapes)] for i in range(count)]
+    program = vg.Augmenter(transform(case), device="cpu", seed=0).program(sizes, ids=np.arange(count))
+    areas = [
+        args[2] * args[3]
+        for row in range(count)
+        for op, args in program.operations(row)
+        if SPECS[op].name == "ResizedCrop"
+    ]
+    return float(3 * np.mean(areas))
+
+
+def make_loader(given: LoaderInputs, kind: str = "", drop_last: bool = True) -> Any:
+    where: dict[str, Any] = {"device": "cpu", "num_threads": given.cores}
+    if kind:
+        where = {"devices": [f"cpu:{n}" for n in range(given.cores)], "num_threads": 1, **WORKERS[kind]}
+    t = transform(C.W1)
+    return vg.Loader(given.folder, t, batch_size=given.batch, seed=0, shuffle=True, drop_last=drop_last, **where)
+
+
+LIBRARIES = {"ours": Variegate()}

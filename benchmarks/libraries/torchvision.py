@@ -1,0 +1,309 @@
+"""torchvision v2: on Pillow images, as most training scripts use it; on uint8 tensors; and on a GPU.
+
+It works sample by sample, because its policies draw once per call. On Pillow images it also replays Variegate's
+programs: it is the meaning that Variegate's pixels are held to.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import itertools
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import simplejpeg
+import torch
+from PIL import Image
+from torch.utils.data import DataLoader, default_collate
+
+from benchmarks import cases as C
+from benchmarks.cases import Case
+from benchmarks.inputs import feed
+from benchmarks.libraries import Absent, Library, LoaderInputs, NextBatch, Opener
+from benchmarks.libraries.steps import steps_of
+
+
+def import_v2() -> Any:
+    """Import ``torchvision.transforms.v2``, also beside a CPU build of torch, which lacks two of its operators."""
+    try:
+        from torchvision.transforms import v2
+    except RuntimeError:
+        library = torch.library.Library("torchvision", "DEF")
+        for name in ("nms", "qnms"):
+            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        import_v2._library = library  # type: ignore[attr-defined]  # the definitions live as long as this object
+        from torchvision.transforms import v2
+    return v2
+
+
+v2: Any = import_v2()
+F = v2.functional
+LACKS = {
+    "rotate90": "no random quarter turns",
+    "stretch": "its affine scale is the same along both axes",
+    "solarize_add": "no such operation",
+    **dict.fromkeys(C.LAYERS, "no such operation"),
+    "rgb_shift": "no such operation",
+    **dict.fromkeys(("grid_distortion", "optical_distortion", "thin_plate"), "no such operation"),
+    "motion_blur": "no such operation",
+    **dict.fromkeys(("clahe", "median_blur_3", "median_blur_5", "median_blur_7"), "no such operation"),
+    "salt_and_pepper": "no such operation",
+    "shot_noise": "no such operation",
+    "cutout": "its erasing draws a shape",
+    "cifar": "no cutout",
+    "coarse_dropout": "no such operation",
+    **dict.fromkeys(("grid_mask", "transpose", "d4", "downscale", "color_temperature"), "no such operation"),
+    **dict.fromkeys(("channel_dropout", "pixel_dropout", "emboss", "unsharp_mask", "edges"), "no such operation"),
+    **dict.fromkeys(("resizemix", "mosaic"), "no such operation"),
+    "occlusion_diffusion": "no such operation",
+}
+
+
+@functools.cache
+def table() -> dict[str, list[Any]]:
+    gamma = v2.Lambda(lambda image: F.adjust_gamma(image, random.uniform(*C.GAMMA)))  # it has the function only
+    return steps_of(v2) | {"gamma": [gamma]}
+
+
+# Beside what is for Pillow images and uint8 tensors: for tensors only, and for floats before the normalization.
+TENSORS = {"random_erasing": [v2.RandomErasing(1.0)]}
+FLOATS = {"gaussian_noise": [v2.GaussianNoise(sigma=C.NOISE)]}
+MIXES = ("mixup", "cutmix")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A case in two parts: what is drawn per sample, and the rest, which some leave to the batch for speed."""
+
+    pixels: Callable[[Any], torch.Tensor]
+    finish: Callable[[torch.Tensor], torch.Tensor]
+
+    def per_sample(self, samples: list[Any]) -> torch.Tensor:
+        return torch.stack([self.finish(self.pixels(sample)) for sample in samples])
+
+    def per_batch(self, samples: list[Any]) -> torch.Tensor:
+        return self.finish(torch.stack([self.pixels(sample) for sample in samples])).contiguous()
+
+
+def parts_of(key: str, dtype: str, to_tensor: list[Any]) -> Parts:
+    steps = [] if key in MIXES else table().get(key, [])
+    pixels = v2.Compose([*steps, *to_tensor, *TENSORS.get(key, [])] or [v2.Identity()])
+    if dtype == "uint8":
+        return Parts(pixels, lambda images: images)
+    last = [v2.ToDtype(torch.float32, scale=True), *FLOATS.get(key, []), v2.Normalize(C.MEAN, C.STD, inplace=True)]
+    return Parts(pixels, v2.Compose(last))
+
+
+def mixed(key: str, next_batch: NextBatch) -> NextBatch:
+    """Its mixes follow the rest, once for a batch."""
+    if key not in MIXES:
+        return next_batch
+    mix = v2.Compose(table()[key])
+
+    def next_mixed() -> Any:
+        images = next_batch()
+        return mix(images, torch.arange(len(images)) % C.CLASSES)[0]
+
+    return next_mixed
+
+
+def open_jpeg(data: bytes) -> Image.Image:
+    return Image.open(io.BytesIO(data), formats=("JPEG",)).convert("RGB")
+
+
+def decode(data: bytes) -> torch.Tensor:
+    """uint8 [3, H, W], a view. By simplejpeg, because torchvision's own decoder is missing beside CPU torch; both are
+    libjpeg-turbo."""
+    return torch.from_numpy(simplejpeg.decode_jpeg(data)).permute(2, 0, 1)
+
+
+class TorchvisionPil(Library):
+    name = "torchvision v2, PIL"
+    packages = ("torchvision", "torch", "pillow")
+    lacks = LACKS
+
+    def ways(self, case: Case, inputs: Any, batch: int) -> dict[str, NextBatch]:
+        self.need(case)
+        to_tensor = [v2.PILToTensor()]
+        if case.kind in ("function", "call"):
+            raise Absent("functions are compared with Pillow's")
+        if case.is_single:
+            parts = parts_of(case.key, "float32", to_tensor)
+            images = itertools.cycle([Image.fromarray(image) for image in inputs])
+            return {"one call": lambda: parts.finish(parts.pixels(next(images)))}
+        if case.views:
+            return {"normalized per sample": feed(inputs, batch, partial(_views, _groups(case)))}
+        parts = parts_of(case.key, case.dtype, to_tensor)
+        read = open_jpeg if case.reads_files else Image.fromarray
+        ways: dict[str, NextBatch] = {
+            "normalized per sample": feed(inputs, batch, lambda items: parts.per_sample([read(one) for one in items])),
+            "normalized as a batch": feed(inputs, batch, lambda items: parts.per_batch([read(one) for one in items])),
+        }
+        return {way: mixed(case.key, next_batch) for way, next_batch in ways.items()}
+
+    def loaders(self, given: LoaderInputs) -> dict[str, Opener]:
+        from torchvision.datasets.folder import pil_loader
+
+        return data_loaders(given, {"": (pil_loader, parts_of("w1", "float32", [v2.PILToTensor()]))})
+
+    def replay(self, case: Case, inputs: Any, programs: list[dict[str, Any]]) -> list[Any]:
+        """uint8 [H, W, 3] of each program, run one operation after another."""
+        replayed = []
+        for program in programs:
+            item = inputs[program["index"]]
+            image: Any = open_jpeg(item) if case.reads_files else Image.fromarray(item)
+            for name, arguments in program["operations"]:
+                image = OPERATIONS[name](image, *arguments)
+            replayed.append(np.asarray(image))
+        return replayed
+
+
+def _groups(case: Case) -> list[list[Parts]]:
+    return [[parts_of(name, "float32", [v2.PILToTensor()]) for name in names] for names in case.views]
+
+
+def _views(groups: list[list[Parts]], files: list[bytes]) -> tuple[torch.Tensor, ...]:
+    """Each file opened once, each view made separately."""
+    opened = [open_jpeg(file) for file in files]
+    return tuple(torch.stack([view.per_sample(opened) for view in views], dim=1) for views in groups)
+
+
+class TorchvisionTensor(Library):
+    name = "torchvision v2, tensor"
+    packages = ("torchvision", "torch", "simplejpeg")
+    lacks: ClassVar[dict[str, str]] = {
+        **LACKS,
+        **dict.fromkeys(("rotate_bicubic", "affine_bicubic"), "its rotation of tensors is nearest or bilinear"),
+        **dict.fromkeys(("dino", "jpeg"), "its own coder of JPEG files is not part of this build"),
+    }
+
+    def ways(self, case: Case, inputs: Any, batch: int) -> dict[str, NextBatch]:
+        self.need(case)
+        parts = parts_of(case.key, case.dtype, [])
+        reads = {"view of HWC": (inputs, lambda image: torch.from_numpy(image).permute(2, 0, 1))}
+        if case.reads_files:
+            reads = {"CHW": (inputs, lambda data: decode(data).contiguous()), "view of HWC": (inputs, decode)}
+        else:
+            # Its users hold tensors as CHW, so it gets them so; the conversion does not count.
+            planar = np.ascontiguousarray(inputs.transpose(0, 3, 1, 2))
+            reads["CHW"] = (planar, torch.from_numpy)
+        ways: dict[str, NextBatch] = {}
+        for layout, (items, read) in reads.items():
+            for word, run in (("per sample", parts.per_sample), ("as a batch", parts.per_batch)):
+                make = partial(_read_and_run, read, run)
+                ways[f"{layout}, normalized {word}"] = mixed(case.key, feed(items, batch, make))
+        return ways
+
+    def loaders(self, given: LoaderInputs) -> dict[str, Opener]:
+        read = lambda path: decode(Path(path).read_bytes())  # noqa: E731
+        return data_loaders(given, {"": (read, parts_of("w1", "float32", []))})
+
+
+def _read_and_run(read: Callable[[Any], Any], run: Callable[[list[Any]], torch.Tensor], items: Any) -> torch.Tensor:
+    return run([read(one) for one in items]).contiguous()
+
+
+class TorchvisionGpu(Library):
+    name = "torchvision v2, per sample"
+    packages = ("torchvision", "torch")
+
+    def ways(self, case: Case, inputs: Any, batch: int) -> dict[str, NextBatch]:
+        parts = parts_of(case.key, "float32", [])
+        placed = [[torch.from_numpy(image).cuda().permute(2, 0, 1).contiguous() for image in one] for one in inputs]
+        batches = itertools.cycle(placed)
+        return {
+            "normalized per sample": lambda: parts.per_sample(next(batches)).to(torch.bfloat16),
+            "normalized as a batch": lambda: parts.per_batch(next(batches)).to(torch.bfloat16),
+        }
+
+
+# -- torch's DataLoader ------------------------------------------------------------------------------------------------
+
+PREFETCH_FACTORS = (2, 4)
+Read = Callable[[str], Any]
+
+
+def data_loaders(given: LoaderInputs, kinds: dict[str, tuple[Read, Parts]]) -> dict[str, Opener]:
+    """Each way with as many workers as cores, which the main process then shares, and with one more."""
+    openers: dict[str, Opener] = {}
+    for kind, (read, parts) in kinds.items():
+        for word in ("per sample", "as a batch"):
+            for workers in (given.cores, given.cores + 1):
+                for prefetch in PREFETCH_FACTORS:
+                    name = f"{kind}normalized {word}, {workers} workers, prefetch_factor={prefetch}"
+                    openers[name] = partial(_open, given, read, parts, word == "as a batch", workers, prefetch)
+    return openers
+
+
+def _open(given: LoaderInputs, read: Read, parts: Parts, is_batched: bool, workers: int, prefetch: int) -> Any:
+    from torchvision.datasets import ImageFolder
+
+    each = parts.pixels if is_batched else lambda image: parts.finish(parts.pixels(image))
+    return DataLoader(
+        ImageFolder(str(given.folder), transform=each, loader=read),
+        batch_size=given.batch,
+        shuffle=True,
+        drop_last=True,
+        num_workers=workers,
+        persistent_workers=True,
+        prefetch_factor=prefetch,
+        collate_fn=partial(_collate, parts.finish) if is_batched else default_collate,
+        multiprocessing_context="fork",
+    )
+
+
+def _collate(finish: Callable[[torch.Tensor], torch.Tensor], samples: list[Any]) -> tuple[torch.Tensor, torch.Tensor]:
+    """In the worker process, so that the main process is left to the training."""
+    images, labels = default_collate(samples)
+    return finish(images).contiguous(), labels
+
+
+# -- replay ------------------------------------------------------------------------------------------------------------
+
+
+def _map(image: Image.Image, translate: tuple[int, int] = (0, 0), shear: tuple[float, float] = (0, 0)) -> Any:
+    degrees = [math.degrees(math.atan(value)) for value in shear]
+    center = [0, 0] if any(shear) else None
+    return F.affine(image, angle=0, translate=list(translate), scale=1.0, shear=degrees, center=center, fill=0)
+
+
+def _resized_crop(image: Image.Image, top: float, left: float, height: float, width: float, *size: float) -> Any:
+    """Pillow's own resample of a box, which is what Variegate promises. torchvision cuts the box out first, so that the
+    filter does not see past its border; the two differ there, in the outermost pixels alone."""
+    box = (left, top, left + width, top + height)
+    cropped = image.resize((int(size[1]), int(size[0])), Image.Resampling.BILINEAR, box=box)
+    return F.horizontal_flip(cropped) if len(size) > 2 and size[2] else cropped
+
+
+# Instructions of a Variegate program (by the names that `explain` prints) -> torchvision calls on Pillow images.
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    "HorizontalFlip": lambda image, *_: F.horizontal_flip(image),
+    "ResizedCrop": _resized_crop,
+    "Rotate": lambda image, angle, *_: F.rotate(image, angle, fill=0),
+    "ShearX": lambda image, shear, *_: _map(image, shear=(shear, 0)),
+    "ShearY": lambda image, shear, *_: _map(image, shear=(0, shear)),
+    "TranslateX": lambda image, pixels, *_: _map(image, translate=(int(pixels), 0)),
+    "TranslateY": lambda image, pixels, *_: _map(image, translate=(0, int(pixels))),
+    "Brightness": lambda image, factor, *_: F.adjust_brightness(image, factor),
+    "Color": lambda image, factor, *_: F.adjust_saturation(image, factor),
+    "Contrast": lambda image, factor, *_: F.adjust_contrast(image, factor),
+    "Sharpness": lambda image, factor, *_: F.adjust_sharpness(image, factor),
+    "Posterize": lambda image, bits, *_: F.posterize(image, int(bits)),
+    "Solarize": lambda image, threshold, *_: F.solarize(image, threshold),
+    "AutoContrast": lambda image, *_: F.autocontrast(image),
+    "Equalize": lambda image, *_: F.equalize(image),
+    "Invert": lambda image, *_: F.invert(image),
+}
+
+LIBRARIES = {
+    "torchvision_pil": TorchvisionPil(),
+    "torchvision_tensor": TorchvisionTensor(),
+    "torchvision_gpu": TorchvisionGpu(),
+}

@@ -1,1 +1,0 @@
-"""How each library spells the rows of ``benchmarks/rows/catalogue.py``."""

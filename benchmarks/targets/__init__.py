@@ -1,1 +1,0 @@
-"""Images with masks and boxes: Variegate beside AlbumentationsX."""
