@@ -1,6 +1,6 @@
 # Every target works on a bare machine with Python 3.10+: it makes .venv, installs what it needs, and runs.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-unit test-lowest test-highest test-random-order test-strength test-migration test-converter lint lint-workflows bench bench-single bench-targets bench-loader bench-training bench-feeds bench-gpu wheel docs docs-links install clean
+.PHONY: help demo test test-all test-unit test-lowest test-highest test-random-order test-strength test-migration test-converter lint lint-workflows bench bench-gpu wheel docs docs-links install clean
 
 # The first interpreter that is new enough; override with `make PYTHON=/path/to/python3.12 test`.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 python; do \
@@ -9,9 +9,10 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 p
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
-BENCH_WORKS ?= w1 w2
-BENCH_GPU_WORKS ?= w3 w3r
-BENCH_ARGS ?=
+BENCH ?= w1 w2
+BENCH_GPU ?= w3 w3r
+# Benchmarks that need what tests need.
+IN_TEST_ENVIRONMENT := training search w6
 DEMO_ARGS ?=
 KERNELS_ARGS ?=
 WHEEL_PYTHONS ?=
@@ -29,13 +30,8 @@ help:
 	@echo "make test-migration   both codes of every pair in docs/migration, in the peers' environment   (MIGRATION_ARGS='dali.md')"
 	@echo "make test-converter   what Albumentations and its conversions do to all targets        (CONVERTER_ARGS='--python PEER')"
 	@echo "make lint    ruff, and mypy and pyright, with the examples and the Python of the pages"
-	@echo "make bench   speed beside the peers   (BENCH_WORKS='w2' BENCH_ARGS='--out docs/results')"
-	@echo "make bench-single   one image at a time, beside Pillow and torchvision"
-	@echo "make bench-targets  masks and boxes, beside AlbumentationsX"
-	@echo "make bench-loader   the same for whole loaders, on all cores"
-	@echo "make bench-training   what the trainer costs beside a bare loop: steps, start, checkpoints, ranks"
-	@echo "make bench-feeds   the step of a training fed by Variegate and by peers   (BENCH_ARGS='photos --out run')"
-	@echo "make bench-gpu   the same on a GPU (BENCH_GPU_WORKS='w3 w3r'), in the Python that PYTHON names"
+	@echo "make bench   speed beside the peers   (BENCH='w2 --out docs/results'; BENCH=--help names the others: loader, w8, ...)"
+	@echo "make bench-gpu   the same on a GPU (BENCH_GPU='w3 w3r'), in the Python that PYTHON names"
 	@echo "make lint-workflows   the workflows in .github, and the Dockerfile"
 	@echo "make wheel   sdist, wheel, and kernels wheels of each Python found, into dist   (WHEEL_PYTHONS='3.11 3.12')"
 	@echo "make docs    build the site into build/docs   (make docs-links checks the links that leave it)"
@@ -108,26 +104,12 @@ $(LINTERS)/.installed: .github/linters.txt
 	$(LINTERS)/bin/pip install --quiet --no-compile --disable-pip-version-check -r $<
 	@touch $@
 
-bench: $(VENV)/.installed-demo
-	$(BIN)/python -m benchmarks.run $(BENCH_WORKS) $(BENCH_ARGS)
+bench: $(VENV)/.installed-$(if $(filter $(IN_TEST_ENVIRONMENT),$(BENCH)),test,demo)
+	$(BIN)/python -m benchmarks.run $(BENCH)
 
-bench-single: $(VENV)/.installed-demo
-	$(BIN)/python -m benchmarks.run_single $(BENCH_ARGS)
-
-bench-targets: $(VENV)/.installed-demo
-	$(BIN)/python -m benchmarks.run_targets $(BENCH_ARGS)
-
-bench-loader: $(VENV)/.installed-demo
-	$(BIN)/python -m benchmarks.run_loader $(BENCH_ARGS)
-
-bench-training: $(VENV)/.installed-test
-	$(BIN)/python -m benchmarks.run_training $(BENCH_ARGS)
-
-bench-feeds: $(VENV)/.installed-test
-	$(BIN)/python -m benchmarks.run_feeds $(BENCH_ARGS)
-
+# With the Python that PYTHON names, which has a CUDA build of PyTorch.
 bench-gpu:
-	$(PYTHON) -m benchmarks.run_gpu $(BENCH_GPU_WORKS) $(BENCH_ARGS)
+	$(PYTHON) -m benchmarks.run $(BENCH_GPU)
 
 # The wheels of kernels hold machine code of this platform and of each Python: see kernels/README.md.
 wheel:

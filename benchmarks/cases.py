@@ -61,7 +61,7 @@ class Case:
 
     ``size``: side of the square inputs; 0 for JPEG files, or for images of different sizes. ``out``: side of the
     outputs. ``steps``: the name in the libraries' tables, ``name`` by default. ``is_fixed``: nothing is random, so that
-    libraries can be compared image by image. ``views``: several outputs of each JPEG file, made by these steps, in groups.
+    libraries can be compared image by image. ``views``: several outputs of each JPEG file, by these steps, in groups.
     """
 
     name: str

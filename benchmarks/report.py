@@ -138,7 +138,7 @@ def case_verdict(record: dict[str, Any]) -> str:
         for kind in dict.fromkeys(row["kind"] for _, row in compared):
             of_kind = [(ratio, row["target"]) for ratio, row in compared if row["kind"] == kind]
             met = sum(ratio >= target for ratio, target in of_kind)
-            words.append(f"{met} of {len(of_kind)} {kind}s reach {of_kind[0][1]:g}x")
+            words.append(f"{met} of {len(of_kind)} {kind.removesuffix('s')}s reach {of_kind[0][1]:g}x")
         slower = sum(ratio < 1 for ratio, _ in compared)
         lines.append(f"{library['library']}: {', '.join(words)}; {slower} slower than the best peer")
     return ". ".join(lines)
