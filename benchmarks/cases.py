@@ -35,7 +35,7 @@ JITTER, SIMCLR_JITTER, BYOL_JITTER = (0.4, 0.4, 0.4, 0.1), (0.8, 0.8, 0.8, 0.2),
 SIMCLR_KERNEL, DINO_KERNEL, THREE_KERNEL = 23, 9, 13
 GLOBAL_SCALE, LOCAL_SCALE, IMAGENET_SCALE = (0.4, 1.0), (0.05, 0.4), (0.08, 1.0)
 # Samples with targets.
-TARGETS_AFFINE = {"degrees": 15.0, "translate": 0.1, "scale": (0.8, 1.2)}
+TARGETS_ANGLE, TARGETS_SHIFT, TARGETS_SCALE = 15.0, 0.1, (0.8, 1.2)
 TARGETS_CROP = (0.25, 1.0)
 
 # -- cases -------------------------------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ def outputs(case: Case, inputs: Any, device: str, is_float: bool = False) -> Pix
         groups = augmenter.decode_and_run(inputs, ids=ids)
         return np.concatenate([np.asarray(group).reshape(-1, 3) for group in groups])
     images = [decode(data) for data in inputs] if case.reads_files else inputs
-    made = augmenter(images, ids=ids, partners=ours.partners_of(case))
+    made: Any = augmenter(images, ids=ids, partners=ours.partners_of(case))
     return np.asarray(made[0] if isinstance(made, tuple) else made)
 
 

@@ -66,7 +66,7 @@ def main(name: str, arguments: Sequence[str], command: str) -> int:
     return 0
 
 
-def expand(folder: Path, name: str, devices: int, layout: str, copies: int) -> tuple[float, dict[str, str]]:
+def expand(folder: Path, name: str, devices: int, layout: Any, copies: int) -> tuple[float, dict[str, str]]:
     """-> images per second, and a checksum of every file."""
     transform = T.Compose([T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.RandAugment(2, 9)])
     plan = Plan(open_folder(folder / "photos"), transform, copies, layout=layout, place="photos")

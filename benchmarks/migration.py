@@ -96,7 +96,7 @@ def _array(value: Any) -> Any:
 def _child(page: str, side: str, out: str) -> None:
     """Run one side of a page in the present folder, and write what its pairs made to ``out``."""
     if side == "before":
-        from benchmarks.peers.torchvision_stub import import_v2
+        from benchmarks.libraries.torchvision import import_v2
 
         import_v2()
     read = read_page((PAGES / page).read_text(encoding="utf-8"))

@@ -228,11 +228,8 @@ def table() -> dict[str, list[Any]]:
 
 def targets(case: Case) -> list[Any]:
     by = {"interpolation": cv2.INTER_LINEAR, "mask_interpolation": cv2.INTER_NEAREST, "p": 1}
-    shift = (-C.TARGETS_AFFINE["translate"], C.TARGETS_AFFINE["translate"])
-    angle = C.TARGETS_AFFINE["degrees"]
-    turn = A.Affine(
-        scale=C.TARGETS_AFFINE["scale"], translate_percent={"x": shift, "y": shift}, rotate=(-angle, angle), **by
-    )
+    shift, angle = (-C.TARGETS_SHIFT, C.TARGETS_SHIFT), (-C.TARGETS_ANGLE, C.TARGETS_ANGLE)
+    turn = A.Affine(scale=C.TARGETS_SCALE, translate_percent={"x": shift, "y": shift}, rotate=angle, **by)
     flip, size, colors = A.HorizontalFlip(p=0.5), (case.out, case.out), jitter(*C.JITTER)
     steps: dict[str, list[Any]] = {
         "targets_affine": [turn, colors, flip],

@@ -57,11 +57,11 @@ class KorniaGpu(Library):
     def ways(self, case: Case, inputs: Any, batch: int) -> dict[str, NextBatch]:
         placed = [[torch.from_numpy(image).cuda().permute(2, 0, 1) for image in one] for one in inputs]
         crop = None if case.size else K.RandomResizedCrop((case.out, case.out))
-        images = itertools.cycle(placed if crop else [torch.stack(one) for one in placed])
+        images: Any = itertools.cycle(placed if crop else [torch.stack(one) for one in placed])
 
         def floats() -> torch.Tensor:
             if crop is None:
-                return next(images).float().div_(255)  # type: ignore[union-attr]
+                return next(images).float().div_(255)
             # Images of different sizes are no batch, so the crop runs once per image.
             return torch.cat([crop(image[None].float().div_(255)) for image in next(images)])
 

@@ -84,10 +84,8 @@ MIXES = ("mixup", "cutmix", "resizemix", "mosaic")
 
 def targets(case: Case) -> dict[str, Steps]:
     jitter, flip = T.ColorJitter(*C.JITTER), T.RandomHorizontalFlip()
-    shift = C.TARGETS_AFFINE["translate"]
-    turn = T.RandomAffine(
-        C.TARGETS_AFFINE["degrees"], (shift, shift), C.TARGETS_AFFINE["scale"], interpolation="bilinear"
-    )
+    shift = (C.TARGETS_SHIFT, C.TARGETS_SHIFT)
+    turn = T.RandomAffine(C.TARGETS_ANGLE, shift, C.TARGETS_SCALE, interpolation="bilinear")
     return {
         "targets_affine": [turn, jitter, flip],
         "targets_two_affines": [turn, T.RandomAffine(0, shear=10, interpolation="bilinear"), flip],
