@@ -14,69 +14,66 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from PIL import Image, ImageDraw, ImageEnhance, ImageOps
 
 Picture = Image.Image
-Pairs = set[tuple[str, str]]
 # Distances of imagededup's hashes.
 DISTANCES = (4, 6, 8, 10, 12, 14, 16, 20)
+# The kinds of damage: a word that ``apply`` knows, and its numbers.
+DAMAGES: dict[str, tuple[str, tuple[float, ...]]] = {
+    "JPEG quality 30": ("quality", (30,)),
+    "JPEG quality 50": ("quality", (50,)),
+    "JPEG quality 75": ("quality", (75,)),
+    "size x 0.25": ("resize", (0.25, 0.25)),
+    "size x 0.5": ("resize", (0.5, 0.5)),
+    "size x 2": ("resize", (2, 2)),
+    "aspect + 10 %": ("resize", (1.1, 1)),
+    "aspect - 10 %": ("resize", (0.9, 1)),
+    # Shares of the sides that are cut off: left, top, right, bottom.
+    "crop 5 %, center": ("crop", (0.025, 0.025, 0.025, 0.025)),
+    "crop 5 %, left": ("crop", (0.05, 0, 0, 0)),
+    "crop 5 %, right": ("crop", (0, 0, 0.05, 0)),
+    "crop 5 %, top": ("crop", (0, 0.05, 0, 0)),
+    "crop 5 %, bottom": ("crop", (0, 0, 0, 0.05)),
+    "mirrored": ("mirror", ()),
+    "upside down": ("flip", ()),
+    "brightness + 20 %": ("Brightness", (1.2,)),
+    "brightness - 20 %": ("Brightness", (0.8,)),
+    "contrast + 20 %": ("Contrast", (1.2,)),
+    "contrast - 20 %": ("Contrast", (0.8,)),
+    "turned, with EXIF": ("turn", ()),
+    "logo": ("logo", ()),
+    "gray": ("grayscale", ()),
+}
 
 
-def with_logo(image: Picture) -> Picture:
-    image, (width, height) = image.copy(), image.size
-    draw = ImageDraw.Draw(image)
-    draw.rectangle((width * 0.03, height * 0.04, width * 0.25, height * 0.12), fill=(20, 60, 160))
-    draw.text((width * 0.05, height * 0.05), "photo agency", fill=(255, 255, 255))
+def apply(word: str, numbers: tuple[float, ...], image: Picture) -> Picture:
+    width, height = image.size
+    if word == "resize":
+        size = round(width * numbers[0]), round(height * numbers[1])
+        return image.resize(size, Image.Resampling.LANCZOS)
+    if word == "crop":
+        left, top, right, bottom = numbers
+        box = (round(width * left), round(height * top), round(width * (1 - right)), round(height * (1 - bottom)))
+        return image.crop(box)
+    if word in ("mirror", "flip", "grayscale"):
+        changed: Picture = getattr(ImageOps, word)(image)
+        return changed
+    if word in ("Brightness", "Contrast"):
+        enhanced: Picture = getattr(ImageEnhance, word)(image).enhance(numbers[0])
+        return enhanced
+    if word == "turn":
+        return image.transpose(Image.Transpose.ROTATE_90)
+    if word == "logo":
+        image = image.copy()
+        draw = ImageDraw.Draw(image)
+        draw.rectangle((width * 0.03, height * 0.04, width * 0.25, height * 0.12), fill=(20, 60, 160))
+        draw.text((width * 0.05, height * 0.05), "photo agency", fill=(255, 255, 255))
     return image
-
-
-def damages() -> dict[str, tuple[Callable[[Picture], Picture], int]]:
-    """By kind, what is done, and the JPEG quality that the copy has. "turned, with EXIF" is stored turned."""
-    same: Callable[[Picture], Picture] = lambda image: image  # noqa: E731
-    made = {f"JPEG quality {quality}": (same, quality) for quality in (30, 50, 75)}
-    sizes = {"size x 0.25": (0.25, 0.25), "size x 0.5": (0.5, 0.5), "size x 2": (2.0, 2.0)}
-    sizes |= {"aspect + 10 %": (1.1, 1.0), "aspect - 10 %": (0.9, 1.0)}
-    for name, (across, down) in sizes.items():
-        made[name] = (_resized(across, down), 90)
-    # Shares of the width and height that are cut off: left, top, right, bottom.
-    half, side = 0.025, 0.05
-    cuts = {"center": (half,) * 4, "left": (side, 0, 0, 0), "right": (0, 0, side, 0)}
-    cuts |= {"top": (0, side, 0, 0), "bottom": (0, 0, 0, side)}
-    for name, cut in cuts.items():
-        made[f"crop 5 %, {name}"] = (_cropped(cut), 90)
-    made |= {"mirrored": (ImageOps.mirror, 90), "upside down": (ImageOps.flip, 90)}
-    for name, kind in (("brightness", ImageEnhance.Brightness), ("contrast", ImageEnhance.Contrast)):
-        for word, factor in (("+", 1.2), ("-", 0.8)):
-            made[f"{name} {word} 20 %"] = (_enhanced(kind, factor), 90)
-    return made | {"turned, with EXIF": (same, 90), "logo": (with_logo, 90), "gray": (ImageOps.grayscale, 90)}
-
-
-def _resized(across: float, down: float) -> Callable[[Picture], Picture]:
-    return lambda image: image.resize(
-        (round(image.width * across), round(image.height * down)), Image.Resampling.LANCZOS
-    )
-
-
-def _cropped(cut: Sequence[float]) -> Callable[[Picture], Picture]:
-    left, top, right, bottom = cut
-
-    def crop(image: Picture) -> Picture:
-        width, height = image.size
-        first = (round(width * left), round(height * top))
-        return image.crop((*first, round(width * (1 - right)), round(height * (1 - bottom))))
-
-    return crop
-
-
-def _enhanced(kind: type[Any], factor: float) -> Callable[[Picture], Picture]:
-    return lambda image: kind(image).enhance(factor)
-
-
-DAMAGES = damages()
 
 
 def write(photos: list[Path], folder: Path) -> list[str]:
@@ -87,34 +84,34 @@ def write(photos: list[Path], folder: Path) -> list[str]:
             image = ImageOps.exif_transpose(opened).convert("RGB")
         names.append(f"00.{number:04d}.jpg")
         image.save(folder / names[-1], quality=95)
-        for kind, (name, (change, quality)) in enumerate(DAMAGES.items(), 1):
-            exif, made = Image.Exif(), change(image)
-            if name == "turned, with EXIF":
-                made, exif[0x0112] = made.transpose(Image.Transpose.ROTATE_90), 6
+        for kind, (word, numbers) in enumerate(DAMAGES.values(), 1):
+            exif = Image.Exif()
+            if word == "turn":
+                exif[0x0112] = 6  # which undoes the turn
+            quality = int(numbers[0]) if word == "quality" else 90
             names.append(f"{kind:02d}.{number:04d}.jpg")
-            made.save(folder / names[-1], quality=quality, exif=exif)
+            apply(word, numbers, image).save(folder / names[-1], quality=quality, exif=exif)
     return sorted(names)
 
 
-def score(pairs: Pairs, photos: int) -> dict[str, Any]:
-    """``pairs`` of names. A copy counts as found with its original."""
+def score(groups: Sequence[Sequence[str]], photos: int) -> dict[str, Any]:
+    """``groups`` of names that look alike. A copy counts as found with its original."""
+    pairs = {(one, other) for group in groups for one in group for other in group if one < other}
+    kinds = list(DAMAGES)
     found: dict[str, int] = defaultdict(int)
     right = 0
     for one, other in pairs:
-        (kind, photo, _), (kind_other, photo_other, _) = one.split("."), other.split(".")
+        kind, photo = one.split(".")[:2]
+        kind_other, photo_other = other.split(".")[:2]
         if photo != photo_other:
             continue
         right += 1
-        if 0 in (int(kind), int(kind_other)):
-            found[list(DAMAGES)[max(int(kind), int(kind_other)) - 1]] += 1
-    recall = {kind: found[kind] / photos for kind in DAMAGES}
+        if kind == "00":
+            found[kinds[int(kind_other) - 1]] += 1
+    recall = {kind: found[kind] / photos for kind in kinds}
+    precision = right / max(1, len(pairs))
     mean = sum(recall.values()) / len(recall)
-    return {
-        "recall": recall,
-        "mean_recall": mean,
-        "precision": right / max(1, len(pairs)),
-        "wrong_pairs": len(pairs) - right,
-    }
+    return {"recall": recall, "mean_recall": mean, "precision": precision, "wrong_pairs": len(pairs) - right}
 
 
 def find_ours(folder: Path, names: list[str], photos: int) -> dict[str, Any]:
@@ -137,12 +134,12 @@ def find_ours(folder: Path, names: list[str], photos: int) -> dict[str, Any]:
     table = table_of(names)
     hashed = time.process_time()
     findings = find_duplicates(table)
-    seconds = {"hash_s": hashed - began, "look_up_s": time.process_time() - hashed, "files": len(names)}
-    groups = defaultdict(list)
+    ended = time.process_time()
+    groups: dict[Any, list[str]] = defaultdict(list)
     for finding in findings:
         groups[finding.group].append(str(finding.file))
-    pairs = {(one, other) for group in groups.values() for one in group for other in group if one < other}
-    return {"variegate": score(pairs, photos) | seconds}
+    seconds = {"hash_s": hashed - began, "look_up_s": ended - hashed, "files": len(names)}
+    return {"variegate": score(list(groups.values()), photos) | seconds}
 
 
 def find_theirs(folder: Path, photos: int) -> dict[str, Any]:
@@ -155,13 +152,14 @@ def find_theirs(folder: Path, photos: int) -> dict[str, Any]:
         hasher = method(verbose=False)
         began = time.process_time()
         hashes = {name: hasher.encode_image(image_file=str(folder / name)) for name in names}
-        hash_s = time.process_time() - began
+        hashed = time.process_time()
         for distance in DISTANCES:
-            began = time.process_time()
+            began_look_up = time.process_time()
             found = hasher.find_duplicates(encoding_map=hashes, max_distance_threshold=distance, num_dist_workers=0)
-            seconds = {"hash_s": hash_s, "look_up_s": time.process_time() - began, "files": len(names)}
-            pairs = {(one, other) for one, others in found.items() for other in others if one < other}
-            results[f"imagededup {method.__name__} {distance}"] = score(pairs, photos) | seconds
+            look_up = time.process_time() - began_look_up
+            groups = [[one, other] for one, others in found.items() for other in others]
+            seconds = {"hash_s": hashed - began, "look_up_s": look_up, "files": len(names)}
+            results[f"imagededup {method.__name__} {distance}"] = score(groups, photos) | seconds
     return results
 
 
@@ -180,10 +178,11 @@ def main(name: str, arguments: Sequence[str], command: str) -> int:
         folder = Path(temporary)
         results = find_ours(folder, write(photos, folder), len(photos))
         if options.imagededup_python:
-            peer = [str(options.imagededup_python), "-m", "benchmarks.duplicates", str(folder), str(len(photos))]
+            peer = [str(options.imagededup_python), "-m", "benchmarks.duplicates", temporary, str(len(photos))]
             done = subprocess.run(peer, stdout=subprocess.PIPE, text=True, check=True)
             results |= json.loads(done.stdout.splitlines()[-1])
-    text = json.dumps({"machine": describe(), "command": command, "photos": len(photos), "results": results}, indent=1)
+    record = {"machine": describe(), "command": command, "photos": len(photos), "results": results}
+    text = json.dumps(record, indent=1)
     if options.out:
         options.out.write_text(text + "\n")
     print(text)

@@ -93,7 +93,7 @@ def hoist(record: dict[str, Any]) -> dict[str, Any]:
     """A work of one case: its only row becomes the record's own libraries and checks."""
     rows = record.pop("rows")
     (row,) = rows.values()
-    record["asked"] = record["asked"] or {"": row["target"]}
+    record["asked"] = record.get("asked") or {"": row["target"]}
     for key, cell in row.get("libraries", {}).items():
         record["libraries"][key] |= cell
     record["checks"] = [check for checks in row["checks"].values() for check in checks]

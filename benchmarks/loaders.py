@@ -198,8 +198,6 @@ class LoaderWorker:
             return {"checks": [one.to_dict() for one in check_loader(self.given, kind, self.files, self.labels)]}
         if command == "prepare":
             return self.prepare()
-        if command == "first":
-            return self.first_batch(request["variant"])
         return self.run(float(request["seconds"]))
 
     def prepare(self) -> dict[str, Any]:
@@ -241,22 +239,12 @@ class LoaderWorker:
         wait_until_idle(os.getpid())
         return {"images": count, "wall": elapsed, "cpu": used}
 
-    def first_batch(self, name: str) -> dict[str, float]:
-        began = time.perf_counter()
-        self.open(name)
-        batches = iter(self.loader)
-        next(batches)
-        seconds = time.perf_counter() - began
-        for _ in batches:
-            pass
-        return {"seconds": seconds}
-
 
 # -- the harness -------------------------------------------------------------------------------------------------------
 
 
 def run(name: str, keys: Sequence[str], options: argparse.Namespace, cores: list[int]) -> dict[str, Any]:
-    """Check, measure in turn, then the first batch of fresh processes -> a JSON-able record."""
+    """Check, and measure in turn -> a JSON-able record."""
     from benchmarks.inputs import read_jpegs
 
     jpegs, origin = read_jpegs(options.images)
@@ -278,8 +266,6 @@ def run(name: str, keys: Sequence[str], options: argparse.Namespace, cores: list
         finally:
             for process in processes.values():
                 process.close()
-        if not record.get("failed") and name == "loader":
-            measure_first_batches(config, record, options)
     ceiling = record["libraries"].pop(CEILING, None)
     if ceiling is not None and "images_per_second" in ceiling:
         record["ceiling"] = ceiling
@@ -331,22 +317,6 @@ def measure(processes: dict[str, Process], record: dict[str, Any], options: argp
         cells[key]["runs"] = some
 
 
-def measure_first_batches(config: dict[str, Any], record: dict[str, Any], options: argparse.Namespace) -> None:
-    """The time to the first batch, in fresh processes; files and kernels are in caches by then."""
-    for key, cell in record["libraries"].items():
-        seconds = []
-        for _ in range(options.first_batches if "images_per_second" in cell else 0):
-            process = start(key, config)
-            try:
-                process.ask({"command": "load"}, CHECK_TIMEOUT)
-                asked = {"command": "first", "variant": cell["variant"]}
-                seconds.append(process.ask(asked, CHECK_TIMEOUT)["seconds"])
-            finally:
-                process.close()
-        if seconds:
-            cell["first_batch_seconds"] = statistics.median(seconds)
-
-
 def main(name: str, arguments: Sequence[str], command: str) -> int:
     """Exit code 1 if a check failed, 2 if it cannot be run; speed itself never fails a run."""
     from benchmarks.run import add_images
@@ -355,7 +325,6 @@ def main(name: str, arguments: Sequence[str], command: str) -> int:
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=10.0, help="least length of a run of whole epochs (10)")
     parser.add_argument("--repeats", type=int, default=5, help="measured runs of each library (5)")
-    parser.add_argument("--first-batches", type=int, default=3, help="fresh processes of each library (3)")
     parser.add_argument("--cores", type=int, help="how many cores every library may use (all)")
     parser.add_argument("--copies", type=int, default=1, help="times that each photo is in an epoch (1)")
     parser.add_argument("--only", default=",".join((OURS, *PEERS)), help="keys of libraries, with commas (%(default)s)")
@@ -374,7 +343,7 @@ def main(name: str, arguments: Sequence[str], command: str) -> int:
     where = machine.describe()
     record = run(name, keys, options, allowed[-(options.cores or len(allowed)) :])
     record |= {"machine": where, "command": command}
-    print(report.text(record), flush=True)
+    print(report.markdown(record), flush=True)
     if options.out is not None and not record["failed"]:
         report.write(record, options.out)
     return 1 if record["failed"] else 0

@@ -1,4 +1,4 @@
-"""Records as tables: text for the terminal, Markdown for docs (``python -m benchmarks.report FILE.json``)."""
+"""Records as Markdown tables (``python -m benchmarks.report FILE.json``)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ COLUMNS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("on_core", "on core", lambda share: f"{share:.0%}"),
     ("of_ceiling", "of ceiling", lambda share: f"{share:.0%}"),
     ("cpu_ms_per_image", "CPU per image", lambda ms: f"{ms:.2f} ms"),
-    ("first_batch_seconds", "first batch", lambda seconds: f"{seconds:.2f} s"),
     ("of_copy_speed", "of copy speed", lambda share: f"{share:.2%}"),
     ("device_images_per_second", "device alone", lambda speed: f"{speed:,.0f}"),
     ("peak_memory_bytes", "peak memory", lambda size: f"{size / 1e6:,.0f} MB"),
@@ -92,32 +91,51 @@ def library_verdict(record: dict[str, Any]) -> str:
 
 def case_table(record: dict[str, Any]) -> Table:
     """Microseconds per image of each library, and how many times as fast as the best peer ours is."""
-    rows = record["rows"].values()
     keys = [key for key, library in record["libraries"].items() if "error" not in library]
     ours = [key for key in keys if is_ours(key)]
-    parts = [part for row in rows for key in ours for part in row.get("libraries", {}).get(key, {}).get("parts", {})]
-    parts = list(dict.fromkeys(parts))
-    header = ["row", *(short(key) for key in keys), "best peer"]
-    header += [f"ratio{short(key).removeprefix('ours')}" for key in ours] + ["target"]
+    parts = parts_of(record, ours)
+    header = ["row"]
+    header += [short(key) for key in keys]
+    header.append("best peer")
+    header += [f"ratio{short(key).removeprefix('ours')}" for key in ours]
+    header.append("target")
     header += [f"{part}{short(key).removeprefix('ours')}" for key in ours for part in parts]
     table = []
-    for row in rows:
+    for row in record["rows"].values():
         if row.get("failed"):
             table.append([row["title"], *("-" for _ in header[2:]), "check FAILED"])
-            continue
-        libraries = row["libraries"]
-        best, reached = best_peer(libraries), ratios(libraries)
-        cells = [row["title"], *(_microseconds(libraries.get(key, {})) for key in keys)]
-        cells.append(short(best[0]) if best else "none")
-        for key in ours:
-            is_missed = key in reached and reached[key] < row["target"]
-            cells.append(f"{reached[key]:.1f}{' (missed)' if is_missed else ''}" if key in reached else "")
-        cells.append(f"{row['target']:g}x" if row["target"] else "")
-        for key in ours:
-            found = libraries.get(key, {}).get("parts", {})
-            cells += [f"{found[part]:,.0f}" if part in found else "" for part in parts]
-        table.append(cells)
+        else:
+            table.append(case_cells(row, keys, ours, parts))
     return header, table
+
+
+def parts_of(record: dict[str, Any], ours: list[str]) -> list[str]:
+    """What is measured beside the cases, in the order in which it first appears."""
+    found: dict[str, None] = {}
+    for row in record["rows"].values():
+        for key in ours:
+            cell = row.get("libraries", {}).get(key, {})
+            found |= dict.fromkeys(cell.get("parts", {}))
+    return list(found)
+
+
+def case_cells(row: dict[str, Any], keys: list[str], ours: list[str], parts: list[str]) -> list[str]:
+    libraries, target = row["libraries"], row["target"]
+    best, reached = best_peer(libraries), ratios(libraries)
+    cells = [row["title"]]
+    cells += [_microseconds(libraries.get(key, {})) for key in keys]
+    cells.append(short(best[0]) if best else "none")
+    for key in ours:
+        ratio = reached.get(key)
+        if ratio is None:
+            cells.append("")
+        else:
+            cells.append(f"{ratio:.1f}" if ratio >= target else f"{ratio:.1f} (missed)")
+    cells.append(f"{target:g}x" if target else "")
+    for key in ours:
+        found = libraries.get(key, {}).get("parts", {})
+        cells += [f"{found[part]:,.0f}" if part in found else "" for part in parts]
+    return cells
 
 
 def _microseconds(cell: dict[str, Any]) -> str:
@@ -159,7 +177,7 @@ def notes(record: dict[str, Any]) -> list[str]:
     return lines
 
 
-def failed_checks(record: dict[str, Any]) -> list[dict[str, Any]]:
+def checks_of(record: dict[str, Any]) -> list[dict[str, Any]]:
     """The checks of a work of one case; of many cases those that failed, and how many passed."""
     if "rows" not in record:
         return list(record.get("checks", []))
@@ -170,39 +188,33 @@ def failed_checks(record: dict[str, Any]) -> list[dict[str, Any]]:
     return [*failed, {"name": "checks of rows", "passed": not failed, "found": found}]
 
 
-def parts_of(record: dict[str, Any]) -> tuple[Table, str]:
+def table_of(record: dict[str, Any]) -> tuple[Table, str]:
+    """The table of a record, and its verdict."""
     if "rows" in record:
         return case_table(record), case_verdict(record)
     return library_table(record), library_verdict(record)
 
 
-def text(record: dict[str, Any]) -> str:
-    """The record for a terminal. No speed is shown if its check failed."""
-    lines = [f"{record['work'].upper()}: {record['title']}, batch {record['batch']}", f"  {record['inputs']}"]
-    for check in failed_checks(record):
-        lines.append(f"  {'ok    ' if check['passed'] else 'FAILED'} {check['name']}: {check['found']}")
-    if record.get("failed") and "rows" not in record:
-        return "\n".join([*lines, "  FAILED: the pixels are not right, so no speed is reported"])
-    (header, rows), verdict = parts_of(record)
-    widths = [max(len(line[i]) for line in [header, *rows]) for i in range(len(header))]
-    for line in [header, *rows]:
-        cells = [cell.rjust(width) for cell, width in zip(line[1:-1], widths[1:-1], strict=True)]
-        lines.append("  " + "  ".join([line[0].ljust(widths[0]), *cells, line[-1]]).rstrip())
-    return "\n".join([*lines, f"  {verdict}", *(f"  {note}" for note in notes(record))])
-
-
 def markdown(record: dict[str, Any]) -> str:
-    (header, rows), verdict = parts_of(record)
-    lines = [f"### {record['work'].upper()}, batch {record['batch']}", "", f"{record['title']}.", ""]
-    lines += [f"| {' | '.join(header)} |", f"|---|{'--:|' * (len(header) - 2)}---|"]
-    lines += [f"| {' | '.join(cell or '–' for cell in row)} |" for row in rows]
-    spent = f"Median of {record['repeats']} runs of {record['seconds']:g} s each, interleaved."
-    lines += ["", f"{verdict}. {spent}", ""]
-    lines += [f"- {check['name']}: {check['found']}" for check in failed_checks(record)]
+    """The record for a terminal and for docs. A case has no speed if its check failed."""
+    lines = [f"### {record['work'].upper()}, batch {record['batch']}", ""]
+    lines += [f"{record['title']}.", ""]
+    if record.get("failed") and "rows" not in record:
+        lines += ["FAILED: the pixels are not right, so no speed is reported.", ""]
+    else:
+        (header, rows), verdict = table_of(record)
+        lines.append(f"| {' | '.join(header)} |")
+        lines.append(f"|---|{'--:|' * (len(header) - 2)}---|")
+        for row in rows:
+            lines.append(f"| {' | '.join(cell or '–' for cell in row)} |")
+        spent = f"Median of {record['repeats']} runs of {record['seconds']:g} s each, interleaved."
+        lines += ["", f"{verdict}. {spent}", ""]
+    for check in checks_of(record):
+        lines.append(f"- {'' if check['passed'] else 'FAILED: '}{check['name']}: {check['found']}")
     lines += [f"- {note}" for note in notes(record)]
     machine = record.get("machine") or record.get("gpu", {})
     where = f"{machine.get('cpu') or machine.get('gpu')}; Python {machine.get('python')}; {machine.get('date')}"
-    return "\n".join([*lines, "", f"{where}; inputs: {record['inputs']}. Command: `{record['command']}`."])
+    return "\n".join([*lines, "", f"{where}; inputs: {record['inputs']}. Command: `{record.get('command')}`."])
 
 
 def write(record: dict[str, Any], folder: Path, name: str = "") -> None:

@@ -99,7 +99,7 @@ def main(arguments: list[str] | None = None) -> int:
     for name in options.works:
         for batch in options.batch or WORKS[name].batches:
             record = run_table(name, batch, options) | {"machine": where, "command": command}
-            print(report.text(record), flush=True)
+            print(report.markdown(record), flush=True)
             has_failed |= bool(record["failed"])
             if options.out is not None and not record["failed"] and not is_trial:
                 report.write(record, options.out)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +49,12 @@ def test_cases_are_selected_by_name_in_the_tables_order() -> None:
 
 
 def test_every_work_has_a_module_or_a_table(capsys: pytest.CaptureFixture[str]) -> None:
-    for name, module in run.MODULES.items():
-        found = importlib.import_module(f"benchmarks.{module}")
-        with pytest.raises(SystemExit) as ended:
-            found.main(name, ["--help"], "")
-        assert ended.value.code == 0
-        assert f"benchmarks.run {name}" in capsys.readouterr().out
+    for module in run.MODULES.values():
+        assert find_spec(f"benchmarks.{module}") is not None
+    with pytest.raises(SystemExit) as ended:
+        run.main(["loader", "--help"])
+    assert ended.value.code == 0
+    assert "benchmarks.run loader" in capsys.readouterr().out
     assert run.main(["w2o", "--rows", "blur"]) == 2
     assert "--rows blur: accepted" in capsys.readouterr().err
 
@@ -86,9 +86,10 @@ def test_a_case_whose_check_failed_has_no_speed() -> None:
     assert row["failed"]
     assert "libraries" not in row
     record = {"work": "w2o", "title": "", "batch": 4, "inputs": "", "libraries": {"ours": {"library": "Variegate"}}}
-    assert "check FAILED" in report.text({**record, "rows": {"invert": row}, "failed": True})
+    record |= {"seconds": 1.0, "repeats": 1}
+    assert "check FAILED" in report.markdown({**record, "rows": {"invert": row}, "failed": True})
     hoisted = harness.hoist({**record, "rows": {"invert": row}, "failed": True})
-    assert "no speed is reported" in report.text(hoisted)
+    assert "no speed is reported" in report.markdown(hoisted)
 
 
 def test_views_are_checked_and_seen_by_the_worker() -> None:
