@@ -248,7 +248,6 @@ BY_NAME = {case.name: case for case in W2O}
 _FROM_FILES = "JPEG bytes -> RandomResizedCrop({}), flip, RandAugment(2, 9), normalize -> float32 NCHW, one core"
 W1 = Case("w1", _FROM_FILES.format("224"), "file pipeline", size=0)
 W1_LOCAL = Case("w1_local", _FROM_FILES.format("96, scale=(0.05, 0.4)"), "file pipeline", size=0, out=96)
-W1_LARGE = Case("w1_large", f"12 megapixels: {_FROM_FILES.format('224')}", "file pipeline", size=0, steps="w1")
 _IN_MEMORY = "uint8 224x224x3 in memory -> flip, RandAugment(2, 9), normalize -> float32 NCHW, one core"
 W2 = Case("w2", _IN_MEMORY, "pipeline", steps="randaugment")
 _ON_GPU = "{} on the GPU -> {}flip, RandAugment(2, 9), normalize -> bfloat16 NCHW, one GPU"
@@ -387,9 +386,6 @@ WORKS = {
     "w1i": Work(f"{W1.title}; with an entropy index", (W1,), ON_ONE_CORE, asked={"index": 2.5}, is_indexed=True),
     "w1i_local": Work(
         f"{W1_LOCAL.title}; with an entropy index", (W1_LOCAL,), ON_ONE_CORE, asked={"index": 4.0}, is_indexed=True
-    ),
-    "w1i_large": Work(
-        f"{W1_LARGE.title}; with an entropy index", (W1_LARGE,), ON_ONE_CORE, asked={"index": 3.0}, is_indexed=True
     ),
     "w2": Work(
         W2.title,

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.cases import SIZE, W1_LARGE, Case
+from benchmarks.cases import SIZE, Case
 
 DEFAULT_TAR = Path("../shared/data/imagenet-sample.tar")
 # Sizes (height, width) that most ImageNet files have, for the stand-in if no sample of it is at hand.
@@ -20,9 +20,6 @@ IMAGENET_SIZES = ((375, 500), (333, 500), (500, 375), (500, 500), (334, 500), (5
 # Number of square images by size: together they are larger than most caches.
 COUNTS = {32: 2048, SIZE: 1024, 1024: 16}
 SINGLE_COUNT = 64
-# Photos of W1_LARGE: 4 x 4 photos in one picture, because a single one, enlarged so far, would have no detail to code.
-LARGE_COUNT, LARGE_SIZE, ACROSS = 64, (4000, 3000), 4
-
 Images = npt.NDArray[np.uint8]
 T = TypeVar("T")
 
@@ -74,23 +71,6 @@ def make_squares(jpegs: Sequence[bytes], size: int, count: int) -> Images:
     return images
 
 
-def make_large(jpegs: Sequence[bytes]) -> list[bytes]:
-    """JPEG files of 12 megapixels."""
-    from PIL import Image
-
-    width, height = LARGE_SIZE
-    side = width // ACROSS, height // ACROSS
-    made = []
-    for i in range(LARGE_COUNT):
-        large = Image.new("RGB", LARGE_SIZE)
-        for place in range(ACROSS**2):
-            data = jpegs[(i * ACROSS**2 + place) % len(jpegs)]
-            photo = _open(data).convert("RGB").resize(side, Image.Resampling.BICUBIC)
-            large.paste(photo, (place % ACROSS * side[0], place // ACROSS * side[1]))
-        made.append(_as_jpeg(large, 90))
-    return made
-
-
 def make_samples(jpegs: Sequence[bytes], case: Case) -> list[dict[str, Any]]:
     """A batch of samples with targets.
 
@@ -132,8 +112,6 @@ def rectangles(boxes: npt.NDArray[np.int64], side: int) -> Images:
 
 def save(jpegs: Sequence[bytes], cases: Sequence[Case], folder: Path) -> str:
     """Write what these cases read -> a word on it."""
-    if W1_LARGE in cases:
-        jpegs = make_large(jpegs)
     np.save(folder / "jpegs.npy", np.frombuffer(b"".join(jpegs), np.uint8))
     np.save(folder / "jpeg_sizes.npy", np.array([len(data) for data in jpegs]))
     sizes = {case.size for case in cases if case.size and case.kind != "targets"}

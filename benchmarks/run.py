@@ -1,6 +1,6 @@
 """``python -m benchmarks.run NAME [options]``: one work beside the peers, after a check of its pixels.
 
-On one core: w1, w1i, w1i_local and w1i_large (JPEG files), w2 (RandAugment in memory), w2o (every operation and
+On one core: w1, w1i and w1i_local (JPEG files), w2 (RandAugment in memory), w2o (every operation and
 pipeline), w8 (one image at a time), targets (masks and boxes). On a GPU: w3, w3r. On all cores: loader, feeds (the step
 of a training), training (what the trainer costs), expand (W5), startup (W7), search, w6 (PBA), duplicates; their
 options are printed by ``python -m benchmarks.run loader --help``.

@@ -14,6 +14,9 @@ from benchmarks.cases import Case
 NextBatch = Callable[[], Any]
 # Iterated once per epoch, as in a training script: (float32 [batch, 3, 224, 224], labels [batch]) on the host.
 Opener = Callable[[], Iterable[tuple[Any, Any]]]
+# By the name of the way.
+Ways = dict[str, NextBatch]
+Openers = dict[str, Opener]
 
 
 class Absent(Exception):
@@ -44,7 +47,7 @@ class Library:
     def versions(self) -> dict[str, str]:
         return {package: importlib.metadata.version(package) for package in self.packages}
 
-    def ways(self, case: Case, inputs: Any, batch: int) -> dict[str, NextBatch]:
+    def ways(self, case: Case, inputs: Any, batch: int) -> Ways:
         """Functions that return the next batch [batch, 3, out, out], contiguous. The fastest is measured.
 
         Cases of one image return functions for the next image, cases with targets for a list of samples. Raises Absent.
@@ -55,7 +58,7 @@ class Library:
         """What is measured beside the case, with the number of images of a call."""
         return {}
 
-    def loaders(self, given: LoaderInputs) -> dict[str, Opener]:
+    def loaders(self, given: LoaderInputs) -> Openers:
         """The ways in which users of this library write a loader. What an opener started ends with its result."""
         raise Absent("has no loader here")
 

@@ -20,7 +20,7 @@ import torch
 from benchmarks import cases as C
 from benchmarks.cases import Case
 from benchmarks.inputs import feed
-from benchmarks.libraries import Library, LoaderInputs, NextBatch, Opener
+from benchmarks.libraries import Library, LoaderInputs, NextBatch, Openers, Ways
 
 Image = npt.NDArray[np.uint8]
 NEAREST: dict[str, Any] = {"interpolation": cv2.INTER_NEAREST, "border_mode": cv2.BORDER_CONSTANT, "fill": 0, "p": 1}
@@ -304,7 +304,7 @@ class AlbumentationsX(Library):
         "trivialaugment": "has no TrivialAugment: OneOf its 14 operations with the same ranges",
     }
 
-    def ways(self, case: Case, inputs: Any, batch: int) -> dict[str, NextBatch]:
+    def ways(self, case: Case, inputs: Any, batch: int) -> Ways:
         self.need(case)
         if case.kind == "targets":
             return {"one by one": _with_targets(case, inputs)}
@@ -312,7 +312,7 @@ class AlbumentationsX(Library):
             return {
                 "simplejpeg, Normalize and ToTensorV2 per sample": feed(inputs, batch, partial(_views, _groups(case)))
             }
-        ways: dict[str, NextBatch] = {}
+        ways: Ways = {}
         for word, finish in finishers(table()[case.key], case.dtype == "float32").items():
             if not case.reads_files:
                 ways[word] = feed(inputs, batch, finish)
@@ -321,7 +321,7 @@ class AlbumentationsX(Library):
                 ways[f"{decode.__name__}, {word}"] = feed(inputs, batch, partial(_decode_all, decode, finish))
         return ways
 
-    def loaders(self, given: LoaderInputs) -> dict[str, Opener]:
+    def loaders(self, given: LoaderInputs) -> Openers:
         from benchmarks.libraries.torchvision import Parts, data_loaders
 
         cv2.setNumThreads(0)  # the worker processes are the threads, and they inherit this

@@ -23,9 +23,11 @@ from torch.utils.dlpack import from_dlpack
 from benchmarks import cases as C
 from benchmarks.cases import Case
 from benchmarks.inputs import batches
-from benchmarks.libraries import Library, LoaderInputs, NextBatch, Opener
+from benchmarks.libraries import Library, LoaderInputs, NextBatch, Openers, Ways
 
-Row = Callable[[Any], tuple[Any, dict[str, Any]]]
+# The images, and options of the last operator.
+Result = tuple[Any, dict[str, Any]]
+Row = Callable[[Any], Result]
 NEAREST, LINEAR = types.INTERP_NN, types.INTERP_LINEAR
 KINDS = (("", NEAREST), ("_bilinear", LINEAR))
 # What the last operator fills in is not normalised any more.
@@ -43,32 +45,32 @@ def around(width: float) -> Any:
     return uniform(1 - width, 1 + width)
 
 
-def kept(images: Any, **options: Any) -> tuple[Any, dict[str, Any]]:
+def kept(images: Any, **options: Any) -> Result:
     return images, options
 
 
-def warped(images: Any, matrix: Any, how: Any) -> tuple[Any, dict[str, Any]]:
+def warped(images: Any, matrix: Any, how: Any) -> Result:
     """``matrix``: from source to result."""
     return fn.warp_affine(images, matrix=matrix, interp_type=how, fill_value=0, inverse_map=False), {}
 
 
-def rotated(images: Any, how: Any) -> tuple[Any, dict[str, Any]]:
+def rotated(images: Any, how: Any) -> Result:
     angle = uniform(-C.ANGLE, C.ANGLE)
     return fn.rotate(images, angle=angle, keep_size=True, interp_type=how, fill_value=0), {}
 
 
-def sheared(images: Any, axis: int, how: Any) -> tuple[Any, dict[str, Any]]:
+def sheared(images: Any, axis: int, how: Any) -> Result:
     pair = [uniform(-C.SHEAR, C.SHEAR), 0.0] if axis == 0 else [0.0, uniform(-C.SHEAR, C.SHEAR)]
     return warped(images, fn.transforms.shear(shear=fn.stack(*pair)), how)
 
 
-def translated(images: Any, axis: int) -> tuple[Any, dict[str, Any]]:
+def translated(images: Any, axis: int) -> Result:
     span = (-C.TRANSLATE, C.TRANSLATE)
     pair = [uniform(*span), 0.0] if axis == 0 else [0.0, uniform(*span)]
     return warped(images, fn.transforms.translation(offset=fn.stack(*pair)), NEAREST)
 
 
-def affine(images: Any, how: Any) -> tuple[Any, dict[str, Any]]:
+def affine(images: Any, how: Any) -> Result:
     centre, shift = (112.0, 112.0), C.AFFINE_SHIFT * 224
     matrix = fn.transforms.shear(angles=fn.stack(uniform(-C.AFFINE_SHEAR, C.AFFINE_SHEAR), 0.0), center=centre)
     scale = uniform(*C.AFFINE_SCALE)
@@ -78,7 +80,7 @@ def affine(images: Any, how: Any) -> tuple[Any, dict[str, Any]]:
     return warped(images, matrix, how)
 
 
-def stretched(images: Any) -> tuple[Any, dict[str, Any]]:
+def stretched(images: Any) -> Result:
     scale = uniform(*C.STRETCH, shape=[2])
     return warped(images, fn.transforms.scale(scale=scale, center=(112.0, 112.0)), LINEAR)
 
@@ -88,12 +90,12 @@ def compressed(images: Any) -> Any:
     return fn.jpeg_compression_distortion(images, quality=quality)
 
 
-def quarter_turns(images: Any) -> tuple[Any, dict[str, Any]]:
+def quarter_turns(images: Any) -> Result:
     angle = fn.random.uniform(values=[90.0, 180.0, 270.0])
     return fn.rotate(images, angle=angle, keep_size=True, interp_type=NEAREST, fill_value=0), {}
 
 
-def padded(images: Any, size: int, **options: Any) -> tuple[Any, dict[str, Any]]:
+def padded(images: Any, size: int, **options: Any) -> Result:
     return images, {"crop": (size, size), "out_of_bounds_policy": "pad", "fill_values": BLACK, **options}
 
 
@@ -103,7 +105,7 @@ def random_crop(images: Any, size: int, padding: int) -> Any:
     return fn.crop(images, crop=(size, size), crop_pos_x=uniform(0, 1), crop_pos_y=uniform(0, 1))
 
 
-def resized(images: Any, how: Any) -> tuple[Any, dict[str, Any]]:
+def resized(images: Any, how: Any) -> Result:
     return fn.resize(images, size=[C.SMALLER, C.SMALLER], interp_type=how, antialias=True), {}
 
 
@@ -134,19 +136,19 @@ def blurred(images: Any, kernel: int) -> Any:
     return fn.gaussian_blur(images, window_size=kernel, sigma=uniform(*C.SIGMA))
 
 
-def erased(images: Any, shape: Any, normalized: bool = False) -> tuple[Any, dict[str, Any]]:
+def erased(images: Any, shape: Any, normalized: bool = False) -> Result:
     anchor = uniform(0, 1, shape=[2])
     options = {"normalized_anchor": True, "normalized_shape": normalized, "centered_anchor": True}
     return fn.erase(images, anchor=anchor, shape=shape, axis_names="HW", fill_value=0, **options), {}
 
 
-def random_erasing(images: Any) -> tuple[Any, dict[str, Any]]:
+def random_erasing(images: Any) -> Result:
     area, ratio = uniform(0.02, 0.33), dali_math.exp(uniform(math.log(0.3), math.log(3.3)))
     sides = fn.stack(dali_math.sqrt(area * ratio), dali_math.sqrt(area / ratio))
     return erased(images, dali_math.min(sides, 1.0), normalized=True)
 
 
-def grid_mask(images: Any) -> tuple[Any, dict[str, Any]]:
+def grid_mask(images: Any) -> Result:
     tile = fn.random.uniform(range=[C.GRID[0], C.GRID[1] + 1], dtype=types.INT32)
     shift = uniform(0, C.GRID[0])
     return fn.grid_mask(images, ratio=0.5, tile=tile, shift_x=shift, shift_y=shift), {}
@@ -155,7 +157,7 @@ def grid_mask(images: Any) -> tuple[Any, dict[str, Any]]:
 def simple(operation: Callable[[Any], Any]) -> Row:
     """A row of one operator that leaves nothing to the last one."""
 
-    def row(images: Any) -> tuple[Any, dict[str, Any]]:
+    def row(images: Any) -> Result:
         return operation(images), {}
 
     return row
@@ -174,9 +176,7 @@ def coin(p: float) -> Any:
     return fn.random.coin_flip(probability=p, dtype=types.BOOL)
 
 
-def views(
-    images: Any, widths: tuple[float, ...], kernel: int, blur: float, solarize: float
-) -> tuple[Any, dict[str, Any]]:
+def views(images: Any, widths: tuple[float, ...], kernel: int, blur: float, solarize: float) -> Result:
     """What all of SimCLR, BYOL and DINO do behind the crop."""
     if coin(0.8):
         images = jitter(images, widths)
@@ -189,38 +189,38 @@ def views(
     return images, flip()
 
 
-def simclr(images: Any) -> tuple[Any, dict[str, Any]]:
+def simclr(images: Any) -> Result:
     return views(resized_crop(images), C.SIMCLR_JITTER, C.SIMCLR_KERNEL, 0.5, 0.0)
 
 
-def byol(images: Any) -> tuple[Any, dict[str, Any]]:
+def byol(images: Any) -> Result:
     return views(resized_crop(images, CUBIC), C.BYOL_JITTER, C.SIMCLR_KERNEL, 1.0, 0.0)
 
 
-def dino_global(images: Any) -> tuple[Any, dict[str, Any]]:
+def dino_global(images: Any) -> Result:
     crop = resized_crop(images, CUBIC, 224, C.GLOBAL_SCALE)
     return views(crop, C.BYOL_JITTER, C.DINO_KERNEL, 0.1, 0.2)
 
 
-def dino_local(images: Any) -> tuple[Any, dict[str, Any]]:
+def dino_local(images: Any) -> Result:
     crop = resized_crop(images, CUBIC, 96, C.LOCAL_SCALE)
     return views(crop, C.BYOL_JITTER, C.DINO_KERNEL, 0.5, 0.0)
 
 
-def imagenet(images: Any) -> tuple[Any, dict[str, Any]]:
+def imagenet(images: Any) -> Result:
     return resized_crop(images), flip()
 
 
-def cifar(images: Any) -> tuple[Any, dict[str, Any]]:
+def cifar(images: Any) -> Result:
     images, _ = erased(random_crop(images, 32, 4), [8.0, 8.0])
     return images, flip()
 
 
-def jitter_affine(images: Any) -> tuple[Any, dict[str, Any]]:
+def jitter_affine(images: Any) -> Result:
     return affine(jitter(images, C.JITTER), LINEAR)
 
 
-def three_augment(images: Any) -> tuple[Any, dict[str, Any]]:
+def three_augment(images: Any) -> Result:
     choice = fn.random.uniform(range=[0.0, 3.0])
     if choice < 1.0:
         images = grayscale(images)
@@ -231,18 +231,18 @@ def three_augment(images: Any) -> tuple[Any, dict[str, Any]]:
     return jitter(images, (0.3, 0.3, 0.3, 0.0)), flip()
 
 
-def auto(images: Any) -> tuple[Any, dict[str, Any]]:
+def auto(images: Any) -> Result:
     return auto_augment.auto_augment(images, "image_net", fill_value=0, interp_type=NEAREST), flip()
 
 
-def trivial(images: Any) -> tuple[Any, dict[str, Any]]:
+def trivial(images: Any) -> Result:
     return trivial_augment.trivial_augment_wide(images, fill_value=0, interp_type=NEAREST), flip()
 
 
 def rand(size: int) -> Callable[[Any], tuple[Any, dict[str, Any]]]:
     translate = int(150 / 331 * size)
 
-    def row(images: Any) -> tuple[Any, dict[str, Any]]:
+    def row(images: Any) -> Result:
         images = rand_augment.rand_augment(
             images, n=C.NUM_OPS, m=C.MAGNITUDE, fill_value=0, interp_type=NEAREST, max_translate_abs=translate
         )
@@ -396,7 +396,7 @@ class Dali(Library):
         **dict.fromkeys(("autoaugment", "trivialaugment"), "translations and signs by rules of its own"),
     }
 
-    def ways(self, case: Case, inputs: Any, batch: int) -> dict[str, NextBatch]:
+    def ways(self, case: Case, inputs: Any, batch: int) -> Ways:
         self.need(case)
         following = batches(inputs, batch)
         if not case.reads_files:
@@ -404,7 +404,7 @@ class Dali(Library):
         arrays = lambda: [np.frombuffer(data, np.uint8) for data in next(following)]  # noqa: E731
         return {f"decode {way}": _run(_from_bytes(arrays, case, way, **_options(batch))) for way in DECODE_WAYS}
 
-    def loaders(self, given: LoaderInputs) -> dict[str, Opener]:
+    def loaders(self, given: LoaderInputs) -> Openers:
         return {f"decode {way}, {given.cores} threads": partial(_Loader, given, way) for way in DECODE_WAYS}
 
 
@@ -444,7 +444,7 @@ class DaliGpu(Library):
     name = "DALI GPU"
     packages = ("nvidia-dali-cuda120",)
 
-    def ways(self, case: Case, inputs: Any, batch: int) -> dict[str, NextBatch]:
+    def ways(self, case: Case, inputs: Any, batch: int) -> Ways:
         placed = [[torch.from_numpy(image).cuda() for image in one] for one in inputs]
         # DALI's own view of the same memory, so that no Python runs per sample while the clock runs.
         lists = itertools.cycle(

@@ -13,7 +13,7 @@ from kornia.augmentation.auto import RandAugment
 from benchmarks import cases as C
 from benchmarks.cases import Case
 from benchmarks.inputs import feed
-from benchmarks.libraries import Absent, Library, NextBatch
+from benchmarks.libraries import Absent, Library, Ways
 
 
 def augmentation() -> Any:
@@ -25,7 +25,7 @@ def augmentation() -> Any:
     )
 
 
-def ways_of(floats: Callable[[], torch.Tensor], dtype: torch.dtype) -> dict[str, NextBatch]:
+def ways_of(floats: Callable[[], torch.Tensor], dtype: torch.dtype) -> Ways:
     transform = augmentation()
 
     @torch.inference_mode()
@@ -43,7 +43,7 @@ class Kornia(Library):
     name = "Kornia"
     packages = ("kornia", "torch")
 
-    def ways(self, case: Case, inputs: Any, batch: int) -> dict[str, NextBatch]:
+    def ways(self, case: Case, inputs: Any, batch: int) -> Ways:
         if case.key != "randaugment":
             raise Absent("only W2 and W3 are written for it")
         floats = lambda images: torch.from_numpy(images).permute(0, 3, 1, 2).contiguous().float().div_(255)  # noqa: E731
@@ -54,7 +54,7 @@ class KorniaGpu(Library):
     name = "Kornia"
     packages = ("kornia", "torch")
 
-    def ways(self, case: Case, inputs: Any, batch: int) -> dict[str, NextBatch]:
+    def ways(self, case: Case, inputs: Any, batch: int) -> Ways:
         placed = [[torch.from_numpy(image).cuda().permute(2, 0, 1) for image in one] for one in inputs]
         crop = None if case.size else K.RandomResizedCrop((case.out, case.out))
         images: Any = itertools.cycle(placed if crop else [torch.stack(one) for one in placed])

@@ -19,7 +19,7 @@ import variegate as vg
 from benchmarks import cases as C
 from benchmarks.cases import BY_NAME, Case
 from benchmarks.inputs import decode, feed, read_jpegs
-from benchmarks.libraries import Library, LoaderInputs, NextBatch, Opener
+from benchmarks.libraries import Library, LoaderInputs, NextBatch, Openers, Ways
 from benchmarks.libraries.steps import steps_of
 from variegate import transforms as T
 from variegate.program.ops import SPECS
@@ -214,7 +214,7 @@ class Variegate(Library):
     def versions(self) -> dict[str, str]:
         return {"variegate": vg.__version__, **super().versions()}
 
-    def ways(self, case: Case, inputs: Any, batch: int) -> dict[str, NextBatch]:
+    def ways(self, case: Case, inputs: Any, batch: int) -> Ways:
         if case.kind == "gpu":
             return {"one call": _on_gpu(case, inputs, batch, self.device)}
         if case.is_single:
@@ -246,7 +246,7 @@ class Variegate(Library):
         augmenter = vg.Augmenter(t, num_threads=1, layout="NHWC" if case.kind == "function" else "NCHW")
         return {"in a batch": (lambda: augmenter(inputs), len(inputs))}
 
-    def loaders(self, given: LoaderInputs) -> dict[str, Opener]:
+    def loaders(self, given: LoaderInputs) -> Openers:
         more = WORKERS[self.kind]
         words = [f"num_threads={given.cores}", *(f"{name}={value!r}" for name, value in more.items())]
         return {", ".join(words): partial(make_loader, given, self.kind)}

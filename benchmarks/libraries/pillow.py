@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 from benchmarks.cases import Case
-from benchmarks.libraries import Absent, Library, NextBatch
+from benchmarks.libraries import Absent, Library, Ways
 
 NEAREST, BILINEAR = Image.Resampling.NEAREST, Image.Resampling.BILINEAR
 AFFINE, PERSPECTIVE = Image.Transform.AFFINE, Image.Transform.PERSPECTIVE
@@ -101,7 +101,7 @@ class Pillow(Library):
     name = "Pillow"
     packages = ("pillow",)
 
-    def ways(self, case: Case, inputs: Any, batch: int) -> dict[str, NextBatch]:
+    def ways(self, case: Case, inputs: Any, batch: int) -> Ways:
         if case.kind != "function" or case.key not in OPERATIONS:
             raise Absent("no such operation")
         operation, images = OPERATIONS[case.key], itertools.cycle([Image.fromarray(image) for image in inputs])

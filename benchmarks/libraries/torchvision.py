@@ -26,7 +26,7 @@ from torch.utils.data import DataLoader, default_collate
 from benchmarks import cases as C
 from benchmarks.cases import Case
 from benchmarks.inputs import feed
-from benchmarks.libraries import Absent, Library, LoaderInputs, NextBatch, Opener
+from benchmarks.libraries import Absent, Library, LoaderInputs, NextBatch, Openers, Ways
 from benchmarks.libraries.steps import steps_of
 
 
@@ -129,7 +129,7 @@ class TorchvisionPil(Library):
     packages = ("torchvision", "torch", "pillow")
     lacks = LACKS
 
-    def ways(self, case: Case, inputs: Any, batch: int) -> dict[str, NextBatch]:
+    def ways(self, case: Case, inputs: Any, batch: int) -> Ways:
         self.need(case)
         to_tensor = [v2.PILToTensor()]
         if case.kind in ("function", "call"):
@@ -142,13 +142,13 @@ class TorchvisionPil(Library):
             return {"normalized per sample": feed(inputs, batch, partial(_views, _groups(case)))}
         parts = parts_of(case.key, case.dtype, to_tensor)
         read = open_jpeg if case.reads_files else Image.fromarray
-        ways: dict[str, NextBatch] = {
+        ways: Ways = {
             "normalized per sample": feed(inputs, batch, lambda items: parts.per_sample([read(one) for one in items])),
             "normalized as a batch": feed(inputs, batch, lambda items: parts.per_batch([read(one) for one in items])),
         }
         return {way: mixed(case.key, next_batch) for way, next_batch in ways.items()}
 
-    def loaders(self, given: LoaderInputs) -> dict[str, Opener]:
+    def loaders(self, given: LoaderInputs) -> Openers:
         from torchvision.datasets.folder import pil_loader
 
         return data_loaders(given, {"": (pil_loader, parts_of("w1", "float32", [v2.PILToTensor()]))})
@@ -184,7 +184,7 @@ class TorchvisionTensor(Library):
         **dict.fromkeys(("dino", "jpeg"), "its own coder of JPEG files is not part of this build"),
     }
 
-    def ways(self, case: Case, inputs: Any, batch: int) -> dict[str, NextBatch]:
+    def ways(self, case: Case, inputs: Any, batch: int) -> Ways:
         self.need(case)
         parts = parts_of(case.key, case.dtype, [])
         reads = {"view of HWC": (inputs, lambda image: torch.from_numpy(image).permute(2, 0, 1))}
@@ -194,14 +194,14 @@ class TorchvisionTensor(Library):
             # Its users hold tensors as CHW, so it gets them so; the conversion does not count.
             planar = np.ascontiguousarray(inputs.transpose(0, 3, 1, 2))
             reads["CHW"] = (planar, torch.from_numpy)
-        ways: dict[str, NextBatch] = {}
+        ways: Ways = {}
         for layout, (items, read) in reads.items():
             for word, run in (("per sample", parts.per_sample), ("as a batch", parts.per_batch)):
                 make = partial(_read_and_run, read, run)
                 ways[f"{layout}, normalized {word}"] = mixed(case.key, feed(items, batch, make))
         return ways
 
-    def loaders(self, given: LoaderInputs) -> dict[str, Opener]:
+    def loaders(self, given: LoaderInputs) -> Openers:
         read = lambda path: decode(Path(path).read_bytes())  # noqa: E731
         return data_loaders(given, {"": (read, parts_of("w1", "float32", []))})
 
@@ -214,7 +214,7 @@ class TorchvisionGpu(Library):
     name = "torchvision v2, per sample"
     packages = ("torchvision", "torch")
 
-    def ways(self, case: Case, inputs: Any, batch: int) -> dict[str, NextBatch]:
+    def ways(self, case: Case, inputs: Any, batch: int) -> Ways:
         parts = parts_of(case.key, "float32", [])
         placed = [[torch.from_numpy(image).cuda().permute(2, 0, 1).contiguous() for image in one] for one in inputs]
         batches = itertools.cycle(placed)
@@ -230,9 +230,9 @@ PREFETCH_FACTORS = (2, 4)
 Read = Callable[[str], Any]
 
 
-def data_loaders(given: LoaderInputs, kinds: dict[str, tuple[Read, Parts]]) -> dict[str, Opener]:
+def data_loaders(given: LoaderInputs, kinds: dict[str, tuple[Read, Parts]]) -> Openers:
     """Each way with as many workers as cores, which the main process then shares, and with one more."""
-    openers: dict[str, Opener] = {}
+    openers: Openers = {}
     for kind, (read, parts) in kinds.items():
         for word in ("per sample", "as a batch"):
             for workers in (given.cores, given.cores + 1):
