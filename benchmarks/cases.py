@@ -40,10 +40,10 @@ TARGETS_CROP = (0.25, 1.0)
 
 # -- cases -------------------------------------------------------------------------------------------------------------
 
-Kind = Literal["operation", "pipeline", "file pipeline", "function", "as_transform", "call", "targets", "gpu"]
+Kind = Literal["operation", "pipeline", "file pipeline", "function", "as_transform", "call", "targets", "gpu", "loader"]
 # Speeds asked for, in those of the best peer. A file pipeline begins with decoding, which costs all libraries the same.
 ASKED: dict[Kind, float] = {"operation": 2.0, "pipeline": 4.0, "file pipeline": 2.0, "function": 1.0}
-ASKED |= {"as_transform": 5.0, "call": 0.0, "targets": 3.0, "gpu": 20.0}
+ASKED |= {"as_transform": 5.0, "call": 0.0, "targets": 3.0, "gpu": 20.0, "loader": 2.0}
 
 
 @dataclass(frozen=True)
@@ -255,6 +255,10 @@ W3 = Case("w3", _ON_GPU.format("uint8 224x224x3", ""), "gpu", dtype="bfloat16", 
 _CROPPED = _ON_GPU.format("decoded photos of several sizes", "RandomResizedCrop(224), ")
 W3R = Case("w3r", _CROPPED, "gpu", size=0, dtype="bfloat16", steps="w1")
 
+_BY_LOADER = "JPEG files -> RandomResizedCrop(224), flip, RandAugment(2, 9), normalize -> {}, all cores"
+LOADER = Case("loader", _BY_LOADER.format("float32 NCHW and labels"), "loader", size=0)
+FEEDS = Case("feeds", _BY_LOADER.format("the step of a small training"), "loader", size=0)
+
 # Functions of ``variegate.transforms.functional``; libraries/ours.py has their arguments.
 FUNCTIONS = (
     "horizontal_flip",
@@ -367,7 +371,8 @@ class Work:
     """A table, how long its cases are measured, and the peers beside Variegate.
 
     ``asked``: speeds in those of the best peer, in total ("") or by level, instead of those of the case's kind.
-    ``is_indexed``: Variegate also runs with an entropy index of the files. ``is_on_gpu``: by the clock, on one device.
+    ``is_indexed``: Variegate also runs with an entropy index of the files. ``is_on_gpu``, ``is_on_all_cores``: measured
+    by the clock, not by the processor time of one core.
     """
 
     title: str
@@ -379,6 +384,7 @@ class Work:
     asked: Mapping[str, float] = field(default_factory=dict)
     is_indexed: bool = False
     is_on_gpu: bool = False
+    is_on_all_cores: bool = False
 
 
 WORKS = {
@@ -409,6 +415,8 @@ WORKS = {
         repeats=5,
     ),
     "targets": Work("images with masks and boxes", TARGETS, ("albumentationsx",), seconds=0.3, repeats=5),
+    "loader": Work(LOADER.title, (LOADER,), ON_ONE_CORE, seconds=10.0, repeats=5, is_on_all_cores=True),
+    "feeds": Work(FEEDS.title, (FEEDS,), ON_ONE_CORE, seconds=10.0, repeats=5, is_on_all_cores=True),
     "w3": Work(
         W3.title, (W3,), ("dali_gpu", "kornia_gpu", "torchvision_gpu"), (64, 256, 1024), repeats=5, is_on_gpu=True
     ),

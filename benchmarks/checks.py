@@ -18,7 +18,7 @@ from PIL import Image
 import variegate as vg
 from benchmarks import cases as C
 from benchmarks.cases import Case
-from benchmarks.inputs import decode, rectangles
+from benchmarks.inputs import decode, list_photos, rectangles
 from benchmarks.libraries import LoaderInputs, ours, pillow
 from variegate.program.ops import SPECS
 
@@ -68,9 +68,11 @@ def outputs(case: Case, inputs: Any, device: str, is_float: bool = False) -> Pix
     return np.asarray(made[0] if isinstance(made, tuple) else made)
 
 
-def check(case: Case, inputs: Any, device: str = "cpu") -> Iterator[Check]:
-    """Every check of a case, but the replay."""
-    if case.kind == "targets":
+def check(case: Case, inputs: Any, device: str = "cpu", kind: str = "") -> Iterator[Check]:
+    """Every check of a case, but the replay. ``kind``: of a loader's workers."""
+    if case.kind == "loader":
+        yield from check_loader(inputs, kind)
+    elif case.kind == "targets":
         yield from _check_targets(case, inputs)
     elif case.kind == "function":
         yield from _check_function(case, inputs[:SINGLE_SAMPLES])
@@ -237,8 +239,9 @@ def _augmented(case: Case, batch: list[Any], device: str, is_float: bool) -> tor
 # -- loaders -----------------------------------------------------------------------------------------------------------
 
 
-def check_loader(given: LoaderInputs, kind: str, files: Sequence[Path], labels: Sequence[int]) -> Iterator[Check]:
+def check_loader(given: LoaderInputs, kind: str) -> Iterator[Check]:
     """Two epochs of the loader hold exactly the pixels that ``decode_and_run`` makes of each file and its id."""
+    files, labels = list_photos(given.folder)
     augmenter = vg.Augmenter(ours.transform(C.W1), device="cpu", seed=0, num_threads=given.cores)
     loader = ours.make_loader(given, kind, drop_last=False)
     for epoch in (0, 1):

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import machine, report
-from benchmarks.inputs import read_jpegs
-from benchmarks.loaders import write_photos
+from benchmarks.inputs import read_jpegs, write_photos
 from benchmarks.run import add_images
 from variegate import transforms as T
 from variegate.formats.folder import open_folder

@@ -57,7 +57,11 @@ class Cell:
         speed = statistics.median(speeds)
         found: dict[str, Any] = {"images_per_second": speed, "lowest": min(speeds), "highest": max(speeds)}
         found |= {"microseconds": 1e6 / speed, "runs": runs}
-        found["on_core"] = sum(run["cpu"] for run in runs) / sum(run["wall"] for run in runs)
+        cpu = sum(run["cpu"] for run in runs)
+        if self.clock == "cpu":
+            found["on_core"] = cpu / sum(run["wall"] for run in runs)
+        else:
+            found["cpu_ms_per_image"] = 1e3 * cpu / sum(run["images"] for run in runs)
         parts = {part: 1e6 / statistics.median(self.speeds(part)) for part in self.runs if part}
         return found | ({"parts": parts} if parts else {}) | {key: value for key, value in self.ready.items() if value}
 
@@ -66,17 +70,21 @@ def run(name: str, cases: list[Case], options: Options) -> dict[str, Any]:
     """Check and measure -> a JSON-able record. A case whose check failed has ``failed`` and no speed, as the record."""
     work = WORKS[name]
     has_ours = not options.only or OURS in options.only
-    peers = [key for key in options.only or work.peers if key != OURS]
+    kinds = [key for key in options.only if key.startswith(f"{OURS}:")]
+    peers = [key for key in options.only or work.peers if not is_ours(key)]
     limited, missing = _levels.chosen(list(options.levels)) if has_ours else ([], [])
     if work.is_indexed:
         limited = [each for one in limited for each in (one.indexed(), one)]
+    limited = limited + [Limited(None, key, f"Variegate, {key}", {}) for key in kinds]
     record: dict[str, Any] = {"work": name, "title": work.title, "batch": options.batch, "left_out": missing}
     record |= {"seconds": options.seconds, "repeats": options.repeats, "asked": dict(work.asked), "rows": {}}
     jpegs, origin = read_jpegs(options.images)
     with tempfile.TemporaryDirectory() as folder:
         record["inputs"] = f"{save(jpegs, cases, Path(folder))}: {origin}"
         config = {"work": name, "inputs": folder, "batch": options.batch, "core": options.core}
-        processes = start(limited, peers, config | {"device": options.device})
+        is_on_one_core = options.device == "cpu" and not work.is_on_all_cores
+        config |= {"device": options.device, "is_on_one_core": is_on_one_core}
+        processes = start(limited, peers, config)
         try:
             record["libraries"] = load(processes, {one.key: one.title for one in limited})
             for number, case in enumerate(cases):
@@ -96,20 +104,26 @@ def hoist(record: dict[str, Any]) -> dict[str, Any]:
     record["asked"] = record.get("asked") or {"": row["target"]}
     for key, cell in row.get("libraries", {}).items():
         record["libraries"][key] |= cell
+    ours = record["libraries"].get(OURS, {})
+    if "ceiling" in ours.get("parts", {}):
+        for cell in record["libraries"].values():
+            if "microseconds" in cell:
+                cell["of_ceiling"] = ours["parts"]["ceiling"] / cell["microseconds"]
     record["checks"] = [check for checks in row["checks"].values() for check in checks]
     return record
 
 
 def start(limited: list[Limited], peers: list[str], config: dict[str, Any]) -> dict[str, Process]:
     """A process of ours for each level, and one for each peer in the peers' own environment."""
-    is_on_cpu = config["device"] == "cpu"
-    threads = ONE_THREAD if is_on_cpu else {}
+    threads = ONE_THREAD if config["is_on_one_core"] else {}
     processes = {}
     for one in limited:
-        given = config | {"library": OURS, "level": one.level, "is_indexed": one.is_indexed}
+        given = config | {"library": OURS, "level": one.level, "is_indexed": one.is_indexed, "kind": ""}
+        if one.level is None and not one.is_indexed:
+            given["kind"] = one.key.partition(":")[2]
         processes[one.key] = Process(sys.executable, given, environment=threads | one.environment)
     # A machine with a GPU may reach no package registry: its peers may be beside Variegate.
-    python = peers_python(or_this=not is_on_cpu) if peers else Path()
+    python = peers_python(or_this=config["device"] != "cpu") if peers else Path()
     for key in peers:
         processes[key] = Process(python, config | {"library": key}, environment=threads)
     return processes
@@ -139,7 +153,7 @@ def run_case(work: Work, case: Case, processes: dict[str, Process], options: Opt
             row["checks"][key] = check(case, process, processes.get(GOLDEN), folder)
     if not all(one["passed"] for checks in row["checks"].values() for one in checks):
         return row | {"failed": True}
-    clock = "wall" if work.is_on_gpu and options.device != "cpu" else "cpu"
+    clock = "wall" if work.is_on_all_cores or options.device != "cpu" else "cpu"
     cells = {key: prepare(case, key, process, folder, clock) for key, process in processes.items()}
     if case.is_fixed:
         row["levels_apart"] = difference(case, list(processes), folder)

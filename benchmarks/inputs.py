@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import os
 import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ IMAGENET_SIZES = ((375, 500), (333, 500), (500, 375), (500, 500), (334, 500), (5
 # Number of square images by size: together they are larger than most caches.
 COUNTS = {32: 2048, SIZE: 1024, 1024: 16}
 SINGLE_COUNT = 64
+CLASSES = 100  # of the folders of photos
 Images = npt.NDArray[np.uint8]
 T = TypeVar("T")
 
@@ -107,6 +109,24 @@ def rectangles(boxes: npt.NDArray[np.int64], side: int) -> Images:
     return mask
 
 
+def write_photos(jpegs: Sequence[bytes], folder: Path, copies: int = 1) -> None:
+    """Class folders, with ``copies`` links to each file, so that an epoch can be longer than the sample of photos."""
+    for number, data in enumerate(jpegs):
+        home = folder / f"class-{number % CLASSES:03d}"
+        home.mkdir(parents=True, exist_ok=True)
+        first = home / f"{number:05d}-0.jpg"
+        first.write_bytes(data)
+        for copy in range(1, copies):
+            os.link(first, home / f"{number:05d}-{copy}.jpg")
+
+
+def list_photos(folder: Path) -> tuple[list[Path], list[int]]:
+    """Files and labels in ImageFolder's order, which ids follow."""
+    classes = sorted(path for path in folder.iterdir() if path.is_dir())
+    labeled = [(file, label) for label, home in enumerate(classes) for file in sorted(home.iterdir())]
+    return [file for file, _ in labeled], [label for _, label in labeled]
+
+
 # -- from the harness to its workers -----------------------------------------------------------------------------------
 
 
@@ -114,6 +134,8 @@ def save(jpegs: Sequence[bytes], cases: Sequence[Case], folder: Path) -> str:
     """Write what these cases read -> a word on it."""
     np.save(folder / "jpegs.npy", np.frombuffer(b"".join(jpegs), np.uint8))
     np.save(folder / "jpeg_sizes.npy", np.array([len(data) for data in jpegs]))
+    if any(case.kind == "loader" for case in cases):
+        write_photos(jpegs, folder / "photos")
     sizes = {case.size for case in cases if case.size and case.kind != "targets"}
     if any(case.is_single for case in cases):
         sizes.add(SIZE)

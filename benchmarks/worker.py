@@ -23,6 +23,8 @@ THREAD_VARIABLES = (
     "NUMBA_NUM_THREADS",
 )
 CALIBRATION_SECONDS, CALIBRATION_ROUNDS = 0.1, 3
+# A loader has batches in store, which do not count.
+LOADER_SECONDS, LOADER_AHEAD = 1.0, 12
 # A batch that takes longer is calibrated by a single run, and none is run for the caches before a measured run.
 LONG_SECONDS = 0.3
 GPU_WARM_UP_SECONDS = 5.0
@@ -120,17 +122,16 @@ class Worker:
             from benchmarks.libraries.ours import Variegate
 
             check_limited(config["level"])
-            self.library: Any = Variegate(is_indexed=config["is_indexed"], device=self.device)
+            self.library: Any = Variegate(config["kind"], config["is_indexed"], self.device)
         else:
             self.library = libraries.load(config["library"])
         self.loaded: tuple[str, Any] = ("", None)
         self.measured: dict[str, tuple[NextBatch, int]] = {}
-        if self.is_on_cpu:
+        self.is_on_cpu = not self.device.startswith("cuda")
+        self.is_on_one_core = bool(config["is_on_one_core"])
+        self.is_loader = False
+        if self.is_on_one_core:
             limit_loaded_libraries()
-
-    @property
-    def is_on_cpu(self) -> bool:
-        return not self.device.startswith("cuda")
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         command = request["command"]
@@ -143,7 +144,7 @@ class Worker:
         if command == "check":
             from benchmarks.checks import check
 
-            return {"checks": [one.to_dict() for one in check(case, self.inputs(case), self.device)]}
+            return {"checks": [one.to_dict() for one in check(case, self.inputs(case), self.device, self.library.kind)]}
         if command == "save_programs":
             from benchmarks.checks import save_programs
 
@@ -158,6 +159,10 @@ class Worker:
     def inputs(self, case: Case) -> Any:
         from benchmarks.inputs import load
 
+        if case.kind == "loader":
+            from benchmarks.libraries import LoaderInputs
+
+            return LoaderInputs(self.folder / "photos", self.batch_at_224, len(os.sched_getaffinity(0)))
         key = f"{case.kind} {case.size}" if case.kind != "targets" else case.name
         if self.loaded[0] != key:
             self.loaded = (key, load(self.folder, case))
@@ -180,9 +185,10 @@ class Worker:
         from benchmarks.libraries import Absent
 
         self.measured = {}  # frees what the case before had
+        self.is_loader = case.kind == "loader"
         batch, inputs = case.batch_of(self.batch_at_224), self.inputs(case)
         try:
-            ways = self.library.ways(case, inputs, batch)
+            ways = self.feeds(case, inputs) if self.is_loader else self.library.ways(case, inputs, batch)
         except Absent as reason:
             return {"absent": str(reason)}
         speeds: dict[str, float] = {}
@@ -192,6 +198,8 @@ class Worker:
                 speeds[name] = self.calibrate(next_batch, case, batch, out)
             except Exception as error:  # a way that cannot run here must not stop the others
                 failed[name] = in_a_line(error)
+            if self.is_loader:
+                next_batch.close()
         if not speeds:
             raise RuntimeError("; ".join(f"{name}: {reason}" for name, reason in failed.items()))
         chosen = max(speeds, key=lambda name: speeds[name])
@@ -205,6 +213,12 @@ class Worker:
             answer |= measure_memory(ways[chosen], self.device, self.library)
         return answer
 
+    def feeds(self, case: Case, inputs: Any) -> dict[str, Any]:
+        from benchmarks.feeding import Feed, Step
+
+        step = Step() if case.name == "feeds" else None
+        return {name: Feed(opener, step) for name, opener in self.library.loaders(inputs).items()}
+
     def calibrate(self, next_batch: Callable[[], Any], case: Case, batch: int, out: str | None) -> float:
         """Images per second, after a check of the first batch."""
         import numpy as np
@@ -216,9 +230,11 @@ class Worker:
         if out is not None and not Path(out).exists():
             np.save(out, np.asarray(made)[:SHOWN])
         self.seconds_per_batch = first
-        if self.is_on_cpu:
+        if self.is_on_one_core:
             limit_loaded_libraries()
-        else:
+        if self.is_loader:
+            return self.speed(self.measure(next_batch, batch, LOADER_SECONDS))
+        if not self.is_on_cpu:
             self.measure(next_batch, batch, GPU_WARM_UP_SECONDS)
         rounds = 1 if first > LONG_SECONDS else CALIBRATION_ROUNDS
         runs = [self.measure(next_batch, batch, CALIBRATION_SECONDS) for _ in range(rounds)]
@@ -226,11 +242,13 @@ class Worker:
         return max(self.speed(run) for run in runs)
 
     def speed(self, run: dict[str, float]) -> float:
-        """By processor time on a core, where a disturbance costs none of it; by the clock on a GPU."""
-        return run["images"] / max(run["cpu" if self.is_on_cpu else "wall"], 1e-9)
+        """By processor time on a core, where a disturbance costs none of it; by the clock elsewhere."""
+        return run["images"] / max(run["cpu" if self.is_on_one_core else "wall"], 1e-9)
 
     def measure(self, next_batch: Callable[[], Any], images: int, seconds: float) -> dict[str, float]:
         """Batches for at least ``seconds``."""
+        if self.is_loader:
+            return self.measure_loader(next_batch, images, seconds)
         # What works ahead has a batch in store, and a short batch starts with the caches that another library left.
         if self.library.works_ahead or self.seconds_per_batch < LONG_SECONDS:
             next_batch()
@@ -243,6 +261,19 @@ class Worker:
             count += images
         self.synchronize()
         return {"images": count, "wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
+
+    def measure_loader(self, next_batch: Callable[[], Any], images: int, seconds: float) -> dict[str, float]:
+        from benchmarks.processor import cpu_seconds, wait_until_idle
+
+        for _ in range(LOADER_AHEAD):
+            next_batch()
+        count, cpu, wall = 0, cpu_seconds(os.getpid()), time.perf_counter()
+        while time.perf_counter() - wall < seconds:
+            next_batch()
+            count += images
+        found = {"images": count, "wall": time.perf_counter() - wall, "cpu": cpu_seconds(os.getpid()) - cpu}
+        wait_until_idle(os.getpid())
+        return found
 
     def synchronize(self) -> None:
         if not self.is_on_cpu:
@@ -272,7 +303,7 @@ def serve(make_worker: Callable[[], Answering]) -> None:
 
 def main() -> None:
     config = json.loads(sys.argv[1])
-    if not config["device"].startswith("cuda"):
+    if config["is_on_one_core"]:
         pin(config["core"])
     serve(lambda: Worker(config))
 

@@ -18,6 +18,7 @@ from PIL import Image
 import variegate as vg
 from benchmarks import cases as C
 from benchmarks.cases import BY_NAME, Case
+from benchmarks.feeding import ceiling
 from benchmarks.inputs import decode, feed, read_jpegs
 from benchmarks.libraries import Library, LoaderInputs, NextBatch, Openers, Ways
 from benchmarks.libraries.steps import steps_of
@@ -240,6 +241,8 @@ class Variegate(Library):
         """One image a call: the same images in one call. Targets: images alone, with boxes, and with masks."""
         if case.kind == "targets":
             return _target_parts(case, inputs)
+        if case.name == "feeds":
+            return {"ceiling": (ceiling(inputs), inputs.batch)}
         if not case.is_single or (case.kind == "function" and case.key in UNSTORED):
             return {}
         t = batched(case.key) if case.kind == "function" else transform(BY_NAME[case.key])
