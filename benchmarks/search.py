@@ -27,8 +27,14 @@ from PIL import Image
 from benchmarks import machine
 
 Images = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]
-FREE = "none,flip,crop,flip-crop,randaugment-1-5,randaugment-2-9,trivialaugment,adaptive:entropy"
-W6_FREE = "flip-crop,randaugment,trivialaugment,cifar10,pba-cifar10"
+FREE = (
+    "none,flip,crop,flip+crop,flip+crop+cutout,randaugment-1-5+flip+crop,randaugment-2-9+flip+crop,"
+    "trivialaugment+flip+crop,adaptive:entropy+flip+crop"
+)
+W6_FREE = (
+    "flip+crop+cutout,randaugment+flip+crop+cutout,trivialaugment+flip+crop+cutout,"
+    "cifar10+flip+crop+cutout,pba-cifar10+flip+crop+cutout"
+)
 REPEATS, MEMBERS, SEED = 10, 16, 2026
 # Epochs of a PBA search in those of a training: a race of the same time then has about three rounds.
 SEARCHED = 3

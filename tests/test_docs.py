@@ -113,7 +113,7 @@ def test_the_readme_runs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "script", "least"), [("gpu", "on_a_gpu", 5), ("keras", "keras_mirrored", 2), ("ray", "ray_data", 1)]
+    ("page", "script", "least"), [("gpu", "on_a_gpu", 4), ("keras", "keras_mirrored", 2), ("ray", "ray_data", 1)]
 )
 def test_code_that_needs_more_is_that_of_the_example(page: str, script: str, least: int) -> None:
     """It cannot be run everywhere, but the script that it is taken from can (see test_examples.py)."""

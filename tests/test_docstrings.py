@@ -26,7 +26,7 @@ UNSAID |= {f"diagnose.{name}" for name in ("Diagnosis", "Finding", "Measurements
 # Where families describe the arguments that all of them have.
 SHARED = {"F": F, "T": T.Transform, "policies": T.Transform}
 METHODS = {
-    vg.Augmenter: ("__call__", "capture", "decode_and_run", "explain", "program", "run"),
+    vg.Augmenter: ("__call__", "decode_and_run", "explain", "program", "run"),
     vg.Engine: ("map", "map_image", "run"),
     vg.Loader: (
         "__iter__",

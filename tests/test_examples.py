@@ -67,8 +67,8 @@ def test_script_runs(
     ran = run(script, tmp_path, request)
     assert ran.code == 0, ran.stderr
     assert ran.stdout.strip()
-    # A search tells its sizes and steps there, a training its recipe, batch size and epochs.
-    told = ("sizes: ", "step ", "epoch ", "note: recipe ", "total batch size ")
+    # A search tells its sizes and steps there, a training its recipe, network, batch size and epochs.
+    told = ("sizes: ", "step ", "epoch ", "note: recipe ", "total batch size ", "airbench-")
     lines = [
         line for line in ran.stderr.splitlines() if not re.match(r"\d+/\d+: ", line)
     ]  # trainings that are compared

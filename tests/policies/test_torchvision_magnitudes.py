@@ -35,6 +35,8 @@ def test_every_magnitude_is_torchvisions(name: str, operations: str, floats: lis
                 expected = 1.0 + signed
             elif operation == "Solarize":
                 expected = 255.0 * signed
+            elif operation == "Posterize":
+                expected = np.maximum(signed, 1)  # Pillow refuses the 0 bits of torchvision's AugMix
             else:
                 expected = np.trunc(signed) if operation.startswith("Translate") else signed
             np.testing.assert_array_equal(rule.parameters(levels, negative), expected, err_msg=operation)

@@ -131,7 +131,7 @@ def _search_by_race(options: SearchCommandOptions) -> None:
 
 
 def _resume_hint(result: RaceResult) -> str:
-    """What to do about a race without a verdict."""
+    """Advice for a race without a verdict."""
     if result.ending == "budget":
         return "To resume, run the same command with a higher --budget."
     return "Choose a lower --lr, and another --out."

@@ -43,8 +43,8 @@ class TargetOptions:
     annotations: str | None = option(
         None,
         "Boxes, masks and key points for a folder SRC: a COCO .json file, voc, yolo or masks, and options after "
-        "commas (instances.json,mask=each or yolo,split=train). Masks fill the boxes of objects without an outline; "
-        "unoutlined=ignore or background changes that. By default, voc and yolo layouts are detected.",
+        "commas (instances.json,mask=each or yolo,split=train,unoutlined=ignore). By default, voc and yolo layouts are "
+        "detected.",
         "Images",
         metavar="FILE|LAYOUT",
     )

@@ -39,7 +39,7 @@ class PointFunction:
             raise ValueError(f"{self.name}.point: {self._outcome(error)}; accepted: {accepted}") from None
 
     def _outcome(self, error: Exception) -> str:
-        """What a call from Python returns or raises; else the compiler's reason."""
+        """Describe what a call from Python returns or raises; else the compiler's reason."""
         plain = getattr(self.function, "py_func", self.function)
         try:
             result = plain(*(np.float32(value) for value in (64.0, 128.0, 192.0, 1.0)))

@@ -20,9 +20,11 @@ class CrashingObjects(Objects):
     def like(cls, objects: Objects) -> CrashingObjects:
         return cls(**{field.name: getattr(objects, field.name) for field in fields(objects)})
 
-    def targets(self, image: int, size: tuple[int, int] | None, mask: str | None) -> dict[str, Any]:
+    def targets(
+        self, image: int, size: tuple[int, int] | None, mask: str | None, unoutlined: str = "fill"
+    ) -> dict[str, Any]:
         if image != _CRASHING:
-            return super().targets(image, size, mask)
+            return super().targets(image, size, mask, unoutlined)
         if parent_process() is None:
             raise AssertionError("the parent reads what may crash")
         os.kill(os.getpid(), signal.SIGSEGV)

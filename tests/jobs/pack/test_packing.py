@@ -72,7 +72,10 @@ def test_images_labels_and_names_come_out(photos: Path, tmp_path: Path, format: 
     assert [source.read(i).label for i in range(8)] == [0] * 5 + [1] * 3
     for index, name in enumerate(names):
         with Image.open(photos / name) as image:
-            shown = ImageOps.exif_transpose(image).convert("RGB")
+            upright = ImageOps.exif_transpose(image)
+            if upright.mode.startswith("I"):  # 16 bits
+                upright = Image.fromarray(np.round(np.asarray(upright) * (255 / 65535)).astype(np.uint8))
+            shown = upright.convert("RGB")
         side = min(shown.size)
         if side > 32:
             shown = shown.resize(tuple(int(32 * one / side) for one in shown.size), Image.Resampling.BILINEAR)  # type: ignore[arg-type]

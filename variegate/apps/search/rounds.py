@@ -110,7 +110,7 @@ def _run_stage(standings: Standings, stage: int, rules: RaceRules, runner: Train
         return runner.elapsed + trainings * mean <= rules.budget
 
     def holds_two_rounds() -> bool:
-        """Whether the first two rounds end within the budget if trainings take as long as the fastest so far."""
+        """True if the first two rounds end within the budget if trainings take as long as the fastest so far."""
         if rules.budget is None or not runner.all or (stage, standings.rounds) > (0, 1):
             return True
         jobs = [(number, name) for number in range(standings.rounds, 2) for name in standings.left]

@@ -43,7 +43,7 @@ class Frame(NamedTuple):
         return self.stored if exif == STORED else self.displayed
 
     def hint(self, size: tuple[int, int], exif: str | None) -> str:
-        """What to add to an error about annotations of ``size``, if the other frame has that size."""
+        """Text to add to an error about annotations of ``size``, if the other frame has that size."""
         other = DISPLAYED if exif == STORED else STORED
         return f'; its EXIF orientation is {self.orientation}: set exif="{other}"' if size == self.size(other) else ""
 

@@ -186,10 +186,10 @@ def test_thresholds_that_are_given_are_used() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "accepted"),
     [
-        ("dark", 1.5, "0 to 1"),
-        ("low_contrast", 0.6, "0 to 0.5"),
-        ("huge", 0, "1 or more"),
-        ("blurred", -1, "0 or more"),
+        ("dark", 1.5, "a finite number from 0 to 1"),
+        ("low_contrast", 0.6, "a finite number from 0 to 0.5"),
+        ("huge", 0, "a finite number of 1 or more"),
+        ("blurred", -1, "a finite number of 0 or more"),
     ],
 )
 def test_a_threshold_beyond_what_there_is_is_refused(name: str, value: float, accepted: str) -> None:

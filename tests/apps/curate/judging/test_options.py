@@ -13,9 +13,9 @@ from variegate.options.datasets import CheckingOptions
     ("options", "message"),
     [
         ({"tiny": 100.0, "huge": 50.0}, "tiny: got 100.0 with huge 50.0; accepted: less than that"),
-        ({"dark": 1.5}, "dark: got 1.5; accepted: 0 to 1, or nothing"),
-        ({"aspect": 0.5}, "aspect: got 0.5; accepted: 1 or more, or nothing"),
-        ({"blurred": float("nan")}, "blurred: got nan; accepted: 0 or more, or nothing"),
+        ({"dark": 1.5}, "dark: got 1.5; accepted: a finite number from 0 to 1, or nothing"),
+        ({"aspect": 0.5}, "aspect: got 0.5; accepted: a finite number of 1 or more, or nothing"),
+        ({"blurred": float("nan")}, "blurred: got nan; accepted: a finite number of 0 or more, or nothing"),
         ({"seed": 3}, "seed: got it without labels"),
         ({"near_distance": 16}, "near_distance: got 16; accepted: an integer from 0 to 15"),
     ],
