@@ -226,7 +226,6 @@ WITHOUT = {
         *("TracedPipeline", "Function", "Lambda", "CustomOp", "Augmentation"),
     ],
     "needs pictures or objects of your own": ["CopyPaste", "Overlay"],
-    "needs reference images": ["FDA", "HistogramMatching", "PixelDistributionAdaptation"],
     "needs a magnitude for each image or epoch": ["AdaptiveRandAugment", "PBA"],
 }
 

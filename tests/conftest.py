@@ -49,10 +49,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="module")
 def validated() -> Iterator[None]:
-    """Lowering rewrites step by step and validates the program in between, as with VARIEGATE_DEBUG=1.
+    """Validate programs before and after lowering, as with VARIEGATE_DEBUG=1.
 
-    For contract suites and random programs. Everything else is lowered as in production, in one compiled call, which
-    tests/program/test_joint.py compares with the steps.
+    For contract suites and random programs.
     """
     from variegate.program import lowering
 

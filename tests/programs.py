@@ -14,8 +14,6 @@ import numpy.typing as npt
 from tests.images import Image, gray, noise, photo
 from variegate.executors.reference.geometry import rotation
 from variegate.ops import tone  # noqa: F401  # which declares instructions
-from variegate.ops.domain import Reference, Spectrum
-from variegate.program.matching import reference_of
 from variegate.program.ops import (
     INTERPOLATION_BITS,
     LAYER_PLANES,
@@ -52,8 +50,8 @@ else:
 
 POINT = PointFunction(lambda r, g, b, m: (g * m, b + m, 255.0 - r), "turn", turn)
 
-# What every device has; detours are tested by themselves.
-SEMANTIC = tuple(op for op in SPECS if op < 100 and SPECS[op].kind is not Kind.DETOUR)
+# What every device has; JPEGs are tested by themselves.
+SEMANTIC = tuple(op for op in SPECS if op < 100 and SPECS[op].kind is not Kind.CODEC)
 INTERPOLATING = frozenset(
     (Op.ROTATE, Op.SHEAR_X, Op.SHEAR_Y, Op.TRANSLATE_X, Op.TRANSLATE_Y, Op.AFFINE, Op.PERSPECTIVE, Op.DISPLACE)
 )
@@ -85,17 +83,6 @@ def rotate(angle: float, flags: int = 0, fill: tuple[int, int, int] = (0, 0, 0))
 
 def resized_crop(box: tuple[float, float, float, float], height: int, width: int, flags: int = 1) -> Step:
     return Step(Op.RESIZED_CROP, (*box, height, width, 0.0), flags, size=(height, width))
-
-
-def match(reference: Image, method: int = 0, share: float = 1.0) -> Step:
-    parts = np.stack([reference_of(reference[..., c]) for c in range(3)])
-    return Step(Op.MATCH, (share, float(method)), table=parts)
-
-
-def adapt(op: Op, reference: Image, value: float) -> Step:
-    """FDA or PRINCIPAL_AXES."""
-    taken = (Spectrum if op is Op.FDA else Reference).of_pixels(reference)
-    return Step(op, (value,), table=taken.array()[1:].view(np.int16))
 
 
 def erase(*rectangles: tuple[int, int, int, int], random: bool = False, **options: Any) -> Step:
@@ -130,8 +117,6 @@ def emit(sampling: Sampling, row: int, taken: Step) -> None:
         args = (sampling.add_filters(np.array(taken.table)), width, height, count)
     elif taken.op in (Op.DISPLACE, Op.OVERLAY):
         args = (sampling.add_grids(taken.table), *args)
-    elif taken.op in (Op.MATCH, Op.FDA, Op.PRINCIPAL_AXES):
-        args = (args[0], sampling.add_grids(taken.table), *args[1:])
     elif taken.op is Op.POINT:
         args = (sampling.add_point(taken.table), *args)
     elif taken.op is Op.ERASE:
@@ -396,9 +381,6 @@ _ARGUMENTS: dict[Op, Callable[[np.random.Generator, int, int], Any]] = {
     # Mostly narrow, as interpreting a wide window takes seconds.
     Op.MEDIAN: lambda rng, h, w: (_pick(rng, *[3] * 8, 5),),
     Op.MOTION_BLUR: lambda rng, h, w: (2 * rng.integers(6) + 1, rng.uniform(0, 360), rng.uniform(-1, 1)),
-    Op.MATCH: lambda rng, h, w: match(
-        noise(9, 11, 3, rng.integers(99)) >> rng.integers(4), rng.integers(3), rng.uniform()
-    ),
     Op.MORPHOLOGY: lambda rng, h, w: (*rng.integers(1, 5, 2), rng.integers(2)),
     Op.ZOOM_BLUR: lambda rng, h, w: (rng.integers(4), rng.uniform(0, 0.3)),
     Op.ABERRATION: lambda rng, h, w: rng.uniform(-0.3, 0.3, 4),
@@ -409,6 +391,4 @@ _ARGUMENTS: dict[Op, Callable[[np.random.Generator, int, int], Any]] = {
     Op.OVERLAY: random_overlay,
     Op.ERASE: _erase,
     Op.JPEG: lambda rng, h, w: (rng.integers(1, 101),),
-    Op.FDA: lambda rng, h, w: adapt(Op.FDA, noise(9, 31, 3, rng.integers(99)), rng.uniform(0, 0.3)),
-    Op.PRINCIPAL_AXES: lambda rng, h, w: adapt(Op.PRINCIPAL_AXES, noise(9, 7, 3, rng.integers(99)), rng.uniform()),
 }

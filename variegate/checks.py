@@ -18,6 +18,7 @@ from numbers import Integral, Real
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from variegate.errors import shown
+from variegate.removed import removal_message
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -169,6 +170,10 @@ def meant(value: object, words: Iterable[object], cutoff: float = 0.6) -> str:
 
 def missing_name(module: str, name: str, names: Iterable[str]) -> AttributeError:
     """The error of a module's ``__getattr__``, with the nearest of its public ``names``."""
+    package = module.removeprefix("variegate").removeprefix(".")
+    removal = removal_message(f"{package}.{name}" if package else name)
+    if removal is not None:
+        return AttributeError(removal, name=name)
     near = "" if name.startswith("_") else meant(name, names, cutoff=0.7)
     # With a name, so that Python's own traceback adds no second suggestion.
     return AttributeError(f"module {module!r} has no attribute {name!r}{near}", name=name)

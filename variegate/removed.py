@@ -8,6 +8,9 @@ REMOVED: dict[str, str] = {
     # variegate.NAME, variegate.CLASS.METHOD
     "Augmenter.capture": "call the Augmenter itself, which queues its kernels without waiting for the GPU",
     # transforms.NAME, also as the type of a description
+    "transforms.FDA": "use ColorJitter, or adapt the images to the references before they are read",
+    "transforms.HistogramMatching": "use ColorJitter, or match the images to the references before they are read",
+    "transforms.PixelDistributionAdaptation": "use ColorJitter, or adapt the images before they are read",
     # policies.NAME
     # command NAME, command NAME --OPTION
 }

@@ -12,7 +12,7 @@ from tests.ops.examples import BY_BOXES, EXAMPLES, MIXERS, POLICIES
 from variegate import transforms as T
 
 # Those of pictures have none.
-PICTURES = (T.FDA, T.HistogramMatching, T.Overlay, T.PixelDistributionAdaptation)
+PICTURES = (T.Overlay,)
 EVERY = [example for examples in (EXAMPLES | MIXERS | BY_BOXES).values() for example in examples] + POLICIES
 STEPS = T.Compose([T.RandomResizedCrop(24), T.RandomHorizontalFlip(), T.RandAugment(num_ops=3)])
 SHOWN = "Compose([RandomResizedCrop((24, 24)), RandomHorizontalFlip(), RandAugment(num_ops=3)])"

@@ -90,7 +90,8 @@ def test_a_search_ends_by_comparing_its_result(
     assert json.loads((out / "comparison.json").read_text())["is_complete"]
     schedule: Any = vg.load_policy(out / "schedule.json")
     assert schedule.resolved.is_whole
-    assert schedule.resolved.to_dict()["space"]["around"] == ["Crop:0..0.125", "Flip"]
+    space = schedule.resolved.to_dict()["space"]
+    assert (space["crop"], space["flip"], space.get("cutout")) == (0.125, True, None)
     assert search(stripes, out, "--repeats", 2, "--epochs", 2, "--json") == 0
     done = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert done["verdicts"][0].startswith("On 12 images that the search has not seen: none ")

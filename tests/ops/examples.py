@@ -20,7 +20,6 @@ BY_BOXES: dict[str, list[T.Transform]] = {
 
 STICKER = np.dstack([np.arange(60, dtype=np.uint8).reshape(6, 10) * step for step in (1, 2, 3, 4)])
 # Images of other domains.
-REFERENCES = [np.arange(60, dtype=np.uint8).reshape(4, 5, 3), np.arange(30, 90, 4, dtype=np.uint8).reshape(3, 5)]
 FLIP, GRAY = T.RandomHorizontalFlip(), T.RandomGrayscale(p=0.5)
 
 EXAMPLES: dict[str, list[T.Transform]] = {
@@ -67,7 +66,6 @@ EXAMPLES: dict[str, list[T.Transform]] = {
         T.Function("pad", {"padding": [1, 2]}),
     ],
     "Gamma": [T.Gamma((0.5, 2.0), gain=0.9)],
-    "FDA": [T.FDA(REFERENCES), T.FDA(REFERENCES[1], 0.3, p=1.0)],
     "FiveCrop": [T.FiveCrop(1)],
     "GaussianBlur": [T.GaussianBlur(5), T.GaussianBlur((3, 7), 1.0)],
     "GaussianNoise": [T.GaussianNoise(0.0, (0.05, 0.2))],
@@ -83,12 +81,7 @@ EXAMPLES: dict[str, list[T.Transform]] = {
     "ChromaticAberration": [T.ChromaticAberration(), T.ChromaticAberration(0.1, (-0.1, 0.2), "red_blue")],
     "Defocus": [T.Defocus(), T.Defocus(13, 2.0)],
     "GlassBlur": [T.GlassBlur(), T.GlassBlur(0, 1, 3)],
-    "HistogramMatching": [T.HistogramMatching(REFERENCES), T.HistogramMatching(REFERENCES[1], 0.5)],
     "Morphological": [T.Morphological(), T.Morphological(5, "erosion")],
-    "PixelDistributionAdaptation": [
-        *(T.PixelDistributionAdaptation(REFERENCES), T.PixelDistributionAdaptation(REFERENCES, 1, "minmax")),
-        T.PixelDistributionAdaptation(REFERENCES, transform_type="pca"),
-    ],
     "RandomToneCurve": [T.RandomToneCurve(), T.RandomToneCurve(0.3, per_channel=True)],
     "ToSepia": [T.ToSepia()],
     "ZoomBlur": [T.ZoomBlur(), T.ZoomBlur((1.1, 2.0), 0.1)],

@@ -15,7 +15,6 @@ from variegate.errors import PolicyError
 from variegate.executors import reference
 from variegate.executors.runners.host import take_host_batch, widened
 from variegate.program.lowering import validate
-from variegate.program.matching import REFERENCE, SPECTRUM
 from variegate.program.ops import LAYER_PLANES, LIGHTNESSES, SPECS, LayerMode, Op
 from variegate.program.program import Program
 
@@ -83,11 +82,6 @@ def rows_of(program: Program, row: int) -> tuple[Any, ...]:
         size = 4 * LIGHTNESSES if mode == LayerMode.CURVE else int(planes * args[k, 1:3].prod())
         rectangles.append(program.tables.grids[int(args[k, 0]) :].view(np.uint8)[:size].tolist())
         args[k, 0] = 0
-    for k in np.flatnonzero(np.isin(program.opcode[row, :n], (Op.MATCH, Op.FDA, Op.PRINCIPAL_AXES))):
-        first = int(args[k, 1])
-        end = first + 3 * (SPECTRUM if program.opcode[row, k] == Op.FDA else REFERENCE)
-        rectangles.append(program.tables.grids[first:end].tolist())
-        args[k, 1] = 0
     return (
         program.opcode[row, :n].tolist(),
         np.nan_to_num(args, nan=-1.0).tolist(),

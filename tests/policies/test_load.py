@@ -43,7 +43,6 @@ EVERYTHING = [
     TimmRandAugment(9, magnitude_std=0.5, increasing=True),
     PBA("pba-svhn"),
     PBA(published_schedule("pba-svhn").scaled(40), space="pba-relative", fill=0),
-    PBA("pba-cifar10", emptied="reference"),
     T.Compose([T.RandomHorizontalFlip(), RandAugment(), AugMix()]),
 ]
 

@@ -1,4 +1,4 @@
-"""Programs of these tests are validated before they are lowered and after every rewrite."""
+"""Programs of these tests are validated before and after they are lowered."""
 
 from __future__ import annotations
 

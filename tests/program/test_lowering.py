@@ -1,8 +1,6 @@
-"""Rewrites keep the meaning: whichever of them are left out, and whatever maps are merged, the pixels stay."""
+"""Lowering keeps the meaning: whatever maps are merged, the pixels stay."""
 
 from __future__ import annotations
-
-from itertools import product
 
 import numpy as np
 import pytest
@@ -12,38 +10,15 @@ from hypothesis import strategies as st
 from tests.images import gray, noise
 from tests.programs import SEMANTIC, Step, crop, program_of, random_program, rotate, step
 from variegate.executors import cpu, reference
-from variegate.program.lowering import lower, rewrites, validate
-from variegate.program.lowering.merge import drop_identities, merge_maps
-from variegate.program.lowering.tables import merge_luts
+from variegate.program.lowering import lower
 from variegate.program.ops import Op
 from variegate.program.program import Program
-
-OPTIONAL = (drop_identities, merge_maps, merge_luts)
 
 
 def copy_of(program: Program) -> Program:
     """With arrays of its own; tables, which rewrites replace and never write to, may be shared."""
     names = ("opcode", "args", "flags", "fill", "out_size", "label", "length")
     return program.replace(**{name: getattr(program, name).copy() for name in names})
-
-
-def lower_without(program: Program, left_out: tuple[object, ...]) -> Program:
-    # drop_identities also gives lowering its own arrays.
-    program = copy_of(program)
-    for rewrite in rewrites():
-        if rewrite.function not in left_out:
-            program = rewrite(program)
-    return validate(program)
-
-
-@pytest.mark.parametrize("chosen", list(product([False, True], repeat=3))[1:], ids=str)
-def test_every_optional_rewrite_may_be_left_out(chosen: tuple[bool, ...]) -> None:
-    left_out = tuple(rewrite for rewrite, is_out in zip(OPTIONAL, chosen, strict=True) if is_out)
-    for seed in range(3000, 3040):
-        program, images, _ = random_program(seed, SEMANTIC, interpolate=False)
-        expected = cpu.run(lower(program), images, 1)
-        for a, b in zip(cpu.run(lower_without(program, left_out), images, 1), expected, strict=True):
-            np.testing.assert_array_equal(a, b)
 
 
 def test_lowering_leaves_the_sampled_program_alone_and_repeats_itself() -> None:

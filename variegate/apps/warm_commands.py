@@ -77,8 +77,16 @@ def _annotate() -> None:
 
 def _cut_into_tiles() -> None:
     engine = Engine(["cpu:0"], "thread", num_threads=1)
-    inverted = [T.Contrast(0.5), T.AutoContrast(), T.Equalize(), T.CLAHE(), T.Resize(20), T.ElasticTransform()]
-    inverted += [T.HistogramMatching(np.zeros((1, 1), np.uint8)), T.ZoomBlur(1.3)]
+    inverted = [
+        T.Contrast(0.5),
+        T.AutoContrast(),
+        T.Equalize(),
+        T.CLAHE(),
+        T.Resize(20),
+        T.ElasticTransform(),
+        T.ZoomBlur(1.3),
+        T.JPEG(50),
+    ]
     steps = [T.Contrast(0.5), *(T.Compose([T.Invert(), one]) for one in inverted)]
     steps += [T.RandomPerspective(p=1, interpolation=way) for way in ("nearest", "bilinear")]
     with TemporaryDirectory(prefix="variegate-warm-") as folder:

@@ -101,13 +101,9 @@ def shapes_of(images: Sequence[npt.NDArray[np.uint8]] | npt.NDArray[np.uint8]) -
 
 def check_fits(program: Program, shapes: npt.NDArray[np.int32]) -> None:
     """ValueError unless images of these shapes are those that the program was sampled for: kernels trust its sizes."""
-    if program.detour is not None:
-        check_fits(program.detour.program, shapes)
     if program.blend is not None and program.blend.lacks_alpha:
         raise ValueError("program: got one without CopyPaste's masks; accepted: a call with dicts that have 'masks'")
     for row, source in enumerate(program.source.tolist()):
-        if program.detour is not None and program.detour.place[row] >= 0:
-            continue  # reads what is made before
         sampled_for = program.in_shape[row]
         if program.planes is not None:
             sampled_for = np.append(sampled_for[:2], program.planes.channels)

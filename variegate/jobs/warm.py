@@ -44,7 +44,7 @@ ENTRIES = (
     "executors.cpu.batch.keep_scratch",
     "executors.cpu.batch.measure",
     "executors.cpu.passes.run_rows",
-    "executors.cpu.jpeg.code_image",
+    "executors.cpu.jpeg.code_jpeg",
     "executors.cpu.displace.prepare_maps",
     "executors.cpu.displace.real_nearest_row",
     "executors.cpu.displace.displaced_row",
@@ -228,8 +228,6 @@ def _run_everything() -> None:
     scan_headers([b""])
     unpack_nothing()
     Augmenter(t, num_threads=1)(images, ids=range(len(images)))
-    # By the way of single images, whose lowering is one call even where the rewrites of batches are validated.
-    Augmenter(T.RandomResizedCrop(8), num_threads=1)(images[:1], ids=[0])
 
 
 def _compiled() -> int:

@@ -117,8 +117,6 @@ class Transform:
     _mixers: tuple[Any, ...] = ()
     # Classes of objects that this tree asks for.
     _object_labels: tuple[int | str, ...] = ()
-    # It makes of a pixel that a policy has emptied what it makes of its colour, where others leave it empty.
-    _is_opaque: ClassVar[bool] = False
     # Where no published policy has a range of it.
     _useful: ClassVar[UsefulRange | None] = None
     # Arguments that descriptions hold even at their default, because that default was another one once.

@@ -32,9 +32,6 @@ from variegate.program.ops import Op
 from variegate.program.rng import sample_words, to_unit
 from variegate.program.sampling import Floats, Rows, Sampling
 
-__all__ = ["ClampBoundingBoxes", "RandomAtLeastOneBoxCrop", "RandomBoxSafeCrop", "RandomIoUCrop"]
-__all__ += ["RandomResizedBoxSafeCrop", "SanitizeBoundingBoxes"]
-
 Crops = npt.NDArray[np.int64]
 
 

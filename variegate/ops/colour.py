@@ -24,10 +24,6 @@ from variegate.program.planes import needs_colour, wrong_number
 from variegate.program.rng import to_normal
 from variegate.program.sampling import CHOICE, Floats, Rows, Sampling
 
-__all__ = ["CLAHE", "AutoContrast", "ChannelDropout", "ChannelPermutation", "Color", "ColorTemperature", "Contrast"]
-__all__ += ["ColorJitter", "Equalize", "Hue", "RandomAdjustSharpness", "RandomAutocontrast", "RandomChannelPermutation"]
-__all__ += ["RandomEqualize", "RandomGrayscale", "RandomPhotometricDistort", "RandomToneCurve", "ToSepia"]
-
 
 @dataclass(frozen=True)
 class Contrast(MagnitudeOp, function="adjust_contrast", called={"factor": "contrast_factor"}):
@@ -58,7 +54,7 @@ class Hue(MagnitudeOp, function="adjust_hue", called={"factor": "hue_factor"}):
 class AutoContrast(PlainOp, function="autocontrast"):
     """Stretch every channel so that its darkest value is 0 and its lightest 255 (``PIL.ImageOps.autocontrast``)."""
 
-    _op, _is_opaque = Op.AUTOCONTRAST, True
+    _op = Op.AUTOCONTRAST
 
 
 def tile_counts(name: str, value: Any, *, error: Refusal = refused) -> tuple[int, int]:
@@ -96,7 +92,7 @@ class CLAHE(MagnitudeOp):
 class Equalize(PlainOp, function="equalize"):
     """Equalize the histogram of every channel (``PIL.ImageOps.equalize``)."""
 
-    _op, _is_opaque = Op.EQUALIZE, True
+    _op = Op.EQUALIZE
 
 
 def channel_order(name: str, value: Any, *, error: Refusal = refused) -> tuple[int, int, int]:

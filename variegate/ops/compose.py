@@ -17,8 +17,6 @@ from variegate.ops.container import Container, Verbatim, adopt
 from variegate.program.one_image import Images
 from variegate.program.sampling import Floats, Rows, Sampling
 
-__all__ = ["Compose", "Cond", "OneOf", "RandomApply", "RandomChoice", "RandomOrder", "SomeOf"]
-
 # Any of them may come at any place, so that the time grows with the square.
 _MOST_TO_ORDER = 128
 

@@ -20,8 +20,6 @@ from variegate.program.program import MAX_SIDE
 from variegate.program.rng import sample_words, to_unit
 from variegate.program.sampling import Floats, Rows, Sampling
 
-__all__ = ["CopyPaste"]
-
 Ints = npt.NDArray[np.int64]
 # Masks are counted in bytes: the square of twice this and one fits.
 _MOST_FEATHER = 7

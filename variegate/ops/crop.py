@@ -28,9 +28,6 @@ from variegate.program.one_image import Images, Selection
 from variegate.program.ops import Op, PadMode
 from variegate.program.sampling import Rows, Sampling
 
-__all__ = ["D4", "AlternatingHorizontalFlip", "CenterCrop", "Pad", "RandomCrop", "RandomHorizontalFlip"]
-__all__ += ["RandomRotate90", "RandomVerticalFlip", "Transpose"]
-
 Sizes = npt.NDArray[np.int32]
 
 
@@ -220,7 +217,10 @@ def emit_pad(sampling: Sampling, rows: Rows, before: Sizes, after: Sizes, fill: 
     sampling.emit(
         rows,
         Op.PAD,
-        *(before[:, 1], before[:, 0], after[:, 1], after[:, 0]),
+        before[:, 1],
+        before[:, 0],
+        after[:, 1],
+        after[:, 0],
         flags=int(PadMode[mode.upper()]),
         fill=fill,  # type: ignore[arg-type]
         size=sampling.size[rows] + before + after,

@@ -20,8 +20,6 @@ from variegate.program.planes import needs_colour
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.program.table_builder import PointFunction
 
-__all__ = ["CustomOp", "Magnitude"]
-
 FORMS = ("lut", "affine", "color_matrix", "point")
 
 

@@ -46,8 +46,6 @@ from variegate.program.program import MAX_SIDE
 from variegate.program.rng import to_normal, to_unit
 from variegate.program.sampling import Floats, Rows, Sampling
 
-__all__ = ["ElasticTransform", "GridDistortion", "OpticalDistortion", "OpticalFlowWarp", "ThinPlateSpline"]
-
 # Displacements, in pixels: beyond the largest image.
 _LARGEST = 32_767.0
 _ACCEPTED = "float [height, width, 2] of finite pixels (dx, dy), up to 32,767"

@@ -16,6 +16,7 @@ from variegate.errors import PolicyError, shown
 from variegate.ops.arguments import MAX_DEPTH, ArgumentError
 from variegate.ops.base import Transform
 from variegate.ops.output import Normalize
+from variegate.removed import removal_message
 
 # Of a description: a transform in a list takes two levels, and a policy's own lists a few more.
 _MAX_LEVELS = 2 * MAX_DEPTH + 16
@@ -47,6 +48,9 @@ def _from_dict(described: Any, where: str) -> Transform:
         if "__version__" in described or "__class_fullname__" in described:
             accepted = "a transform's to_dict(), as vg.from_albumentations(...).to_dict() makes it of Albumentations'"
             raise PolicyError(where, list(described), accepted)
+        removal = removal_message(f"transforms.{name}")
+        if removal is not None:
+            raise PolicyError(f"{where}.type", name, f"another class, as {removal}")
         accepted = f"a class of variegate.transforms, such as 'Rotate'{meant(name, Transform.registry)}"
         raise PolicyError(f"{where}.type", name, accepted)
     fields = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]

@@ -35,8 +35,6 @@ from variegate.program.program import MAX_CHANNELS
 from variegate.program.rng import philox_block, to_normal, to_unit
 from variegate.program.sampling import Floats, Rows, Sampling
 
-__all__ = ["CoarseDropout", "Cutout", "GridMask", "OcclusionDiffusion", "RandomErasing"]
-
 MAX_HOLES = 4096
 
 Ints = npt.NDArray[np.int64]

@@ -22,10 +22,6 @@ from variegate.program.one_image import Images
 from variegate.program.ops import MAX_ELEMENT, MEDIAN_SIZES, Op
 from variegate.program.sampling import Floats, Rows, Sampling
 
-__all__ = ["JPEG", "Convolve", "Edges", "Emboss", "GaussianBlur", "GaussianNoise", "MedianBlur", "MotionBlur"]
-__all__ += ["Morphological"]
-__all__ += ["PixelDropout", "SaltAndPepper", "Sharpness", "ShotNoise", "UnsharpMask"]
-
 
 @dataclass(frozen=True)
 class Sharpness(MagnitudeOp, function="adjust_sharpness", called={"factor": "sharpness_factor"}):
@@ -86,7 +82,7 @@ class MotionBlur(Transform):
     angle: Number = (-180.0, 180.0)
     direction: Number = (-1.0, 1.0)
     num_slots = 1
-    _useful = UsefulRange(1, 31, 1.0, lambda length: MotionBlur(int(length)), odd_sizes)
+    _useful = UsefulRange(1, 31, 1.0, lambda length: MotionBlur(int(length) | 1), odd_sizes)
     _checks = checks(kernel_size=line_lengths, angle=span(-math.inf, math.inf), direction=span(-1.0, 1.0))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
@@ -130,7 +126,7 @@ class MedianBlur(Transform):
 
     kernel_size: int | Sequence[int] = (3, 7)
     num_slots = 1
-    _useful = UsefulRange(3, 7, None, lambda size: MedianBlur(int(size)), odd_sizes)
+    _useful = UsefulRange(3, 7, None, lambda size: MedianBlur(int(size) | 1), odd_sizes)
     _checks = checks(kernel_size=window_sizes)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:

@@ -19,8 +19,6 @@ from variegate.ops.base import Transform
 from variegate.program.program import Output
 from variegate.program.sampling import Rows, Sampling
 
-__all__ = ["FiveCrop", "Lambda", "TenCrop"]
-
 if TYPE_CHECKING:
     import torch
 

@@ -40,9 +40,6 @@ from variegate.program.one_image import Images, Selection
 from variegate.program.ops import Op
 from variegate.program.sampling import Rows, Sampling
 
-__all__ = ["RandomAffine", "RandomPerspective", "RandomRotation", "Rotate", "ShearX", "ShearY", "Stretch"]
-__all__ += ["TranslateX", "TranslateY"]
-
 
 class _Map(MagnitudeOp, Resampled):
     """A coordinate map with one number."""

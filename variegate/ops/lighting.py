@@ -24,8 +24,6 @@ from variegate.program.ops import LayerMode
 from variegate.program.rng import to_unit
 from variegate.program.sampling import Floats, Rows, Sampling
 
-__all__ = ["Illumination", "RandomShadow", "RandomSunFlare"]
-
 
 @dataclass(frozen=True)
 class RandomSunFlare(Overlaid):

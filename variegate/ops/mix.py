@@ -23,8 +23,6 @@ from variegate.program.mixing import Mix, Place, outputs_among, shrink
 from variegate.program.program import MAX_SIDE
 from variegate.program.sampling import Floats, Rows, Sampling, after_steps
 
-__all__ = ["CutMix", "MixUp", "Mosaic", "ResizeMix"]
-
 Ints = npt.NDArray[np.int64]
 
 # One-hot labels of more classes than this would be larger than the images.

@@ -17,8 +17,6 @@ from variegate.ops.magnitude import between, integers_between, span
 from variegate.program.ops import MAX_DISTANCE, MAX_TIMES, MAX_ZOOMS, Op
 from variegate.program.sampling import Floats, Rows, Sampling
 
-__all__ = ["ChromaticAberration", "Defocus", "GlassBlur", "ZoomBlur"]
-
 # So that a disc with its blurred edge is no larger than a full kernel may be.
 _MAX_RADIUS = 13
 

@@ -23,9 +23,6 @@ from variegate.program.sampling import Floats, Rows, Sampling
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["ConvertImageDtype", "Grayscale", "Identity", "Normalize", "PILToTensor", "ToDtype", "ToImage"]
-__all__ += ["ToPureTensor", "ToTensor"]
-
 
 DtypeName = Literal["float32", "float16", "bfloat16"]
 FinishedName = Literal["float64", "uint8", "int8", "int16", "int32", "int64", "uint16"]

@@ -23,8 +23,6 @@ from variegate.program.ops import LayerMode
 from variegate.program.places import STEP_BITS
 from variegate.program.sampling import Floats, Rows, Sampling
 
-__all__ = ["Overlay"]
-
 _FORMATS = ("PNG", "WEBP", "TIFF", "GIF", "BMP", "JPEG")
 
 # Of the longer side; larger pictures are reduced.

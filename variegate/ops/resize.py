@@ -34,8 +34,6 @@ from variegate.program.one_image import Images, Selection
 from variegate.program.ops import Op
 from variegate.program.sampling import Rows, Sampling
 
-__all__ = ["RandomResizedCrop", "Resize"]
-
 TRIES = 10  # of a box; one slot each: area, aspect, top, left
 
 Sizes = npt.NDArray[np.int32]

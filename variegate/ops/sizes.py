@@ -37,9 +37,6 @@ from variegate.ops.resize import ANTIALIAS, emit_resize, resized_size
 from variegate.program.ops import Op
 from variegate.program.sampling import Floats, Rows, Sampling
 
-__all__ = ["Downscale", "LetterBox", "LongestMaxSize", "RandomResize", "RandomShortestSize", "RandomZoomOut"]
-__all__ += ["ScaleJitter", "SmallestMaxSize"]
-
 _LENGTH = partial(integer, low=1, high=MAX_LENGTH)
 
 

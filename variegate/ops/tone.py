@@ -13,9 +13,6 @@ from variegate.ops.base import UsefulRange
 from variegate.ops.magnitude import MagnitudeOp, PlainOp, TableOp, WithProbability, integers_between, span
 from variegate.program.sampling import Rows, Sampling
 
-__all__ = ["Brightness", "Gamma", "Invert", "Posterize", "RGBShift", "RandomInvert", "RandomPosterize"]
-__all__ += ["RandomSolarize", "Solarize", "SolarizeAdd"]
-
 _BRIGHTNESS = {"factor": "brightness_factor"}
 
 
@@ -50,7 +47,7 @@ class Posterize(TableOp, MagnitudeOp, opcode=24, neutral=8, function="posterize"
     """Keep the highest ``bits`` bits of every value, 1 to 8. As by Pillow, 0 is refused: the image would be black."""
 
     bits: int | Sequence[int]
-    _bounds, _integral, _is_opaque = (1, 8), True, True
+    _bounds, _integral = (1, 8), True
 
     @staticmethod
     def level(x: int, bits: float) -> int:
@@ -72,7 +69,6 @@ class Solarize(
     """Invert the values at and above ``threshold``: all at 0 and below, none at 256 and above."""
 
     threshold: Number
-    _is_opaque = True
 
     @staticmethod
     def level(x: int, threshold: float) -> int:
@@ -104,8 +100,6 @@ class SolarizeAdd(TableOp, MagnitudeOp, opcode=26, function="solarize_add"):
 @dataclass(frozen=True)
 class Invert(TableOp, PlainOp, opcode=27, function="invert"):
     """Invert every value: ``255 - x``."""
-
-    _is_opaque = True
 
     @staticmethod
     def level(x: int) -> int:

@@ -26,8 +26,6 @@ from variegate.program.ops import LAYER_PLANES, LIGHTNESSES, LayerMode, Op
 from variegate.program.rng import to_unit
 from variegate.program.sampling import Floats, Rows, Sampling
 
-__all__ = ["RandomFog", "RandomGravel", "RandomRain", "RandomSnow", "Spatter"]
-
 
 @dataclass(frozen=True)
 class RandomFog(Overlaid):

@@ -12,6 +12,21 @@ from variegate.policies.timm import TimmAugMix, TimmRandAugment
 from variegate.policies.uniform import AdaptiveRandAugment, RandAugment, ThreeAugment, TrivialAugmentWide
 from variegate.policies.views import MultiView
 
-__all__ = ["PBA", "AdaptiveRandAugment", "AugMix", "Augmentation", "AutoAugment", "MultiView", "RandAugment"]
-__all__ += ["Schedule", "Segment", "ThreeAugment", "TimmAugMix", "TimmRandAugment", "TrivialAugmentWide"]
-__all__ += ["from_dict", "load_policy", "save_policy"]
+__all__ = [
+    "PBA",
+    "AdaptiveRandAugment",
+    "AugMix",
+    "Augmentation",
+    "AutoAugment",
+    "MultiView",
+    "RandAugment",
+    "Schedule",
+    "Segment",
+    "ThreeAugment",
+    "TimmAugMix",
+    "TimmRandAugment",
+    "TrivialAugmentWide",
+    "from_dict",
+    "load_policy",
+    "save_policy",
+]

@@ -13,11 +13,13 @@ import numpy.typing as npt
 
 from variegate.checks import Refusal, integer, meant, pair, refused
 from variegate.ops import arguments
-from variegate.ops.arguments import MAX_BINS, MAX_ENTRIES, ArgumentError, Fill, InterpolationName
+from variegate.ops.arguments import MAX_BINS, MAX_ENTRIES, ArgumentError, Colour, Fill, InterpolationName
 from variegate.ops.base import Transform, set_field
+from variegate.ops.magnitude import WithProbability
 from variegate.policies import table
 from variegate.policies.spaces import Space, space
 from variegate.policies.table import EMISSIONS, Emission, Entry, Policy, emission_of
+from variegate.program.ops import Op
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once
 
@@ -46,8 +48,9 @@ class Augmentation(Policy):
 
     Args:
         name: name of the operation in descriptions.
-        op: a name ("Rotate", "GaussianNoise", ...), or a transform or its class that takes a magnitude (any one-number
-            transform, any ``T.CustomOp``).
+        op: a name ("Rotate", "GaussianNoise", "MotionBlur", ...), or a transform or its class that takes a magnitude
+            (any one-number transform, any ``T.CustomOp``), or a transform with a probability, which is applied as it
+            is.
         magnitude: (low, high) in the operation's unit; None for the range that the transform holds, if any. A policy
             with B bins that asks for bin b gets ``low + (high - low) * b / (B - 1)``.
         bins: number of steps that the magnitude is rounded to; None for no rounding.
@@ -82,9 +85,10 @@ class Augmentation(Policy):
         super().__post_init__()
         if isinstance(self.op, type):
             set_field(self, "op", _instance(self, self.op))
-        is_known = isinstance(self.op, str) and (self.op in EMISSIONS or self.op in _driven_names())
-        if not (is_known or (isinstance(self.op, Transform) and callable(getattr(self.op, "emit_magnitude", None)))):
-            names = ", ".join(sorted({*EMISSIONS, *_driven_names()}))
+        is_known = isinstance(self.op, str) and (self.op in EMISSIONS or has_magnitude(self.op))
+        takes_magnitude = isinstance(self.op, Transform) and callable(getattr(self.op, "emit_magnitude", None))
+        if not (is_known or takes_magnitude or isinstance(self.op, WithProbability)):
+            names = ", ".join(sorted({*EMISSIONS, *filter(has_magnitude, Transform.registry)}))
             raise ArgumentError(self, "op", self.op, f"a transform with emit_magnitude(), or one of {names}")
         if self.magnitude is None and not isinstance(self.op, str):
             self._take_domain(self.op)
@@ -128,11 +132,24 @@ class Augmentation(Policy):
                     replace(driven, kernel_size=table.kernel_for(max(ends)))  # type: ignore[type-var]
             except ArgumentError as error:
                 raise ArgumentError(self, "magnitude", self.magnitude, f"{self.op}: {error.accepted}") from error
-        if isinstance(self.op, str) and self.op not in EMISSIONS:
-            if driven is None:
-                raise ArgumentError(self, "magnitude", self.magnitude, f"a pair (low, high): {self.op} needs it")
-            return emission_of(driven)
-        return emission_of(self.op)
+        if not isinstance(self.op, str) or self.op in EMISSIONS:
+            return emission_of(self.op)
+        if self.magnitude is None:
+            raise ArgumentError(self, "magnitude", self.magnitude, f"a pair (low, high): {self.op} needs it")
+        return self._made_by_strength if driven is None else emission_of(driven)
+
+    @property
+    def _made_by_strength(self) -> Emission:
+        """Emission of a class whose strength is no single argument: see ``UsefulRange.make``."""
+        cls: Any = Transform.registry[str(self.op)]
+        rule = _Declared(self, DEFAULT_BINS - 1)
+        levels = np.arange(DEFAULT_BINS)
+        strengths = np.concatenate([rule.parameters(levels, negative) for negative in (False, True)])
+        try:
+            num_slots = max(cls._useful.make(strength).num_slots for strength in strengths.tolist())
+        except ArgumentError as error:
+            raise ArgumentError(self, "magnitude", self.magnitude, f"{self.op}: {error.accepted}") from error
+        return Emission(Op.NOP, (), partial(_emit_each, cls), num_slots)
 
     @computed_once
     def _table(self) -> table.OperationTable:
@@ -221,9 +238,17 @@ def check_operations(name: str, operations: Any, *, error: Refusal = refused) ->
     return tuple(found)
 
 
-def _driven_names() -> list[str]:
-    """Registered transforms with one number, which a magnitude can set."""
-    return [name for name, cls in Transform.registry.items() if hasattr(cls, "_number")]
+def has_magnitude(name: str) -> bool:
+    """True for the name of a class that a magnitude can set: by its one number, or as its useful range says."""
+    cls = Transform.registry.get(name)
+    useful = None if cls is None else cls._useful
+    return hasattr(cls, "_number") or (useful is not None and useful.make is not None)
+
+
+def _emit_each(cls: Any, sampling: Sampling, rows: Rows, strengths: Floats, slot: int, fill: Colour) -> None:
+    """A transform for each strength."""
+    for strength in np.unique(strengths).tolist():
+        cls._useful.make(strength).sample(sampling, rows[strengths == strength], slot)
 
 
 def _instance(owner: object, cls: type) -> Any:

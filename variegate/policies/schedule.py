@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 from variegate.checks import integer, meant, number, one_of
 from variegate.errors import PolicyError
-from variegate.policies.own import OwnSpace, magnitudes
+from variegate.policies.custom_space import CustomSpace, magnitudes
 from variegate.policies.spaces import DATA, SPACES, Space, space
 
 FORMAT = "variegate-schedule/1"
@@ -44,7 +44,7 @@ class Schedule:
     """
 
     segments: tuple[Segment, ...]
-    space: str | OwnSpace = "pba"
+    space: str | CustomSpace = "pba"
     source: str = ""
     fill: tuple[int, int, int] | None = None
 
@@ -55,7 +55,7 @@ class Schedule:
     @property
     def is_whole(self) -> bool:
         """True if crop, flip and cutout are part of the schedule, so that a training adds none of its own."""
-        return isinstance(self.space, OwnSpace) and bool(self.space.around)
+        return isinstance(self.space, CustomSpace) and bool(self.space.names_around)
 
     def segment_at(self, epoch: int) -> int:
         """Return the index of the segment of ``epoch`` (from 0); after the end, the last."""
@@ -112,7 +112,7 @@ def schedule_from_dict(described: Mapping[str, Any], where: str = "schedule") ->
         raise PolicyError(f"{where}.{min(unknown)}", described[min(unknown)], ", ".join(KEYS))
     name = described.get("space", "pba")
     if isinstance(name, Mapping):
-        name = OwnSpace.from_dict(name, f"{where}.space")
+        name = CustomSpace.from_dict(name, f"{where}.space")
     elif not isinstance(name, str) or name not in SPACES:
         accepted = f"one of {', '.join(SPACES)}, or an object with operations{meant(name, SPACES)}"
         raise PolicyError(f"{where}.space", name, accepted)
@@ -140,7 +140,7 @@ def fill_from(value: Any, where: str = "fill") -> tuple[int, int, int] | None:
     return value[0], value[1], value[2]
 
 
-def _segment(described: Any, where: str, own: str | OwnSpace) -> Segment:
+def _segment(described: Any, where: str, own: str | CustomSpace) -> Segment:
     if not isinstance(described, Mapping):
         raise PolicyError(where, described, 'an object {"epochs": n, "policy": [...]}')
     epochs, policy = described.get("epochs"), described.get("policy")
@@ -149,7 +149,7 @@ def _segment(described: Any, where: str, own: str | OwnSpace) -> Segment:
         raise PolicyError(f"{where}.policy", policy, "a list of [operation, probability, magnitude]")
     found = tuple(_tuple(t, f"{where}.policy[{i}]", magnitudes(own)) for i, t in enumerate(policy))
     names = [op for op, _, _ in found]
-    twice = [op for op in (own.names_around if isinstance(own, OwnSpace) else ()) if names.count(op) > 1]
+    twice = [op for op in (own.names_around if isinstance(own, CustomSpace) else ()) if names.count(op) > 1]
     if twice:
         raise PolicyError(f"{where}.policy", f"{twice[0]} twice", "crop, flip and cutout once each")
     return Segment(epochs, found)

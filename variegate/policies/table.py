@@ -35,7 +35,6 @@ class Emission:
     tail: tuple[float, ...] = ()
     emitter: Emitter | None = None
     num_slots: int = 0
-    is_opaque: bool = False  # of a pixel that was emptied it makes what it makes of its colour
 
 
 def emit_cutout(sampling: Sampling, rows: Rows, sides: Floats, slot: int, fill: Colour) -> None:
@@ -72,13 +71,17 @@ def _random_blur(sampling: Sampling, rows: Rows, widest: Floats, slot: int, fill
 
 # Policies mean what the classes declare: SolarizeAdd's threshold is 128 and Gamma's gain 1 wherever they are published,
 # and T.Rotate turns about the image's centre.
-_CLASSES = [vars(family)[name] for family in (colour, filters, geometry, output, tone) for name in family.__all__]
-_PLAIN: list[Any] = [cls for cls in _CLASSES if issubclass(cls, MagnitudeOp | PlainOp) and hasattr(cls, "_op")]
+_FAMILIES = {family.__name__ for family in (colour, filters, geometry, output, tone)}
+_PLAIN: list[Any] = [
+    cls
+    for cls in Transform.registry.values()
+    if cls.__module__ in _FAMILIES and issubclass(cls, MagnitudeOp | PlainOp) and hasattr(cls, "_op")
+]
 EMISSIONS: dict[str, Emission] = {
     "Identity": Emission(Op.NOP),
     "Cutout": Emission(Op.NOP, emitter=emit_cutout, num_slots=1),
     "GaussianBlur": Emission(Op.NOP, emitter=emit_blur),
-    **{cls.__name__: Emission(cls._op, cls.constants(), is_opaque=cls._is_opaque) for cls in _PLAIN},
+    **{cls.__name__: Emission(cls._op, cls.constants()) for cls in _PLAIN},
     **{SPECS[op].name: Emission(op) for op in (Op.HFLIP, Op.VFLIP)},
 }
 # Names of magnitude spaces alone.
@@ -89,11 +92,16 @@ def _drive(transform: Any, sampling: Sampling, rows: Rows, values: Floats, slot:
     transform.emit_magnitude(sampling, rows, values, slot)
 
 
+def _apply(transform: Transform, sampling: Sampling, rows: Rows, values: Floats, slot: int, fill: Colour) -> None:
+    transform.sample(sampling, rows, slot)
+
+
 def emission_of(op: str | Transform) -> Emission:
-    """Emission of a name or of a transform with ``emit_magnitude``."""
+    """Emission of a name, or of a transform: at a magnitude if it has ``emit_magnitude``, else as it is."""
     if isinstance(op, str):
         return EMISSIONS[op] if op in EMISSIONS else _WITHIN_SPACES[op]
-    return Emission(Op.NOP, emitter=partial(_drive, op), num_slots=op.num_slots)
+    emit = _drive if hasattr(op, "emit_magnitude") else _apply
+    return Emission(Op.NOP, emitter=partial(emit, op), num_slots=op.num_slots)
 
 
 Index = npt.NDArray[np.intp]

@@ -150,8 +150,19 @@ def _scaled_table(policy: Any, names: Sequence[str], space_name: str) -> Operati
 
 # timm's thirteen: those of the paper and the enhancements, in the set that grows stronger with the magnitude.
 _NAMES = (
-    *("AutoContrast", "Color", "Contrast", "Brightness", "Sharpness", "Equalize", "Rotate", "Posterize", "Solarize"),
-    *("ShearX", "ShearY", "TranslateX", "TranslateY"),
+    "AutoContrast",
+    "Color",
+    "Contrast",
+    "Brightness",
+    "Sharpness",
+    "Equalize",
+    "Rotate",
+    "Posterize",
+    "Solarize",
+    "ShearX",
+    "ShearY",
+    "TranslateX",
+    "TranslateY",
 )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.program.ops import INTERPOLATION_BITS, INTERPOLATION_MASK, SPECS, Interpolation, Kind, Op, PadMode
-from variegate.program.passes import BEGIN, BREAK, BREAKER, END, PassBreak
+from variegate.program.passes import BEGIN, BREAK, BREAKER, END, QUALITY, PassBreak
 from variegate.program.program import Program
 
 _OFF_AT_ZERO = frozenset({"expand", "random", "normalized", "magnitude", "shade"})
@@ -23,6 +23,7 @@ _WHY_APART = {
     PassBreak.STATISTIC_MEASURED_BEFORE: "{this} needs a histogram of its own after {that}",
     PassBreak.FILTER_OF_NEW_IMAGE: "{this} needs the neighbours of pixels after {that}",
     PassBreak.RESAMPLE_NOT_FIRST: "{this} averages what {that} has made",
+    PassBreak.CODEC: "{this} takes the whole image after {that}",
 }
 _CANVAS = "uint8 canvas"
 _NORMALIZED_VALUES = frozenset({"v0", "v1", "v2"})
@@ -230,27 +231,22 @@ def _passes(fused: Program, row: int, ends: str) -> list[tuple[str, str]]:
     assert fused.num_passes is not None
     assert fused.passes is not None
     passes: list[tuple[str, str]] = []
-    detour, name = fused.detour, ""
-    if detour is not None and detour.place[row] >= 0:
-        before = int(detour.place[row])
-        has_passes = detour.program.length[before] > 0
-        passes += _passes(detour.program, before, _CANVAS)[: None if has_passes else -1]
-        name, first = SPECS[Op(detour.op[before])].name, _plain(float(detour.args[before, 0]))
-        passes.append((f"{name} {_number(first)}, outside of the passes -> {_CANVAS}", f"{name} leaves the passes"))
     count = int(fused.num_passes[row])
     for p in range(count):
-        slots = range(*fused.passes[row, p, [BEGIN, END]].tolist())
-        steps = " -> ".join(_step(fused, row, k) for k in slots) or "copy"
-        why = f"it reads what {name} has left" if p == 0 else _why_apart(fused, row, p)
-        passes.append((f"{steps} -> {ends if p == count - 1 else _CANVAS}", why))
+        begin, end, quality = fused.passes[row, p, [BEGIN, END, QUALITY]].tolist()
+        steps = [f"JPEG {quality}"] if quality else []
+        steps += [_step(fused, row, k) for k in range(begin, end)]
+        target = ends if p == count - 1 else _CANVAS
+        passes.append((" -> ".join([*(steps or ["copy"]), target]), _why_apart(fused, row, p) if p > 0 else ""))
     return passes
 
 
 def _why_apart(fused: Program, row: int, p: int) -> str:
     """Why pass ``p`` of a row could not be one with the pass before it."""
     assert fused.passes is not None
-    begin, breaker, reason = fused.passes[row, p, [BEGIN, BREAKER, BREAK]].tolist()
-    return _WHY_APART[PassBreak(reason)].format(this=_step(fused, row, begin), that=_step(fused, row, breaker))
+    begin, breaker, reason, quality = fused.passes[row, p, [BEGIN, BREAKER, BREAK, QUALITY]].tolist()
+    this = "JPEG" if quality else _step(fused, row, begin)
+    return _WHY_APART[PassBreak(reason)].format(this=this, that=_step(fused, row, breaker))
 
 
 def _step(fused: Program, row: int, k: int) -> str:

@@ -25,7 +25,7 @@ class Kind(IntEnum):
     STATISTIC = 3  # a per-channel table that depends on the whole image at this stage
     NEIGHBOURHOOD = 4  # a function of the pixel and its neighbours
     POSITION = 5  # depends on where the pixel is in the image of this stage (noise, rectangles)
-    DETOUR = 6  # done to the whole image, outside of the fused passes: see ``detours``
+    CODEC = 6  # the whole image is written and read again before a pass (JPEG)
 
 
 class _Opcodes(EnumMeta):
@@ -66,7 +66,6 @@ class Op(IntEnum, metaclass=_Opcodes):
     CONTRAST = 40
     AUTOCONTRAST = 41
     EQUALIZE = 42
-    MATCH = 38
     # neighbourhood
     SHARPNESS = 50
     GAUSSIAN_BLUR = 51
@@ -85,10 +84,8 @@ class Op(IntEnum, metaclass=_Opcodes):
     SALT_AND_PEPPER = 61
     SHOT_NOISE = 62
     ERASE = 63
-    # detours
+    # codecs
     JPEG = 70
-    FDA = 71
-    PRINCIPAL_AXES = 72
     # primitives, left by lowering
     MAP_FIXED = 100  # nearest, 16.16 fixed point
     MAP_SCALE = 101  # nearest, pure scale, double accumulation per axis as Pillow's ImagingScaleAffine
@@ -237,9 +234,6 @@ SPECS: dict[Op, OpSpec] = {
     Op.CONTRAST: OpSpec("Contrast", Kind.STATISTIC, ("factor",), neutral=1.0, needs_colour=True),
     Op.AUTOCONTRAST: OpSpec("AutoContrast", Kind.STATISTIC),
     Op.EQUALIZE: OpSpec("Equalize", Kind.STATISTIC),
-    Op.MATCH: OpSpec(
-        "Match", Kind.STATISTIC, ("share", "_first", "method"), neutral=0.0, parts_channels=True, needs_colour=True
-    ),
     Op.SHARPNESS: OpSpec("Sharpness", Kind.NEIGHBOURHOOD, ("factor",), neutral=1.0),
     Op.GAUSSIAN_BLUR: OpSpec(
         "GaussianBlur", Kind.NEIGHBOURHOOD, ("kernel_x", "kernel_y", "sigma_x", "sigma_y", "shade"), becomes=Op.CONVOLVE
@@ -289,16 +283,7 @@ SPECS: dict[Op, OpSpec] = {
         ("_first", "_lines", "_columns", "_step_y", "_step_x", "_top", "_left", "strength"),
         needs_colour=True,
     ),
-    Op.JPEG: OpSpec("JPEG", Kind.DETOUR, ("quality",), parts_channels=True, needs_colour=True),
-    Op.FDA: OpSpec("FDA", Kind.DETOUR, ("beta", "_first"), neutral=0.0, parts_channels=True, needs_colour=True),
-    Op.PRINCIPAL_AXES: OpSpec(
-        "PixelDistributionAdaptation('pca')",
-        Kind.DETOUR,
-        ("share", "_first"),
-        neutral=0.0,
-        parts_channels=True,
-        needs_colour=True,
-    ),
+    Op.JPEG: OpSpec("JPEG", Kind.CODEC, ("quality",), parts_channels=True, needs_colour=True),
     Op.MAP_FIXED: OpSpec("map_fixed", Kind.GEOMETRY, ("a", "b", "c", "d", "e", "f")),
     Op.MAP_SCALE: OpSpec("map_scale", Kind.GEOMETRY, ("a", "c", "e", "f")),
     Op.MAP_FLOAT: OpSpec("map_float", Kind.GEOMETRY, ("a", "b", "c", "d", "e", "f")),

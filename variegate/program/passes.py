@@ -32,10 +32,11 @@ class PassBreak(IntEnum):
     STATISTIC_MEASURED_BEFORE = 7
     FILTER_OF_NEW_IMAGE = 8
     RESAMPLE_NOT_FIRST = 9
+    CODEC = 10
 
 
 # Columns of ``Program.passes``, int32[R, P, PASS_FIELDS]. Slots count from the row's first instruction; a range is
-# begin..end, empty where both are equal.
+# begin..end, empty where both are equal. A JPEG lies in the slot before BEGIN.
 (
     BEGIN,  # slots of the pass
     END,
@@ -56,7 +57,8 @@ class PassBreak(IntEnum):
     BREAKER,  # the slot in the pass before that it could not join, else -1
     HEIGHT,  # the size of the image that the pass writes
     WIDTH,
-) = range(19)
-PASS_FIELDS = 19
+    QUALITY,  # of the JPEG that the image goes through before the pass reads it, 1 to 100; 0 for none
+) = range(20)
+PASS_FIELDS = 20
 
 NEEDS_LUMA, NEEDS_COUNTS = 1, 2

@@ -16,13 +16,12 @@ from variegate.program.ops import NUM_ARGS, Op
 from variegate.program.passes import PASS_FIELDS
 
 if TYPE_CHECKING:
-    from variegate.program.lowering import Detour
     from variegate.program.planes import Planes
     from variegate.program.table_builder import PointFunction
 
 
-# What a program has been through, in order: sampling, then each rewrite of lowering.
-STAGES = ("sampled", "compact", "mapped", "tabled", "merged", "composed", "fused")
+# "sampled" is what transforms emit, "fused" what lowering makes of it.
+STAGES = ("sampled", "fused")
 
 # Sides of images that go in or come out of an operation. Coordinates are 16.16 fixed-point numbers, so that larger ones
 # would wrap around.
@@ -74,7 +73,7 @@ class Tables:
     kernels: npt.NDArray[np.int16] = field(default_factory=lambda: np.empty(0, np.int16))  # see lowering/blurs.py
     filters: npt.NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))  # weights, line by line
     rectangles: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty((0, 4), np.int32))  # top left h w
-    # Displacements dx, dy of nodes line by line, grid after grid: see places.py. And references: see matching.py.
+    # Displacements dx, dy of nodes line by line, grid after grid: see places.py.
     grids: npt.NDArray[np.int16] = field(default_factory=lambda: np.empty(0, np.int16))
     points: list[PointFunction] = field(default_factory=list)
 
@@ -219,7 +218,6 @@ class Program:
     pass_of: npt.NDArray[np.int16] | None = None
     num_passes: npt.NDArray[np.int32] | None = None
     passes: npt.NDArray[np.int32] | None = None
-    detour: Detour | None = None  # what some rows have been through before
     # Of images that have other than one or three channels: those that rows read, and programs of the others.
     planes: Planes | None = None
     further: tuple[Program, ...] = ()

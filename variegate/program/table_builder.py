@@ -115,7 +115,7 @@ class TableBuilder:
         return self._add("rectangles", rectangles)
 
     def add_grids(self, displacements: npt.NDArray[np.int16]) -> int:
-        """int16 dx, dy of nodes, line by line -> where they begin, for Op.DISPLACE; or a reference, for Op.MATCH."""
+        """int16 dx, dy of nodes, line by line -> where they begin, for Op.DISPLACE."""
         return self._add("grids", displacements)
 
     def add_point(self, function: PointFunction) -> int:

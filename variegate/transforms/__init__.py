@@ -8,54 +8,165 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from variegate.checks import missing_name, spelt
-from variegate.ops import (
-    box_crops,
-    colour,
-    compose,
-    copy_paste,
-    crop,
-    custom,
-    deform,
-    domain,
-    erase,
-    filters,
-    finish,
-    geometry,
-    lighting,
-    mix,
-    optics,
-    output,
-    overlay,
-    resize,
-    sizes,
-    tone,
-    weather,
-)
 from variegate.ops.arguments import ArgumentError, AutoAugmentPolicy, InterpolationMode
 from variegate.ops.base import Transform
-from variegate.ops.box_crops import *
-from variegate.ops.colour import *
-from variegate.ops.compose import *
-from variegate.ops.copy_paste import *
-from variegate.ops.crop import *
-from variegate.ops.custom import *
-from variegate.ops.deform import *
+from variegate.ops.box_crops import (
+    ClampBoundingBoxes,
+    RandomAtLeastOneBoxCrop,
+    RandomBoxSafeCrop,
+    RandomIoUCrop,
+    RandomResizedBoxSafeCrop,
+    SanitizeBoundingBoxes,
+)
+from variegate.ops.colour import (
+    CLAHE,
+    AutoContrast,
+    ChannelDropout,
+    ChannelPermutation,
+    Color,
+    ColorJitter,
+    ColorTemperature,
+    Contrast,
+    Equalize,
+    Hue,
+    RandomAdjustSharpness,
+    RandomAutocontrast,
+    RandomChannelPermutation,
+    RandomEqualize,
+    RandomGrayscale,
+    RandomPhotometricDistort,
+    RandomToneCurve,
+    ToSepia,
+)
+from variegate.ops.compose import (
+    Compose,
+    Cond,
+    OneOf,
+    RandomApply,
+    RandomChoice,
+    RandomOrder,
+    SomeOf,
+)
+from variegate.ops.copy_paste import CopyPaste
+from variegate.ops.crop import (
+    D4,
+    AlternatingHorizontalFlip,
+    CenterCrop,
+    Pad,
+    RandomCrop,
+    RandomHorizontalFlip,
+    RandomRotate90,
+    RandomVerticalFlip,
+    Transpose,
+)
+from variegate.ops.custom import CustomOp, Magnitude
+from variegate.ops.deform import (
+    ElasticTransform,
+    GridDistortion,
+    OpticalDistortion,
+    OpticalFlowWarp,
+    ThinPlateSpline,
+)
 from variegate.ops.description import from_dict
-from variegate.ops.domain import *
-from variegate.ops.erase import *
-from variegate.ops.filters import *
-from variegate.ops.finish import *
-from variegate.ops.geometry import *
-from variegate.ops.lighting import *
-from variegate.ops.mix import *
-from variegate.ops.optics import *
-from variegate.ops.output import *
-from variegate.ops.overlay import *
-from variegate.ops.resize import *
-from variegate.ops.sizes import *
-from variegate.ops.tone import *
+from variegate.ops.erase import (
+    CoarseDropout,
+    Cutout,
+    GridMask,
+    OcclusionDiffusion,
+    RandomErasing,
+)
+from variegate.ops.filters import (
+    JPEG,
+    Convolve,
+    Edges,
+    Emboss,
+    GaussianBlur,
+    GaussianNoise,
+    MedianBlur,
+    Morphological,
+    MotionBlur,
+    PixelDropout,
+    SaltAndPepper,
+    Sharpness,
+    ShotNoise,
+    UnsharpMask,
+)
+from variegate.ops.finish import (
+    FiveCrop,
+    Lambda,
+    TenCrop,
+)
+from variegate.ops.geometry import (
+    RandomAffine,
+    RandomPerspective,
+    RandomRotation,
+    Rotate,
+    ShearX,
+    ShearY,
+    Stretch,
+    TranslateX,
+    TranslateY,
+)
+from variegate.ops.lighting import (
+    Illumination,
+    RandomShadow,
+    RandomSunFlare,
+)
+from variegate.ops.mix import (
+    CutMix,
+    MixUp,
+    Mosaic,
+    ResizeMix,
+)
+from variegate.ops.optics import (
+    ChromaticAberration,
+    Defocus,
+    GlassBlur,
+    ZoomBlur,
+)
+from variegate.ops.output import (
+    ConvertImageDtype,
+    Grayscale,
+    Identity,
+    Normalize,
+    PILToTensor,
+    ToDtype,
+    ToImage,
+    ToPureTensor,
+    ToTensor,
+)
+from variegate.ops.overlay import Overlay
+from variegate.ops.resize import RandomResizedCrop, Resize
+from variegate.ops.sizes import (
+    Downscale,
+    LetterBox,
+    LongestMaxSize,
+    RandomResize,
+    RandomShortestSize,
+    RandomZoomOut,
+    ScaleJitter,
+    SmallestMaxSize,
+)
+from variegate.ops.tone import (
+    Brightness,
+    Gamma,
+    Invert,
+    Posterize,
+    RandomInvert,
+    RandomPosterize,
+    RandomSolarize,
+    RGBShift,
+    Solarize,
+    SolarizeAdd,
+)
 from variegate.ops.traced import Function, Measure, TracedPipeline
-from variegate.ops.weather import *
+from variegate.ops.weather import (
+    RandomFog,
+    RandomGravel,
+    RandomRain,
+    RandomSnow,
+    Spatter,
+)
 from variegate.policies.augmentation import Augmentation
 from variegate.policies.augmix import AugMix
 from variegate.policies.autoaugment import AutoAugment
@@ -68,31 +179,153 @@ from variegate.policies.views import MultiView
 if TYPE_CHECKING:
     from variegate.transforms import functional as functional
 
-__all__ = ["ArgumentError", "AutoAugmentPolicy", "InterpolationMode", "Transform", "from_dict"]
-__all__ += box_crops.__all__
-__all__ += colour.__all__
-__all__ += compose.__all__
-__all__ += copy_paste.__all__
-__all__ += crop.__all__
-__all__ += custom.__all__
-__all__ += deform.__all__
-__all__ += domain.__all__
-__all__ += erase.__all__
-__all__ += filters.__all__
-__all__ += finish.__all__
-__all__ += geometry.__all__
-__all__ += lighting.__all__
-__all__ += mix.__all__
-__all__ += optics.__all__
-__all__ += output.__all__
-__all__ += overlay.__all__
-__all__ += resize.__all__
-__all__ += sizes.__all__
-__all__ += tone.__all__
-__all__ += weather.__all__
-__all__ += ["Function", "Measure", "TracedPipeline"]
-__all__ += ["PBA", "Augmentation", "AutoAugment", "Schedule", "TimmAugMix", "TimmRandAugment"]
-__all__ += ["AdaptiveRandAugment", "AugMix", "MultiView", "RandAugment", "ThreeAugment", "TrivialAugmentWide"]
+__all__ = [
+    "CLAHE",
+    "D4",
+    "JPEG",
+    "PBA",
+    "AdaptiveRandAugment",
+    "AlternatingHorizontalFlip",
+    "ArgumentError",
+    "AugMix",
+    "Augmentation",
+    "AutoAugment",
+    "AutoAugmentPolicy",
+    "AutoContrast",
+    "Brightness",
+    "CenterCrop",
+    "ChannelDropout",
+    "ChannelPermutation",
+    "ChromaticAberration",
+    "ClampBoundingBoxes",
+    "CoarseDropout",
+    "Color",
+    "ColorJitter",
+    "ColorTemperature",
+    "Compose",
+    "Cond",
+    "Contrast",
+    "ConvertImageDtype",
+    "Convolve",
+    "CopyPaste",
+    "CustomOp",
+    "CutMix",
+    "Cutout",
+    "Defocus",
+    "Downscale",
+    "Edges",
+    "ElasticTransform",
+    "Emboss",
+    "Equalize",
+    "FiveCrop",
+    "Function",
+    "Gamma",
+    "GaussianBlur",
+    "GaussianNoise",
+    "GlassBlur",
+    "Grayscale",
+    "GridDistortion",
+    "GridMask",
+    "Hue",
+    "Identity",
+    "Illumination",
+    "InterpolationMode",
+    "Invert",
+    "Lambda",
+    "LetterBox",
+    "LongestMaxSize",
+    "Magnitude",
+    "Measure",
+    "MedianBlur",
+    "MixUp",
+    "Morphological",
+    "Mosaic",
+    "MotionBlur",
+    "MultiView",
+    "Normalize",
+    "OcclusionDiffusion",
+    "OneOf",
+    "OpticalDistortion",
+    "OpticalFlowWarp",
+    "Overlay",
+    "PILToTensor",
+    "Pad",
+    "PixelDropout",
+    "Posterize",
+    "RGBShift",
+    "RandAugment",
+    "RandomAdjustSharpness",
+    "RandomAffine",
+    "RandomApply",
+    "RandomAtLeastOneBoxCrop",
+    "RandomAutocontrast",
+    "RandomBoxSafeCrop",
+    "RandomChannelPermutation",
+    "RandomChoice",
+    "RandomCrop",
+    "RandomEqualize",
+    "RandomErasing",
+    "RandomFog",
+    "RandomGravel",
+    "RandomGrayscale",
+    "RandomHorizontalFlip",
+    "RandomInvert",
+    "RandomIoUCrop",
+    "RandomOrder",
+    "RandomPerspective",
+    "RandomPhotometricDistort",
+    "RandomPosterize",
+    "RandomRain",
+    "RandomResize",
+    "RandomResizedBoxSafeCrop",
+    "RandomResizedCrop",
+    "RandomRotate90",
+    "RandomRotation",
+    "RandomShadow",
+    "RandomShortestSize",
+    "RandomSnow",
+    "RandomSolarize",
+    "RandomSunFlare",
+    "RandomToneCurve",
+    "RandomVerticalFlip",
+    "RandomZoomOut",
+    "Resize",
+    "ResizeMix",
+    "Rotate",
+    "SaltAndPepper",
+    "SanitizeBoundingBoxes",
+    "ScaleJitter",
+    "Schedule",
+    "Sharpness",
+    "ShearX",
+    "ShearY",
+    "ShotNoise",
+    "SmallestMaxSize",
+    "Solarize",
+    "SolarizeAdd",
+    "SomeOf",
+    "Spatter",
+    "Stretch",
+    "TenCrop",
+    "ThinPlateSpline",
+    "ThreeAugment",
+    "TimmAugMix",
+    "TimmRandAugment",
+    "ToDtype",
+    "ToImage",
+    "ToPureTensor",
+    "ToSepia",
+    "ToTensor",
+    "TracedPipeline",
+    "Transform",
+    "TranslateX",
+    "TranslateY",
+    "Transpose",
+    "TrivialAugmentWide",
+    "UnsharpMask",
+    "ZoomBlur",
+    "from_dict",
+]
 
 # Dataclasses, whose constructors are made when their bodies are read.
 for _transform in (*Transform.registry.values(), Lambda):

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from variegate import transforms as T
 from variegate.apps.search import SearchSpace
 from variegate.apps.search.prepare import known_operations, prepare_evaluation, prepare_search
 from variegate.apps.train.images import LabelledImages, load_images
@@ -49,18 +50,26 @@ def test_a_fifth_is_held_out_to_compare() -> None:
 
 def test_crop_flip_and_cutout_are_searched() -> None:
     space = prepare_search(images(), SearchOptions())[0].settings.space
-    assert space.around == ("Crop:0..0.25", "Flip", "Cutout:0..0.75")
+    assert (space.crop, space.flip, space.cutout) == (0.25, True, 0.75)
+    assert space.tuples[-3:] == ("Crop", "Flip", "Cutout")
     assert (len(space.operations), "Cutout" in space.operations) == (14, False)
     space = prepare_search(images(), SearchOptions(padding=2, flip=False, cutout=0))[0].settings.space
-    assert (space.around, "Cutout" in space.operations) == (("Crop:0..0.125",), True)
-    options = SearchOptions(operations="Rotate:0..45:signed,cutout:0..0.4,GaussianNoise")
+    assert (space.crop, space.flip, space.cutout) == (0.125, False, 0.0)
+    assert "Cutout" in space.operations
+    options = SearchOptions(operations="Rotate:0..45:signed,GaussianNoise", cutout=4)
     space = prepare_search(images(), options)[0].settings.space
-    assert space.operations == ("Rotate:0..45:signed", "GaussianNoise:0..0.4")
-    assert space.around == ("Crop:0..0.25", "Flip", "Cutout:0..0.4")
+    assert space.operations == (
+        T.Augmentation("Rotate", "Rotate", (0, 45), signed=True),
+        T.Augmentation("GaussianNoise", "GaussianNoise", (0, 0.4)),
+    )
+    assert (space.crop, space.flip, space.cutout) == (0.25, True, 0.25)
     fixed = prepare_search(images(), SearchOptions(around="fixed", operations="Rotate,Cutout"))[0].settings.space
-    assert (fixed.operations, fixed.around, fixed.magnitudes) == (("Rotate", "Cutout"), (), "pba-relative")
-    with pytest.raises(PolicyError, match="operations: got 'Flip'; accepted: one or more besides Crop, Flip and Cut"):
-        prepare_search(images(), SearchOptions(operations="Flip"))
+    assert (fixed.operations, fixed.magnitudes) == (("Rotate", "Cutout"), "pba-relative")
+    assert (fixed.crop, fixed.flip, fixed.cutout) == (0.0, False, 0.0)
+    with pytest.raises(
+        PolicyError, match=r"operations\[1\]: got 'Cutout'; accepted: each name once; crop, flip and cut"
+    ):
+        prepare_search(images(), SearchOptions(operations="Rotate,Cutout"))
     with pytest.raises(ValueError, match="around: got 'on'; accepted: 'searched', 'fixed'"):
         prepare_search(images(), SearchOptions(around="on"))  # type: ignore[arg-type]
 

@@ -21,7 +21,7 @@ from variegate.formats.base import SourceError
 
 
 def run_with_test() -> SearchRun:
-    run = small_run(space=SearchSpace(space="pba-relative", around=("Crop", "Flip")), epochs=2, interval=1, size=2)
+    run = small_run(space=SearchSpace(space="pba-relative", crop=0.25, flip=True), epochs=2, interval=1, size=2)
     rows = run.validation.labels.argsort(stable=True).numpy()
     return replace(run, validation=run.validation.take(rows[::2]), test=run.validation.take(rows[1::2]))
 

@@ -27,7 +27,7 @@ from variegate.formats.opening import open_source
 from variegate.ops.description import walk
 from variegate.options.recipes import RECIPES, describe_recipe
 from variegate.policies import Schedule, Segment, save_policy
-from variegate.policies.own import OwnSpace
+from variegate.policies.custom_space import CustomSpace
 
 pytestmark = needs("sklearn")
 
@@ -105,7 +105,7 @@ def fed(source: Any, **chosen: Any) -> Feed:
 
 
 def test_a_whole_schedule_has_all_crops_and_flips(tmp_path: Path) -> None:
-    own = OwnSpace("pba-relative", ("Rotate",), ("Crop", "Flip"))
+    own = CustomSpace("pba-relative", ("Rotate",), crop=0.25, flip=True)
     path = tmp_path / "schedule.json"
     save_policy(Schedule((Segment(3, (("Rotate", 0.5, 5), ("Crop", 0.5, 5), ("Flip", 1.0, 0))),), own), path)
     kept = (np.zeros((8, 8, 8, 3), np.uint8), [0, 1] * 4)

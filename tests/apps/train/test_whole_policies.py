@@ -19,13 +19,13 @@ from variegate.apps.train import train
 from variegate.apps.train.feed import Feed
 from variegate.apps.train.ranks import Ranks
 from variegate.policies import PBA, Schedule, Segment
-from variegate.policies.own import OwnSpace
+from variegate.policies.custom_space import CustomSpace
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (64, 8, 8, 3)).astype(np.uint8)
 RACED = [T.RandomCrop((8, 8), padding=1), T.RandomHorizontalFlip(0.5), T.Cutout(2)]
 # Of a search that has crop and flip in its space.
 SCHEDULE = PBA(
-    Schedule((Segment(6, (("Crop", 0.5, 4), ("Flip", 0.5, 0))),), OwnSpace("pba", ("Rotate",), ("Crop", "Flip")))
+    Schedule((Segment(6, (("Crop", 0.5, 4), ("Flip", 0.5, 0))),), CustomSpace("pba", ("Rotate",), crop=0.25, flip=True))
 )
 
 

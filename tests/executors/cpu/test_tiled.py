@@ -48,7 +48,6 @@ def one_of(r: random.Random) -> Transform:
     return r.choice(made)
 
 
-REFERENCE = np.arange(600, dtype=np.uint8).reshape(10, 20, 3)
 NAMED: dict[str, list[Transform]] = {
     "nothing": [],
     "normalize": [NORMALIZE],
@@ -64,10 +63,6 @@ NAMED: dict[str, list[Transform]] = {
     "filters in a row": [T.Equalize(), T.MedianBlur(5), T.Sharpness(2.0), T.GaussianBlur(23, (5.0, 5.0)), T.CLAHE()],
     "far filters": [T.RandomHorizontalFlip(1.0), T.ChromaticAberration(0.2, 0.2, "red_blue"), T.GlassBlur(0.0, 3, 3)],
     "zoomed": [T.ZoomBlur(1.4, 0.05), T.Morphological((7, 4)), T.Invert()],
-    "references": [
-        *(T.Posterize(5), T.HistogramMatching(REFERENCE), T.GaussianBlur(9), T.PixelDistributionAdaptation(REFERENCE)),
-        *(T.Rotate((9, 9)), T.PixelDistributionAdaptation(REFERENCE, 1.0, "minmax"), NORMALIZE),
-    ],
     "noise moved": [T.GaussianNoise(), T.RandomHorizontalFlip(1.0), T.ShotNoise(), T.SaltAndPepper()],
     "erased normalized": [T.RandAugment(2, 9), NORMALIZE, T.RandomErasing(1.0, value="random")],
     "mixed of chains": [T.AugMix(), NORMALIZE],

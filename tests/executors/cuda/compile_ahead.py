@@ -60,7 +60,6 @@ def all_works() -> Iterator[tuple[str, Transform, dict[str, Any], bool]]:
         T.ChromaticAberration(),
         T.GlassBlur(),
         T.Morphological(),
-        T.HistogramMatching(np.zeros((1, 1), np.uint8)),
         Point(),
         T.Spatter(p=1.0),
         T.GaussianNoise(),

@@ -39,11 +39,10 @@ PIPELINES: dict[str, list[Any]] = {
     "noise": [T.GaussianNoise(), T.RandomHorizontalFlip(1.0), T.SaltAndPepper(), T.Cutout(16)],
     "erased normalized": [T.MedianBlur(3), NORMALIZE, T.RandomErasing(1.0, value="random")],
     "mixed": [T.AugMix(mixture_width=2, chain_depth=1), NORMALIZE],
-    "overlaid and matched": [
+    "overlaid": [
         T.RandomSnow(method="texture", p=1.0),
         T.Morphological(scale=(3, 3)),
         T.RandomRain(p=1.0),
-        T.HistogramMatching([photo(9, 12)], (1.0, 1.0)),
     ],
     "resized": [T.RandomResizedCrop((40, 70)), T.RandomHorizontalFlip(1.0), T.Resize((33, 90)), T.Invert()],
 }

@@ -25,8 +25,6 @@ DATA = Path(__file__).parent / "data"
 VERSIONS = ("albumentations-2.0.8", "albumentationsx-2.5.1")
 AUDITS = {version: json.loads((DATA / f"{version}-audit.json").read_text()) for version in VERSIONS}
 OF_BOXES = ("AtLeastOneBBoxRandomCrop", "BBoxSafeRandomCrop", "RandomSizedBBoxSafeCrop")
-# Transforms of reference images, which are not given here.
-OF_REFERENCES = ("FDA", "HistogramMatching", "PixelDistributionAdaptation")
 # Outputs are tensors or have one format here; compositions only choose.
 NOT_AUDITED = ("ToTensorV2", "ToRGB", *COMPOSITIONS)
 
@@ -66,7 +64,7 @@ def test_defaults_of_all_classes(version: str) -> None:
     for name, described in json.loads((DATA / f"{version}-defaults.json").read_text()).items():
         transform, report = vg.from_albumentations(described, report=True)
         if report.refused:
-            assert name in REFUSED or name in OF_REFERENCES or name == "ElasticTransform"
+            assert name in REFUSED or name == "ElasticTransform"
             with pytest.raises(ConversionError, match=f"{name}.*; accepted: "):
                 vg.from_albumentations(described)
             continue
@@ -92,7 +90,7 @@ def test_outcomes_are_those_of_the_audit(version: str) -> None:
 
 def test_every_rule_is_audited() -> None:
     audited = {row["class"] for rows in AUDITS.values() for row in rows if row["outcome"] != "refused"}
-    assert set(RULES) - set(OF_REFERENCES) <= audited
+    assert set(RULES) <= audited
 
 
 def test_a_description_without_a_probability_has_the_librarys() -> None:
@@ -100,25 +98,6 @@ def test_a_description_without_a_probability_has_the_librarys() -> None:
     for name, described in json.loads((DATA / "albumentationsx-2.5.1-defaults.json").read_text()).items():
         bare = {key: value for key, value in described.items() if key != "p"}
         assert vg.from_albumentations(bare, report=True) == vg.from_albumentations(described, report=True), name
-
-
-def test_references_come_as_metadata_of_calls() -> None:
-    images = [np.full((3, 4, 3), 90, np.uint8)]
-    for name, key, number, value in (
-        ("FDA", "fda_metadata", "beta_range", 0.5),
-        ("HistogramMatching", "hm_metadata", "blend_ratio", 1.0),
-        ("PixelDistributionAdaptation", "theirs", "blend_ratio", 1.0),
-    ):
-        described = one(name, metadata_key=key, **{number: [value, value]})
-        with pytest.raises(
-            ConversionError, match=rf"{name}.metadata_key: got '{key}'; accepted: reference images in vg"
-        ):
-            vg.from_albumentations(described)
-        with pytest.warns(ConversionWarning, match="reference.* at its own size"):
-            t = vg.from_albumentations(described, metadata={key: images})
-        assert type(t) is getattr(vg.transforms, name)
-        output = vg.Augmenter(t)([np.arange(48, dtype=np.uint8).reshape(4, 4, 3)])
-        np.testing.assert_allclose(output.float().mean(), 90, atol=1)
 
 
 def test_bands_are_as_long_as_drawn() -> None:

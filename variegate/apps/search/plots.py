@@ -13,7 +13,7 @@ import numpy.typing as npt
 from variegate.apps.plotting import FAINT, GREEN, INK, LABEL, drawn_figure, line_handles
 from variegate.apps.search.history import History, members_of
 from variegate.policies import Schedule
-from variegate.policies.own import magnitudes
+from variegate.policies.custom_space import magnitudes
 
 _DEAD, _ALIVE, _BEST = "#d3dae0", "#6f8fa8", GREEN
 _TURN = 0.7  # The part of a step within which the curve of a copy is drawn.
@@ -89,9 +89,10 @@ def _map(axes: Any, tables: list[Floats], edges: npt.NDArray[np.int64], most: fl
 
 
 def _mark_without_magnitude(axes: Any, names: list[str], schedule: Schedule) -> None:
-    rules = magnitudes(schedule.space).rules
+    known = magnitudes(schedule.space)
     for row, name in enumerate(names):
-        if rules[name].low == rules[name].high:
+        first, last = known.rules[name].parameters([0, known.bins - 1])
+        if first == last:
             axes.axhspan(row + 0.07, row + 0.93, color="#f1f3f4", zorder=2)
             axes.text(schedule.epochs / 2, row + 0.5, "no magnitude", color=FAINT, ha="center", va="center")
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from variegate.checks import integer
 from variegate.errors import PolicyError
 from variegate.ops.arguments import Fill, InterpolationName
 from variegate.policies import PBA, Schedule, Segment
-from variegate.policies.own import OwnSpace, magnitudes
+from variegate.policies.custom_space import CustomSpace, describe_operation, magnitudes, operations_from
 from variegate.policies.schedule import COPIES, Tuple3, fill_from, policy_from_numbers
 from variegate.policies.spaces import space
 
@@ -22,38 +22,39 @@ MOST_PROBABLE = 10  # A probability is an integer from 0 to this, in tenths.
 class SearchSpace:
     """The space that is searched: for every operation, ``copies`` times, a probability 0..10 and a magnitude 0..9.
 
-    ``operations``, in the order of the numbers: names of the magnitude space, and what ``OwnSpace`` takes besides;
-    empty: all that the space has by default, for "pba" the paper's 15 in the reference's order. ``space``: "pba" for
-    images of 32 pixels, "pba-relative" for others; any other magnitude space will do, and then the magnitudes are its
-    bins. ``fill``: the colour of emptied pixels, red, green and blue from 0 to 255; None: for a ``SearchRun`` the mean
-    of its training images, else the magnitude space's own. ``around``: Crop, Flip and Cutout, if they are searched too,
-    each once. Raises PolicyError.
+    ``operations``, in the order of the numbers: names of the magnitude space, Augmentations, and what ``CustomSpace``
+    makes into such; empty: all that the space has by default, for "pba" the paper's 15 in the reference's order.
+    ``space``: "pba" for images of 32 pixels, "pba-relative" for others; any other magnitude space will do, and then the
+    magnitudes are its bins. ``fill``: the color of emptied pixels, red, green and blue from 0 to 255; None: for a
+    ``SearchRun`` the mean of its training images, else the magnitude space's own. ``crop``, ``flip``, ``cutout``: if
+    they are searched too, see ``CustomSpace``. Raises PolicyError.
     """
 
     operations: tuple[Any, ...] = ()
     copies: int = COPIES
     space: str = "pba"
     fill: tuple[int, int, int] | None = None
-    around: tuple[str, ...] = ()
+    crop: float = 0.0
+    flip: bool = False
+    cutout: float = 0.0
 
     if TYPE_CHECKING:
         # The operation of every tuple: all of them once, then once more, then what is around them.
         tuples: ClassVar[tuple[str, ...]]
-        # The magnitude space of schedules: its name, or one's own.
-        magnitudes: ClassVar[str | OwnSpace]
+        # The magnitude space of schedules: its name, or one of chosen operations.
+        magnitudes: ClassVar[str | CustomSpace]
 
     def __post_init__(self) -> None:
-        around = OwnSpace(self.space, (), self.around)
+        around = CustomSpace(self.space, (), self.crop, self.flip, self.cutout)
         names = self.operations or tuple(op for op in space(self.space).default if op not in around.names_around)
-        own = OwnSpace(self.space, names, self.around)
-        # A list of names alone is no space of one's own, and files say it as they always did.
-        is_own = bool(self.around) or any(name not in space(self.space).rules for name in own.operations)
+        custom = replace(around, operations=names)
+        # For names alone, the name of their space says all.
+        is_custom = bool(custom.names_around) or custom.operations != custom.names
         copies = integer("copies", self.copies, 1, accepted="a positive integer", error=PolicyError)
         object.__setattr__(self, "copies", copies)
-        object.__setattr__(self, "operations", own.operations)
-        object.__setattr__(self, "around", own.around)
-        object.__setattr__(self, "magnitudes", own if is_own else self.space)
-        object.__setattr__(self, "tuples", own.names * copies + own.names_around)
+        object.__setattr__(self, "operations", custom.operations)
+        object.__setattr__(self, "magnitudes", custom if is_custom else self.space)
+        object.__setattr__(self, "tuples", custom.names * copies + custom.names_around)
         object.__setattr__(self, "fill", fill_from(self.fill))
 
     @property
@@ -71,7 +72,8 @@ class SearchSpace:
         if not isinstance(numbers, (list, tuple)) or len(numbers) != len(limits):
             got = f"{len(numbers)} numbers" if hasattr(numbers, "__len__") else numbers
             per = f"{len(self.operations)} operations, {self.copies} each, of a probability and a magnitude"
-            per += f", and {', '.join(self.around)}" if self.around else ""
+            around = self.tuples[len(self.operations) * self.copies :]
+            per += f", and {', '.join(around)}" if around else ""
             raise PolicyError(where, got, f"{len(limits)} integers: {per}")
         pairs = zip(numbers, limits, strict=True)
         return tuple(integer(f"{where}[{i}]", n, 0, limit, error=PolicyError) for i, (n, limit) in enumerate(pairs))
@@ -89,18 +91,22 @@ class SearchSpace:
         return PBA(self.schedule(numbers), interpolation=interpolation, fill=fill)
 
     def to_dict(self) -> dict[str, Any]:
-        described = {"space": self.space, "operations": list(self.operations), "copies": self.copies}
-        described |= {"around": list(self.around)} if self.around else {}
+        described: dict[str, Any] = {
+            "space": self.space,
+            "operations": list(map(describe_operation, self.operations)),
+            "copies": self.copies,
+        }
+        around = {"crop": self.crop, "flip": self.flip, "cutout": self.cutout}
+        described |= {name: value for name, value in around.items() if value}
         return described if self.fill is None else {**described, "fill": list(self.fill)}
 
     @classmethod
     def from_dict(cls, described: Mapping[str, Any]) -> SearchSpace:
         """Raises PolicyError, also where something is missing."""
         operations, copies, name = values_of(described, "space", ("operations", "copies", "space"))
-        if not isinstance(operations, (list, tuple)):
-            raise PolicyError("operations", operations, "a list of names")
-        fill, around = fill_from(described.get("fill"), "space.fill"), described.get("around", ())
-        return cls(tuple(operations), copies, name, fill, tuple(around) if isinstance(around, list) else around)
+        around = {name: described[name] for name in ("crop", "flip", "cutout") if name in described}
+        fill = fill_from(described.get("fill"), "space.fill")
+        return cls(operations_from(operations, "space.operations"), copies, name, fill, **around)
 
 
 def values_of(described: Any, what: str, names: Sequence[str]) -> list[Any]:

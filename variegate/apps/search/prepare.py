@@ -21,7 +21,6 @@ from variegate.apps.search.trainings import read_json
 from variegate.apps.train import images as image_sets
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages, fitting_batch, fitting_model
 from variegate.checks import as_integer
-from variegate.errors import PolicyError
 from variegate.formats.base import Source, SourceError, first_names
 from variegate.io.addresses import shown
 from variegate.jobs.arguments import absolute_place, open_by_index, parse_size
@@ -32,18 +31,24 @@ from variegate.options.search import EvaluationOptions, RaceOptions, SearchOptio
 _SEARCHED, _SCORED, _EPOCHS = 4_000, 46_000, 200
 # Images that a training sees in all: CIFAR-10's 50,000 over 200 epochs.
 _SEEN = 10_000_000
+# Searched crops and cutouts go up to these shares of the shorter side, where the options say nothing.
+_MOST_CROP, _MOST_CUTOUT = 0.25, 0.75
 # To score members by fewer than eight images is to rank them by chance.
 _LEAST_TO_SEARCH = 16
 
 
 def open_search(
-    source: Any, options: SearchOptions, device: str, note: Callable[[str], object]
+    source: Any,
+    options: SearchOptions,
+    device: str,
+    note: Callable[[str], object],
+    operations: Sequence[Any] | None = None,
 ) -> tuple[SearchRun, Sizes]:
     """``load_source``, and ``load_test`` of other images, then ``prepare_search``."""
     images, opened, _ = load_source(source, options.size, device, note)
     test = None if options.test is None else load_test(options.test, images, options.size, device, note)
     place = absolute_place(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else ""
-    return prepare_search(images, options, place, opened.fingerprint, test)
+    return prepare_search(images, options, place, opened.fingerprint, test, operations)
 
 
 def prepare_search(
@@ -52,15 +57,17 @@ def prepare_search(
     place: str = "",
     fingerprint: str = "",
     test: LabelledImages | None = None,
+    operations: Sequence[Any] | None = None,
 ) -> tuple[SearchRun, Sizes]:
     """Make the run for ``LocalSearch`` and ``TuneSearch`` -> it, and its sizes.
 
+    ``operations``: of the search, in place of those that the options name.
     ``test``: images of the same size and classes that compare what is found; None: a fifth of ``images``, held out,
     where each class has enough. Raises SourceError for images that cannot be searched on; ValueError (PolicyError
     among them) for options.
     """
     baseline = _baseline(images, options)
-    searched = _search_space(images, options)
+    searched = _search_space(images, options, known_operations(operations or options.operations))
     total, held_out = len(images), _held_out(images, options) if test is None else 0
     if held_out:
         images, test = image_sets.split(images, total - held_out, None, options.seed)
@@ -96,26 +103,15 @@ def _held_out(images: LabelledImages, options: SearchOptions) -> int:
 _PARTS = 3
 
 
-def _search_space(images: LabelledImages, options: SearchOptions) -> SearchSpace:
+def _search_space(images: LabelledImages, options: SearchOptions, operations: tuple[Any, ...]) -> SearchSpace:
     """Crop, flip and cutout are searched up to --padding and --cutout, and not at all where these are 0."""
     space = options.space or ("pba" if images.pixels.shape[1:3] == (32, 32) else "pba-relative")
-    operations = known_operations(options.operations)
     if options.around == "fixed":
         return SearchSpace(operations, space=space)
     side = min(images.pixels.shape[1:3])
-    given = {"Crop": options.padding, "Flip": None if options.flip else 0, "Cutout": options.cutout}
-    around = {
-        name: name if most is None else f"{name}:0..{round(min(most / side, 1.0), 4)}"
-        for name, most in given.items()
-        if most != 0
-    }
-    # As typed where it was: a cutout has one place.
-    typed = {str(one).partition(":")[0].casefold(): str(one) for one in operations}
-    around = {name: typed.get(name.casefold(), text) for name, text in around.items()}
-    drawn = tuple(one for one in operations if str(one) not in around.values())
-    if operations and not drawn:
-        raise PolicyError("operations", options.operations, "one or more besides Crop, Flip and Cutout")
-    return SearchSpace(drawn, space=space, around=tuple(around.values()))
+    crop = _MOST_CROP if options.padding is None else round(min(options.padding / side, 1.0), 4)
+    cutout = _MOST_CUTOUT if options.cutout is None else round(min(options.cutout / side, 1.0), 4)
+    return SearchSpace(operations, space=space, crop=crop, flip=options.flip, cutout=cutout)
 
 
 def open_evaluation(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -113,9 +113,8 @@ def search(
     run: PopulationRun
     if isinstance(given, SearchOptions):
         devices = search_devices(given.devices, given.population) if is_local else ["cpu"]
-        texts = SearchSpace(searched).operations if searched else ()
-        chosen = replace(given, operations=",".join(map(str, texts)) or None)
-        run, _ = open_search(objective, chosen, devices[0], lambda text: warnings.warn(text, stacklevel=6))
+        SearchSpace(searched)  # refuses operations before images are read
+        run, _ = open_search(objective, given, devices[0], lambda text: warnings.warn(text, stacklevel=6), searched)
     else:
         devices = ["cpu"] * min(given.workers, given.population)
         space = SearchSpace(searched, space=given.space or "pba-relative")
@@ -230,7 +229,9 @@ def free_rows(baseline: BaselineAugmentation) -> list[str]:
 def schedule_row(run: SearchRun, folder: Path) -> str:
     """The row of the schedule in ``folder``, with the parts that it was trained with and does not have itself."""
     path = str(folder / SCHEDULE_NAME)
-    return path if run.settings.space.around else row_name(_parts_of(run.baseline), path)
+    space = run.settings.space
+    is_whole = space.crop > 0 or space.flip or space.cutout > 0
+    return path if is_whole else row_name(_parts_of(run.baseline), path)
 
 
 def _parts_of(baseline: BaselineAugmentation) -> Row:

@@ -20,15 +20,15 @@ from variegate.ops.base import Transform
 _GROUPS = {
     **{"crop": "Flips and crops", "resize": "Flips and crops", "sizes": "Flips and crops", "finish": "Flips and crops"},
     **{"geometry": "Geometry", "deform": "Geometry", "box_crops": "Around objects", "copy_paste": "Around objects"},
-    **{"colour": "Color", "tone": "Color", "domain": "Color", "output": "Color", "filters": "Blur, noise and edges"},
+    **{"colour": "Color", "tone": "Color", "output": "Color", "filters": "Blur, noise and edges"},
     **{"optics": "Lens and light", "lighting": "Lens and light", "weather": "Weather", "overlay": "Weather"},
     **{"erase": "Erasing", "mix": "Mixing", "uniform": "Policies", "autoaugment": "Policies", "augmix": "Policies"},
     **{"timm": "Policies", "pba": "Policies", "compose": "Choices"},
 }
 FORMATS = {"ConvertImageDtype", "Normalize", "PILToTensor", "ToDtype", "ToImage", "ToPureTensor", "ToTensor"}
 # Without pictures of their own, or made of what a card cannot hold.
-_LEFT_OUT = {*FORMATS, "AdaptiveRandAugment", "Compose", "Cond", "FDA", "HistogramMatching", "Identity", "Overlay"}
-_LEFT_OUT |= {"PixelDistributionAdaptation", "ClampBoundingBoxes", "SanitizeBoundingBoxes", "FiveCrop", "TenCrop"}
+_LEFT_OUT = {*FORMATS, "AdaptiveRandAugment", "Compose", "Cond", "Identity", "Overlay"}
+_LEFT_OUT |= {"ClampBoundingBoxes", "SanitizeBoundingBoxes", "FiveCrop", "TenCrop"}
 _CHILDREN: list[Any] = [{"type": "GaussianBlur", "kernel_size": 5}, {"type": "Invert"}]
 _WIDEST = 25  # times what is usual: wider ranges only guard against nonsense
 # Of arguments that have no default: what a new card has, where its slider begins and ends, and its steps.

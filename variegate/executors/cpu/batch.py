@@ -34,7 +34,7 @@ class BatchArrays(NamedTuple):
     have: Array  # int64[NEEDS]: of the scratch that there is
 
 
-_SIDE, _CANVAS, _LINES, _RESIZED, _SLOTS, _KERNEL, _WEIGHTS, _TAPS = range(L.NEEDS)
+_SIDE, _CANVAS, _LINES, _RESIZED, _SLOTS, _KERNEL, _WEIGHTS, _TAPS, _CODED = range(L.NEEDS)
 
 NO_TABLES = L.SideTables(
     luts=np.empty((0, 3, 256), np.uint8),
@@ -123,6 +123,8 @@ def measure(address: Any) -> bool:
             elif op == Op.MEDIAN or op == Op.MORPHOLOGY:
                 size, lines = int(program.args[r, k, 0]), int(program.args[r, k, 1])
                 needs[_KERNEL], full_kernel = max(needs[_KERNEL], size, size * lines), max(full_kernel, size)
+            elif op == Op.JPEG:
+                needs[_CODED] = max(needs[_CODED], 3 * h * w + BLOCK + jpeg_memory(h, w))
             elif KIND_OF[op] == Kind.RESAMPLE:
                 _measure_resize(program.args[r, k], program.flags[r, k], needs)
         needs[_LINES] = max(needs[_LINES], 3 if filters else 0)
@@ -140,6 +142,14 @@ def measure(address: Any) -> bool:
     for i in range(L.NEEDS):
         suffices = suffices and batch.have[i] >= needs[i]
     return suffices
+
+
+@pixel_kernel
+def jpeg_memory(height: Any, width: Any) -> int:
+    """Bytes that ``jpeg.code_image`` works in: its tables, then luma and half as much of chroma, each to whole blocks,
+    and nine lines."""
+    stride = (width + BLOCK - 1) // BLOCK * BLOCK
+    return 4 * 2 * L.JPEG_TABLE + stride * (2 * height + 32)
 
 
 @inner_kernel()

@@ -1,8 +1,4 @@
-"""Run fused programs on the CPU: threads over rows, then blends.
-
-Rows with detours (``variegate/program/lowering/__init__.py``) are loaders of images: a thread that needs such a row's
-image runs what comes before, by itself, and then the detour. So no more images are held than are being made.
-"""
+"""Run fused programs on the CPU: threads over rows, then blends."""
 
 from __future__ import annotations
 
@@ -25,79 +21,20 @@ from variegate.executors.cpu.batch import (
     new_batch,
     side_tables,
 )
-from variegate.executors.cpu.jpeg import through_jpeg
 from variegate.executors.cpu.layout import BYTES_CHW, BYTES_HWC, NEEDS, ResultFormat
 from variegate.executors.cpu.memory import RESULTS, place_of, scratch_for
 from variegate.executors.cpu.store import SPAN, blend_outputs
-from variegate.executors.reference import apply
 from variegate.program.compiled import TURN
-from variegate.program.lowering import Detour, lower, rows_of
-from variegate.program.ops import Op
-from variegate.program.program import Output, Program, Tables
+from variegate.program.lowering import lower
+from variegate.program.program import Output, Program
 
 Image = npt.NDArray[np.uint8]
-
-
-def through_detour(op: int, args: npt.NDArray[np.float64], tables: Tables, img_HWC: Image) -> Image:
-    """A JPEG by a kernel. All else by the reference, whose Fourier transforms and products NumPy has compiled."""
-    if op == Op.JPEG:
-        return through_jpeg(img_HWC, int(args[0]))
-    return apply(Op(op), img_HWC, args, tables=tables)
 
 
 # (row, place) -> the image that the row reads, which lasts until the thread's next load into the same place.
 Load = Callable[[int, int], Image]
 # Of a fused program, whose first resizes it may rewrite as it loads; of one with ``planes`` see ``plane_loader``.
 Loader = Callable[[Program], Any]
-
-
-def load_with_detours(program: Program, loader: Loader) -> Load:
-    """A load for all rows of ``program``, by ``loader`` for those that read images of the batch."""
-    detour = program.detour
-    if detour is None:
-        return loader(program)
-    others = np.flatnonzero(detour.place < 0)
-    read = rows_of(program, others)
-    load_read, made = loader(read), _Made(detour, load_with_detours(detour.program, loader))
-    number = np.zeros(program.num_rows, np.int64)
-    number[others] = np.arange(len(others))
-
-    def load(row: int, place: int) -> Image:
-        before = int(detour.place[row])
-        if before >= 0:
-            return made.load(before, place)
-        i = int(number[row])
-        image = load_read(i, place)
-        program.args[row, :1], program.in_shape[row] = read.args[i, :1], read.in_shape[i]
-        return image
-
-    return load
-
-
-class _Made:
-    """Images that rows of a detour's program make, row by row, each on the thread that asks for it."""
-
-    def __init__(self, detour: Detour, load: Load) -> None:
-        program = self._program = detour.program
-        self._detour, self._load = detour, load
-        self._sources, self._targets = np.zeros((2, program.num_rows), np.int64)
-        arguments = instructions_of(program), side_tables(program.tables)
-        self._batch = new_batch(*arguments, self._sources, self._targets)
-        self._memory = held_batch(self._batch)
-        # Asked now, as ``load`` may put smaller images in place of those that the program was made for.
-        measure(place_of(self._memory))
-        self._needs = tuple(self._batch.needs.tolist())
-        self._kind = form_of(program.output).kind
-
-    def load(self, row: int, place: int) -> Image:
-        program, image = self._program, self._load(row, place)
-        if program.length[row]:
-            made = np.empty((*program.final_size(row), int(program.in_shape[row, 2])), np.uint8)
-            self._sources[row], self._targets[row] = place_of(image), place_of(made)
-            passes.run_rows(row, row + 1, place_of(self._memory), scratch_for(self._needs), self._kind, False)
-            image = made
-        op, args = int(self._detour.op[row]), self._detour.args[row]
-        return through_detour(op, args, program.tables, image.reshape(*image.shape[:2], -1))
 
 
 Result = npt.NDArray[Any]
@@ -212,11 +149,8 @@ def _prepared(
         kept = np.ascontiguousarray(images) if whole else [np.ascontiguousarray(image) for image in images]  # type: ignore[assignment]
         sources = _addresses(kept, kept if whole else None)[program.source]
     load: Any = None
-    if program.detour is not None:
-        load = load_with_detours(program, loader or (lambda part: lambda row, _: kept[int(part.source[row])]))
-    elif loader is not None:
-        load = loader(program)
-    load = load if load is None or program.planes is not None else partial(_load_each, load)
+    if loader is not None:
+        load = loader(program) if program.planes is not None else partial(_load_each, loader(program))
     targets, form = _addresses(results, stacked), _format(program)
     batch = new_batch(instructions_of(program), side_tables(program.tables), sources, targets)
     batch = batch._replace(scale=form.scale, bias=form.bias)

@@ -6,65 +6,90 @@ in 4:2:0, the accurate integer DCT and fancy upsampling.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
+import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from variegate.compiling.levels import HAS_AVX512
-from variegate.executors.cpu.kernel import bytes_at
-from variegate.executors.cpu.memory import RESULTS, place_of
+from variegate.executors.cpu.batch import batch_at, scratch_at
+from variegate.executors.cpu.kernel import address_of, bytes_at, floats_at, image_of_sweep, ints_at, part_kernel
+from variegate.executors.cpu.layout import JPEG_TABLE, TABLE_COLUMNS
 from variegate.executors.cpu.simd import BLOCK, I64, Value, planes_from, vector_block
 from variegate.executors.cpu.simd_pixels import join_rgb, split_rgb
 from variegate.program.compiled import inner_kernel, pixel_kernel
-
-Image = npt.NDArray[np.uint8]
+from variegate.program.passes import QUALITY
 
 # Steps of quality 50, of luma and of chroma (ITU-T T.81, annex K).
-_LUMA = (
-    *(16, 11, 10, 16, 24, 40, 51, 61, 12, 12, 14, 19, 26, 58, 60, 55, 14, 13, 16, 24, 40, 57, 69, 56, 14, 17, 22, 29),
-    *(51, 87, 80, 62, 18, 22, 37, 56, 68, 109, 103, 77, 24, 35, 55, 64, 81, 104, 113, 92, 49, 64, 78, 87, 103, 121),
-    *(120, 101, 72, 92, 95, 98, 112, 100, 103, 99),
+_STEPS = np.array(
+    [
+        [
+            [16, 11, 10, 16, 24, 40, 51, 61],
+            [12, 12, 14, 19, 26, 58, 60, 55],
+            [14, 13, 16, 24, 40, 57, 69, 56],
+            [14, 17, 22, 29, 51, 87, 80, 62],
+            [18, 22, 37, 56, 68, 109, 103, 77],
+            [24, 35, 55, 64, 81, 104, 113, 92],
+            [49, 64, 78, 87, 103, 121, 120, 101],
+            [72, 92, 95, 98, 112, 100, 103, 99],
+        ],
+        [
+            [17, 18, 24, 47, 99, 99, 99, 99],
+            [18, 21, 26, 66, 99, 99, 99, 99],
+            [24, 26, 56, 99, 99, 99, 99, 99],
+            [47, 66, 99, 99, 99, 99, 99, 99],
+            [99, 99, 99, 99, 99, 99, 99, 99],
+            [99, 99, 99, 99, 99, 99, 99, 99],
+            [99, 99, 99, 99, 99, 99, 99, 99],
+            [99, 99, 99, 99, 99, 99, 99, 99],
+        ],
+    ]
 )
-_CHROMA = (
-    *(17, 18, 24, 47, 99, 99, 99, 99, 18, 21, 26, 66, 99, 99, 99, 99, 24, 26, 56, 99, 99, 99, 99, 99, 47, 66),
-    *(99,) * 38,
-)
+# Columns of samples that are coded at a time, of one or two blocks; and pixels, or samples of chroma, of other steps.
+COLUMNS = 16 if HAS_AVX512 else 8
+STEP = 16
 
 
-def through_jpeg(img_HWC: Image, quality: int) -> Image:
-    """Contiguous uint8[H, W, C] with C = 1 or 3 -> what a JPEG of this quality (1 to 100) keeps of it."""
-    height, width, channels = img_HWC.shape
-    result = RESULTS.take(img_HWC.size).reshape(img_HWC.shape)
-    # Luma and half as much of chroma, each to whole blocks, and nine lines.
-    memory = RESULTS.take(_stride(width) * (2 * height + 32))
-    tables = _tables(quality)
-    code_image(place_of(img_HWC), place_of(result), height, width, channels, place_of(memory), place_of(tables))
-    return result
+@part_kernel
+def code_jpeg(batch: Any, scratch: Any, r: Any, p: Any, _: Any) -> Any:
+    """``scratch.coded``: the image that pass ``p`` reads, after a JPEG of the pass's quality."""
+    held, own = batch_at(batch), scratch_at(scratch)
+    image, coded = image_of_sweep(own.sweep), address_of(own.coded)
+    size = (image.height * image.width * image.channels + BLOCK - 1) // BLOCK * BLOCK
+    quality = nb.int64(held.program.passes[r, p, QUALITY])
+    source = address_of(image.levels)
+    code_image(source, coded, image.height, image.width, image.channels, quality, coded + size)
+    return nb.int64(0)
 
 
-def _stride(width: int) -> int:
-    return -(-width // BLOCK) * BLOCK
-
-
-@lru_cache(maxsize=100)
-def _tables(quality: int) -> npt.NDArray[np.int32]:
+@inner_kernel()
+def _write_tables(quality: Any, address: Any) -> None:
     """int32[2, 3, 8, TABLE_COLUMNS], for ``code_blocks``, whose coefficients are 8 times as large as T.81 has them.
 
     A level is their magnitude, divided by a step and rounded half up. Half a unit more in the numerator changes no
     quotient, and keeps it away from whole numbers, so that a product with the reciprocal is cut off to the same.
     """
+    steps, numbers = ints_at(address, 2 * JPEG_TABLE), floats_at(address, 2 * JPEG_TABLE)
     scale = 5000 // quality if quality < 50 else 200 - 2 * quality
-    steps = np.clip((np.array([_LUMA, _CHROMA]).reshape(2, 8, 8) * scale + 50) // 100, 1, 255)
-    steps = np.tile(steps, TABLE_COLUMNS // 8)
-    floats = np.stack([1 / (8 * steps), (4 * steps + 0.5) / (8 * steps)], axis=1).astype(np.float32)
-    return np.concatenate([steps[:, None].astype(np.int32), floats.view(np.int32)], axis=1)
+    for plane in range(2):
+        for line in range(8):
+            for column in range(TABLE_COLUMNS):
+                step = min(max((_STEPS[plane, line, column % 8] * scale + 50) // 100, 1), 255)
+                at = plane * JPEG_TABLE + line * TABLE_COLUMNS + column
+                steps[at] = step
+                numbers[at + 8 * TABLE_COLUMNS] = np.float32(1.0 / (8 * step))
+                numbers[at + 16 * TABLE_COLUMNS] = np.float32((4 * step + 0.5) / (8 * step))
 
 
 @pixel_kernel
-def code_image(source: Any, target: Any, height: Any, width: Any, channels: Any, memory: Any, tables: Any) -> None:
-    """``source``, ``target``: addresses of contiguous images; ``memory``: of what ``through_jpeg`` takes for it."""
+def code_image(source: Any, target: Any, height: Any, width: Any, channels: Any, quality: Any, memory: Any) -> None:
+    """What a JPEG of this quality (1 to 100) keeps of an image of 1 or 3 channels.
+
+    ``source``, ``target``: addresses of contiguous images, uint8[H, W, C]; ``memory``: of ``jpeg_memory`` bytes.
+    """
+    tables = memory
+    _write_tables(quality, tables)
+    memory += 4 * 2 * JPEG_TABLE
     stride = (width + BLOCK - 1) // BLOCK * BLOCK
     lines = (height + 7) // 8 * 8
     chroma_height = (height + 1) // 2
@@ -177,12 +202,6 @@ def _copy(source: Any, target: Any, size: Any) -> None:
     for x in range(size):
         copied[x] = levels[x]
 
-
-# Columns of samples that are coded at a time, of one or two blocks; and pixels, or samples of chroma, of other steps.
-COLUMNS = 16 if HAS_AVX512 else 8
-STEP = 16
-# Of a table of quantisation: int32 steps, then float32 factors and summands, each 8 lines of as many columns.
-TABLE_COLUMNS = 16
 
 # Fraction bits of cosines, and of what is between the two passes of a transform.
 _BITS, _MORE = 13, 2

@@ -42,8 +42,9 @@ def _view_of(element: Any, size_of_element: int) -> Any:
     return view
 
 
-# uint8[size], float32[size] and int64[size] at an address; the caller keeps the memory alive.
+# uint8[size], int32[size], float32[size] and int64[size] at an address; the caller keeps the memory alive.
 bytes_at = _view_of(types.uint8, 1)
+ints_at = _view_of(types.int32, 4)
 floats_at = _view_of(types.float32, 4)
 longs_at = _view_of(types.int64, 8)
 
@@ -60,8 +61,8 @@ def address_of(typing_context: Any, array: Any) -> Any:
 
 
 # The parts of ``run_rows``, see memory.py.
-PARTS = 10
-STATISTICS, MAPS, NEAREST, FILTER, RESIZE, NOISE, ERASED, DISPLACED, FOLDED, SEAM = range(PARTS)
+PARTS = 11
+STATISTICS, MAPS, NEAREST, FILTER, RESIZE, NOISE, ERASED, DISPLACED, FOLDED, SEAM, CODEC = range(PARTS)
 # Columns of ``Scratch.sweep``, arguments of a part: the image that is read, and the result.
 SWEEP_FIELDS = 8
 (

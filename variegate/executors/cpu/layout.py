@@ -21,7 +21,10 @@ Array = npt.NDArray[Any]
 # How the rows of a pass are stored: in planes for a filter, or as a result.
 PLANES, BYTES_HWC, BYTES_CHW, FLOATS_CHW, FLOATS_HWC = range(5)
 # How many sizes a scratch is made by.
-NEEDS = 8
+NEEDS = 9
+# A table of quantization of a JPEG: int32 steps, then float32 factors and summands, each 8 lines of as many columns.
+TABLE_COLUMNS = 16
+JPEG_TABLE = 3 * 8 * TABLE_COLUMNS
 
 
 # Of ``Scratch.grid_lines``: whether a grid is among a pass's real maps, or one that folds; which lines ``along`` holds,
@@ -126,6 +129,7 @@ def _arrays(
     max_kernel: int,
     weights: int,
     taps: int,
+    coded_bytes: int,
 ) -> dict[str, Array]:
     """Memory of one thread. Rows are padded by a block, so that vector moves may run past their end."""
     wp = padded(max_side)
@@ -151,6 +155,7 @@ def _arrays(
         "canvas": np.zeros((2, canvas_bytes + BLOCK), np.uint8),  # images between passes, HWC
         # a whole image for filters, each row as ``planes``; or resized rows
         "plane_image": np.zeros(max(filtered_lines * wp + max_kernel, resized_bytes) + BLOCK, np.uint8),
+        "coded": np.zeros(coded_bytes, np.uint8),  # an image after a JPEG, and what that was made in
         "blurred": np.zeros(wp + 2 * padded(max_kernel), np.int16),  # a row between the passes of a separable blur
         "lines": np.zeros(wp + 2 * padded(max_kernel), np.int64),  # where a filter finds lines, or cells of its kernel
         "stat_luts": np.zeros((slots, 3, 256), np.uint8),

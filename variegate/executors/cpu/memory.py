@@ -22,6 +22,7 @@ from variegate.executors.cpu import kernel as calls
 from variegate.executors.cpu.batch import SCRATCH, keep_scratch
 from variegate.executors.cpu.displace import displaced_row, prepare_maps, real_nearest_row
 from variegate.executors.cpu.fold import folded_row, seam_row
+from variegate.executors.cpu.jpeg import code_jpeg
 from variegate.executors.cpu.kernel import PART
 from variegate.executors.cpu.layout import NEEDS, make_scratch
 from variegate.executors.cpu.neighbourhood import filtered_row
@@ -42,13 +43,15 @@ PART_KERNELS = {
     calls.DISPLACED: displaced_row,
     calls.FOLDED: folded_row,
     calls.SEAM: seam_row,
+    calls.CODEC: code_jpeg,
 }
 
 
 @cache
-def part_addresses() -> tuple[int, ...]:
-    """By number; compiled, or loaded, where that was not done yet."""
-    return tuple(address_of_part(PART_KERNELS[number]) for number in range(calls.PARTS))
+def part_addresses(has_jpeg: bool = True) -> tuple[int, ...]:
+    """By number; compiled, or loaded, where that was not done yet. Few programs have a JPEG: 0 without ``has_jpeg``."""
+    needed = [number != calls.CODEC or has_jpeg for number in range(calls.PARTS)]
+    return tuple(address_of_part(PART_KERNELS[number]) if needed[number] else 0 for number in range(calls.PARTS))
 
 
 def address_of_part(part: Any) -> int:
@@ -161,7 +164,7 @@ def scratch_for(needs: tuple[int, ...]) -> int:
     if any(h < n for h, n in zip(have, needs, strict=True)):
         sizes = tuple(max(h, n) for h, n in zip(have, needs, strict=True))
         _local.scratch = make_scratch(*sizes)
-        _local.scratch.parts[:] = part_addresses()
+        _local.scratch.parts[:] = part_addresses(has_jpeg=sizes[-1] > 1)
         if not hasattr(_local, "held"):
             _local.held = np.zeros(words_of(SCRATCH), np.int64)
             _local.address = place_of(_local.held)

@@ -19,9 +19,10 @@ from variegate.executors.cpu.statistics import colour_after
 from variegate.executors.cpu.store import store_row
 from variegate.executors.cpu.values import apply_value, erase_row
 from variegate.program.compiled import pixel_kernel
+from variegate.program.lowering.fuse import describe_filter_input
 from variegate.program.ops import INTERPOLATION_BITS, INTERPOLATION_MASK, KIND_OF, Interpolation, Kind, Op
-from variegate.program.passes import BEGIN, END, FIRST, MAPS_END, NEEDS, POSITION, SOURCE, VALUES, PassSource
-from variegate.program.places import BEHIND, ONE, moves_whole_pixels, pad_table, scale_table
+from variegate.program.passes import BEGIN, END, FIRST, MAPS_END, NEEDS, POSITION, QUALITY, SOURCE, VALUES, PassSource
+from variegate.program.places import BEHIND, ONE, pad_table, scale_table
 
 _GEOMETRY, _POSITION = int(Kind.GEOMETRY), int(Kind.POSITION)
 _NEAREST, _BEHIND = int(Interpolation.NEAREST), int(BEHIND)
@@ -48,6 +49,11 @@ def run_rows(begin: Any, end: Any, batch: Any, scratch: Any, kind: Any, streams:
                 height, width = nb.int64(row.out_size[plan[END] - 1, 0]), nb.int64(row.out_size[plan[END] - 1, 1])
             is_last = p == program.num_passes[r] - 1
             address = targets[r] if is_last else address_of(own.canvas[p & 1])
+            if plan[QUALITY] != 0:
+                set_image(image, address_of(image.levels), own.sweep)
+                call_part(own.parts[K.CODEC], batch, scratch, r, p, 0)
+                coded = bytes_at(address_of(own.coded), image.height * image.width * channels)
+                image = Pixels(coded, image.height, image.width, channels)
             if plan[NEEDS] != 0:
                 set_image(image, address_of(image.levels), own.sweep)
                 call_part(own.parts[K.STATISTICS], batch, scratch, r, p, 0)
@@ -61,7 +67,7 @@ def run_rows(begin: Any, end: Any, batch: Any, scratch: Any, kind: Any, streams:
                     else:
                         to, kind = filtered_planes(row, plan[FIRST], own), PLANES
                     sweep = own.filter_input
-                    _describe_input(row, plan, sweep)
+                    describe_filter_input(row.opcode, row.args, plan, sweep)
                 target = target_at(to, kind, h, w, channels, form)
                 set_image(image, address_of(image.levels), own.sweep)
                 set_target(target, own.sweep)
@@ -80,19 +86,6 @@ def _next_image(r: Any, end: Any, program: Any, sources: Any) -> Any:
         return nb.int64(0), nb.int64(0)
     size = nb.int64(program.in_shape[r, 0]) * program.in_shape[r, 1] * program.in_shape[r, 2]
     return sources[r], size if size <= rows.PREFETCHED else nb.int64(0)
-
-
-@inlined
-def _describe_input(row: Any, plan: Any, sweep: Any) -> None:
-    """Into ``sweep``, a row of the pass table, the pass that ends before the filter: tables, and at most one map."""
-    begin, stop = plan[BEGIN], plan[FIRST]
-    sweep[SOURCE], sweep[FIRST] = _DIRECT, begin
-    for k in range(begin, stop):
-        if KIND_OF[row.opcode[k]] == _GEOMETRY:
-            is_stretch = moves_whole_pixels(row.args[k]) and row.args[k, 1] == 0.0
-            sweep[SOURCE], sweep[FIRST] = _STRETCH if is_stretch else _ONE_FIXED, k
-    sweep[BEGIN], sweep[VALUES] = begin, begin
-    sweep[END], sweep[MAPS_END], sweep[POSITION] = stop, stop, stop
 
 
 @inlined

@@ -17,16 +17,14 @@ import numpy.typing as npt
 
 from variegate.executors.cpu.batch import NO_TABLES, form_of, held_batch, keep_batch, measure, new_batch
 from variegate.executors.cpu.executor import STREAM_FROM_BYTES, run
-from variegate.executors.cpu.jpeg import through_jpeg
 from variegate.executors.cpu.layout import NEEDS, Instructions
 from variegate.executors.cpu.memory import RESULTS, place_of, scratch_for, scratch_sizes
 from variegate.executors.cpu.passes import run_rows
 from variegate.program import lowering
 from variegate.program.compiled import TURN
 from variegate.program.lowering.blurs import blurs_to_kernels
-from variegate.program.lowering.joint import DETOURS, RECORD, held_work, new_work, rewrite
+from variegate.program.lowering.joint import RECORD, held_work, new_work, rewrite
 from variegate.program.one_image import OneImage
-from variegate.program.ops import Op
 from variegate.program.program import Output, Program
 
 # What a workspace has room for: instructions, rectangles and, to begin with, weights of blurs.
@@ -37,7 +35,6 @@ _SMALL_BYTES = 1 << 15
 _RECORD = Struct("8q8d")
 _HEADER = Struct("3qQ3q")
 _ENDS = Struct("2q")
-_BYTES = Output(layout="NHWC")
 _BYTE, _FLOAT = np.dtype(np.uint8), np.dtype(np.float32)
 
 
@@ -113,8 +110,6 @@ def run_one(image: OneImage, pixels: npt.NDArray[np.uint8], output: Output, comp
     if image.num_rectangles:
         workspace.rectangles[: image.num_rectangles] = image.rectangles()
     if rewrite(workspace.work, workspace.work_at, composed, False):
-        if workspace.work.report[DETOURS]:
-            return _run_with_detours(image, pixels, output, composed)
         workspace.hold_blurs()
     if not measure(workspace.batch_at):
         workspace.grow()
@@ -131,29 +126,6 @@ def run_one(image: OneImage, pixels: npt.NDArray[np.uint8], output: Output, comp
     run_rows(0, 1, workspace.batch_at, workspace.scratch_at, workspace.kind, 12 * height * width >= STREAM_FROM_BYTES)
     TURN.finish()
     return result
-
-
-def _run_with_detours(
-    image: OneImage, pixels: npt.NDArray[np.uint8], output: Output, composed: bool
-) -> npt.NDArray[Any]:
-    """Run the instructions between detours one part after another, each as an image of its own, of the same numbers."""
-    begin = 0
-    for k, (op, _, height, width, _, _, _, _, quality, *_) in enumerate(image.records):
-        if op == Op.JPEG:
-            if k > begin:
-                part = _part_of(image, pixels, begin, k)
-                part.height, part.width = height, width
-                pixels = run_one(part, pixels, _BYTES, composed)
-            pixels, begin = through_jpeg(pixels, int(quality)), k + 1
-    return run_one(_part_of(image, pixels, begin, len(image.records)), pixels, output, composed)
-
-
-def _part_of(image: OneImage, pixels: npt.NDArray[np.uint8], begin: int, end: int) -> OneImage:
-    """Some of the instructions, on the image that they find."""
-    part = copy(image)
-    part.__dict__.pop("shape", None)
-    part.records, part.in_shape = image.records[begin:end], pixels.shape
-    return part
 
 
 def _geometry(composed: bool) -> str:

@@ -15,7 +15,6 @@ from variegate.executors.cpu.rows import copy_pixels
 from variegate.executors.cpu.simd import BLOCK
 from variegate.executors.cpu.simd_pixels import join_rgb
 from variegate.executors.cpu.values import apply_values, joined_luts, look_up, luma
-from variegate.program import matching as M
 from variegate.program.compiled import inner_kernel
 from variegate.program.ops import KIND_OF, Kind, Op
 from variegate.program.passes import BEGIN, STATISTICS_END
@@ -51,7 +50,7 @@ def _build_tables(row: Any, plan: Any, image: Any, scratch: Any) -> None:
                 colour_after(row, map_slot, k, channels, scratch, fill)
             if has_tables:
                 joined_luts(row, begin, k, channels, scratch.stat_luts, scratch.tap_lut)
-            build_table(row.opcode[k], row.args[k], image, seen, fill, has_tables, row.side.grids, scratch, k)
+            build_table(row.opcode[k], row.args[k], image, seen, fill, has_tables, scratch, k)
         has_tables = True
 
 
@@ -67,9 +66,7 @@ def colour_after(row: Any, slot: Any, stop: Any, channels: Any, scratch: Any, ou
 
 
 @inner_kernel(forceinline=True)
-def build_table(
-    op: Any, a: Any, image: Any, seen: Any, fill: Any, has_tables: Any, grids: Any, scratch: Any, slot: Any
-) -> None:
+def build_table(op: Any, a: Any, image: Any, seen: Any, fill: Any, has_tables: Any, scratch: Any, slot: Any) -> None:
     """Measure ``seen`` (top, left, bottom, right of the image, and how many pixels of colour ``fill`` besides), through
     ``scratch.tap_lut`` if other tables come first, and write the table of ``slot``.
     """
@@ -80,7 +77,7 @@ def build_table(
     gray = np.int64(0)
     low, high, counts = scratch.extremes[0], scratch.extremes[1], scratch.counts
     low[:], high[:] = 255, 0
-    if op == Op.EQUALIZE or op == Op.MATCH:
+    if op == Op.EQUALIZE:
         counts[:] = 0
     # Whole rows lie one after another.
     lines = max(1, MOST_PIXELS // max(n, 1)) if n == image.width and not has_tables else 1
@@ -117,10 +114,7 @@ def build_table(
                 for d in range(c, stop):
                     for t in range(1 if d == c else 0, S.TABLES):
                         counts[c, 0, i] += counts[d, t, i]
-            if op == Op.MATCH:
-                match_table(counts[c, 0], factor, int(a[2]), grids[int(a[1]) + M.REFERENCE * c :], table[c])
-            else:
-                equalize_table(counts[c, 0], table[c])
+            equalize_table(counts[c, 0], table[c])
 
 
 @inner_kernel(forceinline=True)
@@ -210,39 +204,3 @@ def equalize_table(counts: Any, table: Any) -> None:
     for i in range(256):
         table[i] = min(255, int(running / divisor))
         running += counts[i]
-
-
-@inner_kernel()
-def match_table(counts: Any, share: Any, method: Any, part: Any, table: Any) -> None:
-    """A channel matched to ``part`` of a reference, by ``share``."""
-    total, sum_1, sum_2, low, high = np.int64(0), np.int64(0), np.int64(0), 255, 0
-    for i in range(256):
-        n = np.int64(counts[i])
-        total, sum_1, sum_2 = total + n, sum_1 + n * i, sum_2 + n * i * i
-        if n:
-            low, high = min(low, i), max(high, i)
-    if method != M.HISTOGRAM:
-        origin, span = np.float64(low), np.float64(high - low)
-        wanted_origin, wanted_span = np.int64(part[M.LOW]), np.int64(part[M.HIGH]) - np.int64(part[M.LOW])
-        if method == M.STANDARD:
-            origin = sum_1 / total
-            span = np.sqrt(max(sum_2 / total - origin * origin, 0.0))
-            wanted_origin, wanted_span = np.int64(part[M.MEAN]), np.int64(part[M.DEVIATION])
-        scale = wanted_span / M.LEVEL / span if span > 0.0 else 1.0
-    above, below, seen, before = 0, 0, np.int64(0), np.int64(0)
-    for i in range(256):
-        if method == M.HISTOGRAM:
-            seen += counts[i]
-            rank = seen * M.WHOLE
-            while above < 255 and part[above] * total < rank:
-                if part[above] > before:
-                    below, before = above, np.int64(part[above])
-                above += 1
-            matched: Any = np.float64(above)
-            if before > 0:
-                divisor: Any = 2 * np.int64(max(part[above] - before, 1)) * total
-                beyond = 2 * (above - below) * (rank - before * total) + divisor // 2
-                matched = np.float64(below + beyond // divisor)
-        else:
-            matched = min(max((i - origin) * scale + wanted_origin / M.LEVEL, 0.0), 255.0)
-        table[i] = int(i + share * (matched - i) + 0.5)

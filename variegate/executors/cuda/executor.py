@@ -17,7 +17,7 @@ from variegate.executors.batches import check_fits, layout, shapes_of, write_ima
 from variegate.executors.cuda.images import DeviceImages, Memory, place_packed
 from variegate.executors.cuda.launch import BLOCK, KernelSettings, Launch, launches, triton_functions
 from variegate.executors.cuda.layout import ABILITIES
-from variegate.executors.cuda.pack import Packer, refuse_detours
+from variegate.executors.cuda.pack import Packer, refuse_jpeg
 from variegate.program.compiled import TURN
 from variegate.program.lowering import lower
 from variegate.program.program import Program
@@ -64,7 +64,7 @@ class CudaExecutor:
         ``results``: where each output goes; None for room of its own. ``region``: column and line at which outputs
         begin in a larger image, and its width. Raises DeviceMemoryError where the device has no room for it.
         """
-        refuse_detours(program)
+        refuse_jpeg(program)
         with self._one_at_a_time, self.current():
             stacked, results = self.allocate(program) if results is None else (None, results)
             if program.num_outputs:
@@ -87,7 +87,7 @@ class CudaExecutor:
         region: tuple[int, int, int] = (0, 0, 0),
     ) -> PreparedLaunches:
         """Copy the program over and return what is to be run. ``targets``: addresses of the outputs."""
-        refuse_detours(program)
+        refuse_jpeg(program)
         settings = settings_of(program, images, self.block)
         packer = Packer(program)
         canvases = self.memory.empty(packer.canvases)

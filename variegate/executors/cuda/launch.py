@@ -132,8 +132,13 @@ def launches(
     if counts[0, L.NUM_ROWS]:
         rows, tiles, _ = counts[0].tolist()
         arguments: tuple[Any, ...] = (
-            *(buffer, workspace, at["code"], at["args"], packer.header_at(0)),
-            *(packer.list_at(0), rows),
+            buffer,
+            workspace,
+            at["code"],
+            at["args"],
+            packer.header_at(0),
+            packer.list_at(0),
+            rows,
         )
         constants = {"FORMAT": settings.source_format, "WEIGHTS_BLOCK": L.WEIGHTS_BLOCK, **settings.tiles}
         queue.append(Launch(statistics.prepare, rows, tiles, arguments, constants, _LIGHT))
@@ -141,8 +146,15 @@ def launches(
         rows, tiles, _ = counts[1 + p].tolist()
         is_last = p + 1 == packer.num_passes
         arguments = (
-            *(buffer, workspace, at["code"], at["args"], packer.header_at(p)),
-            *(packer.header_at(p if is_last else p + 1), packer.list_at(1 + p), at["constants"], rows),
+            buffer,
+            workspace,
+            at["code"],
+            at["args"],
+            packer.header_at(p),
+            packer.header_at(p if is_last else p + 1),
+            packer.list_at(1 + p),
+            at["constants"],
+            rows,
         )
         constants = {
             "FORMAT": settings.source_format if p == 0 else L.CANVAS,
@@ -156,8 +168,19 @@ def launches(
     if packer.is_blended:
         rows, tiles, needed = counts[-1].tolist()
         arguments = (
-            *(buffer, at["code"], at["args"], at["blend_headers"], at["begins"], at["starts"], at["last_canvases"]),
-            *(at["blend_weights"], at["boxes"], at["alpha_at"], at["alpha"], at["constants"], rows),
+            buffer,
+            at["code"],
+            at["args"],
+            at["blend_headers"],
+            at["begins"],
+            at["starts"],
+            at["last_canvases"],
+            at["blend_weights"],
+            at["boxes"],
+            at["alpha_at"],
+            at["alpha"],
+            at["constants"],
+            rows,
         )
         has_noise = bool(needed & Ability.HAS_NOISE)
         constants = {"HAS_NOISE": has_noise, "HAS_ALPHA": packer.sections["alpha"] > 0, **settings.results}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import zlib
 from enum import IntEnum
 
-from variegate.program import matching, ops, passes, places, rng
+from variegate.program import ops, passes, places, rng
 from variegate.program.lowering import blurs
 
 # A header begins with the pass's row of the pass table (program/passes.py). These fields follow; its source is
@@ -102,7 +102,7 @@ NUM_ROWS, NUM_TILES, ABILITIES = range(3)
 # What kernels read from here and from the program's modules, as one number. Every kernel takes it as a compile-time
 # argument: Triton keeps machine code on disk by a kernel's source and arguments, which these constants are no part of,
 # and would go on running with those of an older version.
-_CONSTANTS = {**vars(ops), **vars(passes), **vars(places), **vars(rng), **vars(matching), **globals()}
+_CONSTANTS = {**vars(ops), **vars(passes), **vars(places), **vars(rng), **globals()}
 VERSION = zlib.crc32(
     repr(
         sorted(

@@ -40,13 +40,12 @@ _DRAWS[[Op.GAUSSIAN_NOISE, Op.SHOT_NOISE]] = _NOISE
 _DRAWS[Op.ERASE] = _ERASES
 
 
-def refuse_detours(program: Program) -> None:
-    """Raises ValueError for what is done outside of the passes, which is there on the host alone."""
-    if program.detour is not None:
-        name = SPECS[Op(program.detour.op[0])].name
+def refuse_jpeg(program: Program) -> None:
+    """Raises ValueError if a fused program has a JPEG, which there is on the host alone."""
+    if (program.opcode == Op.JPEG).any():
         raise ValueError(
-            f"{name}: runs on device='cpu' and 'reference' alone, and is not done behind your back on the host; use "
-            f"device='cpu' for this transform, or leave {name} out of it on a GPU"
+            "JPEG: runs on device='cpu' and 'reference' alone, and is not done behind your back on the host; use "
+            "device='cpu' for this transform, or leave JPEG out of it on a GPU"
         )
 
 

@@ -288,8 +288,6 @@ def fill_instructions(program: Any, at: Any, code: Any, indices: Any) -> None:
             elif kind == Kind.STATISTIC:
                 c[L.CLASS], c[L.ARG] = L.LOOKUP, at.statistics + L.TABLE * used_statistics
                 used_statistics += 1
-                if op == Op.MATCH:
-                    c[L.COEFFICIENT] = at.grids + 2 * int(a[1])
             elif op == Op.LUT:
                 c[L.CLASS], c[L.ARG] = L.LOOKUP, at.luts + L.TABLE * int(a[0])
             elif kind == Kind.VALUE:

@@ -21,7 +21,7 @@ from variegate.executors.cpu.tiled.areas import Area, Image, Stage
 from variegate.executors.cpu.tiled.host import HostPixels
 from variegate.executors.cpu.tiled.workspace import PassWorkspace
 from variegate.executors.cuda.images import place_tensor
-from variegate.executors.cuda.pack import refuse_detours
+from variegate.executors.cuda.pack import refuse_jpeg
 from variegate.program import passes as P
 from variegate.program.ops import (
     INTERPOLATION_BITS,
@@ -51,7 +51,7 @@ _MOST_MAPPED, _MOST_BENT = 65_535, 32_767
 
 def refuse_regions(program: Program) -> None:
     """Raises ValueError naming an operation of a fused program that GPUs do not do in regions."""
-    refuse_detours(program)
+    refuse_jpeg(program)
     used = program.opcode[:, : int(program.length.max(initial=0))]
     borders = program.flags[:, : used.shape[1]] >> INTERPOLATION_BITS
     has_borders = bool((borders[KIND_OF[used] == Kind.GEOMETRY] != 0).any())
@@ -159,7 +159,7 @@ class _RegionPass(PassWorkspace):
         self._whole = {"window": self.program.window.copy(), "out_size": self.program.out_size.copy()}
         one = {name: getattr(program, name)[row : row + 1] for name in ("label", "pass_of")}
         self._program = program.replace(
-            **one, source=np.zeros(1, np.int32), output=output, blend=None, detour=None, grouping=None, mixture=None
+            **one, source=np.zeros(1, np.int32), output=output, blend=None, grouping=None, mixture=None
         )
 
     def run(self, area: Area, levels: Any, source: Area | None) -> Any:

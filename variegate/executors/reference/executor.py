@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from variegate.executors.batches import check_fits, shapes_of
 from variegate.executors.reference import (
-    detours,
+    codec,
     geometry,
     neighbourhood,
     position,
@@ -24,8 +24,13 @@ from variegate.program.program import Output, Program, Tables
 
 # By kind, the file of functions that have the names of its instructions, in lower case.
 FAMILIES = {
-    **{Kind.GEOMETRY: geometry, Kind.RESAMPLE: resample, Kind.VALUE: values, Kind.STATISTIC: statistics},
-    **{Kind.NEIGHBOURHOOD: neighbourhood, Kind.POSITION: position, Kind.DETOUR: detours},
+    Kind.GEOMETRY: geometry,
+    Kind.RESAMPLE: resample,
+    Kind.VALUE: values,
+    Kind.STATISTIC: statistics,
+    Kind.NEIGHBOURHOOD: neighbourhood,
+    Kind.POSITION: position,
+    Kind.CODEC: codec,
 }
 OPERATIONS: dict[Op, Operation] = {Op.NOP: lambda img_HWC, _: img_HWC}
 for _op, _spec in SPECS.items():

@@ -20,7 +20,7 @@ from variegate.executors.cuda.executor import (
     upload_images,
 )
 from variegate.executors.cuda.images import DeviceImages, join, place_packed, place_tensor, place_tensors
-from variegate.executors.cuda.pack import refuse_detours
+from variegate.executors.cuda.pack import refuse_jpeg
 from variegate.executors.runners.channels import run_parts
 from variegate.executors.runners.decode_plan import join_boxes, shift_crop
 from variegate.executors.runners.encoded_batch import EncodedBatch
@@ -141,7 +141,7 @@ class CudaRunner:
             return self.run(program, self.take(decoded(batch).images))
         batch = widened(batch, program)
         fused = self.lower(program)
-        refuse_detours(fused)
+        refuse_jpeg(fused)
         with self._executor.current():
             fused, placed = _place_encoded(fused, batch, self._executor, self._num_threads, self._jpeg_decoder())
             return self._run(fused, placed)

@@ -1,12 +1,10 @@
-"""Rules of Albumentations' additive noise, bands, and transforms with reference images."""
+"""Rules of Albumentations' additive noise and bands."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from variegate.integrations.converters.albumentations_arguments import Arguments
 from variegate.integrations.converters.report import Drawing, Value
-from variegate.ops import domain, filters, tone
+from variegate.ops import filters, tone
 from variegate.ops.base import Transform
 from variegate.ops.compose import Compose, RandomApply
 
@@ -60,44 +58,3 @@ def masking(given: Arguments) -> Transform | None:
         band = drawing.do("erase", **place, v=0).made()
         bands.append(band if numbers[0] == 1 else RandomApply([band], p=0.5))
     return Compose(bands) if len(bands) > 1 else next(iter(bands), None)
-
-
-def _references(given: Arguments, default: str) -> Any:
-    key = given.take("metadata_key", default)
-    found = given.place.report.metadata.get(key)
-    if found is None:
-        accepted = f"reference images in vg.from_albumentations(..., metadata={{{key!r}: images}})"
-        given.refuse("metadata_key", key, accepted)
-    return found
-
-
-_SIZED = "statistics of the reference at its own size here, there of the size of the image"
-
-
-def histogram_matching(given: Arguments) -> Transform:
-    given.differs(f"{_SIZED}; levels are rounded here and truncated there: 1 to 2 levels on average")
-    share = given.take("blend_ratio", (0.5, 1.0))
-    return given.build(domain.HistogramMatching, references=_references(given, "hm_metadata"), blend_ratio=share)
-
-
-def fourier(given: Arguments) -> Transform:
-    given.differs(
-        "the frequencies around zero here, a square beside them there: 2 levels on average at beta 0.1, 3 at 0.05, 15 "
-        "at 0.01; those of the reference at its own size, below 64 cycles"
-    )
-    limits = given.take("beta_range beta_limit", (0.0, 0.1))
-    references = _references(given, "fda_metadata")
-    return given.build(domain.FDA, {"beta_limit": "beta_range"}, references=references, beta_limit=limits, p=1.0)
-
-
-def pixel_distribution(given: Arguments) -> Transform:
-    kind = given.take("transform_type", "pca")
-    if kind == "pca":
-        given.differs("no axis is reversed here; there, colors may come out inverted")
-    given.differs(f"{_SIZED}, where AlbumentationsX 2.5.1 blends with black instead")
-    return given.build(
-        domain.PixelDistributionAdaptation,
-        references=_references(given, "pda_metadata"),
-        blend_ratio=given.take("blend_ratio", (0.25, 1.0)),
-        transform_type=kind,
-    )

@@ -240,9 +240,6 @@ RULES: Mapping[str, Rule] = {
         scale=Argument("scale", (2, 3)),
         operation=Argument("operation", "dilation"),
     ),
-    "FDA": others.fourier,
-    "HistogramMatching": others.histogram_matching,
-    "PixelDistributionAdaptation": others.pixel_distribution,
 }
 
 # What comes nearest to those without a counterpart.
@@ -258,7 +255,12 @@ _NEAREST = {
     "Illumination or RandomFog": ("LensFlare",),
     "Illumination": ("PlasmaShadow", "Vignetting"),
     "vg.transforms.Overlay of pictures of your own": ("AnnotationArtifacts", "TextImage", "OverlayElements"),
-    "ColorJitter, FDA, HistogramMatching or PixelDistributionAdaptation": ("TemplateTransform",),
+    "ColorJitter or AutoContrast: there are no transforms with reference images here": (
+        "FDA",
+        "HistogramMatching",
+        "PixelDistributionAdaptation",
+        "TemplateTransform",
+    ),
     "CoarseDropout or Erasing, which know nothing of masks and boxes": (
         *("ConstrainedCoarseDropout", "GuidedCoarseDropout", "MaskDropout"),
     ),

@@ -1,25 +1,17 @@
-"""Lowering: a sampled Program becomes fused passes by ``rewrites``; ``VARIEGATE_DEBUG=1`` validates after each.
+"""Lowering: a sampled Program becomes fused passes; ``VARIEGATE_DEBUG=1`` validates programs before and after.
 
-Beside it, the rules that every program satisfies at its stage, and detours: whole images made of whole images (JPEG,
-FDA), outside of passes, at which programs are cut before they are lowered."""
+Beside it, the rules that every sampled and every fused program satisfies."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache, partial
 
 import numpy as np
 import numpy.typing as npt
 
 from variegate.program import passes as P
-from variegate.program.lowering.fuse import assign_passes
 from variegate.program.lowering.joint import rewrite_program
-from variegate.program.lowering.maps import geometry_to_maps
-from variegate.program.lowering.merge import drop_identities, merge_maps
-from variegate.program.lowering.tables import merge_luts, values_to_tables
-from variegate.program.matching import METHODS, REFERENCE, SPECTRUM
 from variegate.program.ops import (
     KIND_OF,
     LAYER_PLANES,
@@ -37,55 +29,21 @@ from variegate.program.ops import (
     Op,
 )
 from variegate.program.places import MAX_UNIT, STEP_BITS
-from variegate.program.program import INSTRUCTION_ARRAYS, STAGES, Output, Program
+from variegate.program.program import INSTRUCTION_ARRAYS, STAGES, Program
 
 GEOMETRY_MODES = ("composed", "exact")
 DEBUG = os.environ.get("VARIEGATE_DEBUG") == "1"
 
 
-@dataclass(frozen=True)
-class Rewrite:
-    """A step of lowering; afterwards the program is at ``stage``, and valid there."""
+def lower(program: Program, geometry: str = "composed", measured_once: bool = False) -> Program:
+    """Lower a sampled program, which stays as it is.
 
-    stage: str
-    function: Callable[[Program], Program]
-
-    def __call__(self, program: Program) -> Program:
-        rewritten = self.function(program)
-        rewritten.stage = self.stage
-        return verified(rewritten)
-
-
-@cache
-def rewrites(geometry: str = "composed", measured_once: bool = False) -> tuple[Rewrite, ...]:
-    """The rewrites of lowering, in order. The arguments are those of ``lower``."""
+    ``geometry="composed"`` joins interpolating maps into one gather, ``"exact"`` does not. ``measured_once``: see
+    ``fuse.assign``.
+    """
     if geometry not in GEOMETRY_MODES:
         raise ValueError(f'geometry: got {geometry!r}; accepted: "composed" or "exact"')
-    return (
-        Rewrite("compact", drop_identities),
-        Rewrite("mapped", geometry_to_maps),
-        Rewrite("tabled", values_to_tables),
-        Rewrite("merged", merge_maps),
-        Rewrite("composed", merge_luts),
-        Rewrite("fused", partial(assign_passes, composed=geometry == "composed", measured_once=measured_once)),
-    )
-
-
-def lower(program: Program, geometry: str = "composed", measured_once: bool = False) -> Program:
-    """Run every rewrite, one by one where ``DEBUG`` is set, else in one compiled call. ``measured_once``: see
-    ``fuse.assign``. ``geometry="composed"`` joins interpolating maps into one gather, ``"exact"`` does not."""
-    steps = rewrites(geometry, measured_once)
-    if has_detours(program):
-        before, after, place, op, args = cut(verified(program))
-        return lower(after, geometry, measured_once).replace(
-            detour=Detour(lower(before, geometry, measured_once), place, op, args)
-        )
-    if not DEBUG:
-        return rewrite_program(program, geometry == "composed", measured_once)
-    verified(program)
-    for rewrite in steps:
-        program = rewrite(program)
-    return program
+    return verified(rewrite_program(verified(program), geometry == "composed", measured_once))
 
 
 def verified(program: Program) -> Program:
@@ -131,7 +89,7 @@ def validate(program: Program) -> Program:
     for r, n in enumerate(program.length.tolist()):
         _require(0 <= n <= slots, f"row {r} holds {n} of {slots} instructions")
     used = np.arange(slots) < program.length[:, None]
-    if program.stage != "sampled":
+    if program.stage == "fused":
         rest = np.flatnonzero(((program.opcode != Op.NOP) & ~used).any(axis=1))
         _require(not len(rest), f"row {rest[:1]}: instructions after its length")
     _check_instructions(program, used)
@@ -145,7 +103,7 @@ def validate(program: Program) -> Program:
 
 
 def _check_instructions(program: Program, used: Flags) -> None:
-    opcode, args, at = np.where(used, program.opcode, Op.HFLIP), program.args, STAGES.index(program.stage)
+    opcode, args = np.where(used, program.opcode, Op.HFLIP), program.args
     first = args[..., 0]
 
     def refuse(broken: Flags, message: str) -> None:
@@ -161,15 +119,12 @@ def _check_instructions(program: Program, used: Flags) -> None:
     refuse(np.asarray(empty), "empty output")
     refuse(~np.isfinite(args).all(axis=2) & (opcode != Op.ROTATE), "arguments not finite")
     refuse(resized & _KEEPS_SIZE[opcode], "changes the size")
-    if at == 0:
+    if program.stage == "sampled":
         refuse(_PRIMITIVE[opcode], "a primitive in a sampled program")
     else:
-        refuse(KIND_OF[opcode] == Kind.DETOUR, "should have been cut out by now")
-    maps = [op for op, spec in SPECS.items() if spec.becomes is Op.MAP_FIXED]
-    if at >= STAGES.index("mapped"):
-        refuse(np.isin(opcode, maps), "should be a map by now")
-    if at >= STAGES.index("tabled"):
+        maps = [op for op, spec in SPECS.items() if spec.becomes is Op.MAP_FIXED]
         others = [op for op, spec in SPECS.items() if spec.becomes and op not in maps]
+        refuse(np.isin(opcode, maps), "should be a map by now")
         refuse(np.isin(opcode, others), "should be a table by now")
     tables = program.tables
     for op, name, table in (
@@ -183,7 +138,7 @@ def _check_instructions(program: Program, used: Flags) -> None:
     refuse((opcode == Op.MEDIAN) & ~np.isin(first, MEDIAN_SIZES), "no window of {first:.0f}")
     tiles = args[..., 1:3]
     refuse((opcode == Op.CLAHE) & ((tiles < 1) | (tiles > MAX_TILES)).any(axis=2), "too many or too few tiles")
-    _check_domains(opcode, args, len(tables.grids), refuse)
+    _check_filters(opcode, args, refuse)
     is_separable, more = args[..., 3] != 0.0, args[..., 6]
     end = first + np.where(is_separable, 2, 3 * (1 + more)) * args[..., 4]
     refuse((opcode == Op.CONVOLVE) & ((first < 0) | (end > len(tables.kernels))), "kernel {first:.0f} does not exist")
@@ -196,12 +151,9 @@ def _check_instructions(program: Program, used: Flags) -> None:
     refuse((opcode == Op.OVERLAY) & beyond, "layer {first:.0f} does not exist")
 
 
-def _check_domains(opcode: Ints, args: npt.NDArray[np.float64], size: int, refuse: Refuse) -> None:
+def _check_filters(opcode: Ints, args: npt.NDArray[np.float64], refuse: Refuse) -> None:
     first, second = args[..., 0], args[..., 1]
-    outside = (second < 0) | (second + 3 * REFERENCE > size) | (args[..., 2] < 0) | (args[..., 2] > len(METHODS) - 1)
-    refuse((opcode == Op.MATCH) & outside, "no such reference or method")
-    for op, length in ((Op.FDA, SPECTRUM), (Op.PRINCIPAL_AXES, REFERENCE)):
-        refuse((opcode == op) & ((second < 0) | (second + 3 * length > size)), "no such reference")
+    refuse((opcode == Op.JPEG) & ((first < 1) | (first > 100)), "no such quality")
     wrong = (args[..., :2] < 1).any(axis=2) | (args[..., :2] > MAX_ELEMENT).any(axis=2)
     refuse((opcode == Op.MORPHOLOGY) & wrong, "no element of that size")
     refuse((opcode == Op.ZOOM_BLUR) & ((first < 0) | (first > MAX_ZOOMS) | (second < 0)), "no such zooms")
@@ -244,16 +196,20 @@ def _check_passes(program: Program, used: Flags) -> None:
 
 def _check_pass(kinds: list[Kind], row: list[int], slots: tuple[int, int], where: str) -> None:
     """Instructions of these kinds may be one pass, and its ``row`` of the pass table says what they are."""
-    _require(Kind.RESAMPLE not in kinds[1:], f"{where}: a resample that is not first")
     counts = {kind: kinds.count(kind) for kind in Kind}
+    _require(Kind.RESAMPLE not in kinds[1 + counts[Kind.CODEC] :], f"{where}: a resample that is not first")
     _require(counts[Kind.RESAMPLE] + counts[Kind.NEIGHBOURHOOD] <= 1, f"{where}: two filters")
     if Kind.POSITION in kinds:
         _require(
             set(kinds[kinds.index(Kind.POSITION) :]) <= {Kind.POSITION, Kind.VALUE},
             f"{where}: a map or statistic after an operation that depends on position",
         )
+    _require(Kind.CODEC not in kinds[1:], f"{where}: a JPEG that is not first")
+    codecs = counts[Kind.CODEC]
+    _require((row[P.QUALITY] > 0) == (codecs == 1), f"{where}: {codecs} JPEGs, of quality {row[P.QUALITY]}")
     begin, end = row[P.BEGIN], row[P.END]
-    _require((begin, end) == slots, f"{where}: {begin}..{end} by its table, {slots[0]}..{slots[1]} by slots")
+    by_slots = slots[0] + codecs, slots[1]
+    _require((begin, end) == by_slots, f"{where}: {begin}..{end} by its table, {by_slots[0]}..{by_slots[1]} by slots")
     _require(begin <= row[P.FIRST] <= row[P.MAPS_END] <= end, f"{where}: maps outside of the pass")
     _require(begin <= row[P.VALUES] <= row[P.POSITION] <= end, f"{where}: value operations outside of the pass")
     statistics = counts[Kind.STATISTIC]
@@ -265,55 +221,3 @@ def _check_pass(kinds: list[Kind], row: list[int], slots: tuple[int, int], where
         P.PassSource.RESAMPLE: counts[Kind.RESAMPLE] == 1,
     }.get(source, counts[Kind.GEOMETRY] >= 1)
     _require(expected, f"{where}: read as {source.name}, holds {kinds}")
-
-
-_OF_ROWS = (*INSTRUCTION_ARRAYS, "length", "source", "in_shape", "ids", "key")
-
-
-@dataclass(frozen=True)
-class Detour:
-    """Work that rows of a fused program depend on. ``program``: fused, of those rows alone; it may have a detour
-    itself. ``place``: int[R], the row there of which a row here reads what ``op[place]`` makes with ``args[place]``;
-    -1: an image of the batch."""
-
-    program: Program
-    place: npt.NDArray[np.int64]
-    op: npt.NDArray[np.int16]
-    args: npt.NDArray[np.float64]
-
-
-def has_detours(program: Program) -> bool:
-    """Of a sampled program."""
-    return bool((KIND_OF[program.opcode] == Kind.DETOUR).any())
-
-
-def cut(
-    program: Program,
-) -> tuple[Program, Program, npt.NDArray[np.int64], npt.NDArray[np.int16], npt.NDArray[np.float64]]:
-    """Cut at the last detour of every row -> (program before, of rows that have one; after, of all rows; place, op and
-    args of a ``Detour``)."""
-    slots = np.arange(program.opcode.shape[1])
-    is_cut = (KIND_OF[program.opcode] == Kind.DETOUR) & (slots < program.length[:, None])
-    rows = np.flatnonzero(is_cut.any(axis=1))
-    last = len(slots) - 1 - np.argmax(is_cut[rows, ::-1], axis=1)
-    before = rows_of(program, rows)
-    # Grouping stays, which says that rows are views of one image.
-    before = before.replace(length=last.astype(np.int32), output=Output(layout="NHWC"), blend=None, mixture=None)
-    before.opcode[slots >= last[:, None]] = Op.NOP
-    in_shape = program.in_shape.copy()
-    in_shape[rows, :2] = program.out_size[rows, last]
-    done = np.zeros(program.num_rows, np.int64)
-    done[rows] = last + 1
-    after = {"length": (program.length - done).astype(np.int32), "in_shape": in_shape}
-    moved = np.minimum(slots + done[:, None], slots[-1])
-    every = np.arange(program.num_rows)[:, None]
-    after |= {name: getattr(program, name)[every, moved] for name in INSTRUCTION_ARRAYS}
-    after["opcode"][slots >= after["length"][:, None]] = Op.NOP
-    place = np.full(program.num_rows, -1, np.int64)
-    place[rows] = np.arange(len(rows))
-    return before, program.replace(**after), place, program.opcode[rows, last], program.args[rows, last]
-
-
-def rows_of(program: Program, rows: npt.NDArray[np.intp]) -> Program:
-    """Some rows of a program, sampled or fused, which are copied; of a fused one, as loaders of images look at it."""
-    return program.replace(**{name: getattr(program, name)[rows] for name in _OF_ROWS}, detour=None)

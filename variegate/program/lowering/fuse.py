@@ -12,6 +12,7 @@ operations anywhere around a nearest chain, and last the operations that depend 
 - statistics, or a filter, unless only LUTs and one whole-pixel map come before it in the pass: there the histogram is
   taken of the source's window and remapped;
 - a resample that is not first;
+- a JPEG, which the image goes through before the pass reads it;
 - with ``measured_once``, as on a GPU: statistics that see another image than those before them in the pass, and a
   contrast after other statistics.
 """
@@ -21,26 +22,17 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from variegate.program import passes as P
 from variegate.program.compiled import inner_kernel, pixel_kernel
 from variegate.program.ops import INTERPOLATION_MASK, IS_REAL_MAP, KIND_OF, Interpolation, Kind, Op
 from variegate.program.passes import PassBreak, PassSource
 from variegate.program.places import moves_whole_pixels, seen_by_statistics
-from variegate.program.program import Program, ProgramArrays
-
-
-def describe_passes(program: ProgramArrays, breaks: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """The pass table; ``breaks[R, K]``: why a pass begins with an instruction, and the slot that it could not join."""
-    table = np.zeros((len(program.opcode), int(program.num_passes.max(initial=1)), P.PASS_FIELDS), np.int32)
-    describe(program, breaks, table)
-    return table
 
 
 @pixel_kernel
 def describe(program: Any, breaks: Any, table: Any) -> None:
+    """Write the pass table. ``breaks[R, K]``: why a pass begins with an instruction, and the slot that the instruction
+    could not join."""
     for r in range(program.opcode.shape[0]):
         height, width, begin = program.in_shape[r, 0], program.in_shape[r, 1], 0
         for p in range(program.num_passes[r]):
@@ -51,6 +43,8 @@ def describe(program: Any, breaks: Any, table: Any) -> None:
             row[P.BEGIN], row[P.END], row[P.BREAKER] = begin, end, -1
             if p > 0:
                 row[P.BREAK], row[P.BREAKER] = breaks[r, begin, 0], breaks[r, begin, 1]
+            if end > begin and KIND_OF[program.opcode[r, begin]] == Kind.CODEC:
+                row[P.QUALITY], row[P.BEGIN] = int(program.args[r, begin, 0]), begin + 1
             _describe_source(program.opcode[r], program.args[r], program.flags[r], row)
             _describe_statistics(program, r, height, width, row)
             if end > begin:
@@ -96,6 +90,21 @@ def _source_of_first(op: Any, a: Any) -> Any:
     return PassSource.STRETCH if moves_whole_pixels(a) and a[1] == 0.0 else PassSource.FIXED
 
 
+@pixel_kernel
+def describe_filter_input(opcode: Any, args: Any, plan: Any, out: Any) -> None:
+    """Describe what comes before the filter of the pass ``plan`` as a pass of its own: tables, and at most one map.
+
+    ``opcode``, ``args``: of the row; ``out``: a row of the pass table, cleared.
+    """
+    begin, end = plan[P.BEGIN], plan[P.FIRST]
+    out[P.SOURCE], out[P.FIRST], out[P.MAPS_END] = PassSource.DIRECT, begin, begin
+    for k in range(begin, end):
+        if KIND_OF[opcode[k]] == Kind.GEOMETRY:
+            out[P.SOURCE], out[P.FIRST], out[P.MAPS_END] = _source_of_first(opcode[k], args[k]), k, k + 1
+    out[P.BEGIN], out[P.VALUES] = begin, begin
+    out[P.END], out[P.POSITION], out[P.STATISTICS], out[P.STATISTICS_END] = end, end, end, end
+
+
 @inner_kernel()
 def _describe_statistics(program: Any, r: Any, height: Any, width: Any, row: Any) -> None:
     begin, end = row[P.BEGIN], row[P.END]
@@ -125,21 +134,10 @@ class _Source(IntEnum):
     CLOSED = 4  # what no map can join
 
 
-def assign_passes(program: Program, composed: bool = True, measured_once: bool = False) -> Program:
-    """Set ``pass_of``, ``num_passes`` and ``passes``; rows without instructions have one pass. ``measured_once``:
-    statistics of a pass are measured together, of one image, a CONTRAST first: its sum knows no table."""
-    fused = program.replace(
-        pass_of=np.empty(program.opcode.shape, np.int16), num_passes=np.empty(program.num_rows, np.int32)
-    )
-    # Why, and after which slot, the pass of an instruction begins with it.
-    breaks = np.empty((*program.opcode.shape, 2), np.int32)
-    arrays = fused.arrays()
-    assign(arrays, composed, measured_once, breaks)
-    return fused.replace(passes=describe_passes(arrays, breaks))
-
-
 @pixel_kernel
 def assign(program: Any, composed: Any, measured_once: Any, breaks: Any) -> None:
+    """Set ``pass_of`` and ``num_passes``; rows without instructions have one pass. ``measured_once``: statistics of a
+    pass are measured together, of one image, a CONTRAST first: its sum knows no table."""
     for r in range(program.opcode.shape[0]):
         current, source, flag = 0, _Source.DIRECT, 0
         # Slots of this pass, -1 for none: the last map (or filter, or resample), the last value operation that is no
@@ -167,6 +165,8 @@ def assign(program: Any, composed: Any, measured_once: Any, breaks: Any) -> None
                     reason, breaker = PassBreak.STATISTIC_MEASURED_BEFORE, at_statistic
             elif kind == Kind.RESAMPLE and k > begin:
                 reason, breaker = PassBreak.RESAMPLE_NOT_FIRST, k - 1
+            elif kind == Kind.CODEC and k > 0:
+                reason, breaker = PassBreak.CODEC, k - 1
             if reason != PassBreak.NONE:
                 current += 1
                 source, at_source, at_values, at_position, at_statistic = _Source.DIRECT, -1, -1, -1, -1
@@ -178,6 +178,8 @@ def assign(program: Any, composed: Any, measured_once: Any, breaks: Any) -> None
                 source, at_source = _source_of(op, program.args[r, k], flag, folds, source), k
             elif kind == Kind.RESAMPLE or kind == Kind.NEIGHBOURHOOD:
                 source, at_source = _Source.CLOSED, k
+            elif kind == Kind.CODEC:
+                begin = k + 1
             elif kind == Kind.POSITION:
                 at_position = k
             elif kind == Kind.STATISTIC and at_statistic < 0:

@@ -1,4 +1,4 @@
-"""All rewrites of lowering in one compiled call, for batches and single images; the same kernels as ``rewrites()``."""
+"""All rewrites of lowering in one compiled call, for batches and single images."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from variegate.program.lowering.fuse import assign, describe
 from variegate.program.lowering.maps import rewrite_maps
 from variegate.program.lowering.merge import compact, merge_rows
 from variegate.program.lowering.tables import ADDRESSES, NOT_COMPILED, build, compile_fill, compose
-from variegate.program.ops import IS_BLUR, IS_TABLE, KIND_OF, NEUTRAL_OF, NUM_ARGS, Kind, Op
+from variegate.program.ops import IS_BLUR, IS_TABLE, NEUTRAL_OF, NUM_ARGS, Op
 from variegate.program.passes import PASS_FIELDS
 from variegate.program.program import INSTRUCTION_ARRAYS, Program, ProgramArrays, empty_instructions
 
@@ -39,10 +39,9 @@ class Work(NamedTuple):
 
 
 # What a call says of its work: the instructions of the longest row before maps and tables were merged; blurs that still
-# have no weights; tables in use; detours, for which programs are cut before; an operation, or NOP, of which the kernel
-# that fills its table is not compiled yet.
-LONGEST, BLURS, TABLES, DETOURS, UNFILLED = range(5)
-REPORT = 5
+# have no weights; tables in use; an operation, or NOP, whose kernel that fills its table is not compiled yet.
+LONGEST, BLURS, TABLES, UNFILLED = range(4)
+REPORT = 4
 
 
 def new_work(rows: int, slots: int, luts: int, records: int = 0, program: ProgramArrays | None = None) -> Work:
@@ -99,26 +98,24 @@ def held_work(work: Work) -> npt.NDArray[np.int64]:
 
 @pixel_kernel
 def rewrite_all(address: Any, composed: Any, measured_once: Any) -> int:
-    """Every rewrite of the work at ``address`` -> 1 where ``report`` is to be read: detours or a kernel to be compiled
-    (nothing is done), blurs."""
+    """Every rewrite of the work at ``address`` -> 1 where ``report`` is to be read: a kernel to be compiled (nothing is
+    done), blurs."""
     work = _kept(address)
     program, report = work.program, work.report
     if len(work.records):
         _unpack(program, work.records, work.numbers)
     compact(program, work.neutral)
-    longest, tables, blurs, detours, unfilled = 1, 0, 0, 0, 0
+    longest, tables, blurs, unfilled = 1, 0, 0, 0
     for r in range(program.opcode.shape[0]):
         longest = max(longest, program.length[r])
         for k in range(program.length[r]):
             op = program.opcode[r, k]
             tables += op == Op.LUT or work.fills[op] != 0
             blurs += IS_BLUR[op]
-            detours += KIND_OF[op] == Kind.DETOUR
             if work.fills[op] == NOT_COMPILED:
                 unfilled = op
-    report[LONGEST], report[TABLES], report[BLURS] = longest, tables, blurs
-    report[DETOURS], report[UNFILLED] = detours, unfilled
-    if detours > 0 or unfilled > 0:
+    report[LONGEST], report[TABLES], report[BLURS], report[UNFILLED] = longest, tables, blurs, unfilled
+    if unfilled > 0:
         return 1
     rewrite_maps(program)
     build(program, work.emitted, work.luts, work.fills)

@@ -13,21 +13,14 @@ import numpy as np
 from variegate.program.compiled import inner_kernel, pixel_kernel
 from variegate.program.ops import INTERPOLATION_MASK, KIND_OF, Interpolation, Kind, Op, PadMode
 from variegate.program.places import FAR, ONE, moves_whole_pixels, snap, stays_inside
-from variegate.program.program import Program
 
 # Pillow's affine_fixed is taken only where every coordinate stays below this.
 _FIXED_LIMIT = 32768.0
 
 
-def geometry_to_maps(program: Program) -> Program:
-    """Rewrite every geometric instruction to a map with its window (top, left, bottom, right) into the source."""
-    mapped = program.replace(window=np.zeros((*program.opcode.shape, 4), np.int32))
-    rewrite_maps(mapped.arrays())
-    return mapped
-
-
 @pixel_kernel
 def rewrite_maps(program: Any) -> None:
+    """Rewrite every geometric instruction to a map with its window (top, left, bottom, right) into the source."""
     for r in range(program.opcode.shape[0]):
         h, w = program.in_shape[r, 0], program.in_shape[r, 1]
         for k in range(program.length[r]):

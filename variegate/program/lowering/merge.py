@@ -13,19 +13,13 @@ import numpy as np
 
 from variegate.program import places as P
 from variegate.program.compiled import inner_kernel, pixel_kernel
-from variegate.program.ops import INTERPOLATION_MASK, IS_COLOUR_ONLY, KIND_OF, NEUTRAL_OF, Interpolation, Kind, Op
+from variegate.program.ops import INTERPOLATION_MASK, IS_COLOUR_ONLY, KIND_OF, Interpolation, Kind, Op
 from variegate.program.places import ONE, moves_whole_pixels, source_rectangle, stays_exact, stays_inside
-from variegate.program.program import INSTRUCTION_ARRAYS, Program
-
-
-def merge_maps(program: Program) -> Program:
-    """Join maps until no rule applies."""
-    merge_rows(program.arrays())
-    return program
 
 
 @pixel_kernel
 def merge_rows(program: Any) -> None:
+    """Join maps until no rule applies."""
     for r in range(program.opcode.shape[0]):
         j = 1
         while j < program.length[r]:
@@ -226,20 +220,12 @@ def _real_after_integer(first: Any, then: Any, perspective: Any) -> None:
         then[7] = 1.0 - far_y if mirrors_y else far_y
 
 
-def drop_identities(program: Program) -> Program:
-    """Remove neutral instructions and close the gaps, keeping order."""
-    copied = program.replace(**{name: getattr(program, name).copy() for name in (*INSTRUCTION_ARRAYS, "length")})
-    compact(copied.arrays(), NEUTRAL_OF)
-    longest = max(1, int(copied.length.max(initial=0)))
-    if longest == copied.opcode.shape[1]:
-        return copied
-    trimmed = {name: np.ascontiguousarray(getattr(copied, name)[:, :longest]) for name in INSTRUCTION_ARRAYS}
-    return copied.replace(**trimmed)
-
-
 @pixel_kernel
 def compact(program: Any, neutral: Any) -> None:
-    """``neutral``: float64[MAX_OPCODE, 2], NEUTRAL_OF."""
+    """Remove neutral instructions and close the gaps, keeping order.
+
+    ``neutral``: float64[MAX_OPCODE, 2], NEUTRAL_OF.
+    """
     for r in range(program.opcode.shape[0]):
         h, w, channels = program.in_shape[r, 0], program.in_shape[r, 1], program.in_shape[r, 2]
         for k in range(program.length[r]):

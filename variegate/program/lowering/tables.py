@@ -7,7 +7,6 @@ called by address: those of this folder neither contain nor know it, and need no
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import FunctionType
 from typing import Any
 
@@ -19,10 +18,8 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
 from variegate.program.compiled import pixel_kernel
-from variegate.program.lowering.blurs import blurs_to_kernels
 from variegate.program.lowering.merge import close_gaps
-from variegate.program.ops import IS_TABLE, MAX_OPCODE, Op, OpSpec, declare
-from variegate.program.program import Program
+from variegate.program.ops import MAX_OPCODE, Op, OpSpec, declare
 
 # Of a blend: any that is larger does the same, since levels differ by 1 or more. Products stay within 32 bits.
 _LARGEST_FACTOR = 1e6
@@ -105,26 +102,12 @@ def _call_fill(typing_context: Any, address: Any, arguments: Any, table: Any) ->
     return types.void(types.int64, arguments, table), codegen
 
 
-def values_to_tables(program: Program) -> Program:
-    """Give every per-channel operation a LUT of its own (so that later rewrites may compose in place), and every blur
-    its weights.
-    """
-    luts = np.empty((np.count_nonzero(IS_TABLE[program.opcode]), 3, 256), np.uint8)
-    for op in np.unique(program.opcode[ADDRESSES[program.opcode] == NOT_COMPILED]):
-        compile_fill(op)
-    build(program.arrays(), program.tables.luts, luts, ADDRESSES)
-    return program.replace(tables=replace(program.tables, luts=luts, kernels=blurs_to_kernels(program)))
-
-
-def merge_luts(program: Program) -> Program:
-    """Compose LUTs that stand side by side; the first keeps the composed table."""
-    compose(program.arrays(), program.tables.luts)
-    return program
-
-
 @pixel_kernel
 def build(program: Any, emitted: Any, luts: Any, fills: Any) -> None:
-    """``emitted``: the tables of LUTs; ``fills``: ADDRESSES."""
+    """Give every per-channel operation a LUT of its own, so that later rewrites may compose in place.
+
+    ``emitted``: the tables of LUTs; ``fills``: ADDRESSES.
+    """
     at = 0
     for r in range(program.opcode.shape[0]):
         for k in range(program.length[r]):
@@ -150,6 +133,7 @@ def build(program: Any, emitted: Any, luts: Any, fills: Any) -> None:
 
 @pixel_kernel
 def compose(program: Any, luts: Any) -> None:
+    """Compose LUTs that stand side by side; the first keeps the composed table."""
     for r in range(program.opcode.shape[0]):
         last = -1  # the slot whose table the next LUT is composed with
         for k in range(program.length[r]):

@@ -74,14 +74,51 @@ from variegate.transforms.functional.single import function_of, traceable
 
 hflip, vflip = horizontal_flip, vertical_flip
 
-__all__ = ["affine", "elastic", "hflip", "horizontal_flip", "perspective", "rotate", "shear_x", "shear_y"]
-__all__ += ["translate_x", "translate_y", "vertical_flip", "vflip"]
-__all__ += ["center_crop", "crop", "five_crop", "pad", "resize", "resized_crop", "ten_crop"]
-__all__ += ["adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue", "adjust_saturation"]
-__all__ += ["adjust_sharpness"]
-__all__ += ["autocontrast", "equalize", "grayscale", "grayscale_to_rgb", "invert"]
-__all__ += ["permute_channels", "posterize", "rgb_to_grayscale", "solarize", "solarize_add", "to_grayscale"]
-__all__ += ["erase", "gaussian_blur", "gaussian_noise", "jpeg", "median_blur", "motion_blur", "normalize"]
+__all__ = [
+    "adjust_brightness",
+    "adjust_contrast",
+    "adjust_gamma",
+    "adjust_hue",
+    "adjust_saturation",
+    "adjust_sharpness",
+    "affine",
+    "autocontrast",
+    "center_crop",
+    "crop",
+    "elastic",
+    "equalize",
+    "erase",
+    "five_crop",
+    "gaussian_blur",
+    "gaussian_noise",
+    "grayscale",
+    "grayscale_to_rgb",
+    "hflip",
+    "horizontal_flip",
+    "invert",
+    "jpeg",
+    "median_blur",
+    "motion_blur",
+    "normalize",
+    "pad",
+    "permute_channels",
+    "perspective",
+    "posterize",
+    "resize",
+    "resized_crop",
+    "rgb_to_grayscale",
+    "rotate",
+    "shear_x",
+    "shear_y",
+    "solarize",
+    "solarize_add",
+    "ten_crop",
+    "to_grayscale",
+    "translate_x",
+    "translate_y",
+    "vertical_flip",
+    "vflip",
+]
 
 for _name in __all__:
     globals()[_name] = traceable(_name, spelt()(globals()[_name]))

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.cpu.jpeg import through_jpeg
+from variegate.executors.cpu.batch import jpeg_memory
+from variegate.executors.cpu.jpeg import code_image
+from variegate.executors.cpu.memory import place_of
 from variegate.executors.cpu.resizing import axis_of_box, filter_radius, fixed_weight, weigh_output
 from variegate.executors.cpu.tiled import areas
 from variegate.executors.cpu.tiled.areas import Area, CutStage, Image, Stage
@@ -19,17 +21,9 @@ from variegate.executors.cpu.tiled.stages import PassStage
 from variegate.executors.cpu.tiled.statistics import Counts, Statistic, Tables, statistics_of
 from variegate.program import passes as P
 from variegate.program.compiled import pixel_kernel
-from variegate.program.ops import (
-    INTERPOLATION_MASK,
-    IS_REAL_MAP,
-    KIND_OF,
-    SPECS,
-    Interpolation,
-    Kind,
-    Op,
-)
+from variegate.program.lowering.fuse import describe_filter_input
+from variegate.program.ops import INTERPOLATION_MASK, IS_REAL_MAP, Interpolation, Op
 from variegate.program.passes import PASS_FIELDS, PassSource
-from variegate.program.places import ONE
 from variegate.program.program import Program
 
 # Beyond these, quotients of a perspective do not fit the integers that they are cut off to.
@@ -82,20 +76,18 @@ class TiledImage:
 
     def _chain(self, program: Program, row: int, source: Stage, is_last: bool) -> Stage:
         stage = source
-        if program.detour is not None and (place := int(program.detour.place[row])) >= 0:
-            before = self._chain(program.detour.program, place, source, False)
-            if program.detour.op[place] != Op.JPEG:
-                name = SPECS[Op(program.detour.op[place])].name
-                raise ValueError(f"tiles: got {name}, which needs the whole image at once; accepted: other operations")
-            stage = CodedStage(self._on, before, int(program.detour.args[place, 0]))
         assert program.passes is not None
         assert program.num_passes is not None
         count = int(program.num_passes[row])
         for p in range(count):
             plan = program.passes[row, p]
             _refuse(program, row, plan, stage)
+            if plan[P.QUALITY]:
+                stage = CodedStage(self._on, stage, int(plan[P.QUALITY]))
             if plan[P.SOURCE] == PassSource.FILTER and plan[P.FIRST] > plan[P.BEGIN]:
-                stage = self._add(PassStage(self._on, stage, program, row, _before_filter(program, row, plan), False))
+                before = np.zeros(PASS_FIELDS, np.int32)
+                describe_filter_input(program.opcode[row], program.args[row], plan, before)
+                stage = self._add(PassStage(self._on, stage, program, row, before, False))
                 plan = plan.copy()
                 plan[P.BEGIN] = plan[P.FIRST]
             elif plan[P.SOURCE] == PassSource.RESAMPLE:
@@ -110,22 +102,6 @@ class TiledImage:
     def _add(self, stage: PassStage) -> PassStage:
         self.statistics += statistics_of(stage)
         return stage
-
-
-def _before_filter(program: Program, row: int, plan: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """The pass before a filter: tables, and at most one map."""
-    before = np.zeros(PASS_FIELDS, np.int32)
-    begin, end = int(plan[P.BEGIN]), int(plan[P.FIRST])
-    before[[P.BEGIN, P.FIRST, P.MAPS_END, P.VALUES]] = begin
-    before[[P.END, P.POSITION, P.STATISTICS, P.STATISTICS_END]] = end
-    before[P.SOURCE] = PassSource.DIRECT
-    for k in range(begin, end):
-        if KIND_OF[program.opcode[row, k]] == Kind.GEOMETRY:
-            a = program.args[row, k]
-            keeps_lines = abs(a[0]) == abs(a[4]) == ONE and a[1] == a[3] == a[2] % ONE == a[5] % ONE == 0.0
-            before[P.SOURCE] = PassSource.STRETCH if keeps_lines else PassSource.FIXED
-            before[P.FIRST], before[P.MAPS_END] = k, k + 1
-    return before
 
 
 def _refuse(program: Program, row: int, plan: npt.NDArray[np.int32], before: Stage) -> None:
@@ -269,5 +245,8 @@ class CodedStage(CutStage):
 
     def make_from(self, area: Area, read: Area | None) -> Image:
         assert read is not None
-        coded = through_jpeg(np.ascontiguousarray(self.before.make(read)), self._quality)
+        pixels = np.ascontiguousarray(self.before.make(read))
+        coded = np.empty_like(pixels)
+        memory = np.empty(jpeg_memory(read.height, read.width), np.uint8)
+        code_image(place_of(pixels), place_of(coded), *pixels.shape, self._quality, place_of(memory))
         return np.ascontiguousarray(coded[area.within(read)])

@@ -14,7 +14,6 @@ from variegate.executors.cpu.tiled.stages import PassStage
 from variegate.executors.cpu.values import luma
 from variegate.executors.reference.places import folded
 from variegate.program.compiled import pixel_kernel
-from variegate.program.matching import REFERENCE
 from variegate.program.ops import KIND_OF, LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT, Kind, Op, PadMode
 from variegate.program.places import ONE
 
@@ -59,12 +58,6 @@ def fill_equalize(counts: Any, tables: Any) -> None:
 
 
 @pixel_kernel
-def fill_match(counts: Any, a: Any, grids: Any, tables: Any) -> None:
-    for c in range(counts.shape[0]):
-        S.match_table(counts[c], a[0], int(a[2]), grids[int(a[1]) + REFERENCE * c :], tables[c])
-
-
-@pixel_kernel
 def fill_clahe(counts: Any, limit: Any, total: Any, tables: Any) -> None:
     """Counts int64[T, 256] -> tables uint8[T, 256]."""
     for t in range(counts.shape[0]):
@@ -101,7 +94,7 @@ class Statistic:
 
 
 class TableStatistic(Statistic):
-    """CONTRAST, AUTOCONTRAST, EQUALIZE or MATCH at slot ``slot`` of a pass: tables, and at most one whole-pixel map,
+    """CONTRAST, AUTOCONTRAST or EQUALIZE at slot ``slot`` of a pass: tables, and at most one whole-pixel map,
     come before it."""
 
     def __init__(self, stage: PassStage, slot: int) -> None:
@@ -141,10 +134,10 @@ class TableStatistic(Statistic):
         for c in range(channels):
             np.add.at(counts[c], joined[c], total[c])
             counts[c, colour[c]] += outside
-        if self._op == Op.MATCH:
-            fill_match(counts, self._args, self.stage.workspace.grids, tables)
+        if self._op == Op.AUTOCONTRAST:
+            fill_autocontrast(counts, tables)
         else:
-            (fill_autocontrast if self._op == Op.AUTOCONTRAST else fill_equalize)(counts, tables)
+            fill_equalize(counts, tables)
         return tables
 
     def set(self, tables: Tables) -> None:

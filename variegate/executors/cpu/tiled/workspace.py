@@ -355,5 +355,5 @@ def tile_part_addresses(is_clahe: bool, warps: bool) -> tuple[int, ...]:
     kernels = dict(_TILE_KERNELS)
     if is_clahe or warps:
         kernels[calls.FILTER] = equalized_tile_row if is_clahe else warped_tile_row
-    known = part_addresses()
+    known = part_addresses(has_jpeg=False)
     return tuple(address_of_part(kernels[i]) if i in kernels else known[i] for i in range(calls.PARTS))

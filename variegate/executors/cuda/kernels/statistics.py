@@ -15,7 +15,6 @@ from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.kernels.fetch import blue, fetch, green, pixels_of, place_of_program, red
 from variegate.executors.cuda.kernels.resample import write_weights
 from variegate.executors.cuda.kernels.values import blend, look_up, luma
-from variegate.program import matching as M
 from variegate.program import ops
 from variegate.program import passes as P
 
@@ -88,10 +87,6 @@ def write_tables(buffer, code, args, header, work):
                 elif op == ops.Op.EQUALIZE:
                     remapped = _remap(work, counts, now, outside, fill)
                     tl.store(table + bins, _equalize(remapped).to(tl.uint8))
-                elif op == ops.Op.MATCH:
-                    remapped = _remap(work, counts, now, outside, fill)
-                    part = (buffer + tl.load(at + L.COEFFICIENT)).to(tl.pointer_type(tl.int16)) + M.REFERENCE * channel
-                    tl.store(table + bins, _match(remapped, part, args + slot * 8).to(tl.uint8))
                 tl.debug_barrier()
                 now = tl.load(table + now).to(tl.int32)
                 fill = tl.load(table + fill).to(tl.int32)
@@ -162,46 +157,6 @@ def _equalize(counts):
     step = tl.maximum(step, 1)
     before = tl.cumsum(counts, axis=0) - counts
     return tl.where(is_kept, bins, tl.minimum((step // 2 + before) // step, 255))
-
-
-@triton.jit
-def _match(counts, part, real):
-    """The table of 256 levels, matched to ``part`` of a reference (program/matching.py)."""
-    bins = tl.arange(0, 256)
-    share, method = tl.load(real), tl.load(real + 2).to(tl.int32)
-    total = tl.sum(counts, axis=0).to(tl.int64)
-    matched = bins.to(tl.float64)
-    if method == M.HISTOGRAM:
-        rank = tl.cumsum(counts, axis=0).to(tl.int64) * M.WHOLE
-        above = bins * 0
-        for level in range(255):
-            above += tl.where(tl.load(part + level).to(tl.int64) * total < rank, 1, 0)
-        before = tl.where(above > 0, tl.load(part + tl.maximum(above - 1, 0)), 0).to(tl.int64)
-        below = bins * 0
-        for level in range(255):
-            below += tl.where(tl.load(part + level).to(tl.int64) < before, 1, 0)
-        divisor = 2 * tl.maximum(tl.load(part + above).to(tl.int64) - before, 1) * total
-        beyond = 2 * (above - below) * (rank - before * total) + divisor // 2
-        between = below + (beyond // divisor).to(tl.int32)
-        matched = tl.where(before == 0, above, between).to(tl.float64)
-    else:
-        low = tl.min(tl.where(counts > 0, bins, 255), axis=0)
-        high = tl.max(tl.where(counts > 0, bins, 0), axis=0)
-        origin, span = low.to(tl.float64), (high - low).to(tl.float64)
-        wanted = tl.load(part + M.LOW).to(tl.int32)
-        wanted_span = tl.load(part + M.HIGH).to(tl.int32) - wanted
-        if method == M.STANDARD:
-            number = total.to(tl.float64)
-            origin = tl.sum(counts.to(tl.int64) * bins, axis=0).to(tl.float64) / number
-            square = tl.sum(counts.to(tl.int64) * bins * bins, axis=0).to(tl.float64) / number
-            span = tl.sqrt(tl.maximum(square - origin * origin, 0.0))
-            wanted, wanted_span = tl.load(part + M.MEAN).to(tl.int32), tl.load(part + M.DEVIATION).to(tl.int32)
-        scale = wanted_span.to(tl.float64) / M.LEVEL / tl.where(span > 0.0, span, 1.0)
-        scale = tl.where(span > 0.0, scale, 1.0)
-        line = (bins.to(tl.float64) - origin) * scale + wanted.to(tl.float64) / M.LEVEL
-        matched = tl.minimum(tl.maximum(line, 0.0), 255.0)
-    level = bins.to(tl.float64)
-    return (level + share * (matched - level) + 0.5).to(tl.int32)
 
 
 @triton.jit(do_not_specialize=["rows"])

@@ -1,4 +1,4 @@
-"""Magnitude spaces of one's own: as they are written, in files, and the steps around what is drawn."""
+"""Magnitude spaces of one's chosen: as they are written, in files, and the steps around what is drawn."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from variegate import transforms as T
 from variegate.errors import PolicyError
 from variegate.ops.arguments import ArgumentError
 from variegate.policies import PBA, Schedule, Segment, save_policy
-from variegate.policies.own import OwnSpace
+from variegate.policies.custom_space import CustomSpace
 from variegate.policies.schedule import Tuple3
 from variegate.policies.spaces import space
 from variegate.policies.whole import is_whole
@@ -24,15 +24,15 @@ IDS = np.arange(400)
 IMAGES = np.random.default_rng(0).integers(0, 256, (len(IDS), 16, 16, 3)).astype(np.uint8)
 
 
-class OwnDim(T.CustomOp):
+class Dimmed(T.CustomOp):
     magnitude = T.Magnitude(0, 100, signed=True)
 
     def lut(self, m: float) -> Any:
         return np.clip(np.arange(256) - m, 0, 255).astype(np.uint8)
 
 
-def policy(own: OwnSpace, *tuples: Tuple3) -> PBA:
-    return PBA(Schedule((Segment(1, tuples),), own))
+def policy(chosen: CustomSpace, *tuples: Tuple3) -> PBA:
+    return PBA(Schedule((Segment(1, tuples),), chosen))
 
 
 def augmented(transform: T.Transform, device: str = "cpu") -> Any:
@@ -40,46 +40,72 @@ def augmented(transform: T.Transform, device: str = "cpu") -> Any:
 
 
 def test_ranges_come_from_declarations_or_the_text() -> None:
-    own = OwnSpace("pba", ("rotate", "gaussianblur", "Hue", OwnDim, "D4", "JPEG"))
-    assert own.operations == (
-        *("Rotate", "GaussianBlur:0.5..5", "Hue:0..0.5:signed"),
-        *(f"{__name__}:OwnDim:0..100:signed", "D4", "JPEG:95..5"),
+    names = ("rotate", "gaussianblur", "Hue", Dimmed, "RandomRotate90", "JPEG", f"{__name__}:Dimmed:0..3")
+    chosen = CustomSpace("pba", names[:-1])
+    assert chosen.operations == (
+        "Rotate",
+        T.Augmentation("GaussianBlur", "GaussianBlur", (0.5, 5)),
+        T.Augmentation("Hue", "Hue", (0.0, 0.5), signed=True),
+        T.Augmentation("Dimmed", Dimmed()),
+        T.Augmentation("RandomRotate90", T.RandomRotate90(1.0)),
+        T.Augmentation("JPEG", "JPEG", (95, 5)),
     )
-    assert own.names == ("Rotate", "GaussianBlur", "Hue", f"{__name__}:OwnDim", "D4", "JPEG")
+    assert chosen.names == ("Rotate", "GaussianBlur", "Hue", "Dimmed", "RandomRotate90", "JPEG")
     # A name of the base alone is exactly what it is there.
-    assert own.resolved.rules["Rotate"] == space("pba").rules["Rotate"]
-    assert OwnSpace("pba", (OwnDim((5, 9)),)).operations == (f"{__name__}:OwnDim:5..9:signed",)
+    assert chosen.resolved.rules["Rotate"] == space("pba").rules["Rotate"]
+    typed = CustomSpace("pba", (names[-1], "Rotate:0..45:signed"))
+    assert typed.operations == (
+        T.Augmentation("Dimmed", Dimmed(), (0, 3)),
+        T.Augmentation("Rotate", "Rotate", (0, 45), signed=True),
+    )
+    assert CustomSpace("pba", (Dimmed((5, 9)),)).operations[0].magnitude == (5, 9)
 
 
 def test_levels_go_from_end_to_end() -> None:
-    own = OwnSpace("pba", ("Rotate:0..45:signed", "Posterize:8..4", "MotionBlur", "Gamma", "TranslateX:0..4"))
-    rules = own.resolved.rules
+    chosen = CustomSpace("pba", ("Rotate:0..45:signed", "Posterize:8..4", "Gamma", "TranslateX:0..4"), crop=0.5)
+    rules = chosen.resolved.rules
     assert rules["Rotate"].parameters([0, 9], [False, True]).tolist() == [0, -45]
     assert rules["Posterize"].parameters(np.arange(10)).tolist() == [8, 8, 7, 7, 6, 6, 5, 5, 4, 4]
-    assert set(rules["MotionBlur"].parameters(np.arange(10)) % 2) == {1}
     assert rules["Gamma"].parameters([0, 9]) == pytest.approx([0.4, 2.5])
-    assert OwnSpace("pba-relative", ("TranslateX:0..0.5",)).resolved.rules["TranslateX"].parameters(9) == 0.5
+    assert rules["Crop"].parameters([0, 9]).tolist() == [0.0, 0.5]
 
 
 def test_every_operation_of_the_catalogue_is_applied() -> None:
     """Of those that pixels can show: the strongest level changes some of them."""
-    names = ("ElasticTransform", "GridDistortion", "RandomRotate90", "GaussianNoise", "MedianBlur", "CLAHE")
-    for name in (*names, f"{__name__}:OwnDim", "Downscale", "RandomPerspective", "VerticalFlip", "RandomGrayscale"):
-        own = OwnSpace("pba-relative", (name,))
-        out = augmented(policy(own, (name, 1.0, 9)))
+    names = [
+        "ElasticTransform",
+        "GridDistortion",
+        "RandomRotate90",
+        "GaussianNoise",
+        "MedianBlur",
+        "CLAHE",
+        "MotionBlur",
+    ]
+    names += ["Downscale", "RandomPerspective", "VerticalFlip", "RandomGrayscale"]
+    for name in [*names, "Dimmed"]:
+        chosen = CustomSpace("pba-relative", (f"{__name__}:Dimmed" if name == "Dimmed" else name,))
+        out = augmented(policy(chosen, (name, 1.0, 9)))
         changed = (out != IMAGES).any(axis=(1, 2, 3)).mean()
         assert 0.7 < changed < 0.9, name  # a count of 0 leaves one image in five
 
 
 def test_a_schedule_is_the_same_from_a_file(tmp_path: Path) -> None:
-    own = OwnSpace("pba-relative", ("Rotate:0..45:signed", "RandomRotate90", OwnDim), ("Crop", "Flip", "Cutout"))
-    made = policy(own, ("Rotate", 0.5, 9), (f"{__name__}:OwnDim", 0.5, 3), ("Crop", 0.5, 4), ("Flip", 1.0, 0))
+    operations = ("Rotate:0..45:signed", "Invert", "RandomRotate90", Dimmed)
+    chosen = CustomSpace("pba-relative", operations, crop=0.25, flip=True, cutout=0.75)
+    made = policy(chosen, ("Rotate", 0.5, 9), ("Dimmed", 0.5, 3), ("Crop", 0.5, 4), ("Flip", 1.0, 0))
     save_policy(made.resolved, tmp_path / "schedule.json")
     described = json.loads((tmp_path / "schedule.json").read_text())
     assert described["space"] == {
         "base": "pba-relative",
-        "operations": ["Rotate:0..45:signed", "RandomRotate90", f"{__name__}:OwnDim:0..100:signed"],
-        "around": ["Crop:0..0.25", "Flip", "Cutout:0..0.75"],
+        "operations": [
+            {"type": "Augmentation", "name": "Rotate", "op": "Rotate", "magnitude": [0.0, 45.0], "signed": True},
+            "Invert",
+            {"type": "Augmentation", "name": "RandomRotate90", "op": {"type": "RandomRotate90", "p": 1.0}},
+            T.Augmentation("Dimmed", Dimmed()).to_dict(),
+        ],
+        "crop": 0.25,
+        "flip": True,
+        "cutout": 0.75,
     }
     loaded = vg.load_policy(tmp_path / "schedule.json")
     assert loaded == made
@@ -104,34 +130,43 @@ def test_what_a_file_names_is_not_imported(tmp_path: Path, monkeypatch: pytest.M
     ("described", "message"),
     [
         ({"base": "pbaa"}, r"space\.space: got 'pbaa'; accepted: one of .*did you mean 'pba'"),
-        ({"operations": "Rotate"}, r"space\.operations: got 'Rotate'; accepted: a list of operations: Name, "),
-        ({"operations": [1]}, r"space\.operations: got \[1\]"),
+        (
+            {"operations": "Rotate"},
+            r"space\.operations: got 'Rotate'; accepted: a list of names and Augmentations: Name, ",
+        ),
+        ({"operations": [1]}, r"space\.operations\[0\]: got 1; accepted: an object"),
         ({"operations": ["Rotate", "Rotate:0..1"]}, r"space\.operations\[1\]: got 'Rotate'; accepted: each name once"),
+        ({"operations": ["Rotate:0..x"]}, r"space\.operations\[0\]: got 'Rotate:0..x'; accepted: Name, Name:low"),
+        ({"operations": ["Rotate:0..inf"]}, r"space\.operations\[0\]: got 'Rotate:0..inf'; accepted: Name, Name:low"),
+        ({"operations": ["Rotat"]}, r"space\.operations\[0\]: got 'Rotat'; .*did you mean 'Rotate'"),
+        ({"operations": ["Equalize:0..1"]}, r"accepted: Equalize without a range, as it has no magnitude"),
         ({"operations": ["GaussianBlur:-1..1"]}, r"space\.operations\[0\]: got 'GaussianBlur:-1..1'; accepted: Gaus"),
-        ({"around": {"Crop": 1}}, r"space\.around: got"),
-        ({"ranges": {}}, r"space\.ranges: got \['ranges'\]; accepted: base, operations, around"),
+        ({"operations": ["Cutout"], "cutout": 0.5}, r"space\.operations\[0\]: got 'Cutout'; accepted: each name once"),
+        ({"crop": 2}, r"space\.crop: got 2; accepted: a number from 0 to 1"),
+        ({"flip": 1}, r"space\.flip: got 1; accepted: one of True, False"),
+        ({"ranges": {}}, r"space\.ranges: got \['ranges'\]; accepted: base, operations, crop, flip, cutout"),
     ],
 )
 def test_bad_files_are_named(described: Any, message: str) -> None:
     with pytest.raises(PolicyError, match=message):
-        OwnSpace.from_dict(described)
+        CustomSpace.from_dict(described)
 
 
 def test_a_policy_has_each_step_around_once_and_known_operations() -> None:
-    own = OwnSpace("pba-relative", ("Rotate",), ("Crop",))
+    chosen = CustomSpace("pba-relative", ("Rotate",), crop=0.25)
     for tuples, said in (
         ([["Crop", 1, 1]] * 2, "got 'Crop twice'; accepted: crop, flip and cutout once"),
         ([["Flip", 1, 1]], "got 'Flip'; accepted: an operation of the space pba-relative: Rotate, Crop"),
         ([["Rotate", 1, 10]], "got 10; accepted: an integer from 0 to 9"),
     ):
-        described = {"format": "variegate-schedule/1", "space": own.to_dict()}
+        described = {"format": "variegate-schedule/1", "space": chosen.to_dict()}
         with pytest.raises(PolicyError, match=said):
             vg.load_policy({**described, "segments": [{"epochs": 1, "policy": tuples}]})
 
 
 def test_steps_around_come_in_their_order_and_as_often_as_said() -> None:
-    own = OwnSpace("pba-relative", ("Invert",), ("Crop", "Flip", "Cutout"))
-    every = policy(own, ("Invert", 1.0, 0), ("Crop", 1.0, 9), ("Flip", 1.0, 0), ("Cutout", 1.0, 6))
+    chosen = CustomSpace("pba-relative", ("Invert",), crop=0.25, flip=True, cutout=0.75)
+    every = policy(chosen, ("Invert", 1.0, 0), ("Crop", 1.0, 9), ("Flip", 1.0, 0), ("Cutout", 1.0, 6))
     assert is_whole(every)
     assert is_whole(T.Compose([T.Resize(8), every]))
     augmenter = vg.Augmenter(every, "cpu", seed=1)
@@ -140,11 +175,11 @@ def test_steps_around_come_in_their_order_and_as_often_as_said() -> None:
     }
     assert ("Crop", "HorizontalFlip", "Invert", "Cutout") in orders
     assert all(order.index("Crop") == 0 for order in orders if "Crop" in order)
-    flipped = augmented(policy(own, ("Flip", 1.0, 0)))
+    flipped = augmented(policy(chosen, ("Flip", 1.0, 0)))
     mirrored = (flipped == IMAGES[:, :, ::-1]).all(axis=(1, 2, 3))
     assert 0.4 < mirrored.mean() < 0.6
     assert np.array_equal(flipped[~mirrored], IMAGES[~mirrored])
-    cropped = augmented(policy(own, ("Crop", 1.0, 9)))
+    cropped = augmented(policy(chosen, ("Crop", 1.0, 9)))
     shifts = {
         (dy, dx)
         for image, out in zip(IMAGES, cropped, strict=True)
@@ -155,15 +190,15 @@ def test_steps_around_come_in_their_order_and_as_often_as_said() -> None:
     assert len(shifts) > 75  # of 81: a quarter of the side to every side
     assert np.array_equal(augmented(every), augmented(every, "reference"))
     for name in ("Crop", "Cutout"):
-        assert np.array_equal(augmented(policy(own, (name, 1.0, 0))), IMAGES)
-        changed = (augmented(policy(own, (name, 0.3, 9))) != IMAGES).any(axis=(1, 2, 3)).mean()
+        assert np.array_equal(augmented(policy(chosen, (name, 1.0, 0))), IMAGES)
+        changed = (augmented(policy(chosen, (name, 0.3, 9))) != IMAGES).any(axis=(1, 2, 3)).mean()
         assert 0.2 < changed < 0.4
 
 
 def test_steps_around_change_no_other_draw() -> None:
     drawn = (("Rotate", 0.7, 6), ("Equalize", 0.7, 0))
-    alone = policy(OwnSpace("pba-relative", ("Rotate", "Equalize")), *drawn)
-    around = policy(OwnSpace("pba-relative", ("Rotate", "Equalize"), ("Crop", "Flip")), *drawn, ("Crop", 0.0, 9))
+    alone = policy(CustomSpace("pba-relative", ("Rotate", "Equalize")), *drawn)
+    around = policy(CustomSpace("pba-relative", ("Rotate", "Equalize"), crop=0.25, flip=True), *drawn, ("Crop", 0.0, 9))
     named = PBA(Schedule((Segment(1, drawn),), "pba-relative"))
     assert np.array_equal(augmented(alone), augmented(around))
     assert np.array_equal(augmented(alone), augmented(named))
@@ -171,8 +206,6 @@ def test_steps_around_change_no_other_draw() -> None:
 
 
 def test_what_a_whole_schedule_cannot_be() -> None:
-    whole = policy(OwnSpace("pba", ("Rotate",), ("Flip",)), ("Rotate", 1.0, 1)).resolved
+    whole = policy(CustomSpace("pba", ("Rotate",), flip=True), ("Rotate", 1.0, 1)).resolved
     with pytest.raises(ArgumentError, match="space='pba'; accepted: None, as the schedule has operations of its own"):
         PBA(whole, space="pba")
-    with pytest.raises(ArgumentError, match="emptied='reference'; accepted: 'filled' with Flip in the schedule"):
-        PBA(whole, emptied="reference")

@@ -1,4 +1,4 @@
-"""JPEGs and adaptations to references within a program: rows leave the fused passes and come back."""
+"""JPEGs within a program: a pass that begins with one reads what it keeps of the image."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ import torch
 import variegate as vg
 from tests.executors.contract import DEVICES, check
 from tests.images import Image, gray, noise, photo
-from tests.programs import SEMANTIC, Step, adapt, erase, program_of, random_program, resized_crop, rotate, step
+from tests.programs import SEMANTIC, erase, program_of, random_program, resized_crop, rotate, step
 from variegate import transforms as T
 from variegate.executors import cpu, reference
 from variegate.executors.batches import check_fits
 from variegate.executors.reference import apply
-from variegate.program.lowering import cut, has_detours, lower
+from variegate.program import passes as P
+from variegate.program.lowering import lower
 from variegate.program.ops import Op
 from variegate.transforms import functional as F
 
@@ -81,7 +82,7 @@ def test_lower_qualities_keep_less() -> None:
 @pytest.mark.parametrize("geometry", ["composed", "exact"])
 def test_chains_with_jpegs_are_the_same_bits(seed: int, geometry: str) -> None:
     """Every other instruction around them, noise and rectangles by their own numbers; several in a chain, or none."""
-    ops = (*SEMANTIC, *(Op.JPEG, Op.FDA, Op.PRINCIPAL_AXES) * 4)
+    ops = (*SEMANTIC, *[Op.JPEG] * 12)
     program, images, chains = random_program(seed, ops, interpolate=geometry == "exact", rows=5)
     for threads in (1, 2):
         check(CPU, program, images, chains, geometry=geometry, threads=threads)
@@ -98,10 +99,8 @@ def test_rows_without_a_jpeg_are_left_as_they_are() -> None:
     mixed = program_of([chain, [chain[0], step(Op.JPEG, 30), *chain[1:]], chain], images)
     alone = lower(program_of([chain] * 3, images))
     fused = lower(mixed)
-    assert fused.detour is not None
-    assert fused.detour.place.tolist() == [-1, 0, -1]
-    assert (fused.detour.op.tolist(), fused.detour.args[:, 0].tolist()) == ([Op.JPEG], [30])
-    assert (fused.detour.program.num_rows, fused.detour.program.detour) == (1, None)
+    assert fused.passes is not None
+    assert fused.passes[..., P.QUALITY].tolist() == [[0, 0], [0, 30], [0, 0]]
     for row in (0, 2):
         n = int(alone.length[row])
         assert fused.length[row] == n
@@ -110,17 +109,20 @@ def test_rows_without_a_jpeg_are_left_as_they_are() -> None:
         np.testing.assert_array_equal(fused.in_shape[row], alone.in_shape[row])
 
 
-def test_a_cut_is_made_at_the_last_one() -> None:
-    chain = [step(Op.HFLIP), step(Op.JPEG, 9), rotate(5.0, 1), step(Op.JPEG, 80), step(Op.INVERT)]
-    program = program_of([[step(Op.VFLIP)], chain], [photo(9, 8), photo(7, 6)])
-    assert has_detours(program)
-    before, after, place, op, args = cut(program)
-    assert [op for op, _ in before.operations(0)] == [Op.HFLIP, Op.JPEG, Op.ROTATE]
-    assert [[op for op, _ in after.operations(row)] for row in (0, 1)] == [[Op.VFLIP], [Op.INVERT]]
-    assert (place.tolist(), op.tolist(), args[:, 0].tolist()) == ([-1, 0], [Op.JPEG], [80])
-    assert [op for op, _ in program.operations(1)] == [taken.op for taken in chain]
-    assert not has_detours(program_of([[step(Op.VFLIP)]], [photo(9, 8)]))
-    assert lower(program_of([[step(Op.VFLIP)]], [photo(9, 8)])).detour is None
+def test_a_pass_begins_with_each_of_them() -> None:
+    chain = [step(Op.HFLIP), step(Op.JPEG, 9), rotate(5.0, 1), step(Op.JPEG, 80), step(Op.JPEG, 70), step(Op.INVERT)]
+    program = program_of([[step(Op.JPEG, 5), *chain]], [photo(9, 8)])
+    fused = lower(program)
+    assert fused.passes is not None
+    assert fused.passes[0, :, P.QUALITY].tolist() == [5, 9, 80, 70]
+    assert fused.passes[0, :, [P.BEGIN, P.END]].T.tolist() == [[1, 2], [3, 4], [5, 5], [6, 7]]
+
+
+def test_maps_on_both_sides_of_one_are_not_joined() -> None:
+    image = photo(40, 31)
+    made = vg.Augmenter(T.Compose([T.RandomHorizontalFlip(1.0), T.JPEG(30), T.RandomHorizontalFlip(1.0)]))([image])
+    expected = by_pillow(image[:, ::-1].copy(), 30)[:, ::-1]
+    np.testing.assert_array_equal(made[0].permute(1, 2, 0).numpy(), expected)
 
 
 def test_a_fused_program_runs_on_the_images_it_was_sampled_for_alone() -> None:
@@ -137,8 +139,6 @@ def test_a_fused_program_runs_on_the_images_it_was_sampled_for_alone() -> None:
 
 NORMALIZE = T.Normalize((0.5, 0.4, 0.3), (0.2, 0.2, 0.2))
 NOISE = [T.GaussianNoise(0.0, 0.1), T.RandomErasing(1.0, value="random")]
-LOOK = [photo(31, 40) // 2, noise(9, 8)]
-AXES = T.PixelDistributionAdaptation(LOOK, transform_type="pca")
 TREES = {
     "alone": T.JPEG((5, 95)),
     "first": T.Compose([T.JPEG(20), T.RandomResizedCrop(24), *NOISE, NORMALIZE, T.RandomErasing(1.0, value="random")]),
@@ -150,8 +150,6 @@ TREES = {
     "blended": T.Compose([T.Resize((24, 25)), T.RandomApply([T.JPEG(10)]), T.AugMix(), NORMALIZE]),
     "in chains": T.RandAugment(2, 9, operations=[T.Augmentation("jpeg", "JPEG", (5.5, 95)), "Rotate", "Invert"]),
     "gray": T.Compose([T.Grayscale(), T.JPEG(15), *NOISE]),
-    "adapted": T.Compose([T.RandomCrop(9, 9), T.FDA(LOOK, 0.3), T.OneOf([AXES, T.JPEG(9)]), *NOISE, NORMALIZE]),
-    "adapted first": T.Compose([AXES, T.RandomRotation(20), T.FDA(LOOK), T.ToDtype("float32", scale=True)]),
 }
 
 
@@ -237,19 +235,12 @@ def test_replayed_and_told() -> None:
     told = augmenter.explain(1, size=(40, 50)).splitlines()
     quality = int(program.args[0, 1, 0])
     assert f"  JPEG {quality}" in told
-    assert told[-5:] == [
+    assert told[-3:] == [
         "  1: ResizedCrop -> uint8 canvas",
-        f"  2: JPEG {quality}, outside of the passes -> uint8 canvas",
-        "     apart from pass 1, as JPEG leaves the passes",
-        "  3: LUT -> normalise, float32 CHW",
-        "     apart from pass 2, as it reads what JPEG has left",
+        f"  2: JPEG {quality} -> LUT -> normalise, float32 CHW",
+        "     apart from pass 1, as JPEG takes the whole image after ResizedCrop",
     ]
-    assert vg.Augmenter(T.JPEG(3)).explain(0).splitlines()[3:] == [
-        "2 passes:",
-        "  1: JPEG 3, outside of the passes -> uint8 canvas",
-        "  2: copy -> uint8 CHW",
-        "     apart from pass 1, as it reads what JPEG has left",
-    ]
+    assert vg.Augmenter(T.JPEG(3)).explain(0).splitlines()[2:] == ["1 pass:", "  1: JPEG 3 -> uint8 CHW"]
 
 
 def test_after_a_blend_it_is_refused() -> None:
@@ -257,25 +248,16 @@ def test_after_a_blend_it_is_refused() -> None:
         vg.Augmenter(T.Compose([T.AugMix(), T.JPEG(9)]))([photo(9, 9)])
 
 
-@pytest.mark.parametrize(
-    ("taken", "name"),
-    [
-        (step(Op.JPEG, 9), "JPEG"),
-        (adapt(Op.FDA, photo(9, 9), 0.1), "FDA"),
-        (adapt(Op.PRINCIPAL_AXES, photo(9, 9), 0.1), r"PixelDistributionAdaptation\('pca'\)"),
-    ],
-    ids=["JPEG", "FDA", "pca"],
-)
-def test_a_gpu_refuses_it_and_says_what_to_do(taken: Step, name: str) -> None:
+def test_a_gpu_refuses_it_and_says_what_to_do() -> None:
     from tests.executors.poison import poisoned_executor
     from variegate.executors.cuda.executor import lower_for_cuda, upload_images
 
-    program = lower_for_cuda(program_of([[taken], [erase((0, 0, 2, 2))]], [photo(9, 9), photo(9, 9)]))
+    program = lower_for_cuda(program_of([[step(Op.JPEG, 9)], [erase((0, 0, 2, 2))]], [photo(9, 9), photo(9, 9)]))
     executor = poisoned_executor("cpu")
     images = upload_images(executor, [photo(9, 9), photo(9, 9)])
     for call in (
         lambda: executor.run(program, images),
         lambda: executor.prepare(program, images, np.zeros(2, np.int64)),
     ):
-        with pytest.raises(ValueError, match=rf"{name}: runs on device='cpu' .* not done behind your back"):
+        with pytest.raises(ValueError, match=r"JPEG: runs on device='cpu' .* not done behind your back"):
             call()
