@@ -136,7 +136,12 @@ def operations_from(described: Any, where: str) -> tuple[Any, ...]:
     """Names as they are, Augmentations from their descriptions. Raises PolicyError."""
     if not isinstance(described, (list, tuple)):
         raise PolicyError(where, described, f"a list of names and Augmentations: {FORMS}")
-    return tuple(one if isinstance(one, str) else from_dict(one, f"{where}[{i}]") for i, one in enumerate(described))
+    operations = []
+    for i, one in enumerate(described):
+        # Within a description that is being read, Augmentations are made already.
+        is_ready = isinstance(one, (str, Augmentation))
+        operations.append(one if is_ready else from_dict(one, f"{where}[{i}]"))
+    return tuple(operations)
 
 
 def known_operation(given: Any, base: Space, where: str = "operations") -> str | Augmentation:

@@ -114,10 +114,10 @@ def test_operations_as_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.syspath_prepend(tmp_path)
     typed = "typed_operations:TypedDark,Rotate,typed_operations:half"
     dark, _, half = known_operations(typed)
-    assert SearchSpace((dark,)).operations == ("typed_operations:TypedDark:0..1",)
-    assert SearchSpace((half,)).operations == ("typed_operations:TypedDark:0..0.5",)
+    assert SearchSpace((dark,)).operations == (T.Augmentation("TypedDark", dark()),)
+    assert SearchSpace((half,)).operations == (T.Augmentation("TypedDark", half),)
     found = SearchSpace(known_operations("typed_operations:TypedDark:0.1..0.3:signed,Rotate"))
-    assert found.operations == ("typed_operations:TypedDark:0.1..0.3:signed", "Rotate")
+    assert found.operations == (T.Augmentation("TypedDark", dark(), (0.1, 0.3), signed=True), "Rotate")
     with pytest.raises(ValueError, match=r"operations: got 'no_such' \(ModuleNotFoundError: .*accepted: a module that"):
         known_operations("no_such:Dark")
     with pytest.raises(PolicyError, match="got 'typed_operations:np'; accepted: custom operations"):

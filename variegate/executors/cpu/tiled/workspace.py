@@ -72,7 +72,8 @@ class PassWorkspace:
         arrays["out_size"][0, :begin] = 1
         arrays["passes"] = np.zeros((1, 1, PASS_FIELDS), np.int32)
         arrays["passes"][0, 0] = plan
-        arrays["passes"][0, 0, P.NEEDS] = 0
+        # Statistics and a JPEG are other stages.
+        arrays["passes"][0, 0, [P.NEEDS, P.QUALITY]] = 0
         arrays["num_passes"][:], arrays["length"][:] = 1, end
         self.program = Instructions(**{name: np.ascontiguousarray(array) for name, array in arrays.items()})
         self.begin, self.end, self.plan = begin, end, self.program.passes[0, 0]
