@@ -8,6 +8,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 p
 	2>/dev/null && command -v $$p && break; done)
 VENV ?= .venv
 BIN := $(VENV)/bin
+STUDIO := packages/variegate-studio
 PYTEST_ARGS ?=
 BENCH ?= w1 w2
 BENCH_GPU ?= w3 w3r
@@ -33,7 +34,7 @@ help:
 	@echo "make bench   speed beside the peers   (BENCH='w2 --out docs/results'; BENCH=--help names the others: loader, w8, ...)"
 	@echo "make bench-gpu   the same on a GPU (BENCH_GPU='w3 w3r'), in the Python that PYTHON names"
 	@echo "make lint-workflows   the workflows in .github, and the Dockerfile"
-	@echo "make wheel   sdist, wheel, and kernels wheels of each Python found, into dist   (WHEEL_PYTHONS='3.11 3.12')"
+	@echo "make wheel   sdist, wheels of Variegate and its studio, kernels wheels of each Python, into dist   (WHEEL_PYTHONS='3.11 3.12')"
 	@echo "make docs    build the site into build/docs   (make docs-links checks the links that leave it)"
 	@echo "make clean   remove the environments and caches"
 
@@ -59,11 +60,12 @@ test-lowest test-highest:
 	$(<D)/bin/python -m pytest --numprocesses $$(getconf _NPROCESSORS_ONLN) --dist loadgroup -m unit \
 		--ignore tests/integrations/test_ray.py --ignore tests/integrations/test_lookahead.py $(PYTEST_ARGS)
 
-build/%/.installed: pyproject.toml tests/unit.txt | $(BIN)/python
+build/%/.installed: pyproject.toml $(STUDIO)/pyproject.toml tests/unit.txt | $(BIN)/python
 	$(BIN)/python -m venv --clear $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check uv
 	$(@D)/bin/uv pip compile --quiet --resolution $* --python $(@D)/bin/python --output-file $(@D)/core.txt pyproject.toml
 	$(@D)/bin/uv pip install --quiet --python $(@D)/bin/python -r $(@D)/core.txt -r tests/unit.txt
+	$(@D)/bin/uv pip install --quiet --python $(@D)/bin/python --no-deps -e ./$(STUDIO)
 	-$(@D)/bin/uv pip uninstall --quiet --python $(@D)/bin/python triton
 	@touch $@
 
@@ -87,7 +89,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m tests.pages build/pages
-	$(BIN)/mypy variegate kernels benchmarks tests examples build/pages
+	$(BIN)/mypy variegate packages kernels benchmarks conftest.py tests examples build/pages
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
 # Their own environment, as they need nothing of the project. Nothing is asked of the network once they are installed.
@@ -135,8 +137,9 @@ $(BIN)/python:
 
 # One stamp per set of extras: nothing is installed again until the requirements change. Bytecode is left to the first
 # import: most of what comes along is never imported, and to compile it takes half of the time. `dev` holds `test`.
-$(VENV)/.installed-%: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e ".[$*]"
+$(VENV)/.installed-%: pyproject.toml $(STUDIO)/pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e ".[$*]" \
+		$(if $(filter test dev docs,$*),-e ./$(STUDIO))
 	@touch $@ $(if $(filter dev,$*),$(VENV)/.installed-test)
 
 .PRECIOUS: $(VENV)/.installed-%

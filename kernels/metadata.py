@@ -15,12 +15,13 @@ _RELATIVE = re.compile(r"(!?)(\[(?:[^\[\]]|\[[^\]]*\])*\])\((?!https?:|mailto:|#
 
 
 class VersionHook(MetadataHookInterface):
-    """The ``kernels`` extra wants the kernels of this very version, and the README links to the files of its tag."""
+    """Pin extras to the kernels and the studio of this very version; link the README to the files of its tag."""
 
     def update(self, metadata: dict[str, Any]) -> None:
         version = metadata["version"]
         extras: dict[str, list[str]] = {**self.config["optional-dependencies"]}
-        extras["kernels"] = [pinned(requirement, version) for requirement in extras["kernels"]]
+        for name in ("kernels", "studio"):
+            extras[name] = [pinned(requirement, version) for requirement in extras[name]]
         metadata["optional-dependencies"] = extras
         text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
         metadata["readme"] = {"content-type": "text/markdown", "text": with_absolute_links(text, version)}

@@ -1,7 +1,7 @@
 """Check that a release is what its tag says: ``python -m kernels.release v0.1.0 [--dist dist]``.
 
-The version is a literal in variegate/__init__.py. The tag, the newest entry of CHANGELOG.md, CITATION.cff and the files
-in dist/ have to agree with it.
+The version is a literal in variegate/__init__.py. The tag, the newest entry of CHANGELOG.md, CITATION.cff, the studio's
+pyproject.toml and the files in dist/ have to agree with it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+STUDIO = Path("packages", "variegate-studio")
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 
 
@@ -51,9 +52,23 @@ def find_errors(root: Path, tag: str, dist: Path | None = None) -> list[str]:
         found = re.search(r"^version:\s*\"?([^\s\"]+)", citation.read_text(encoding="utf-8"), re.MULTILINE)
         if found is not None and found[1] != version:
             errors.append(f"CITATION.cff: version: got {found[1]!r}; accepted: '{version}'")
+    errors += find_studio_errors(root, version)
     if dist is not None:
         errors += find_files_errors(dist, version)
     return errors
+
+
+def find_studio_errors(root: Path, version: str) -> list[str]:
+    """One line for each version in the studio's pyproject.toml, its own and Variegate's, that is another."""
+    file = STUDIO / "pyproject.toml"
+    text = (root / file).read_text(encoding="utf-8")
+    versions = {
+        "version": re.findall(r'^version = "([^"]+)"$', text, re.MULTILINE),
+        "dependencies": re.findall(r'"variegate==([^"]+)"', text),
+    }
+    return [
+        f"{file}: {name}: got {found}; accepted: {[version]}" for name, found in versions.items() if found != [version]
+    ]
 
 
 def newest_entry(changelog: str) -> str | None:
@@ -67,6 +82,7 @@ def find_files_errors(dist: Path, version: str) -> list[str]:
     names = sorted(file.name for file in dist.iterdir()) if dist.is_dir() else []
     tags = [f"cp{python.replace('.', '')}" for python in PYTHONS]
     wanted = [f"variegate-{version}.tar.gz", f"variegate-{version}-py3-none-any.whl"]
+    wanted += [f"variegate_studio-{version}-py3-none-any.whl"]
     wanted += [f"variegate_kernels-{version}-{tag}-{tag}-*.whl" for tag in tags]
     errors = [f"{dist}: no {pattern}" for pattern in wanted if not any(Path(name).match(pattern) for name in names)]
     errors += [

@@ -1,6 +1,7 @@
 """Build all that is released: ``make wheel``, or ``python3 -m kernels.wheels --out dist``. See README.md.
 
-A source distribution, the wheel of Variegate, and a wheel of compiled kernels for each supported Python that is found.
+A source distribution, the wheels of Variegate and its studio, and a wheel of compiled kernels for each supported Python
+that is found.
 Needs nothing but the standard library: each Python builds in an environment of its own, with what constraints.txt says.
 """
 
@@ -17,7 +18,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kernels.release import PYTHONS, ROOT
+from kernels.release import PYTHONS, ROOT, STUDIO
 
 # What a Python has to have to build here as it is, besides what is compiled for.
 _NEEDED = (
@@ -142,8 +143,10 @@ def constraints(version: str) -> dict[str, str]:
 
 
 def build_ours(python: Path, out: Path) -> None:
-    """The source distribution, and the wheel that is the same everywhere."""
-    subprocess.run([str(python), "-m", "hatchling", "build", "--directory", str(out)], check=True, cwd=ROOT)
+    """The source distribution, and the wheels that are the same everywhere: of Variegate and of its studio."""
+    build = [str(python), "-m", "hatchling", "build", "--directory", str(out)]
+    subprocess.run(build, check=True, cwd=ROOT)
+    subprocess.run([*build, "--target", "wheel"], check=True, cwd=ROOT / STUDIO)
 
 
 def run_quietly(python: Path, code: str) -> str | None:

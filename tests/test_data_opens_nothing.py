@@ -3,94 +3,30 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from urllib.parse import quote
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from starlette.applications import Starlette
-from starlette.routing import Route
-from starlette.testclient import TestClient
 
 import variegate as vg
+from tests.hostile import POLICY, SCHEDULE, TRANSFORMS, hostile, injected
 from tests.jobs.augment.samples import expansion, lay_photos
-from tests.ops.examples import BY_BOXES, EXAMPLES, MIXERS, POLICIES, STICKER
-from tests.recording_opens import ADDRESSES, MARK, RecordingFileSystem, recorded_opens, replaced
+from tests.ops.examples import STICKER
+from tests.recording_opens import ADDRESSES, MARK, RecordingFileSystem, recorded_opens
 from variegate import transforms as T
 from variegate.apps import attribution
-from variegate.apps.studio.cards import CardError, to_cards, to_policy
-from variegate.apps.studio.drawing import Studio
-from variegate.apps.studio.photos import Photos
-from variegate.apps.studio.runs import RunGallery
-from variegate.apps.studio.server import Page
 from variegate.apps.train.models import ModelError
 from variegate.errors import DecodeError, PolicyError
 from variegate.formats.base import SourceError
 from variegate.jobs.augment.replay import replay
 from variegate.jobs.output.verify import verify
 from variegate.policies import load_policy
-from variegate.policies.uniform import AdaptiveRandAugment
-from variegate.transforms import functional as F
-
-
-class Scanlines(T.CustomOp):
-    """An operation of a user's."""
-
-    magnitude = T.Magnitude(0.0, 1.0)
-
-    def lut(self, m: float) -> Any:
-        return np.arange(256, dtype=np.uint8)
-
-
-@vg.pipeline
-def turned(image: Any) -> Any:
-    if vg.coin(0.5):
-        image = F.rotate(image, vg.uniform(0, 30))
-    return image
-
-
-SCHEDULE: dict[str, Any] = {
-    "format": "variegate-schedule/1",
-    "source": "a search",
-    "space": {"base": "pba-relative", "operations": ["Rotate", "Scanlines:0..1"], "around": ["Crop"]},
-    "operations": ["Rotate"],
-    "segments": [{"epochs": 2, "policy": [["Rotate", 0.5, 3]]}],
-}
-POLICY = {"format": "variegate-policy/1", "source": "a", "space": "pil", "policy": [[["Rotate", 0.5, 3]]]}
-TRANSFORMS = [
-    *(example for examples in (EXAMPLES | MIXERS | BY_BOXES).values() for example in examples),
-    *(
-        *POLICIES,
-        AdaptiveRandAugment(),
-        turned,
-        Scanlines(0.5),
-        T.PBA(),
-        T.MultiView([T.Identity()]),
-        vg.load_policy("dino"),
-    ),
-    *(vg.load_policy(name) for name in ("dino", "original-mstd0.5", "augmix-m5-w4-d2", "v0r", "3a")),
-]
-
-
-def injected(*values: Any) -> Iterator[dict[str, Any]]:
-    """Of every class a description with each of its arguments in turn as one of ``values``."""
-    for transform in {type(each).__name__: each for each in TRANSFORMS}.values():
-        described = transform.to_dict()
-        for field in dataclasses.fields(transform):  # type: ignore[arg-type]
-            yield from ({**described, field.name: value} for value in values if field.init)
-
-
-def hostile(described: Any, addresses: Sequence[str] = ADDRESSES) -> Iterator[Any]:
-    for address in addresses:
-        yield from replaced(described, address)
 
 
 def test_every_registered_class_is_read() -> None:
@@ -144,32 +80,14 @@ def test_paths_are_for_python_calls(address: str) -> None:
                 load_policy(changed)
 
 
-def test_files_and_texts(tmp_path: Path) -> None:
+def test_files(tmp_path: Path) -> None:
     path, forms = tmp_path / "policy.json", itertools.cycle(ADDRESSES)
     with recorded_opens() as touched:
         for described in [*injected([MARK]), SCHEDULE, POLICY]:
-            text = json.dumps(described).replace(MARK, next(forms))
-            path.write_text(text)
+            path.write_text(json.dumps(described).replace(MARK, next(forms)))
             with contextlib.suppress(PolicyError):
                 load_policy(path)
-            if len(text) < 5000:
-                with contextlib.suppress(CardError):
-                    to_cards(text)
-            arguments = {key: value for key, value in json.loads(text).items() if key != "type"}
-            with contextlib.suppress(CardError):
-                to_policy([{"op": described.get("type"), "arguments": arguments}])
-        for pasted in pastes():
-            with contextlib.suppress(CardError):
-                to_cards(pasted)
     assert touched == []
-
-
-def pastes() -> Iterator[str]:
-    for address in ADDRESSES:
-        yield from (address, f"{{type: Overlay, images: {address!r}}}", f"[{{type: Overlay, images: [{address!r}]}}]")
-        yield from (f"T.Overlay({address!r})", f"import {MARK}\nT.Compose([T.Overlay([{address!r}]), {MARK}.Op()])")
-        yield from (f"A.FDA(reference_images=[{address!r}])", f"A.OverlayElements(metadata_key={address!r})")
-        yield f'{{"transform": {{"__class_fullname__": "{address}", "path": "{address}"}}}}'
 
 
 SAVED: dict[str, Any] = {"model": "wrn-10-1", "classes": ["a"], "weights": {}, "channels": 3}
@@ -236,21 +154,3 @@ def test_a_run_on_an_address_is_told_how_to_name_it(run: Path) -> None:
     ):
         attribution._opened(recorded, None)  # type: ignore[arg-type]
     assert touched == []
-
-
-def test_requests_of_the_studio(run: Path) -> None:
-    photos = Photos(run)
-    routes = Page(Studio(photos), None, 48, [RunGallery(photos)]).routes()
-    posts = [route.path for route in routes if isinstance(route, Route) and "POST" in (route.methods or ())]
-    card = {"op": "Overlay", "arguments": {"images": [MARK]}, "on": True}
-    body = {"cards": [card], "text": MARK, "page": MARK, "images": [0], "image": 0, "operation": MARK, "op": MARK}
-    with TestClient(Starlette(routes=routes)) as client, recorded_opens() as touched:
-        for path, address in zip(posts, itertools.cycle(ADDRESSES), strict=False):
-            for asked in hostile(body, [address]):
-                assert client.post(path, json=asked).status_code in (200, 400)
-        for address in ADDRESSES:
-            for place in ("/p/", "/t/64/", "/static/", "/api/images?first="):
-                assert client.get(place + quote(address, safe="")).status_code in (400, 404)
-    assert posts
-    # Names below the page's folder of scripts are looked up there, and nowhere else.
-    assert [one for one in touched if "static" not in one] == []

@@ -74,7 +74,7 @@ ROOMS = [
     ),
     "loader/workers",
     *("integrations/converters", "integrations"),
-    *("apps/plotting", "apps/web", "apps/train", "apps/search", "apps/curate", "apps/preview", "apps/studio"),
+    *("apps/plotting", "apps/train", "apps/search", "apps/curate", "apps/preview", "apps/studio"),
     "apps/attribution",
     *("apps/scenario", "apps/simulate", "apps/feed", "apps/diagnose", "apps/demo", "apps/warm_commands"),
     *("cli", "__main__"),

@@ -37,10 +37,12 @@ def test_the_version_is_a_literal_in_one_place(metadata: Message) -> None:
     assert VERSION not in (release.ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
 
-def test_the_extra_wants_the_kernels_of_this_version(metadata: Message) -> None:
+def test_extras_want_the_kernels_and_the_studio_of_this_version(metadata: Message) -> None:
     wanted = [line for line in metadata.get_all("Requires-Dist", []) if line.startswith("variegate-kernels")]
     assert len(wanted) == 1
     assert wanted[0].startswith(f"variegate-kernels=={VERSION}; ")
+    studio = [line for line in metadata.get_all("Requires-Dist", []) if line.startswith("variegate-studio")]
+    assert studio == [f"variegate-studio=={VERSION}; extra == 'studio'"]
     assert pinned("a; python_version > '3'", "1.2") == "a==1.2; python_version > '3'"
     assert pinned("a", "1.2") == "a==1.2"
 
@@ -84,8 +86,8 @@ def _required(name: str) -> set[str]:
 
 @pytest.mark.process
 def test_the_docs_extra_installs_what_the_reference_imports(metadata: Message) -> None:
-    """``make docs`` installs this extra alone."""
-    allowed = installed_by(metadata.get_all("Requires-Dist", []), "docs")
+    """``make docs`` installs this extra and the studio alone."""
+    allowed = installed_by(metadata.get_all("Requires-Dist", []), "docs") | installed_by(["variegate-studio"], "")
     ours = {"variegate", "docs", "tests", "kernels", "benchmarks"}
     refused = {
         package
@@ -127,6 +129,9 @@ def root(tmp_path: Path) -> Path:
     (tmp_path / "variegate" / "__init__.py").write_text('"""."""\n\n__version__ = "1.2.3"\n')
     (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## 1.2.3 (2026-12-01)\n\n## 1.2.2\n")
     (tmp_path / "CITATION.cff").write_text("cff-version: 1.2.0\nversion: 1.2.3\n")
+    (tmp_path / release.STUDIO).mkdir(parents=True)
+    studio = 'version = "1.2.3"\ndependencies = ["variegate==1.2.3", "starlette"]\n'
+    (tmp_path / release.STUDIO / "pyproject.toml").write_text(studio)
     return tmp_path
 
 
@@ -140,10 +145,16 @@ def test_a_release_that_agrees(root: Path) -> None:
 def test_a_release_that_does_not_agree(root: Path) -> None:
     (root / "CHANGELOG.md").write_text("# Changelog\n\n## Unreleased\n\n## 1.2.3\n")
     (root / "CITATION.cff").write_text('cff-version: 1.2.0\nversion: "1.2.2"\n')
+    studio = root / release.STUDIO / "pyproject.toml"
+    studio.write_text(
+        studio.read_text().replace('version = "1.2.3"', 'version = "1.2.2"').replace("variegate==1.2.3", "variegate")
+    )
     assert release.find_errors(root, "1.2.3") == [
         "tag: got '1.2.3'; accepted: 'v1.2.3', by __version__ in variegate/__init__.py",
         "CHANGELOG.md: the newest entry is 'Unreleased'; accepted: '1.2.3'",
         "CITATION.cff: version: got '1.2.2'; accepted: '1.2.3'",
+        "packages/variegate-studio/pyproject.toml: version: got ['1.2.2']; accepted: ['1.2.3']",
+        "packages/variegate-studio/pyproject.toml: dependencies: got []; accepted: ['1.2.3']",
     ]
 
 
@@ -153,8 +164,9 @@ def test_the_files_of_a_release(
     monkeypatch.setattr(release, "ROOT", root)
     dist = root / "dist"
     dist.mkdir()
+    studio = "variegate_studio-1.2.3-py3-none-any.whl"
     kernels = [f"variegate_kernels-1.2.3-cp3{n}-cp3{n}-manylinux_2_28_x86_64.whl" for n in range(10, 14)]
-    for name in ("variegate-1.2.3.tar.gz", "variegate-1.2.3-py3-none-any.whl", *kernels):
+    for name in ("variegate-1.2.3.tar.gz", "variegate-1.2.3-py3-none-any.whl", studio, *kernels):
         (dist / name).touch()
     assert release.main(["v1.2.3", "--dist", str(dist)]) == 0
     (dist / kernels[1]).unlink()

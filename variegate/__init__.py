@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from variegate.apps.curate.findings import CheckResult
     from variegate.apps.search.race import race
     from variegate.apps.search.searching import search
-    from variegate.apps.studio.opening import studio
+    from variegate.apps.studio import studio
     from variegate.apps.train.model_file import load_model
     from variegate.augmenter.augmenter import Augmenter
     from variegate.checks import PIXEL_VERSION
@@ -105,7 +105,7 @@ _HOMES = {
     "randint": "variegate.pipelines",
     "sample_images": "variegate.formats.samples",
     "search": "variegate.apps.search.searching",
-    "studio": "variegate.apps.studio.opening",
+    "studio": "variegate.apps.studio",
     "select": "variegate.pipelines",
     "targets_from_albumentations": "variegate.integrations.converters",
     "uniform": "variegate.pipelines",

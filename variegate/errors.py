@@ -11,6 +11,11 @@ from variegate.io.addresses import speakable, without_secrets
 K = TypeVar("K")
 T = TypeVar("T")
 
+STUDIO_MISSING = (
+    "the studio is not installed: pip install 'variegate[studio]', or from a checkout pip install "
+    "./packages/variegate-studio"
+)
+
 
 class _Shown(reprlib.Repr):
     """``repr`` of whatever a user may hand over: never long, never over several lines, never an error itself."""

@@ -15,7 +15,7 @@ from variegate.cli.commands import app
 
 GROUPS = {
     "Prepare": ["check", "clean", "pack", "index"],
-    "Augment": ["augment", "preview", "studio", "verify", "replay", "demo"],
+    "Augment": ["augment", "preview", "verify", "replay", "demo", "studio"],
     "Learn": ["train", "search", "evaluate"],
     "Measure": ["doctor", "bench", "simulate", "warm"],
 }

@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 import variegate
-from variegate.cli import augment, datasets, evaluate, manifest, measure, preview, search, studio, train
+from variegate.cli import augment, datasets, evaluate, manifest, measure, preview, search, train
 from variegate.cli.console import BAD_INPUT, INTERRUPTED, fail, say
 from variegate.cli.options import UsageError, from_options, usage_message
+from variegate.cli.studio import add_studio
 
 app = typer.Typer(
     name="variegate",
@@ -41,13 +42,14 @@ def _options(
 
 _PANELS = {
     "Prepare": (datasets.check, datasets.clean, datasets.pack, manifest.index),
-    "Augment": (augment.augment, preview.preview, studio.studio, manifest.verify, manifest.replay, preview.demo),
+    "Augment": (augment.augment, preview.preview, manifest.verify, manifest.replay, preview.demo),
     "Learn": (train.train, search.search, evaluate.evaluate),
     "Measure": (measure.doctor, measure.bench, measure.simulate, preview.warm),
 }
 for _panel, _commands in _PANELS.items():
     for _run in _commands:
         app.command(rich_help_panel=_panel)(from_options(_run))
+add_studio(app)
 
 
 def run(arguments: Sequence[str]) -> int:

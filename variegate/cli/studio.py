@@ -1,67 +1,39 @@
-"""``variegate studio [SRC]``: a policy tuned in the browser."""
+"""``variegate studio``: the command of the package variegate-studio, which is installed separately."""
 
 from __future__ import annotations
 
-import webbrowser
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from typing import Any
 
-from variegate.cli.augment import targets_of
-from variegate.cli.console import emit_json, note, say, stderr, warnings_as_notes
-from variegate.cli.options import ImportOptions
-from variegate.options import option
-from variegate.options.datasets import TargetOptions
+import typer
 
+from variegate.cli.console import BAD_INPUT, fail
+from variegate.cli.options import from_options
+from variegate.errors import STUDIO_MISSING
 
-@dataclass(frozen=True, kw_only=True)
-class StudioOptions(TargetOptions, ImportOptions):
-    src: str | None = option(
-        None, "Images: a folder, shards, or one image; or OUT of augment or train. By default, sample photos.",
-        "Arguments", metavar="SRC",
-    )  # fmt: skip
-    policy: str = option(
-        "randaugment",
-        "Policy to begin with: a policy name, a timm string, a .json or .yaml file, or none.",
-        "Augmentation",
-        metavar="POLICY",
-    )
-    size: int = option(224, "Longer side of the images, scaled before the policy.", "Augmentation", low=16, high=1024)
-    findings: str | None = option(
-        None, "Table that variegate check wrote for SRC; its images are shown by finding.", "Images",
-        metavar="FINDINGS.PARQUET",
-    )  # fmt: skip
-    port: int = option(0, "Port on 127.0.0.1. By default, any free port.", "Running", low=0, high=65535)
-    browser: bool = option(True, "Open the page in the browser.", "Running")
+COMMANDS = "variegate.commands"
+PANEL = "Augment"
+# Without the package every option ends in the sentence that says what to install, --help too.
+_ANY_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
-def studio(options: StudioOptions) -> None:
-    """Tune a policy on your own images in the browser.
+def add_studio(app: typer.Typer) -> None:
+    """Add the command that the installed package declares; otherwise one that says what to install."""
+    message = STUDIO_MISSING
+    run: Callable[[Any], None] | None = None
+    for entry_point in entry_points(group=COMMANDS, name="studio"):
+        try:
+            run = entry_point.load()
+        except (ImportError, AttributeError) as error:
+            message = f"the studio cannot be loaded: {error}; accepted: variegate and variegate-studio of one version"
 
-    Prints the address of a page on this machine, which shows how the policy changes the images while you add, order
-    and tune its operations. Nothing is uploaded or loaded from a network. Over SSH, forward the port: ssh -L
-    8700:127.0.0.1:8700 HOST, with --port 8700. Ctrl-C ends it.
-    """
-    from variegate.apps.preview.choosing import Annotations
-    from variegate.apps.studio.opening import studio as open_studio
+    if run is not None:
+        app.command(rich_help_panel=PANEL)(from_options(run))
+        return
 
-    with warnings_as_notes(stderr()):
-        annotations = Annotations(options.annotations, targets_of(options))
-        policy = None if options.policy == "none" else options.policy
-        server = open_studio(
-            options.src,
-            policy,
-            size=options.size,
-            annotations=annotations,
-            findings=options.findings,
-            port=options.port,
-        )
-    if options.as_json:
-        emit_json("ready", url=server.url, port=server.port)
-    else:
-        say(server.url)
-        note("Ctrl-C ends the studio; the address holds a token, so do not pass it on")
-    if options.browser:
-        webbrowser.open(server.url)
-    with suppress(KeyboardInterrupt):
-        server.wait()
-    server.close()
+    def studio(context: typer.Context) -> None:
+        """Tune a policy in the browser; needs variegate[studio]."""
+        raise fail(message, BAD_INPUT, as_json="--json" in context.args)
+
+    app.command(rich_help_panel=PANEL, context_settings=_ANY_OPTIONS, add_help_option=False)(studio)

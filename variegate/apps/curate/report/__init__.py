@@ -24,11 +24,11 @@ from markupsafe import Markup, escape
 
 from variegate.apps.curate.findings import BESIDE, FINDING_KINDS, KINDS_SHOWN, READ, SPLITS, DataFinding, FindingKind
 from variegate.apps.curate.report.figures import MEASURES, class_sizes, file_size, histograms, limits_of, thumbnails
-from variegate.apps.web import THEME
 from variegate.io.addresses import without_secrets
 from variegate.io.durable import write_errors_name, write_pieces
 
 _PARTS = Path(__file__).parent / "parts"
+THEME = _PARTS / "theme.css"  # shared with the studio
 _PIECE = 1 << 20
 # Keys, titles, and whether numbers are in it.
 _COLUMNS = (

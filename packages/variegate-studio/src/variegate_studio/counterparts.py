@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from PIL import Image
 
-from variegate.apps.studio.pictures import Image_HWC
 from variegate.integrations.converters.report import parameters
 from variegate.ops.base import Transform
+from variegate_studio.pictures import Image_HWC
 
 _Draw = Callable[[int], Any]  # by a seed
 

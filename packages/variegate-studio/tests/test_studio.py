@@ -23,21 +23,22 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 import variegate as vg
+import variegate_studio
 from tests.formats.annotated.made import put_coco
 from tests.images import photo
 from tests.jobs.augment.samples import expansion, lay_photos, rows
 from variegate import transforms as T
 from variegate.apps.preview.choosing import Annotations
-from variegate.apps.studio.cards import CardError, cards_of, schedule_of, to_cards, to_policy, written
-from variegate.apps.studio.catalogue import catalogue, new_card
-from variegate.apps.studio.drawing import Studio, Superseded
-from variegate.apps.studio.guard import Guard
-from variegate.apps.studio.photos import Photos
-from variegate.apps.studio.runs import FoundImages, RunGallery, TrainingRun, views_of
-from variegate.apps.studio.server import Page
 from variegate.formats.base import SourceError
 from variegate.policies import load_policy
 from variegate.policies.load import POLICY_NAMES
+from variegate_studio.cards import CardError, cards_of, schedule_of, to_cards, to_policy, written
+from variegate_studio.catalogue import catalogue, new_card
+from variegate_studio.drawing import Studio, Superseded
+from variegate_studio.guard import Guard
+from variegate_studio.photos import Photos
+from variegate_studio.runs import FoundImages, RunGallery, TrainingRun, views_of
+from variegate_studio.server import Page
 
 PORT, TOKEN = 8712, "right"
 FLIP = {"op": "RandomHorizontalFlip", "arguments": {"p": 1.0}}
@@ -500,7 +501,7 @@ def test_the_page_runs_no_foreign_script(client: TestClient) -> None:
     policy = answer.headers["content-security-policy"]
     assert "default-src 'none'; script-src 'self'; style-src 'self'" in policy
     assert "unsafe" not in policy
-    static = Path(__file__).parents[3] / "variegate/apps/studio/static"
+    static = Path(variegate_studio.__file__).parent / "static"
     for file in static.iterdir():
         text = file.read_text(encoding="utf-8").replace("http://www.w3.org/", "")
         assert "http://" not in text, file

@@ -13,12 +13,18 @@ import numpy as np
 from variegate.apps.preview import sheet as layout
 from variegate.apps.preview.rows import in_bytes, sample_rows, sweep_of, sweep_rows
 from variegate.apps.preview.sheet import Cell
-from variegate.apps.studio.cards import CardError, schedule_of, to_cards, to_policy
-from variegate.apps.studio.catalogue import catalogue, new_card
-from variegate.apps.studio.counterparts import certain, run_original
-from variegate.apps.studio.photos import Photos
-from variegate.apps.studio.pictures import Image_HWC, difference, drawn_over, histograms, to_jpeg
-from variegate.apps.studio.requests import (
+from variegate.augmenter.augmenter import Augmenter
+from variegate.checks import PIXEL_VERSION
+from variegate.errors import DecodeError
+from variegate.io.recent import RecentValues
+from variegate.ops.base import Transform
+from variegate.ops.output import Identity
+from variegate_studio.cards import CardError, schedule_of, to_cards, to_policy
+from variegate_studio.catalogue import catalogue, new_card
+from variegate_studio.counterparts import certain, run_original
+from variegate_studio.photos import Photos
+from variegate_studio.pictures import Image_HWC, difference, drawn_over, histograms, to_jpeg
+from variegate_studio.requests import (
     DrawingCost,
     GridRequest,
     PixelLimit,
@@ -27,12 +33,6 @@ from variegate.apps.studio.requests import (
     read_request,
     whole_of,
 )
-from variegate.augmenter.augmenter import Augmenter
-from variegate.checks import PIXEL_VERSION
-from variegate.errors import DecodeError
-from variegate.io.recent import RecentValues
-from variegate.ops.base import Transform
-from variegate.ops.output import Identity
 
 _MOST_BYTES = 128 << 20  # of encoded pictures
 _MOST_POLICIES = 512

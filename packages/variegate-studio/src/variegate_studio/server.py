@@ -21,19 +21,19 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 import variegate
-from variegate.apps.studio.cards import CardError, FoundCards, cards_of, to_cards, to_policy, written
-from variegate.apps.studio.catalogue import FORMATS, catalogue
-from variegate.apps.studio.drawing import Studio, Superseded
-from variegate.apps.studio.guard import ENTER, HOST, Guard
-from variegate.apps.studio.photos import THUMBNAIL
-from variegate.apps.studio.requests import policy_hash, whole_of
-from variegate.apps.studio.runs import SHOWN_SIDE, StudioView
-from variegate.apps.web import THEME
+from variegate.apps.curate.report import THEME
 from variegate.checks import PIXEL_VERSION
 from variegate.errors import DecodeError
 from variegate.jobs.augment.plan import check_writable
 from variegate.ops.base import Transform
 from variegate.policies.load import POLICY_NAMES
+from variegate_studio.cards import CardError, FoundCards, cards_of, to_cards, to_policy, written
+from variegate_studio.catalogue import FORMATS, catalogue
+from variegate_studio.drawing import Studio, Superseded
+from variegate_studio.guard import ENTER, HOST, Guard
+from variegate_studio.photos import THUMBNAIL
+from variegate_studio.requests import policy_hash, whole_of
+from variegate_studio.runs import SHOWN_SIDE, StudioView
 
 _STATIC = Path(__file__).parent / "static"
 _MOST_BODY = 1 << 20

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.apps.preview.choosing import Chosen
-from variegate.apps.studio.cards import CardError, to_policy
-from variegate.apps.studio.photos import Photos
 from variegate.augmenter.augmenter import Augmenter
 from variegate.errors import DecodeError
 from variegate.ops.base import Transform
 from variegate.program.lowering import lower
 from variegate.program.program import Program
+from variegate_studio.cards import CardError, to_policy
+from variegate_studio.photos import Photos
 
 _MOST_COPIES, _MOST_PICTURES = 256, 512
 _MOST_PIXELS = 256 << 20

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from variegate.apps.studio.catalogue import has_chance
 from variegate.checks import number
 from variegate.integrations.converters.albumentations import from_albumentations
 from variegate.integrations.converters.pasted import from_python
@@ -22,6 +21,7 @@ from variegate.ops.description import from_dict, walk
 from variegate.ops.output import Identity
 from variegate.policies.load import load_policy, policy_by_name, policy_text
 from variegate.policies.pba import PBA
+from variegate_studio.catalogue import has_chance
 
 MOST_CARDS = 64
 

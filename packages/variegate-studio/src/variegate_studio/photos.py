@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from variegate.apps.preview.choosing import DRAWN, Annotations, Choice, Chosen, choose_images, read_chosen
-from variegate.apps.studio.pictures import to_jpeg
 from variegate.augmenter.augmenter import Augmenter
 from variegate.errors import DecodeError
 from variegate.formats.samples import NAMES, sample_images
 from variegate.io.recent import RecentValues
 from variegate.ops.sizes import LongestMaxSize
+from variegate_studio.pictures import to_jpeg
 
 MOST_SIDE = 1024  # of an image as it is shown; larger ones are scaled down to it first
 _MOST_BYTES = 256 << 20

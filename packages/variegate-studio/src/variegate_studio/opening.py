@@ -12,7 +12,7 @@ from variegate.ops.base import Transform
 from variegate.policies.load import load_policy
 
 if TYPE_CHECKING:
-    from variegate.apps.studio.server import StudioServer
+    from variegate_studio.server import StudioServer
 
 
 @spelt()
@@ -46,12 +46,12 @@ def studio(
         SourceError, DecodeError, PolicyError, ValueError, OSError: naming the argument and what is accepted.
     """
     try:
-        from variegate.apps.studio.server import StudioServer
+        from variegate_studio.server import StudioServer
     except ModuleNotFoundError as error:
         raise ImportError(f"the studio needs {error.name}: pip install 'variegate[studio]'") from error
-    from variegate.apps.studio.drawing import Studio
-    from variegate.apps.studio.photos import Photos
-    from variegate.apps.studio.runs import TrainingRun, views_of
+    from variegate_studio.drawing import Studio
+    from variegate_studio.photos import Photos
+    from variegate_studio.runs import TrainingRun, views_of
 
     port = integer("port", port, 0, 65535)
     size = None if size is None else integer("size", size, 16, 1024)

@@ -18,7 +18,7 @@ import variegate as vg
 from tests.browser import Page, find_browser, opened_page
 from tests.images import photo
 from tests.jobs.augment.samples import expansion, lay_photos
-from variegate.apps.studio.server import StudioServer
+from variegate_studio.server import StudioServer
 
 EVIL = "<img src=x onerror=alert(1)>"
 TORCHVISION = "transforms.Compose([transforms.Resize(64), transforms.RandomHorizontalFlip(1.0), transforms.Lambda(f)])"

@@ -17,12 +17,12 @@ import numpy as np
 from variegate.apps.curate.cleaning import open_checked
 from variegate.apps.curate.findings import FINDING_KINDS, MARKED, read_table, with_marks
 from variegate.apps.preview.rows import captions
-from variegate.apps.studio.photos import Photos
 from variegate.apps.train.checkpoints import LOG_NAME, SETTINGS_NAME
 from variegate.apps.train.losses import REPORT_FOLDER
 from variegate.formats.base import SampleName, SourceError
 from variegate.formats.filtered import sample_keys, stream_key
 from variegate.jobs.output.manifest import MANIFEST_NAME, read_manifest
+from variegate_studio.photos import Photos
 
 SHOWN_SIDE = 320  # of outputs and findings
 _OPERATION = re.compile(r'"op": ?"(\w+)"')
