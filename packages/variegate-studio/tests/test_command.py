@@ -17,6 +17,14 @@ from variegate_studio.command import studio as command
 from variegate_studio.opening import studio as open_studio
 
 
+class WithoutTheStudio:
+    """As where the package is not installed."""
+
+    def find_spec(self, name: str, *found: Any) -> None:
+        if name == "variegate_studio":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
 def app_with(found: list[EntryPoint], monkeypatch: pytest.MonkeyPatch) -> typer.Typer:
     """An app that has ``studio`` and another command, where these entry points are installed."""
     find: Callable[..., Any] = lambda **wanted: found  # noqa: E731
@@ -64,9 +72,9 @@ def test_a_package_of_another_version_leaves_other_commands_alone(
 
 
 def test_without_the_package_the_function_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "variegate_studio", None)
-    for name in ("variegate_studio.opening", "variegate.apps.studio"):
-        monkeypatch.delitem(sys.modules, name)
+    for name in ("variegate_studio", "variegate_studio.opening", "variegate.apps.studio"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setattr(sys, "meta_path", [WithoutTheStudio(), *sys.meta_path])
     module = importlib.import_module("variegate.apps.studio")
     with pytest.raises(ImportError, match=r"the studio is not installed: pip install 'variegate\[studio\]', or from a"):
         module.studio("PHOTOS")
