@@ -3,7 +3,7 @@
 Nodes do not change when a line is split or a file is merged, so they reward neither density nor sprawl. Nothing fails
 because of these numbers; continuous integration prints them::
 
-    python -m tests.size                        the package, its tests and benchmarks
+    python -m tests.size                        the package, the studio, tests and benchmarks
     python -m tests.size --dense 12 variegate   files with more than 12 nodes per code line
 """
 
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ["variegate", "tests", "benchmarks"]
+FOLDERS = ["variegate", "packages", "tests", "benchmarks"]
 
 # Tokens that do not make a line a line of code.
 LAYOUT = {

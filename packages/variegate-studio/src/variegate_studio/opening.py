@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from variegate.apps.preview.choosing import Annotations
-from variegate.checks import integer, spelt
+from variegate.checks import integer
 from variegate.ops.base import Transform
 from variegate.policies.load import load_policy
+from variegate_studio.drawing import Studio
+from variegate_studio.photos import Photos
+from variegate_studio.runs import TrainingRun, views_of
+from variegate_studio.server import StudioServer
 
-if TYPE_CHECKING:
-    from variegate_studio.server import StudioServer
 
-
-@spelt()
 def studio(
     source: str | os.PathLike[str] | None = None,
     policy: str | os.PathLike[str] | Mapping[str, Any] | Transform | None = "randaugment",
@@ -42,17 +42,8 @@ def studio(
         in without it, and nothing leaves this machine.
 
     Raises:
-        ImportError: without ``pip install 'variegate[studio]'``.
         SourceError, DecodeError, PolicyError, ValueError, OSError: naming the argument and what is accepted.
     """
-    try:
-        from variegate_studio.server import StudioServer
-    except ModuleNotFoundError as error:
-        raise ImportError(f"the studio needs {error.name}: pip install 'variegate[studio]'") from error
-    from variegate_studio.drawing import Studio
-    from variegate_studio.photos import Photos
-    from variegate_studio.runs import TrainingRun, views_of
-
     port = integer("port", port, 0, 65535)
     size = None if size is None else integer("size", size, 16, 1024)
     given = annotations if isinstance(annotations, Annotations) or annotations is None else Annotations(annotations)

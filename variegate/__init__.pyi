@@ -1,0 +1,50 @@
+from variegate import policies as policies
+from variegate import transforms as transforms
+from variegate.apps import diagnose as diagnose
+from variegate.apps.attribution import attribution as attribution
+from variegate.apps.curate.checking import check as check
+from variegate.apps.curate.cleaning import clean as clean
+from variegate.apps.curate.findings import CheckResult as CheckResult
+from variegate.apps.search.race import race as race
+from variegate.apps.search.searching import search as search
+from variegate.apps.studio import studio as studio
+from variegate.apps.train.model_file import load_model as load_model
+from variegate.augmenter.augmenter import Augmenter as Augmenter
+from variegate.checks import PIXEL_VERSION as PIXEL_VERSION
+from variegate.decode.entropy.index import EntropyIndex as EntropyIndex
+from variegate.errors import DecodeError as DecodeError
+from variegate.errors import DeviceMemoryError as DeviceMemoryError
+from variegate.executors.runners.images import RaggedBatch as RaggedBatch
+from variegate.formats.opening import open_source as open_source
+from variegate.formats.packed import dataset_statistics as dataset_statistics
+from variegate.formats.samples import sample_images as sample_images
+from variegate.integrations.converters import from_albumentations as from_albumentations
+from variegate.integrations.converters import from_timm as from_timm
+from variegate.integrations.converters import from_torchvision as from_torchvision
+from variegate.integrations.converters import targets_from_albumentations as targets_from_albumentations
+from variegate.integrations.items import WithIds as WithIds
+from variegate.integrations.torch_data import Collate as Collate
+from variegate.integrations.torch_data import as_transform as as_transform
+from variegate.jobs.engine import Engine as Engine
+from variegate.jobs.jobs import EngineError as EngineError
+from variegate.jobs.pack import pack as pack
+from variegate.loader import Batch as Batch
+from variegate.loader import Loader as Loader
+from variegate.loader import Mixture as Mixture
+from variegate.loader import TooManyErrors as TooManyErrors
+from variegate.loader.options import ProcessWorkers as ProcessWorkers
+from variegate.loader.options import RayWorkers as RayWorkers
+from variegate.pipelines import PipelineError as PipelineError
+from variegate.pipelines import choice as choice
+from variegate.pipelines import coin as coin
+from variegate.pipelines import normal as normal
+from variegate.pipelines import pipeline as pipeline
+from variegate.pipelines import randint as randint
+from variegate.pipelines import select as select
+from variegate.pipelines import uniform as uniform
+from variegate.policies import load_policy as load_policy
+from variegate.targets.settings import Targets as Targets
+
+__version__: str
+IMAGENET_MEAN: tuple[float, float, float]
+IMAGENET_STD: tuple[float, float, float]
