@@ -11,12 +11,9 @@ from typing import Any, Literal, overload
 
 from variegate.checks import spelt
 from variegate.errors import PolicyError
-from variegate.integrations.converters.albumentations_arguments import (
-    Arguments,
-    kinds_of_targets,
-    targets_of,
-)
+from variegate.integrations.converters.albumentations_arguments import Arguments
 from variegate.integrations.converters.albumentations_table import REFUSED, RULES
+from variegate.integrations.converters.albumentations_targets import kinds_of_targets, targets_of
 from variegate.integrations.converters.report import (
     UNREADABLE,
     ConversionError,
@@ -35,59 +32,38 @@ from variegate.ops.description import check_tree
 from variegate.ops.output import Identity, Normalize, ToDtype
 from variegate.targets.settings import Targets
 
-# Keys of what no library writes: that a name is text of another kind, and arguments without names.
-NO_CLASS, BY_PLACE = "__text__", "__arguments__"
 _ROWS = ("Compose", "ReplayCompose", "Sequential")
-_DRAWN = ("OneOrOther", "SomeOf", "RandomOrder")
-COMPOSITIONS = (*_ROWS, "OneOf", *_DRAWN)
-_TO_TENSOR = ("ToTensorV2", "ToTensor", "ToRGB")  # all outputs are tensors here
+_WITH_CHANCE = ("OneOrOther", "SomeOf", "RandomOrder")
+COMPOSITIONS = (*_ROWS, "OneOf", *_WITH_CHANCE)
+_TO_TENSOR = ("ToTensorV2", "ToRGB")  # all outputs are tensors here
 _FORMATS = ("Normalize", "ToFloat")
-_MOST_BYTES = 16 << 20
-# Transforms that are certain where a description has no probability; of others it is 0.5.
-_CERTAIN = {
-    *("Compose", "ReplayCompose", "SomeOf", "RandomOrder", "Normalize", "ToFloat", "FromFloat", "ToRGB", "ToTensorV2"),
-    *(
-        "Resize",
-        "LongestMaxSize",
-        "SmallestMaxSize",
-        "LetterBox",
-        "Pad",
-        "PadIfNeeded",
-        "CropAndPad",
-        "Crop",
-        "CenterCrop",
-    ),
-    *("CenterCrop", "RandomCrop", "RandomResizedCrop", "RandomSizedCrop", "RandomCropFromBorders"),
-    *("AtLeastOneBBoxRandomCrop", "BBoxSafeRandomCrop", "BBoxSubsetSafeRandomCrop", "RandomSizedBBoxSafeCrop"),
-    *("CropNonEmptyMaskIfExists", "RandomCropNearBBox", "D4", "SquareSymmetry", "RandomRotate90", "GridElasticDeform"),
-}
+_MAX_BYTES = 16 << 20
+# Transforms that are certain if a description has no probability; that of others is 0.5 then.
+_CERTAIN = frozenset(
+    "Compose ReplayCompose SomeOf RandomOrder Normalize ToFloat FromFloat ToRGB ToTensorV2 Resize LongestMaxSize "
+    "SmallestMaxSize LetterBox Pad PadIfNeeded CropAndPad Crop CenterCrop RandomCrop RandomResizedCrop RandomSizedCrop "
+    "RandomCropFromBorders AtLeastOneBBoxRandomCrop BBoxSafeRandomCrop BBoxSubsetSafeRandomCrop RandomSizedBBoxSafeCrop "
+    "CropNonEmptyMaskIfExists RandomCropNearBBox D4 SquareSymmetry RandomRotate90 GridElasticDeform".split()
+)
 
 
 @overload
-def from_albumentations(
-    compose: Any, report: Literal[False] = False, *, metadata: Mapping[str, Any] | None = None
-) -> Transform: ...
+def from_albumentations(compose: Any, report: Literal[False] = False) -> Transform: ...
 
 
 @overload
-def from_albumentations(
-    compose: Any, report: Literal[True], *, metadata: Mapping[str, Any] | None = None
-) -> tuple[Transform, ConversionReport]: ...
+def from_albumentations(compose: Any, report: Literal[True]) -> tuple[Transform, ConversionReport]: ...
 
 
 @spelt()
-def from_albumentations(
-    compose: Any, report: bool = False, *, metadata: Mapping[str, Any] | None = None
-) -> Transform | tuple[Transform, ConversionReport]:
+def from_albumentations(compose: Any, report: bool = False) -> Transform | tuple[Transform, ConversionReport]:
     """Convert an Albumentations pipeline to Variegate's transforms.
 
     Args:
         compose: an ``albumentations.Compose`` (or one of its transforms), the dict of its ``to_dict()``, or the path of
-            a JSON file with that. Arguments may be those of AlbumentationsX 2 and Albumentations 1.4 to 2.0.
+            a JSON file with that, of AlbumentationsX 2.5 or Albumentations 2.0.
         report: also return the ``ConversionReport``: transforms that are identical, approximate (and by how much), and
             unsupported. Unsupported ones are then skipped.
-        metadata: reference images of ``HistogramMatching`` and the like, by their ``metadata_key``, as a call of the
-            pipeline gives them: ``{"hm_metadata": images}``. What ``T.HistogramMatching`` takes is accepted.
 
     Approximate conversions give one ConversionWarning that lists the differences. ``bbox_params`` and
     ``keypoint_params`` are not part of a transform: see ``targets_from_albumentations``. docs/converting.md lists the
@@ -97,7 +73,7 @@ def from_albumentations(
         ConversionError: (a ValueError) for an unsupported transform, with its place, its value and what is accepted.
         FileNotFoundError: if the file does not exist.
     """
-    notes = Notes(metadata)
+    notes = Notes()
     described = _checked(compose)
     notes.targets = kinds_of_targets(described)
     steps: list[Transform] = []
@@ -105,8 +81,11 @@ def from_albumentations(
     if not report:
         notes.raise_refused()
     notes.warn()
-    whole = Place("Compose", notes).build(Compose, transforms=steps) if len(steps) > 1 else [*steps, Identity()][0]
-    return (whole, notes.made()) if report else whole
+    if len(steps) > 1:
+        converted: Transform = Place("Compose", notes).build(Compose, transforms=steps)
+    else:
+        converted = steps[0] if steps else Identity()
+    return (converted, notes.made()) if report else converted
 
 
 @spelt()
@@ -153,7 +132,7 @@ def _described(compose: Any) -> Mapping[str, Any]:
     if isinstance(compose, (str, os.PathLike)):
         where, written = str(Path(compose)), "as albumentations.save(compose, path) writes it"
         try:
-            described = json.loads(read_regular(Path(compose), _MOST_BYTES))
+            described = json.loads(read_regular(Path(compose), _MAX_BYTES))
         except (ValueError, RecursionError, TooLargeError) as error:
             raise ConversionError(where, str(error), f"JSON, {written}") from error
         if not isinstance(described, Mapping):
@@ -178,11 +157,13 @@ def _append(described: Mapping[str, Any], path: str, notes: Notes, steps: list[T
             _append(child, where, notes, steps)
         return
     if name not in _FORMATS:
-        steps += filter(None, [_converted(described, path, notes)])
+        step = _converted(described, path, notes)
+        if step is not None:
+            steps.append(step)
         return
     try:
         if _probability(place, name, described) != 1:
-            place.refuse("p", described["p"], "1, as all images leave in one format")
+            place.refuse("p", described["p"], "1, because all images leave in one format")
         steps.append(_format(Arguments(place, described), name))
         notes.convert(place.path)
     except UNREADABLE as error:
@@ -194,7 +175,7 @@ def _converted(described: Mapping[str, Any], path: str, notes: Notes, forced: bo
     certain, but for compositions that keep their chance."""
     place, name = _place(described, path, notes)
     try:
-        p = 1.0 if forced and name not in _DRAWN else _probability(place, name, described)
+        p = 1.0 if forced and name not in _WITH_CHANCE else _probability(place, name, described)
         if name in COMPOSITIONS:
             return _composition(place, name, described, path, p)
         converted = None if name in _TO_TENSOR else _by_rule(place, name, described)
@@ -213,11 +194,9 @@ def _by_rule(place: Place, name: str, described: Mapping[str, Any]) -> Transform
     if rule is None:
         known = "one of " + ", ".join(sorted([*RULES, *COMPOSITIONS, *_FORMATS, *_TO_TENSOR]))
         place.refuse("", name, REFUSED.get(name, known))
-    if BY_PLACE in described:
-        place.refuse("", described[BY_PLACE], "arguments by their names")
     arguments = Arguments(place, described)
     converted = rule(arguments)
-    arguments.check_all_taken()
+    arguments.finish()
     return converted
 
 
@@ -258,18 +237,20 @@ def _composition(place: Place, name: str, described: Mapping[str, Any], path: st
 def _format(given: Arguments, name: str) -> Transform:
     """Normalize divides by ``max_pixel_value`` first; ToFloat by 255."""
     if name == "ToFloat":
-        given.require("max_value", None, 255, 255.0, why="images are uint8")
-        given.check_all_taken()
+        given.require("max_value", None, 255, why="images are uint8")
+        given.finish()
         return ToDtype("float32", scale=True)
     given.require("normalization", "standard", why="the others measure each image")
     given.require("clip_range", None)
     white = given.take("max_pixel_value", 255.0) / 255.0
-    mean, std = (
-        tuple(each * white for each in value) if isinstance(value, tuple) else value * white
-        for value in (given.take("mean", (0.485, 0.456, 0.406)), given.take("std", (0.229, 0.224, 0.225)))
-    )
-    given.check_all_taken()
+    mean = _scaled(given.take("mean", (0.485, 0.456, 0.406)), white)
+    std = _scaled(given.take("std", (0.229, 0.224, 0.225)), white)
+    given.finish()
     return given.build(Normalize, mean=mean, std=std)
+
+
+def _scaled(value: Any, factor: float) -> Any:
+    return tuple(each * factor for each in value) if isinstance(value, tuple) else value * factor
 
 
 # -- reading descriptions ----------------------------------------------------------------------------------------
@@ -279,7 +260,7 @@ def _place(described: Any, path: str, notes: Notes) -> tuple[Place, str]:
     name = described.get("__class_fullname__") if isinstance(described, Mapping) else None
     if not isinstance(name, str):
         Place(path or "compose", notes).refuse("", described, 'an object with a "__class_fullname__"')
-    home, _, short = ("", "", name) if NO_CLASS in described else name.rpartition(".")
+    home, _, short = name.rpartition(".")
     place = Place(f"{path} {short}".strip(), notes)
     if home and not home.startswith("albumentations"):
         place.refuse("", name, "transforms of Albumentations; see CustomOp for operations of yours")
@@ -287,9 +268,6 @@ def _place(described: Any, path: str, notes: Notes) -> tuple[Place, str]:
 
 
 def _probability(place: Place, name: str, described: Mapping[str, Any]) -> float:
-    if described.get("always_apply"):
-        return 1.0
-
     def refused(argument: str, got: object, accepted: str) -> Exception:
         return ConversionError(place.argument(argument), got, accepted)
 

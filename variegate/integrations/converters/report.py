@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 from variegate.errors import PolicyError, shortened, shown
 from variegate.ops.arguments import ArgumentError
 from variegate.ops.base import Transform
-from variegate.ops.traced import Function, Measure, TracedPipeline
 
 _LONGEST = 100  # of a value in a report
 Made = TypeVar("Made", bound=Transform)
@@ -55,13 +54,11 @@ class ConversionReport:
 class Notes:
     """Gathers what becomes of transforms, in the order in which they were met, and says it when all is converted.
 
-    ``metadata``: what calls of the pipeline give beside the image, by its key. ``targets``: the kinds of targets that
-    the pipeline describes, "boxes", "keypoints" and, of Albumentations 2.0, "keypoints-2.0". ``mask_fills``: values
-    with which transforms fill masks, by path.
+    ``targets``: the kinds of targets that the pipeline describes, "boxes", "keypoints" and, of Albumentations 2.0,
+    "keypoints-2.0". ``mask_fills``: values with which transforms fill masks, by path.
     """
 
-    def __init__(self, metadata: Mapping[str, Any] | None = None) -> None:
-        self.metadata = metadata or {}
+    def __init__(self) -> None:
         self.targets: frozenset[str] = frozenset()
         self.mask_fills: dict[str, int] = {}
         self._converted: dict[str, None] = {}
@@ -154,47 +151,3 @@ def plain(value: Any) -> Any:
         return plain(value.tolist())
     # An enumeration's member, of whatever library.
     return value.value if hasattr(type(value), "__members__") else value
-
-
-Value = str | float  # of a sample: its name, or a number
-
-
-class Drawing:
-    """Builder of a ``TracedPipeline``, for operations whose arguments are drawn; ``place`` is named in errors."""
-
-    def __init__(self, place: Place) -> None:
-        self._place = place
-        self._values: list[tuple[Any, ...]] = []
-        self._steps: list[Transform] = []
-
-    def value(self, operator: str, *operands: Value) -> str:
-        """A value by an operator of ``transforms.pipeline``."""
-        name = f"${len(self._values) + 1}"
-        self._values.append((name, operator, *operands))
-        return name
-
-    def uniform(self, limits: tuple[float, float]) -> Value:
-        return limits[0] if limits[0] == limits[1] else self.value("uniform", *limits)
-
-    def between(self, low: Value, high: Value) -> str:
-        """A whole number, both ends included."""
-        return self.value("randint", low, self.value("+", high, 1))
-
-    def size(self) -> tuple[str, str]:
-        """Height and width of the image at this stage."""
-        name = f"$size{len(self._steps)}"
-        self._steps.append(Measure(name))
-        return f"{name}.height", f"{name}.width"
-
-    def do(self, function: str, **arguments: Any) -> Drawing:
-        """A function of ``variegate.transforms.functional``."""
-        self._steps.append(self._place.build(Function, function=function, arguments=arguments))
-        return self
-
-    def map(self, coefficients: list[Value], arguments: Mapping[str, Any]) -> Drawing:
-        """Each place of the output shows another of the image, by Pillow's six coefficients of an affine map."""
-        return self.do("perspective", startpoints=None, endpoints=None, coefficients=(*coefficients, 0, 0), **arguments)
-
-    def made(self) -> Transform:
-        name = self._place.path.split()[-1]
-        return self._place.build(TracedPipeline, transforms=self._steps, values=self._values, name=name)

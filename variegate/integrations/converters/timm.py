@@ -11,7 +11,8 @@ from typing import Any
 
 from variegate.checks import Refusal, as_integer, as_number, as_numbers, integer, meant, number, one_of, spelt
 from variegate.errors import PolicyError
-from variegate.integrations.converters.report import ConversionError, Drawing, Made, Notes, Place, Value, plain
+from variegate.integrations.converters.drawing import Drawing, Drawn, Number
+from variegate.integrations.converters.report import ConversionError, Made, Notes, Place, plain
 from variegate.ops.arguments import AREA_PAIR, FLAG, MAX_LENGTH, POSITIVE_PAIR, PROBABILITY, Check, optional
 from variegate.ops.base import Transform
 from variegate.ops.colour import ColorJitter, RandomGrayscale
@@ -233,39 +234,43 @@ class _Timm:
         """The whole image, as large as fills ``frame``, or as fits ``inside`` it. By half a chance each, its area is
         divided by one of ``scale``, and its sides are by an aspect that is log-uniform in ``aspect``."""
         drawing = Drawing(self._place)
-        value, sides = drawing.value, drawing.size()
-        ratios = [value("/", side, wanted) for side, wanted in zip(sides, frame, strict=True)]
-        ratio = value("max" if inside else "min", *ratios)
-        factors: list[Value] = [1.0, 1.0]
-        if scale and aspect:
-            area = value("where", value("coin", 0.5), value("uniform", *scale), 1.0)
-            longer = value("uniform", *(math.log(end) / 2 for end in aspect))
-            by = value("exp", value("where", value("coin", 0.5), longer, 0.0))
-            zoom = value("/", 1.0, value("sqrt", area))
-            factors = [value("/", zoom, by), value("*", zoom, by)]
-        size = tuple(
-            value("round", value("/", value("*", side, factor), ratio))
-            for side, factor in zip(sides, factors, strict=True)
-        )
-        return drawing.do("resize", size=size, interpolation=kind).made()
+        height, width = drawing.size()
+        y_ratio = height / frame[0]
+        x_ratio = width / frame[1]
+        ratio = y_ratio.at_least(x_ratio) if inside else y_ratio.at_most(x_ratio)
+        if not (scale and aspect):
+            size = ((height / ratio).to("round"), (width / ratio).to("round"))
+            return drawing.do("resize", size=size, interpolation=kind).build()
+        area = drawing.value("coin", 0.5).where(drawing.uniform(scale), 1.0)
+        longer = drawing.uniform([math.log(end) / 2 for end in aspect])
+        by = drawing.value("coin", 0.5).where(longer, 0.0).to("exp")
+        zoom = 1.0 / area.to("sqrt")
+        rows = (height * (zoom / by) / ratio).to("round")
+        columns = (width * (zoom * by) / ratio).to("round")
+        return drawing.do("resize", size=(rows, columns), interpolation=kind).build()
 
     def _cut_or_padded(self, by_chance: bool = False, **padding: Any) -> Transform:
         """The central part of the input's size, or one of any place; smaller images are padded to it."""
         drawing = Drawing(self._place)
-        value, starts, borders = drawing.value, [], []
-        for side, wanted in zip(drawing.size(), _sides(self._size), strict=True):
-            more, less = value("-", side, wanted), value("-", wanted, side)
-            spare, missing = value("max", more, 0), value("max", less, 0)
+        height, width = drawing.size()
+
+        def place(side: Drawn, wanted: int) -> tuple[Number, Number, Number]:
+            """The start of the crop, and the borders before and after."""
+            spare = (side - wanted).at_least(0)
+            missing = (wanted - side).at_least(0)
             if by_chance:
-                before, start = drawing.between(0, missing), drawing.between(0, spare)
+                before = drawing.randint(0, missing)
+                start = drawing.randint(0, spare)
             else:
-                before, start = value("//", missing, 2), value("round", value("/", spare, 2))
-            starts.append(start)
-            borders.append((before, value("-", missing, before)))
-        (top, bottom), (left, right) = borders
+                before = missing // 2
+                start = (spare / 2).to("round")
+            return start, before, missing - before
+
+        rows, columns = _sides(self._size)
+        y, top, bottom = place(height, rows)
+        x, left, right = place(width, columns)
         drawing.do("pad", padding=(left, top, right, bottom), **padding)
-        height, width = _sides(self._size)
-        return drawing.do("crop", top=starts[0], left=starts[1], height=height, width=width).made()
+        return drawing.do("crop", top=y, left=x, height=rows, width=columns).build()
 
     def _policy(self, text: Any) -> Transform:
         """The policy of timm's string, filled with the mean and resampled as the rest is."""
