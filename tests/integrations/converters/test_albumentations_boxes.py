@@ -34,7 +34,7 @@ def read(**arguments: Any) -> vg.Targets:
 @pytest.mark.parametrize(
     ("described", "expected", "differs"),
     [
-        (one("BBoxSafeRandomCrop", erosion_rate=0.1), T.RandomBoxSafeCrop(0.1), "a single box is not eroded"),
+        (one("BBoxSafeRandomCrop", erosion_rate=0.1), T.RandomBoxSafeCrop(0.1), "a single box is eroded here"),
         (
             one("RandomSizedBBoxSafeCrop", height=30, width=40, erosion_rate=0.0, interpolation=1),
             T.RandomResizedBoxSafeCrop((30, 40)),
@@ -111,7 +111,7 @@ def test_what_differs_is_said(params: dict[str, Any], message: str) -> None:
         ({"bbox_params": BOXES | {"bbox_type": "obb"}}, "Compose.bbox_params.bbox_type: got 'obb'; accepted: 'hbb'"),
         ({"bbox_params": BOXES | {"max_accept_ratio": 3.0}}, "bbox_params.max_accept_ratio: got 3.0; accepted: None"),
         ({"bbox_params": BOXES | {"min_width": 3.0}}, r"bbox_params.min_width: got \(3.0, 0.0\); accepted: the same"),
-        ({"bbox_params": BOXES | {"new": 3}}, "bbox_params.new: got 3; accepted: a description without it"),
+        ({"bbox_params": BOXES | {"new": 3}}, "bbox_params.new: got 3; accepted: arguments of Albumentations 2.0"),
         ({"bbox_params": BOXES | {"min_area": -1}}, "Compose.bbox_params.min_area: got -1; accepted"),
         ({"bbox_params": BOXES | {"min_visibility": 2}}, "bbox_params.min_visibility: got 2; accepted: .* 0 to 1"),
         ({"bbox_params": BOXES | {"label_fields": ["boxes"]}}, r"bbox_params.label_fields: got \('boxes',\); accepted"),

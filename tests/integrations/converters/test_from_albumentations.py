@@ -73,13 +73,12 @@ def test_values_are_the_librarys() -> None:
     level = RAMP[..., 0].astype(int)
     cases = [
         (one("Solarize", threshold_range=[0.5, 0.5]), np.where(level < 127.5, level, 255 - level)),
-        (one("Solarize", threshold=[128, 128]), np.where(level < 128, level, 255 - level)),
         (one("Posterize", num_bits=[3, 3]), level & 0xE0),
         (
             one("RandomBrightnessContrast", brightness_range=[0.2, 0.2], contrast_range=[0, 0], brightness_by_max=True),
             np.minimum(level + 51, 255),
         ),
-        (one("RandomBrightnessContrast", brightness_limit=0, contrast_limit=[0.5, 0.5], brightness_by_max=True),
+        (one("RandomBrightnessContrast", brightness_limit=[0, 0], contrast_limit=[0.5, 0.5], brightness_by_max=True),
          np.minimum((level * 1.5).astype(int), 255)),
         (one("Transpose"), level.T),
         (one("ChannelDropout", channel_drop_range=[2, 2], fill=9), level),
@@ -152,7 +151,7 @@ def test_borders_of_maps_are_the_librarys() -> None:
         moved = done(one("Affine", translate_px={"x": [40, 40], "y": [-5, -5]}, border_mode=mode))
         padded = np.pad(RAMP, [(0, 5), (40, 0), (0, 0)], mode=border)  # type: ignore[call-overload]
         np.testing.assert_array_equal(moved, padded[5:, :16], border)
-        for name in ("Perspective", "GridDistortion", "ThinPlateSpline", "OpticalDistortion", "SafeRotate"):
+        for name in ("Perspective", "GridDistortion", "OpticalDistortion", "SafeRotate"):
             assert done(one(name, border_mode=mode), np.full_like(RAMP, 9)).min() == 9, name
 
 
@@ -192,13 +191,9 @@ def test_normalising_on_another_scale() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::variegate.integrations.converters.ConversionWarning")
-def test_compressions_of_all_versions() -> None:
-    always = {"always_apply": False, "p": 1}
-    for described in (
-        one("ImageCompression", compression_type="jpeg", quality_range=[20, 90]),
-        one("ImageCompression", compression_type=0, quality_lower=20, quality_upper=90, **always),
-    ):
-        assert vg.from_albumentations(described) == T.JPEG((20, 90))
+def test_compressions() -> None:
+    described = one("ImageCompression", compression_type="jpeg", quality_range=[20, 90])
+    assert vg.from_albumentations(described) == T.JPEG((20, 90))
     assert vg.from_albumentations(one("ImageCompression")) == T.JPEG((99, 100))
 
 
@@ -216,33 +211,24 @@ def test_blurs_of_several_kernels_and_erasings() -> None:
         (one("HueSaturationValue", hue_shift_range=[-20, 20]), "HueSaturationValue.hue_shift_range=.*256 steps"),
         (one("Equalize", mode="cv"), "Equalize.mode='cv': Pillow's Equalize here: 6 levels"),
         (one("GaussNoise", std_range=[0.1, 0.2], per_channel=False), "GaussNoise.per_channel=False: each channel"),
-        (one("MotionBlur", allow_shifted=True), "MotionBlur.allow_shifted=True: the line"),
         (one("CLAHE"), "CLAHE: in color images the luma"),
         (one("Emboss"), "Emboss: the image's outermost pixels are repeated"),
-        (one("UnsharpMask"), "UnsharpMask.threshold=10: pixels below the threshold"),
+        (one("UnsharpMask"), "UnsharpMask: pixels below the threshold"),
         (one("Downscale", scale_range=[0.5, 0.5]), "Downscale.interpolation_pair.downscale='nearest': Pillow's"),
         (one("CenterCrop", height=8, width=8), "CenterCrop: where an odd number"),
         (one("ImageCompression", quality_range=[20, 90]), "ImageCompression: red and blue change places"),
-        (one("ImageCompression", quality_range=[10, 90]), "up to 4 levels on average, 100 at most"),
+        (one("ImageCompression", quality_range=[10, 90]), "up to 4 levels on average"),
         (
             one("HueSaturationValue", hue_shift_limit=[0, 0], val_shift_limit=[0, 0]),
-            "6.0 levels on average, .*30 at most",
+            "sat_shift_range=.*: up to a third of the shift",
         ),
-        (
-            one("HueSaturationValue", hue_shift_limit=[0, 0], sat_shift_limit=[0, 0]),
-            "5.0 levels on average, 23 at most",
-        ),
-        (one("Sharpen"), "up to 2 levels on average, 10 at most"),
-        (one("Sharpen", alpha=[1, 1], lightness=[0, 0]), "up to 15 levels on average, 255 at most"),
-        (one("MotionBlur", blur_limit=[21, 21]), "up to 3 levels on average, 160 along edges"),
-        (
-            one("ElasticTransform", sigma=9, noise_distribution="uniform"),
-            "up to about 3.0 times as far, in corners 9 times",
-        ),
-        (one("ThinPlateSpline"), "ThinPlateSpline.num_control_points=4: in version 2.0 places move 1.3, 1.6 and 4.8"),
-        (one("Erasing", fill="random"), "Erasing.scale=.*areas end at 0.3 of square images there, at 0.22"),
+        (one("Sharpen"), "up to 2 levels on average"),
+        (one("Sharpen", alpha=[1, 1], lightness=[0, 0]), "up to 15 levels on average"),
+        (one("MotionBlur", blur_limit=[21, 21]), "up to 3 levels on average"),
+        (one("ElasticTransform", sigma=9), "within sigma=9 pixels of borders move less here: 2 levels on average"),
+        (one("Erasing"), "Erasing.scale=.*areas end at 0.3 of a square image there"),
         (one("RandomFog"), "RandomFog: clouds .* 1.4 times as dense on 400 x 320 pixels"),
-        (one("GlassBlur"), "GlassBlur: .*outermost max_delta: images change 5 to 10 % more here"),
+        (one("GlassBlur"), "GlassBlur: .*outermost max_delta: images change up to 10 % more here"),
         (one("AutoContrast", method="pil"), "AutoContrast: a channel's lowest .* 29 at most"),
     ],
 )
@@ -262,7 +248,10 @@ def test_what_is_close_is_said(described: dict[str, Any], message: str) -> None:
             compose(one("Rotate", border_mode=5)),
             r"transforms\[0\] Rotate.border_mode: got 5; accepted: 0 \(constant\), 1",
         ),
-        (compose(one("Rotate", new=4)), r"transforms\[0\] Rotate.new: got 4; accepted: a description without it"),
+        (
+            compose(one("Rotate", new=4)),
+            r"transforms\[0\] Rotate.new: got 4; accepted: arguments of Albumentations 2.0",
+        ),
         (compose(one("HorizontalFlip", p=2)), r"transforms\[0\] HorizontalFlip.p: got 2; .*from 0 to 1"),
         (compose(one("Normalize", p=0.5)), r"transforms\[0\] Normalize.p: got 0.5; accepted: 1"),
         (compose(one("Normalize", normalization="image")), "Normalize.normalization: got 'image'"),
@@ -275,6 +264,14 @@ def test_what_is_close_is_said(described: dict[str, Any], message: str) -> None:
         (
             compose(one("ElasticTransform", control_grid_shape=[7, 6])),
             r"ElasticTransform: got 'a spline of control points'; accepted: GridDistortion or ThinPlateSpline",
+        ),
+        (
+            compose(one("ThinPlateSpline")),
+            r"ThinPlateSpline: got 'a spline of version 2.0.*; accepted: that of Albument",
+        ),
+        (
+            compose(one("RandomGamma", gamma_range=50)),
+            r"RandomGamma.gamma_range: got 50; accepted: a pair \(low, high\)",
         ),
         (compose(one("Posterize", num_bits=[9, 9])), r"Posterize.num_bits: got \(9, 9\); accepted: an integer"),
         (compose(one("SomeOf", replace=True, transforms=[one("NoOp")])), "SomeOf.replace: got True"),

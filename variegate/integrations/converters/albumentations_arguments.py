@@ -198,7 +198,7 @@ def same_names(names: str) -> dict[str, Argument | str]:
 
 @dataclass(frozen=True)
 class Row:
-    """A rule without arithmetic: ``cls`` of ``constants``, of ``arguments`` (a text is a name) and of what ``also`` takes.
+    """A rule without arithmetic: ``cls`` of ``constants`` and ``arguments`` (a text is a name) and what ``also`` takes.
 
     ``require``: arguments there that must have one of the values, the first of which is the default; ``ignore``: names
     without a meaning here; ``note``: what differs, and by how much.

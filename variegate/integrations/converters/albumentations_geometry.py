@@ -11,7 +11,6 @@ from variegate.ops.base import Transform
 from variegate.ops.compose import Compose, RandomApply
 from variegate.ops.crop import RandomRotate90
 from variegate.ops.deform import ElasticTransform, ThinPlateSpline
-from variegate.ops.geometry import RandomAffine
 from variegate.ops.resize import RandomResizedCrop
 from variegate.ops.sizes import Downscale
 
@@ -226,51 +225,31 @@ def resized_crop(given: Arguments) -> Transform:
 
 def shift_scale_rotate(given: Arguments) -> Transform:
     shift = given.pair("shift_range shift_limit", (-0.0625, 0.0625))
-    shifts = {
+    shares = {
         "x": given.pair("shift_range_x shift_limit_x", shift),
         "y": given.pair("shift_range_y shift_limit_y", shift),
     }
     low, high = given.pair("scale_range scale_limit", (-0.1, 0.1))
-    scale = (1 + low, 1 + high)
+    scale = _axes((1 + low, 1 + high), 1.0)
     degrees = given.pair("rotate_range rotate_limit", (-45, 45))
-    if low == high:  # of one factor for both axes
-        return _affine(given, degrees, scale, _shares(given, "shift_range", shifts))
     none = _axes(None, 0.0)
-    return _drawn_affine(given, degrees, {"x": scale, "y": scale}, none, shifts, none)
+    return _affine(given, degrees, scale, shear=none, shares=shares, pixels=none)
 
 
 def affine(given: Arguments) -> Transform:
     given.require("fit_output", False)
     given.require("balanced_scale", False)
-    keeps_ratio = given.take("keep_ratio", True)
-    degrees = given.pair("rotate", (0.0, 0.0))
     scale = _axes(given.take("scale"), 1.0)
-    shear = _axes(given.take("shear"), 0.0)
-    shares = _axes(given.take("translate_percent"), 0.0)
-    pixels = _axes(given.take("translate_px"), 0.0)
-    has_one_factor = scale["x"] == scale["y"] and (keeps_ratio or scale["x"][0] == scale["x"][1])
-    is_symmetric = all(low == -high for low, high in shares.values())
-    if not has_one_factor or not is_symmetric or any(map(any, pixels.values())):
-        factors = {"x": scale["x"]} if keeps_ratio else scale
-        return _drawn_affine(given, degrees, factors, shear, shares, pixels)
-    more: dict[str, Any] = {}
-    if any(map(any, shear.values())):
-        more["shear"] = (*shear["x"], *shear["y"])
-        # Along one axis, and without a rotation, both orders are the same.
-        if any(degrees) or all(map(any, shear.values())):
-            more["order"] = "rotate_shear"
-    return _affine(given, degrees, scale["x"], _shares(given, "translate_percent", shares), **more)
-
-
-def _affine(given: Arguments, degrees: Pair, scale: Pair, shift: Pair, **more: Any) -> Transform:
-    """``RandomAffine``, which turns clockwise, without arguments that do nothing."""
-    arguments: dict[str, Any] = {"degrees": (0.0 - degrees[1], 0.0 - degrees[0])}
-    if scale != (1, 1):
-        arguments["scale"] = scale
-    if any(shift):
-        arguments["translate"] = shift
-    names = {"degrees": "rotate", "translate": "translate_percent"}
-    return given.build(RandomAffine, names, **arguments, **more, **given.warp())
+    if given.take("keep_ratio", True):
+        del scale["y"]
+    return _affine(
+        given,
+        given.pair("rotate", (0.0, 0.0)),
+        scale,
+        shear=_axes(given.take("shear"), 0.0),
+        shares=_axes(given.take("translate_percent"), 0.0),
+        pixels=_axes(given.take("translate_px"), 0.0),
+    )
 
 
 def _axes(value: Any, default: float) -> Axes:
@@ -284,17 +263,8 @@ def _axes(value: Any, default: float) -> Axes:
     return found
 
 
-def _shares(given: Arguments, name: str, axes: Axes) -> Pair:
-    """The greatest shifts of ranges about 0."""
-    if any(low != -high for low, high in axes.values()):
-        given.refuse(name, axes, "ranges about 0, such as (-0.1, 0.1)")
-    if any(high for _, high in axes.values()):
-        given.note("whole pixels are drawn here", name, axes)
-    return float(axes["x"][1]), float(axes["y"][1])
-
-
-def _drawn_affine(given: Arguments, degrees: Pair, scale: Axes, shear: Axes, shares: Axes, pixels: Axes) -> Transform:
-    """An affine map that ``RandomAffine`` has no arguments for: the inverse of shear x rotation x scale."""
+def _affine(given: Arguments, degrees: Pair, scale: Axes, shear: Axes, shares: Axes, pixels: Axes) -> Transform:
+    """An affine map: the inverse of shear x rotation x scale. Without a "y", ``scale`` is one factor for both axes."""
     drawing = Drawing(given.place)
     height, width = drawing.size()
     x_scale = drawing.uniform(scale["x"])
@@ -312,7 +282,7 @@ def _drawn_affine(given: Arguments, degrees: Pair, scale: Axes, shear: Axes, sha
     x_middle, y_middle = moved("x", width), moved("y", height)
 
     def line(a: Drawn, b: Drawn, factor: Drawn, side: Drawn) -> tuple[Drawn, Drawn, Drawn]:
-        """A line of the inverse, whose map takes the moved middle to the middle of the side."""
+        """A line of the inverse, which takes the moved middle to the middle of the side."""
         a = a / (determinant * factor)
         b = b / (determinant * factor)
         return a, b, side / 2 - (a * x_middle + b * y_middle)
@@ -393,8 +363,8 @@ def elastic(given: Arguments) -> Transform:
     sigma = given.take("sigma", 50.0)
     is_uniform = given.take("noise_distribution", "gaussian") == "uniform"
     given.note_for("keypoints", "key points are whole pixels there: up to 1 pixel off")
-    given.note(f"noise is repeated around the image there: positions within sigma={sigma:g} pixels of borders move less "
-               "here, 2 levels on average at alpha=100 and sigma=8")  # fmt: skip
+    borders = f"positions within sigma={sigma:g} pixels of borders move less here"
+    given.note(f"{borders}: 2 levels on average at alpha=100 and sigma=8")
     # Noise is half of uniform noise here; normal noise there has a 4.5th of alpha as its deviation.
     factor = 2.0 if is_uniform else 2.0 * math.sqrt(3.0) / 4.5
     return given.build(ElasticTransform, alpha=alpha * factor, sigma=sigma, **given.warp())

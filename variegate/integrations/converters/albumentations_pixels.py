@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from variegate.integrations.converters.albumentations_arguments import Arguments, Pair
 from variegate.integrations.converters.drawing import Drawing
@@ -290,25 +289,10 @@ def grid_dropout(given: Arguments) -> Transform:
 
 
 def erasing(given: Arguments) -> Transform:
-    """An area of which rectangles of all ratios, of width to height, lie within the image."""
     scale = given.pair("scale", (0.02, 0.33))
-    low, high = given.pair("ratio", (0.3, 3.3))
-    fill = given.erased_fill()
-    if fill == "random":
-        end = min(low, 1 / high)
-        if scale[1] > end:
-            given.note(f"areas end at {end:.2g} of square images there", "scale", scale)
-        ratio = (1 / high, 1 / low)  # of height to width
-        return given.build(RandomErasing, p=1.0, scale=scale, ratio=ratio, value=fill)
-    drawing = Drawing(given.place)
-    height, width = drawing.size()
-    least = height * width * scale[0]
-    most = (height * width * scale[1]).at_most(height * height * low).at_most(width * width / high)
-    area = drawing.value("uniform", least, least.at_least(most))
-    ratio_drawn = drawing.uniform((low, high))
-    rows = (area / ratio_drawn).to("sqrt").to("round").at_least(1)
-    columns = (area * ratio_drawn).to("sqrt").to("round").at_least(1)
-    top = drawing.randint(0, (height - rows).at_least(0))
-    left = drawing.randint(0, (width - columns).at_least(0))
-    top = (most < least).where(height, top)  # behind the image if no rectangle fits
-    return drawing.do("erase", i=top, j=left, h=rows, w=columns, v=fill).build()
+    low, high = given.pair("ratio", (0.3, 3.3))  # of width to height
+    largest = min(low, 1 / high)
+    if scale[1] > largest:
+        given.note(f"areas end at {largest:.2g} of a square image there", "scale", scale)
+    ratio = (1 / high, 1 / low)
+    return given.build(RandomErasing, p=1.0, scale=scale, ratio=ratio, value=given.erased_fill())

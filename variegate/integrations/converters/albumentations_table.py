@@ -236,7 +236,7 @@ RULES: Mapping[str, Rule] = {
             "alpha": pair("alpha_range alpha", 0.2, 0.5),
             "threshold": Argument("threshold", 10),
         },
-        note="pixels below the threshold do not change here; there the outline of the rest is blurred: 20 levels at most",
+        note="pixels below the threshold stay here, and there the outline of the rest is blurred: 20 levels at most",
     ),
     "Morphological": Row(
         filters.Morphological,

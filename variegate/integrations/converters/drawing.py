@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from variegate.integrations.converters.report import Place
 from variegate.ops.base import Transform
 from variegate.ops.traced import Function, Measure, TracedPipeline
+
+
+def _operator(sign: str) -> Callable[[Drawn, Number], Drawn]:
+    return lambda drawn, other: drawn.drawing.value(sign, drawn, other)
+
+
+def _swapped(sign: str) -> Callable[[Drawn, Number], Drawn]:
+    return lambda drawn, other: drawn.drawing.value(sign, other, drawn)
 
 
 class Drawn:
@@ -18,35 +26,18 @@ class Drawn:
         self.drawing = drawing
         self.name = name
 
-    def __add__(self, other: Number) -> Drawn:
-        return self.drawing.value("+", self, other)
-
-    def __sub__(self, other: Number) -> Drawn:
-        return self.drawing.value("-", self, other)
-
-    def __rsub__(self, other: Number) -> Drawn:
-        return self.drawing.value("-", other, self)
-
-    def __mul__(self, other: Number) -> Drawn:
-        return self.drawing.value("*", self, other)
-
-    def __truediv__(self, other: Number) -> Drawn:
-        return self.drawing.value("/", self, other)
-
-    def __rtruediv__(self, other: Number) -> Drawn:
-        return self.drawing.value("/", other, self)
-
-    def __floordiv__(self, other: Number) -> Drawn:
-        return self.drawing.value("//", self, other)
-
-    def __mod__(self, other: Number) -> Drawn:
-        return self.drawing.value("%", self, other)
-
-    def __lt__(self, other: Number) -> Drawn:
-        return self.drawing.value("<", self, other)
+    __add__ = _operator("+")
+    __sub__ = _operator("-")
+    __rsub__ = _swapped("-")
+    __mul__ = _operator("*")
+    __truediv__ = _operator("/")
+    __rtruediv__ = _swapped("/")
+    __floordiv__ = _operator("//")
+    __mod__ = _operator("%")
+    __lt__ = _operator("<")
 
     def __neg__(self) -> Drawn:
-        return self.drawing.value("neg", self)
+        return self.to("neg")
 
     def to(self, function: str) -> Drawn:
         """A function of this number: "int", "round", "abs", "sqrt", "exp", "cos", "sin" or "tan"."""
