@@ -267,11 +267,11 @@ def test_what_is_close_is_said(described: dict[str, Any], message: str) -> None:
         ),
         (
             compose(one("ThinPlateSpline")),
-            r"ThinPlateSpline: got 'a spline of version 2.0.*; accepted: that of Albument",
+            "ThinPlateSpline: got 'a spline of version 2.0.*; accepted: that of Albu",
         ),
         (
             compose(one("RandomGamma", gamma_range=50)),
-            r"RandomGamma.gamma_range: got 50; accepted: a pair \(low, high\)",
+            "RandomGamma.gamma_range: got 50; accepted: a pair",
         ),
         (compose(one("Posterize", num_bits=[9, 9])), r"Posterize.num_bits: got \(9, 9\); accepted: an integer"),
         (compose(one("SomeOf", replace=True, transforms=[one("NoOp")])), "SomeOf.replace: got True"),

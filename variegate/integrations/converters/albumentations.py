@@ -42,7 +42,8 @@ _CERTAIN_NAMES = (
     "Compose ReplayCompose SomeOf RandomOrder Normalize ToFloat FromFloat ToRGB ToTensorV2 Resize LongestMaxSize "
     "SmallestMaxSize LetterBox Pad PadIfNeeded CropAndPad Crop CenterCrop RandomCrop RandomResizedCrop RandomSizedCrop "
     "RandomCropFromBorders AtLeastOneBBoxRandomCrop BBoxSafeRandomCrop BBoxSubsetSafeRandomCrop "
-    "RandomSizedBBoxSafeCrop CropNonEmptyMaskIfExists RandomCropNearBBox D4 SquareSymmetry RandomRotate90 GridElasticDeform"
+    "RandomSizedBBoxSafeCrop CropNonEmptyMaskIfExists RandomCropNearBBox D4 SquareSymmetry RandomRotate90 "
+    "GridElasticDeform"
 )
 # Transforms that are certain if a description has no probability; that of others is 0.5 then.
 _CERTAIN = frozenset(_CERTAIN_NAMES.split())

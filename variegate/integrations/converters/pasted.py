@@ -172,7 +172,7 @@ def _value(node: ast.expr, literals: dict[str, Any], libraries: dict[str, str]) 
             return [read(part) for part in parts]
         case ast.Tuple(elts=parts):
             return tuple(read(part) for part in parts)
-        case ast.Dict(keys=keys, values=values):
+        case ast.Dict(keys=keys, values=values) if all(isinstance(key, ast.Constant) for key in keys):
             return {read(key): read(value) for key, value in zip(keys, values, strict=True) if key is not None}
         case ast.Name(id=name) if name in literals:
             return literals[name]
@@ -231,6 +231,8 @@ def _to_description(value: Any) -> Any:
         return [_to_description(each) for each in value]
     if not isinstance(value, Call):
         return value
+    if value.name not in _LIBRARIES["albumentations"] | _POSITIONS.keys():
+        return {"__class_fullname__": value.name}  # refused by its name
     positions = ("transforms", "p") if value.name in COMPOSITIONS else _POSITIONS.get(value.name, ())
     named = {name: _to_description(each) for name, each in value.bind(positions).items()}
     if value.name in ("BboxParams", "KeypointParams"):
@@ -267,6 +269,8 @@ def _to_object(value: Any) -> Any:
         raise ConversionError(f"{name}.transforms", given["transforms"], "a list of transforms")
     for argument, each in given.items():
         setattr(made, argument, _to_object(each))
+    if isinstance(given.get("transforms"), Call):  # a ModuleList
+        made.transforms = made.transforms.transforms
     return made
 
 
