@@ -13,6 +13,10 @@ REMOVED: dict[str, str] = {
     "transforms.PixelDistributionAdaptation": "use ColorJitter, or adapt the images before they are read",
     # policies.NAME
     # command NAME, command NAME --OPTION
+    "command clean --exclude-list": "name the list with --out FILE",
+    "command clean --resume": "clean writes a list in one go; variegate pack SRC DST --exclude FILE makes the copy",
+    "command clean --no-resume": "clean writes a list in one go; variegate pack SRC DST --exclude FILE makes the copy",
+    "command clean --threads": "clean copies nothing; variegate pack SRC DST --exclude FILE makes the copy",
 }
 """What replaces a removed name, as the end of a sentence that begins with the name."""
 

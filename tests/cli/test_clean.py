@@ -21,22 +21,23 @@ def asked(tmp_path: Path) -> list[str]:
 
 
 def test_it_says_what_was_left_out_and_why(tmp_path, asked, capsys):
-    command = [*asked, str(tmp_path / "dst"), "--drop", "corrupt,duplicates,leaks"]
+    listed = tmp_path / "list.txt"
+    command = [*asked, "--out", str(listed), "--drop", "corrupt,duplicates,leaks"]
     assert main(command) == 0
     shown = capsys.readouterr()
-    assert "corrupt: 1 dropped, ant/001.png" in shown.out
-    assert "duplicates: 1 dropped, bee/004.png (bee/003.png is kept)" in shown.out
+    assert "corrupt: 1 left out, ant/001.png" in shown.out
+    assert "duplicates: 1 left out, bee/004.png (bee/003.png is kept)" in shown.out
+    assert f"next: variegate pack {tmp_path / 'photos'} DST --exclude {listed}" in shown.out
     assert "found in no image: leaks" in shown.err
     assert main([*command, "--json"]) == 0
     done = json.loads(capsys.readouterr().out)
-    assert (done["images"], done["kept"], done["left_out"], done["files"], done["resumed"]) == (7, 5, 2, 0, 5)
+    assert (done["images"], done["kept"], done["left_out"], done["out"]) == (7, 5, 2, str(listed))
     assert done["counts"] == {"corrupt": 1, "duplicates": 1}
-    assert main(["verify", str(tmp_path / "dst")]) == 0
 
 
 def test_a_list_is_what_other_commands_take(tmp_path, asked, capsys):
     listed, out = str(tmp_path / "list.txt"), str(tmp_path / "out")
-    assert main([*asked, "--drop", "all", "--exclude-list", listed]) == 0
+    assert main([*asked, "--drop", "all", "--out", listed]) == 0
     quick = ["--policy", "none", "--workers", "thread", "--devices", "cpu:0", "--threads", "1"]
     command = ["augment", str(tmp_path / "photos"), out, *quick]
     assert main([*command, "--exclude", listed]) == 0
@@ -47,20 +48,20 @@ def test_a_list_is_what_other_commands_take(tmp_path, asked, capsys):
     assert "holds a run of other files" in capsys.readouterr().err
 
 
-def test_without_a_choice_it_says_what_there_is(asked, tmp_path, capsys):
-    assert main([*asked, str(tmp_path / "dst")]) == 2
+def test_without_a_choice_it_says_what_there_is(asked, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(asked) == 2
     assert "has: corrupt (1), dark (1), duplicates (2); accepted: such names" in capsys.readouterr().err
-    assert not (tmp_path / "dst").exists()
+    assert not (tmp_path / "excluded.txt").exists()
 
 
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["dst", "--drop", "corupt"], "drop: got 'corupt'; accepted: corrupt, "),
-        (["--drop", "corrupt"], "DST: is missing"),
-        (["dst", "--drop", "corrupt", "--split", "test"], "has no test images"),
-        (["dst", "--drop", "corrupt", "--exclude-list", "l.txt"], "--exclude-list: got 'l.txt' beside a folder"),
-        (["dst", "--drop", "corrupt", "--exclude", "no.txt"], "exclude: no.txt"),
+        (["--drop", "corupt"], "drop: got 'corupt'; accepted: corrupt, "),
+        (["--drop", "corrupt", "--split", "test"], "has no test images"),
+        (["--drop", "corrupt", "--exclude", "no.txt"], "exclude: no.txt"),
+        (["--exclude-list", "l.txt"], "command clean --exclude-list was removed: name the list with --out FILE"),
     ],
 )
 def test_what_is_typed_wrong_is_named(asked, tmp_path, monkeypatch, capsys, more, said):
@@ -70,6 +71,6 @@ def test_what_is_typed_wrong_is_named(asked, tmp_path, monkeypatch, capsys, more
     assert said in line
 
 
-def test_a_table_is_needed(tmp_path, asked, capsys):
-    assert main([*asked[:2], str(tmp_path / "dst"), "--drop", "corrupt"]) == 2
+def test_a_table_is_needed(asked, capsys):
+    assert main([*asked[:2], "--drop", "corrupt"]) == 2
     assert "--from: is missing; accepted: the findings.parquet" in capsys.readouterr().err

@@ -140,7 +140,7 @@ def _parquet() -> bytes:
     ("content", "message"),
     [
         (b"no.jpg\n", "none of the 1 names of list.txt, such as 'no.jpg', is in .* such as 'ant/000.jpg'"),
-        (_parquet(), "list.txt: a Parquet file; accepted: a text file with a name a line"),
+        (_parquet(), "list.txt: a Parquet file; accepted: a text file with a name per line"),
         (b"a\xff.jpg\n", "list.txt: not UTF-8 at byte 1"),
         (None, "list.txt: .*no such file"),
     ],

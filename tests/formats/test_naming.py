@@ -33,6 +33,7 @@ def test_by_index_and_as_a_stream_it_is_the_same_and_knows_no_folder(tmp_path):
     [
         (SampleName("s3://user:pw@bucket/x/a.tar", "1.jpg"), "a.tar: 1.jpg"),
         (SampleName("a.tar", "two\nlines\r.jpg"), "a.tar: two\\nlines\\r.jpg"),
+        (SampleName("a.tar", "a\tb.jpg"), "a.tar: a\\tb.jpg"),
         (SampleName("a.tar", "\udcff.jpg"), "a.tar: \\udcff.jpg"),
         (SampleName("images", "item 3"), "images: item 3"),
         (SampleName("of/a/data/set.jpg"), "of/a/data/set.jpg"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -53,7 +52,7 @@ def check(options: CheckOptions) -> None:
     have an unusual size, or occur twice. They are also test images (--test) in SRC, and imbalanced classes.
 
     The exit code is 1 if a finding is serious. To resume an interrupted check, run the same command again.
-    `variegate clean` drops the findings that you choose.
+    `variegate clean` lists the images of the findings that you choose, to leave them out.
     """
     from variegate.apps.curate.checking import Checking
 
@@ -119,7 +118,7 @@ def _print_checked(result: CheckResult, src: str) -> None:
     dropped = [kind.name for kind in sorted(kinds, key=lambda kind: not kind.is_serious) if kind.name in found_here]
     if dropped and result.out is not None:
         table_file = shlex.quote(result.out)
-        say(f"next: variegate clean {shlex.quote(src)} DST --from {table_file} --drop {','.join(dropped)}")
+        say(f"next: variegate clean {shlex.quote(src)} --from {table_file} --drop {','.join(dropped)}")
 
 
 def _facts(result: CheckResult) -> Iterator[tuple[str, str]]:
@@ -147,26 +146,20 @@ def _facts(result: CheckResult) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True, kw_only=True)
 class CleanOptions(CleaningOptions, SourceOptions, CommandOptions):
-    dst: str | None = option(
-        None, "Output folder or URL, not inside SRC. Omit it with --exclude-list.", "Arguments", metavar="[DST]"
-    )
+    pass
 
 
 def clean(options: CleanOptions) -> None:
-    """Copy a data set without the findings of `check` that you choose.
+    """List the images to leave out, by the findings of `check`.
 
-    SRC is not changed. The copy has the same layout: files keep their names, and shards keep everything that belongs to
-    the remaining images. One image of each group of duplicates is kept: the one with the most pixels, then the most
-    bytes, then the first. DST/left_out.jsonl lists the images that were dropped, with the reasons.
-
-    To resume an interrupted copy, run the same command again; the resulting files are the same. `variegate verify DST`
-    compares them with their checksums. With --exclude-list, a list is written instead of a copy.
+    The list has a line per image, with its name and the reasons. Every command reads it as `--exclude FILE`, so that
+    `variegate pack SRC DST --exclude FILE` makes a copy without these images. SRC is not changed. One image of each
+    group of duplicates stays: the one with the most pixels, then the most bytes, then the first.
     """
     if options.findings is None:
         raise ValueError("--from: is missing; accepted: the findings.parquet that variegate check wrote")
-    from variegate.apps.curate.cleaning import open_checked, run_cleaning
-    from variegate.apps.curate.cleaning.found import parse_drop
-    from variegate.io.durable import WriteError
+    from variegate.apps.curate.cleaning import open_checked, write_list
+    from variegate.apps.curate.selection import parse_drop
 
     kinds = parse_drop(options.drop) if options.drop.strip() else ()
     found, opened = open_checked(options.place, options.findings, options.split)
@@ -175,41 +168,36 @@ def clean(options: CleanOptions) -> None:
         choices = f"{found.place} has: {named}; accepted: such names separated by commas, or all"
         nothing = f"and {found.place} has no findings that can be dropped"
         raise CommandError(f"--drop: is missing; {choices if named else nothing}", console.BAD_INPUT)
-    if options.dst is None and options.exclude_list is None:
-        raise ValueError("DST: is missing; accepted: a folder to write the copy to, or --exclude-list FILE")
-    stop, started, bar = threading.Event(), time.perf_counter(), CountingBar(options.as_json, "copying")
-    try:
-        with working(bar, stop):
-            made = run_cleaning(options.place, opened, found, kinds, options.dst, options, bar.show, stop)
-    except WriteError as error:
-        raise CommandError(f"{error}; to resume, run the same command again") from error
-    if made.is_interrupted:
-        rest = f"interrupted: {made.files + made.resumed:,} files are copied; to resume, run the same command again"
-        raise CommandError(rest, console.INTERRUPTED)
-    _print_cleaned(made, options, time.perf_counter() - started)
+    cleaned = write_list(options.place, opened, found, kinds, options.out)
+    _print_cleaned(cleaned, options)
 
 
-def _print_cleaned(made: Cleaned, options: CleanOptions, seconds: float) -> None:
-    kept = made.images - len(made.left_out)
+def _print_cleaned(cleaned: Cleaned, options: CleanOptions) -> None:
+    num_left_out = len(cleaned.left_out)
+    num_kept = cleaned.images - num_left_out
+    out = str(cleaned.out)
     if options.as_json:
-        facts: dict[str, Any] = {"images": made.images, "kept": kept, "left_out": len(made.left_out)}
-        facts |= {"counts": made.counts, "files": made.files, "resumed": made.resumed, "bytes": made.bytes}
-        console.emit_json("done", **facts, seconds=round(seconds, 3), destination=made.place)
+        counts = cleaned.counts
+        emit_json("done", images=cleaned.images, kept=num_kept, left_out=num_left_out, counts=counts, out=out)
         return
-    console.note(*made.notes)
-    for kind, count in made.counts.items():
-        some = [one for one in made.left_out if kind in one.findings]
-        first = [
-            f"{one.file}{f' ({one.kept} is kept)' if one.kept and kind != 'leaks' else ''}" for one in some[:_EXAMPLES]
+    note(*cleaned.notes)
+    for kind, count in cleaned.counts.items():
+        examples = [image for image in cleaned.left_out if kind in image.findings][:_EXAMPLES]
+        names = [
+            f"{image.file} ({image.kept} is kept)" if image.kept and kind != "leaks" else image.file
+            for image in examples
         ]
-        more = f" and {len(some) - _EXAMPLES:,} more" if len(some) > _EXAMPLES else ""
-        say(f"{kind}: {count:,} dropped, {', '.join(first)}{more}")
-    facts_shown = [("images", f"{made.images:,}"), ("dropped", f"{len(made.left_out):,}"), ("kept", f"{kept:,}")]
-    if options.dst is not None:
-        facts_shown.append(("files", f"{made.files:,} ({made.bytes / 1e6:,.1f} MB)"))
-    if made.resumed:
-        facts_shown.append(("before", f"{made.resumed:,} files (by an earlier run)"))
-    print_facts([*facts_shown, ("where", made.place)])
+        more = f" and {count - _EXAMPLES:,} more" if count > _EXAMPLES else ""
+        say(f"{kind}: {count:,} left out, {', '.join(names)}{more}")
+    print_facts(
+        [
+            ("images", f"{cleaned.images:,}"),
+            ("left out", f"{num_left_out:,}"),
+            ("kept", f"{num_kept:,}"),
+            ("list", out),
+        ]
+    )
+    say(f"next: variegate pack {shlex.quote(options.src)} DST --exclude {shlex.quote(out)}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ _SHOWN = 20
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyOptions(CommandOptions):
-    dst: str = option(..., "Folder or URL that `augment`, `pack` or `clean` wrote.", "Arguments", metavar="DST")
+    dst: str = option(..., "Folder or URL that `augment` or `pack` wrote.", "Arguments", metavar="DST")
     delete_damaged: bool = option(
         False, "Delete damaged files, so that the command that wrote them can write them again.", "Running"
     )
@@ -30,7 +30,7 @@ class VerifyOptions(CommandOptions):
 def verify(options: VerifyOptions) -> None:
     """Compare output files with the checksums in their manifest.
 
-    Reports outputs of `augment`, `pack` or `clean` that are missing, damaged or not in the manifest. The exit code is
+    Reports outputs of `augment` or `pack` that are missing, damaged or not in the manifest. The exit code is
     then 1. To write missing files again, run the command that wrote DST again. With --delete-damaged, that replaces
     damaged files as well.
     """

@@ -18,6 +18,7 @@ from variegate.cli.console import one_line_errors, starting
 from variegate.formats.kinds import IMAGES_HELP
 from variegate.options import option, option_of
 from variegate.options.importing import import_modules
+from variegate.removed import removal_message
 
 # The manifest holds an epoch in 64 bits, with a sign.
 MOST_EPOCH = 2**63 - 1
@@ -74,8 +75,8 @@ class SourceOptions:
     src: str = option(..., IMAGES_HELP, "Arguments", metavar="SRC")
     exclude: Path | None = option(
         None,
-        "File with the names of images to exclude, one per line, as written by variegate clean --exclude-list. It "
-        "does not change how the other images are augmented.",
+        "File with the names of images to exclude, one per line, as written by variegate clean. It does not "
+        "change how the other images are augmented.",
         "Images",
         metavar="FILE",
     )
@@ -151,6 +152,8 @@ def usage_message(error: Any, arguments: Sequence[str]) -> str:
     context, param = getattr(error, "ctx", None), getattr(error, "param", None)
     hint = f" (see {context.command_path} --help)" if context is not None else ""
     flag = getattr(error, "option_name", None)
+    if context is not None and (removal := removal_message(f"command {context.info_name} {flag}")) is not None:
+        return removal
     if flag is not None and re.fullmatch(r"-\d+(\.\d*)?", flag):
         return f"{flag}: no argument of this command may be negative{hint}"
     if context is None or param is None or type(error).__name__ == "MissingParameter":

@@ -3,8 +3,8 @@
 What is left has the ids, labels and classes that it had, so that its random numbers are those that it would have beside
 the others. A sample's name in tables, findings and lists is a line of text, the same wherever the data stands: of a
 folder's images the path below the folder; of others the name of the file that holds them, without its folder, and the
-name within it: ``train-000.tar: 0017.jpg``, ``train.parquet: row 12``. A list is a text file in UTF-8 with a name a
-line; its first line may be a comment that begins with ``# ``.
+name within it: ``train-000.tar: 0017.jpg``, ``train.parquet: row 12``. A list is a text file in UTF-8 with a name per
+line, and perhaps a tab and a remark after the name. Its first line may be a comment that begins with ``# ``.
 """
 
 from __future__ import annotations
@@ -60,10 +60,8 @@ def stream_key(name: SampleName) -> str:
 
 
 def as_line(name: str) -> str:
-    """A name as UTF-8 on one line: bytes that are not UTF-8 as ``\\udcff``, ends of lines as ``\\n`` and ``\\r``."""
-    if "\n" in name or "\r" in name:
-        name = name.replace("\n", "\\n").replace("\r", "\\r")
-    return printable(name)
+    """A name as UTF-8 on one line: bytes that are not UTF-8 as ``\\udcff``; ``\\n``, ``\\r`` and ``\\t``."""
+    return printable(name.translate(_ESCAPES))
 
 
 @lru_cache(256)
@@ -229,8 +227,10 @@ def excluded_from(source: Source | StreamSource) -> dict[str, Any]:
     return {"exclude": source.exclude, "left_out": len(source.whole) - len(source)}
 
 
-ACCEPTED = "a text file with a name a line, as variegate clean --exclude-list writes it, or a sequence of names"
+ACCEPTED = "a text file with a name per line, as variegate clean writes it, or a sequence of names"
 HEADER = "# "
+REASON_SEPARATOR = "\t"
+_ESCAPES = str.maketrans({"\n": "\\n", "\r": "\\r", REASON_SEPARATOR: "\\t"})
 _MOST_BYTES = 4 << 30
 
 
@@ -293,7 +293,7 @@ def _lines(location: Location) -> Iterator[str]:
         raise SourceError(f"exclude: {location}: not UTF-8 at byte {error.start:,}; accepted: {ACCEPTED}") from None
     # Not splitlines, to which a name may hold further ends of lines.
     for number, line in enumerate(text.split("\n")):
-        name = line.removesuffix("\r")
+        name = line.removesuffix("\r").partition(REASON_SEPARATOR)[0]
         if name and not (number == 0 and name.startswith(HEADER)):
             yield name
 

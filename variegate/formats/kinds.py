@@ -22,7 +22,6 @@ SIDECARS = frozenset(
         "manifest.sha256",
         "manifest.jsonl",
         "findings.parquet",
-        "left_out.jsonl",
         "variegate.json",
         "variegate.source",
         "classnames.txt",

@@ -120,14 +120,12 @@ class CleaningOptions:
     split: Literal["train", "test"] = option(
         "train", "Split of the checked images that SRC holds. Leaks are dropped from it.", "Images"
     )
-    exclude_list: Path | None = option(
-        None,
-        "Write a list for --exclude and vg.open_source(SRC, exclude=...) instead of a copy.",
+    out: Path = option(
+        Path("excluded.txt"),
+        "List to write, for --exclude and vg.open_source(SRC, exclude=...). Only an earlier list is replaced.",
         "Output",
         metavar="FILE",
     )
-    resume: bool = option(True, "Resume an earlier run, or start over with --no-resume.", "Running")
-    threads: int | None = option(None, "Files to copy in parallel. By default 4.", "Running", low=1)
 
     def __post_init__(self) -> None:
         check_options(self)

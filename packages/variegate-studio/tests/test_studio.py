@@ -411,10 +411,10 @@ def test_marks_become_what_clean_takes(folder: Path, tmp_path: Path) -> None:
     assert [(one["name"], one["count"]) for one in found.about()] == [("duplicates", 2), ("contradictions", 2)]
     answer = found.answer({"kind": "contradictions"})
     assert [one["title"] for one in answer["rows"]] == ["cat/a.png", "dog/same.png"]
-    assert answer["command"] == f"variegate clean {source} DST --from marked.parquet --drop marked"
+    assert answer["command"] == f"variegate clean {source} --from marked.parquet --drop marked"
     marked = tmp_path / "marked.parquet"
     marked.write_bytes(found.answer({"marks": [answer["rows"][1]["index"]]}))
-    cleaned = vg.clean(source, tmp_path / "cleaned", findings=marked, drop="marked")
+    cleaned = vg.clean(source, out=tmp_path / "excluded.txt", findings=marked, drop="marked")
     assert [one.file for one in cleaned.left_out] == ["dog/same.png"]
     again = FoundImages(Photos(source), marked)
     assert [one["name"] for one in again.about()] == ["duplicates", "contradictions", "marked"]

@@ -17,8 +17,6 @@ from variegate.formats.storage import Storage
 
 SETTINGS_NAME = "variegate.json"
 SOURCE_NAME = "variegate.source"
-# Of a cleaning: a line of JSON for every image that is not in the copy.
-LEFT_OUT_NAME = "left_out.jsonl"
 FORMAT = 1
 _SHOWN = 3
 _ROWS_A_GROUP = 1 << 16

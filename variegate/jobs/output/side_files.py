@@ -142,9 +142,6 @@ def side_file_problems(storage: Storage, manifest: Manifest, expected: set[str])
 def _expected_digests(manifest: Manifest) -> Iterator[tuple[str, str, str | None]]:
     """Side files that follow from the manifest: name, what is said of another one, checksum. Raises SourceError."""
     settings = manifest.settings
-    if settings.get("command") == "clean":
-        digest_of_list = settings.get("dropped", {}).get("sha256")
-        yield run_record.LEFT_OUT_NAME, "its checksum is not that of the settings", digest_of_list
     if settings.get("layout") == "webdataset" and settings.get("classes"):
         names = hashlib.sha256(class_names_bytes(settings["classes"])).hexdigest()
         yield CLASS_NAMES, "not the classes of the run", names

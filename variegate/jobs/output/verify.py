@@ -60,7 +60,7 @@ def verify(spec: str | os.PathLike[str], threads: int | None = None, on_progress
     has_manifest = storage.exists(MANIFEST_NAME)
     if not has_manifest and not storage.exists(SETTINGS_NAME):
         raise SourceError(
-            f"{storage.shown}: holds no run; accepted: a folder that variegate augment, pack or clean wrote, with "
+            f"{storage.shown}: holds no run; accepted: a folder that variegate augment or pack wrote, with "
             f"{SETTINGS_NAME} and {MANIFEST_NAME}"
         )
     found = Verified()

@@ -121,7 +121,7 @@ class FoundImages:
         return {
             "count": len(rows),
             "rows": [self._described(entry) for entry in _part(rows, asked)],
-            "command": f"variegate clean {place} DST --from marked.parquet --drop {MARKED}",
+            "command": f"variegate clean {place} --from marked.parquet --drop {MARKED}",
         }
 
     def _described(self, entry: Any) -> dict[str, Any]:

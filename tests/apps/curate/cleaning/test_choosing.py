@@ -8,8 +8,8 @@ import pytest
 
 from tests.apps.curate.cleaning.tables import rows_of, write_table
 from tests.images import photo
-from variegate.apps.curate.cleaning.found import Found, choose, counts_of, parse_drop, read_found
 from variegate.apps.curate.findings import FINDING_KINDS
+from variegate.apps.curate.selection import Found, choose, count_by_kind, parse_drop, read_found
 from variegate.formats.objects.arrays import ArraySource
 
 
@@ -34,7 +34,7 @@ def test_only_what_is_asked_for_goes(found_in):
     found = found_in({1: [("corrupt", None)], 2: [("dark", None), ("blurred", None)], 3: [("tiny", None)]})
 
     assert gone(found, "corrupt", "blurred") == [1, 2]
-    assert counts_of(choose(found, ["dark", "blurred"])) == {"dark": 1, "blurred": 1}
+    assert count_by_kind(choose(found, ["dark", "blurred"])) == {"dark": 1, "blurred": 1}
     assert found.counts() == {"corrupt": 1, "tiny": 1, "dark": 1, "blurred": 1}
 
 

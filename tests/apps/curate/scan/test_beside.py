@@ -98,9 +98,8 @@ def test_nothing_else_is_found_because_of_them(photos: Path, tmp_path: Path) -> 
 
 def test_a_cleaning_leaves_them_alone(strays: Path, tmp_path: Path) -> None:
     vg.check(strays, out=tmp_path / "f.parquet")
-    made = vg.clean(strays, tmp_path / "cleaned", findings=tmp_path / "f.parquet", drop="all")
-    assert [(one.file, one.kept) for one in made.left_out] == [("dog/3.png", "dog/1.png")]
-    vg.clean(strays, findings=tmp_path / "f.parquet", drop="all", exclude_list=tmp_path / "list.txt")
+    cleaned = vg.clean(strays, findings=tmp_path / "f.parquet", drop="all", out=tmp_path / "list.txt")
+    assert [(image.file, image.kept) for image in cleaned.left_out] == [("dog/3.png", "dog/1.png")]
     assert len(vg.open_source(strays, exclude=tmp_path / "list.txt")) == 3
     # What is left of the folder is checked with what lies beside it.
     assert vg.check(vg.open_source(strays, exclude=tmp_path / "list.txt")).splits == {"train": 3, "beside": 4}

@@ -1,5 +1,5 @@
-"""The table of a check, read for a cleaning; and the images that go: all in which something of a kind was found, but
-for one of each group of duplicates."""
+"""Read the table of a check, and select the images to leave out: all with a finding of a kind, except one image of each
+group of duplicates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -62,17 +62,21 @@ class Found:
 
 
 @dataclass
-class LeftOut:
-    """``index``: in the source. ``findings``: why, by kind, in the words of the check. ``kept``: the image that stays
-    of its group of duplicates; None for others."""
+class Excluded:
+    """An image to leave out. ``index``: in the source. ``findings``: the reasons by kind, as the check words them.
+    ``kept``: the image that stays of its group of duplicates; None for others."""
 
     index: int
     file: str
     findings: dict[str, str] = field(default_factory=dict)
     kept: str | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"file": self.file, "index": self.index, "findings": self.findings, "kept": self.kept}
+    def reason(self) -> str:
+        """All findings on one line."""
+        reasons = [f"{kind}: {why}" if why else kind for kind, why in self.findings.items()]
+        if self.kept is not None:
+            reasons.append(f"{self.kept} is kept")
+        return " ".join("; ".join(reasons).split())
 
 
 def read_found(path: str | os.PathLike[str], split: str) -> Found:
@@ -142,16 +146,16 @@ def parse_drop(text: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in FINDING_KINDS if name in found)
 
 
-def choose(found: Found, drop: Sequence[str]) -> list[LeftOut]:
+def choose(found: Found, drop: Sequence[str]) -> list[Excluded]:
     """The images that go, in the order of the source. Of a group of duplicates that holds images that go for another
     reason, one of the others stays."""
-    gone: dict[int, LeftOut] = {}
+    gone: dict[int, Excluded] = {}
     by_kind: dict[str, list[ImageFinding]] = defaultdict(list)
     for entry in found.entries:
         by_kind[entry.finding].append(entry)
 
     def leave_out(entry: ImageFinding, kept: str | None = None) -> None:
-        one = gone.setdefault(entry.row, LeftOut(int(found.index[entry.row]), found.files[entry.row]))
+        one = gone.setdefault(entry.row, Excluded(int(found.index[entry.row]), found.files[entry.row]))
         one.findings.setdefault(entry.finding, entry.why or "")
         one.kept = one.kept or kept
 
@@ -178,7 +182,7 @@ def choose(found: Found, drop: Sequence[str]) -> list[LeftOut]:
     return sorted(gone.values(), key=lambda one: one.index)
 
 
-def counts_of(left_out: Sequence[LeftOut]) -> dict[str, int]:
-    """Of images by kind; one may be in several."""
+def count_by_kind(left_out: Sequence[Excluded]) -> dict[str, int]:
+    """Number of images by kind of finding; an image may have several."""
     counted = Counter(kind for one in left_out for kind in one.findings)
     return {name: counted[name] for name in FINDING_KINDS if name in counted}
