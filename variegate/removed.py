@@ -7,12 +7,16 @@ from typing import NoReturn
 REMOVED: dict[str, str] = {
     # variegate.NAME, variegate.CLASS.METHOD
     "Augmenter.capture": "call the Augmenter itself, which queues its kernels without waiting for the GPU",
+    "Loader.observe": "call loader.stats(), which has the seconds, samples and bytes of each stage so far",
+    "Loader.set_weights": "give vg.Mixture a schedule {epoch: weights}; weights change between epochs only",
     # transforms.NAME, also as the type of a description
     "transforms.FDA": "use ColorJitter, or adapt the images to the references before they are read",
     "transforms.HistogramMatching": "use ColorJitter, or match the images to the references before they are read",
     "transforms.PixelDistributionAdaptation": "use ColorJitter, or adapt the images before they are read",
     # policies.NAME
     # command NAME, command NAME --OPTION
+    "command augment --changed": "changed files are refused; restore them, or start over with --no-resume",
+    "command pack --changed": "changed files are refused; restore them, or start over with --no-resume",
     "command clean --exclude-list": "name the list with --out FILE",
     "command clean --resume": "clean writes a list in one go; variegate pack SRC DST --exclude FILE makes the copy",
     "command clean --no-resume": "clean writes a list in one go; variegate pack SRC DST --exclude FILE makes the copy",

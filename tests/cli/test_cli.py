@@ -160,7 +160,6 @@ def test_json_lines(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
         "written": 3,
         "resumed": 0,
         "repaired": 0,
-        "remade": 0,
         "skipped": 1,
         "seconds": 0,
         "images_per_second": 0,
@@ -297,12 +296,10 @@ def test_a_changed_source_is_refused_by_name(photos: Path, tmp_path: Path, capsy
     assert augment(photos, out) == 2
     said = one_error_line(capsys)
     assert said.startswith(f"variegate: error: {photos}/dog/3.jpg: was ")
-    assert "--changed same accepts them if they hold the same pictures, --changed remake writes their outputs" in said
-    assert augment(photos, out, "--changed", "remake", "--json") == 0
+    assert "restore the source, choose another folder, or start over with --no-resume" in said
+    assert augment(photos, out, "--no-resume", "--json") == 0
     done = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert (done["written"], done["resumed"], done["repaired"], done["remade"]) == (1, 2, 0, 1)
-    os.utime(photos / "dog/3.jpg", (0, 10**9 + 5))
-    assert augment(photos, out, "--changed", "same") == 0
+    assert (done["written"], done["resumed"], done["repaired"]) == (3, 0, 0)
     assert augment(photos, out) == 0
 
 
@@ -352,7 +349,7 @@ def test_nothing_written_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixt
         (["augment", "{photos}", "{out}", "--devices", "cpu:0,cpu:0"], "cpu:0"),
         (["augment", "{photos}", "{out}", "--workers", "pigeon"], "accepted: process, thread or ray"),
         (["augment", "{photos}", "{out}", "--layout", "zip"], "accepted: auto, folder, webdataset or parquet"),
-        (["augment", "{photos}", "{out}", "--changed", "maybe"], "accepted: refuse, same or remake"),
+        (["augment", "{photos}", "{out}", "--changed", "same"], "command augment --changed was removed: changed files"),
         (["verify", "{photos}"], "photos: holds no run; accepted: a folder that variegate augment, pack or"),
         (["verify", "{photos}/gone"], "gone: holds no run"),
         (["verify", "{photos}", "--threads", "0"], "--threads"),

@@ -55,7 +55,8 @@ def test_the_speed_is_measured(
     [
         (["--keep-jpeg", "--size", "32"], "--keep-jpeg: got it with a size"),
         (["--format", "raw", "--quality", "90"], "quality: got it with the format raw"),
-        (["--shard-size", "many"], "--shard-size: got 'many'; accepted: a size such as 256MB, 1GB or 512MiB"),
+        (["--shard-size", "256MB"], "--shard-size: got '256MB'; accepted: a whole number of at least 1"),
+        (["--changed", "same"], "command pack --changed was removed: changed files are refused; restore them"),
         (["--format", "zip"], "--format"),
     ],
 )

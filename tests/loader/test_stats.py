@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import pytest
 import variegate as vg
 from tests.loader.samples import MemorySource, MemoryStream, jpeg
 from variegate import transforms as T
-from variegate.loader.observer import STAGES, LoaderStats, Stage, StageStats
+from variegate.loader.observer import LoaderStats, StageStats
 
 CROPPED = T.Compose([T.RandomResizedCrop(24), T.Normalize(0.5, 0.25)])
 
@@ -68,33 +67,6 @@ def test_a_full_cache_leaves_nothing_to_decode() -> None:
     assert loader.stats().decode.samples == 9
     list(loader)
     assert (loader.stats().decode.samples, loader.stats().read.samples) == (0, 9)
-
-
-class Counting:
-    is_exact = False
-
-    def __init__(self) -> None:
-        self.samples: Counter[Stage] = Counter()
-        self.threads: dict[Stage, set[str]] = {}
-
-    def stage_done(self, stage: Stage, seconds: float, samples: int, nbytes: int) -> None:
-        assert seconds >= 0
-        self.samples[stage] += samples
-        self.threads.setdefault(stage, set()).add(threading.current_thread().name)
-
-
-def test_an_observer_is_told_by_the_threads_that_work() -> None:
-    loader = vg.Loader(MemorySource(16), CROPPED, 4, "cpu", num_threads=2)
-    observer = Counting()
-    loader.observe(observer)
-    for _ in range(2):
-        list(loader)
-    assert set(observer.samples) <= set(STAGES)
-    assert observer.samples["hand_over"] == 32
-    assert observer.samples["decode"] >= 32  # some of the epoch to come as well
-    assert all(name.startswith("variegate-read") for name in observer.threads["read"])
-    assert all(name.startswith("variegate-batch") for name in observer.threads["augment"])
-    assert observer.threads["hand_over"] == {threading.current_thread().name}
 
 
 def test_bad_samples_are_counted_by_the_stages_that_they_reach() -> None:

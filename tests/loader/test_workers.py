@@ -22,7 +22,7 @@ from tests.loader.test_failures import BROKEN
 from tests.loader.test_own_targets import TARGETS, Pairs
 from variegate import transforms as T
 from variegate.errors import DecodeError
-from variegate.jobs import blocks, jobs, wire
+from variegate.jobs import jobs, wire
 from variegate.jobs.local_workers import ThreadPool
 from variegate.loader.workers import places
 
@@ -83,7 +83,7 @@ def by_id(epoch: int) -> Any:
 
 def mixture() -> vg.Mixture:
     sources = {"a": MemorySource(20, BROKEN), "b": MemorySource(30)}
-    weights = {0: [1, 1], (0, 17): [1, 4], 1: {"a": 2, "b": 1}}
+    weights = {0: [1, 4], 1: {"a": 2, "b": 1}}
     return vg.Mixture(sources, weights, {"b": T.Invert()}, stop=40)
 
 
@@ -92,9 +92,6 @@ SHADED = T.Compose(
 )
 CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "normalised": (lambda: MemorySource(NUMBER), NORMALISED, {}),
-    "bytes on the wire": (lambda: MemorySource(NUMBER), NORMALISED, {"wire": "uint8", "dtype": "bfloat16"}),
-    "gray on the wire": (lambda: MemorySource(NUMBER), GRAY, {"wire": "uint8", "layout": "NHWC"}),
-    "bad rows on the wire": (lambda: MemorySource(20, BROKEN), NORMALISED, {"wire": "uint8", "on_error": "replace"}),
     "shapes of their own": (lambda: MemorySource(NUMBER), T.RandAugment(2, 9), {"drop_last": True}),
     "views": (lambda: MemorySource(NUMBER, BROKEN), CROPPED, {"views": 2, "on_error": "skip"}),
     "mixed": (lambda: MemorySource(NUMBER), MIXING, {"rank": 1, "world_size": 2}),
@@ -123,7 +120,7 @@ CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_workers_make_the_batches_of_the_local_loader(case: str) -> None:
     make, transform, options = CASES[case]
-    expected = everything(load(make(), transform, **SHARED | options | {"wire": "auto"}))
+    expected = everything(load(make(), transform, **SHARED | options))
     assert everything(load(make(), transform, **SHARED | {"device": "auto", "devices": DEVICES} | options)) == expected
     assert len(expected) > 2
 
@@ -164,8 +161,6 @@ def test_errors_are_those_of_the_local_loader() -> None:
         ({"devices": ["cpu:0", "cpu:0"]}, "devices: got 'cpu:0' 2 times"),
         ({"devices": ["cpu:0"], "workers": vg.ProcessWorkers(2)}, r"devices: got \['cpu:0'\] with count=2"),
         ({"devices": ["cpu:0"], "cache": "device"}, "cache: got 'device' with workers or devices"),
-        ({"devices": ["cpu:0"], "wire": "uint8"}, "wire: got 'uint8' with .*; accepted: a transform that ends with"),
-        ({"wire": "jpeg"}, "wire: got 'jpeg'"),
     ],
 )
 def test_arguments_that_are_refused(options: dict[str, Any], message: str) -> None:
@@ -177,13 +172,6 @@ def test_arguments_that_are_refused(options: dict[str, Any], message: str) -> No
 def test_counts_that_are_refused(count: Any) -> None:
     with pytest.raises((ValueError, TypeError), match="count: got"):
         vg.RayWorkers(count=count)
-
-
-@pytest.mark.parametrize("name", ["", "../up", "a/b", "a b", ".hidden", "x" * 65, 7, b"pool", "a\n"])
-def test_names_of_pools_that_are_refused(name: Any) -> None:
-    for kind in (vg.ProcessWorkers, vg.RayWorkers):
-        with pytest.raises(ValueError, match="pool: got"):
-            kind(pool=name)
 
 
 def worker_processes(mark: str = "spawn_main") -> list[int]:
@@ -264,28 +252,6 @@ def test_results_stay_as_they_are_while_they_are_held(processes: vg.Loader) -> N
     assert all(map(torch.equal, held, copies))
 
 
-@pytest.mark.process
-@pytest.mark.xdist_group("pooled")
-@pytest.mark.skipif(not blocks.ARE_THERE, reason="memory that processes pass on is Linux's")
-def test_ranks_share_the_processes_and_the_cache_of_a_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    options: dict[str, Any] = {"world_size": 2, "cache": "host", **SHARED}
-    expected = [everything(load(MemorySource(NUMBER), MIXING, rank=rank, **options)) for rank in range(2)]
-    pool = vg.ProcessWorkers(1, pool="ranks")
-    loaders = [load(MemorySource(NUMBER), MIXING, rank=rank, workers=pool, **options) for rank in range(2)]
-    begun = [iter(loader) for loader in loaders]
-    held = [next(steps).images for steps in begun]
-    copies = [images.clone() for images in held]
-    for loader, found in zip(loaders, expected, strict=True):
-        loader.set_epoch(0)
-        assert everything(loader) == found
-    (folder,) = tmp_path.glob("variegate-*-ranks-*")
-    assert len(list(folder.glob("*.socket"))) == 1
-    assert len(list(Path("/dev/shm").glob(f"variegate-{os.getuid()}-pool-ranks"))) == 1
-    del loaders, loader, begun
-    assert all(map(torch.equal, held, copies))
-
-
 @pytest.mark.slow
 def test_a_sample_that_kills_its_workers_is_named() -> None:
     options: dict[str, Any] = {"workers": vg.ProcessWorkers(2), "shuffle": False, **SHARED}
@@ -309,22 +275,17 @@ def test_workers_end_with_their_loader() -> None:
     assert set(worker_processes()) == before
 
 
-MARKS = {"process": "spawn_main", "pool": "variegate.jobs.pooled", "ray": "ray::_Actor"}
+MARKS = {"process": "spawn_main", "ray": "ray::_Actor"}
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="finds processes in /proc")
 @pytest.mark.parametrize("kind", MARKS)
-def test_kills_at_random_points_change_no_byte(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kills_at_random_points_change_no_byte(kind: str) -> None:
     """A hundred epochs in all. Who is killed as often as it starts is given up, so that young ones are spared."""
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     if kind == "ray":
         pytest.importorskip("ray").init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    workers = {
-        "process": vg.ProcessWorkers(2),
-        "pool": vg.ProcessWorkers(2, pool="killed"),
-        "ray": vg.RayWorkers(count=2, cpus=1),
-    }[kind]
+    workers = vg.RayWorkers(count=2, cpus=1) if kind == "ray" else vg.ProcessWorkers(2)
     options: dict[str, Any] = {"on_error": "replace", "batch_size": 32, "prefetch": 3}
     source = MemorySource(600, BROKEN)
     loader, local = (load(source, MIXING, **options, **more) for more in ({"workers": workers}, {}))

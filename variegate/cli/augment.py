@@ -36,7 +36,7 @@ _SHOW_EVERY, _JSON_EVERY = 0.25, 1.0
 _MOST_DEVICES = 16
 # Options about files of ordinary images, which --tile has no use for.
 _IDLE_WITH_TILES = (
-    *("layout", "shard_size", "format", "quality", "channels", "index", "ordered", "changed", "exclude"),
+    *("layout", "shard_size", "format", "quality", "channels", "index", "ordered", "exclude"),
     *("annotations", "min_area", "min_visibility", "mask_fill"),
 )
 
@@ -128,7 +128,7 @@ def augment(options: AugmentOptions) -> None:
         address=options.address,
     )
     index = None if options.index.lower() == "none" else options.index
-    expansion = Expansion(plan, options.dst, engine, options.on_error, options.resume, options.changed, index=index)
+    expansion = Expansion(plan, options.dst, engine, options.on_error, options.resume, index=index)
     if not options.as_json:
         note(*source.notes(), *policy_notes(options.policy, options.size, options.epoch))
     run_expansion(expansion, options.as_json, is_announced=True)
@@ -188,7 +188,7 @@ def _print_summary(expansion: Expansion, as_json: bool) -> None:
     if as_json:
         emit_json(
             "interrupted" if report.is_interrupted else "done",
-            **{name: getattr(report, name) for name in ("files", "written", "resumed", "repaired", "remade")},
+            **{name: getattr(report, name) for name in ("files", "written", "resumed", "repaired")},
             **{"skipped": len(report.skipped), "seconds": round(report.seconds, 3)},
             **{"images_per_second": round(report.rate, 1), "destination": where},
         )
@@ -212,8 +212,6 @@ def earlier_facts(report: Report) -> Iterable[tuple[str, str]]:
         yield "before", f"{report.resumed:,} (by an earlier run)"
     if report.repaired:
         yield "repaired", f"{report.repaired:,} (were missing or had another size)"
-    if report.remade:
-        yield "remade", f"{report.remade:,} (of files that had changed)"
 
 
 def rate_fact(report: Report) -> Iterable[tuple[str, str]]:

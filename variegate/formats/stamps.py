@@ -74,22 +74,12 @@ class Stamps:
     def place(self, file: int) -> str:
         return self.names[file] if self.places is None else self.places(file)
 
-    def ends(self, count: int) -> npt.NDArray[np.int64]:
-        """Behind the last sample in each file, of ``count`` samples in all."""
-        return np.append(self.starts[1:], count)
-
     def file_of(self, sample: int) -> int:
         return int(np.searchsorted(self.starts, sample, "right")) - 1
 
     def for_workers(self) -> Stamps:
         """A copy with sizes and times alone."""
         return replace(self, names=(), marks=(), places=None)
-
-    def samples_of(self, files: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
-        """The samples that lie in these files, of ``count`` in all."""
-        ends = self.ends(count)
-        parts = [np.arange(self.starts[file], ends[file]) for file in files.tolist()]
-        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
 def stamps_of(source: Source) -> Stamps | None:

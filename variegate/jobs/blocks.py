@@ -24,7 +24,7 @@ from variegate.jobs.wire import Buffer, Parts
 
 # Smaller results are sent as they are.
 _LEAST_BYTES = 1 << 18
-ARE_THERE = hasattr(os, "memfd_create") and hasattr(socket, "send_fds")
+HAS_MEMFD = hasattr(os, "memfd_create") and hasattr(socket, "send_fds")
 
 
 class BlockPlace(NamedTuple):

@@ -19,21 +19,20 @@ from queue import Empty, Queue, SimpleQueue
 from typing import Any
 
 from variegate.jobs import jobs, wire
-from variegate.jobs.blocks import ARE_THERE, MappedBlocks, MemoryBlocks, Message, SharedBlocks
+from variegate.jobs.blocks import HAS_MEMFD, MappedBlocks, MemoryBlocks, Message, SharedBlocks
 from variegate.jobs.wire import Parts
 
 # One worker, as seen by whoever started it. ``send`` gives it a task; ``finish`` lets it do what it has, and end;
-# ``kill`` and ``destroy`` end it as far as force can, which ``ends_when_killed`` says; ``thread`` lives as long as any
-# of it is left.
+# ``kill`` ends it by force, as far as ``ends_when_killed`` says; ``thread`` lives as long as any of it is left.
 LocalWorker = Any
-Say = Callable[[jobs.WorkerEvent], None]
+Report = Callable[[jobs.WorkerEvent], None]
 
 
 class LocalWorkers:
     """See ``WorkerPool``. ``begin`` starts a worker that reports by the function it gets, or raises OSError."""
 
     def __init__(
-        self, begin: Callable[[jobs.WorkerInfo, Say], LocalWorker], devices: Sequence[str], num_threads: int
+        self, begin: Callable[[jobs.WorkerInfo, Report], LocalWorker], devices: Sequence[str], num_threads: int
     ) -> None:
         self._begin, self._devices, self._num_threads = begin, devices, num_threads
         # From the threads that hear the workers. A SimpleQueue may wait forever where time is up as it begins to.
@@ -59,7 +58,7 @@ class LocalWorkers:
     def stop(self, worker: int) -> None:
         self._heard.discard(worker)
         if (one := self._workers.pop(worker, None)) is not None:
-            one.destroy()
+            one.kill()
             if one.ends_when_killed:
                 self._stopped.append(one)
 
@@ -119,9 +118,9 @@ class _Abandoned(BaseException):
 class _WorkerThread:
     ends_when_killed = False
 
-    def __init__(self, spec: jobs.JobSpec, info: jobs.WorkerInfo, say: Say) -> None:
+    def __init__(self, spec: jobs.JobSpec, info: jobs.WorkerInfo, report: Report) -> None:
         self._tasks: SimpleQueue[jobs.Assignment | None] = SimpleQueue()
-        self._spec, self._info, self._report = spec, info, say
+        self._spec, self._info, self._report = spec, info, report
         self._is_abandoned = threading.Event()
         self.thread = start_thread(f"variegate {info.name} #{info.worker}", self._run)
 
@@ -134,8 +133,6 @@ class _WorkerThread:
     def kill(self) -> None:
         self._is_abandoned.set()
         self._tasks.put(None)
-
-    destroy = kill
 
     def _run(self) -> None:
         try:
@@ -168,7 +165,7 @@ _lock = threading.Lock()
 
 
 @contextmanager
-def surroundings(num_threads: int) -> Iterator[None]:
+def child_environment(num_threads: int) -> Iterator[None]:
     """Set what a process started inside inherits: counts of threads, no Ctrl-C, a main module that can be found."""
     # The main module of a program read from standard input has the name of a file that there is not.
     main = sys.modules["__main__"]
@@ -219,44 +216,35 @@ class _Inherited:
         return list, ([reduction.DupFd(number) for number in self._descriptors],)
 
 
-class WorkerLink:
-    """A worker behind a socket: tasks go there, its reports come back, each by a thread.
+class _WorkerProcess:
+    """A worker process behind a socket: tasks go there, its reports come back, each by a thread.
 
-    ``first``: the spec, as it is sent. A subclass opens the socket and says why the worker is lost.
+    ``spec``: the encoded work, which is sent first. Raises OSError if no process can be started.
     """
 
     ends_when_killed = True
 
-    def __init__(self, first: Parts, info: jobs.WorkerInfo, say: Say) -> None:
+    def __init__(self, spec: Parts, descriptors: Sequence[int], info: jobs.WorkerInfo, report: Report) -> None:
         self._outbox: SimpleQueue[Parts | None] = SimpleQueue()
-        self._info, self._say = info, say
+        self._info, self._report = info, report
         self._is_ready = False
-        self._socket: socket.socket | None = None
-        self._outbox.put([pickle.dumps(tuple(info)), *first])
-        self._name = f"variegate {info.name} #{info.worker}"
-        self.thread = start_thread(f"from {self._name}", self._listen)
-
-    def open(self) -> socket.socket:
-        """Called by the thread that listens. Raises OSError."""
-        raise NotImplementedError
-
-    def has_reported(self, sock: socket.socket) -> bool:
-        """Wait for a message; False where the worker has ended."""
-        raise NotImplementedError
-
-    def lost(self, remark: str) -> jobs.Fatal | jobs.WorkerLost:
-        """The end of the worker, which can be waited for."""
-        raise NotImplementedError
-
-    def kill(self) -> None:
-        """Hear nothing more of the worker, and end it as far as it is ours."""
-        if self._socket is not None:
-            with suppress(OSError):
-                self._socket.shutdown(socket.SHUT_RDWR)
-
-    def destroy(self) -> None:
-        """End a worker that does not answer."""
-        self.kill()
+        self._socket, theirs = socket.socketpair()
+        # A daemon: an interpreter that ends without closing its workers does not wait for them.
+        spawn = multiprocessing.get_context("spawn")
+        args = (theirs, _Inherited(descriptors))
+        name = f"variegate {info.name} #{info.worker}"
+        self._process = spawn.Process(target=_run_worker, args=args, name=name, daemon=True)
+        try:
+            with child_environment(info.num_threads):
+                self._process.start()
+        except BaseException:
+            self._socket.close()
+            raise
+        finally:
+            theirs.close()
+        self._outbox.put([pickle.dumps(tuple(info)), *spec])
+        self._sender = start_thread(f"to {name}", self._send_outbox)
+        self.thread = start_thread(f"from {name}", self._receive_reports)
 
     def send(self, task: jobs.Task, payload: Sequence[Any] | None) -> None:
         head = pickle.dumps((task.number, task.start, task.stop))
@@ -265,89 +253,66 @@ class WorkerLink:
     def finish(self) -> None:
         if self._is_ready:
             self._outbox.put(None)
-        else:  # one that is still starting has nothing to do
+        else:  # a worker that is still starting has no tasks
             self.kill()
 
-    def _speak(self, sock: socket.socket) -> None:
-        # Where the worker is gone, the listener finds out.
+    def kill(self) -> None:
+        """End the process and ignore its further reports."""
+        self._process.kill()
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def _send_outbox(self) -> None:
+        # If the worker is gone, the receiving thread finds out.
         with suppress(OSError):
             while (parts := self._outbox.get()) is not None:
-                wire.send_parts(sock, parts)
+                wire.send_parts(self._socket, parts)
                 del parts
-            sock.shutdown(socket.SHUT_WR)
+            self._socket.shutdown(socket.SHUT_WR)
 
-    def _listen(self) -> None:
-        remark, outbox, speaker = "", self._outbox, None
+    def _receive_reports(self) -> None:
+        remark, outbox = "", self._outbox
         blocks = MappedBlocks(lambda ticket: outbox.put([pickle.dumps(ticket)]))
         try:
-            sock = self._socket = self.open()
-            speaker = start_thread(f"to {self._name}", self._speak, sock)
-            while self.has_reported(sock):
-                head, *body = wire.receive_parts(sock)
+            while self._has_report():
+                head, *body = wire.receive_parts(self._socket)
                 event, shared = pickle.loads(head)
                 if shared is not None:
-                    body = blocks.receive(sock, shared, body)
-                # Not every worker knows by which number this side calls it.
-                event = event._replace(device=self._info.device, worker=self._info.worker)
+                    body = blocks.receive(self._socket, shared, body)
                 message = wire.unpack_event((event, body or None))
                 self._is_ready = self._is_ready or isinstance(message, jobs.WorkerReady)
-                self._say(message)
-                # Not to be held while the next one is awaited.
+                self._report(message)
+                # Not to be kept in memory while waiting for the next report.
                 del head, body, event, message
         except EOFError:
             pass
         except OSError as error:
             remark = "" if self._is_ready else f"{jobs.end_of(error)}; "
         except Exception as error:
-            remark = f"what it said cannot be read: {jobs.end_of(error)}; "
-        self._say(self.lost(remark))
+            remark = f"its report cannot be read: {jobs.end_of(error)}; "
+        self._report(self._end(remark))
         self._outbox.put(None)
-        if speaker is not None:
-            speaker.join()
-        if self._socket is not None:
-            self._socket.close()
+        self._sender.join()
+        self._socket.close()
 
-
-class _WorkerProcess(WorkerLink):
-    def __init__(self, spec: Parts, descriptors: Sequence[int], info: jobs.WorkerInfo, say: Say) -> None:
-        self._ours, theirs = socket.socketpair()
-        # A daemon: an interpreter that ends without closing its workers does not wait for them.
-        spawn = multiprocessing.get_context("spawn")
-        args, name = (theirs, _Inherited(descriptors)), f"variegate {info.name} #{info.worker}"
-        self._process = spawn.Process(target=_run_worker, args=args, name=name, daemon=True)
-        try:
-            with surroundings(info.num_threads):
-                self._process.start()
-        except BaseException:
-            self._ours.close()
-            raise
-        finally:
-            theirs.close()
-        super().__init__(spec, info, say)
-
-    def open(self) -> socket.socket:
-        return self._ours
-
-    def kill(self) -> None:
-        self._process.kill()
-        super().kill()
-
-    def has_reported(self, sock: socket.socket) -> bool:
-        # Children of its own may hold the socket open.
-        while sock not in connection.wait([sock, self._process.sentinel], timeout=1.0):
+    def _has_report(self) -> bool:
+        """Wait for a report. Returns False if the process has ended."""
+        # Children of the process may keep the socket open.
+        while self._socket not in connection.wait([self._socket, self._process.sentinel], timeout=1.0):
             if not self._process.is_alive():
                 return False
         return True
 
-    def lost(self, remark: str) -> jobs.Fatal | jobs.WorkerLost:
+    def _end(self, remark: str) -> jobs.Fatal | jobs.WorkerLost:
+        """Wait for the end of the process, by force if it does not end by itself, and describe it."""
         if not remark:
             self._process.join(jobs.GRACE)
         self.kill()
         self._process.join()
         device, worker, code = self._info.device, self._info.worker, self._process.exitcode
-        names = {number.value: f" ({number.name})" for number in signal.Signals}
         if code == UNGUARDED:
             return jobs.Fatal(device, worker, UNGUARDED_REASON)
+        names = {number.value: f" ({number.name})" for number in signal.Signals}
         if code is None:
             how = "does not end"
         else:
@@ -356,32 +321,22 @@ class _WorkerProcess(WorkerLink):
 
 
 def _run_worker(sock: socket.socket, _: Any) -> None:
-    """The process' main function."""
-    # The parent decides what a Ctrl-C means; it was blocked until here, see ``surroundings``.
+    """Main function of a worker process. Threads read tasks and write results, so that neither side waits for the
+    other."""
+    # The parent decides what a Ctrl-C means; it was blocked until here, see ``child_environment``.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     start_thread("end with parent", _end_with_parent)
-    serve_socket(sock, share_results() if ARE_THERE else None, on_lost=partial(os._exit, 1))
-
-
-def serve_socket(
-    sock: socket.socket,
-    blocks: MemoryBlocks | None,
-    on_lost: Callable[[], object],
-    of_spec: Callable[[jobs.JobSpec], jobs.JobSpec] = lambda spec: spec,
-) -> None:
-    """Do the tasks of the other side of a ``WorkerLink``. Threads read tasks and write results, so that no side waits
-    for the other; ``on_lost`` is called where results cannot be sent any more."""
     head, *spec = wire.receive_parts(sock)
     info = jobs.WorkerInfo(*pickle.loads(head))
     tasks: SimpleQueue[jobs.Assignment | None] = SimpleQueue()
     outbox: SimpleQueue[wire.PackedEvent | None] = SimpleQueue()
-    shared = None if blocks is None else SharedBlocks(blocks)
+    shared = SharedBlocks(_share_results()) if HAS_MEMFD else None
 
-    def say(message: jobs.WorkerEvent) -> None:
+    def report(message: jobs.WorkerEvent) -> None:
         outbox.put(wire.pack_event(message))
 
-    def hear() -> None:
+    def receive_tasks() -> None:
         try:
             with suppress(EOFError, OSError):
                 while True:
@@ -390,13 +345,13 @@ def serve_socket(
                     if shared is not None and isinstance(task, int):  # a ticket
                         shared.release(task)
                     else:
-                        wire.deliver(info, body or None, task, tasks.put, say)
-                    # Not to be held while the next one is awaited.
+                        wire.deliver(info, body or None, task, tasks.put, report)
+                    # Not to be kept in memory while waiting for the next task.
                     del head, body
         finally:
             tasks.put(None)
 
-    def speak() -> None:
+    def send_reports() -> None:
         try:
             while (packed := outbox.get()) is not None:
                 event, parts = packed
@@ -406,15 +361,15 @@ def serve_socket(
                     shared.send(sock, partial(_head, event), parts)
                 del packed, event, parts
         except OSError:
-            on_lost()
+            os._exit(1)
 
-    start_thread("hear", hear)
-    speaker = start_thread("speak", speak)
+    start_thread("receive tasks", receive_tasks)
+    sender = start_thread("send reports", send_reports)
     try:
-        jobs.serve(lambda: of_spec(wire.decode_spec(spec)), info, tasks.get, say)
+        jobs.serve(lambda: wire.decode_spec(spec), info, tasks.get, report)
     finally:
         outbox.put(None)
-        speaker.join()
+        sender.join()
         if shared is not None:
             shared.close()
 
@@ -423,7 +378,7 @@ def _head(event: jobs.WorkerEvent, shared: Message | None) -> bytes:
     return pickle.dumps((event, shared))
 
 
-def share_results() -> MemoryBlocks:
+def _share_results() -> MemoryBlocks:
     """Results lie in memory that others can map."""
     from variegate.executors.cpu.memory import RESULTS  # brings Numba, which not every job needs
 

@@ -10,11 +10,9 @@ from variegate.checks import one_of
 Allocation = Literal["least_loaded", "round_robin", "random"]
 WorkerKind = Literal["process", "thread", "ray"]
 OnError = Literal["raise", "skip"]
-OnChange = Literal["refuse", "same", "remake"]
 ALLOCATIONS: tuple[Allocation, ...] = get_args(Allocation)
 WORKER_KINDS: tuple[WorkerKind, ...] = get_args(WorkerKind)
 ON_ERROR: tuple[OnError, ...] = get_args(OnError)
-ON_CHANGE: tuple[OnChange, ...] = get_args(OnChange)
 # Fewer rows cost more to hand over than they gain by being made side by side.
 _FEWEST_ROWS = 8
 

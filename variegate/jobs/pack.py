@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -22,9 +21,9 @@ from variegate.jobs.augment.run import Expansion
 from variegate.jobs.engine import Engine
 from variegate.jobs.output.destination import Destination
 from variegate.jobs.output.manifest import read_manifest
-from variegate.jobs.output.on_disk import Row, SpanOf, check_apart
+from variegate.jobs.output.on_disk import Row, check_apart
 from variegate.jobs.output.side_files import PACKED_COLUMNS, Totals, totals_of
-from variegate.jobs.pack_shards import PackCommit, PackPlan, parse_bytes, spans_of, write_index
+from variegate.jobs.pack_shards import PackCommit, PackPlan, write_index
 from variegate.loader import Loader
 from variegate.ops.compose import Compose
 from variegate.ops.crop import RandomHorizontalFlip
@@ -32,7 +31,6 @@ from variegate.ops.output import Identity, Normalize
 from variegate.ops.resize import RandomResizedCrop, Resize
 from variegate.options.datasets import PackingOptions
 
-_SHARD = re.compile(r"shard-\d{6,}\.(tar|parquet|vgraw)")
 # Of the comparison of loaders.
 _SAMPLES, _RUNS, _BATCH, _SIDE = 512, 4, 32, 224
 _ROUNDS, _SECONDS = 3, 0.7
@@ -73,18 +71,6 @@ class Packing(Expansion):
         super().__post_init__()
         self.packed = Packed()
 
-    def spans(self, destination: Destination) -> SpanOf:
-        whole = [(0, self.num_items, _rows_of(destination))] if destination.is_complete else None
-        records = destination.journal.records() if whole is None else whole
-        spans = [span[:2] for record in records for span in spans_of(*record)]
-        starts = np.array([start for start, _ in spans], np.int64)
-        return lambda row: spans[int(np.searchsorted(starts, row["index"], "right")) - 1]
-
-    def _is_unwanted(self, remade: Any) -> Callable[[Row], bool]:
-        """From the first on, and the shard that ended before it: where shards end depends on all that came before."""
-        first = int(remade.argmax()) if remade.any() else len(remade) + 1
-        return lambda row: bool(row["index"] >= first - 1)
-
     def _index_file(self) -> None:
         """Whole images are read."""
 
@@ -96,12 +82,9 @@ class Packing(Expansion):
             destination.amend(lambda storage: self.write_side_files(destination, lambda: _rows_of(destination)))
 
     def write_side_files(self, destination: Destination, rows: Callable[[], Iterator[Row]]) -> None:
-        """Statistics and index; and shards that an earlier life of this run had more of go."""
+        """Write statistics and index."""
         storage, found = destination.storage, totals_of(rows())
         self.packed = _packed_of(found)
-        for name in storage.sizes():
-            if _SHARD.fullmatch(name) and name not in found.shards:
-                storage.remove(name)
         if not found.shards:
             return
         index = write_index(storage, found.shards) if self.plan.has_index else None
@@ -134,8 +117,7 @@ def pack(source: Any, destination: str | PathLike[str], *, stop: Event | None = 
         destination: a folder, or a URL that fsspec writes to.
         stop: once set, the run finishes what it has begun and raises KeyboardInterrupt.
         options: fields of ``PackingOptions``, as the options of ``variegate pack``: size, quality, keep_jpeg, format,
-            shard_size, devices (or a list of them), workers, threads, resume, on_error, changed, ... (``measure`` is
-            ignored).
+            shard_size, devices (or a list of them), workers, threads, resume, on_error, ... (``measure`` is ignored).
 
     Raises:
         ValueError, SourceError: naming the argument.
@@ -167,7 +149,7 @@ def packing_of(source: Any, destination: str | PathLike[str], options: PackingOp
         place=absolute_place(os.fspath(source)) if is_place else f"a {type(source).__name__}",
         short_side=side,
         keep_jpeg=options.keep_jpeg,
-        shard_bytes=parse_bytes(options.shard_size),
+        shard_size=options.shard_size,
     )
     names = options.devices
     engine = Engine(
@@ -178,7 +160,7 @@ def packing_of(source: Any, destination: str | PathLike[str], options: PackingOp
         num_threads=options.threads,
         address=options.address,
     )
-    return Packing(plan, destination, engine, options.on_error, options.resume, options.changed)
+    return Packing(plan, destination, engine, options.on_error, options.resume)
 
 
 class Speedup(NamedTuple):

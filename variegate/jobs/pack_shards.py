@@ -1,11 +1,9 @@
-"""Packed shards: their plan, the job that makes entries of images, and the commit, which ends shards by their bytes."""
+"""Packed shards: their plan, the job that makes entries of images, and the commit, which writes entries of an index."""
 
 from __future__ import annotations
 
 import json
-import re
-from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import compress, islice
@@ -23,7 +21,7 @@ from variegate.formats.base import FileSource, Item, SourceError, StreamSource
 from variegate.formats.filtered import excluded_from
 from variegate.formats.opening import open_source
 from variegate.formats.packed import INDEX_NAME, sums_of
-from variegate.formats.shards import PACKED, Labels, Record, Shard, open_shard
+from variegate.formats.shards import PACKED, Labels, Record, Shard
 from variegate.formats.storage import PRIVATE, Storage
 from variegate.io.location import Location, inside
 from variegate.jobs.augment.commit import Report, ShardCommit
@@ -34,18 +32,13 @@ from variegate.jobs.output.journal import Journal
 from variegate.jobs.output.on_disk import source_settings
 from variegate.threads import default_threads
 
-_UNITS = {"": 1, "b": 1} | {f"{p}b": 1000 ** (n + 1) for n, p in enumerate("kmgt")}
-_UNITS |= {f"{p}ib": 1024 ** (n + 1) for n, p in enumerate("kmgt")}
-_ACCEPTED_SIZE = "a size such as 256MB, 1GB or 512MiB"
-
 
 @dataclass(frozen=True)
 class PackPlan(Plan):
-    """Every sample of a source once, an item each, in shards of about ``shard_bytes``."""
+    """Every sample of a source once, an item each, in shards of ``shard_size`` images."""
 
     short_side: int | None = None  # larger pictures are reduced so that their shorter side has this many pixels
     keep_jpeg: bool = False  # JPEG files are copied as they are; other kinds are encoded
-    shard_bytes: int = 256 * 1000**2  # a shard ends before the image that would take it beyond; one may be larger
     _layouts: ClassVar[tuple[str, ...]] = PACKED
 
     def __post_init__(self) -> None:
@@ -71,11 +64,6 @@ class PackPlan(Plan):
         """JPEG files come out, so that an entropy index is made of them."""
         return self.layout != "raw"
 
-    @property
-    def items_per_shard(self) -> int:
-        """As many as there is room for."""
-        return 1
-
     def sample_name(self, index: int) -> str:
         """The name of the file, without where it lies: shards are the same wherever their source is."""
         if isinstance(self.source, FileSource):
@@ -93,21 +81,11 @@ class PackPlan(Plan):
             "layout": self.layout,
             "size": self.short_side,
             **encoding,
-            "shard_bytes": self.shard_bytes,
+            "shard_size": self.shard_size,
             "executor": executor,
             "pixels": PIXEL_VERSION,
             **excluded_from(self.source),
         }
-
-
-def parse_bytes(text: str | int) -> int:
-    """``"256MB"`` -> 256,000,000; ``"1GiB"`` -> 1,073,741,824; a number is one of bytes. Raises ValueError."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", str(text).lower())
-    unit = None if match is None else _UNITS.get(match[2])
-    size = 0 if match is None or unit is None else int(float(match[1]) * unit)
-    if size < 1:
-        raise ValueError(f"shard_size: got {text!r}; accepted: {_ACCEPTED_SIZE}")
-    return size
 
 
 Image_HWC = npt.NDArray[np.uint8]
@@ -182,97 +160,29 @@ def _sums(image: Image_HWC, channels: int) -> dict[str, Any]:
     return {"sums": sums * repeated, "squares": squares * repeated}
 
 
-# What an image takes beside its own bytes, about: headers, label and description in an archive, a row elsewhere.
-_TAR_BLOCK, _TAR_BESIDE, _ROW = 512, 5 * 512, 64
 _FILES_AT_ONCE = 256
 _FOLDER = f"{PRIVATE}/index"
 
 
-class ShardSpan(NamedTuple):
-    """The items of a shard, ``start..stop-1``, and its name; "" where none of them could be made."""
-
-    start: int
-    stop: int
-    file: str
-
-    @property
-    def number(self) -> int:
-        return int(self.file.partition("-")[2].partition(".")[0])
-
-
-def spans_of(start: int, stop: int, rows: Iterable[dict[str, Any]]) -> list[ShardSpan]:
-    """Of a record. Images that could not be made belong to the shard before them, and the first to the first."""
-    starts, files = [start], [""]
-    for row in rows:
-        if row["file"] is None or row["file"] == files[-1]:
-            continue
-        if files[-1]:
-            starts.append(row["index"])
-            files.append(row["file"])
-        else:
-            files[-1] = row["file"]
-    return [ShardSpan(*each) for each in zip(starts, [*starts[1:], stop], files, strict=True)]
-
-
 class PackCommit(ShardCommit):
-    """Outputs come in order. A shard has the number after that of the shard before it; where the next number is taken,
-    as by images that could not be read once and now can, the last shard before it gets larger instead."""
+    """Gathers entries of the index as well, and writes those of each shard beside it."""
 
     _plan: PackPlan
 
     def __init__(self, plan: PackPlan, storage: Storage, labels: Labels, journal: Journal, report: Report) -> None:
         super().__init__(plan, storage, labels, journal, report)
-        spans = [span for record in journal.records() for span in spans_of(*record) if span.file]
-        self._firsts, self._numbers = [span.start for span in spans], [span.number for span in spans]
-        # Where what is recorded begins: a shard that comes before ends there.
-        self._recorded = [start for start, _ in journal.covered]
-        self._next = self._number = self._size = 0
-        self._has_next = True
         self._entries: dict[int, bytes] = {}
 
-    def _begin(self, item: int, data: Sequence[bytes] = ()) -> None:
-        """Without image files no shard is opened."""
-        if item != self._next:
-            self._first = self._next = item
-        for one in data:
-            size = self._size_of(one)
-            if self._shard is not None and self._size + size > self._plan.shard_bytes and self._has_next:
-                self._end(item)
-                self._first = item
-            if self._shard is None:
-                place = bisect_left(self._firsts, self._first)
-                self._number = self._numbers[place - 1] + 1 if place else 0
-                self._has_next = self._number + 1 not in self._numbers[place : place + 1]
-                self._shard = open_shard(self._storage, self._plan.layout, self._number, self._labels)
-                self._size, self._entries = 0, {}
-            self._size += size
-
-    def _end_item(self, item: int) -> None:
-        self._next = item + 1
-        place = bisect_left(self._recorded, self._next)
-        if self._next == self._plan.num_items or self._recorded[place : place + 1] == [self._next]:
-            self._end(self._next)
-            self._first = self._next
-
     def _put_shard(self, shard: Shard) -> dict[str, Any]:
-        if self._plan.has_index:
+        if self._plan.has_index and shard.count:
             # Until ``write_index``.
             sizes = [len(one) for one in self._entries.values()]
             head = json.dumps({"keys": list(self._entries), "sizes": sizes}).encode()
             self._storage.write(f"{_FOLDER}/{shard.name}", b"\n".join([head, b"".join(self._entries.values())]))
-        whole = super()._put_shard(shard)
-        place = bisect_left(self._firsts, self._first)
-        self._firsts.insert(place, self._first)
-        self._numbers.insert(place, self._number)
-        return whole
-
-    def _size_of(self, data: bytes) -> int:
-        if self._plan.layout != "webdataset":
-            return len(data) + _ROW
-        return len(data) + -len(data) % _TAR_BLOCK + _TAR_BESIDE
+        self._entries = {}
+        return super()._put_shard(shard)
 
     def _record(self, row: dict[str, Any], data: bytes, label: Any, extra: ShardEntry) -> Record:
-        """Collects the image's entries of the index, too."""
         if self._plan.has_index:
             self._entries[extra.key] = extra.entries
         about = row["class"], row["source"], row["id"], extra.shape

@@ -47,8 +47,6 @@ class EpochRun:
         self._stop_reading = stop_reading
         self._process = os.getpid()
         self.is_closed = False
-        # Its order has changed since it was begun.
-        self.is_outdated = False
         # How many more could be begun, now that no step is left to begin.
         self.room = 0
 
@@ -130,8 +128,6 @@ class BatchIterator(Iterator[AnyBatch]):
     def __next__(self) -> AnyBatch:
         self._run.check_process()
         with self._lock:
-            if self._run.is_outdated:
-                self._run = self._epochs.renewed(self._run)
             run, times = self._run, self._run.times
             try:
                 begin, waited = time.perf_counter(), times.total("wait").seconds
@@ -187,24 +183,6 @@ class Epochs:
             run.times.begin = time.perf_counter()
             run.begin(self._depth)
             return run
-
-    def drop_early(self) -> None:
-        """Forget what was begun of the next epoch, whose order has changed."""
-        with self._lock:
-            early, self._early = self._early, None
-        if early is not None:
-            early.close()
-
-    def renewed(self, run: EpochRun) -> EpochRun:
-        """The rest of an iteration, begun again; ``run`` itself, where a later iteration has begun."""
-        with self._lock:
-            if run is not self.latest:
-                return run
-            run.close()
-            self.latest = self._make_run(self.at)
-            self.latest.times.begin = time.perf_counter()
-            self.latest.begin(self._depth)
-            return self.latest
 
     def handed_out(self, run: EpochRun, done: int) -> None:
         """So many samples of the run's epoch are done. Once all its batches are begun, those of the next epoch fill up

@@ -10,9 +10,10 @@ from variegate.augmenter.pickling import CopiedByState, check_copied
 from variegate.checks import integer, spelt, takes
 from variegate.loader.batch import Failure
 from variegate.loader.epochs import BatchIterator, Epochs
-from variegate.loader.observer import LoaderStats, Observer, StageTimes
+from variegate.loader.observer import LoaderStats, StageTimes
 from variegate.loader.options import LoaderArguments
 from variegate.loader.pipeline import Pipeline
+from variegate.removed import RemovedMethods
 from variegate.threads import at_fork, check_running
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from variegate.loader.targets import AnyBatch
 
 
-class Loader(CopiedByState):
+class Loader(CopiedByState, RemovedMethods):
     """Load, decode and augment a data set, and iterate over its batches: ``for images, labels in loader``.
 
     Args:
@@ -88,9 +89,6 @@ class Loader(CopiedByState):
             open ``source`` themselves; ``sampler``, ``weights`` and ``conditions`` are asked in this process.
         devices: devices of the workers, as for ``vg.Engine``, instead of ``device``; batches arrive on the host. Parts
             of each batch are shared out among them, and ``num_threads`` is that of each.
-        wire: pixels that workers send: "same" as in the batch; "uint8" for bytes that this process normalizes, to the
-            same values, where the transform ends with ``Normalize`` or ``ToDtype``; "auto" for bytes from Ray if that
-            is possible.
 
     A pickled copy resumes where this loader is: its next iteration is the one that this loader would begin next. So
     does a loader in a forked child. An iteration stays with its process.
@@ -130,16 +128,13 @@ class Loader(CopiedByState):
         self._start(state["arguments"])
         self._epochs.at, self._epochs.next = state["epochs"]
         self._pipeline.log = state["log"]
-        if self._pipeline.order.mixing is not None:
-            self._pipeline.order.mixing.load(state["mixture"])
         self.__dict__.update(state["more"])
 
     def _portable(self) -> dict[str, Any]:
         more = {name: value for name, value in self.__dict__.items() if name not in self._own}
         epochs = self._epochs.at, self._epochs.next
-        pipeline, mixing = self._pipeline, self._pipeline.order.mixing
-        state = {"arguments": pipeline.portable, "epochs": epochs, "log": deepcopy(pipeline.log), "more": more}
-        return state if mixing is None else {**state, "mixture": mixing.state()}
+        pipeline = self._pipeline
+        return {"arguments": pipeline.portable, "epochs": epochs, "log": deepcopy(pipeline.log), "more": more}
 
     @property
     def device(self) -> str:
@@ -242,39 +237,11 @@ class Loader(CopiedByState):
             self.epoch if latest is None else latest.start[0]
         )
 
-    def observe(self, *observers: Observer) -> None:
-        """Replace the ``observers``, which are notified of every piece of work from now on.
-
-        Each has ``stage_done(stage, seconds, samples, nbytes)``, called by worker threads, and ``is_exact``. Copies of
-        the loader have no observers.
-        """
-        self._pipeline.observers[:] = observers
-
     def set_epoch(self, epoch: int) -> None:
         """Set the ``epoch`` of the next iteration, which resumes in its middle if ``load_state_dict`` set that."""
         epoch = integer("epoch", epoch, 0)
         resumed = self._epochs.next
         self._epochs.go_to(resumed if resumed[0] == epoch else (epoch, 0))
-
-    def set_weights(self, weights: Any, epoch: int | None = None, samples: int = 0) -> None:
-        """Change the weights of a ``Mixture``, by default from the next batch on. Call it between batches.
-
-        Every rank must make the same call after the same step. Later changes of a schedule remain. Batches prepared
-        ahead are dropped and made again.
-
-        Args:
-            weights: one number per source, or a mapping {name: number}.
-            epoch, samples: the epoch at whose beginning they change, or the number of its samples after which they do
-                (of all ranks together).
-
-        Raises:
-            ValueError: for wrong weights, or a place before the batches handed out.
-            TypeError: if the source is not a ``Mixture``.
-        """
-        self._pipeline.set_weights(weights, epoch, samples, self._epochs.at)
-        self._epochs.drop_early()
-        if self._epochs.latest is not None:
-            self._epochs.latest.is_outdated = True
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state after the last batch handed out: a few numbers and strings that JSON can hold.
@@ -286,12 +253,7 @@ class Loader(CopiedByState):
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Resume where ``state_dict`` was taken, with the remaining samples and the same pixels.
 
-        The weights of a ``Mixture`` become those of the state; ``set_weights`` changes them afterwards.
-
         Raises:
             ValueError: if the data set, seed, shuffling, weights or sampler differ from those of the state.
         """
-        position = self._pipeline.order.position(state_dict)
-        if self._pipeline.order.mixing is not None:
-            self._epochs.drop_early()
-        self._epochs.go_to(position)
+        self._epochs.go_to(self._pipeline.order.position(state_dict))

@@ -23,13 +23,12 @@ from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.loader import batch as batches
 from variegate.loader.batch import Batch, Failure
 from variegate.loader.mixture import Mixture
-from variegate.loader.observer import Observer
+from variegate.loader.observer import StageTimes
 from variegate.loader.options import ConditionsOfIds, LoaderOptions
 from variegate.loader.reading import ReadCandidate, Rows, StepPlan
 from variegate.loader.targets import BatchTargets, RowsRefused, TargetBatch
 
 # (plan, a bad row, epoch) -> (id, sample) of those to put in its place, one after another; perhaps bad as well.
-FindCandidates = Callable[[StepPlan, int, int], Iterator[tuple[int, Any]]]
 AnyBatch = Batch | TargetBatch
 AnyPlan = TypeVar("AnyPlan", bound=StepPlan)
 
@@ -130,17 +129,17 @@ class BatchMaker:
         self._device = torch.device(augmenter.device) if augmenter.device.startswith("cuda") else None
         self._idle: list[torch.cuda.Stream] = []
 
-    def make(self, epoch: int, observer: Observer, rows: Rows, given: ConditionsOfIds | None = None) -> BatchResult:
+    def make(self, epoch: int, times: StageTimes, rows: Rows, given: ConditionsOfIds | None = None) -> BatchResult:
         """Raises DecodeError, or whatever the transform raises for a sample, where errors are to be raised."""
         if self._device is None:
-            return self._make(epoch, observer, rows, given)
+            return self._make(epoch, times, rows, given)
         try:
             stream = self._idle.pop()
         except IndexError:
             stream = torch.cuda.Stream(self._device)
         try:
             with torch.cuda.device(self._device), torch.cuda.stream(stream):
-                result = self._make(epoch, observer, rows, given)
+                result = self._make(epoch, times, rows, given)
                 batch = result.batch
                 if isinstance(batch, Batch):
                     parts = batches.tensors_of(batch.labels)
@@ -153,16 +152,15 @@ class BatchMaker:
             self._idle.append(stream)
         return result
 
-    def _make(self, epoch: int, observer: Observer, rows: Rows, given: ConditionsOfIds | None) -> BatchResult:
+    def _make(self, epoch: int, times: StageTimes, rows: Rows, given: ConditionsOfIds | None) -> BatchResult:
         rows = self.with_partners(rows)
-        made = self.make_rows(epoch, observer, rows, given)
+        made = self.make_rows(epoch, times, rows, given)
 
         def replace_rows(plan: StepPlan, made: MadeRows, bad: list[int], epoch: int) -> list[Replacement]:
             alone = rows.unmixed(partners=made.bad.keys() - made.misfits)
             found = ((row, self._read_candidates(plan, row, epoch)) for row in bad)
             return [
-                self.stand_in(alone.part([row]), samples, made.bad[row], epoch, observer, given)
-                for row, samples in found
+                self.stand_in(alone.part([row]), samples, made.bad[row], epoch, times, given) for row, samples in found
             ]
 
         return settle(rows, made, self, replace_rows, epoch)
@@ -173,21 +171,19 @@ class BatchMaker:
             return plan
         return replace(plan, partners=check_partners("batch", len(plan.ids), self.num_partners))
 
-    def make_rows(self, epoch: int, observer: Observer, rows: Rows, given: ConditionsOfIds | None) -> MadeRows:
+    def make_rows(self, epoch: int, times: StageTimes, rows: Rows, given: ConditionsOfIds | None) -> MadeRows:
         """Raises whatever the transform raises for a sample, where errors are to be raised."""
         extra: list[float] = []
         token = extra_seconds.set(extra)
         begin = time.perf_counter()
         try:
-            made = _OneBatch(self, rows, epoch, observer, given).make()
-            if observer.is_exact and self._device is not None:
-                torch.cuda.current_stream().synchronize()
+            made = _OneBatch(self, rows, epoch, times, given).make()
         finally:
             extra_seconds.reset(token)
         seconds = time.perf_counter() - begin + sum(extra)
         number = sum(row not in made.bad for row in range(len(rows.padding)))
         nbytes = sum(tensor.nbytes for tensor in batches.tensors_of(made.outputs))
-        observer.stage_done("augment", max(seconds, 0.0), number, nbytes)
+        times.stage_done("augment", max(seconds, 0.0), number, nbytes)
         return made
 
     def stand_in(
@@ -196,7 +192,7 @@ class BatchMaker:
         samples: Iterator[ReadCandidate],
         error: DecodeError,
         epoch: int,
-        observer: Observer,
+        times: StageTimes,
         given: ConditionsOfIds | None,
     ) -> Replacement:
         """Replace a bad sample, ``alone`` with its partners, by the first good one of ``samples``, with the bad
@@ -209,7 +205,7 @@ class BatchMaker:
             shown_ids[0] = id
             one = replace(alone, data=[data, *alone.data[1:]], labels=[label, *alone.labels[1:]], shown_ids=shown_ids)
             with suppress(ValueError):  # the transform does not take this one either
-                outputs, labels = _OneBatch(self, one, epoch, observer, given).augment(failures)
+                outputs, labels = _OneBatch(self, one, epoch, times, given).augment(failures)
                 if not failures:
                     return Replacement(batches.by_row(outputs)[0], batches.each_label(labels)[0], id)
         # Not one good sample among so many: this is not a matter of single images.
@@ -232,9 +228,9 @@ class _OneBatch:
     """A batch, or a part of one, in the making; ``_bad`` and ``_misfits`` as in ``MadeRows``."""
 
     def __init__(
-        self, maker: BatchMaker, rows: Rows, epoch: int, observer: Observer, given: ConditionsOfIds | None
+        self, maker: BatchMaker, rows: Rows, epoch: int, times: StageTimes, given: ConditionsOfIds | None
     ) -> None:
-        self._maker, self._epoch, self._observer, self._given = maker, epoch, observer, given
+        self._maker, self._epoch, self._times, self._given = maker, epoch, times, given
         self._rows = rows
         self._bad: dict[int, DecodeError] = {}
         self._misfits: set[int] = set()
@@ -328,10 +324,10 @@ class _OneBatch:
         options = self._maker.options
         limits = *options.decode_limits, options.channels
         encoded = EncodedBatch(data, lambda row: str(rows.name_of(row)), failures, *limits)
-        encoded.is_timed_exactly, encoded.index = self._observer.is_exact, self._maker.index
+        encoded.index = self._maker.index
         outputs = decode_and_run(encoded, **key)
         seconds, files = sum(encoded.decode_seconds), [piece for piece in data if not isinstance(piece, np.ndarray)]
-        self._observer.stage_done("decode", seconds, len(files), sum(map(len, files)))
+        self._times.stage_done("decode", seconds, len(files), sum(map(len, files)))
         extra = extra_seconds.get()
         assert extra is not None
         extra.append(-seconds)

@@ -4,7 +4,7 @@ The sources of positions 0, 1, 2, ... are a sequence in which each has come as o
 cut: of n positions the first source has its share, rounded down from a random start, of the rest the second has its
 own, and so on. Every ``_BLOCK`` positions are permuted, so that neither ranks nor batches meet a rhythm. The draws of a
 source are numbered as they come, through all epochs: draw j of a source of n samples is place ``j % n`` of the
-permutation of pass ``j // n``. So what came before a position follows from the weights and the places of their changes.
+permutation of pass ``j // n``. So what came before a position follows from the weights of the epochs so far.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import math
 import os
 import warnings
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, cast
@@ -48,16 +48,11 @@ _BITS, _MOST_SAMPLES = 26, 1 << 36
 _STOPS = ("first_exhausted", "all_exhausted")
 
 
-class Change(NamedTuple):
-    """Weights of all sources, from sample ``samples`` of ``epoch`` on."""
+class EpochWeights(NamedTuple):
+    """Weights of all sources, from the beginning of ``epoch`` on."""
 
     epoch: int
-    samples: int
     weights: tuple[float, ...]
-
-    @property
-    def place(self) -> tuple[int, int]:
-        return self.epoch, self.samples
 
 
 class Mixture(IndexedSource):
@@ -69,8 +64,7 @@ class Mixture(IndexedSource):
     Args:
         sources: names, and what they stand for: anything that ``vg.open_source`` accepts, with samples by index.
         weights: probability of each source, in any unit: one number per source, or a mapping {name: number}. None means
-            the number of its samples. A schedule is a mapping {epoch: weights} with an entry for epoch 0; a key
-            ``(epoch, samples)`` changes weights within an epoch, after that number of samples (of all ranks together).
+            the number of its samples. A schedule is a mapping {epoch: weights} with an entry for epoch 0.
         transforms: transforms of samples of some sources, by name, applied before the Loader's transform.
         stop: end of an epoch: "first_exhausted" when all samples of one source were used in it, "all_exhausted" when
             those of every source were, or a number of samples.
@@ -100,7 +94,7 @@ class Mixture(IndexedSource):
         self.is_remote = any(source.is_remote for source in self.sources)
         self.starts = np.cumsum([0, *self.sizes])
         self.classes, self._tables = _unite(dict(zip(self.names, self.sources, strict=True)))
-        self.changes = _schedule(self.sizes if weights is None else weights, self.names)
+        self.schedule = _schedule(self.sizes if weights is None else weights, self.names)
         self.transforms = _transforms(transforms or {}, self.names)
         if isinstance(stop, str):
             if stop not in _STOPS:
@@ -239,22 +233,19 @@ def _check_name(argument: str, name: Any, names: Sequence[str]) -> None:
         raise ValueError(f"{argument}: got {name!r}; accepted: the sources {accepted}{meant(name, names)}")
 
 
-def _schedule(given: Any, names: Sequence[str]) -> tuple[Change, ...]:
-    """In order. ``given``: weights, or a mapping of epochs to weights."""
+def _schedule(given: Any, names: Sequence[str]) -> tuple[EpochWeights, ...]:
+    """In the order of the epochs. ``given``: weights, or a mapping of epochs to weights."""
     if not isinstance(given, Mapping) or all(isinstance(key, str) for key in given):
         given = {0: given}
-    places = {key if isinstance(key, tuple) else (key, 0): weights for key, weights in given.items()}
-    if odd := [place for place in places if len(place) != 2]:
-        raise ValueError(f"weights: got the key {odd[0]!r}; accepted: an epoch, or (epoch, samples)")
-    changes = sorted(_change(epoch, samples, weights, names) for (epoch, samples), weights in places.items())
-    if changes[0].place != (0, 0):
+    schedule = sorted(_epoch_weights(epoch, weights, names) for epoch, weights in given.items())
+    if schedule[0].epoch:
         raise ValueError("weights: none for epoch 0; accepted: a mapping {0: weights, later epochs: weights}")
-    return tuple(changes)
+    return tuple(schedule)
 
 
-def _change(epoch: Any, samples: Any, given: Any, names: Sequence[str]) -> Change:
+def _epoch_weights(epoch: Any, given: Any, names: Sequence[str]) -> EpochWeights:
     """Raises ValueError."""
-    epoch, samples = integer("weights: epoch", epoch, 0), integer("weights: samples", samples, 0, _MOST_SAMPLES)
+    epoch = integer("weights: epoch", epoch, 0)
     values: Any = given
     if isinstance(given, Mapping):
         for name in given:
@@ -267,60 +258,7 @@ def _change(epoch: Any, samples: Any, given: Any, names: Sequence[str]) -> Chang
     if numbers is None or len(numbers) != len(names) or min(numbers) < 0 or not 0 < sum(numbers) < math.inf:
         accepted = f"{len(names)} numbers from 0 on, not all of them 0: one for each of {', '.join(map(repr, names))}"
         raise refused("weights", given, accepted)
-    return Change(epoch, samples, tuple(map(float, numbers)))
-
-
-class _Stretch:
-    """Positions with the same weights, counted from their beginning; at ``planned`` the epoch would end."""
-
-    planned = _MOST_SAMPLES
-
-    def __init__(self, change: Change, seed: int, epoch: int) -> None:
-        self.weights, self._seed, self._epoch = change.weights, seed, epoch
-        words = random_words(change.samples, len(self.weights), seed, change.epoch, OrderPurpose.SOURCES)[:, 0]
-        self._starts = (words >> (32 - _BITS)).tolist()
-        self._ratios, whole = [], 1 << _BITS
-        for number, weight in enumerate(self.weights):
-            later = sum(self.weights[number + 1 :])
-            ratio = max(round(weight / (weight + later) * whole), 1) if weight else 0
-            self._ratios.append(min(ratio, whole - 1) if later else ratio)
-
-    def counts(self, first: Any) -> list[Any]:
-        """Of each source, among the ``first`` positions before any is permuted: numbers, or arrays of them."""
-        found = []
-        for ratio, start in zip(self._ratios, self._starts, strict=True):
-            taken = first * ratio + start >> _BITS
-            found.append(taken)
-            first = first - taken
-        return found
-
-    def plan(self, stop: int | str, begin: int, needed: Indices) -> None:
-        """``begin``: of the stretch in its epoch; ``needed``: draws of each source until it is used up."""
-        if isinstance(stop, int):
-            self.planned = stop - begin
-            return
-        ends = [
-            bisect_left(range(_MOST_SAMPLES), need, key=lambda first: self.counts(first)[source])
-            for source, need in enumerate(needed.tolist())
-            if self.weights[source]
-        ]
-        self.planned = min(ends) if stop == "first_exhausted" else max(ends)
-        if begin + self.planned >= _MOST_SAMPLES:
-            got = f"{stop!r}, which by the weights {self.weights} takes more than {_MOST_SAMPLES:,} samples"
-            raise ValueError(f"stop: got {got}; accepted: a number of samples")
-
-    def before(self, positions: Indices) -> tuple[Indices, Indices]:
-        """-> the source at each position, int64[N]; how many draws of each were before it, int64[N, K]."""
-        blocks, block_of = np.unique(positions // _BLOCK, return_inverse=True)
-        lengths = np.minimum(self.planned - blocks * _BLOCK, _BLOCK).repeat(_BLOCK)
-        places = np.minimum(np.tile(np.arange(_BLOCK), len(blocks)), lengths - 1)
-        keys = self._seed, self._epoch, OrderPurpose.BLOCKS
-        permuted = permute_within(places, lengths, blocks.repeat(_BLOCK), *keys).reshape(-1, _BLOCK)
-        counts = np.stack(self.counts(blocks[:, None] * _BLOCK + np.arange(_BLOCK + 1)), -1)
-        is_drawn = np.take_along_axis(np.diff(counts, axis=1), permuted[..., None], 1)
-        until = counts[:, :1] + is_drawn.cumsum(1) - is_drawn
-        at = block_of, positions % _BLOCK
-        return is_drawn[at].argmax(-1), until[at]
+    return EpochWeights(epoch, tuple(map(float, numbers)))
 
 
 class MixedOrder:
@@ -329,85 +267,92 @@ class MixedOrder:
     is_every = False
 
     def __init__(
-        self, mixture: Mixture, changes: Sequence[Change], seed: int, epoch: int, drawn: Sequence[int]
+        self, mixture: Mixture, epoch_weights: EpochWeights, seed: int, epoch: int, drawn: Sequence[int]
     ) -> None:
-        self._sizes, self._starts, self._seed = np.array(mixture.sizes), mixture.starts, seed
+        self._seed, self._epoch = seed, epoch
+        self._sizes, self._starts = np.array(mixture.sizes), mixture.starts
         passes, places = zip(*map(divmod, drawn, mixture.sizes), strict=True)
         # A number of 32 bits keys a pass.
         self._passes, self._places = np.array([number % (1 << 31) for number in passes]), np.array(places)
-        within = [change for change in changes if change.epoch == epoch and change.samples]
-        begins = self._begins = [0, *(change.samples for change in within)]
-        within.insert(0, max(change for change in changes if change.place <= (epoch, 0)))
-        self._stretches: list[tuple[_Stretch, Indices]] = []
-        self.taken = np.zeros(len(drawn), np.int64)  # draws of each source in this epoch
-        for change, begin, end in zip(within, begins, [*begins[1:], _MOST_SAMPLES], strict=True):
-            stretch = _Stretch(change, seed, epoch)
-            stretch.plan(mixture.stop, begin, self._sizes - self.taken)
-            self._stretches.append((stretch, self.taken))
-            is_last = begin + stretch.planned <= end
-            self.length = begin + stretch.planned if is_last else end
-            cut = np.array([self.length - begin])
-            self.taken = self.taken + (np.hstack(stretch.counts(cut)) if is_last else stretch.before(cut)[1][0])
-            if is_last:
-                break
+        weights = self._weights = epoch_weights.weights
+        words = random_words(0, len(weights), seed, epoch_weights.epoch, OrderPurpose.SOURCES)[:, 0]
+        self._phases = (words >> (32 - _BITS)).tolist()
+        self._ratios, one = [], 1 << _BITS
+        for number, weight in enumerate(weights):
+            later = sum(weights[number + 1 :])
+            ratio = max(round(weight / (weight + later) * one), 1) if weight else 0
+            self._ratios.append(min(ratio, one - 1) if later else ratio)
+        self.length = mixture.stop if isinstance(mixture.stop, int) else self._find_end(mixture.stop)
+        self.taken = np.array(self._counts(self.length), np.int64)  # draws of each source in this epoch
 
     def at(self, positions: Indices) -> tuple[Indices, npt.NDArray[np.uint32]]:
-        sources, draws = np.empty_like(positions), np.empty_like(positions)
-        stretch_of = np.searchsorted(self._begins[: len(self._stretches)], positions, "right") - 1
-        for number in np.unique(stretch_of).tolist():
-            here, (stretch, taken) = stretch_of == number, self._stretches[number]
-            chosen, before = stretch.before(positions[here] - self._begins[number])
-            sources[here], draws[here] = chosen, taken[chosen] + before[np.arange(len(chosen)), chosen]
+        sources, draws_before = self._sources(positions)
+        draws = draws_before[np.arange(len(sources)), sources]
         sizes = self._sizes[sources]
         rounds, places = np.divmod(self._places[sources] + draws, sizes)
         passes = (self._passes[sources] + rounds) * len(self._sizes) + sources
         members = permute_within(places, sizes, passes, self._seed, 0, OrderPurpose.PASSES)
         return self._starts[sources] + members, rounds.astype(np.uint32)
 
+    def _find_end(self, stop: str) -> int:
+        """Position at which the first source, or the last, is used up. Raises ValueError if it is too far away."""
+        ends = [
+            bisect_left(range(_MOST_SAMPLES), size, key=lambda first: self._counts(first)[source])
+            for source, size in enumerate(self._sizes.tolist())
+            if self._weights[source]
+        ]
+        end = min(ends) if stop == "first_exhausted" else max(ends)
+        if end >= _MOST_SAMPLES:
+            got = f"{stop!r}, which by the weights {self._weights} takes more than {_MOST_SAMPLES:,} samples"
+            raise ValueError(f"stop: got {got}; accepted: a number of samples")
+        return end
 
-class Mixing:
-    """The orders of all epochs, by ``changes`` of the weights as they stand."""
+    def _counts(self, first: Any) -> list[Any]:
+        """Draws of each source among the ``first`` positions before any is permuted: numbers, or arrays of them."""
+        found = []
+        for ratio, phase in zip(self._ratios, self._phases, strict=True):
+            taken = first * ratio + phase >> _BITS
+            found.append(taken)
+            first = first - taken
+        return found
+
+    def _sources(self, positions: Indices) -> tuple[Indices, Indices]:
+        """-> the source at each position, int64[N]; how many draws of each were before it, int64[N, K]."""
+        blocks, block_of = np.unique(positions // _BLOCK, return_inverse=True)
+        lengths = np.minimum(self.length - blocks * _BLOCK, _BLOCK).repeat(_BLOCK)
+        places = np.minimum(np.tile(np.arange(_BLOCK), len(blocks)), lengths - 1)
+        keys = self._seed, self._epoch, OrderPurpose.BLOCKS
+        permuted = permute_within(places, lengths, blocks.repeat(_BLOCK), *keys).reshape(-1, _BLOCK)
+        counts = np.stack(self._counts(blocks[:, None] * _BLOCK + np.arange(_BLOCK + 1)), -1)
+        is_drawn = np.take_along_axis(np.diff(counts, axis=1), permuted[..., None], 1)
+        until = counts[:, :1] + is_drawn.cumsum(1) - is_drawn
+        at = block_of, positions % _BLOCK
+        return is_drawn[at].argmax(-1), until[at]
+
+
+class MixtureOrders:
+    """The orders of all epochs of a mixture. Raises ValueError if an epoch would not end."""
 
     def __init__(self, mixture: Mixture, seed: int) -> None:
-        self._mixture, self._seed, self.changes = mixture, seed, mixture.changes
-        self._use(mixture.changes)
+        self._mixture, self._seed = mixture, seed
+        for weights in mixture.schedule:
+            self._order(weights.epoch)
+
+    def digest(self) -> str:
+        """Of the weights of all epochs."""
+        return digest_of(repr([tuple(weights) for weights in self._mixture.schedule]))
 
     def order_of(self, epoch: int) -> MixedOrder:
         drawn = [0] * len(self._mixture.sizes)
-        marks = {change.epoch + later for change in self.changes for later in (0, 1)}
-        # From one mark to the next, epochs draw the same numbers.
-        for first, end in pairwise(sorted({epoch, *(mark for mark in marks if mark < epoch)})):
+        changes = {weights.epoch for weights in self._mixture.schedule if weights.epoch < epoch}
+        # From one change to the next, all epochs draw the same numbers.
+        for first, end in pairwise(sorted({epoch, *changes})):
             taken = self._order(first).taken
             if self._mixture.stop == "all_exhausted":  # an epoch uses whole passes, and begins with new ones
                 taken = -(-taken // self._mixture.sizes) * self._mixture.sizes
             drawn = [before + (end - first) * number for before, number in zip(drawn, taken.tolist(), strict=True)]
         return self._order(epoch, drawn)
 
-    def change(self, epoch: int, samples: int, weights: Any) -> None:
-        """Later changes stay. Raises ValueError."""
-        change = _change(epoch, samples, weights, self._mixture.names)
-        self._use([*(each for each in self.changes if each.place != change.place), change], {epoch})
-
-    def load(self, state: Any) -> None:
-        """Go on with what ``state`` gave. Raises ValueError."""
-        try:
-            self._use(_schedule({(epoch, samples): weights for epoch, samples, weights in state}, self._mixture.names))
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"state_dict: mixture: {error}; accepted: what Loader.state_dict gave") from None
-
-    def state(self) -> list[list[Any]]:
-        """For JSON."""
-        return [[change.epoch, change.samples, list(change.weights)] for change in self.changes]
-
     def _order(self, epoch: int, drawn: Sequence[int] | None = None) -> MixedOrder:
-        return MixedOrder(self._mixture, self.changes, self._seed, epoch, drawn or [0] * len(self._mixture.sizes))
-
-    def _use(self, changes: Sequence[Change], epochs: Iterable[int] | None = None) -> None:
-        """Raises ValueError where one of the ``epochs``, of all those with a change, would not end."""
-        before, self.changes = self.changes, tuple(sorted(changes))
-        try:
-            for epoch in {change.epoch for change in changes} if epochs is None else epochs:
-                self._order(epoch)
-        except ValueError:
-            self.changes = before
-            raise
+        epoch_weights = max(weights for weights in self._mixture.schedule if weights.epoch <= epoch)
+        return MixedOrder(self._mixture, epoch_weights, self._seed, epoch, drawn or [0] * len(self._mixture.sizes))

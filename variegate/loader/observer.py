@@ -1,4 +1,4 @@
-"""Observers of a loader: they hear of every piece of work and its time, stage by stage.
+"""Time that the stages of a loader take.
 
 | stage | who works | what goes in, in bytes |
 |---|---|---|
@@ -12,27 +12,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import Literal, Protocol, get_args
+from typing import Literal, get_args
 
 from variegate.threads import at_fork
 
 Stage = Literal["read", "decode", "augment", "hand_over", "wait"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
-
-
-class Observer(Protocol):
-    """``is_exact``: work that was queued on a GPU is waited for at the end of its stage, which takes time of its own;
-    else a stage ends for the observer when its work is queued."""
-
-    @property
-    def is_exact(self) -> bool: ...
-
-    def stage_done(self, stage: Stage, seconds: float, samples: int, nbytes: int) -> None:
-        """A piece of work is done. Called by the thread that did it, by several at the same time."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -74,11 +61,10 @@ class LoaderStats:
 
 
 class StageTimes:
-    """An observer that adds up, and tells ``others``, of which there may be more or fewer at any time."""
+    """Totals of the stages. Any thread may call any method."""
 
-    def __init__(self, others: Sequence[Observer] = (), is_exact: bool = False) -> None:
+    def __init__(self) -> None:
         self.begin = time.perf_counter()
-        self._others, self._is_exact = others, is_exact
         self._totals: dict[Stage, StageStats] = {}
         self.after_fork()
         at_fork(self)
@@ -86,15 +72,10 @@ class StageTimes:
     def after_fork(self) -> None:
         self._lock = Lock()
 
-    @property
-    def is_exact(self) -> bool:
-        return self._is_exact or any(other.is_exact for other in self._others)
-
     def stage_done(self, stage: Stage, seconds: float, samples: int, nbytes: int) -> None:
+        """Add a work item to the totals."""
         with self._lock:
             self._totals[stage] = self.total(stage) + StageStats(seconds, samples, nbytes, 1)
-        for other in self._others:
-            other.stage_done(stage, seconds, samples, nbytes)
 
     def total(self, stage: Stage) -> StageStats:
         return self._totals.get(stage, StageStats())

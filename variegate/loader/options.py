@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, get_args
@@ -37,16 +36,11 @@ class ProcessWorkers:
 
     Args:
         count: number of processes, each with its share of the cores; None for one per device.
-        pool: a name; all loaders of this user on this machine that name it share the processes, such as those of the
-            ranks of a training run, and with ``cache="host"`` one copy of the decoded pixels. Each is served in turn.
-            The processes end some seconds after the last loader. None for processes of this loader's own.
     """
 
     count: int | None = None
-    pool: str | None = None
 
     def __post_init__(self) -> None:
-        _check_pool(self.pool)
         if self.count is not None:
             integer("count", self.count, 1)
 
@@ -62,7 +56,6 @@ class RayWorkers:
             also when machines join or leave during an epoch. None for one per device.
         cpus: cores of each; None divides a machine's evenly.
         gpus: GPUs of each, 0 for augmentation on the CPU; a share such as 0.5 lets several actors use one.
-        pool: a name; all loaders on the cluster that name it share the actors, as with ``ProcessWorkers``.
 
     Every machine must see the source by the same path or address.
     """
@@ -71,10 +64,8 @@ class RayWorkers:
     count: int | tuple[int, int] | None = None
     cpus: int | None = None
     gpus: float = 0
-    pool: str | None = None
 
     def __post_init__(self) -> None:
-        _check_pool(self.pool)
         accepted = "a number of actors, or a range such as (2, 32)"
         counts = self.count if isinstance(self.count, (tuple, list)) else (self.count, self.count)
         if self.count is not None:
@@ -87,16 +78,10 @@ class RayWorkers:
         number("gpus", self.gpus, 0)
 
 
-def _check_pool(name: Any) -> None:
-    if name is not None and not (isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", name)):
-        raise refused("pool", name, "a name of up to 64 letters, digits, '_', '.' and '-', or None")
-
-
 ProcessWorkers.__init__ = spelt()(ProcessWorkers.__init__)  # type: ignore[method-assign]
 RayWorkers.__init__ = spelt()(RayWorkers.__init__)  # type: ignore[method-assign]
 
 Workers = Literal["thread", "process", "ray"] | ProcessWorkers | RayWorkers
-Wire = Literal["auto", "uint8", "same"]
 
 
 @dataclass(frozen=True)
@@ -142,7 +127,6 @@ class LoaderArguments:
     targets: Targets | Literal[False] | None = None
     workers: Workers = "thread"
     devices: str | Sequence[str] | None = None
-    wire: Wire = "auto"
 
     @property
     def has_workers(self) -> bool:
@@ -171,7 +155,6 @@ class LoaderOptions(LoaderArguments):
             accepted = f"an integer from 1 to {MAX_CHANNELS}, or None for what files have"
             integer("channels", given["channels"], 1, MAX_CHANNELS, accepted=accepted)
         one_of("partners", given["partners"], get_args(Partners))
-        one_of("wire", given["wire"], get_args(Wire))
         if not isinstance(given["workers"], (ProcessWorkers, RayWorkers)):
             accepted = "'thread', 'process', 'ray', vg.ProcessWorkers(...) or vg.RayWorkers(...)"
             if given["workers"] not in ("thread", "process", "ray"):
@@ -202,10 +185,6 @@ class LoaderOptions(LoaderArguments):
         if self.conditions is not None and not callable(found):
             raise TypeError(f"conditions: gave {found!r} for epoch {epoch}; accepted: a function of ids")
         return found
-
-    @property
-    def pool(self) -> str | None:
-        return None if isinstance(self.workers, str) else self.workers.pool
 
     @property
     def decode_limits(self) -> tuple[int, int]:

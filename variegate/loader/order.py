@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from variegate.checks import PIXEL_VERSION, check_pixel_version, integer
 from variegate.formats.base import Source, check_index
-from variegate.loader.mixture import MixedOrder, Mixing
-from variegate.loader.observer import Observer
+from variegate.loader.mixture import MixedOrder
+from variegate.loader.observer import StageTimes
 from variegate.loader.options import LoaderOptions
 from variegate.loader.picks import Order, Picks, RepeatedOrder
 from variegate.loader.ranks import Share
@@ -40,7 +40,7 @@ _ADVICE = {
 }
 # The same, and there only where the loader has such.
 _ADVICE_ON_PICKS = {
-    "weights": "Make the loader with the same weights and num_samples.",
+    "weights": "Make the loader with the same weights, and num_samples if any.",
     "sampler": "Make the loader with the same sampler.",
     "copies": "Make the loader with the same copies.",
 }
@@ -50,8 +50,6 @@ class EpochOrder:
     """The orders of all epochs. ``facts``: what they depend on, for JSON. ``is_known``: always the same."""
 
     is_known = True
-    # Of a Mixture.
-    mixing: Mixing | None = None
 
     def __init__(self, source: Any, is_remote: bool, options: LoaderOptions, shuffle: bool, **facts: Any) -> None:
         self._source, self._seed, self._shuffle, self.is_remote = source, options.seed, shuffle, is_remote
@@ -73,8 +71,6 @@ class EpochOrder:
         """As ``Loader.state_dict`` gives it."""
         epoch, done = position
         state = {"version": STATE_VERSION, "pixels": PIXEL_VERSION, "epoch": epoch, "done": done, **self.facts}
-        if self.mixing is not None:
-            state["mixture"] = self.mixing.state()
         order = self.digest(epoch)
         return state if order is None else {**state, "order": order}
 
@@ -95,17 +91,11 @@ class EpochOrder:
                     f"of the epoch would be another one. {advice}"
                 )
         epoch, done = (integer(f"state_dict: {name}", state[name], 0, (1 << 64) - 1) for name in ("epoch", "done"))
-        if self.mixing is not None:
-            self.mixing.load(state.get("mixture"))
-            self.mixing_changed()
         if done:
             self._check_digest(epoch, state.get("order"))
             if (length := self.length(epoch)) is not None and done > length:
                 raise ValueError(f"state_dict: done is {done}; accepted: 0 to {length}, the samples of an epoch")
         return epoch, done
-
-    def mixing_changed(self) -> None:
-        """The weights of ``mixing`` are others."""
 
     def _check_digest(self, epoch: int, digest: str | None) -> None:
         if self.is_known:
@@ -129,7 +119,6 @@ class IndexedOrder(EpochOrder):
         copies = {"copies": options.copies} if options.copies > 1 else {}
         facts = {"samples": len(source), "buffer": None, **picks.facts, **copies}
         super().__init__(source, source.is_remote, options, shuffle, **facts)
-        self.mixing = picks.mixing
         self._reader, self._picks, self._copies, self._num_partners = reader, picks, options.copies, num_partners
         self.is_known = picks.is_known
         # Of the latest epochs: those in hand and in the making, and iterations that were left and may go on.
@@ -143,23 +132,20 @@ class IndexedOrder(EpochOrder):
         if not self.is_known and not is_resumed:
             self._make_order(epoch)
 
-    def mixing_changed(self) -> None:
-        self._orders.clear()
-
     def digest(self, epoch: int) -> str | None:
         order = self._orders.get(epoch)
         return None if self.is_known or order is None or isinstance(order, DrawnOrder | MixedOrder) else order.digest()
 
-    def plans(self, share: Share, epoch: int, observer: Observer, first: int = 0) -> Iterator[StepPlan]:
+    def plans(self, share: Share, epoch: int, times: StageTimes, first: int = 0) -> Iterator[StepPlan]:
         """The steps from ``first`` on."""
         order = self._order(epoch)
         return (self._plan(order, epoch, share, step) for step in range(first, len(share)))
 
-    def steps(self, share: Share, epoch: int, pool: Executor, observer: Observer, first: int = 0) -> Steps:
+    def steps(self, share: Share, epoch: int, pool: Executor, times: StageTimes, first: int = 0) -> Steps:
         """The same, each read by all threads of ``pool``."""
         stopped = Event()
-        plans = self.plans(share, epoch, observer, first)
-        begun = (self._reader.begin(plan, self._source, pool, observer, stopped.is_set) for plan in plans)
+        plans = self.plans(share, epoch, times, first)
+        begun = (self._reader.begin(plan, self._source, pool, times, stopped.is_set) for plan in plans)
         return begun, stopped.set
 
     def _plan(self, order: Order, epoch: int, share: Share, step: int) -> StepPlan:

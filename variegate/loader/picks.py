@@ -16,7 +16,7 @@ from torch.utils.data.distributed import DistributedSampler
 
 from variegate.checks import integer
 from variegate.formats.base import Source, StreamSource, digest_of
-from variegate.loader.mixture import MixedOrder, Mixing, Mixture
+from variegate.loader.mixture import MixedOrder, Mixture, MixtureOrders
 from variegate.loader.options import LoaderOptions
 from variegate.loader.shuffle import OrderPurpose, Permutation
 from variegate.loader.weights import DrawnOrder, groups_of
@@ -96,14 +96,12 @@ def _count(indices: Indices) -> Copies | None:
 
 @dataclass(frozen=True)
 class Picks:
-    """The orders of all epochs; ``expected_length``: of any, None if not known; the rest as ``EpochOrder``.
-    ``mixing``: of a Mixture, whose weights may change."""
+    """The orders of all epochs; ``expected_length``: of any, None if not known; the rest as ``EpochOrder``."""
 
     order_of: Callable[[int], Once]
     expected_length: Callable[[], int | None]
     facts: dict[str, Any]
     is_known: bool = True
-    mixing: Mixing | None = None
 
 
 def check_picking(source: Source | StreamSource, options: LoaderOptions) -> bool:
@@ -145,8 +143,8 @@ def picks_of(source: Source, options: LoaderOptions, shuffle: bool) -> Picks:
     if not samples:
         raise ValueError("source: has no samples")
     if isinstance(source, Mixture):
-        mixing = Mixing(source, seed)
-        return Picks(mixing.order_of, lambda: None, {}, mixing=mixing)
+        orders = MixtureOrders(source, seed)
+        return Picks(orders.order_of, lambda: None, {"weights": orders.digest()})
     if options.weights is not None:
         draws = samples if number is None else integer("num_samples", number, 1)
         if draws > _MOST_DRAWS:

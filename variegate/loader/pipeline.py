@@ -14,7 +14,6 @@ import torch
 
 from variegate.augmenter.augmenter import Augmenter
 from variegate.augmenter.planner import num_partners
-from variegate.checks import integer
 from variegate.errors import shown as described
 from variegate.formats.base import PixelSource, Source, StreamSource
 from variegate.formats.indexing import open_entropy_index
@@ -26,7 +25,7 @@ from variegate.loader.cache import open_cache
 from variegate.loader.epochs import EpochRun, MakeBatch
 from variegate.loader.making import AnyBatch, BatchMaker, BatchResult
 from variegate.loader.mixture import Mixture
-from variegate.loader.observer import Observer, StageTimes
+from variegate.loader.observer import StageTimes
 from variegate.loader.options import LoaderArguments, LoaderOptions, OnError
 from variegate.loader.order import IndexedOrder, Position
 from variegate.loader.picks import check_picking, picks_of
@@ -90,7 +89,6 @@ class Pipeline:
             arguments, source=source, annotations=None, rank=options.rank, world_size=options.world_size
         )
         self.log = FailureLog(options.max_errors)
-        self.observers: list[Observer] = []
         has_cache = places is None or places.are_threads or options.cache is None
         self.cache = open_cache(
             options.cache if has_cache else None,
@@ -163,7 +161,7 @@ class Pipeline:
         share = self._share(self.order.length(epoch) or 0, done)
         if self.index is not None:
             self.index.use_added()
-        times = StageTimes(self.observers)
+        times = StageTimes()
         steps, stop_reading, make = self._steps(share, epoch, times)
         read_depth = _REMOTE_READ_DEPTH if self.order.is_remote else _READ_DEPTH
         return EpochRun(
@@ -198,26 +196,13 @@ class Pipeline:
         self.log.add(result.failures, -(-samples // self.options.world_size))
         return self._maker.hand_over(result)
 
-    def set_weights(self, weights: Any, epoch: int | None, samples: int, at: Position) -> None:
-        """From a place in the epochs on, None: from ``at``, before which batches were handed out."""
-        if self.order.mixing is None:
-            raise TypeError(f"set_weights: the source is {self.source!r}; accepted: a vg.Mixture")
-        copies = self.options.copies
-        done = (at[0], -(-at[1] // copies))
-        place = done if epoch is None else (integer("epoch", epoch, 0), integer("samples", samples, 0))
-        if place < done:
-            got = f"got epoch {place[0]}, samples {place[1]:,}; {done[1]:,} samples of epoch {done[0]} are handed out"
-            raise ValueError(f"set_weights: {got}; accepted: from there on")
-        self.order.mixing.change(*place, weights)
-        self.order.mixing_changed()
-
     def batch(self, step: int, epoch: int) -> AnyBatch:
         """One batch, made now."""
         share = self.share(epoch)
         if not 0 <= step < len(share):
             raise IndexError(f"step: got {step!r}; accepted: 0 to {len(share) - 1}")
         assert isinstance(self.order, IndexedOrder)
-        times = StageTimes(self.observers)
+        times = StageTimes()
         steps, _, make = self._steps(share, epoch, times, first=step)
         rows = next(steps)()
         assert rows is not None
@@ -228,11 +213,7 @@ class Pipeline:
         if self.ranks_compared:
             return
         known = self.order.facts
-        mixing = self.order.mixing
-        of_mixture = None if mixing is None else str(mixing.state())
-        order = ", ".join(
-            filter(None, (known.get("weights"), known.get("sampler"), self.order.digest(epoch), of_mixture))
-        )
+        order = ", ".join(filter(None, (known.get("weights"), known.get("sampler"), self.order.digest(epoch))))
         facts = f"{self.order.length(epoch)} samples ({self.source.fingerprint})"
         check_alike(f"{facts} in the order {order}" if order else facts, self.augmenter.device)
         self.ranks_compared = self.order.is_known

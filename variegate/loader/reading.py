@@ -27,7 +27,7 @@ from variegate.errors import DecodeError
 from variegate.executors.runners.images import check_image
 from variegate.formats.base import Item, PixelSource, SampleName, StreamItem
 from variegate.loader.cache import Picture, PixelCache
-from variegate.loader.observer import Observer, Stage
+from variegate.loader.observer import Stage, StageTimes
 from variegate.loader.options import LoaderOptions
 from variegate.loader.targets import Annotated
 
@@ -171,7 +171,7 @@ class Reader:
     def read(
         self,
         samples: Iterable[SampleToRead],
-        observer: Observer | None = None,
+        times: StageTimes | None = None,
         is_stopped: Callable[[], bool] | None = None,
     ) -> list[tuple[Any, Any]]:
         """(data, label) of each, or (DecodeError, None); fewer once it is stopped."""
@@ -181,9 +181,9 @@ class Reader:
                 if is_stopped is not None and is_stopped():
                     break
                 results.append(self._read(sample, clock))
-        if observer is not None:
+        if times is not None:
             for stage, total in clock.stages.items():
-                observer.stage_done(stage, *total)
+                times.stage_done(stage, *total)
         return results
 
     def begin(
@@ -191,7 +191,7 @@ class Reader:
         plan: StepPlan,
         source: Any,
         pool: Executor,
-        observer: Observer,
+        times: StageTimes,
         is_stopped: Callable[[], bool] | None = None,
     ) -> Callable[[], Rows]:
         """Begin to read a plan, by all threads of the pool -> what waits for it; fewer rows once it is stopped."""
@@ -203,7 +203,7 @@ class Reader:
                 begin = time.perf_counter()
                 with one_note(self._noted):
                     pixels, labels = source.pixels(samples), source.labels(samples)
-                observer.stage_done("read", time.perf_counter() - begin, len(ids), pixels.nbytes)
+                times.stage_done("read", time.perf_counter() - begin, len(ids), pixels.nbytes)
                 return Rows(**fields, data=pixels, labels=labels)
 
             return gather
@@ -217,7 +217,7 @@ class Reader:
         def read(start: int) -> list[tuple[Any, Any]]:
             end = start + chunk
             chosen = [sample_to_read(source, *of) for of in zip(known[start:end], wanted[start:end], strict=True)]
-            return self.read(chosen, observer, is_stopped)
+            return self.read(chosen, times, is_stopped)
 
         parts = [pool.submit(read, start) for start in range(0, len(wanted), chunk)]
 

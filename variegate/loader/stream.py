@@ -16,7 +16,7 @@ import numpy as np
 from variegate.checks import integer, refused
 from variegate.errors import DecodeError
 from variegate.formats.base import Item, SampleName, SourceError, StreamItem, StreamSource
-from variegate.loader.observer import Observer
+from variegate.loader.observer import StageTimes
 from variegate.loader.options import LoaderOptions
 from variegate.loader.order import EpochOrder, Position
 from variegate.loader.ranks import Share
@@ -88,7 +88,7 @@ class StreamOrder(EpochOrder):
             return every
         return shuffled(every, _size_of, seed=self._seed, epoch=epoch, **self._limits)
 
-    def plans(self, share: Share, epoch: int, observer: Observer) -> Iterator[StepPlan]:
+    def plans(self, share: Share, epoch: int, times: StageTimes) -> Iterator[StepPlan]:
         """Each ``next`` takes as many samples from the stream as all ranks together."""
         known = self._places.get((epoch, share.start))
         place = _Place(*known or ())
@@ -97,7 +97,7 @@ class StreamOrder(EpochOrder):
         while True:
             begin = time.perf_counter()
             step = next(steps, None)
-            observer.stage_done("read", time.perf_counter() - begin, 0, 0)  # samples are counted as they are opened
+            times.stage_done("read", time.perf_counter() - begin, 0, 0)  # samples are counted as they are opened
             if step is None:
                 return
             passing, padding, done = step
@@ -110,14 +110,14 @@ class StreamOrder(EpochOrder):
             name_of = partial(_name_of, items)
             yield StepPlan(ids=ids, padding=padding, done=done, name_of=name_of, samples=items, before=before)
 
-    def steps(self, share: Share, epoch: int, pool: Executor, observer: Observer) -> Steps:
+    def steps(self, share: Share, epoch: int, pool: Executor, times: StageTimes) -> Steps:
         """Taken from the stream by one thread more, since samples come one by one; opened by those of ``pool``."""
         stream_pool = Threads(1, "variegate-stream")
-        plans = self.plans(share, epoch, observer)
+        plans = self.plans(share, epoch, times)
 
         def waiting(plan: Future[StepPlan | None]) -> Rows | None:
             found = plan.result()
-            return None if found is None else self._reader.begin(found, self._source, pool, observer)()
+            return None if found is None else self._reader.begin(found, self._source, pool, times)()
 
         begun = (partial(waiting, stream_pool.submit(next, plans, None)) for _ in count())
         return begun, partial(stream_pool.shutdown, wait=False, cancel_futures=True)

@@ -70,12 +70,6 @@ class ResumeOptions:
     on_error: Literal["raise", "skip"] = option(
         "skip", "Skip an image that failed three times, or stop with an error (raise).", "Running"
     )
-    changed: Literal["refuse", "same", "remake"] = option(
-        "refuse",
-        "If files of SRC have changed since their outputs were written: stop and report them (refuse), accept files "
-        "with new times only (same), or write their outputs again (remake).",
-        "Running",
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +90,7 @@ class PackingOptions(ResumeOptions, DeviceOptions):
         "Output format: .tar shards (webdataset), Hugging Face .parquet files, or memory-mapped pixels (raw).",
         "Output",
     )
-    shard_size: str = option("256MB", "Approximate shard size, such as 256MB, 1GB or 512MiB.", "Output", metavar="SIZE")
+    shard_size: int = option(1000, "Number of images per shard.", "Output", low=1)
     measure: bool = option(True, "Measure at the end how fast a loader reads SRC and DST.", "Running")
 
     def __post_init__(self) -> None:

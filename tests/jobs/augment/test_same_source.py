@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.jobs.augment.samples import digest, expansion, lay_photos, rows, run_until, threads
+from tests.jobs.augment.samples import digest, expansion, lay_photos, run_until, threads
 from variegate import open_source
 from variegate.errors import DecodeError
 from variegate.formats.base import SourceError
@@ -60,10 +60,8 @@ def test_a_complete_run_is_refused_once_a_picture_has_changed(photos: Path, tmp_
     assert said.startswith(f"{photos}/a/2.jpg: was {size:,} bytes of 2")
     assert f", is {(photos / 'a/2.jpg').stat().st_size:,} bytes of 2" in said
     assert said.endswith(
-        ": changed since outputs were made; restore the source, or choose: --changed remake writes their outputs again"
+        ": changed since outputs were made; restore the source, choose another folder, or start over with --no-resume"
     )
-    with pytest.raises(SourceError, match=r"a/2\.jpg: was .*; files of other sizes are never the same: restore them, "):
-        expansion(photos, out, changed="same").run()
     assert digest(out) == before
 
 
@@ -77,77 +75,12 @@ def test_of_many_changed_files_the_first_are_named(photos: Path, tmp_path: Path)
         expansion(photos, tmp_path / "out").run()
 
 
-def test_an_interrupted_run_is_refused_where_outputs_were_made_of_what_has_changed(
-    photos: Path, tmp_path: Path
-) -> None:
-    begun(photos, tmp_path / "out", at_least=25)
-    touch(photos / "a/1.jpg")
-    with pytest.raises(
-        SourceError, match=r"a/1\.jpg: was .*--changed same accepts them if they hold the same pictures"
-    ):
-        expansion(photos, tmp_path / "out", copies=20).run()
-
-
-def test_what_no_output_was_made_of_may_change(photos: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("change", [touch, repaint])
+def test_an_interrupted_run_is_refused_once_a_picture_has_changed(photos: Path, tmp_path: Path, change: Any) -> None:
     begun(photos, tmp_path / "out")
-    repaint(photos / "b/z.bmp")
-    with pytest.warns(
-        UserWarning, match=r"changed since the run began, before anything was made of it: \S+b/z\.bmp: was"
-    ):
+    change(photos / "b/z.bmp")
+    with pytest.raises(SourceError, match=r"b/z\.bmp: was .*: changed since outputs were made; restore the source"):
         expansion(photos, tmp_path / "out", copies=20).run()
-    expansion(photos, tmp_path / "reference", copies=20).run()
-    assert digest(tmp_path / "out") == digest(tmp_path / "reference")
-
-
-@pytest.mark.parametrize("is_complete", [False, True])
-def test_touched_files_are_accepted_as_the_same(photos: Path, tmp_path: Path, is_complete: bool) -> None:
-    out = tmp_path / "out"
-    begun(photos, out)
-    if is_complete:
-        expansion(photos, out, copies=20).run()
-    for path in photos.rglob("*.*"):
-        touch(path)
-    report = expansion(photos, out, copies=20, changed="same").run()
-    assert report.remade == 0
-    assert not (out / ".variegate").exists()
-    # From now on these times are the ones to be compared with.
-    assert expansion(photos, out, copies=20).run().resumed == 140
-    expansion(photos, tmp_path / "reference", copies=20).run()
-    assert digest(out) == digest(tmp_path / "reference")
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("is_complete", [False, True])
-def test_outputs_of_changed_files_are_made_again(photos: Path, tmp_path: Path, layout: str, is_complete: bool) -> None:
-    out, settings = tmp_path / "out", {"layout": layout, "shard_size": 8}
-    begun(photos, out, at_least=25, **settings)
-    if is_complete:
-        expansion(photos, out, copies=20, **settings).run()
-    repaint(photos / "a/1.jpg")
-    with pytest.warns(UserWarning, match=r"outputs of an earlier run are made again: \d+ of files that changed$"):
-        report = expansion(photos, out, copies=20, changed="remake", **settings).run()
-    assert report.remade >= 20
-    assert report.written + report.resumed == report.total
-    expansion(photos, tmp_path / "reference", copies=20, **settings).run()
-    assert digest(out) == digest(tmp_path / "reference")
-
-
-def test_a_changed_file_that_cannot_be_read_leaves_no_outputs_of_the_one_before(photos: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    expansion(photos, out).run()
-    (photos / "b/x.jpg").write_text("no picture")
-    with pytest.warns(UserWarning, match="3 of files that changed"):
-        report = expansion(photos, out, changed="remake").run()
-    assert (report.written, report.missing, report.resumed) == (0, 3, 18)
-    assert [row["source"] for row in rows(out) if row["status"] == "quarantined"] == ["b/x.jpg"] * 3
-    assert not list(out.glob("b/x_*"))
-    # Repaired, it is made at last.
-    repaint(photos / "b/x.jpg")
-    with pytest.raises(SourceError, match=r"b/x\.jpg: was 10 bytes"):
-        expansion(photos, out).run()
-    with pytest.warns(UserWarning, match="made again"):
-        assert expansion(photos, out, changed="remake").run().written == 3
-    assert len(list(out.glob("b/x_*"))) == 3
 
 
 def test_without_resuming_all_is_made_of_what_is_there(photos: Path, tmp_path: Path) -> None:
@@ -204,8 +137,7 @@ def test_shards_of_a_source_are_compared(photos: Path, tmp_path: Path) -> None:
     touch(shard)
     with pytest.raises(SourceError, match=rf"^{shard}: was .*: changed since outputs were made"):
         again().run()
-    with pytest.warns(UserWarning, match="6 of files that changed"):
-        assert again(changed="remake").run().remade == 6
+    assert again(resume=False).run().written == 21
     # Members of other names and sizes: the shard is named, not only a fingerprint.
     expansion(photos, tmp_path / "others", layout="webdataset", shard_size=6, copies=2).run()
     shutil.copy(tmp_path / "others" / shard.name, shard)
@@ -276,8 +208,3 @@ def test_a_shard_that_changes_during_the_run_is_an_error_by_name(photos: Path, t
     report = Expansion(Plan(source, build_transform("none", None)), tmp_path / "out", threads()).run()
     assert len(report.skipped) == 7
     assert "has changed since the run began" in report.skipped[0][1]
-
-
-def test_a_changed_is_one_of_three() -> None:
-    with pytest.raises(ValueError, match=r"^changed: got 'maybe'; accepted: one of 'refuse', 'same', 'remake'$"):
-        Expansion(None, "out", threads(), changed="maybe")  # type: ignore[arg-type]

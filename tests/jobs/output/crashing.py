@@ -69,7 +69,7 @@ def seen_wrong(place: Path, whole: dict[str, bytes | None], lost: tuple[str, ...
 def killed_run(place: Path, step: int, kind: str) -> int:
     def act() -> None:
         killed_at(step)
-        run(place, resume=kind != "again", changed=CHANGED.get(kind, ()))
+        run(place, resume=kind != "again")
 
     return in_a_child(act)
 
@@ -107,29 +107,17 @@ def begin(place: Path) -> None:
 
 
 LOST = (file_of(2, 1), file_of(3, 0))
-CHANGED = {"changed": (1, 2)}
 
 
 def main(root: Path, kind: str, every: int) -> None:
     """Of a run that begins ("fresh"); of one that is complete and done again without resuming ("again"), or has lost
-    outputs ("lost"), or another source ("changed"); of one that was killed and has lost outputs ("begun"). Killed at
-    every ``every``-th system call."""
+    outputs ("lost"); of one that was killed and has lost outputs ("begun"). Killed at every ``every``-th system call.
+    """
     run(root / "whole")
     begin(root / "begun")
-    run(root / "reference", changed=CHANGED.get(kind, ()))
-    whole = tree(root / "reference")
+    whole = tree(root / "whole")
     place = root / "out"
-    # Of a changed source the outputs are removed first, then the manifest; its record is replaced in the end.
-    unseen = {
-        "lost": LOST,
-        "begun": LOST,
-        "changed": (
-            *(file_of(item, copy) for item in (1, 2) for copy in (0, 1)),
-            "variegate.source",
-            "manifest.parquet",
-            "manifest.sha256",
-        ),
-    }.get(kind, ())
+    unseen = LOST if kind in ("lost", "begun") else ()
     wrong: list[str] = []
     step, code = 0, KILLED
     gc.freeze()  # so that children copy less memory
@@ -143,7 +131,7 @@ def main(root: Path, kind: str, every: int) -> None:
             second = killed_run(place, 1 + step * 7 % 41, "resumed" if kind == "again" else kind)
             wrong += [f"killed at {step} and then: {what}" for what in seen_wrong(place, whole, unseen)]
             wrong += [f"killed at {step}, then it failed"] if second not in (0, KILLED) else []
-        run(place, changed=CHANGED.get(kind, ()))
+        run(place)
         if tree(place) != whole:
             wrong.append(f"killed at {step}, it ended with {sorted(tree(place))}")
     if code != 0:

@@ -12,7 +12,7 @@ import numpy as np
 
 from variegate.formats.stamps import Stamps
 from variegate.jobs.output.destination import Destination
-from variegate.jobs.output.on_disk import Lost, Row, take_back_lost
+from variegate.jobs.output.on_disk import Lost, take_back_lost
 from variegate.jobs.output.run_record import read_source, write_source
 
 SETTINGS = {"source": "photos", "seed": 0, "copies": 2, "transform": {"op": "Rotate", "angles": [-3.0, 3.0]}}
@@ -20,23 +20,23 @@ ITEMS = 4
 COPIES = 2
 
 
-def output(item: int, copy: int, size: int = 100, is_changed: bool = False) -> bytes:
-    return f"{item} {copy}{'!' * is_changed} ".encode() * size
+def output(item: int, copy: int, size: int = 100) -> bytes:
+    return f"{item} {copy} ".encode() * size
 
 
 def file_of(item: int, copy: int) -> str:
     return f"{'cat' if item % 2 else 'dog'}/deep/{item:02}_{copy}.jpg"
 
 
-def row_of(item: int, copy: int, size: int = 100, is_changed: bool = False) -> dict[str, Any]:
-    data = output(item, copy, size, is_changed)
+def row_of(item: int, copy: int, size: int = 100) -> dict[str, Any]:
+    data = output(item, copy, size)
     facts = {"file": file_of(item, copy), "status": "written", "index": item, "copy": copy, "bytes": len(data)}
     return facts | {"sha256": hashlib.sha256(data).hexdigest()}
 
 
-def stamps(*changed: int) -> Stamps:
-    """Of a file for each item; ``changed``: items whose file has another time."""
-    times = np.array([10**18 + (item in changed) * 10**10 for item in range(ITEMS)], np.int64)
+def stamps() -> Stamps:
+    """Of a file for each item."""
+    times = np.full(ITEMS, 10**18, np.int64)
     names = [f"{item}.jpg" for item in range(ITEMS)]
     return Stamps(names, np.arange(ITEMS, dtype=np.int64), times, (), np.arange(ITEMS))
 
@@ -47,32 +47,24 @@ def run(
     resume: bool = True,
     size: int = 100,
     flush_every: int = 2,
-    changed: tuple[int, ...] = (),
     found: Lost | None = None,
 ) -> Destination:
-    """Do what is left to be done. The items are done from the last to the first. ``changed``: items that are made again
-    if they are recorded with another time. ``found`` becomes what was lost."""
+    """Do what is left to be done. The items are done from the last to the first. ``found`` becomes what was lost."""
     with Destination(root, SETTINGS, "plan", resume) as destination:
-        was, now = read_source(destination.storage), stamps(*changed)
-        other = set() if was is None else set(np.flatnonzero(was.times != now.times).tolist())
-
-        def is_unwanted(row: Row) -> bool:
-            return row["index"] in other
-
-        lost = take_back_lost(destination, lambda row: (row["index"], row["index"] + 1), False, is_unwanted)
+        lost = take_back_lost(destination, lambda row: (row["index"], row["index"] + 1), False)
         if found is not None:
             found.__dict__.update(lost.__dict__)
-        if was is None or other:
-            destination.amend(lambda storage: write_source(storage, now))
+        if read_source(destination.storage) is None:
+            destination.amend(lambda storage: write_source(storage, stamps()))
         if destination.is_complete:
             return destination
         done = {item for start, stop in destination.journal.covered for item in range(start, stop)}
         for item in reversed([item for item in range(ITEMS) if item not in done]):
             for copy in range(COPIES):
                 if copy not in lost.kept.get(item, ()):
-                    destination.storage.write(file_of(item, copy), output(item, copy, size, item in changed))
+                    destination.storage.write(file_of(item, copy), output(item, copy, size))
             destination.storage.sync()
-            rows = [json.dumps(row_of(item, copy, size, item in changed)) for copy in range(COPIES)]
+            rows = [json.dumps(row_of(item, copy, size)) for copy in range(COPIES)]
             destination.journal.append(item, item + 1, rows)
             if destination.journal.pending == flush_every:
                 destination.journal.flush()

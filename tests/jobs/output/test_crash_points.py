@@ -26,9 +26,7 @@ main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
 """
 
 
-@pytest.mark.parametrize(
-    ("kind", "least"), [("fresh", 80), ("again", 80), ("lost", 50), ("begun", 30), ("changed", 60)]
-)
+@pytest.mark.parametrize(("kind", "least"), [("fresh", 80), ("again", 80), ("lost", 50), ("begun", 30)])
 @pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])
 def test_killed_at_every_system_call(tmp_path: Path, kind: str, least: int, every: int) -> None:
     # In memory, where there is such a place: thousands of fsyncs take their time on a disk.

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from select import select
 from typing import Any
@@ -16,7 +14,7 @@ import pytest
 import variegate as vg
 from tests.images import photo
 from tests.jobs.odd_files import DeadlyImage
-from tests.jobs.workers.contract import NAMES, Run, WorkersContract, check_made, made_of, tasks
+from tests.jobs.workers.contract import NAMES, WorkersContract, check_made, tasks
 from tests.jobs.workers.toys import Toy
 from tests.loader.loading import CROPPED, load
 from tests.loader.samples import MemorySource
@@ -51,31 +49,11 @@ class TestRay(WorkersContract):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="waits for processes as Linux lets one")
-class TestPooledRay(TestRay):
-    kind = partial(RayPool, pool="contract")
-
-
-def test_pools_of_one_name_share_an_actor() -> None:
-    def run() -> Any:
-        return Run(RayPool(Toy(slow={"cpu:0": 0.01}), NAMES[:1], 1, pool="shared"), NAMES[:1])(tasks(40))
-
-    streams = [run() for _ in range(2)]
-    found = [[next(stream)] for stream in streams]
-    os.kill(made_of(found[0])[0].pid, signal.SIGKILL)
-    for results, stream in zip(found, streams, strict=True):
-        results.extend(stream)
-        check_made(results, 40)
-    assert len({made_of(results)[0].pid for results in found}) == 1
-    assert len({made_of(results)[-1].pid for results in found}) == 1
-
-
-@pytest.mark.slow
 def test_actors_make_the_batches_of_the_local_loader() -> None:
     source, transform = MemorySource(50), T.Compose([CROPPED, T.Normalize(0.5, 0.25)])
+    workers = vg.RayWorkers(count=(1, 2), cpus=1)
     expected = everything(load(source, transform, batch_size=24))
-    for workers in (vg.RayWorkers(count=(1, 2), cpus=1), vg.RayWorkers(count=1, cpus=1, pool="loaders")):
-        assert everything(load(source, transform, batch_size=24, workers=workers)) == expected
+    assert everything(load(source, transform, batch_size=24, workers=workers)) == expected
 
 
 def test_an_engine_takes_the_cluster_as_it_is() -> None:

@@ -244,8 +244,7 @@ def _compact(line: bytes, random: Random) -> bytes:
 
 def _parse_expansion(out: Path) -> None:
     """Gone on with, in the end: it is made, or refused."""
-    changed = "remake" if len(out.parent.name) % 2 else "refuse"
-    expansion(_template() / "photos", out, threads(1), size=(8, 8), copies=2, changed=changed).run()
+    expansion(_template() / "photos", out, threads(1), size=(8, 8), copies=2).run()
 
 
 PARSERS = (

@@ -12,7 +12,6 @@ from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from variegate.decode import (
     MAX_DECODE_BYTES,
@@ -100,7 +99,6 @@ class EncodedBatch:
         self.decoded: dict[int, Image] = {}
         self._name_of, self._failures = name_of, failures
         self.decode_seconds: list[float] = []
-        self.is_timed_exactly = False
         self.scales: tuple[int, ...] = ()
         self.index: EntropyIndex | None = None
         self._parts: dict[tuple[float, ...], tuple[Image, npt.NDArray[np.float64]]] = {}
@@ -130,8 +128,6 @@ class EncodedBatch:
         """Whatever decodes these images does it in here, so that its seconds are known (``decode_seconds``)."""
         begin = time.perf_counter()
         yield
-        if self.is_timed_exactly and torch.cuda.is_initialized():
-            torch.cuda.current_stream().synchronize()
         self.decode_seconds.append(time.perf_counter() - begin)
 
     def name(self, i: int) -> str:

@@ -26,7 +26,6 @@ class Report:
     written: int = 0  # by this run
     resumed: int = 0  # that an earlier run had written
     repaired: int = 0  # of those that an earlier run had written: not there any more, or not whole; to be made again
-    remade: int = 0  # of those: of files that have changed since; to be made again
     missing: int = 0  # that cannot be made, as this run or an earlier one found
     skipped: list[tuple[str, str]] = field(default_factory=list)  # samples that were given up by this run, and why
     seconds: float = 0.0  # since the first worker was ready
@@ -85,7 +84,7 @@ class ShardCommit:
 
     def done(self, start: int, outputs: Sequence[ItemOutputs]) -> None:
         for item, made in enumerate(outputs, start):
-            self._begin(item, made.data)
+            self._begin(item)
             shard = self._shard
             assert shard is not None
             for text, data, extra in zip(made.rows, made.data, made.extras, strict=True):
@@ -109,8 +108,8 @@ class ShardCommit:
             self._shard.discard()
             self._shard = None
 
-    def _begin(self, item: int, data: Sequence[bytes] = ()) -> None:
-        """Open the shard of an item, whose image files these are."""
+    def _begin(self, item: int) -> None:
+        """Open the shard of an item."""
         if self._shard is None:
             plan = self._plan
             number, rest = divmod(item, plan.items_per_shard)

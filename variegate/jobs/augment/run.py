@@ -27,14 +27,14 @@ from variegate.io.location import Location
 from variegate.jobs.augment.commit import FileCommit, Report, ShardCommit, labels_of
 from variegate.jobs.augment.job import ExpansionSpec
 from variegate.jobs.augment.plan import Plan
-from variegate.jobs.augment.same_source import compare, refuse_other_files
+from variegate.jobs.augment.same_source import check_unchanged, refuse_other_files
 from variegate.jobs.drive import FailedItem
 from variegate.jobs.engine import Engine
 from variegate.jobs.jobs import Snapshot
-from variegate.jobs.options import ON_CHANGE, ON_ERROR, OnChange, OnError
+from variegate.jobs.options import ON_ERROR, OnError
 from variegate.jobs.output.destination import Destination
 from variegate.jobs.output.manifest import CHECKSUM_NAME, read_manifest, write_checksum
-from variegate.jobs.output.on_disk import DiskRun, Lost, Row, SpanOf, check_apart
+from variegate.jobs.output.on_disk import DiskRun, Lost, Row, check_apart
 from variegate.jobs.output.run_record import write_source
 
 # Outputs in a task: some tenths of a second of work on a core, so that what it costs to hand one over is nothing.
@@ -55,7 +55,6 @@ class Expansion(DiskRun):
     engine: Engine
     on_error: OnError = "skip"  # passes over samples that failed three times; "raise" ends the run at the first
     resume: bool = True  # False: an earlier run's outputs are replaced
-    changed: OnChange = "refuse"  # of source files that are not those of an earlier run; "same": of equal size suffices
     on_progress: Callable[[Report], None] | None = None
     stop: Event = field(default_factory=Event)  # once set, the run ends with what it has begun
     index: str | PathLike[str] | None = "auto"  # an entropy index, or None; "auto": what ``variegate index`` has made
@@ -64,7 +63,6 @@ class Expansion(DiskRun):
 
     def __post_init__(self) -> None:
         one_of("on_error", self.on_error, ON_ERROR)
-        one_of("changed", self.changed, ON_CHANGE)
         if self.index not in (None, "auto") and not Path(self.index).is_file():
             raise ValueError(f"index: {self.index} is no file; accepted: auto, none, or what variegate index wrote")
         self.report = Report(len(self.plan.source), self.plan.num_outputs)
@@ -94,28 +92,21 @@ class Expansion(DiskRun):
     def refuse(self, settings: dict[str, Any], stamps: Stamps | None) -> None:
         refuse_other_files(open_storage(self.destination), settings, stamps)
 
-    def compare(self, destination: Destination, stamps: Stamps | None) -> Callable[[Row], bool]:
+    def check_source(self, destination: Destination, stamps: Stamps | None) -> None:
         self._stamps = stamps
-        remade, self._is_recorded = compare(destination, self.plan, stamps, self.changed)
-        return self._is_unwanted(remade)
+        self._is_recorded = check_unchanged(destination, stamps)
 
-    def spans(self, destination: Destination) -> SpanOf:
-        return self.plan.span_of
-
-    def _is_unwanted(self, remade: Any) -> Callable[[Row], bool]:
-        """``remade``: bool [N], samples whose outputs are to be made again -> of a row."""
-        unwanted = set(remade.nonzero()[0].tolist())
-        return lambda row: row["index"] in unwanted
+    def span_of(self, row: Row) -> tuple[int, int]:
+        return self.plan.span_of(row)
 
     def restore(self, destination: Destination, lost: Lost) -> None:
         report, labels, stamps = self.report, self._labels, self._stamps
         self._kept = lost.kept
-        report.repaired, report.remade = lost.missing + lost.resized, lost.unwanted
-        counts = {"missing": lost.missing, "of another size": lost.resized, "of files that changed": lost.unwanted}
+        report.repaired = lost.missing + lost.resized
+        counts = {"missing": lost.missing, "of another size": lost.resized}
         if words := " and ".join(f"{count:,} {what}" for what, count in counts.items() if count):
             warnings.warn(f"outputs of an earlier run are made again: {words}", stacklevel=4)
         if stamps is not None and not self._is_recorded:
-            # Not before what was made of other files is taken back: nothing would show it any more.
             destination.amend(lambda storage: write_source(storage, stamps))
         # Shards write them, but those that are there already do not do so again.
         is_begun = destination.is_complete or destination.journal.covered

@@ -1,19 +1,14 @@
-"""Comparison of a run's source with the one that it was begun with, and what follows a difference."""
+"""Comparison of a run's source with the one that it was begun with."""
 
 from __future__ import annotations
 
 import warnings
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from variegate.errors import DecodeError
 from variegate.formats.base import FileSource, Source, SourceError
 from variegate.formats.stamps import Stamp, Stamps, describe_change, differences, is_same, stamp_now
 from variegate.formats.storage import Storage
-from variegate.jobs.augment.plan import Plan
-from variegate.jobs.options import OnChange
 from variegate.jobs.output.destination import Destination
 from variegate.jobs.output.run_record import SETTINGS_NAME, describe_changed, describe_other, read_settings, read_source
 from variegate.jobs.output.side_files import ANNOTATED
@@ -34,64 +29,32 @@ def refuse_other_files(storage: Storage, settings: dict[str, Any], stamps: Stamp
         )
 
 
-def compare(
-    destination: Destination, plan: Plan, stamps: Stamps | None, changed: OnChange
-) -> tuple[npt.NDArray[np.bool_], bool]:
-    """-> for each sample, whether its outputs are to be made again; whether the record of the source is as it is now.
+def check_unchanged(destination: Destination, stamps: Stamps | None) -> bool:
+    """Returns whether the record of the source at the destination is as the source is now.
 
-    Raises SourceError naming the files where outputs were made of others, unless ``changed`` says what to do.
+    Raises SourceError naming the files that have changed since outputs were made.
     """
-    remade = np.zeros(len(plan.source), bool)
     if stamps is None:
-        return remade, True
+        return True
     storage = destination.storage
+    has_outputs = destination.is_complete or bool(destination.journal.covered)
+    if not has_outputs:
+        return False
     was = read_source(storage)
     if was is None or list(was.names) != list(stamps.names):
-        if destination.is_complete or destination.journal.covered:
-            warnings.warn(
-                f"{storage.shown}: this run has no record of what its source was (earlier versions kept none): files "
-                "that have changed since it began go unnoticed",
-                stacklevel=3,
-            )
-        return remade, destination.is_complete
-    files = differences(was, stamps)
-    if not len(files):
-        return remade, True
-    done = np.full(len(remade), destination.is_complete)
-    for start, stop in [] if destination.is_complete else destination.journal.covered:
-        done[plan.sample_of(start) : plan.sample_of(stop - 1) + 1] = True
-    # What an output was mixed with, it was made of as well.
-    partners, read = plan.partners(np.arange(len(done))), done.copy()
-    read[partners[done]] = True
-    before = np.concatenate([[0], np.cumsum(read)])
-    used = files[(before[stamps.ends(len(done))] > before[stamps.starts])[files]]
-    if len(used):
-        _check_allowed(was, stamps, used, changed)
-        if changed == "remake":
-            remade[stamps.samples_of(used, len(remade))] = True
-            remade |= remade[partners].any(axis=1)
-            remade &= done
-    elif done.any():
         warnings.warn(
-            f"changed since the run began, before anything was made of it: {describe_changed(was, stamps, files)}",
+            f"{storage.shown}: this run has no record of what its source was (earlier versions kept none): files "
+            "that have changed since it began go unnoticed",
             stacklevel=3,
         )
-    return remade, False
-
-
-def _check_allowed(was: Stamps, now: Stamps, files: npt.NDArray[np.int64], changed: OnChange) -> None:
-    resized = files[was.sizes[files] != now.sizes[files]]
-    remake = "--changed remake writes their outputs again"
-    if changed == "same" and len(resized):
+        return destination.is_complete
+    files = differences(was, stamps)
+    if len(files):
         raise SourceError(
-            f"{describe_changed(was, now, resized)}; files of other sizes are never the same: restore them, or {remake}"
+            f"{describe_changed(was, stamps, files)}: changed since outputs were made; restore the source, choose "
+            "another folder, or start over with --no-resume"
         )
-    if changed == "refuse":
-        same = "" if len(resized) else "--changed same accepts them if they hold the same pictures, "
-        raise SourceError(
-            f"{describe_changed(was, now, files)}: changed since outputs were made; restore the source, or choose: "
-            f"{same}{remake}"
-        )
+    return True
 
 
 def check_read(stamps: Stamps, source: Source, index: int, num_bytes: int) -> None:

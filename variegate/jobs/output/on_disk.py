@@ -39,12 +39,11 @@ class DiskRun:
         """All that the outputs depend on, as JSON."""
         raise NotImplementedError
 
-    def compare(self, destination: Destination, stamps: Stamps | None) -> Callable[[Row], bool]:
-        """The source with what the run saw of it -> whether an output is to be made again though it is there."""
-        return lambda row: False
+    def check_source(self, destination: Destination, stamps: Stamps | None) -> None:
+        """Raise SourceError if the source is not the one that the run was begun with."""
 
-    def spans(self, destination: Destination) -> SpanOf:
-        """For ``take_back_lost``."""
+    def span_of(self, row: Row) -> Span:
+        """The items ``start..stop-1`` that are made together with a row's output."""
         raise NotImplementedError
 
     def restore(self, destination: Destination, lost: Lost) -> None:
@@ -64,8 +63,8 @@ class DiskRun:
         self.refuse(settings, stamps)
         place = None if stamps is None else "source"
         with Destination(self.destination, settings, None, self.resume, place) as destination:
-            is_unwanted = self.compare(destination, stamps)
-            lost = take_back_lost(destination, self.spans(destination), self.is_sharded, is_unwanted)
+            self.check_source(destination, stamps)
+            lost = take_back_lost(destination, self.span_of, self.is_sharded)
             self.restore(destination, lost)
             if destination.is_complete:
                 return
@@ -146,24 +145,19 @@ class Lost:
 
     missing: int = 0
     resized: int = 0
-    unwanted: int = 0
     kept: dict[int, frozenset[int]] = field(default_factory=dict)
 
 
-def take_back_lost(
-    destination: Destination, span_of: SpanOf, is_sharded: bool, is_unwanted: Callable[[Row], bool]
-) -> Lost:
-    """Items whose outputs are missing, of another size, or unwanted, are no longer done; a complete run begins again.
+def take_back_lost(destination: Destination, span_of: SpanOf, is_sharded: bool) -> Lost:
+    """Drop the records of items whose outputs are missing or of another size; a complete run begins again.
 
-    ``span_of``: the items that are made together with a row's output. Files of unwanted outputs are removed: should
-    they not be made again, nothing would replace them. Killed at any moment, the next call finds the others.
+    ``span_of``: the items that are made together with a row's output. Killed at any moment, the next call finds the
+    others.
     """
     storage, found = destination.storage, Lost()
     size_of = size_lookup(storage)
 
     def problem_of(row: Row) -> str:
-        if is_unwanted(row):
-            return "unwanted"
         if row["status"] != "written":
             return ""
         files = [(row["file"], row.get("shard_bytes" if is_sharded else "bytes"))]
@@ -185,7 +179,7 @@ def take_back_lost(
             problems = [problem_of(row) for row in outputs]
             if any(problems):
                 bad.add(span)
-                _count(storage, found, span, list(zip(outputs, problems, strict=True)), is_sharded)
+                _count(found, span, list(zip(outputs, problems, strict=True)), is_sharded)
         return bad
 
     if destination.is_complete:
@@ -216,19 +210,16 @@ def _damaged(storage: Storage, what: str) -> SourceError:
     return SourceError(f"{place}: {what}; choose another folder, or start over without resuming")
 
 
-def _count(storage: Storage, found: Lost, span: Span, outputs: list[tuple[Row, str]], is_sharded: bool) -> None:
-    """Add the outputs of a span, with their problems, to what was found; files of unwanted ones are removed."""
+def _count(found: Lost, span: Span, outputs: list[tuple[Row, str]], is_sharded: bool) -> None:
+    """Add the outputs of a span, with their problems, to what was found."""
     problems = {problem for _, problem in outputs}
-    reason = next(problem for problem in ("unwanted", "missing", "resized") if problem in problems)
+    reason = "missing" if "missing" in problems else "resized"
     kept = []
     for row, problem in outputs:
         is_written = row["status"] == "written"
         problem = problem or (reason if is_sharded and is_written else "")
         if problem:
             setattr(found, problem, getattr(found, problem) + 1)
-        if problem == "unwanted" and is_written and not is_sharded:
-            for file in filter(None, (row["file"], row.get("mask_file"))):
-                storage.remove(real_name(storage, printable(file)))
         if is_written and not problem:
             kept.append(row["copy"])
     if kept:

@@ -23,7 +23,7 @@ from variegate.jobs.mapping import MapSpec
 from variegate.jobs.options import ON_ERROR, OnError
 from variegate.jobs.output.destination import Destination
 from variegate.jobs.output.files import output_path, output_stems
-from variegate.jobs.output.on_disk import DiskRun, Lost, SpanOf, check_apart
+from variegate.jobs.output.on_disk import DiskRun, Lost, Row, check_apart
 from variegate.jobs.tiles.reading import SUFFIXES, file_of
 from variegate.jobs.tiles.run import ImageRun
 from variegate.program.describe import operations_of
@@ -77,8 +77,9 @@ class FolderRun(DiskRun):
             "pixels": PIXEL_VERSION,
         }  # fmt: skip
 
-    def spans(self, destination: Destination) -> SpanOf:
-        return lambda row: (item := row["index"] * self.copies + row["copy"], item + 1)
+    def span_of(self, row: Row) -> tuple[int, int]:
+        item = row["index"] * self.copies + row["copy"]
+        return item, item + 1
 
     def restore(self, destination: Destination, lost: Lost) -> None:
         covered = [(0, self.total)] if destination.is_complete else destination.journal.covered

@@ -12,39 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from variegate.augmenter.augmenter import Augmenter
 from variegate.jobs.options import rows_of_part
 from variegate.loader.making import BatchMaker, BatchResult, MadeRows, Replacement, settle
 from variegate.loader.observer import StageTimes
-from variegate.loader.options import ConditionsOfIds, LoaderOptions, RayWorkers
-from variegate.loader.ranks import processes_here
+from variegate.loader.options import ConditionsOfIds, LoaderOptions
 from variegate.loader.reading import StepPlan, Steps
 from variegate.loader.workers.fleet import BatchInMaking, Fleet
 from variegate.loader.workers.parts import BatchPart, PartSpec, joined
 from variegate.loader.workers.places import WorkerPlaces
 from variegate.threads import Threads
-from variegate.transforms import Compose, Identity, Normalize, ToDtype, Transform
-
-
-def split_wire(options: LoaderOptions, is_far: bool) -> tuple[LoaderOptions, Transform | None]:
-    """-> (what workers make, what is left to do where batches arrive; None: nothing).
-
-    Floats are made of bytes at the end of a transform, so that they may as well be made by the receiver of the bytes.
-    Raises ValueError where that is asked for and not so.
-    """
-    transform, wire = options.transform, options.wire
-    parts: list[Any] = list(transform.transforms) if isinstance(transform, Compose) else [transform]
-    tail: list[Any] = []
-    while parts and isinstance(parts[-1], (Normalize, ToDtype)):
-        tail.insert(0, parts.pop())
-    rest = Compose(parts) if parts and tail else Identity()
-    can_split = bool(tail) and rest._finisher is None and not rest._mixers
-    if wire == "uint8" and not can_split:
-        accepted = "a transform that ends with Normalize or ToDtype, and does not mix images or make views; or 'auto'"
-        raise ValueError(f"wire: got 'uint8' with {transform!r}; accepted: {accepted}")
-    if not can_split or wire == "same" or not (is_far or wire == "uint8"):
-        return options, None
-    return replace(options, transform=rest, layout="NHWC"), Compose(tail)
 
 
 @dataclass
@@ -57,16 +33,15 @@ class _Begun:
 
 
 class WorkerBatches:
-    """The steps of epochs, made by a fleet. ``finish``: what is left to do with joined images; None: nothing."""
+    """The steps of epochs, made by a fleet."""
 
     def __init__(
         self,
         fleet: Fleet,
         maker: BatchMaker,
         candidates: Callable[[StepPlan, int, int], Iterator[tuple[int, Any]]],
-        finish: Callable[[Any], Any] | None,
     ) -> None:
-        self.fleet, self._maker, self._candidates, self._finish = fleet, maker, candidates, finish
+        self.fleet, self._maker, self._candidates = fleet, maker, candidates
         self._planner = Threads(1, "variegate-plan")
 
     def steps(
@@ -106,7 +81,7 @@ class WorkerBatches:
     def _begin(self, plan: StepPlan, epoch: int, times: StageTimes, given: ConditionsOfIds | None) -> _Begun:
         ids = np.unique(plan.ids)
         values = None if given is None else (ids, {name: np.asarray(v) for name, v in given(ids).items()})
-        whole = BatchPart(epoch, plan, np.arange(len(plan.ids)), values, times.is_exact)
+        whole = BatchPart(epoch, plan, np.arange(len(plan.ids)), values)
         # With targets, a sample is compared with most of its batch.
         workers = 1 if self._maker.targets is not None else len(self.fleet.devices)
         rows = rows_of_part(len(whole), workers, max(self._maker.options.prefetch, 1))
@@ -121,13 +96,11 @@ class WorkerBatches:
                 if total.times:
                     times.stage_done(stage, total.seconds, total.samples, total.nbytes)
         made = joined(parts)
-        if self._finish is not None:
-            made.outputs = self._finished(made)
 
         def replace_rows(plan: StepPlan, made: MadeRows, bad: list[int], epoch: int) -> list[Replacement]:
             unmixed = plan.unmixed(partners=made.bad.keys() - made.misfits)
             numbers = np.arange(len(plan.ids))
-            whole = BatchPart(epoch, unmixed, numbers, begun.given, times.is_exact)
+            whole = BatchPart(epoch, unmixed, numbers, begun.given)
             found = []
             for row in bad:
                 chosen = list(self._candidates(plan, row, epoch))
@@ -140,18 +113,10 @@ class WorkerBatches:
                 if one.bad:  # no worker could make it
                     raise one.bad[min(one.bad)]
                 assert one.replacement_id is not None
-                output = one.outputs[0] if self._finish is None else self._finished(one)[0]
-                stand_ins.append(Replacement(output, one.labels[0], one.replacement_id))
+                stand_ins.append(Replacement(one.outputs[0], one.labels[0], one.replacement_id))
             return stand_ins
 
         return settle(begun.plan, made, self._maker, replace_rows, epoch)
-
-    def _finished(self, made: MadeRows) -> Any:
-        assert self._finish is not None
-        if not made.bad:
-            return self._finish(made.outputs)
-        # Bad rows hold anything.
-        return [row if place in made.bad else self._finish([row])[0] for place, row in enumerate(made.outputs)]
 
 
 def begin(
@@ -163,16 +128,18 @@ def begin(
         raise ValueError("cache: got 'device' with workers or devices; accepted: 'host', a folder, or None")
     if is_shared and targets is not None:
         raise ValueError("cache: got 'host' with targets and workers; accepted: None, or workers='thread'")
-    transform = maker.augmenter.transform
-    options = replace(options, transform=transform, source=source)
-    sent, tail = split_wire(options, is_far=isinstance(options.workers, RayWorkers))
     folder = options.cache if options.cache in (None, "host") else os.path.abspath(os.path.expanduser(options.cache))
-    # What is asked in this process alone may be what cannot be sent.
-    sent = replace(sent, cache=folder, sampler=None, weights=None, conditions=None, annotations=None)
-    shared = (f"pool-{options.pool}" if options.pool else uuid.uuid4().hex) if is_shared else None
-    sharing = len(places.devices) * (processes_here() if options.pool else 1)
-    spec = PartSpec(sent, targets, cache, shared, sharing)
-    finish = None
-    if tail is not None:
-        finish = Augmenter(tail, places.host_device, 0, options.dtype, options.layout, options.num_threads)
-    return WorkerBatches(places.fleet(spec), maker, order.candidates, finish)
+    # Arguments that are asked in this process only need not be picklable.
+    sent = replace(
+        options,
+        transform=maker.augmenter.transform,
+        source=source,
+        cache=folder,
+        sampler=None,
+        weights=None,
+        conditions=None,
+        annotations=None,
+    )
+    shared = uuid.uuid4().hex if is_shared else None
+    spec = PartSpec(sent, targets, cache, shared, sharing=len(places.devices))
+    return WorkerBatches(places.fleet(spec), maker, order.candidates)

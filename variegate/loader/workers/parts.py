@@ -44,7 +44,6 @@ class BatchPart(Sequence[int]):
     plan: StepPlan
     numbers: npt.NDArray[np.int64]
     given: tuple[npt.NDArray[np.uint64], Mapping[str, Any]] | None = None
-    is_exact: bool = False
     candidates: Sequence[tuple[int, Any]] = ()
     bad: DecodeError | None = None
 
@@ -156,7 +155,7 @@ class PartJob:
                 self._index.use_added()
             if self._cache is not None:
                 self._cache.use_added()
-        times, result = StageTimes(is_exact=part.is_exact), MadePart(len(part), part.numbers)
+        times, result = StageTimes(), MadePart(len(part), part.numbers)
 
         def is_stopped() -> bool:
             beat()  # with every sample, as each may take long to read

@@ -8,7 +8,6 @@ from variegate.jobs.engine import augmenter_name, choose_devices, cores_each, ki
 from variegate.jobs.jobs import WorkerPool
 from variegate.jobs.local_workers import ProcessPool, ThreadPool
 from variegate.jobs.options import Rules
-from variegate.jobs.pooled import SharedProcessPool
 from variegate.jobs.ray_workers import RayPool, connect
 from variegate.jobs.warm import make_ready
 from variegate.loader.options import LoaderOptions, RayWorkers
@@ -50,7 +49,7 @@ class WorkerPlaces:
                 raise ValueError(f"count: {got}; accepted: as many as there are, device='cpu', or devices=[...]")
         if num_threads is None:
             cpus = workers.cpus if isinstance(workers, RayWorkers) else None
-            sharing = 1 if ray or options.pool is not None else processes_here()
+            sharing = 1 if ray else processes_here()
             num_threads = cpus or max(1, cores_each(fewest or len(devices), ray) // sharing)
         return cls(options, devices, num_threads, fewest or len(devices))
 
@@ -71,11 +70,9 @@ class WorkerPlaces:
             if isinstance(workers, RayWorkers):
                 is_asked = workers.gpus or workers.cpus
                 needs = {"num_gpus": workers.gpus, "num_cpus": workers.cpus or threads} if is_asked else None
-                return RayPool(spec, names, threads, workers.address, needs, workers.pool)
+                return RayPool(spec, names, threads, workers.address, needs)
             if kind_of(names[0]) == "cpu":
                 make_ready(spec.has_targets)
-            if self.options.pool is not None:
-                return SharedProcessPool(self.options.pool, spec, names, threads)
             return (ThreadPool if self.are_threads else ProcessPool)(spec, names, threads)
 
         enough = self.fewest if self.fewest < len(self.devices) else Rules.enough
