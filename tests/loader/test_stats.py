@@ -11,7 +11,7 @@ import pytest
 import variegate as vg
 from tests.loader.samples import MemorySource, MemoryStream, jpeg
 from variegate import transforms as T
-from variegate.loader.observer import LoaderStats, StageStats
+from variegate.loader.stats import LoaderStats, StageStats
 
 CROPPED = T.Compose([T.RandomResizedCrop(24), T.Normalize(0.5, 0.25)])
 

@@ -10,7 +10,7 @@ from variegate.augmenter.pickling import CopiedByState, check_copied
 from variegate.checks import integer, spelt, takes
 from variegate.loader.batch import Failure
 from variegate.loader.epochs import BatchIterator, Epochs
-from variegate.loader.observer import LoaderStats, StageTimes
+from variegate.loader.stats import LoaderStats, StageTimes
 from variegate.loader.options import LoaderArguments
 from variegate.loader.pipeline import Pipeline
 from variegate.removed import RemovedMethods

@@ -23,7 +23,7 @@ from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.loader import batch as batches
 from variegate.loader.batch import Batch, Failure
 from variegate.loader.mixture import Mixture
-from variegate.loader.observer import StageTimes
+from variegate.loader.stats import StageTimes
 from variegate.loader.options import ConditionsOfIds, LoaderOptions
 from variegate.loader.reading import ReadCandidate, Rows, StepPlan
 from variegate.loader.targets import BatchTargets, RowsRefused, TargetBatch

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from variegate.checks import PIXEL_VERSION, check_pixel_version, integer
 from variegate.formats.base import Source, check_index
 from variegate.loader.mixture import MixedOrder
-from variegate.loader.observer import StageTimes
+from variegate.loader.stats import StageTimes
 from variegate.loader.options import LoaderOptions
 from variegate.loader.picks import Order, Picks, RepeatedOrder
 from variegate.loader.ranks import Share

@@ -25,7 +25,7 @@ from variegate.loader.cache import open_cache
 from variegate.loader.epochs import EpochRun, MakeBatch
 from variegate.loader.making import AnyBatch, BatchMaker, BatchResult
 from variegate.loader.mixture import Mixture
-from variegate.loader.observer import StageTimes
+from variegate.loader.stats import StageTimes
 from variegate.loader.options import LoaderArguments, LoaderOptions, OnError
 from variegate.loader.order import IndexedOrder, Position
 from variegate.loader.picks import check_picking, picks_of

@@ -16,7 +16,7 @@ import numpy as np
 from variegate.checks import integer, refused
 from variegate.errors import DecodeError
 from variegate.formats.base import Item, SampleName, SourceError, StreamItem, StreamSource
-from variegate.loader.observer import StageTimes
+from variegate.loader.stats import StageTimes
 from variegate.loader.options import LoaderOptions
 from variegate.loader.order import EpochOrder, Position
 from variegate.loader.ranks import Share

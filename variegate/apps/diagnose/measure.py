@@ -41,7 +41,7 @@ from variegate.jobs.arguments import build_transform, parse_size
 from variegate.loader import Loader
 from variegate.loader.batch import conditions_by_labels
 from variegate.loader.cache import available_memory
-from variegate.loader.observer import Stage, StageTimes
+from variegate.loader.stats import Stage, StageTimes
 from variegate.loader.reading import reader_threads
 from variegate.ops.compose import Compose
 from variegate.ops.crop import CenterCrop, Pad, RandomCrop

@@ -20,7 +20,7 @@ from variegate.apps.diagnose.measurements import TimedSpan, rate_of
 from variegate.apps.diagnose.samples import CyclicView, size_of
 from variegate.formats.base import Item, StreamSource
 from variegate.loader import Loader
-from variegate.loader.observer import STAGES, Stage, StageTimes
+from variegate.loader.stats import STAGES, Stage, StageTimes
 
 OnProgress = Callable[[str, int, int], None]  # (what is being done, spans of time done, of how many)
 # Does some work -> (images, bytes that went in).

@@ -14,7 +14,7 @@ import numpy as np
 
 from variegate.jobs.options import rows_of_part
 from variegate.loader.making import BatchMaker, BatchResult, MadeRows, Replacement, settle
-from variegate.loader.observer import StageTimes
+from variegate.loader.stats import StageTimes
 from variegate.loader.options import ConditionsOfIds, LoaderOptions
 from variegate.loader.reading import StepPlan, Steps
 from variegate.loader.workers.fleet import BatchInMaking, Fleet
