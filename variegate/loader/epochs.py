@@ -9,9 +9,9 @@ from concurrent.futures import Executor, Future
 from threading import Lock
 
 from variegate.loader.making import AnyBatch, BatchResult
-from variegate.loader.stats import StageTimes
 from variegate.loader.order import Position
 from variegate.loader.reading import Rows, Waiting
+from variegate.loader.stats import StageTimes
 from variegate.threads import Lookahead, at_fork
 
 MakeBatch = Callable[[Rows], BatchResult]

@@ -10,9 +10,9 @@ from variegate.augmenter.pickling import CopiedByState, check_copied
 from variegate.checks import integer, spelt, takes
 from variegate.loader.batch import Failure
 from variegate.loader.epochs import BatchIterator, Epochs
-from variegate.loader.stats import LoaderStats, StageTimes
 from variegate.loader.options import LoaderArguments
 from variegate.loader.pipeline import Pipeline
+from variegate.loader.stats import LoaderStats, StageTimes
 from variegate.removed import RemovedMethods
 from variegate.threads import at_fork, check_running
 

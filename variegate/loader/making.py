@@ -23,9 +23,9 @@ from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.loader import batch as batches
 from variegate.loader.batch import Batch, Failure
 from variegate.loader.mixture import Mixture
-from variegate.loader.stats import StageTimes
 from variegate.loader.options import ConditionsOfIds, LoaderOptions
 from variegate.loader.reading import ReadCandidate, Rows, StepPlan
+from variegate.loader.stats import StageTimes
 from variegate.loader.targets import BatchTargets, RowsRefused, TargetBatch
 
 # (plan, a bad row, epoch) -> (id, sample) of those to put in its place, one after another; perhaps bad as well.

@@ -13,12 +13,12 @@ import numpy.typing as npt
 from variegate.checks import PIXEL_VERSION, check_pixel_version, integer
 from variegate.formats.base import Source, check_index
 from variegate.loader.mixture import MixedOrder
-from variegate.loader.stats import StageTimes
 from variegate.loader.options import LoaderOptions
 from variegate.loader.picks import Order, Picks, RepeatedOrder
 from variegate.loader.ranks import Share
 from variegate.loader.reading import Reader, StepPlan, Steps
 from variegate.loader.shuffle import OrderPurpose, partner_positions, partners_of
+from variegate.loader.stats import StageTimes
 from variegate.loader.weights import DrawnOrder
 from variegate.program import rng
 

@@ -25,12 +25,12 @@ from variegate.loader.cache import open_cache
 from variegate.loader.epochs import EpochRun, MakeBatch
 from variegate.loader.making import AnyBatch, BatchMaker, BatchResult
 from variegate.loader.mixture import Mixture
-from variegate.loader.stats import StageTimes
 from variegate.loader.options import LoaderArguments, LoaderOptions, OnError
 from variegate.loader.order import IndexedOrder, Position
 from variegate.loader.picks import check_picking, picks_of
 from variegate.loader.ranks import Share, check_alike, processes_here
 from variegate.loader.reading import ReadCandidate, Reader, StepPlan, Waiting, reader_threads
+from variegate.loader.stats import StageTimes
 from variegate.loader.stream import StreamOrder
 from variegate.loader.targets import targets_of, with_asked
 from variegate.ops.base import Transform

@@ -27,8 +27,8 @@ from variegate.errors import DecodeError
 from variegate.executors.runners.images import check_image
 from variegate.formats.base import Item, PixelSource, SampleName, StreamItem
 from variegate.loader.cache import Picture, PixelCache
-from variegate.loader.stats import Stage, StageTimes
 from variegate.loader.options import LoaderOptions
+from variegate.loader.stats import Stage, StageTimes
 from variegate.loader.targets import Annotated
 
 if TYPE_CHECKING:

@@ -16,12 +16,12 @@ import numpy as np
 from variegate.checks import integer, refused
 from variegate.errors import DecodeError
 from variegate.formats.base import Item, SampleName, SourceError, StreamItem, StreamSource
-from variegate.loader.stats import StageTimes
 from variegate.loader.options import LoaderOptions
 from variegate.loader.order import EpochOrder, Position
 from variegate.loader.ranks import Share
 from variegate.loader.reading import Reader, Rows, StepPlan, Steps
 from variegate.loader.shuffle import OrderPurpose, Permutation, random_words
+from variegate.loader.stats import StageTimes
 from variegate.threads import Threads
 
 T = TypeVar("T")

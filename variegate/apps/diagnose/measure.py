@@ -41,8 +41,8 @@ from variegate.jobs.arguments import build_transform, parse_size
 from variegate.loader import Loader
 from variegate.loader.batch import conditions_by_labels
 from variegate.loader.cache import available_memory
-from variegate.loader.stats import Stage, StageTimes
 from variegate.loader.reading import reader_threads
+from variegate.loader.stats import Stage, StageTimes
 from variegate.ops.compose import Compose
 from variegate.ops.crop import CenterCrop, Pad, RandomCrop
 from variegate.ops.output import Identity, Normalize, ToDtype

@@ -14,9 +14,9 @@ import numpy as np
 
 from variegate.jobs.options import rows_of_part
 from variegate.loader.making import BatchMaker, BatchResult, MadeRows, Replacement, settle
-from variegate.loader.stats import StageTimes
 from variegate.loader.options import ConditionsOfIds, LoaderOptions
 from variegate.loader.reading import StepPlan, Steps
+from variegate.loader.stats import StageTimes
 from variegate.loader.workers.fleet import BatchInMaking, Fleet
 from variegate.loader.workers.parts import BatchPart, PartSpec, joined
 from variegate.loader.workers.places import WorkerPlaces

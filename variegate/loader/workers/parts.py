@@ -25,9 +25,9 @@ from variegate.jobs.jobs import Result, end_of, is_devices_fault
 from variegate.loader.cache import PixelCache, open_cache
 from variegate.loader.making import BatchMaker, MadeRows
 from variegate.loader.mixture import Mixture
-from variegate.loader.stats import STAGES, Stage, StageStats, StageTimes
 from variegate.loader.options import ConditionsOfIds, LoaderOptions
 from variegate.loader.reading import Reader, Rows, StepPlan, reader_threads
+from variegate.loader.stats import STAGES, Stage, StageStats, StageTimes
 from variegate.loader.targets import BatchTargets
 from variegate.threads import Threads
 
