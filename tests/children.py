@@ -37,7 +37,7 @@ _IMPORTED = """
     variegate.augmenter.augmenter variegate.loader variegate.executors.cpu variegate.executors.reference
     variegate.jobs.engine variegate.jobs.local_workers variegate.jobs.augment
     variegate.jobs.pack variegate.jobs.tiles variegate.policies variegate.apps.search.driver variegate.apps.train
-    variegate.apps.curate.checking variegate.apps.curate.cleaning variegate.apps.diagnose
+    variegate.apps.curate.checking variegate.apps.curate.cleaning variegate.apps.doctor
 """
 _SERVER = "from tests import children; todo = children.serve(); exec(todo['code'], vars(children.become(todo)))"
 _COMMAND = "import sys; from variegate.cli import main; sys.exit(main())"

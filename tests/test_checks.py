@@ -116,13 +116,12 @@ def test_an_argument_that_is_not_there_is_refused_by_the_function() -> None:
 
 
 def called_by_users() -> dict[str, Any]:
-    places = vg, transforms, functional, vg.diagnose, vg.policies
+    places = vg, transforms, functional, vg.policies
     found = {name: getattr(place, name) for place in places for name in place.__all__}
     # Errors, names of values, what calls of others give, and what is told anything by name.
-    others = {"DecodeError", "DeviceMemoryError", "EngineError", "PipelineError", "PlotError", "TooManyErrors"}
+    others = {"DecodeError", "DeviceMemoryError", "EngineError", "PipelineError", "TooManyErrors"}
     others |= {"ArgumentError", "AutoAugmentPolicy", "InterpolationMode", "Transform", "CustomOp"}
     others |= {"Batch", "CheckResult", "EntropyIndex", "RaggedBatch", "WithIds", "Schedule", "Segment", "Magnitude"}
-    others |= {"Diagnosis", "Finding", "Measurements", "Rate", "advise", "draw_plot", "training_transform"}
     others |= {"select", "pipeline", "from_timm", "from_dict"}
     return {name: one for name, one in found.items() if callable(one) and name not in others}
 

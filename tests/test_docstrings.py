@@ -14,7 +14,6 @@ import variegate as vg
 from tests.words import odd_turns
 from variegate import policies
 from variegate import transforms as T
-from variegate.apps import diagnose
 from variegate.transforms import functional as F
 
 LONGEST = 120
@@ -22,7 +21,6 @@ LONGEST = 120
 ASKING = ("What", "Which", "Where", "Who", "Whose", "How", "It", "So", "Whether")
 # Enumerations and results, which users do not make.
 UNSAID = {"T.InterpolationMode", "T.AutoAugmentPolicy"}
-UNSAID |= {f"diagnose.{name}" for name in ("Diagnosis", "Finding", "Measurements", "Rate")}
 # Where families describe the arguments that all of them have.
 SHARED = {"F": F, "T": T.Transform, "policies": T.Transform}
 METHODS = {
@@ -44,7 +42,7 @@ METHODS = {
     policies.Schedule: ("is_idle_at", "scaled", "segment_at", "to_dict"),
     T.Transform: ("__call__", "to_dict"),
 }
-MODULES = {"vg": vg, "T": T, "F": F, "policies": policies, "diagnose": diagnose}
+MODULES = {"vg": vg, "T": T, "F": F, "policies": policies}
 # What of Ray's and Keras' calls is ours; the latter brings TensorFlow, and is read as text elsewhere.
 OTHERS = (
     ("variegate.integrations.ray", "MapBatches"),

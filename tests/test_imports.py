@@ -76,7 +76,7 @@ ROOMS = [
     *("integrations/converters", "integrations"),
     *("apps/plotting", "apps/train", "apps/search", "apps/curate", "apps/preview", "apps/studio"),
     "apps/attribution",
-    *("apps/scenario", "apps/simulate", "apps/feed", "apps/diagnose", "apps/demo", "apps/warm_commands"),
+    *("apps/doctor", "apps/demo", "apps/warm_commands"),
     *("cli", "__main__"),
 ]
 # Those that are imported when they are first needed, from below, as their callers are their front door.

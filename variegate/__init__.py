@@ -17,6 +17,7 @@ _NAMES = {
     "variegate.apps.curate.checking": ["check"],
     "variegate.apps.curate.cleaning": ["clean"],
     "variegate.apps.curate.findings": ["CheckResult"],
+    "variegate.apps.doctor": ["doctor"],
     "variegate.apps.search.race": ["race"],
     "variegate.apps.search.searching": ["search"],
     "variegate.apps.studio": ["studio"],
@@ -48,7 +49,6 @@ _NAMES = {
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 _MODULES = {
-    "diagnose": "variegate.apps.diagnose",
     "policies": "variegate.policies",
     "transforms": "variegate.transforms",
 }

@@ -1,10 +1,10 @@
 from variegate import policies as policies
 from variegate import transforms as transforms
-from variegate.apps import diagnose as diagnose
 from variegate.apps.attribution import attribution as attribution
 from variegate.apps.curate.checking import check as check
 from variegate.apps.curate.cleaning import clean as clean
 from variegate.apps.curate.findings import CheckResult as CheckResult
+from variegate.apps.doctor import doctor as doctor
 from variegate.apps.search.race import race as race
 from variegate.apps.search.searching import search as search
 from variegate.apps.studio import studio as studio

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NoReturn
 
 REMOVED: dict[str, str] = {
@@ -9,6 +10,7 @@ REMOVED: dict[str, str] = {
     "Augmenter.capture": "call the Augmenter itself, which queues its kernels without waiting for the GPU",
     "Loader.observe": "call loader.stats(), which has the seconds, samples and bytes of each stage so far",
     "Loader.set_weights": "give vg.Mixture a schedule {epoch: weights}; weights change between epochs only",
+    "diagnose": "call vg.doctor(source, transform, batch_size=64), which measures a loader and advises",
     # transforms.NAME, also as the type of a description
     "transforms.FDA": "use ColorJitter, or adapt the images to the references before they are read",
     "transforms.HistogramMatching": "use ColorJitter, or match the images to the references before they are read",
@@ -21,8 +23,21 @@ REMOVED: dict[str, str] = {
     "command clean --resume": "clean writes a list in one go; variegate pack SRC DST --exclude FILE makes the copy",
     "command clean --no-resume": "clean writes a list in one go; variegate pack SRC DST --exclude FILE makes the copy",
     "command clean --threads": "clean copies nothing; variegate pack SRC DST --exclude FILE makes the copy",
+    "command bench": "use variegate doctor SRC, which shows the same rates",
+    "command simulate": "run python -m benchmarks.simulate in a checkout; results: docs/results/simulation.md",
+    "command doctor --cache": "the report says what a cache in memory would gain",
+    "command doctor --cache-side": "the report says what smaller images would gain",
+    "command doctor --model-ms": "use --consume with images per second: 1000 * batch size / milliseconds",
+    "command doctor --wire": "divide the rate of your model by the whole loader's: so many machines are needed",
 }
 """What replaces a removed name, as the end of a sentence that begins with the name."""
+
+
+def removed_command(arguments: Sequence[str]) -> str | None:
+    """Return the sentence for a removed command or option in a command line; None if there is none."""
+    command = f"command {arguments[0]}" if arguments else ""
+    options = (f"{command} {argument.partition('=')[0]}" for argument in arguments[1:])
+    return next(filter(None, map(removal_message, (command, *options))), None)
 
 
 def removal_message(name: str) -> str | None:

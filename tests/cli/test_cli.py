@@ -27,9 +27,9 @@ from variegate.cli import console, main
 from variegate.cli.commands import app
 from variegate.decode import read_image
 
-COMMANDS = ("demo", "augment", "replay", "verify", "preview", "bench", "doctor", "simulate", "warm")
+COMMANDS = ("demo", "augment", "replay", "verify", "preview", "doctor", "warm")
 WIDE = {**os.environ, "COLUMNS": "100"}
-SEEDED = ("demo", "augment", "preview", "simulate")
+SEEDED = ("demo", "augment", "preview")
 
 
 @pytest.fixture
@@ -372,22 +372,20 @@ def test_nothing_written_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixt
             "--images: got 65; accepted: a whole number ",
         ),
         (["preview", "{photos}/gone.jpg", "--out", "{out}.png"], "gone.jpg: no such file or folder"),
-        (["bench", "{photos}/gone", "--out", "{out}.png"], "gone: no such file or folder"),
-        (["bench", "{photos}", "--size", "big", "--out", "{out}.png"], "--size: got 'big'"),
-        (["bench", "{photos}", "--device", "gpu", "--out", "{out}.png"], "--device: got 'gpu'"),
-        (["bench", "{photos}", "--policy", "randaug", "--out", "{out}.png"], "accepted: "),
-        (["bench", "{photos}", "--out", "{out}/gone/x.png"], "accepted: a file in a folder that is there"),
         (["doctor", "{photos}/gone"], "gone: no such file or folder"),
         (["doctor", "{photos}", "--limit", "0"], "--limit: got 0; accepted: a whole number of at least 1"),
         (["doctor", "{photos}", "--seconds", "inf"], "--seconds: got 'inf'; accepted: a number from 0.01 to 3,600"),
         (["doctor", "{photos}", "--seconds", "nan"], "; accepted: a number from 0.01 to 3,600"),
-        (["bench", "{photos}", "--out", "{out}.jpg"], "out.jpg; accepted: a file that ends in .png"),
-        (["simulate", "--out", "{out}"], "out; accepted: a file that ends in .png"),
-        (["simulate", "--task-seconds", "nan"], "task-seconds: got nan; accepted: 0.001 to 100,000"),
-        (["simulate", "--devices", "few"], "--devices: got 'few'; accepted: a whole number (see variegate simulate"),
+        (["doctor", "{photos}", "--size", "big"], "--size: got 'big'"),
+        (["doctor", "{photos}", "--device", "gpu"], "--device: got 'gpu'"),
+        (["doctor", "{photos}", "--policy", "randaug"], "accepted: "),
+        (["doctor", "{photos}", "--train", "--plot", "{out}/gone/x.png"], "accepted: a file in a folder that is there"),
+        (["doctor", "{photos}", "--train", "--plot", "{out}.jpg"], "out.jpg; accepted: a file that ends in .png"),
+        (["doctor", "{photos}", "--plot", "{out}.png"], "out.png'; accepted: with --train"),
+        (["doctor", "{photos}", "--train", "--model", "resnet"], "model: got 'resnet'; accepted: "),
+        (["bench", "{photos}"], "command bench was removed: use variegate doctor SRC"),
+        (["doctor", "{photos}", "--wire=10"], "command doctor --wire was removed: divide the rate"),
         (["doctor", "{photos}", "--consume", "0"], "--consume: got 0; accepted: a positive number"),
-        (["doctor", "{photos}", "--wire", "0"], "--wire: got 0; accepted: a positive number"),
-        (["doctor", "{photos}", "--consume", "9", "--model-ms", "9"], "consume, model-ms: got 9 and 9; accepted: one"),
         (["augmnt"], "augmnt"),
     ],
 )
@@ -454,53 +452,40 @@ def test_preview_draws_a_sheet(photos: Path, tmp_path: Path, capsys: pytest.Capt
 QUICK = ("--seconds", 0.02, "--size", 32, "--batch-size", 2, "--threads", 1, "--device", "cpu")
 
 
-def test_bench_measures_and_draws(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("matplotlib")
+def test_doctor_measures_and_says_whether_the_loader_keeps_up(photos: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (photos / "cat/bad.jpg").write_text("hello")
-    out = tmp_path / "bench.png"
-    assert run("bench", photos, *QUICK, "--out", out) == 0
+    assert run("doctor", photos, *QUICK, "--consume", 1) == 0
     shown = capsys.readouterr()
-    for word in (
-        "3 of them measured, 1 unreadable skipped",
-        "read, first touch",
-        "decode + augment",
-        "images/s",
-        "MB/s",
-    ):
-        assert word in shown.out
-    assert next(line for line in shown.out.splitlines() if line.startswith("transfer")).split() == ["transfer", "none"]
-    assert "The loader delivers " in shown.out
+    for text in ("3 held in memory, 1 unreadable skipped", "decode + augment", "images/s", "the loader keeps up"):
+        assert text in shown.out
     assert f"note: skipped {photos}/cat/bad.jpg: not an image" in shown.err
-    assert Image.open(out).format == "PNG"
 
 
-def test_bench_without_matplotlib(
+def test_doctor_times_training_and_draws(
     photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    pytest.importorskip("matplotlib")
+    out = tmp_path / "training.png"
+    training = ("--train", "--model", "wrn-10-1", "--plot", out)
+    assert run("doctor", photos, *QUICK, *training) == 0
+    shown = capsys.readouterr().out
+    assert "training, one repeated batch" in shown
+    assert "of the ceiling, which needs no data." in shown
+    assert f"plot: {out}" in shown
+    assert Image.open(out).format == "PNG"
+
     for name in [name for name in sys.modules if name.startswith("matplotlib.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert run("bench", photos, *QUICK, "--out", tmp_path / "bench.png", "--json") == 0
+    assert run("doctor", photos, *QUICK, *training, "--consume", 2e7, "--json") == 0
     captured = capsys.readouterr()
     events = [json.loads(line) for line in captured.out.splitlines()]
     assert {event["event"] for event in events} == {"measuring", "done"}
-    assert events[-1]["plot"] is None
-    assert events[-1]["measurements"]["rates"]["loader"]["images_per_second"] > 0
+    done = events[-1]
+    assert (done["plot"], done["keeps_up"]) == (None, False)
+    assert done["measurements"]["rates"]["whole"]["images_per_second"] > 0
+    assert done["training"]["ceiling"]["images_per_second"] > 0
     assert captured.err == "note: no plot was drawn, since matplotlib is missing: pip install 'variegate[plot]'\n"
-
-
-def test_doctor_says_whether_it_keeps_up(photos: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("doctor", photos, *QUICK, "--consume", 1) == 0
-    assert "the loader keeps up" in capsys.readouterr().out
-    assert run("doctor", photos, *QUICK, "--model-ms", 0.0001, "--json") == 0
-    done = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert done["consume"] == pytest.approx(2e7)
-    assert done["keeps_up"] is False
-    assert done["bottleneck"] in ("read", "decode", "augment", "loader")
-    for finding in done["findings"]:
-        assert finding["advice"]
-        assert finding["why"]
-    assert "augment_without_policy" in done["measurements"]["rates"]
 
 
 def test_demo_needs_nothing_but_the_package(

@@ -56,7 +56,6 @@ QUICK = ("--seconds", "0.05", "--size", "8", "--batch-size", "2")
         ("augment", "{}", "out\x1b[1m", "--workers", "thread", "--policy", "none"),
         ("augment", "{}", "out", "--workers", "process", "--policy", "none", "--layout", "webdataset"),
         ("preview", "{}", "--out", "sheet\x1b[1m.png", "--policy", "none"),
-        ("bench", "{}", *QUICK, "--out", "b.png"),
         ("doctor", "{}", *QUICK),
     ],
     ids=lambda command: f"{command[0]} {command[-1]}",
@@ -82,7 +81,7 @@ def test_names_are_shown(command: tuple[str, ...], photos: Path, capfdbinary: py
         ("replay", "{}", "0"),
         ("search", "{}", "--out", "s\x1b[1m", "--epochs", "1"),
         ("evaluate", "{}", "--policies", "\x1b[1m\u202e"),
-        ("bench", "gone\x1b[1m\u202e"),
+        ("doctor", "gone\x1b[1m\u202e"),
     ],
     ids=lambda command: ascii(" ".join(command)),
 )

@@ -28,7 +28,6 @@ COMMANDS = (
     ("replay", "{}", "0"),
     ("preview", "{}"),
     ("preview", "photos", "--policy", "{}"),
-    ("bench", "{}"),
     ("doctor", "{}"),
     ("search", "{}"),
     ("search", "photos", "--backend", "local", "--address", "{}"),
@@ -133,7 +132,7 @@ def test_shards_of_a_server_that_breaks_off(photos: Path, capfd: pytest.CaptureF
 def test_an_address_where_a_file_of_this_machine_is_meant(photos: Path, capfd: pytest.CaptureFixture[str]) -> None:
     for arguments in (
         ["preview", "photos", "--out", "https://me:SECRET@host/p.png"],
-        ["bench", "photos", "--out", "https://me:SECRET@host/no/p.png"],
+        ["doctor", "photos", "--train", "--plot", "https://me:SECRET@host/no/p.png"],
         ["demo", "https://me:SECRET@host/demo", "--copies", "0"],
     ):
         _, said = said_by(arguments, capfd)

@@ -19,15 +19,15 @@ from numba import typeof
 from numba.core import config
 
 from kernels.build import SHIPPED, settings_of
-from tests.apps.diagnose.made_up import measurements
 from tests.compiling.tiny import ROOT
 from tests.compiling.tiny import run as run_tiny
-from variegate.apps.diagnose import advise
+from variegate import doctor
 from variegate.compiling import stored as shipped_module
 from variegate.compiling.levels import LEVELS, Level, host_level
 from variegate.compiling.stored import Shipped, pack, versions, write_manifest
 from variegate.jobs import warm
 from variegate.program.rng import _fill_keys
+from variegate.transforms import Identity
 
 NAME, DIGEST = "program.kernel", "digest"
 
@@ -156,12 +156,16 @@ def test_one_line_says_what_the_installed_code_needs(package: Path, tmp_path: Pa
 
 
 def test_doctor_reports_installed_code_that_is_not_used(package: Path) -> None:
-    assert [one.kind for one in advise(measurements(kernels=shipped_module.mismatch())).findings] == []
+    def notes() -> list[str]:
+        pixels = np.zeros((2, 8, 8, 3), np.uint8)
+        found = doctor((pixels, np.arange(2)), Identity(), batch_size=2, seconds=0.01, device="cpu")
+        return [note for note in found.notes if "kernels wheel" in note]
+
+    assert notes() == []
     claim_others(package)
-    finding = advise(measurements(kernels=shipped_module.mismatch())).findings[-1]
-    assert finding.kind == "kernels"
-    assert finding.advice.endswith("pip install --upgrade 'variegate[kernels]'")
-    assert OTHERS in finding.why
+    [note] = notes()
+    assert note.endswith("pip install --upgrade 'variegate[kernels]'")
+    assert OTHERS in note
 
 
 def test_a_kernel_that_is_shipped_is_called_by_no_other() -> None:

@@ -26,7 +26,7 @@ from variegate.options.datasets import (
     PackingOptions,
     TargetOptions,
 )
-from variegate.options.measurement import FeedScenario, MeasurementOptions, Scenario
+from variegate.options.doctor import DoctorOptions
 from variegate.options.search import (
     EvaluationOptions,
     Hyperparameters,
@@ -126,9 +126,7 @@ def test_commands_make_data_sets_as_python_does() -> None:
     [
         ("search", SearchOptions),
         ("evaluate", EvaluationOptions),
-        ("simulate", Scenario),
-        ("bench", MeasurementOptions),
-        ("doctor", MeasurementOptions),
+        ("doctor", DoctorOptions),
     ],
 )
 def test_commands_take_what_python_takes(command: str, owner: type) -> None:
@@ -137,14 +135,14 @@ def test_commands_take_what_python_takes(command: str, owner: type) -> None:
     assert taken >= {one.name for one in fields(owner)}
 
 
-def test_measure_takes_what_is_declared() -> None:
-    from variegate.apps.diagnose import measure
+def test_doctor_takes_what_is_declared() -> None:
+    from variegate import doctor
 
     with pytest.raises(ValueError, match="threads: got 0; accepted: an integer from 1 on"):
-        measure("nowhere", threads=0)
+        doctor("nowhere", threads=0)
     with pytest.raises(TypeError, match="batchsize"):
-        measure("nowhere", batchsize=4)
-    assert "MeasurementOptions" in (inspect.getdoc(measure) or "")
+        doctor("nowhere", batchsize=4)
+    assert "DoctorOptions" in (inspect.getdoc(doctor) or "")
 
 
 def number_fields(owner: Any) -> list[tuple[str, str]]:

@@ -129,13 +129,6 @@ _OF_ENGINES = (
         tests=(f"{_ENGINE}/test_tiling.py",),
     ),
     Defect(
-        name="simulation-counts-no-speeds-in-lost-work",
-        anchor="_Simulation.play",
-        search="self._lost += (self._now - worker.since) * self._inputs.speeds[device]",
-        replace="self._lost += self._now - worker.since",
-        tests=("tests/apps/simulate",),
-    ),
-    Defect(
         name="sinks-rename-before-a-shard-lasts",
         anchor="LocalStorage.writer",
         search="self.place_of(relative), put, is_synced=True)",
@@ -220,10 +213,10 @@ _OF_TOOLS = (
     ),
     Defect(
         name="doctor-counts-bad-files-among-the-good",
-        anchor="remarks",
-        search="of {data.measured + data.skipped:,} samples",
-        replace="of {data.measured:,} samples",
-        tests=("tests/apps/diagnose/test_advise.py",),
+        anchor="_Session.notes",
+        search="tried = len(bad) + len(self._held.good)",
+        replace="tried = len(self._held.good)",
+        tests=("tests/apps/doctor/test_doctor.py",),
     ),
     Defect(
         name="preview-draws-boxes-a-pixel-large",

@@ -103,10 +103,10 @@ def drawable(text: str) -> str:
     return speakable(text).replace("$", r"\$")
 
 
-def check_path(path: Path) -> None:
-    """Known before the work is done. Raises ValueError for a file that is no PNG, or has no folder to be in."""
-    check_is_local("out", path)
+def check_path(path: Path, name: str = "out") -> None:
+    """Check the file of a plot before the work begins. Raises ValueError unless it is a PNG in an existing folder."""
+    check_is_local(name, path)
     if not path.parent.is_dir() or path.is_dir():
-        raise ValueError(f"out: got {path}; accepted: a file in a folder that is there")
+        raise ValueError(f"{name}: got {path}; accepted: a file in a folder that is there")
     if path.suffix.lower() != ".png":
-        raise ValueError(f"out: got {path}; accepted: a file that ends in .png")
+        raise ValueError(f"{name}: got {path}; accepted: a file that ends in .png")

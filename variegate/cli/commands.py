@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 import variegate
-from variegate.cli import augment, datasets, evaluate, manifest, measure, preview, search, train
+from variegate.cli import augment, datasets, doctor, evaluate, manifest, preview, search, train
 from variegate.cli.console import BAD_INPUT, INTERRUPTED, fail, say
 from variegate.cli.options import UsageError, from_options, usage_message
 from variegate.cli.studio import add_studio
+from variegate.removed import removed_command
 
 app = typer.Typer(
     name="variegate",
@@ -44,7 +45,7 @@ _PANELS = {
     "Prepare": (datasets.check, datasets.clean, datasets.pack, manifest.index),
     "Augment": (augment.augment, preview.preview, manifest.verify, manifest.replay, preview.demo),
     "Learn": (train.train, search.search, evaluate.evaluate),
-    "Measure": (measure.doctor, measure.bench, measure.simulate, preview.warm),
+    "Measure": (doctor.doctor, preview.warm),
 }
 for _panel, _commands in _PANELS.items():
     for _run in _commands:
@@ -60,5 +61,6 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return int(fail("interrupted", INTERRUPTED).exit_code)
     except UsageError as error:
-        return int(fail(usage_message(error, arguments), BAD_INPUT, "--json" in arguments).exit_code)
+        message = removed_command(arguments) or usage_message(error, arguments)
+        return int(fail(message, BAD_INPUT, "--json" in arguments).exit_code)
     return result if isinstance(result, int) else 0

@@ -1,0 +1,138 @@
+"""Samples held in memory, to measure a loader without its storage or without decoding."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain, islice
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from variegate.errors import DecodeError
+from variegate.formats.base import IndexedSource, Item, SampleName, Source, SourceError, StreamItem, StreamSource
+from variegate.loader.reading import decode_picture
+from variegate.loader.shuffle import Permutation
+
+_MAX_BYTES = 512 << 20  # of files and of pixels together
+_CHUNK = 8  # samples per thread between looks at the clock
+# Longer than any measurement, so that no epoch ends during one.
+_LENGTH = 1 << 31
+_MAX_SMALLER, _QUALITY = 256, 90
+
+Fetch = Callable[[], Item]
+
+
+@dataclass(frozen=True)
+class HeldSample:
+    """A readable sample, as it is stored and decoded: ``pixels`` uint8 [H, W, C]."""
+
+    name: SampleName
+    item: Item
+    pixels: npt.NDArray[np.uint8]
+
+    @property
+    def nbytes(self) -> int:
+        """Stored size in bytes."""
+        data = self.item.data
+        return data.nbytes if isinstance(data, np.ndarray) else len(data)
+
+
+@dataclass
+class HeldSamples:
+    good: list[HeldSample] = field(default_factory=list)
+    bad: list[DecodeError] = field(default_factory=list)
+
+
+class MemorySource(IndexedSource):
+    """Items in memory, repeated without end."""
+
+    def __init__(self, items: Sequence[Item], classes: tuple[str, ...]) -> None:
+        self._items = items
+        self.classes = classes
+        self.fingerprint = "in memory"
+
+    def __len__(self) -> int:
+        return _LENGTH
+
+    def name(self, index: int) -> SampleName:
+        return SampleName("memory", str(index % len(self._items)))
+
+    def read(self, index: int) -> Item:
+        return self._items[index % len(self._items)]
+
+
+def hold_samples(source: Source | StreamSource, limit: int, seconds: float, threads: int) -> HeldSamples:
+    """Read and decode up to ``limit`` random samples (of a stream the first), for about ``seconds``.
+
+    Raises SourceError if none of them is readable.
+    """
+    held = HeldSamples()
+    candidates = _candidates(source, limit)
+    nbytes = 0
+    begin = time.perf_counter()
+    with ThreadPoolExecutor(threads, thread_name_prefix="variegate-doctor") as pool:
+        while chunk := list(islice(candidates, _CHUNK * threads)):
+            for sample in pool.map(_load, chunk):
+                if isinstance(sample, DecodeError):
+                    held.bad.append(sample)
+                else:
+                    held.good.append(sample)
+                    nbytes += sample.nbytes + sample.pixels.nbytes
+            is_long = time.perf_counter() - begin >= seconds
+            if held.good and (is_long or nbytes >= _MAX_BYTES):
+                break
+    if not held.good:
+        reason = f"; {held.bad[0]}" if held.bad else ""
+        raise SourceError(f"none of {len(held.bad):,} samples could be read{reason}")
+    return held
+
+
+def _candidates(source: Source | StreamSource, limit: int) -> Iterator[tuple[SampleName, Fetch]]:
+    if isinstance(source, Source):
+        number = min(limit, len(source))
+        indices = Permutation(len(source), seed=0, epoch=0)(np.arange(number, dtype=np.int64))
+        for index in indices.tolist():
+            yield source.name(index), partial(source.read, index)
+    else:
+        shards = map(source.read_shard, range(source.num_shards))
+        for sample in islice(chain.from_iterable(shards), limit):
+            yield sample.name, partial(_fetch_streamed, sample)
+
+
+def _fetch_streamed(sample: StreamItem) -> Item:
+    if isinstance(sample.item, DecodeError):
+        raise sample.item
+    return sample.item
+
+
+def _load(candidate: tuple[SampleName, Fetch]) -> HeldSample | DecodeError:
+    name, fetch = candidate
+    try:
+        item = fetch()
+        return HeldSample(name, item, decode_picture(item.data, str(name), None))
+    except DecodeError as error:
+        return error
+
+
+def smaller_files(samples: Sequence[HeldSample], side: int) -> list[Item]:
+    """Return some samples as JPEGs whose shorter side is at most ``side``, as ``variegate pack --size`` writes them.
+
+    Pixels must have 1 or 3 channels.
+    """
+    items = []
+    for sample in samples[:_MAX_SMALLER]:
+        height, width = sample.pixels.shape[:2]
+        factor = min(1.0, side / min(height, width))
+        size = max(1, round(width * factor)), max(1, round(height * factor))
+        pixels = sample.pixels[:, :, 0] if sample.pixels.shape[2] == 1 else sample.pixels
+        image = Image.fromarray(pixels).resize(size, Image.Resampling.BILINEAR)
+        buffer = io.BytesIO()
+        image.save(buffer, "JPEG", quality=_QUALITY)
+        items.append(sample.item._replace(data=buffer.getvalue()))
+    return items

@@ -1,0 +1,61 @@
+"""``variegate doctor SRC``: how fast a loader is, what limits it, and what each change would gain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from variegate.cli import console
+from variegate.cli.options import PolicyOptions, SourceOptions
+from variegate.options import option, same_option
+from variegate.options.doctor import DoctorOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoctorCommandOptions(DoctorOptions, SourceOptions, PolicyOptions):
+    size: str = same_option(PolicyOptions, "size", default="224")
+    plot: Path | None = option(
+        None,
+        "With --train: file for a plot of both rates and, on a GPU, of its utilization. A PNG.",
+        "Output",
+        metavar="FILE",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.plot is not None and not self.train:
+            raise ValueError(f"plot: got {str(self.plot)!r}; accepted: with --train")
+
+
+def doctor(options: DoctorCommandOptions) -> None:
+    """Measure a loader, find its bottleneck, and suggest changes.
+
+    Your own images are read, decoded and augmented. The expected gain of each change is measured or computed from
+    these rates. With --consume, the report says whether the loader keeps up with your model. With --train, it times
+    the training step of a model on one repeated batch, which needs no data, and fed by the loader. The plot requires
+    matplotlib (pip install 'variegate[plot]'), and utilization of a GPU nvidia-ml-py.
+    """
+    from variegate.apps.doctor import doctor as run
+    from variegate.apps.doctor import training_transform
+    from variegate.apps.doctor.training import draw_training
+    from variegate.apps.plotting import check_path
+
+    if options.plot is not None:
+        check_path(options.plot, "plot")
+    transform = training_transform(options.policy, options.size)
+    chosen = {one.name: getattr(options, one.name) for one in fields(DoctorOptions)}
+    with console.StageProgress(options.as_json) as progress, console.warnings_as_notes(console.stderr()):
+        found = run(options.place, transform, on_progress=progress, **chosen)
+    plot = None
+    if options.plot is not None and found.training is not None:
+        path, training = options.plot, found.training
+        title = f"{options.model} on {found.measurements.source}"
+        plot = console.plot_or_note(lambda: draw_training(training, title, path), path)
+    if options.as_json:
+        console.emit_json("done", **found.to_dict(), plot=plot)
+        return
+    console.note(*found.notes)
+    for line in str(found).splitlines():
+        console.say(line)
+    if plot is not None:
+        console.say(f"plot: {plot}")
