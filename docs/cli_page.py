@@ -22,7 +22,7 @@ Every command with all of its options. For examples, exit codes and `--json`, se
 # The page with examples of each command.
 GUIDES = {
     **{"check": "check.md", "clean": "check.md", "pack": "pack.md", "index": "loader.md", "augment": "engine.md"},
-    **{"train": "training.md", "search": "search.md", "evaluate": "search.md", "simulate": "simulate.md"},
+    **{"train": "training.md", "search": "search.md", "evaluate": "search.md"},
 }
 
 

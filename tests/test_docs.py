@@ -41,7 +41,7 @@ MAY_BE_EMPTY = {"Variegate is"}
 NOT_RUN = {
     "README.md": ["for epoch in range(90):"],
     "docs/check.md": ["vg.clean(", "find_duplicates("],
-    "docs/command-line.md": ["vg.diagnose.measure("],
+    "docs/command-line.md": ["vg.doctor("],
     "docs/converting.md": ["from torchvision", "import albumentations"],
     "docs/deploy.md": ["vg.RayWorkers("],
     "docs/gpu.md": [""],
@@ -53,6 +53,7 @@ NOT_RUN = {
     "docs/migration/timm.md": [""],
     "docs/migration/torchvision.md": [""],
     "docs/tutorials/detection.md": ["from torchvision"],
+    "docs/training.md": ["step=train_step"],
     "docs/ray.md": ["ray.data.", "dataset.map_batches("],
 }
 

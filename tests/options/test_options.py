@@ -171,8 +171,8 @@ def test_numbers_of_commands_are_finite(name: str, capsys: pytest.CaptureFixture
 
 
 OPTION_CLASSES = (
-    *(DeviceOptions, TargetOptions, PackingOptions, CheckingOptions, IndexingOptions, CleaningOptions, FeedScenario),
-    *(MeasurementOptions, Scenario, Hyperparameters, TrainingOptions, RaceOptions, SearchOptions, ObjectiveOptions),
+    *(DeviceOptions, TargetOptions, PackingOptions, CheckingOptions, IndexingOptions, CleaningOptions),
+    *(DoctorOptions, Hyperparameters, TrainingOptions, RaceOptions, SearchOptions, ObjectiveOptions),
     *(RaceBackendOptions, EvaluationOptions, TrainOptions, StudyOptions),
 )
 

@@ -9,6 +9,7 @@ from variegate.cli import console
 from variegate.cli.options import PolicyOptions, SourceOptions
 from variegate.options import option, same_option
 from variegate.options.doctor import DoctorOptions
+from variegate.threads import wait_briefly
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +36,8 @@ def doctor(options: DoctorCommandOptions) -> None:
     the training step of a model on one repeated batch, which needs no data, and fed by the loader. The plot requires
     matplotlib (pip install 'variegate[plot]'), and utilization of a GPU nvidia-ml-py.
     """
+    if options.train:
+        wait_briefly()
     from variegate.apps.doctor import doctor as run
     from variegate.apps.doctor import training_transform
     from variegate.apps.doctor.training import draw_training

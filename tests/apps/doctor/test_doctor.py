@@ -85,7 +85,8 @@ def test_a_stream() -> None:
     stream = MemoryStream(20, broken={3: DecodeError("memory: 3.jpg", "gone")})
     found = quick(stream, T.Compose([T.RandomCrop(32), T.Normalize((0.5,), (0.5,))])).measurements
     assert set(found.rates) == OF_FILES
-    assert (found.samples, found.held, found.bad) == (None, 19, 1)
+    assert (found.samples, found.bad) == (None, 1)
+    assert found.held in (15, 19), "after the first 16 samples, time may be up"
     assert found.is_remote
 
 
@@ -132,12 +133,11 @@ def test_a_rate_is_the_median_of_spans_without_the_first_steps(monkeypatch: pyte
     rests: list[float] = []
     monkeypatch.setattr(timing.time, "perf_counter", lambda: now)
     monkeypatch.setattr(timing.time, "sleep", rests.append)
-    taken = 0
 
     def step() -> int:
-        nonlocal now, taken
-        now += 9.0 if taken == 0 else 0.3 if 10 <= taken < 20 else 0.1
-        taken += 1
+        nonlocal now
+        is_disturbed = len(probe.spans) == 1
+        now += 9.0 if now == 0.0 else 0.3 if is_disturbed else 0.1
         return 10
 
     titles: list[tuple[str, int, int]] = []

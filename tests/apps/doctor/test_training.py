@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,13 @@ CROP = T.Compose([T.RandomResizedCrop(16), T.Normalize((0.5,), (0.5,))])
 
 
 @pytest.fixture(autouse=True)
-def _few_spans(monkeypatch: pytest.MonkeyPatch) -> None:
+def _few_spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """On one thread of torch: several wait for each other where other tests run beside them."""
     monkeypatch.setattr(probes, "SPANS", 2)
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def test_the_ceiling_repeats_one_batch_and_the_other_step_is_fed(monkeypatch: pytest.MonkeyPatch) -> None:
