@@ -7,7 +7,6 @@ import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -147,10 +146,10 @@ def test_names_in_rows(run: Path, tmp_path: Path) -> None:
 
 
 def test_a_run_on_an_address_is_told_how_to_name_it(run: Path) -> None:
-    recorded = SimpleNamespace(transform=run / "transform.json", run={"source": ADDRESSES[0], "fingerprint": ""})
+    settings = {"source": ADDRESSES[0], "fingerprint": ""}
     with (
         recorded_opens() as touched,
         pytest.raises(SourceError, match=r"names the address .* as source; accepted"),
     ):
-        attribution._opened(recorded, None)  # type: ignore[arg-type]
+        attribution._open_images(run / "augmentation.json", settings, None)
     assert touched == []

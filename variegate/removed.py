@@ -29,6 +29,7 @@ REMOVED: dict[str, str] = {
     "command doctor --cache-side": "the report says what smaller images would gain",
     "command doctor --model-ms": "use --consume with images per second: 1000 * batch size / milliseconds",
     "command doctor --wire": "divide the rate of your model by the whole loader's: so many machines are needed",
+    "command train --report": 'call vg.attribution("OUT") after the training',
 }
 """What replaces a removed name, as the end of a sentence that begins with the name."""
 

@@ -49,8 +49,7 @@ def train(options: TrainCommandOptions) -> None:
 
     Writes OUT/log.jsonl (one line per step and per scoring), OUT/checkpoints and, at the end, OUT/model.pt. To resume
     from the last checkpoint, run the same command again, on any number of processes. With --study, nothing is trained:
-    training steps are timed with one repeated batch and with the loader. With --report, losses of samples are recorded
-    and attributed to the operations of the augmentation.
+    training steps are timed with one repeated batch and with the loader.
     """
     wait_briefly()
     from variegate.apps.train.progress import DivergedError
@@ -94,12 +93,6 @@ def train(options: TrainCommandOptions) -> None:
         raise typer.Exit(INTERRUPTED)
     if not is_first:
         return
-    if chosen.report:
-        from variegate.apps.attribution import attribution
-
-        report = attribution(chosen.out, options.place)
-        report.write()
-        last |= {"report": report.to_dict()} if as_json else {}
     seconds, out = round(time.perf_counter() - started, 1), str(options.out)
     if as_json:
         emit_json("done", **last, seconds=seconds, out=out)
@@ -107,8 +100,6 @@ def train(options: TrainCommandOptions) -> None:
     # Without images that score the model, the last step's loss is what there is.
     names = ("top1", "top5") if "top1" in last else ("loss",)
     scores = _scores({name: last[name] for name in names if name in last})
-    for line in str(report).splitlines() if chosen.report else ():
-        say(line)
     say(f"{out}: {last['epoch'] + 1} epochs, {last['step']:,} steps, {scores}{seconds:,.1f} s")
 
 

@@ -23,7 +23,7 @@ LossName = Literal["cross-entropy", "bce"]
 TestViews = Literal["none", "flip", "flip-shift"]
 
 # What a run may go on with: none of these decides what becomes of the weights, but for batches on other ranks.
-FREE = {"out", "tensorboard", "index", "keep", "checkpoint_every", "timeout", "device", "threads", "compile", "report"}
+FREE = {"out", "tensorboard", "index", "keep", "checkpoint_every", "timeout", "device", "threads", "compile"}
 FREE_ON_OTHER_RANKS = {"batch_size", "accumulate"}
 # Rows without --policy. Moved copies of an image have its class on nearly all data; mirrored ones often have not.
 DEFAULT_POLICY, DEFAULT_ADAPTED_POLICY = "crop", "randaugment+crop"
@@ -236,11 +236,6 @@ class TrainOptions(metaclass=WithRecipe):
         None, "Steps between checkpoints, in addition to those at the ends of epochs.", "Output", low=1
     )
     tensorboard: bool = option(False, "Write TensorBoard events to OUT/tensorboard as well.", "Output")
-    report: bool = option(
-        False,
-        "Record the loss of each sample and report which operations the model finds hard. Writes OUT/report.",
-        "Output",
-    )
     out: Path = option(Path("train"), "Output folder for the log, checkpoints and model.", "Main options")
 
     def __post_init__(self) -> None:
@@ -257,8 +252,6 @@ class TrainOptions(metaclass=WithRecipe):
             raise ValueError(f"momentum: got {self.momentum!r} with {self.optimizer}; accepted: from 0 to below 1")
         if not self.warmup < self.epochs:
             raise ValueError(f"warmup: got {self.warmup!r}; accepted: fewer than the {self.epochs} epochs")
-        if self.report and self.epochs < 2:
-            raise ValueError(f"report: got {self.report!r} with epochs={self.epochs}; accepted: with 2 epochs or more")
         object.__setattr__(self, "out", Path(self.out))
         self.period  # noqa: B018
         self._schedule(1)

@@ -443,14 +443,7 @@ def test_the_log_of_a_training_becomes_curves(tmp_path: Path) -> None:
     train = answer["curves"]["loss"]["train"]
     assert (len(train), train[0], train[-1]) == (400, [3.0, 1.5], [1998.0, 999.0])
     assert answer["curves"]["loss"]["validation"] == [[1000.0, 7.0]]
-    assert (answer["operations"], answer["worst"], answer["settings"]) == ([], None, {"model": "wrn-10-1"})
-    report = tmp_path / "report" / "report.json"
-    report.parent.mkdir()
-    for damaged in ("5", '{"operations": 5}', '{"operations": [{"operation": "Rotate"}]}', '{"operations": [NaN]}'):
-        report.write_text(damaged)
-        with pytest.raises(ValueError, match=r"report.json: .*as variegate train wrote it"):
-            run.answer({})
-    report.unlink()
+    assert answer["settings"] == {"model": "wrn-10-1"}
     for damaged in ('{"step": null}', '{"step": 1e999}', '{"step": {}}', '{"step": 1' + "0" * 400 + "}"):
         (tmp_path / "log.jsonl").write_text(damaged + "\n")
         with pytest.raises(ValueError, match=r"log.jsonl: line 1 is no line of a log"):

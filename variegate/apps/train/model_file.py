@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 import os
 import pickle
@@ -22,7 +23,9 @@ from variegate.apps.train.models import ModelError, model_to_train
 from variegate.checks import spelt
 from variegate.errors import PolicyError, shown
 from variegate.executors.runners.devices import resolve
+from variegate.formats.base import Source
 from variegate.io.durable import write_atomically
+from variegate.jobs.arguments import absolute_place
 from variegate.ops.description import from_dict
 from variegate.program.program import MAX_CHANNELS
 
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from variegate.apps.train.feed import Feed
 
 MODEL_NAME = "model.pt"
+AUGMENTATION_NAME = "augmentation.json"
 _KEYS = ("model", "classes", "weights", "channels", "scoring")
 # Names that stand for code of Variegate and timm. Any other imports a module, or has timm ask a server.
 _SAFE = re.compile(r"(wrn|airbench)-[\w.-]+|timm:[\w.-]+")
@@ -45,7 +49,7 @@ _DAMAGE = (
 
 
 def write_model(folder: Path, feed: Feed, weights: dict[str, torch.Tensor]) -> None:
-    """Write what ``load_model`` reads, for ``torch.load(..., weights_only=True)``. Raises WriteError."""
+    """Write what ``load_model`` and ``attribution`` read. Raises WriteError."""
     plain = feed.plain
     # Of images that keep their size, validation has no other.
     steps = [*plain.transforms] if isinstance(plain, T.Compose) else [T.Resize(feed.size), plain]
@@ -54,6 +58,15 @@ def write_model(folder: Path, feed: Feed, weights: dict[str, torch.Tensor]) -> N
     buffer = io.BytesIO()
     torch.save(dict(zip(_KEYS, values, strict=True)), buffer)
     write_atomically(folder / MODEL_NAME, buffer.getvalue(), durable=True)
+    if isinstance(feed.source, Source):
+        settings = {
+            "source": None if feed.place == "source" else absolute_place(feed.place),
+            "fingerprint": feed.source.fingerprint,
+            "seed": feed.options.seed,
+            "epoch": feed.options.epochs - 1,
+            "transform": feed.transform.to_dict(),
+        }
+        write_atomically(folder / AUGMENTATION_NAME, (json.dumps(settings) + "\n").encode(), durable=True)
 
 
 @spelt()

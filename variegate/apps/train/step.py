@@ -26,7 +26,7 @@ class TrainingStep:
     """A step on a batch. It does not know its owner, so that memory and CUDA graph are free at once.
 
     ``precision``: a key of ``DTYPES``, or "float32". ``clip``: largest norm of gradients; 0 for none. ``scaler``: of
-    float16. ``loss``: "cross-entropy", "bce". ``on_scores``, ``on_losses``: get scores and losses of each batch.
+    float16. ``loss``: "cross-entropy", "bce". ``on_scores``: gets scores of each batch.
     ``entropy_loss``: weight of the probabilities' entropy, as a share of log(classes) (EntLoss, arXiv 2409.06290).
     """
 
@@ -41,7 +41,6 @@ class TrainingStep:
     loss: str = "cross-entropy"
     on_scores: Callable[[torch.Tensor], object] | None = None
     entropy_loss: float = 0.0
-    on_losses: Callable[[torch.Tensor], object] | None = None
 
     def __call__(self, batch: torch.Tensor, labels: Any) -> torch.Tensor:
         """All of a step on one batch -> its mean loss."""
@@ -60,8 +59,6 @@ class TrainingStep:
             losses = self._losses(scores, labels)
         if self.on_scores is not None:
             self.on_scores(scores.detach())
-        if self.on_losses is not None:
-            self.on_losses(losses.detach())
         total = (losses if weights is None else losses * weights).sum()
         mean = total / images
         (mean if self.scaler is None else self.scaler.scale(mean)).backward()

@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import replace
 from threading import Event
 from typing import Any
 
@@ -28,7 +27,6 @@ from variegate.apps.train.checkpoints import (
 )
 from variegate.apps.train.feed import Feed, tensors_of
 from variegate.apps.train.learner import Learner, evaluated
-from variegate.apps.train.losses import LossRecorder
 from variegate.apps.train.model_file import write_model
 from variegate.apps.train.models import seeded_weights
 from variegate.apps.train.progress import EVENTS_FOLDER, Line, StepLines, TrainingEvents, TrainingLog, check_events
@@ -85,9 +83,6 @@ class Trainer:
         self.learner = Learner(
             feed.model, len(feed.classes), feed.channels, options, ranks, warmup, self.adaptation.noting
         )
-        self.recorder = LossRecorder(feed, ranks) if options.report else None
-        if self.recorder is not None:
-            self.learner.step = replace(self.learner.step, on_losses=self.recorder.note)
         self.checkpoints = Checkpoints(options.out / CHECKPOINTS_NAME, options.keep, ranks)
         self.lines = StepLines(ranks, feed.adaptation, options.lr, tell)
         self.steps, self._saved_at = 0, -1
@@ -147,8 +142,6 @@ class Trainer:
         if self._saved_at == self.steps:
             return
         self._saved_at = self.steps
-        if self.recorder is not None:
-            self.recorder.save()
         is_alike = self.learner.replicas.is_alike
         if is_alike:
             self.learner.settle()
@@ -165,14 +158,10 @@ class Trainer:
             self.feed.train.set_epoch(epoch)
             if self.ranks.is_first:
                 self.adaptation.record(self.options.out, epoch)
-            if self.recorder is not None:
-                self.recorder.begin(epoch)
             self.learner.module.train()
             if self._train_epoch(epoch, stop):
                 return False
             is_stopped, is_busy = self.lines.flush(stop, self.checkpoints.is_busy)
-            if self.recorder is not None:
-                self.recorder.save()
             self._evaluate(epoch)
             self._at = self.feed.train.state_dict()
             is_last = epoch + 1 == self.options.epochs
@@ -228,8 +217,6 @@ class Trainer:
         images, labels, weights = tensors_of(batch, self.ranks.device)
         total = self.learner.step.add_gradients(images, labels, self._rank_images, weights)
         self.adaptation.trained(batch.ids, ~batch.padding)
-        if self.recorder is not None:
-            self.recorder.trained(batch)
         return total
 
     def _parts(self) -> Iterator[tuple[Batch, float]]:

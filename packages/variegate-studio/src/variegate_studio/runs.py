@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import re
@@ -18,7 +17,6 @@ from variegate.apps.curate.cleaning import open_checked
 from variegate.apps.curate.findings import FINDING_KINDS, MARKED, read_table, with_marks
 from variegate.apps.preview.rows import captions
 from variegate.apps.train.checkpoints import LOG_NAME, SETTINGS_NAME
-from variegate.apps.train.losses import REPORT_FOLDER
 from variegate.formats.base import SampleName, SourceError
 from variegate.formats.filtered import sample_keys, stream_key
 from variegate.jobs.output.manifest import MANIFEST_NAME, read_manifest
@@ -132,7 +130,7 @@ class FoundImages:
 
 
 class TrainingRun:
-    """Log of a training in ``folder``, and what its report says of operations; read again for each answer."""
+    """Log of a training in ``folder``, read again for each answer."""
 
     name = "training"
 
@@ -149,16 +147,12 @@ class TrainingRun:
         return str(self.folder)
 
     def answer(self, _: Any) -> dict[str, Any]:
-        """Curves by name and by "train" and "validation", [[step, value], ...]; added losses of operations; settings.
+        """Curves by name and by "train" and "validation", [[step, value], ...]; settings.
 
         Raises ValueError naming the file that is damaged.
         """
-        report, worst = self.folder / REPORT_FOLDER / "report.json", self.folder / REPORT_FOLDER / "worst.png"
-        image = base64.b64encode(worst.read_bytes()).decode() if worst.is_file() else ""
         return {
             "curves": _curves(self.folder / LOG_NAME),
-            "operations": _effects(report) if report.is_file() else [],
-            "worst": f"data:image/png;base64,{image}" if image else None,
             "settings": {name: str(value) for name, value in _read_json(self.folder / SETTINGS_NAME).items()},
         }
 
@@ -191,21 +185,6 @@ def _read_json(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ValueError(f"{path}: holds no JSON object; accepted: as variegate train wrote it")
     return found
-
-
-def _effects(report: Path) -> list[dict[str, Any]]:
-    """Added losses of operations: as ``attribution`` wrote them."""
-    try:
-        return [
-            {
-                "operation": str(one["operation"]),
-                **{name: _finite(one[name]) for name in ("added", "error", "draws")},
-                **{name: None if one[name] is None else _finite(one[name]) for name in ("low", "high")},
-            }
-            for one in _read_json(report)["operations"]
-        ]
-    except (TypeError, LookupError, ArithmeticError):
-        raise ValueError(f"{report}: damaged: its operations; accepted: as variegate train wrote it") from None
 
 
 def _finite(value: Any) -> float:

@@ -94,33 +94,17 @@ function training(view) {
   const body = el("div");
   view.replaceChildren(again, body);
   const draw = async () => {
-    const { curves, operations, worst, settings } = await call("training", {});
+    const { curves, settings } = await call("training", {});
     const canvases = Object.keys(curves).map(() => el("canvas", { role: "img", className: "curves" }));
     const told = Object.entries(settings).map(([name, value]) => `${name}: ${value}`).join("\n");
     body.replaceChildren(
       el("div", { className: "sides" }, ...canvases),
-      operations.length ? tableOf(operations) : el("p", {}, "Train with --report for the loss by operation."),
-      worst ? el("img", { src: worst, alt: "The hardest draws next to their originals" }) : "",
       el("details", {}, el("summary", {}, "Settings"), el("p", { className: "lines" }, told)),
     );
     Object.entries(curves).forEach(([name, series], n) => drawCurves(canvases[n], `${name} by step`, series));
     status(`log of ${facts.views.training}`);
   };
   return draw;
-}
-
-// The loss that each operation adds, the most first.
-function tableOf(operations) {
-  const row = (tag, texts) => el("tr", {}, ...texts.map((text) => el(tag, {}, String(text))));
-  const hardest = [...operations].sort((a, b) => b.added - a.added);
-  const lines = hardest.map(({ operation, low, high, added, error, draws }) => {
-    const ends = [low, high].filter((end) => end !== null).map((end) => Number(end.toPrecision(3)));
-    const interval = [added - 1.96 * error, added + 1.96 * error].map((end) => end.toFixed(3)).join(" to ");
-    return row("td", [operation, [...new Set(ends)].join(" to "), added.toFixed(3), interval, draws]);
-  });
-  const head = row("th", ["Operation", "Argument", "Loss added", "95 % interval", "Draws"]);
-  const table = el("table", {}, el("thead", {}, head), el("tbody", {}, ...lines));
-  return el("section", {}, el("h2", {}, "Loss by operation"), table);
 }
 
 export const RUNS = {
