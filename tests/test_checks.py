@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import re
 from collections.abc import Callable
@@ -14,10 +13,8 @@ import numpy as np
 import pytest
 import torch
 
-import variegate as vg
 from variegate import checks, transforms
 from variegate.errors import PolicyError
-from variegate.transforms import functional
 
 
 @pytest.mark.parametrize("value", [3, np.int64(3), np.uint8(3), np.array(3), torch.tensor(3)])
@@ -81,18 +78,6 @@ def test_refusals_name_the_argument_its_value_and_what_is_accepted(
         check("n", value, error=PolicyError)
 
 
-def test_an_old_name_of_an_argument_is_taken() -> None:
-    @checks.renamed(old="new")
-    def call(first: int, new: int = 0) -> tuple[int, int]:
-        return first, new
-
-    by_name: Any = call
-    assert call(1, 2) == call(1, new=2) == by_name(1, old=2) == (1, 2)
-    for wrong in (partial(by_name, 1, 2, old=2), partial(by_name, 1, new=2, old=2)):
-        with pytest.raises(TypeError, match="old: got it and new, its new name; accepted: only new"):
-            wrong()
-
-
 def test_a_word_that_is_near_is_asked_about() -> None:
     with pytest.raises(ValueError, match=r"^x: got 'Hots'; accepted: one of 'host', 'Device'; did you mean 'host'\?$"):
         checks.one_of("x", "Hots", ("host", "Device"))
@@ -100,50 +85,10 @@ def test_a_word_that_is_near_is_asked_about() -> None:
     assert checks.meant("far", ("host", "Device", 7)) == checks.meant(7, ("host",)) == ""
 
 
-def test_an_argument_that_is_not_there_is_refused_by_the_function() -> None:
-    @checks.spelt(workers="threads")
-    def load(source: str, threads: int = 1) -> int:
-        return len(source) + threads
-
-    assert load("ab", threads=2) == 4
-    for wrong, said in {"thread": "did you mean 'threads'?", "workers": "did you mean 'threads'?"}.items():
-        with pytest.raises(TypeError, match=rf"^load: got {wrong}=4; {re.escape(said)}$"):
-            load("ab", **{wrong: 4})
-    with pytest.raises(TypeError, match=r"^load: got x='y'; accepted: source, threads$"):
-        load("ab", x="y")  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match=r"has no len\(\)"):
-        load(3)
-
-
-def called_by_users() -> dict[str, Any]:
-    places = vg, transforms, functional, vg.policies
-    found = {name: getattr(place, name) for place in places for name in place.__all__}
-    # Errors, names of values, what calls of others give, and what is told anything by name.
-    others = {"DecodeError", "DeviceMemoryError", "EngineError", "PipelineError", "TooManyErrors"}
-    others |= {"ArgumentError", "AutoAugmentPolicy", "InterpolationMode", "Transform", "CustomOp"}
-    others |= {"Batch", "CheckResult", "EntropyIndex", "RaggedBatch", "WithIds", "Schedule", "Segment", "Magnitude"}
-    others |= {"select", "pipeline", "from_timm", "from_dict"}
-    return {name: one for name, one in found.items() if callable(one) and name not in others}
-
-
-@pytest.mark.parametrize("name", called_by_users())
-def test_every_public_name_says_which_argument_is_misspelt(name: str) -> None:
-    called = called_by_users()[name]
-    known = [p.name for p in inspect.signature(called).parameters.values() if p.kind in (1, 3)]
-    own = called.__name__
-    with pytest.raises(TypeError, match=rf"^{own}: got nonesuch=1; accepted: {', '.join(known)}"):
-        called(nonesuch=1)
-    for one in known:
-        with pytest.raises(TypeError, match=rf"^{own}: got {one}_=1; did you mean '{one}'\?$"):
-            called(**{f"{one}_": 1})
-
-
-def test_too_many_positional_arguments_are_refused_with_those_that_are_accepted() -> None:
+def test_transforms_outside_of_a_list_are_refused() -> None:
     flip, crop = transforms.RandomHorizontalFlip(), transforms.RandomCrop(8)
     message = (
-        r"Compose: got 2 positional arguments; accepted: transforms; put all .* one list: Compose\(\[first, second\]"
+        r"^Compose: got 2 positional arguments; accepted: transforms; put all .* one list: Compose\(\[first, second\]"
     )
     with pytest.raises(TypeError, match=message):
-        transforms.Compose(flip, crop)  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match=r"RandomHorizontalFlip: got 2 positional arguments; accepted: p$"):
-        transforms.RandomHorizontalFlip(0.5, 0.5)  # type: ignore[call-arg]
+        transforms.Compose(flip, crop)  # type: ignore[arg-type]

@@ -7,22 +7,17 @@ Python ones, sequences as tuples. Otherwise it raises what ``error`` makes of th
 
 from __future__ import annotations
 
-import functools
-import inspect
 import math
 import operator
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from numbers import Integral, Real
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from variegate.errors import shown
 from variegate.removed import removal_message
 
-P = ParamSpec("P")
-R = TypeVar("R")
-Owner = TypeVar("Owner")
 Choice = TypeVar("Choice")
 Number = int | float
 Refusal = Callable[[str, Any, str], Exception]
@@ -197,96 +192,3 @@ def _bound(value: float) -> str:
     if isinstance(value, int) and value >= _LARGEST_IN_DIGITS and (value + 1).bit_count() == 1:
         return f"2**{value.bit_length()} - 1"
     return f"{value:,}" if isinstance(value, int) and abs(value) >= 10_000 else f"{value:g}"
-
-
-def spelt(*options: type, **known_as: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A decorator: an argument that the function does not have raises TypeError with the function's name (the class's,
-    for its ``__init__``) and the argument that is meant. ``options``: dataclasses whose fields the function takes too;
-    ``known_as``: what other libraries call an argument."""
-
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        @functools.wraps(function)
-        def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            try:
-                return function(*args, **kwargs)
-            except TypeError:
-                _check_count(function, args)
-                called: list[Callable[..., Any]] = [function, *options]
-                taken = [one for each in called for one in inspect.signature(each).parameters.values()]
-                names = [one.name for one in taken if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
-                wrong = next((name for name in kwargs if name not in names), None)
-                if wrong is None or (not options and any(one.kind is one.VAR_KEYWORD for one in taken)):
-                    raise
-                whose = _called_as(function, args)
-                if names[:1] == ["self"]:
-                    del names[0]
-                near = f"; did you mean {known_as[wrong]!r}?" if wrong in known_as else meant(wrong, names)
-                got = f"{whose}: got {wrong}={shown(kwargs[wrong])}"
-                raise TypeError(got + (near or f"; accepted: {', '.join(names) or 'no arguments'}")) from None
-
-        return call
-
-    return decorate
-
-
-def _called_as(function: Callable[..., Any], args: Sequence[Any]) -> str:
-    """The name in a user's call: the class's for its constructor."""
-    name = function.__name__
-    if next(iter(inspect.signature(function).parameters), None) != "self":
-        return name
-    return type(args[0]).__name__ + ("" if name in ("__init__", "__call__") else f".{name}")
-
-
-def _check_count(function: Callable[..., Any], args: Sequence[Any]) -> None:
-    """Raise TypeError, with the names that are accepted, if there are too many positional arguments."""
-    parameters = inspect.signature(function).parameters.values()
-    if any(one.kind is one.VAR_POSITIONAL for one in parameters):
-        return
-    names = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    if len(args) <= len(names):
-        return
-    is_method = names[:1] == ["self"]
-    whose, accepted = _called_as(function, args), names[is_method:]
-    advice = f"; put all transforms in one list: {whose}([first, second])" if accepted[:1] == ["transforms"] else ""
-    listed = ", ".join(accepted) or "none"
-    raise TypeError(f"{whose}: got {len(args) - is_method} positional arguments; accepted: {listed}{advice}") from None
-
-
-def takes(record: Callable[P, R]) -> Callable[[Callable[[Owner, R], None]], Callable[Concatenate[Owner, P], None]]:
-    """A decorator of an ``__init__`` of one argument, a ``record`` (a dataclass): it takes the record's fields instead,
-    and type checkers, editors and ``inspect.signature`` see their names, types and defaults."""
-
-    def decorate(function: Callable[[Owner, R], None]) -> Callable[Concatenate[Owner, P], None]:
-        def call(self: Owner, /, *args: P.args, **kwargs: P.kwargs) -> None:
-            function(self, record(*args, **kwargs))
-
-        own = next(iter(inspect.signature(function).parameters.values()))
-        functools.update_wrapper(call, function)
-        record.__init__.__qualname__ = function.__qualname__
-        fields = inspect.signature(record).parameters.values()
-        call.__signature__ = inspect.Signature([own, *fields], return_annotation=None)  # type: ignore[attr-defined]
-        return call
-
-    return decorate
-
-
-def renamed(**new_names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A decorator: arguments that had another name once (``old="new"``) may be given by it; both raises TypeError."""
-
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        function = spelt()(function)
-        signature = inspect.signature(function)
-        assert set(new_names.values()) <= set(signature.parameters)
-
-        @functools.wraps(function)
-        def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            for old, new in new_names.items():
-                if old in kwargs:
-                    if new in kwargs or new in signature.bind_partial(*args).arguments:
-                        raise TypeError(f"{old}: got it and {new}, its new name; accepted: only {new}")
-                    kwargs[new] = kwargs.pop(old)
-            return function(*args, **kwargs)
-
-        return call
-
-    return decorate

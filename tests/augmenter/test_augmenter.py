@@ -419,19 +419,6 @@ def test_conditions_come_by_name(conditions: Any) -> None:
         vg.Augmenter(POLICY)(ONE, conditions=conditions)
 
 
-def test_conditions_may_come_by_their_old_name() -> None:
-    aug = vg.Augmenter(T.Cond("label", {1: T.Invert()}))
-    expected = aug(ONE, conditions={"label": [1]})
-    old: Any = {"given": {"label": [1]}}
-    assert same(aug(ONE, **old), expected)
-    assert not same(aug(ONE, conditions={"label": [0]}), expected)
-    assert "Invert" in aug.explain(3, **old)
-    with pytest.raises(TypeError, match="given: got it and conditions, its new name; accepted: only conditions"):
-        aug(ONE, conditions={"label": [1]}, **old)
-    with pytest.raises(TypeError, match="given: got it and conditions"):
-        aug(ONE, [1], 0, 0, {"label": [1]}, **old)
-
-
 def test_conditions_may_be_any_tensor() -> None:
     aug = vg.Augmenter(T.Cond("label", {1: T.Invert()}))
     expected = aug(ONE, conditions={"label": [1]})

@@ -26,7 +26,7 @@ from variegate.augmenter.planner import (
     with_labels,
 )
 from variegate.augmenter.samples import augment_samples
-from variegate.checks import integer, one_of, renamed, spelt
+from variegate.checks import integer, one_of
 from variegate.decode.entropy.index import EntropyIndex
 from variegate.errors import shown
 from variegate.executors.batches import check_fits
@@ -87,7 +87,6 @@ class Augmenter(CopiedByState, RemovedMethods):
         ValueError: if a device, dtype, layout, geometry or decoder is not accepted or not available.
     """
 
-    @spelt()
     def __init__(
         self,
         transform: Transform | str | PathLike[str],
@@ -219,7 +218,6 @@ class Augmenter(CopiedByState, RemovedMethods):
         partners: Any = None,
         labels: Any,
     ) -> tuple[torch.Tensor, Any]: ...
-    @renamed(given="conditions")
     def __call__(
         self,
         images: Any,
@@ -348,7 +346,6 @@ class Augmenter(CopiedByState, RemovedMethods):
         check_fits(program, batch.shapes)
         return with_wanted_channels(self._runner.run(program, batch), program.output)
 
-    @renamed(given="conditions")
     def decode_and_run(
         self,
         files: Sequence[bytes] | EncodedBatch,
@@ -396,7 +393,6 @@ class Augmenter(CopiedByState, RemovedMethods):
         outputs = with_wanted_channels(self._runner.decode_and_run(program, batch), program.output)
         return outputs if labels is None else (outputs, labels_of(program, labels, self.transform))
 
-    @renamed(given="conditions")
     def program(
         self,
         images_or_sizes: Any,
@@ -434,7 +430,6 @@ class Augmenter(CopiedByState, RemovedMethods):
             known = boxes_alone(boxes, shapes)
         return self._planner.program(shapes, Request(ids, epoch, copy, conditions, partners, known), frames)
 
-    @renamed(given="conditions")
     def explain(
         self,
         id: int,

@@ -10,7 +10,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from variegate.checks import spelt
 from variegate.formats.base import Source, SourceError, StreamSource, check_on_error, cut_off
 from variegate.formats.filtered import PlaceWithout, without
 from variegate.formats.kinds import ACCEPTED, kinds_with
@@ -18,7 +17,6 @@ from variegate.formats.resolving import are_places, is_place, resolve
 from variegate.io.addresses import without_secrets
 
 
-@spelt()
 def open_source(
     spec: Any,
     *,

@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from variegate.checks import spelt
 from variegate.errors import DecodeError, shown
 from variegate.formats.base import Source, SourceError, StreamSource
 from variegate.formats.opening import open_source
@@ -108,7 +107,6 @@ def _share(value: Any) -> float:
     return abs(float(value))  # -0.0 is 0
 
 
-@spelt()
 def dataset_statistics(source: Any) -> DatasetStatistics:
     """Return the pixel statistics that ``variegate pack`` stored with a data set.
 

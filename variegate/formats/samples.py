@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from variegate.checks import integer, spelt
+from variegate.checks import integer
 from variegate.decode import read_image
 
 # Four shapes among the first four. Who made each, and its licence: photos/README.md.
@@ -19,7 +19,6 @@ def sample_photo(name: str) -> Path:
     return Path(__file__).parent / "photos" / f"{name}.jpg"
 
 
-@spelt()
 def sample_images(n: int = 8) -> list[npt.NDArray[np.uint8]]:
     """Return ``n`` sample photos in a fixed order, as new uint8 arrays [H, W, 3] of different sizes.
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 
 from variegate.augmenter.planner import MixedLabels
-from variegate.checks import integer, refused, spelt
+from variegate.checks import integer, refused
 from variegate.formats.base import Source
 from variegate.loader import Batch, Loader
 from variegate.loader.batch import tensors_of
@@ -44,7 +44,6 @@ class PyDataset(keras.utils.PyDataset):
         TypeError, ValueError: naming the argument and what is accepted.
     """
 
-    @spelt()
     def __init__(self, loader: Loader, one_hot: bool | int = False, workers: int = 1, max_queue_size: int = 10) -> None:
         _check_loader(loader)
         for name, value in (("workers", workers), ("max_queue_size", max_queue_size)):

@@ -16,7 +16,7 @@ import pyarrow as pa
 import torch
 
 from variegate.augmenter.augmenter import Augmenter
-from variegate.checks import integer, one_of, spelt
+from variegate.checks import integer, one_of
 from variegate.errors import DecodeError
 from variegate.executors.runners.runner import Dtype, Geometry, Layout
 from variegate.formats.objects.samples import check_entries
@@ -68,7 +68,6 @@ class MapBatches:
         TypeError, ValueError: naming the argument, its value and what is accepted.
     """
 
-    @spelt()
     def __init__(
         self,
         transform: Transform,

@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import get_worker_info
 
 from variegate.augmenter.augmenter import Augmenter
-from variegate.checks import integer, renamed, spelt
+from variegate.checks import integer
 from variegate.errors import shown
 from variegate.executors.runners.runner import Dtype, Geometry, Layout
 from variegate.integrations.items import collate_samples, stack_labels, take_apart
@@ -98,7 +98,6 @@ class _InWorkers:
 class ImageTransform(_InWorkers):
     """Result of ``as_transform``: image -> augmented tensor."""
 
-    @renamed(given="conditions")
     def __call__(self, image: Any, id: Any = None, conditions: Mapping[str, Any] | None = None) -> Any:
         """Augment one image, or one with what belongs to it.
 
@@ -129,7 +128,6 @@ class ImageTransform(_InWorkers):
         return self._get_augmenter().of_one(pixels, ids, self.epoch, conditions=given)
 
 
-@spelt()
 def as_transform(
     t: Transform | str | PathLike[str],
     seed: int = 0,
@@ -183,7 +181,6 @@ class Collate(_InWorkers):
         TypeError, ValueError: for arguments that ``vg.Augmenter`` does not accept.
     """
 
-    @spelt()
     def __init__(
         self,
         t: Transform | str | PathLike[str],

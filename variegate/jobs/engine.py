@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from variegate.augmenter.planner import of_one_sample
-from variegate.checks import one_of, renamed, spelt
+from variegate.checks import one_of
 from variegate.executors.runners.devices import resolve
 from variegate.executors.runners.runner import Dtype, Geometry, Layout
 from variegate.io.addresses import shown_host
@@ -123,7 +123,6 @@ class Engine:
         ImportError: for ``workers="ray"`` without Ray.
     """
 
-    @spelt()
     def __init__(
         self,
         devices: str | Sequence[str] = "auto",
@@ -165,7 +164,6 @@ class Engine:
         """Executor that computes the pixels: "cuda", "cpu" or "reference"."""
         return kind_of(self.devices[0])
 
-    @renamed(given="conditions")
     def map(
         self,
         images: Any,
@@ -208,7 +206,6 @@ class Engine:
         quarantined = self.quarantined if on_error == "skip" else None
         return map_images(partial(self.run, spec), tasks, len(self.devices), self._rules.ordered, quarantined)
 
-    @renamed(given="conditions")
     def map_image(
         self,
         image: Any,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from variegate.checks import integer, spelt
+from variegate.checks import integer
 from variegate.formats.packed import INDEX_NAME, STATISTICS_NAME, DatasetStatistics, statistics_bytes
 from variegate.jobs.arguments import absolute_place, open_by_index
 from variegate.jobs.augment.run import Expansion
@@ -105,7 +105,6 @@ def _rows_of(destination: Destination) -> Iterator[Row]:
     return read_manifest(destination.storage.root).columns(*PACKED_COLUMNS)
 
 
-@spelt(PackingOptions)
 def pack(source: Any, destination: str | PathLike[str], *, stop: Event | None = None, **options: Any) -> Packed:
     """Write a data set to shards that are faster to read: resized, re-encoded or as raw pixels.
 

@@ -295,13 +295,14 @@ class _OneBatch:
         """Outputs and labels by row; notes files that do not decode, whose rows hold anything."""
         has_targets, is_mixed = self._maker.targets is not None, self._maker.num_partners > 0
         labels = [each.label for each in rows.labels] if has_targets else rows.labels
-        key: dict[str, Any] = {"ids": rows.ids, "epoch": self._epoch, "given": batches.conditions_by_labels(labels)}
+        conditions = batches.conditions_by_labels(labels)
         if (mixture := self._maker.mixture) is not None:
             names = np.array(mixture.names)[mixture.source_of(rows.ids if rows.shown_ids is None else rows.shown_ids)]
-            key["given"] = {**(key["given"] or {}), "source": names}
+            conditions = {**(conditions or {}), "source": names}
         if self._given is not None:
-            key["given"] = {**(key["given"] or {}), **self._given(rows.ids)}
-        key["copy"] = 0 if rows.copies is None else rows.copies
+            conditions = {**(conditions or {}), **self._given(rows.ids)}
+        copies = 0 if rows.copies is None else rows.copies
+        key: dict[str, Any] = {"ids": rows.ids, "epoch": self._epoch, "copy": copies, "conditions": conditions}
         if is_mixed:
             key |= {"partners": rows.partners, "labels": labels}
         outputs = self._run(rows, key, failures)

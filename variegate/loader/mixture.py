@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from variegate.checks import as_numbers, integer, meant, refused, spelt
+from variegate.checks import as_numbers, integer, meant, refused
 from variegate.formats.base import (
     IndexedSource,
     Item,
@@ -77,7 +77,6 @@ class Mixture(IndexedSource):
         ValueError, TypeError, SourceError: naming the argument, its value and what is accepted.
     """
 
-    @spelt()
     def __init__(
         self,
         sources: Mapping[str, Any],

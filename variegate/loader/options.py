@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.checks import integer, number, one_of, refused, spelt
+from variegate.checks import integer, number, one_of, refused
 from variegate.decode import MAX_DECODE_BYTES, MAX_PIXELS, check_limit
 from variegate.executors.runners.runner import Decode, Dtype, Geometry, Layout
 from variegate.loader.ranks import find_rank, processes_here
@@ -78,8 +78,6 @@ class RayWorkers:
         number("gpus", self.gpus, 0)
 
 
-ProcessWorkers.__init__ = spelt()(ProcessWorkers.__init__)  # type: ignore[method-assign]
-RayWorkers.__init__ = spelt()(RayWorkers.__init__)  # type: ignore[method-assign]
 
 Workers = Literal["thread", "process", "ray"] | ProcessWorkers | RayWorkers
 

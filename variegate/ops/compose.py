@@ -27,6 +27,15 @@ class Compose(Container):
 
     transforms: Sequence[Transform]
 
+    def __init__(self, transforms: Sequence[Transform], *unlisted: Transform) -> None:
+        if unlisted:
+            raise TypeError(
+                f"Compose: got {1 + len(unlisted)} positional arguments; accepted: transforms; put all transforms in "
+                "one list: Compose([first, second])"
+            )
+        set_field(self, "transforms", transforms)
+        self.__post_init__()
+
     def __post_init__(self) -> None:
         self._adopt(own=0, is_choice=False, in_a_row=True)
 

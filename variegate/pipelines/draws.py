@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from variegate.checks import as_number, spelt
+from variegate.checks import as_number
 from variegate.pipelines.calling import call
 from variegate.pipelines.graph import graph_for, refuse
 from variegate.pipelines.image import Missing, merge
@@ -55,7 +55,6 @@ def _check_index(index: Scalar, count: int) -> None:
         refuse(f"{index!r} is below {index.count}, and there are only {count} to choose from", f"vg.randint({count})")
 
 
-@spelt()
 def coin(p: Any = 0.5) -> Any:
     """Draw True with probability ``p``."""
     if not isinstance(p, Scalar) and not (as_number(p) is not None and 0 <= p <= 1):
@@ -63,7 +62,6 @@ def coin(p: Any = 0.5) -> Any:
     return _drawn("coin", p)
 
 
-@spelt()
 def uniform(low: Any = 0.0, high: Any = 1.0) -> Any:
     """Draw a number uniformly from [``low``, ``high``)."""
     _check("uniform", low=low, high=high)
@@ -72,7 +70,6 @@ def uniform(low: Any = 0.0, high: Any = 1.0) -> Any:
     return _drawn("uniform", low, high)
 
 
-@spelt()
 def randint(low: Any, high: Any = None) -> Any:
     """Draw an integer from ``low`` to ``high`` - 1, uniformly; ``randint(n)`` draws from 0 .. n - 1."""
     first, end = (0, low) if high is None else (low, high)
@@ -86,7 +83,6 @@ def randint(low: Any, high: Any = None) -> Any:
     return drawn
 
 
-@spelt()
 def normal(mean: Any = 0.0, std: Any = 1.0) -> Any:
     """Draw a normal number with ``mean`` and standard deviation ``std``."""
     _check("normal", mean=mean, std=std)
@@ -95,7 +91,6 @@ def normal(mean: Any = 0.0, std: Any = 1.0) -> Any:
     return _drawn("normal", mean, std)
 
 
-@spelt()
 def choice(values: Sequence[Any], p: Sequence[float] | None = None) -> Any:
     """Draw one of ``values`` (numbers, strings or values of each sample), in proportion to ``p`` (None: uniformly)."""
     entries = list(values) if isinstance(values, (list, tuple, range, np.ndarray)) else []

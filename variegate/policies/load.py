@@ -12,7 +12,7 @@ from typing import Any, Literal, overload
 
 import yaml
 
-from variegate.checks import meant, spelt
+from variegate.checks import meant
 from variegate.errors import PolicyError, shown
 from variegate.io.addresses import speakable
 from variegate.io.durable import write_atomically
@@ -51,7 +51,6 @@ _ACCEPTED = f"{', '.join(POLICY_NAMES)}, randaugment-N-M, a string such as {EXAM
 def load_policy(source: Literal["simclr", "byol", "dino", "mocov3"]) -> Any: ...
 @overload
 def load_policy(source: str | os.PathLike[str] | Mapping[str, Any]) -> Transform: ...
-@spelt()
 def load_policy(source: str | os.PathLike[str] | Mapping[str, Any]) -> Transform:
     """Load a transform from a name, a file or a dict.
 
@@ -102,7 +101,6 @@ def policy_by_name(source: str) -> Transform:
     raise PolicyError("policy", source, _ACCEPTED + meant(plain, POLICY_NAMES, 0.7))
 
 
-@spelt()
 def save_policy(transform: Transform | Schedule, path: str | os.PathLike[str]) -> None:
     """Write a transform (or a schedule) to a JSON or YAML file that ``load_policy`` reads.
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.checks import as_integer, integer, number, one_of, refused, spelt
+from variegate.checks import as_integer, integer, number, one_of, refused
 from variegate.errors import shown
 
 Floats = npt.NDArray[np.float64]
@@ -161,9 +161,6 @@ class Targets:
     def of_edges(self) -> Targets:
         """The same for samples whose boxes are edges, and whose points count from the corner, in pixels."""
         return replace(self, box_format="xyxy", normalized=False, point_origin="corner")
-
-
-Targets.__init__ = spelt()(Targets.__init__)  # type: ignore[method-assign]
 
 
 def _order(name: str, value: Any) -> tuple[int, ...]:

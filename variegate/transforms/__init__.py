@@ -7,7 +7,7 @@ Policies, which choose among operations, are listed here as well. Nothing below 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from variegate.checks import missing_name, spelt
+from variegate.checks import missing_name
 from variegate.ops.arguments import ArgumentError, AutoAugmentPolicy, InterpolationMode
 from variegate.ops.base import Transform
 from variegate.ops.box_crops import (
@@ -326,11 +326,6 @@ __all__ = [
     "ZoomBlur",
     "from_dict",
 ]
-
-# Dataclasses, whose constructors are made when their bodies are read.
-for _transform in (*Transform.registry.values(), Lambda):
-    if "__init__" in vars(_transform):
-        _transform.__init__ = spelt()(vars(_transform)["__init__"])  # type: ignore[misc]
 
 if not TYPE_CHECKING:
 

@@ -206,7 +206,7 @@ def test_a_source_takes_options(tmp_path: Path) -> None:
     ):
         with pytest.raises(ValueError, match=words):
             vg.race(source, two, **options, **wrong)
-    with pytest.raises(TypeError, match="did you mean 'batch_size'"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'batchsize'"):
         vg.race(source, two, batchsize=16)
     with pytest.raises(ValueError, match="model: got 'wrn'; accepted: with a source"):
         vg.race(lambda policy, seed: 0.5, two, model="wrn")

@@ -305,7 +305,7 @@ def test_bad_arguments(tmp_path: Path, wrong: dict[str, Any], words: str) -> Non
 
 
 def test_arguments_that_there_are_not(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match="search: got intervall=3; did you mean 'interval'"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'intervall'"):
         search(trained, tmp_path / "out", intervall=3)
     with pytest.raises(ValueError, match="epochs: got nothing; accepted: the epochs that each member trains"):
         vg.search(trained, out=tmp_path / "out")

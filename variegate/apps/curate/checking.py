@@ -31,7 +31,6 @@ from variegate.apps.curate.findings import (
 from variegate.apps.curate.judging import judge, thresholds_for
 from variegate.apps.curate.sample import prepare
 from variegate.apps.curate.scan import Position, ScanJournal, record_pass
-from variegate.checks import spelt
 from variegate.formats.base import FileSource, Source, SourceError, StreamSource, first_names
 from variegate.formats.filtered import whole_of
 from variegate.formats.folder import FolderListing
@@ -46,7 +45,6 @@ OnProgress = Callable[[str, int, int], object]
 _REPORT_BEGIN = 4096  # bytes, in which the title is
 
 
-@spelt(CheckingOptions)
 def check(
     source: Any,
     test: Any = None,

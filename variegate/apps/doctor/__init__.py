@@ -20,7 +20,6 @@ from variegate.apps.doctor.advise import Advice, Diagnosis, Measurements, advise
 from variegate.apps.doctor.probes import OnProgress, Probe, Rate, run_probes, wait_for
 from variegate.apps.doctor.samples import HeldSample, HeldSamples, MemorySource, hold_samples, smaller_files
 from variegate.apps.doctor.training import TrainingRates, endless, for_model, measure_training, model_step
-from variegate.checks import spelt
 from variegate.compiling.stored import INSTALL_KERNELS, mismatch
 from variegate.decode.gpu import is_installed
 from variegate.formats.base import Item, Source, SourceError, StreamSource
@@ -54,7 +53,6 @@ def training_transform(policy: str, size: str) -> Transform:
     return Compose([build_transform(policy, parse_size(size)), normalize])
 
 
-@spelt(DoctorOptions)
 def doctor(
     source: Any,
     transform: Transform | None = None,

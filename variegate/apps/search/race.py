@@ -17,7 +17,7 @@ from variegate.apps.search.population import repeat_seed
 from variegate.apps.search.rounds import FORMAT, LOG_NAME, MARGIN, RaceRules, claimed, run_race
 from variegate.apps.search.standings import MAX_ROUNDS, RaceResult
 from variegate.apps.search.trainings import Meter, Outcome, Train, Training, TrainingRunner, check_folder
-from variegate.checks import integer, number, refused, spelt
+from variegate.checks import integer, number, refused
 from variegate.options import check_options
 from variegate.options.search import RaceBackendOptions, RaceOptions, seconds_in
 
@@ -25,7 +25,6 @@ from variegate.options.search import RaceBackendOptions, RaceOptions, seconds_in
 _DEFAULT_POLICIES = ("none", "flip", "randaugment-1-5", "randaugment-2-9", "trivialaugment")
 
 
-@spelt(RaceOptions, RaceBackendOptions)
 def race(
     objective: Any,
     policies: Sequence[Any] | Mapping[str, Any] | None = None,

@@ -24,7 +24,7 @@ from variegate.apps.search.prepare import known_operations, open_search
 from variegate.apps.search.run import LOG_NAME, SCHEDULE_NAME, SETTINGS_NAME, PopulationRun, SearchRun
 from variegate.apps.search.trainings import Training, TrainingJournal, check_folder
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages
-from variegate.checks import refused, spelt
+from variegate.checks import refused
 from variegate.options import check_options
 from variegate.options.rows import NO_AUGMENTATION, Row, row_name
 from variegate.options.search import ObjectiveOptions, SearchOptions
@@ -53,7 +53,6 @@ class SearchResult:
         return PBA(self.schedule)
 
 
-@spelt(SearchOptions, ObjectiveOptions)
 def search(
     objective: Any,
     operations: str | Sequence[Any] | None = None,

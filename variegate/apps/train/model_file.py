@@ -20,7 +20,6 @@ from torch.overrides import TorchFunctionMode
 
 from variegate import transforms as T
 from variegate.apps.train.models import ModelError, model_to_train
-from variegate.checks import spelt
 from variegate.errors import PolicyError, shown
 from variegate.executors.runners.devices import resolve
 from variegate.formats.base import Source
@@ -69,7 +68,6 @@ def write_model(folder: Path, feed: Feed, weights: dict[str, torch.Tensor]) -> N
         write_atomically(folder / AUGMENTATION_NAME, (json.dumps(settings) + "\n").encode(), durable=True)
 
 
-@spelt()
 def load_model(
     path: str | os.PathLike[str], *, model: str | torch.nn.Module | None = None, device: str = "cpu"
 ) -> tuple[torch.nn.Module, T.Transform, tuple[str, ...]]:

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, overload
 
-from variegate.checks import spelt
 from variegate.errors import PolicyError
 from variegate.integrations.converters.albumentations_arguments import Arguments
 from variegate.integrations.converters.albumentations_table import REFUSED, RULES
@@ -57,7 +56,6 @@ def from_albumentations(compose: Any, report: Literal[False] = False) -> Transfo
 def from_albumentations(compose: Any, report: Literal[True]) -> tuple[Transform, ConversionReport]: ...
 
 
-@spelt()
 def from_albumentations(compose: Any, report: bool = False) -> Transform | tuple[Transform, ConversionReport]:
     """Convert an Albumentations pipeline to Variegate's transforms.
 
@@ -90,7 +88,6 @@ def from_albumentations(compose: Any, report: bool = False) -> Transform | tuple
     return (converted, notes.made()) if report else converted
 
 
-@spelt()
 def targets_from_albumentations(compose: Any) -> Targets:
     """Convert ``bbox_params`` and ``keypoint_params`` of an Albumentations pipeline to ``vg.Targets``.
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from variegate.checks import Refusal, as_integer, as_number, as_numbers, integer, meant, number, one_of, spelt
+from variegate.checks import Refusal, as_integer, as_number, as_numbers, integer, meant, number, one_of
 from variegate.errors import PolicyError
 from variegate.integrations.converters.drawing import Drawing, Drawn, Number
 from variegate.integrations.converters.report import ConversionError, Made, Notes, Place, plain
@@ -109,7 +109,6 @@ _CROP_PCT = 0.875
 _BLUR = 23
 
 
-@spelt()
 def from_timm(input_size: Any = 224, is_training: bool = False, **arguments: Any) -> Compose:
     """Create the pipeline of ``timm.data.create_transform(input_size, is_training, ...)``.
 

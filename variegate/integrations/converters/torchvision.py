@@ -10,7 +10,6 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from variegate.checks import spelt
 from variegate.integrations.converters.report import (
     UNREADABLE,
     ConversionReport,
@@ -107,7 +106,6 @@ def from_torchvision(compose: Any, report: Literal[False] = False) -> Transform:
 def from_torchvision(compose: Any, report: Literal[True]) -> tuple[Transform, ConversionReport]: ...
 
 
-@spelt()
 def from_torchvision(compose: Any, report: bool = False) -> Transform | tuple[Transform, ConversionReport]:
     """Convert a torchvision pipeline to Variegate's transforms.
 

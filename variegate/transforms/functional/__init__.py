@@ -23,7 +23,7 @@ x points right, y down, in pixels. A ValueError names an argument that is out of
 
 from typing import TYPE_CHECKING, Any
 
-from variegate.checks import missing_name, spelt
+from variegate.checks import missing_name
 from variegate.ops.base import Transform
 from variegate.transforms.functional.geometry import (
     affine,
@@ -121,7 +121,7 @@ __all__ = [
 ]
 
 for _name in __all__:
-    globals()[_name] = traceable(_name, spelt()(globals()[_name]))
+    globals()[_name] = traceable(_name, globals()[_name])
 
 if not TYPE_CHECKING:
 
@@ -129,4 +129,4 @@ if not TYPE_CHECKING:
         """Functions of operations that are declared elsewhere."""
         if name not in Transform.functions:
             raise missing_name(__name__, name, [*__all__, *Transform.functions])
-        return globals().setdefault(name, traceable(name, spelt()(function_of(name))))
+        return globals().setdefault(name, traceable(name, function_of(name)))
