@@ -99,9 +99,9 @@ class Notes:
         return ConversionReport(converted, close, refused, pairs)
 
     def warn(self) -> None:
-        """Warn, once for a pipeline, where the user called the converter, which calls this and is ``spelt``."""
+        """Warn, once for a pipeline, with the line that called the converter."""
         if self._approximate or self._refused:
-            warnings.warn(str(self.made()), ConversionWarning, stacklevel=4)
+            warnings.warn(str(self.made()), ConversionWarning, stacklevel=3)
 
 
 class Place(NamedTuple):
