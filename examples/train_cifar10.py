@@ -45,7 +45,7 @@ def main() -> int:
     given, more = parser.parse_known_args()
     chosen = ["--recipe", "cifar10-fast", "--device", "cpu", "--out", given.out]
     if not given.quick:
-        chosen += ["--model", "airbench-94x0.5", "--epochs", "16", "--score-every", "8"]
+        chosen += ["--model", "airbench-94x0.5", "--epochs", "16"]
         return variegate(["train", given.train, "--validation", given.test, *chosen, *more])
     chosen += ["--model", "airbench-94x0.05", "--epochs", "2", "--batch-size", "32"]
     with tempfile.TemporaryDirectory() as folder:

@@ -36,7 +36,7 @@ from variegate.options.search import (
     SearchOptions,
     TrainingOptions,
 )
-from variegate.options.training import StudyOptions, TrainOptions
+from variegate.options.training import TrainOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,7 +173,7 @@ def test_numbers_of_commands_are_finite(name: str, capsys: pytest.CaptureFixture
 OPTION_CLASSES = (
     *(DeviceOptions, TargetOptions, PackingOptions, CheckingOptions, IndexingOptions, CleaningOptions),
     *(DoctorOptions, Hyperparameters, TrainingOptions, RaceOptions, SearchOptions, ObjectiveOptions),
-    *(RaceBackendOptions, EvaluationOptions, TrainOptions, StudyOptions),
+    *(RaceBackendOptions, EvaluationOptions, TrainOptions),
 )
 
 

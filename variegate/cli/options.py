@@ -35,6 +35,11 @@ class CommandOptions:
 
     as_json: bool = option(False, "Print JSON only, one object per line.", "Output", flag="--json")
 
+    @classmethod
+    def complete(cls, passed: dict[str, Any]) -> dict[str, Any]:
+        """The fields that are passed, with further defaults that depend on them. Raises ValueError."""
+        return passed
+
 
 @dataclass(frozen=True, kw_only=True)
 class ImportOptions(CommandOptions):
@@ -103,7 +108,8 @@ def from_options(run: Callable[[Any], None]) -> Callable[..., None]:
         with one_line_errors(typed["as_json"], names):
             # What was not typed is left to the dataclass, whose default may depend on what was.
             given = [one for one in declared if _is_typed(context, one.name)]
-            values = owner(**{one.name: _value(one, typed[one.name]) for one in given})
+            passed = {one.name: _value(one, typed[one.name]) for one in given}
+            values = owner(**owner.complete(passed))
             with starting(typed["as_json"]):
                 import_modules(getattr(values, "modules", None))
                 if getattr(values, "src", None):

@@ -126,7 +126,7 @@ def _search_by_race(options: SearchCommandOptions) -> None:
     _print_standings(result)
     say(result.verdict)
     say(f"cost: {spent}")
-    adapt = " --adapt entropy" if race.rows[result.winner].adaptive else ""
+    adapt = " --adapt entropy" if race.rows[result.winner].is_adaptive else ""
     say(f"use it: variegate train SRC --policy {written}{adapt}")
 
 
@@ -246,7 +246,7 @@ def _run_search(search: PopulationSearch, run: SearchRun, options: SearchCommand
     history = read_log(search.folder / LOG_NAME)
     best = history.steps[-1][history.best]
     train = partial(run_trainings, as_json=as_json)
-    told = compare_result(run, search.folder, options.repeats, devices, options.capture, train)
+    told = compare_result(run, search.folder, options.repeats, devices, train)
     if told is None:
         raise CommandError(
             "interrupted: the search is complete; to finish its comparison, run the same command again", INTERRUPTED

@@ -2,54 +2,46 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from variegate.cli import console
-from variegate.cli.console import INTERRUPTED, CommandError, CountingBar, StageProgress, emit_json, note, say, working
+from variegate.cli.console import INTERRUPTED, CommandError, CountingBar, emit_json, note, say, working
 from variegate.cli.options import CommandOptions, ImportOptions, SourceOptions
 from variegate.formats.kinds import LABELLED_IMAGES_HELP
-from variegate.options import part_of, same_option
-from variegate.options.training import StudyOptions, TrainOptions
+from variegate.options import option, part_of, same_option
+from variegate.options.recipes import RECIPES, with_recipe
+from variegate.options.training import TrainOptions
 from variegate.threads import wait_briefly
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from variegate.apps.train.study_report import Study
-
-STUDY_NAME = "study.json"
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainCommandOptions(TrainOptions, StudyOptions, SourceOptions, ImportOptions):
+class TrainCommandOptions(TrainOptions, SourceOptions, ImportOptions):
     src: str = same_option(SourceOptions, "src", help=LABELLED_IMAGES_HELP)
+    recipe: str | None = option(
+        None, f"Recipe that sets the defaults of other options: {', '.join(RECIPES)}.", "Training", metavar="NAME"
+    )
     as_json: bool = same_option(
         CommandOptions, "as_json", help="Print one JSON object at the end: the last step and the last scores."
     )
 
-    def __post_init__(self) -> None:
-        TrainOptions.__post_init__(self)
-        StudyOptions.__post_init__(self)
+    @classmethod
+    def complete(cls, passed: dict[str, Any]) -> dict[str, Any]:
+        return with_recipe(passed.get("recipe"), passed)
 
 
 def train(options: TrainCommandOptions) -> None:
     """Train an image classifier, on one process or many (torchrun).
 
     Writes OUT/log.jsonl (one line per step and per scoring), OUT/checkpoints and, at the end, OUT/model.pt. To resume
-    from the last checkpoint, run the same command again, on any number of processes. With --study, nothing is trained:
-    training steps are timed with one repeated batch and with the loader.
+    from the last checkpoint, run the same command again, on any number of processes.
     """
     wait_briefly()
     from variegate.apps.train.progress import DivergedError
@@ -60,23 +52,20 @@ def train(options: TrainCommandOptions) -> None:
     from variegate.loader import TooManyErrors
 
     as_json, chosen = options.as_json, part_of(TrainOptions, options)
-    if options.study:
-        from variegate.apps.train.study import study
-
-        return run_study(partial(study, options.place, chosen, options.study_seconds), chosen.out, as_json)
-    is_first, is_alone = os.environ.get("RANK", "0") == "0", "RANK" not in os.environ
+    is_first, is_single = os.environ.get("RANK", "0") == "0", "RANK" not in os.environ
     notes = notes_on(chosen) if is_first else []
     stop, started = threading.Event(), time.perf_counter()
     view = TrainingView(chosen.epochs, as_json or not is_first)
 
-    def begin(line: str) -> None:  # when nothing can be refused any more, whose message stands alone
+    def begin(line: str) -> None:
+        # Called when nothing can be refused any more: an error is printed without notes.
         note(*notes, to=view.console)
         notes.clear()
         if not as_json:
             say(line, view.console)
 
     try:
-        with working(view, stop, not is_alone):
+        with working(view, stop, not is_single):
             last = run(options.place, chosen, tell=view, say=begin, stop=stop)
     except (DivergedError, RanksError, TooManyErrors) as error:
         raise CommandError(error) from error
@@ -97,7 +86,7 @@ def train(options: TrainCommandOptions) -> None:
     if as_json:
         emit_json("done", **last, seconds=seconds, out=out)
         return
-    # Without images that score the model, the last step's loss is what there is.
+    # Without validation images, the loss of the last step is shown.
     names = ("top1", "top5") if "top1" in last else ("loss",)
     scores = _scores({name: last[name] for name in names if name in last})
     say(f"{out}: {last['epoch'] + 1} epochs, {last['step']:,} steps, {scores}{seconds:,.1f} s")
@@ -155,50 +144,3 @@ class TrainingView(CountingBar):
         if losses and not self._is_silent and not self.console.is_terminal:
             mean = {**epoch, "loss": sum(losses) / len(losses)}
             say(f"epoch {epoch['epoch'] + 1}: {_scores(mean)}{epoch['images_per_second']:,.0f} images/s", self.console)
-
-
-def run_study(study: Callable[..., Study], out: Path, as_json: bool) -> None:
-    """Time a training's step with each feed by ``study(on_progress=, stop=)``; print, draw and write the rates."""
-    from variegate.apps.train.checkpoints import STUDY_FOLDER, check_out
-    from variegate.apps.train.study_report import PLOTS, fact_lines, rows, summary
-    from variegate.io.addresses import check_is_local
-    from variegate.io.durable import write_atomically
-    from variegate.loader import TooManyErrors
-
-    check_is_local("out", out)
-    check_out(out)
-    stop, folder, bar = threading.Event(), out / STUDY_FOLDER, StageProgress(as_json, None)
-    try:
-        with working(bar, stop):
-            found = study(on_progress=lambda feed, *done: bar(f"timing with {feed}", *done), stop=stop)
-    except TooManyErrors as error:
-        raise CommandError(error) from error
-    folder.mkdir(parents=True, exist_ok=True)
-    written = found.to_dict()
-    write_atomically(folder / STUDY_NAME, (json.dumps(written, indent=2) + "\n").encode())
-    plots: dict[str, str | None] = {}
-    for name, draw in PLOTS.items():
-        path = folder / f"{name}.png"
-        # Without matplotlib there is none, which is said once.
-        plots[name] = None if None in plots.values() else console.plot_or_note(partial(draw, found, path), path)
-    if as_json:
-        emit_json("done", **written, plots=plots, out=str(folder))
-        return
-    for line in fact_lines(found):
-        say(line)
-    console.stdout().print(_study_table(rows(found)), crop=False)
-    for name, why in found.missing.items():
-        say(f"{name}: not timed, {why}")
-    note(*found.notes)
-    say(summary(found))
-    say(f"written: {folder}")
-
-
-def _study_table(rows: Sequence[dict[str, str]]) -> Table:
-    """The table of rates, whose headings may be folded, but no number, however narrow the terminal is."""
-    table = console.table_of(list(rows[0]))
-    for cells in rows:
-        table.add_row(*cells.values())
-        for column, text in zip(table.columns, cells.values(), strict=True):
-            column.min_width = max(column.min_width or 0, len(text))
-    return table

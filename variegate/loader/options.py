@@ -78,7 +78,6 @@ class RayWorkers:
         number("gpus", self.gpus, 0)
 
 
-
 Workers = Literal["thread", "process", "ray"] | ProcessWorkers | RayWorkers
 
 

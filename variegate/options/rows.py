@@ -21,7 +21,10 @@ ACCEPTED_ROWS = (
     "parts are flip, crop and cutout, the last two with a number of pixels if wanted"
 )
 _PART = re.compile(r"(?:flip|(crop|cutout)(\d{0,4}))")
-_OLD_NAMES = {"flip-crop": "flip+crop, or flip+crop+cutout with a cutout"}
+_OLD_NAMES = {
+    "flip-crop": "flip+crop, or flip+crop+cutout with a cutout",
+    "adaptive:gap": "adaptive:entropy",
+}
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,6 @@ class TrainingOptions:
         "Devices to use: auto (all GPUs, or else each CPU core), or a list such as cuda:0,cuda:1 or cpu:0,cpu:1.",
         "Machine",
     )
-    capture: bool = option(True, "Record training steps as CUDA graphs on GPUs.", "Machine")
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -277,8 +276,8 @@ class EvaluationOptions(TrainingOptions):
 
     policies: str = option(
         "none,crop,flip+crop,randaugment+flip+crop,trivialaugment+flip+crop",
-        "Policies to compare, separated by commas: none, flip, crop, policy names, files, adaptive:gap and "
-        "adaptive:entropy, and such parts, as in randaugment-1-5+flip+crop2+cutout8.",
+        "Policies to compare, separated by commas: none, flip, crop, policy names, files, adaptive:entropy, "
+        "and such parts, as in randaugment-1-5+flip+crop2+cutout8.",
         "Comparison",
     )
     test: str | None = option(

@@ -84,7 +84,7 @@ KEPT = "VARIEGATE_TEST_DIGITS"
 # Of commands that train on ``digit_files``.
 SMALL = ("--model", "wrn-10-1", "--batch-size", 16, "--device", "cpu", "--threads", 1, "--policy", "crop")
 PLAIN = "tests.apps.train.digits:without_statistics"
-OPTIONS = TrainOptions(model=PLAIN, policy="crop", padding=1, epochs=3, batch_size=32, lr=0.05, device="cpu", threads=1)
+OPTIONS = TrainOptions(model=PLAIN, policy="crop", epochs=3, batch_size=32, lr=0.05, device="cpu", threads=1)
 
 
 def options(out: Path, **changes: Any) -> TrainOptions:
@@ -169,7 +169,6 @@ def on_ranks(folder: Path, runs: list[dict[str, Any]], ranks: int = 2) -> None:
 def fork(folder: str, ranks: int) -> int:
     """What takes longest is imported once, before there are ranks, and threads."""
     importlib.import_module("torch._dynamo")  # DistributedDataParallel does
-    importlib.import_module("torch.distributed.fsdp")
     context = multiprocessing.get_context("fork")
     made = [context.Process(target=run_rank, args=(Path(folder), rank, ranks), daemon=True) for rank in range(ranks)]
     for one in made:

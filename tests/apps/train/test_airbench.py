@@ -11,7 +11,6 @@ import torch
 
 from tests.apps.train.digits import losses, options
 from variegate.apps.train import train
-from variegate.apps.train.learner import mean_scores
 from variegate.apps.train.models import Airbench, ModelError, build_model, whitening_filters
 
 
@@ -130,15 +129,3 @@ def test_it_is_initialised_once_and_goes_on(tmp_path: Path, monkeypatch: pytest.
     assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
     again = torch.load(tmp_path / "parts" / "model.pt")["weights"]
     assert all(torch.equal(kept[name], again[name]) for name in kept)
-
-
-def test_views_that_score() -> None:
-    images = torch.randn(2, 3, 6, 6)
-    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(108, 4))
-    assert torch.equal(mean_scores(model, images, "none"), model(images))
-    flipped = (model(images) + model(images.flip(3))) / 2
-    assert torch.allclose(mean_scores(model, images, "flip"), flipped)
-    wide = torch.nn.functional.pad(images, (1, 1, 1, 1), "reflect")
-    moved = [(model(one) + model(one.flip(3))) / 2 for one in (wide[..., :6, :6], wide[..., 2:, 2:])]
-    found = mean_scores(model, images, "flip-shift")
-    assert torch.allclose(found, flipped / 2 + moved[0] / 4 + moved[1] / 4, atol=1e-6)

@@ -91,17 +91,14 @@ def test_momenta_are_laid_out_as_the_weights() -> None:
     assert same(one, other)
 
 
-def test_momenta_stay_where_they_are() -> None:
+def test_a_copy_has_momenta_of_its_own() -> None:
     data = stripes(96)
     one, other = trained(data, 2), trained(data, 1, seed=2)
-    before = [state["momentum_buffer"] for state in one._optimizer.state.values()]
     one.load_state_dict(other.state_dict())
-    after = [state["momentum_buffer"] for state in one._optimizer.state.values()]
-    theirs = [state["momentum_buffer"] for state in other._optimizer.state.values()]
-    assert all(a is b for a, b in zip(before, after, strict=True))
-    assert all(torch.equal(a, b) for a, b in zip(after, theirs, strict=True))
-    one.load_state_dict(Classifier("wrn-10-1", 3, one.recipe, "cpu", 5).state_dict())  # it has none yet
-    assert not any(momentum.any() for momentum in before)
+    mine, theirs = ([state["momentum_buffer"] for state in made._optimizer.state.values()] for made in (one, other))
+    assert all(torch.equal(a, b) and a.data_ptr() != b.data_ptr() for a, b in zip(mine, theirs, strict=True))
+    one.load_state_dict(Classifier("wrn-10-1", 3, one.recipe, "cpu", 5).state_dict())  # which has none yet
+    assert not any(state.get("momentum_buffer") is not None for state in one._optimizer.state.values())
 
 
 def with_dropout(num_classes: int) -> torch.nn.Module:

@@ -65,7 +65,7 @@ def test_processes_of_a_machine_share_its_memory(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(("model", "size"), [("wrn-10-1", (24, 32)), ("wrn-10-1-stem2", (72, 72))])
 def test_a_training_with_a_stem_and_one_without_run(model: str, size: tuple[int, int], tmp_path: Path) -> None:
     images = np.random.default_rng(0).integers(0, 256, (16, *size, 3)).astype(np.uint8)
-    chosen = options(tmp_path, model=model, size="none", epochs=1, batch_size=8, padding=None)
+    chosen = options(tmp_path, model=model, size="none", epochs=1, batch_size=8, policy="crop")
     told: list[str] = []
     assert train((images, np.arange(16) % 2), chosen, say=told.append)["is_done"]
     assert told[0] == f"{model}, batches of 8 images of {size[0]}x{size[1]}: 16 images of {size[0]}x{size[1]}"

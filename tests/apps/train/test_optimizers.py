@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import subprocess
 import sys
 from pathlib import Path
 from threading import Event
-from types import ModuleType
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
@@ -18,69 +15,19 @@ from tests.apps.train.digits import digits, lines, losses, options
 from tests.needed import needs
 from variegate.apps.train import TrainOptions, train
 from variegate.apps.train.learner import MovingAverage
-from variegate.apps.train.step import (
-    OptimizerError,
-    TrainingStep,
-    binary_losses,
-    groups_by_decay,
-    load_state,
-    optimizer_of,
-    state_of,
-)
-from variegate.augmenter.planner import MixedLabels
+from variegate.apps.train.step import groups_by_decay, optimizer_of
 
 pytestmark = needs("sklearn")
 
 
-class CountingLamb(torch.optim.Optimizer):
-    """Stands for timm's: it counts the steps of a group in the group."""
-
-    def __init__(self, params: Any, lr: Any, betas: tuple[float, float], weight_decay: float) -> None:
-        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
-
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        for group in self.param_groups:
-            group["step"] = group.get("step", self.first()) + 1
-            for weight in group["params"]:
-                state = self.state[weight]
-                state.setdefault("exp_avg", torch.zeros_like(weight)).lerp_(weight.grad, 1 - group["betas"][0])
-                share = 1 - group["betas"][0] ** float(group["step"])
-                weight -= group["lr"] * (state["exp_avg"] / share + group["weight_decay"] * weight)
-
-    @staticmethod
-    def first() -> Any:
-        return 0
-
-
-class CountingInTensors(CountingLamb):
-    @staticmethod
-    def first() -> Any:
-        return torch.tensor(0.0)
-
-
-def stand_in(monkeypatch: pytest.MonkeyPatch, lamb: Any) -> None:
-    for name in ("timm", "timm.optim"):
-        monkeypatch.setitem(sys.modules, name, ModuleType(name))
-    monkeypatch.setattr(importlib.import_module("timm.optim"), "Lamb", lamb, raising=False)
-
-
 @pytest.mark.parametrize(
-    ("name", "lamb", "chosen"),
-    [
-        ("sgd", None, {"decay_norms": False, "lr": 0.2}),
-        ("adamw", None, {"lr": 0.01}),
-        ("adamw", None, {"lr": 0.01, "decay_norms": False, "precision": "float16", "loss": "bce"}),
-        ("lamb", CountingLamb, {"lr": 0.4}),
-        ("lamb", CountingInTensors, {"lr": 0.4, "decay_norms": False}),
-    ],
+    ("name", "chosen"),
+    [("sgd", {"lr": 0.2}), ("adamw", {"lr": 0.01}), ("adamw", {"lr": 0.01, "precision": "float16"})],
 )
 def test_each_learns_and_a_stop_changes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, lamb: Any, chosen: dict[str, Any]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, chosen: dict[str, Any]
 ) -> None:
     monkeypatch.setattr("variegate.apps.train.progress._TELL_SECONDS", 0.0)
-    if lamb is not None:
-        stand_in(monkeypatch, lamb)
     source, validation = digits(192)
     chosen = {"optimizer": name, "weight_decay": 0.01, "epochs": 4, **chosen}
     train(source, options(tmp_path / "whole", **chosen), validation=validation)
@@ -93,75 +40,23 @@ def test_each_learns_and_a_stop_changes_nothing(
     assert lines(tmp_path / "parts") == lines(tmp_path / "whole")
 
 
-def test_lamb_without_timm(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "timm", None)
-    monkeypatch.delitem(sys.modules, "timm.optim", raising=False)
-    with pytest.raises(
-        OptimizerError, match=r"optimizer: got 'lamb', which is timm's .*pip install timm; accepted wit"
-    ):
-        optimizer_of(torch.nn.Linear(2, 2), torch.tensor(0.1), TrainOptions(optimizer="lamb"))
-
-
-@pytest.mark.skipif(importlib.util.find_spec("timm") is None, reason="needs timm")
-def test_lamb_of_timm_goes_on() -> None:
-    ends = []
-    for stop in (None, 3):
+def test_biases_and_norms_do_not_decay_with_adamw() -> None:
+    for name, decayed in (("sgd", 6), ("adamw", 2)):
         torch.manual_seed(0)
-        model, chosen = torch.nn.Linear(4, 4), TrainOptions(optimizer="lamb", decay_norms=False)
-        made = optimizer_of(model, torch.tensor(0.1), chosen)
-        for step in range(6):
-            made.zero_grad()
-            (model(torch.eye(4) * (step + 1)) ** 2).sum().backward()
-            made.step()
-            if step == stop:
-                kept = {name: one.clone() for name, one in state_of(made, model).items()}
-                made = optimizer_of(model, torch.tensor(0.1), chosen)
-                load_state(made, model, kept)
-        ends.append(model.weight.detach().clone())
-    assert torch.equal(*ends)
-
-
-def test_biases_and_norms_can_be_left_to_themselves() -> None:
-    model = torch.nn.Sequential(
-        torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.Flatten(), torch.nn.Linear(4, 2)
-    )
-    model[1].bias.requires_grad_(False)  # type: ignore[union-attr]
-    decayed, kept = groups_by_decay(model, 0.1)
-    assert [weight.dim() for weight in decayed["params"]] == [4, 2]
-    assert [weight.dim() for weight in kept["params"]] == [1, 1, 1]
-    assert (decayed["weight_decay"], kept["weight_decay"]) == (0.1, 0.0)
-    for name in ("sgd", "adamw"):
+        layers = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.Linear(4, 2))
+        for weight in layers.parameters():
+            torch.nn.init.ones_(weight)
+            weight.grad = torch.zeros_like(weight)
         chosen: Any = {"optimizer": name, "weight_decay": 0.5, "momentum": 0.0}
-        for decay_norms, moves in ((True, 5), (False, 2)):
-            torch.manual_seed(0)
-            layers = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.Linear(4, 2))
-            for weight in layers.parameters():
-                torch.nn.init.ones_(weight)
-                weight.grad = torch.zeros_like(weight)
-            made = optimizer_of(layers, torch.tensor(0.1), TrainOptions(decay_norms=decay_norms, **chosen))
-            made.step()
-            assert sum(bool((weight < 1).all()) for weight in layers.parameters()) == moves + decay_norms
+        optimizer_of(layers, torch.tensor(0.1), TrainOptions(**chosen)).step()
+        assert sum(bool((weight < 1).all()) for weight in layers.parameters()) == decayed
 
 
-def test_bce_is_the_formula() -> None:
-    scores = torch.tensor([[2.0, -1.0, 0.5], [0.0, 3.0, -2.0]])
-    shares = np.array([[0.3, 0.7, 0.0], [0.15, 0.85, 0.0]])
-
-    def by_hand(there: Any, smoothing: float) -> Any:
-        wanted = np.array(there) * (1 - smoothing) + smoothing / 3
-        chance = 1 / (1 + np.exp(-scores.double().numpy()))
-        return -(wanted * np.log(chance) + (1 - wanted) * np.log(1 - chance)).mean(1)
-
-    for smoothing in (0.0, 0.1):
-        found = binary_losses(scores, torch.tensor([0, 2]), smoothing)
-        assert found.numpy() == pytest.approx(by_hand([[1, 0, 0], [0, 0, 1]], smoothing), rel=1e-6)
-        # Of mixed images, what has more than a fifth is there.
-        found = binary_losses(scores, torch.from_numpy(shares), smoothing)
-        assert found.numpy() == pytest.approx(by_hand([[1, 1, 0], [0, 1, 0]], smoothing), rel=1e-6)
-    model = torch.nn.Identity()
-    step = TrainingStep("identity", model, 3, None, label_smoothing=0.1, loss="bce")  # type: ignore[arg-type]
-    mixed = MixedLabels(torch.tensor([1, 1]), torch.tensor([0, 0]), torch.tensor([0.3, 0.15]))
-    assert step._losses(scores, mixed).numpy() == pytest.approx(by_hand([[1, 1, 0], [0, 1, 0]], 0.1), rel=1e-6)
+def test_frozen_weights_are_left_out() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
+    model[1].requires_grad_(False)
+    decayed, kept = groups_by_decay(model, 0.1)
+    assert (decayed["params"], kept["params"]) == ([model[0].weight], [model[0].bias])
 
 
 def test_a_moving_average_forgets_how_it_began() -> None:
@@ -198,7 +93,7 @@ def test_steps_are_torchs_own(name: Any, torchs: Any) -> None:
     chosen, ends = TrainOptions(optimizer=name, weight_decay=0.1), []
     for make in (lambda model, lr: optimizer_of(model, lr, chosen), lambda model, lr: torchs(model.parameters(), lr)):
         torch.manual_seed(0)
-        model, lr = torch.nn.Linear(5, 3), torch.tensor(0.1)
+        model, lr = torch.nn.Linear(5, 3, bias=False), torch.tensor(0.1)
         optimizer = make(model, lr)
         for step in range(4):
             optimizer.zero_grad(set_to_none=True)

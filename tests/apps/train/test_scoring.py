@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import torch
 from torch import nn
 
@@ -17,8 +16,7 @@ from variegate.apps.train.ranks import Ranks
 pytestmark = needs("sklearn")
 
 
-@pytest.mark.parametrize("views", ["none", "flip-shift"])
-def test_accuracies_depend_on_neither_batches_nor_ranks(views: str) -> None:
+def test_accuracies_depend_on_neither_batches_nor_ranks() -> None:
     """Also where the last batch is a part of one, and where a rank's is filled up with rows that do not count."""
     source, _ = digits(45)
     torch.manual_seed(0)
@@ -46,12 +44,10 @@ def test_accuracies_depend_on_neither_batches_nor_ranks(views: str) -> None:
                 return sums, most
 
         for one in shares:
-            top_accuracies(model, one, "float32", Told(), views)
+            top_accuracies(model, one, "float32", Told())
         return np.sum(told, 0).tolist()
 
     whole = counted(45)
     assert whole[2] == 45
     for size, ranks in ((1, 1), (7, 1), (64, 1), (4, 2), (8, 3), (16, 3)):
-        found = counted(size, ranks)
-        assert found[:3] == whole[:3]
-        assert found[3] == pytest.approx(whole[3], rel=1e-5)
+        assert counted(size, ranks) == whole

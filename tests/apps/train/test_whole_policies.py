@@ -35,24 +35,11 @@ def written(folder: Path, *steps: T.Transform) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize(
-    ("given", "unused"),
-    [
-        ({"padding": None}, ""),
-        ({"padding": 2, "cutout": 3}, "; without effect: --padding, --cutout"),
-        (
-            {"padding": None, "padding_mode": "edge", "alternate_flip": True},
-            "; without effect: --padding-mode, --alternate-flip",
-        ),
-    ],
-)
-def test_options_without_effect_are_named_in_one_line(tmp_path: Path, given: dict[str, Any], unused: str) -> None:
+def test_nothing_is_added_and_a_line_says_so(tmp_path: Path) -> None:
     path = written(tmp_path, *RACED)
     with pytest.warns(UserWarning, match="none are added") as told:
-        feed = Feed((IMAGES, np.arange(64) % 2), None, options(tmp_path, policy=path, **given), Ranks())
-    assert [str(one.message) for one in told] == [
-        f"{path}: has crop, flip and cutout of its own; none are added{unused}"
-    ]
+        feed = Feed((IMAGES, np.arange(64) % 2), None, options(tmp_path, policy=path), Ranks())
+    assert [str(one.message) for one in told] == [f"{path}: has crop, flip and cutout of its own; none are added"]
     policy, normalize = feed.transform.transforms  # type: ignore[attr-defined]
     assert policy == T.Compose(RACED)
     assert isinstance(normalize, T.Normalize)
@@ -71,7 +58,7 @@ def test_photos_are_resized_as_in_the_race_and_score_so(tmp_path: Path, steps: l
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(pixels).save(path)
     policy = written(tmp_path, T.Resize((12, 12)), *steps)
-    chosen: dict[str, Any] = {"model": "wrn-10-1", "batch_size": 10, "padding": None, "epochs": 6}
+    chosen: dict[str, Any] = {"model": "wrn-10-1", "batch_size": 10, "epochs": 6}
     validation = str(tmp_path / "validation")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)

@@ -28,7 +28,7 @@ def _train(out: Path, steps: int = 0) -> None:
     if not steps:
         stop.set()
     torch.set_num_threads(1)
-    given = options(out, ema=0.9, keep=1, checkpoint_every=1)
+    given = options(out, ema=0.9, checkpoint_every=1)
     train(_SOURCE, given, validation=_SOURCE, stop=stop, tell=lambda line: line.get("step") == steps and stop.set())
 
 

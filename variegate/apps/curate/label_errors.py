@@ -253,7 +253,7 @@ def predicted(
         crop = max(1, min(part.pixels.shape[1:3]) // 8)
         baseline = BaselineAugmentation.of(part, crop, flip=False, cutout=0)
         recipe = Hyperparameters(epochs=epochs, batch_size=fitting_batch(len(inside)), lr=_LR)
-        model = Classifier(_MODEL, images.num_classes, recipe, device, seed + fold, 3, capture=False, num_threads=1)
+        model = Classifier(_MODEL, images.num_classes, recipe, device, seed + fold, 3, num_threads=1)
         moved, transform = part.to(device), baseline.with_policy(None)
         # The first weights follow from some of the images that train.
         some = np.sort(Permutation(len(part), seed, 0)(np.arange(min(len(part), _INITIALISED))))

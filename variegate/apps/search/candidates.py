@@ -20,8 +20,8 @@ from variegate.policies.whole import is_whole
 if TYPE_CHECKING:
     from variegate.apps.train.images import BaselineAugmentation
 
-GAP, ENTROPY = "adaptive:gap", "adaptive:entropy"
-ADAPTIVE = (GAP, ENTROPY)
+# The row of ``EntropyAdaptation``.
+ADAPTIVE = "adaptive:entropy"
 # Of a race without --policies, the simplest first.
 DEFAULT_CANDIDATES = (
     *("none", "flip", "crop", "flip+crop", "flip+crop+cutout", "randaugment-1-5+flip+crop"),
@@ -34,19 +34,19 @@ class Candidate(Row):
     """A row of a race or an evaluation. ``policy``: a name or file, a transform, or None."""
 
     @property
-    def adaptive(self) -> str | None:
-        """The way its magnitudes adapt, of ``ADAPTIVE``; None for others."""
-        return self.policy if isinstance(self.policy, str) and self.policy in ADAPTIVE else None
+    def is_adaptive(self) -> bool:
+        """Whether its magnitudes follow the training."""
+        return isinstance(self.policy, str) and self.policy == ADAPTIVE
 
     def loaded(self, epochs: int | None = None) -> T.Transform | None:
         """The policy alone. ``epochs``: of the training that a schedule is scaled to. Raises what ``load_policy`` does;
         ValueError for magnitudes that nobody gives."""
-        if self.adaptive is not None:
+        if self.is_adaptive:
             return AdaptiveRandAugment()
         if not isinstance(self.policy, str):
             return self.policy
         policy = load_policy(self.policy) if epochs is None else scaled_policy(self.policy, epochs)
-        refuse_given_magnitude(policy, f"policies: {self.name}", " and ".join(ADAPTIVE))
+        refuse_given_magnitude(policy, f"policies: {self.name}", ADAPTIVE)
         return policy
 
     def around(self, baseline: BaselineAugmentation) -> BaselineAugmentation:
@@ -63,7 +63,7 @@ class Candidate(Row):
 
     def without_images(self) -> T.Transform:
         """For a training whose images are not known. Raises ValueError for what depends on their size."""
-        if self.crop != 0 or self.cutout is None or self.adaptive is not None:
+        if self.crop != 0 or self.cutout is None or self.is_adaptive:
             raise ValueError(f"policies: got {self.name!r}, which needs images; accepted with a source as objective")
         flip = T.RandomHorizontalFlip() if self.flip else None
         cutout = T.Cutout(self.cutout) if self.cutout else None

@@ -24,7 +24,6 @@ import torch
 from variegate.apps.search.history import History, LogError, PopulationLog, Row, best_score, read_log
 from variegate.apps.search.population import Population, Step
 from variegate.apps.search.run import CHECKPOINT_NAMES, LOG_NAME, PopulationRun
-from variegate.apps.train.classifier import GraphMemory
 from variegate.executors.runners.devices import resolve
 from variegate.io.durable import write_atomically
 from variegate.jobs.engine import choose_devices, cores_each, kind_of
@@ -202,22 +201,16 @@ def one_thread_each(*devices: str) -> Iterator[None]:
 class LocalSearch(PopulationSearch):
     """A search on one machine: on CPUs the same run gives the same schedule, whatever the interruptions.
 
-    ``devices``: dealt out to the members in turn. ``capture``: on GPUs, record training steps as CUDA graphs.
+    ``devices``: dealt out to the members in turn.
     """
 
     backend = "local"
 
-    def __init__(
-        self, run: PopulationRun, folder: Path, devices: Sequence[str] = ("auto",), *, capture: bool = True
-    ) -> None:
+    def __init__(self, run: PopulationRun, folder: Path, devices: Sequence[str] = ("auto",)) -> None:
         super().__init__(run, folder)
         self.devices = [resolve(name) for name in devices]
         threads = threads_each(self.devices)
-        # The steps of members on one GPU are replayed one at a time, so all may work in the same memory.
-        makers = {}
-        for name in dict.fromkeys(self.devices):
-            memory = GraphMemory(name) if capture and name != "cpu" else None
-            makers[name] = run.on(name, capture=capture, graph_memory=memory, num_threads=threads)
+        makers = {name: run.on(name, num_threads=threads) for name in dict.fromkeys(self.devices)}
         places = [self.devices[number % len(self.devices)] for number in range(run.settings.size)]
         self._members = [makers[place](number) for number, place in enumerate(places)]
         self._done: dict[int, float] = {}

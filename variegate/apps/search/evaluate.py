@@ -12,9 +12,8 @@ from threading import Event, Lock
 from typing import Any
 
 import numpy as np
-import torch
 
-from variegate.apps.search.candidates import GAP, Candidate, describe_rows, parse_candidate
+from variegate.apps.search.candidates import Candidate, describe_rows, parse_candidate
 from variegate.apps.search.compare import Comparison, describe, is_own, short_name
 from variegate.apps.search.driver import one_thread_each, threads_each
 from variegate.apps.search.population import SearchStream, repeat_seed
@@ -29,16 +28,13 @@ from variegate.apps.search.trainings import (
     read_json,
     write_json,
 )
-from variegate.apps.train.adaptation import Adaptation, EntropyAdaptation, GapAdaptation
+from variegate.apps.train.adaptation import Adaptation, EntropyAdaptation
 from variegate.apps.train.classifier import Classifier
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages, TrainingImages, split
-from variegate.apps.train.step import in_channels_last
-from variegate.augmenter.augmenter import Augmenter
 from variegate.checks import PIXEL_VERSION, integer
 from variegate.executors.runners.devices import resolve
 from variegate.jobs.output.destination import locked
 from variegate.options.search import Hyperparameters
-from variegate.transforms import Transform
 
 
 @dataclass(frozen=True)
@@ -100,7 +96,6 @@ class Evaluation:
     repeats: int = 5
     seed: int = 0
     devices: Sequence[str] = ("auto",)
-    capture: bool = True
 
     def __post_init__(self) -> None:
         """Raises ValueError for no policies, and what ``load_policy`` raises: before hours of training."""
@@ -118,8 +113,6 @@ class Evaluation:
 
     def check(self, rows: Sequence[Candidate]) -> None:
         """Raises ValueError for rows that cannot be trained with, SourceError for too few images for one."""
-        if any(row.adaptive == GAP for row in rows):
-            self.recipe.steps_in(len(held_back(self.subsets.of(0)[0], self.seed)[0]))
         baseline = self.baseline(self.subsets.images)
         for row in rows:
             row.transform(baseline, self.recipe.epochs)
@@ -172,8 +165,6 @@ def biases(evaluation: Evaluation) -> list[str]:
         elif subsets.test is None and not searched:
             of = "if learned on SRC, has seen images that score it"
             told.append(f"{short_name(name)}, {of}; pass other images as --test")
-    if any(GAP in name for name in evaluation.policies):
-        told.append(f"{GAP} trains on 9/10 of its images and measures the gap on the rest")
     return told
 
 
@@ -213,10 +204,6 @@ class WholeTrainings(ExitStack):
     def _train(self, row: Candidate, repeat: int, device: str, is_over: Callable[[], bool]) -> Outcome | None:
         plan, (data, baseline) = self.plan, self._images_of(device, repeat)
         seed = repeat_seed(plan.seed, repeat)  # the same for all policies: they differ in nothing else
-        images, adaptive = data.train, None
-        if row.adaptive is not None:
-            adaptive = AdaptiveTraining(row.adaptive, data.train, baseline.plain, data.device, seed)
-            images = adaptive.images
         classifier = Classifier(
             plan.model,
             data.train.num_classes,
@@ -224,11 +211,10 @@ class WholeTrainings(ExitStack):
             data.device,
             seed,
             data.train.pixels.shape[3],
-            capture=plan.capture,
             num_threads=threads_each(plan.devices),
         )
-        if adaptive is not None:
-            classifier.adapt(adaptive.adaptation)
+        adaptation = EntropyAdaptation(data.train.ids) if row.is_adaptive else Adaptation()
+        classifier.adapt(adaptation)
         transform, accuracy = row.transform(baseline, plan.recipe.epochs), math.nan
         # From here, as torch loads a part of itself for the first optimizer of a process, which takes seconds.
         end = self._meter.begin()
@@ -236,10 +222,10 @@ class WholeTrainings(ExitStack):
             if is_over():
                 end()
                 return None
-            if not math.isfinite(classifier.train(images, transform, epoch)):
+            if not math.isfinite(classifier.train(data.train, transform, epoch)):
                 break
-            if adaptive is not None:
-                adaptive.end_epoch(classifier)
+            adaptation.settle()
+            adaptation.end_epoch()
         else:
             accuracy = classifier.accuracy(data.scored, data.labels)
         return accuracy, *end()
@@ -281,33 +267,3 @@ def unseen(test: LabelledImages, policies: Sequence[str]) -> LabelledImages:
     searched = set[str]().union(*(searched_on(policy) for policy in policies if is_own(policy)))
     rows = [row for row, digest in enumerate(digests_by_row(test)) if digest not in searched]
     return test.take(np.asarray(rows, np.int64)) if rows and len(rows) < len(test) else test
-
-
-# Of the images that train: with gap they only say how the training does. It must not look at those that score it.
-_HELD_BACK = 10
-
-
-def held_back(images: LabelledImages, seed: int) -> tuple[LabelledImages, LabelledImages]:
-    """-> the images that train, and the tenth of them that does not, with gap. Raises SourceError for too few."""
-    number = max(images.num_classes, len(images) // _HELD_BACK)
-    return split(images, len(images) - number, None, seed)
-
-
-class AdaptiveTraining:
-    """Of one training: its ``images`` and its ``adaptation``. ``plain``: what is done to images that are looked at."""
-
-    def __init__(self, name: str, images: LabelledImages, plain: Transform, device: str, seed: int) -> None:
-        self.images = images
-        self.adaptation: Adaptation = EntropyAdaptation(images.ids)
-        self._compared: list[tuple[torch.Tensor, torch.Tensor]] = []
-        if name == GAP:
-            self.images, others = held_back(images, seed)
-            some = self.images.take(np.arange(min(len(others), len(self.images))))
-            augmenter = Augmenter(plain, device, layout="NHWC")
-            self._compared = [(in_channels_last(augmenter(one.pixels)), one.labels) for one in (some, others)]
-            self.adaptation = GapAdaptation()
-
-    def end_epoch(self, classifier: Classifier) -> None:
-        self.adaptation.settle()
-        losses = [classifier.mean_loss(*one) for one in self._compared]
-        self.adaptation.end_epoch(*losses)

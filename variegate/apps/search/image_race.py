@@ -109,7 +109,11 @@ class ImageRace:
 
     def _content(self, row: Candidate) -> tuple[Any, ...]:
         around, policy = row.around(self.baseline), row.loaded()
-        return (policy, row.adaptive, *((around.padding, around.flip, around.cutout) if not is_whole(policy) else ()))
+        return (
+            policy,
+            row.is_adaptive,
+            *((around.padding, around.flip, around.cutout) if not is_whole(policy) else ()),
+        )
 
     def _variations(self, name: str) -> list[str]:
         found = []

@@ -203,7 +203,6 @@ def _plan(
         repeats,
         options.seed,
         devices,
-        options.capture,
     )
 
 

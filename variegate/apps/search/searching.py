@@ -126,7 +126,7 @@ def search(
     if isinstance(given, SearchOptions) and isinstance(run, SearchRun):
         compared_on = devices if is_local else search_devices()
         told = compare_result(
-            run, folder, given.repeats, compared_on, given.capture, lambda plan, journal: plan.run(None, None, journal)
+            run, folder, given.repeats, compared_on, lambda plan, journal: plan.run(None, None, journal)
         )
     return SearchResult(schedule, history.steps[-1][history.best].score, history, folder, " ".join(told or ()))
 
@@ -135,14 +135,13 @@ def population_search(
     run: PopulationRun, options: SearchOptions | ObjectiveOptions, devices: Sequence[str]
 ) -> PopulationSearch:
     """The search of a run by the back end of its options; ``devices``: of the local one."""
-    capture = isinstance(options, SearchOptions) and options.capture
     if options.backend == "local":
         from variegate.apps.search.driver import LocalSearch
 
-        return LocalSearch(run, Path(options.out), devices, capture=capture)
+        return LocalSearch(run, Path(options.out), devices)
     from variegate.apps.search.tune import TuneSearch
 
-    return TuneSearch(run, Path(options.out), options.address, options.gpus_per_member, capture=capture)
+    return TuneSearch(run, Path(options.out), options.address, options.gpus_per_member)
 
 
 @dataclass(frozen=True)
@@ -185,7 +184,6 @@ def compare_result(
     folder: Path,
     repeats: int,
     devices: Sequence[str],
-    capture: bool,
     train: Callable[[Evaluation, TrainingJournal], list[Training]],
 ) -> list[str] | None:
     """Train with the schedule in ``folder`` and with ``free_rows`` -> the outcome in sentences, also written.
@@ -206,7 +204,6 @@ def compare_result(
         repeats,
         run.settings.seed,
         devices,
-        capture,
     )
     files = EvaluationFiles(folder / "comparison.png")
     with files.open(evaluation) as log:

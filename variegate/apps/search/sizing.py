@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from variegate.apps.search.candidates import GAP, Candidate
+from variegate.apps.search.candidates import Candidate
 from variegate.apps.search.evaluate import Evaluation, Subsets, WholeTrainings
 from variegate.apps.train.images import split
 
@@ -41,7 +41,7 @@ def measure(plan: Evaluation, rows: Sequence[Candidate]) -> float:
     if some < len(images):
         images = split(images, some, None, plan.seed)[0]
     timed = replace(plan, subsets=Subsets(images, train, None, plan.seed), recipe=replace(plan.recipe, epochs=1))
-    chosen = [row for row in rows if row.adaptive != GAP][-len(plan.devices) :]
+    chosen = rows[-len(plan.devices) :]
     workers = len(plan.devices)
     with WholeTrainings(timed) as trainings, ThreadPoolExecutor(workers) as pool:
 

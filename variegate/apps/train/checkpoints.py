@@ -1,4 +1,4 @@
-"""The folder of a training: whose it is, and checkpoints that a training goes on from."""
+"""The folder of a training: its settings, and checkpoints to resume from, one file per rank."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import errno
 import hashlib
 import json
 import os
-import pickle
 import shutil
-import warnings
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, fields, replace
@@ -16,102 +14,99 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
-from torch.distributed.checkpoint.api import CheckpointException
-from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
-from torch.distributed.checkpoint.state_dict_loader import load
-from torch.distributed.checkpoint.state_dict_saver import save
 
 from variegate.apps.train.feed import Feed
-from variegate.apps.train.images import AUTOMATIC_MODELS, BATCH, LARGEST_KEPT
+from variegate.apps.train.images import AUTOMATIC_MODELS, BATCH
+from variegate.apps.train.model_file import DAMAGE, read_saved
 from variegate.apps.train.ranks import Ranks
+from variegate.apps.train.step import Tensors
 from variegate.checks import PIXEL_VERSION, as_integer, as_numbers, check_pixel_version, integer
-from variegate.errors import PolicyError
 from variegate.formats.base import SourceError
 from variegate.io.durable import sync_folder, write_atomically, write_error
-from variegate.options.rows import NO_AUGMENTATION, is_policy_file
 from variegate.options.training import FREE, FREE_ON_OTHER_RANKS, TrainOptions
-from variegate.policies.load import load_policy
-from variegate.policies.whole import is_whole
 
 LOG_NAME, SETTINGS_NAME, CHECKPOINTS_NAME = "log.jsonl", "train.json", "checkpoints"
 LOCK_NAME = ".train.lock"
-# Of settings whose policy is a row; before, crop and flip stood around every policy.
-_FORMAT = 2
-# Of ``train --study``, which may be there before the training is.
-STUDY_FOLDER = "study"
+# Runs of another format are refused, because their checkpoints cannot be read.
+_FORMAT = 3
+_MAX_SIDE = 4096
+
+T = TypeVar("T")
 
 
-# The row says whether images are flipped.
-_NOT_COMPARED = {"validation", "flip"}
+class ResumeError(ValueError):
+    """A folder or a checkpoint that this training cannot resume from."""
 
 
 def describe(feed: Feed, ranks: int) -> dict[str, Any]:
-    """All that decides what the weights become, as JSON reads it."""
-    decided = {name: value for name, value in asdict(feed.options).items() if name not in {*FREE, *_NOT_COMPARED}}
-    if feed.options.lr_scale == "none":
-        del decided["lr_base_size"]
+    """All settings that affect the weights, as JSON reads them."""
+    options = {name: value for name, value in asdict(feed.options).items() if name not in {*FREE, "validation"}}
     row = feed.options.row
-    decided["policy"] = row.name
-    if row.policy is not None and (path := Path(row.policy)).is_file():  # files are told apart by their content, too
-        decided["policy"] = f"{row.name} ({hashlib.sha256(path.read_bytes()).hexdigest()[:12]})"
-    if feed.recorded is not None:
-        decided["adapt_from"] = f"{feed.options.adapt_from} ({feed.recorded})"
-    decided |= {"model": feed.model, "batch_size": feed.batch_size, "size": list(feed.size)}
-    found = {"classes": len(feed.classes), "source": feed.source.fingerprint, **decided, "ranks": ranks}
-    return {**found, "format": _FORMAT, "pixels": PIXEL_VERSION}
+    policy = row.name
+    if row.policy is not None and (path := Path(row.policy)).is_file():
+        # The content of a file counts, not only its name.
+        policy = f"{row.name} ({hashlib.sha256(path.read_bytes()).hexdigest()[:12]})"
+    return {
+        "classes": len(feed.classes),
+        "source": feed.source.fingerprint,
+        **options,
+        "policy": policy,
+        "model": feed.model,
+        "batch_size": feed.batch_size,
+        "size": list(feed.size),
+        "ranks": ranks,
+        "format": _FORMAT,
+        "pixels": PIXEL_VERSION,
+    }
 
 
 def check_out(folder: Path) -> None:
-    """Raises ResumeError for what is no folder, and cannot become one."""
-    if found := next((one for one in (folder, *folder.parents) if one.exists() and not one.is_dir()), None):
-        raise ResumeError(f"out: got {folder}, where {found} is a file; accepted: a folder, which is made")
+    """Raises ResumeError for a path that is no folder and cannot become one."""
+    file = next((path for path in (folder, *folder.parents) if path.exists() and not path.is_dir()), None)
+    if file is not None:
+        raise ResumeError(f"out: got {folder}, where {file} is a file; accepted: a folder, which is made")
 
 
 def with_choices_of_run(options: TrainOptions, ranks: int) -> TrainOptions:
-    """Options that are left open get what the run in ``out`` chose: its data is the same, but the free memory is not,
-    and earlier versions chose otherwise. Raises ResumeError."""
+    """Options that are left open get what the run in ``out`` chose, because the free memory may have changed. Raises
+    ResumeError."""
     theirs = _settings(options.out) or {}
     kept: dict[str, Any] = {}
-    if options.policy is None and "format" not in theirs and theirs.get("policy") in _OLD_DEFAULTS:
-        kept |= {"policy": _with_row(theirs)["policy"], "flip": True}
-    # A file names no code to import, and nothing larger than what would be chosen.
+    # A file may not name code to import, nor larger networks and batches than would be chosen.
     if options.model is None and theirs.get("model") in AUTOMATIC_MODELS:
         kept["model"] = theirs["model"]
     batch = as_integer(theirs.get("batch_size"))
     if options.batch_size is None and theirs.get("ranks") == ranks and batch is not None and 1 <= batch <= BATCH:
         kept["batch_size"] = batch
     sides = as_numbers(theirs.get("size"), whole=True) or ()
-    if options.size == "auto" and len(sides) == 2 and all(1 <= side <= _MOST_SIDE for side in sides):
+    if options.size == "auto" and len(sides) == 2 and all(1 <= side <= _MAX_SIDE for side in sides):
         kept["size"] = f"{sides[0]}x{sides[1]}"
     return replace(options, **kept)
 
 
-_MOST_SIDE = 4096
-_OLD_DEFAULTS = (NO_AUGMENTATION, "randaugment")
-
-
 def claim(folder: Path, mine: dict[str, Any]) -> None:
-    """Make the folder this training's. Raises ResumeError where it is another's."""
-    path, theirs = folder / SETTINGS_NAME, _settings(folder)
-    if theirs is None:
-        others = {one.name for one in folder.glob("[!.]*")} - {STUDY_FOLDER}
-        if others == {CHECKPOINTS_NAME} and not any((folder / CHECKPOINTS_NAME).glob("[!.]*")):
-            # A rank was writing while the folder was deleted; Checkpoints.clear takes away what is half-written.
-            others = set()
-        if CHECKPOINTS_NAME in others:
-            raise ResumeError(
-                f"{folder}: holds {CHECKPOINTS_NAME} without the {SETTINGS_NAME} that says of which training; restore "
-                f"it, or delete {folder / CHECKPOINTS_NAME}, or choose an empty folder"
-            )
-        if others:
-            raise ResumeError(f"{folder}: holds files of something else ({min(others)}); choose an empty folder")
-        write_atomically(path, (json.dumps(mine, indent=2) + "\n").encode(), durable=True)
-    else:
+    """Write the settings into a new folder. Raises ResumeError if it belongs to something else."""
+    theirs = _settings(folder)
+    if theirs is not None:
         check_same(folder, theirs, mine)
+        return
+    others = {path.name for path in folder.glob("[!.]*")}
+    checkpoints = folder / CHECKPOINTS_NAME
+    if others == {CHECKPOINTS_NAME} and not any(checkpoints.glob("[!.]*")):
+        # The folder was deleted while a rank was writing; Checkpoints.clear deletes the partial checkpoint.
+        others = set()
+    if CHECKPOINTS_NAME in others:
+        raise ResumeError(
+            f"{folder}: holds {CHECKPOINTS_NAME} without the {SETTINGS_NAME} that says of which training; restore it, "
+            f"or delete {checkpoints}, or choose an empty folder"
+        )
+    if others:
+        raise ResumeError(f"{folder}: holds files of something else ({min(others)}); choose an empty folder")
+    write_atomically(folder / SETTINGS_NAME, (json.dumps(mine, indent=2) + "\n").encode(), durable=True)
 
 
 def _settings(folder: Path) -> dict[str, Any] | None:
-    """Of the run in ``folder``; None without one."""
+    """The settings of the run in ``folder``; None without a run."""
     path = folder / SETTINGS_NAME
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
@@ -121,31 +116,19 @@ def _settings(folder: Path) -> dict[str, Any] | None:
         raise ResumeError(f"{path}: is no JSON ({error}); restore it, or choose another folder") from error
 
 
-def _with_row(theirs: dict[str, Any]) -> dict[str, Any]:
-    """Settings of a run, of an earlier version too, with the row that trained as policy."""
-    if "format" in theirs or "policy" not in theirs:
-        return theirs
-    name, space, digest = str(theirs["policy"]).partition(" (")
-    try:
-        is_alone = is_policy_file(name) and is_whole(load_policy(name))
-    except (PolicyError, OSError):
-        is_alone = False
-    is_kept = max(theirs.get("size", [0])) <= LARGEST_KEPT
-    parts = [] if name == NO_AUGMENTATION else [name]
-    if not is_alone:
-        parts += ["flip"] * bool(theirs.get("flip", True))
-        parts += ["crop"] * (theirs.get("padding") != 0 or not is_kept)
-        parts += ["cutout"] * (bool(theirs.get("cutout")) and is_kept)
-    row = "+".join(parts) or NO_AUGMENTATION
-    return {**theirs, "policy": row + space + digest, "cutout": theirs.get("cutout") or None, "format": _FORMAT}
-
-
 def check_same(folder: Path, theirs: dict[str, Any], mine: dict[str, Any]) -> None:
     """Raises ResumeError naming the first option that differs."""
     check_pixel_version(str(folder), theirs.get("pixels"), ResumeError)
-    # An option that is newer than the run had its default there.
-    theirs = {one.name: one.default for one in fields(TrainOptions)} | _with_row(theirs)
-    free = {"ranks", "recipe", "pixels"} | (FREE_ON_OTHER_RANKS if theirs.get("ranks") != mine["ranks"] else set())
+    if theirs.get("format") != _FORMAT:
+        raise ResumeError(
+            f"{folder}: holds a training run of another version of Variegate; resume it with that version, or choose "
+            "another folder"
+        )
+    # An option that is newer than the run had its default.
+    theirs = {one.name: one.default for one in fields(TrainOptions)} | theirs
+    free = {"ranks"}
+    if theirs.get("ranks") != mine["ranks"]:
+        free |= FREE_ON_OTHER_RANKS
     for name, value in mine.items():
         if name not in free and theirs.get(name) != value:
             raise ResumeError(
@@ -155,7 +138,8 @@ def check_same(folder: Path, theirs: dict[str, Any], mine: dict[str, Any]) -> No
 
 
 def check_ranks(every: list[dict[str, Any]]) -> None:
-    """Raises SourceError naming an option or a source that differs between ranks, which would wait for each other."""
+    """Raises SourceError naming an option or a source that differs between ranks, because they would wait for each
+    other."""
     for rank, theirs in enumerate(every):
         for name, value in every[0].items():
             if theirs.get(name) != value:
@@ -169,48 +153,18 @@ def _as_typed(name: str) -> str:
     return name if name in ("source", "classes") else f"--{name.replace('_', '-')}"
 
 
-T = TypeVar("T")
-Tensors = dict[str, torch.Tensor]
-# Where a tensor of this name, size and type is read to; of one that is split over ranks, this one's part.
-RoomFor = Callable[[str, torch.Size, torch.dtype], torch.Tensor]
-
 FACTS_NAME = "facts.json"
-_PREFIX, _BEFORE_IT_IS_WHOLE = "step-", ".step-"
-_ALL = "all"
-# What the table of contents is made of; it is a pickle, which could otherwise call anything.
-_DTYPES = {str(one).removeprefix("torch.") for one in vars(torch).values() if isinstance(one, torch.dtype)}
-_CONTENTS = {
-    "torch.distributed.checkpoint.metadata": {
-        *("Metadata", "MetadataIndex", "StorageMeta", "TensorProperties", "TensorStorageMetadata"),
-        *("BytesStorageMetadata", "ChunkStorageMetadata", "_MEM_FORMAT_ENCODING"),
-    },
-    "torch.distributed.checkpoint.filesystem": {"_StorageInfo"},
-    "torch.serialization": {"_get_layout"},
-    "torch": {"Size", *_DTYPES},
-    "pathlib": {"PosixPath", "WindowsPath"},
-}
-# What damaged files raise, besides errors of the system.
-_DAMAGE = (
-    *(RuntimeError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, EOFError, MemoryError),
-    *(pickle.UnpicklingError, CheckpointException),
-)
-
-
-# What torch's writer of files says, in C++, where no more could be written; the reason is lost.
-_CUT_OFF = ("inline_container", "PytorchStreamWriter")
-
-
-class ResumeError(ValueError):
-    """A checkpoint that this training cannot go on from."""
+_PREFIX, _PARTIAL_PREFIX = "step-", ".step-"
+# Complete checkpoints that are kept; a damaged one leaves another to resume from.
+_KEPT = 2
 
 
 class Checkpoints:
-    """Checkpoints of a run in ``folder``, of which the latest ``keep`` stay; every rank saves and loads in the same
-    steps."""
+    """Checkpoints of a run in ``folder``: step-N/rank-R.pt and step-N/facts.json. Every rank saves and loads in the
+    same steps."""
 
-    def __init__(self, folder: Path, keep: int, ranks: Ranks) -> None:
-        self.folder, self._keep, self._ranks = folder, keep, ranks
-        self._more: dict[str, Any] = {"process_group": ranks.saving} if ranks.ranks > 1 else {}
+    def __init__(self, folder: Path, ranks: Ranks) -> None:
+        self.folder, self._ranks = folder, ranks
         self._thread = ThreadPoolExecutor(1, "variegate-checkpoint")
         self._saving: Future[None] | None = None
 
@@ -219,128 +173,126 @@ class Checkpoints:
         return self._saving is not None and not self._saving.done()
 
     def save(self, step: int, tensors: Tensors, facts: dict[str, Any], is_alike: bool) -> None:
-        """Copy the tensors, and write them in the background. ``is_alike``: ranks are equal. Raises WriteError of the
-        last."""
+        """Copy the tensors and write them in the background. ``is_alike``: the tensors of all ranks are equal. Raises
+        WriteError if the previous checkpoint could not be written."""
         self.wait()
-        owner = _ALL if is_alike else f"rank{self._ranks.rank}"
-        # torch's own async_save plans and copies before it returns, which took 4 to 10 times as long as to copy.
-        copied = {f"{owner}/{name}": tensor.detach().to("cpu", copy=True) for name, tensor in tensors.items()}
-        told = {**facts, "step": step, "ranks": self._ranks.ranks, "is_alike": is_alike}
-        self._saving = self._thread.submit(self._write, step, copied, told)
+        copies = {name: tensor.detach().to("cpu", copy=True) for name, tensor in tensors.items()}
+        facts = {**facts, "step": step, "ranks": self._ranks.ranks, "is_alike": is_alike}
+        self._saving = self._thread.submit(self._write, step, copies, facts)
 
     def _write(self, step: int, tensors: Tensors, facts: dict[str, Any]) -> None:
-        begun, whole = self.folder / f"{_BEFORE_IT_IS_WHOLE}{step:08d}", self.folder / f"{_PREFIX}{step:08d}"
+        partial = self.folder / f"{_PARTIAL_PREFIX}{step:08d}"
+        failure = None
+        try:
+            self._write_rank(partial, tensors)
+            if self._ranks.is_first:
+                write_atomically(partial / FACTS_NAME, json.dumps(facts).encode(), durable=True)
+        except OSError as error:
+            failure = error
+        reasons = self._ranks.gather(None if failure is None else str(failure), self._ranks.saving)
+        if failure is not None:
+            raise failure
+        for rank, reason in enumerate(reasons):
+            if reason is not None:
+                raise OSError(errno.EIO, f"rank {rank}: {reason}")
         if self._ranks.is_first:
-            if not self.folder.parent.is_dir():  # it was deleted; half of a run's folder is nobody's
-                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self.folder.parent))
-            write_atomically(begun / FACTS_NAME, json.dumps(facts).encode(), durable=True)
-        _hush()
-        save(tensors, storage_writer=FileSystemWriter(begun), **self._more)
-        if self._ranks.is_first:
-            # The table of contents is written when all ranks have written theirs.
-            os.replace(begun, whole)
+            sync_folder(partial)
+            os.replace(partial, self.folder / f"{_PREFIX}{step:08d}")
             sync_folder(self.folder)
             self.drop_old()
 
+    def _write_rank(self, partial: Path, tensors: Tensors) -> None:
+        if not self.folder.parent.is_dir():
+            # The run's folder was deleted; it is not made again for a checkpoint alone.
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self.folder.parent))
+        partial.mkdir(parents=True, exist_ok=True)
+        with open(partial / _rank_name(self._ranks.rank), "wb") as file:
+            try:
+                torch.save(tensors, file)
+            except RuntimeError as error:  # torch's writer loses the reason
+                raise OSError(errno.EIO, "a file came to an end too soon; is the disk full?") from error
+            file.flush()
+            os.fsync(file.fileno())
+
     def drop_old(self) -> None:
-        """All but the latest. Before the first save, too: where the disk was full, fewer to keep make room."""
-        for old in self._list()[: -self._keep] if self._ranks.is_first else ():
-            shutil.rmtree(old, ignore_errors=True)
+        """Delete all but the latest checkpoints."""
+        if self._ranks.is_first:
+            for old in self._list()[:-_KEPT]:
+                shutil.rmtree(old, ignore_errors=True)
 
     def wait(self) -> None:
-        """Until what is being saved is whole. Raises WriteError, and RuntimeError where another rank is gone."""
+        """Wait until the latest checkpoint is complete. Raises WriteError, and RuntimeError if another rank failed."""
         saving, self._saving = self._saving, None
-        error = None if saving is None else saving.exception()
-        # torch gathers what went wrong on each rank.
-        every = [one for one, _ in error.failures.values()] if isinstance(error, CheckpointException) else [error]
-        for one in every:
-            if any(word in str(one) for word in _CUT_OFF):
-                one = OSError(errno.EIO, "a file came to an end too soon; is the disk full?")
-            if isinstance(one, OSError):
-                raise write_error(one, str(self.folder)) from error
-        if error is not None:
-            raise RuntimeError(f"{self.folder}: {every[0]}") from error
+        if saving is None:
+            return
+        try:
+            saving.result()
+        except OSError as error:
+            raise write_error(error, str(self.folder)) from error
 
     def close(self) -> None:
-        """``wait``, and give the thread back."""
+        """``wait``, and end the thread."""
         try:
             self.wait()
         finally:
             self._thread.shutdown()
 
     def clear(self) -> None:
-        """Take away what a killed run has left half-written."""
+        """Delete partial checkpoints of a killed run."""
         if self._ranks.is_first:
-            for path in self.folder.glob(f"{_BEFORE_IT_IS_WHOLE}*"):
+            for path in self.folder.glob(f"{_PARTIAL_PREFIX}*"):
                 shutil.rmtree(path, ignore_errors=True)
 
     def _list(self) -> list[Path]:
         return sorted(self.folder.glob(f"{_PREFIX}*"))
 
-    def load(self, room_for: RoomFor, take: Callable[[dict[str, Any], Tensors], T]) -> T | None:
-        """``take`` of the latest's facts and tensors on the CPU; None without any. Raises ResumeError."""
-        if not (found := self._list()):
+    def load(self, take: Callable[[dict[str, Any], Tensors], T]) -> T | None:
+        """Return ``take(facts, tensors)`` of the latest checkpoint, with tensors on the CPU; None without a checkpoint.
+        Raises ResumeError."""
+        checkpoints = self._list()
+        if not checkpoints:
             return None
-        path = found[-1]
+        path = checkpoints[-1]
         try:
             facts: dict[str, Any] = json.loads((path / FACTS_NAME).read_bytes())
-            return take(facts, self._tensors(path, facts, room_for))
+            return take(facts, self._tensors(path, facts))
         except ResumeError:
             raise
-        except (OSError, *_DAMAGE) as error:
-            every = error.failures.values() if isinstance(error, CheckpointException) else ()
-            first = next((one for one, _ in every), error)
-            said = " ".join(str(first).split())[:200] or type(first).__name__
+        except (OSError, *DAMAGE) as error:
+            reason = " ".join(str(error).split())[:200] or type(error).__name__
             raise ResumeError(
-                f"{path}: is damaged, or no checkpoint of a training run ({said}); delete it to resume from the "
-                "one before it"
+                f"{path}: is damaged, or no checkpoint of a training run ({reason}); delete it to resume from the one "
+                "before it"
             ) from error
 
-    def _tensors(self, path: Path, facts: dict[str, Any], room_for: RoomFor) -> Tensors:
-        if facts["is_alike"]:
-            return self._read(path, _ALL, room_for)
-        if facts["ranks"] == self._ranks.ranks:
-            return self._read(path, f"rank{self._ranks.rank}")
-        return self._mean(path, integer("ranks", facts["ranks"], 1))
-
-    def _read(self, path: Path, owner: str, room_for: RoomFor | None = None) -> Tensors:
-        _hush()
-        reader = _Reader(path)
-        kept = reader.read_metadata().state_dict_metadata
-        wanted: Any = {name: one for name, one in kept.items() if name.startswith(f"{owner}/")}
-        tensors = {}
-        for name, one in wanted.items():
-            size, dtype = one.size, one.properties.dtype
-            place = None if room_for is None else room_for(name.partition("/")[2], size, dtype)
-            tensors[name] = torch.empty(size, dtype=dtype) if place is None else place
-        load(tensors, storage_reader=reader, **self._more)
-        return {name.partition("/")[2]: tensor for name, tensor in tensors.items()}
-
-    def _mean(self, path: Path, ranks: int) -> Tensors:
-        """Of so many ranks that went ways of their own: where others go on, they all begin in the middle."""
-        every = [self._read(path, f"rank{rank}") for rank in range(ranks)]
-        return {
-            name: torch.stack([one[name] for one in every]).mean(0) if tensor.is_floating_point() else tensor
-            for name, tensor in every[0].items()
-            if not name.startswith("between/")
-        }
+    def _tensors(self, path: Path, facts: dict[str, Any]) -> Tensors:
+        ranks = integer("ranks", facts["ranks"], 1)
+        if ranks == self._ranks.ranks:
+            return _read(path, self._ranks.rank)
+        tensors = _read(path, 0)
+        return tensors if facts["is_alike"] else _mean(path, tensors, ranks)
 
 
-def _hush() -> None:
-    """That a single process saves for itself alone is no news, nor what torch 2.5 uses to save."""
-    warnings.filterwarnings("ignore", "torch.distributed is (disabled|unavailable)|TypedStorage", UserWarning)
+def _mean(path: Path, first: Tensors, ranks: int) -> Tensors:
+    """The mean over ranks that differ: another number of ranks starts there. Without tensors in transit."""
+    mean = {name: tensor for name, tensor in first.items() if not name.startswith("between/")}
+    floats = [name for name, tensor in mean.items() if tensor.is_floating_point()]
+    for rank in range(1, ranks):
+        others = _read(path, rank)
+        for name in floats:
+            mean[name] += others[name]
+    for name in floats:
+        mean[name] /= ranks
+    return mean
 
 
-class _Reader(FileSystemReader):
-    """Reads tensors, and a table of contents that is made of nothing else."""
+def _read(path: Path, rank: int) -> Tensors:
+    tensors: Tensors = dict(read_saved(path / _rank_name(rank)))
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, torch.Tensor):
+            raise TypeError(f"{name} is no tensor")
+    return tensors
 
-    def read_metadata(self, *args: Any, **kwargs: Any) -> Any:
-        with open(Path(self.path) / ".metadata", "rb") as file:
-            return _ContentsUnpickler(file).load()
 
-
-class _ContentsUnpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        if name not in _CONTENTS.get(module, ()):
-            raise pickle.UnpicklingError(f"it names {module}.{name}, which no checkpoint has")
-        return super().find_class(module, name)
+def _rank_name(rank: int) -> str:
+    return f"rank-{rank}.pt"

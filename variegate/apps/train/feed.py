@@ -1,4 +1,4 @@
-"""Feed of a training: loaders over images that train and images that score, and the transforms in between."""
+"""Loaders of a training over its training and validation images, and their transforms."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from variegate import transforms as T
-from variegate.apps.train.adaptation import adapted, compared_indices
+from variegate.apps.train.adaptation import adapted
 from variegate.apps.train.fitting import Data, Fit, fit_training
 from variegate.apps.train.images import (
     LARGEST_KEPT,
@@ -29,105 +29,63 @@ from variegate.io.addresses import shown, speakable
 from variegate.jobs.arguments import WHOLE, parse_size
 from variegate.loader import Batch, Loader
 from variegate.loader.batch import Failure
+from variegate.options.rows import Row
 from variegate.options.training import TrainOptions
 from variegate.policies.load import scaled_policy
 from variegate.policies.whole import is_whole, whole_size
 
 Size = tuple[int, int]
 
-# Sizes grow in such steps, so that a network that halves them several times sees whole numbers, and libraries few
-# shapes; and within this share of the epochs, the rest of which is for the size that counts.
-_LARGE, _LARGE_STEP, _SMALL_STEP = 128, 32, 4
-_GROWING_SHARE = 0.8
+# Statistics of ImageNet, whatever the images, so that a model is used as it was trained.
+_MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+_GRAY_MEAN, _GRAY_STD = (0.449,), (0.226,)
+_DEFAULT_SIDE, _CENTER_SHARE = 224, 0.875
+_CACHE_BYTES = 1 << 30
+# Images for models that are initialised by images.
+_MIN_PLAIN, _MAX_PLAIN, _MAX_PLAIN_VALUES = 64, 2048, 1 << 23
+_MAX_UNREADABLE = 100
 
 
-def kept_size_steps(options: TrainOptions, size: Size, fill: tuple[int, int, int]) -> list[T.Transform]:
-    """The parts of the row, for images that keep their (height, width). ``fill``: color of the cutout.
+def kept_size_steps(row: Row, size: Size, fill: tuple[int, int, int]) -> list[T.Transform]:
+    """The parts of the row for images that keep their (height, width). ``fill``: color of the cutout.
 
     Raises ValueError for a part of 0 pixels.
     """
-    row, side = options.row, min(size)
-    default_padding = side // 8 if options.padding is None else options.padding
-    padding, cutout = row.pixels("policy", default_padding, side // 2 if options.cutout is None else options.cutout)
-    return [
-        *([T.RandomCrop(size, padding=padding, padding_mode=options.padding_mode)] if padding else []),
-        *_flips(options),
-        *([T.Cutout(cutout, fill=fill)] if cutout else []),
-        *_smaller(sizes_of(options, size)),
-    ]
+    side = min(size)
+    padding, cutout = row.pixels("policy", side // 8, side // 2)
+    steps: list[T.Transform] = []
+    if padding:
+        steps.append(T.RandomCrop(size, padding=padding))
+    if row.flip:
+        steps.append(T.RandomHorizontalFlip())
+    if cutout:
+        steps.append(T.Cutout(cutout, fill=fill))
+    return steps
 
 
-def _smaller(stages: list[tuple[int, Size]]) -> list[T.Transform]:
-    """Resizes to the sizes before the last, each in its epochs."""
-    smaller: list[tuple[int, T.Transform]] = [(begin, T.Resize(one)) for begin, one in stages[:-1]]
-    return [_by_epoch(smaller, stages[-1][0])] if smaller else []
+def resized_steps(row: Row, size: Size, policy: list[T.Transform], fill: tuple[int, int, int]) -> list[T.Transform]:
+    """The parts of the row and the policy, for images of many sizes that ``RandomResizedCrop`` crops to ``size``."""
+    steps: list[T.Transform] = [T.RandomResizedCrop(size)]
+    if row.flip:
+        steps.append(T.RandomHorizontalFlip())
+    steps += policy
+    _, cutout = row.pixels("policy", 1, min(size) // 2)
+    if cutout:
+        steps.append(T.Cutout(cutout, fill=fill))
+    return steps
 
 
-def sizes_of(options: TrainOptions, size: Size) -> list[tuple[int, Size]]:
-    """(epoch, (height, width)) from that epoch on, by the options alone; the last is ``size``. Raises ValueError."""
-    start, longest = options.progressive, max(size)
-    if start is None:
-        return [(0, size)]
-    if start >= longest:
-        raise ValueError(f"progressive: got {start} with images of {longest} pixels; accepted: from 4 to below that")
-    step = _LARGE_STEP if longest >= _LARGE else _SMALL_STEP
-    stages: list[tuple[int, Size]] = []
-    for epoch in range(options.epochs):
-        share = min(1.0, epoch / (_GROWING_SHARE * (options.epochs - 1))) if options.epochs > 1 else 1.0
-        side = min(longest, max(step, step * round((start + share * (longest - start)) / step)))
-        height, width = (max(step, step * round(one * side / longest / step)) for one in size)
-        found = size if share == 1.0 or side == longest else (min(height, size[0]), min(width, size[1]))
-        if not stages or stages[-1][1] != found:
-            stages.append((epoch, found))
-    return stages
-
-
-def _center(size: Size) -> T.Transform:
-    """Resize, and crop the center, as for images that score."""
-    around = min(round(side / _KEPT_SHARE) for side in size)
-    return T.Compose([T.Resize(around), T.CenterCrop(size)])
-
-
-def _flips(options: TrainOptions) -> list[T.Transform]:
-    if not options.row.flip:
-        return []
-    return [T.AlternatingHorizontalFlip() if options.alternate_flip else T.RandomHorizontalFlip()]
-
-
-def _by_epoch(stages: list[tuple[int, T.Transform]], end: int | None = None) -> T.Transform:
-    """Each of these from its epoch on, until the next; none from ``end`` on."""
-    ends = [*(begin for begin, _ in stages[1:]), end]
-    return T.Cond("epoch", [(begin, until, step) for (begin, step), until in zip(stages, ends, strict=True)])
-
-
-def _note_on(options: TrainOptions, is_whole: bool, has_padded_crop: bool) -> str | None:
-    """Options without effect, since the row has no such part; for a policy that crops by itself, also that it does."""
-    row = options.row
-    unused = {
-        "--padding": options.padding and not has_padded_crop,
-        "--padding-mode": options.padding_mode != TrainOptions.padding_mode and not has_padded_crop,
-        "--cutout": options.cutout and row.cutout is not None,
-        "--alternate-flip": options.alternate_flip and not row.flip,
-    }
-    names = ", ".join(name for name, is_unused in unused.items() if is_unused)
-    if is_whole:
-        return f"{options.policy}: {WHOLE}" + f"; without effect: {names}" * bool(names)
-    return f"{names}: without effect with --policy {row.name} here" if names else None
-
-
-# Of ImageNet: the same numbers whatever the images, so that a model is used as it was trained.
-_MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-_GRAY_MEAN, _GRAY_STD = (0.449,), (0.226,)
-_SIDE, _KEPT_SHARE = 224, 0.875
-_CACHE_BYTES = 1 << 30
-# For models whose first weights follow from images.
-_LEAST_PLAIN, _MOST_PLAIN, _PLAIN_VALUES = 64, 2048, 1 << 23
-_LOOKED_AT = 100
+def center_steps(size: Size) -> list[T.Transform]:
+    """Resize and crop the center, as images are scored."""
+    shorter = min(round(side / _CENTER_SHARE) for side in size)
+    return [T.Resize(shorter), T.CenterCrop(size)]
 
 
 class Feed:
-    """Loaders of this rank's share: ``train``, ``scored`` (None without), and ``compared``, where ``adaptation`` needs
-    losses of images that train. Raises SourceError, PolicyError, ValueError naming an option."""
+    """Loaders of this rank's share: ``train``, and ``scored`` (None without validation).
+
+    Raises SourceError, PolicyError, ValueError naming an option.
+    """
 
     def __init__(self, source: Any, validation: Any, options: TrainOptions, ranks: Ranks) -> None:
         self.source, self.place = _open(source)
@@ -140,34 +98,35 @@ class Feed:
         self._policy = None if row.policy is None else scaled_policy(row.policy, options.epochs)
         self.channels, self.fit = self._fit(ranks)
         self.model, self.size, self.batch_size = self.fit.model, self.fit.size, self.fit.batch_size
-        for name in ("pretrained", "drop_path"):
-            if getattr(options, name) and not self.model.startswith("timm:"):
-                got = f"{getattr(options, name)!r} with model {self.model}"
-                raise ValueError(f"{name}: got {got}; accepted with timm:NAME alone")
+        if options.pretrained and not self.model.startswith("timm:"):
+            raise ValueError(f"pretrained: got True with model {self.model}; accepted with timm:NAME alone")
         self._device, self._is_first = ranks.device, ranks.is_first
-        self.transform, self.plain = self._transforms(validation)
-        more: dict[str, Any] = {"device": ranks.device, "rank": ranks.rank, "world_size": ranks.ranks}
-        more |= {"seed": options.seed, "num_threads": options.threads, "layout": "NHWC", "batch_size": self.batch_size}
-        more |= {"targets": False, **self._cache()}
+        self.transform, self.plain = self._transforms()
+        common: dict[str, Any] = {
+            "batch_size": self.batch_size,
+            "device": ranks.device,
+            "seed": options.seed,
+            "num_threads": options.threads,
+            "layout": "NHWC",
+            "rank": ranks.rank,
+            "world_size": ranks.ranks,
+            "targets": False,
+            "on_error": "skip",
+            **self._cache(),
+        }
         partners: Literal["epoch", "batch"] = "batch" if self.length is None else "epoch"
-        given = self.adaptation.of_epoch if self.adaptation.gives else None
-        trained: dict[str, Any] = {"on_error": "skip", "max_errors": 0.1, "partners": partners}
-        trained |= {"copies": options.copies, "conditions": given}
-        trained["index"] = None if options.index.lower() == "none" else options.index
-        self.train = Loader(self.source, self.transform, **more, **trained)
-        if self.length is not None:
-            self.length *= options.copies
-        self.scored = self.compared = None
+        conditions = self.adaptation.of_epoch if self.adaptation.gives else None
+        self.train = Loader(
+            self.source, self.transform, max_errors=0.1, partners=partners, conditions=conditions, **common
+        )
+        self.scored = None
         if validation is not None:
             others, place = _open(validation)
             self._check_same_classes(others, place)
-            self.scored = Loader(others, self.plain, shuffle=False, on_error="skip", **more)
-            if self.adaptation.needs_losses and isinstance(self.source, Source):
-                some = compared_indices(self.source, others, options.seed)
-                self.compared = Loader(self.source, self.plain, shuffle=False, sampler=some, on_error="skip", **more)
+            self.scored = Loader(others, self.plain, shuffle=False, **common)
 
     def _cache(self) -> dict[str, Any]:
-        """Small images are decoded once: reading them costs more than what is done to them."""
+        """Decode small images once, because reading them costs more than augmenting them."""
         is_decoded = hasattr(type(self.source), "pixels")
         if is_decoded or self.length is None or max(self.size) > LARGEST_KEPT:
             return {}
@@ -198,63 +157,85 @@ class Feed:
         is_kept = fit.is_kept or options.size.lower() == "none"
         return channels, replace(fit, batch_size=smallest, is_kept=is_kept)
 
-    def _transforms(self, validation: Any) -> tuple[T.Transform, T.Transform]:
-        """-> for images that train, and for those that score."""
-        options, source, row, policy, size = self.options, self.source, self.options.row, self._policy, self.size
+    def _transforms(self) -> tuple[T.Transform, T.Transform]:
+        """-> of training images, and of images that are scored."""
+        options, row, size = self.options, self.options.row, self.size
+        normalize, fill = self._normalize()
+        crops_itself = self._policy is not None and is_whole(self._policy)
+        if crops_itself:
+            row.check_is_whole("policy")
+            if self._is_first:
+                warnings.warn(f"{options.policy}: {WHOLE}", stacklevel=3)
+        policy, self.adaptation = adapted(self._policy, self.source, options)
+        before, mixing = self._mixing(policy)
+        end: list[T.Transform] = [*mixing, normalize]
+        if options.random_erasing:
+            end.append(T.RandomErasing(options.random_erasing))
+
+        keeps_size = self.fit.is_kept
+        is_resized = not keeps_size and whole_size(self._policy) is None
+        if keeps_size:
+            plain: list[T.Transform] = []
+        elif is_resized:
+            plain = center_steps(size)
+        else:
+            plain = [T.Resize(size)]
+        scoring = T.Compose([*plain, normalize]) if plain else normalize
+        if crops_itself:
+            steps = [*(plain if is_resized else []), *before]
+        elif is_resized and row.crop is None:
+            steps = resized_steps(row, size, before, fill)
+        else:
+            # Photos are cropped to one size first if the row says by how many pixels it moves them.
+            steps = [*(plain if is_resized else []), *before, *kept_size_steps(row, size, fill)]
+        return T.Compose([*steps, *end]), scoring
+
+    def _normalize(self) -> tuple[T.Transform, tuple[int, int, int]]:
+        """-> the normalization, and the color of its mean."""
         mean: tuple[float, ...]
         std: tuple[float, ...]
         mean, std = (_GRAY_MEAN, _GRAY_STD) if self.channels == 1 else (_MEAN, _STD)
-        if options.pretrained and self.channels == 3:
+        if self.options.pretrained and self.channels == 3:
             mean, std = statistics_of(self.model)
-        keeps_size, whole = self.fit.is_kept, whole_size(policy)
-        is_all = policy is not None and is_whole(policy)
-        if is_all:
-            row.check_is_whole("policy")
-        policy, self.adaptation, self.recorded = adapted(policy, source, validation, options)
-        # Who mixes images stands behind all that is done to one.
-        mixing = [policy] if policy is not None and num_partners(policy) else []
-        alone = [policy] if policy is not None and not mixing else []
-        if mixing and (options.mixup or options.cutmix):
-            name = "mixup" if options.mixup else "cutmix"
-            raise ValueError(f"{name}: got {getattr(options, name):g} with a policy that mixes images; accepted: one")
-        mixers: list[T.Transform] = [T.MixUp(options.mixup)] if options.mixup else []
-        mixers += [T.CutMix(options.cutmix)] if options.cutmix else []
-        mixing = mixing or ([T.RandomChoice(mixers)] if len(mixers) > 1 else mixers)
-        normalize = T.Normalize(mean, std)
-        is_kept = keeps_size or whole is not None
-        # Photos of many sizes are cut to one by the crop itself, unless the row says by how many pixels it moves.
-        is_resized_crop = not is_kept and row.crop is None
-        if self._is_first and (note := _note_on(options, is_all, row.crop is None and not is_resized_crop)):
-            warnings.warn(note, stacklevel=3)
-        end = [*mixing, normalize, *([T.RandomErasing(options.random_erasing)] if options.random_erasing else [])]
-        self.sizes = sizes_of(options, size)
-        fill = BaselineAugmentation(size, mean, std).fill
-        if is_kept:
-            plain = normalize if keeps_size else T.Compose([T.Resize(size), normalize])
-        else:
-            plain = T.Compose([_center(size), normalize])
-        if is_kept or not (is_all or is_resized_crop):
-            around = _smaller(self.sizes) if is_all else kept_size_steps(options, size, fill)
-            return T.Compose([*([] if is_kept else [_center(size)]), *alone, *around, *end]), plain
-        make = _center if is_all else T.RandomResizedCrop
-        crops: list[tuple[int, T.Transform]] = [(begin, make(one)) for begin, one in self.sizes]
-        crop = crops[0][1] if len(crops) == 1 else _by_epoch(crops)
-        cutout = row.pixels("policy", 1, min(size) // 2 if options.cutout is None else options.cutout)[1]
-        cutouts = [T.Cutout(cutout, fill=fill)] if cutout else []
-        return T.Compose([crop, *_flips(options), *alone, *cutouts, *end]), plain
+        return T.Normalize(mean, std), BaselineAugmentation(self.size, mean, std).fill
 
-    def size_at(self, epoch: int) -> tuple[int, int]:
-        """(height, width) of the images that train then."""
-        return next(size for begin, size in reversed(self.sizes) if begin <= epoch)
+    def _mixing(self, policy: T.Transform | None) -> tuple[list[T.Transform], list[T.Transform]]:
+        """-> the policy if it changes single images, and what mixes images, which comes last."""
+        options = self.options
+        mixers: list[T.Transform] = []
+        if options.mixup:
+            mixers.append(T.MixUp(options.mixup))
+        if options.cutmix:
+            mixers.append(T.CutMix(options.cutmix))
+        if policy is not None and num_partners(policy):
+            if mixers:
+                name = "mixup" if options.mixup else "cutmix"
+                got = f"{name}: got {getattr(options, name):g}"
+                raise ValueError(f"{got} with a policy that mixes images; accepted: one")
+            return [], [policy]
+        if len(mixers) > 1:
+            mixers = [T.RandomChoice(mixers)]
+        return ([] if policy is None else [policy]), mixers
 
     def plain_images(self) -> torch.Tensor:
-        """float32 [N, C, H, W] on the device: up to some thousand images as they score, drawn by the seed. Raises
-        SourceError."""
-        number = max(_LEAST_PLAIN, min(_MOST_PLAIN, _PLAIN_VALUES // (self.size[0] * self.size[1] * self.channels)))
-        number = number if self.length is None else min(number, self.length)
-        more: dict[str, Any] = {"seed": self.options.seed, "num_threads": self.options.threads, "layout": "NHWC"}
-        more |= {"device": self._device, "rank": 0, "world_size": 1, "on_error": "skip", "prefetch": 0}
-        batch = next(iter(Loader(self.source, self.plain, number, **more)), None)
+        """float32 [N, C, H, W] on the device: up to some thousand images, drawn by the seed, preprocessed as for
+        scoring. Raises SourceError."""
+        values = self.size[0] * self.size[1] * self.channels
+        number = max(_MIN_PLAIN, min(_MAX_PLAIN, _MAX_PLAIN_VALUES // values))
+        loader = Loader(
+            self.source,
+            self.plain,
+            number if self.length is None else min(number, self.length),
+            self._device,
+            seed=self.options.seed,
+            num_threads=self.options.threads,
+            layout="NHWC",
+            rank=0,
+            world_size=1,
+            on_error="skip",
+            prefetch=0,
+        )
+        batch = next(iter(loader), None)
         if batch is not None and isinstance(batch.images, torch.Tensor):
             return in_channels_last(batch.images[torch.from_numpy(~batch.padding).to(batch.images.device)])
         raise SourceError(
@@ -331,8 +312,8 @@ def _open(given: Any) -> tuple[Source | StreamSource, str]:
 def _first_image(source: Source | StreamSource, place: str) -> tuple[int, tuple[int, int]]:
     """-> channels, (height, width), of the first image that can be read."""
     if not isinstance(source, Source):
-        return 3, (_SIDE, _SIDE)
-    for index in range(min(len(source), _LOOKED_AT)):
+        return 3, (_DEFAULT_SIDE, _DEFAULT_SIDE)
+    for index in range(min(len(source), _MAX_UNREADABLE)):
         try:
             data: Any = source.read(index).data
             pixels = np.asarray(read_image(data) if isinstance(data, bytes) else data)
@@ -340,4 +321,4 @@ def _first_image(source: Source | StreamSource, place: str) -> tuple[int, tuple[
             continue
         height, width = pixels.shape[:2]
         return 1 if pixels.ndim == 2 else pixels.shape[2], (height, width)
-    raise SourceError(f"{place}: none of its first {_LOOKED_AT} images can be read")
+    raise SourceError(f"{place}: none of its first {_MAX_UNREADABLE} images can be read")

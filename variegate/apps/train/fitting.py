@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import statistics
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -121,10 +120,9 @@ def memory_of(model: str, data: Data, size: Size, options: TrainOptions) -> Memo
         kept[tensor.untyped_storage()._cdata] = tensor
         return tensor
 
-    more: dict[str, Any] = {"drop_path_rate": options.drop_path} if options.drop_path else {}
     try:
         with seeded_weights(options.seed):
-            module = build_model(model, data.classes, data.channels, **more)
+            module = build_model(model, data.classes, data.channels)
             images = torch.zeros(2, data.channels, *size).to(memory_format=torch.channels_last)
             with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
                 scores = module(images)

@@ -41,9 +41,21 @@ _LONGEST_NAME = 100
 # Numbers that a model of timm may hold beyond one per byte of the file: tables that are computed, not stored.
 _COMPUTED_NUMBERS = 4 << 20
 _FACTORIES = (torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.eye)
-_DAMAGE = (
-    *(RuntimeError, ValueError, LookupError, TypeError, AttributeError, EOFError, MemoryError, ArithmeticError),
-    *(AssertionError, pickle.UnpicklingError, struct.error, zipfile.BadZipFile, zlib.error),
+# What a damaged file may raise, besides OSError.
+DAMAGE = (
+    RuntimeError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    EOFError,
+    MemoryError,
+    ArithmeticError,
+    AssertionError,
+    pickle.UnpicklingError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
 )
 
 
@@ -112,27 +124,35 @@ def load_model(
         with _SizeLimit(path.stat().st_size + _COMPUTED_NUMBERS * name.startswith("timm:")):
             try:
                 model = model_to_train(name, len(classes), channels, "cpu", 0)
-            except (*_DAMAGE, OSError) as error:
+            except (*DAMAGE, OSError) as error:
                 raise ModelError(f"{path}: {_said(error)}") from error
     try:
         model.load_state_dict(weights)
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise ModelError(f"{path}: its weights are not those of {name} ({_said(error)})") from error
     return model.to(device).eval(), scoring, tuple(classes)
+
+
+def read_saved(path: Path) -> Any:
+    """Load a file of ``torch.save`` to the CPU without executing anything.
+
+    Raises OSError, ModelError and ``DAMAGE``.
+    """
+    with zipfile.ZipFile(path) as archive:
+        # torch.save does not compress, so that a larger content is none of its files.
+        if sum(entry.file_size for entry in archive.infolist()) > path.stat().st_size:
+            raise ModelError(f"{path}: is damaged: its entries are larger than the file")
+    return torch.load(path, map_location="cpu", weights_only=True)
 
 
 def _read(path: Path) -> dict[str, Any]:
     """The entries of the file, each of its type. Raises ModelError, FileNotFoundError."""
     size = path.stat().st_size
     try:
-        with zipfile.ZipFile(path) as archive:
-            # torch.save compresses nothing: what unpacks to more than the file holds is not its work.
-            if sum(entry.file_size for entry in archive.infolist()) > size:
-                raise ModelError(f"{path}: is damaged: its entries are larger than the file")
-        saved: Any = torch.load(path, map_location="cpu", weights_only=True)
+        saved = read_saved(path)
     except ModelError:
         raise
-    except (*_DAMAGE, OSError) as error:
+    except (*DAMAGE, OSError) as error:
         raise ModelError(f"{path}: is damaged, or no {MODEL_NAME} of variegate train ({_said(error)})") from error
     if missing := [key for key in _KEYS if not isinstance(saved, dict) or key not in saved]:
         raise ModelError(

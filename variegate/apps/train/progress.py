@@ -7,30 +7,28 @@ import importlib
 import itertools
 import json
 import math
-import struct
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
-from types import MappingProxyType
 from typing import Any
 
 import torch
 
 from variegate.apps.train.adaptation import Adaptation
-from variegate.apps.train.checkpoints import LOG_NAME
 from variegate.apps.train.ranks import Ranks
 from variegate.formats.base import SourceError
 from variegate.io.durable import AppendOnlyFile, write_error
 
+Line = dict[str, Any]
+
 EVENTS_FOLDER = "tensorboard"
-_PATTERN = "events.out.tfevents.*"
 _FLUSH_SECONDS = 2
 
 
 def check_events() -> None:
-    """Raises ImportError where TensorBoard's events cannot be written."""
+    """Raises ImportError if TensorBoard's events cannot be written."""
     try:
         importlib.import_module("tensorboardX")
     except ImportError as error:
@@ -40,75 +38,30 @@ def check_events() -> None:
 
 
 class TrainingEvents:
-    """Events in ``folder`` of the lines in ``log``, written anew with their old times, and of those it is called with.
+    """TensorBoard events of the lines of the log: train/NAME, validation/NAME.
 
-    Events after the checkpoint that a run goes on from disappear, and none comes twice. Names: train/NAME,
-    validation/NAME.
+    ``step``: of the checkpoint that the run resumes from. TensorBoard discards older events of later steps.
     """
 
-    def __init__(self, folder: Path, log: Path) -> None:
+    def __init__(self, folder: Path, step: int) -> None:
         from tensorboardX import SummaryWriter
 
-        known = _times(folder)
-        for old in folder.glob(_PATTERN):
-            old.unlink()
-        # At the start of a file that begins at step 0, TensorBoard forgets what others said of steps from there on.
-        self._writer: Any = SummaryWriter(str(folder), purge_step=0, flush_secs=_FLUSH_SECONDS)
-        self._step = 0
-        if log.exists():
-            whole, _, _ = log.read_text(encoding="utf-8").rpartition("\n")
-            for text in whole.splitlines():
-                self(json.loads(text), known)
+        self._writer: Any = SummaryWriter(str(folder), purge_step=step + 1, flush_secs=_FLUSH_SECONDS)
+        self._step = step
 
-    def __call__(self, line: Line, known: Mapping[tuple[str, int], float] = MappingProxyType({})) -> None:
-        kind, now = ("train" if "step" in line else "validation"), time.time()
+    def __call__(self, line: Line) -> None:
+        kind = "train" if "step" in line else "validation"
         self._step = line.get("step", self._step)
         for name, value in line.items():
-            if name in ("epoch", "step") or isinstance(value, bool) or not isinstance(value, (int, float)):
-                continue
-            if math.isfinite(value):
-                tag = f"{kind}/{name}"
-                self._writer.add_scalar(tag, value, self._step, known.get((tag, self._step), now))
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if is_number and name not in ("epoch", "step") and math.isfinite(value):
+                self._writer.add_scalar(f"{kind}/{name}", value, self._step)
 
     def close(self) -> None:
         self._writer.close()
 
 
-def write_events(out: Path) -> None:
-    """Of a training in this folder, whether it is over or not. Raises ImportError."""
-    check_events()
-    TrainingEvents(out / EVENTS_FOLDER, out / LOG_NAME).close()
-
-
-def _times(folder: Path) -> dict[tuple[str, int], float]:
-    """When each number was written, of the whole records in the folder's files, the later file's last."""
-    from tensorboardX.proto.event_pb2 import Event
-
-    found: dict[tuple[str, int], float] = {}
-    for path in sorted(folder.glob(_PATTERN)):
-        for record in _records(path.read_bytes()):
-            try:
-                event = Event.FromString(record)
-            except Exception:  # protobuf's own errors: of a file that something else wrote
-                break
-            for value in event.summary.value:
-                found[value.tag, event.step] = event.wall_time
-    return found
-
-
-def _records(data: bytes) -> Iterator[bytes]:
-    """Of a TFRecord file: a length and its checksum, so many bytes and theirs. One that was cut off is not given."""
-    place = 0
-    while place + 12 <= len(data):
-        (length,) = struct.unpack_from("<Q", data, place)
-        end = place + 12 + length
-        if end + 4 > len(data):
-            return
-        yield data[place + 12 : end]
-        place = end + 4
-
-
-# Losses are looked at so often, since a GPU is waited for then.
+# Losses are read this often, because reading them waits for the GPU.
 _TELL_SECONDS, _MOST_PENDING = 1.0, 32
 
 
@@ -169,9 +122,6 @@ class StepLines:
             self.log.append(lines)
             for line, view in itertools.product(lines, self.views):
                 view(line)
-
-
-Line = dict[str, Any]
 
 
 class DivergedError(RuntimeError):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,8 +17,10 @@ import torch.distributed as dist
 
 from variegate.executors.runners.devices import resolve
 
-_TORCHRUN = "torchrun sets it"
-_PAUSE = 0.2
+# Ranks wait this long for each other.
+TIMEOUT_SECONDS = 600.0
+# Words in messages of torch.distributed.
+_DISTRIBUTED = ("gloo", "NCCL", "Connection")
 # Where in torch's C++ a message comes from: "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:534] ".
 _SOURCE = re.compile(r"\[[^\]\s]*\.(cc|cpp|h|hpp):\d+\]\s*")
 
@@ -58,103 +58,64 @@ class Ranks:
             dist.all_reduce(torch.from_numpy(values), dist.ReduceOp.MAX, group=self.messages)
         return values
 
-    def gather(self, value: Any) -> list[Any]:
-        """The values of all ranks, by rank; every rank calls it."""
+    def gather(self, value: Any, group: Any = None) -> list[Any]:
+        """The values of all ranks, by rank; every rank calls it. ``group``: by default ``messages``."""
         found = [value] * self.ranks
         if self.ranks > 1:
-            dist.all_gather_object(found, value, group=self.messages)
+            dist.all_gather_object(found, value, group=group or self.messages)
         return found
 
 
 @contextmanager
-def joined(device: str, seconds: float) -> Iterator[Ranks]:
-    """Meet the other processes of ``torchrun``, if any. Raises RanksError, ValueError for a wrong environment."""
-    size, limit, has_met = _from_environment("WORLD_SIZE", 1, default="1"), timedelta(seconds=seconds), False
-    is_ours = size > 1 and not dist.is_initialized()
-    if is_ours:
-        _from_environment("RANK", 0, size - 1)
-        _from_environment("MASTER_PORT", 0, 65535)
-        if not os.environ.get("MASTER_ADDR"):
-            raise ValueError(
-                f"MASTER_ADDR: is not set, with WORLD_SIZE {size}; accepted: rank 0's machine ({_TORCHRUN})"
-            )
+def joined(device: str, seconds: float = TIMEOUT_SECONDS) -> Iterator[Ranks]:
+    """Join the other processes of ``torchrun``, if any. Raises RanksError."""
+    limit = timedelta(seconds=seconds)
+    is_ours = os.environ.get("WORLD_SIZE", "1") != "1" and not dist.is_initialized()
     if device == "auto" and "LOCAL_RANK" in os.environ and torch.cuda.is_available():
-        device = f"cuda:{_from_environment('LOCAL_RANK', 0) % torch.cuda.device_count()}"
+        device = f"cuda:{int(os.environ['LOCAL_RANK']) % torch.cuda.device_count()}"
     device = resolve(device)
     is_cuda = device.startswith("cuda")
     if is_cuda:
         torch.cuda.set_device(device)
+    has_joined = False
     try:
         if is_ours:
-            _find_store(seconds, size)
             dist.init_process_group("cpu:gloo,cuda:nccl" if is_cuda else "gloo", timeout=limit)
         if not dist.is_initialized():
             yield Ranks(device=device)
             return
         groups = [dist.new_group(backend="gloo", timeout=limit) for _ in range(2)]
-        has_met = True
+        has_joined = True
         yield Ranks(dist.get_rank(), dist.get_world_size(), device, *groups)
         for group in groups:
             dist.destroy_process_group(group)
     except (RuntimeError, ValueError) as error:
-        # Those of torch.distributed are RuntimeErrors; one from within a model comes as a failure of the model.
-        first = error.__cause__ if isinstance(error, ValueError) else error
-        said = _explained(first, has_met, size, seconds) if isinstance(first, RuntimeError) else None
-        if said is None:
+        # An error in the forward pass of a distributed model is reported as a ModelError, a ValueError.
+        cause = error.__cause__ if isinstance(error, ValueError) else error
+        message = _message(cause, has_joined, seconds) if isinstance(cause, RuntimeError) else None
+        if message is None:
             raise
-        raise RanksError(said) from error
+        raise RanksError(message) from error
     finally:
         if is_ours and dist.is_initialized():
             dist.destroy_process_group()
 
 
-def _find_store(seconds: float, size: int) -> None:
-    """Wait for the meeting place, if another process makes it: torch would wait longer. Raises RanksError."""
-    if os.environ["RANK"] == "0" and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
-        return
-    place, end = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])), time.monotonic() + seconds
-    while (left := end - time.monotonic()) > 0:
-        try:
-            socket.create_connection(place, left).close()
-            return
-        except OSError:
-            time.sleep(min(_PAUSE, left))
-    raise RanksError(_missing(size, seconds))
-
-
-def _missing(size: int, seconds: float) -> str:
-    return (
-        f"rank {os.environ.get('RANK', '?')} waited {seconds:g} s for all {size} ranks at {_meeting()}; start the "
-        "missing ones there, with the same MASTER_ADDR, MASTER_PORT and WORLD_SIZE, or give them longer (--timeout)"
-    )
-
-
-def _meeting() -> str:
-    return f"{os.environ.get('MASTER_ADDR', '?')}:{os.environ.get('MASTER_PORT', '?')}"
-
-
-def _from_environment(name: str, low: int, high: int | None = None, default: str | None = None) -> int:
-    """The integer in a variable of the environment. Raises ValueError."""
-    found = os.environ.get(name, default)
-    if found is not None and found.isdecimal() and low <= int(found) <= (int(found) if high is None else high):
-        return int(found)
-    got = "is not set" if found is None else f"got {found!r}"
-    accepted = f"from {low} on" if high is None else f"from {low} to {high}"
-    raise ValueError(f"{name}: {got}; accepted: an integer {accepted} ({_TORCHRUN})")
-
-
-def _explained(error: RuntimeError, has_met: bool, size: int, seconds: float) -> str | None:
-    """The error in a user's words; None for what has nothing to do with ranks."""
+def _message(error: RuntimeError, has_joined: bool, seconds: float) -> str | None:
+    """The message for an error of torch.distributed; None for any other error."""
     text = " ".join(str(error).split())
-    is_torchs = isinstance(error, dist.DistError) or any(word in text for word in ("gloo", "NCCL", "Connection"))
-    if "EADDRINUSE" in text or "address already in use" in text.lower():
-        return f"{_meeting()}: the port is in use; choose another (torchrun --master-port, or MASTER_PORT)"
-    if is_torchs and not has_met:
-        return _missing(size, seconds)
-    if is_torchs:
-        said = _SOURCE.sub("", text)[:120]
+    is_distributed = isinstance(error, dist.DistError) or any(word in text for word in _DISTRIBUTED)
+    if not is_distributed:
+        return None
+    reason = _SOURCE.sub("", text)[:200]
+    if has_joined:
         return (
-            f"another rank is gone, or did not answer for {seconds:g} s ({said}); its own message says why. To resume "
-            "from the last checkpoint, run the same command again"
+            f"another rank is gone, or did not answer for {seconds:g} s ({reason}); its own message says why. To "
+            "resume from the last checkpoint, run the same command again"
         )
-    return None
+    address = f"{os.environ.get('MASTER_ADDR', '?')}:{os.environ.get('MASTER_PORT', '?')}"
+    size = os.environ.get("WORLD_SIZE", "?")
+    return (
+        f"the {size} ranks did not meet at {address} within {seconds:g} s ({reason}); start all of them, with the same "
+        "MASTER_ADDR, MASTER_PORT and WORLD_SIZE, and a port that is free"
+    )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -17,17 +15,14 @@ from variegate.augmenter.planner import MixedLabels
 from variegate.options.training import TrainOptions
 
 DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
-# Of a mixed image: what a class needs of it to be there, for a loss that asks of each class whether it is.
-_IS_THERE = 0.2
 
 
 @dataclass(frozen=True)
 class TrainingStep:
-    """A step on a batch. It does not know its owner, so that memory and CUDA graph are free at once.
+    """A step on a batch. It holds no reference to its owner, so that memory is freed at once.
 
-    ``precision``: a key of ``DTYPES``, or "float32". ``clip``: largest norm of gradients; 0 for none. ``scaler``: of
-    float16. ``loss``: "cross-entropy", "bce". ``on_scores``: gets scores of each batch.
-    ``entropy_loss``: weight of the probabilities' entropy, as a share of log(classes) (EntLoss, arXiv 2409.06290).
+    ``precision``: a key of ``DTYPES``, or "float32". ``clip``: maximum norm of gradients; 0 for none. ``scaler``: for
+    float16. ``on_scores``: called with the scores of each batch.
     """
 
     name: str
@@ -38,9 +33,7 @@ class TrainingStep:
     clip: float = 0.0
     label_smoothing: float = 0.0
     scaler: torch.amp.GradScaler | None = None
-    loss: str = "cross-entropy"
     on_scores: Callable[[torch.Tensor], object] | None = None
-    entropy_loss: float = 0.0
 
     def __call__(self, batch: torch.Tensor, labels: Any) -> torch.Tensor:
         """All of a step on one batch -> its mean loss."""
@@ -65,7 +58,7 @@ class TrainingStep:
         return total.detach()
 
     def update(self) -> None:
-        """The weights follow the gradients."""
+        """Update the weights by the gradients."""
         if self.clip > 0:
             if self.scaler is not None:
                 self.scaler.unscale_(self.optimizer)
@@ -91,17 +84,7 @@ class TrainingStep:
         """[N]. ``labels``: int64 [N], shares of classes [N, C], or ``MixedLabels``."""
         if isinstance(labels, MixedLabels):
             labels = shares_of(labels, self.num_classes)
-        if self.loss == "bce":
-            losses = binary_losses(scores, labels, self.label_smoothing)
-        else:
-            losses = nnf.cross_entropy(scores, labels, reduction="none", label_smoothing=self.label_smoothing)
-        return losses + self.entropy_loss * entropy_share(scores) if self.entropy_loss else losses
-
-
-def entropy_share(scores: torch.Tensor) -> torch.Tensor:
-    """float32 [N]: entropy of the softmax of scores [N, classes], over log(classes); 0 of a single class."""
-    logarithms = scores.float().log_softmax(1)
-    return -(logarithms.exp() * logarithms).sum(1) / max(math.log(scores.shape[1]), 1e-9)
+        return nnf.cross_entropy(scores, labels, reduction="none", label_smoothing=self.label_smoothing)
 
 
 def without_compiler(kind: type[torch.optim.Optimizer]) -> Any:
@@ -114,10 +97,10 @@ def without_compiler(kind: type[torch.optim.Optimizer]) -> Any:
 _SGD, _AdamW = without_compiler(torch.optim.SGD), without_compiler(torch.optim.AdamW)
 
 
-def descent(model: torch.nn.Module, lr: torch.Tensor, options: Any, groups: Any = None) -> torch.optim.SGD:
-    """Nesterov SGD. ``lr``: a tensor, which captured steps read; ``groups``: of weights treated differently."""
+def descent(model: torch.nn.Module, lr: torch.Tensor, options: Any) -> torch.optim.SGD:
+    """Nesterov SGD, with weight decay of all weights. ``lr``: a tensor that every step reads."""
     made: torch.optim.SGD = _SGD(
-        model.parameters() if groups is None else groups,
+        model.parameters(),
         lr=lr,
         momentum=options.momentum,
         weight_decay=options.weight_decay,
@@ -125,15 +108,6 @@ def descent(model: torch.nn.Module, lr: torch.Tensor, options: Any, groups: Any 
         fused=True,
     )
     return made
-
-
-def binary_losses(scores: torch.Tensor, labels: torch.Tensor, smoothing: float) -> torch.Tensor:
-    """float32 [N]: mean binary loss over classes (arXiv 2110.00476). ``labels``: int64 [N], or shares [N, C]."""
-    if labels.dim() == 1:
-        labels = nnf.one_hot(labels, scores.shape[1])
-    there = (labels > _IS_THERE).to(torch.float32)
-    wanted = there * (1.0 - smoothing) + smoothing / scores.shape[1]
-    return nnf.binary_cross_entropy_with_logits(scores.float(), wanted, reduction="none").mean(1)
 
 
 def shares_of(labels: MixedLabels, num_classes: int) -> torch.Tensor:
@@ -146,9 +120,8 @@ def shares_of(labels: MixedLabels, num_classes: int) -> torch.Tensor:
 
 def precision_of(device: str, precision: str) -> torch.autocast:
     """The context that scores and losses are computed in."""
-    # A cache of cast weights would outlive the CUDA graph that they were cast in.
     dtype = DTYPES.get(precision, torch.bfloat16)
-    return torch.autocast(device.split(":")[0], dtype, enabled=precision in DTYPES, cache_enabled=False)
+    return torch.autocast(device.split(":")[0], dtype, enabled=precision in DTYPES)
 
 
 def in_channels_last(images: torch.Tensor) -> torch.Tensor:
@@ -159,66 +132,43 @@ def in_channels_last(images: torch.Tensor) -> torch.Tensor:
 Tensors = dict[str, torch.Tensor]
 
 _SQUARES_BETA = 0.999
-# In a checkpoint, beside the names of what there is of each weight.
-_GROUP = "steps of group"
-
-
-class OptimizerError(ValueError):
-    """An optimiser that cannot be had."""
 
 
 def optimizer_of(model: torch.nn.Module, lr: torch.Tensor, options: TrainOptions) -> torch.optim.Optimizer:
-    """Of the weights that are to be trained. ``lr``: a tensor, which every step reads. Raises OptimizerError."""
-    groups = None if options.decay_norms else groups_by_decay(model, options.weight_decay)
+    """The optimizer of the trainable weights. ``lr``: a tensor that every step reads."""
     if options.optimizer == "sgd":
-        return descent(model, lr, options, groups)
-    weights: Any = model.parameters() if groups is None else groups
-    how: dict[str, Any] = {"lr": lr, "betas": (options.momentum, _SQUARES_BETA), "weight_decay": options.weight_decay}
-    if options.optimizer == "adamw":
-        adamw: torch.optim.Optimizer = _AdamW(weights, fused=True, **how)
-        return adamw
-    try:
-        lamb: Any = importlib.import_module("timm.optim").Lamb
-    except Exception as error:  # what it imports may fail in any way
-        raise OptimizerError(
-            f"optimizer: got 'lamb', which is timm's ({error}): pip install timm; accepted without it: 'sgd', 'adamw'"
-        ) from error
-    made: torch.optim.Optimizer = lamb(weights, **how)
-    return made
+        return descent(model, lr, options)
+    adamw: torch.optim.Optimizer = _AdamW(
+        groups_by_decay(model, options.weight_decay), lr=lr, betas=(options.momentum, _SQUARES_BETA), fused=True
+    )
+    return adamw
 
 
 def groups_by_decay(model: torch.nn.Module, weight_decay: float) -> list[dict[str, Any]]:
-    """Weights of two dimensions and more decay; biases and what norms multiply by do not."""
-    parts: tuple[list[torch.nn.Parameter], list[torch.nn.Parameter]] = ([], [])
-    for weight in model.parameters():
-        if weight.requires_grad:
-            parts[weight.dim() < 2].append(weight)
-    pairs = zip(parts, (weight_decay, 0.0), strict=True)
-    return [{"params": weights, "weight_decay": decay} for weights, decay in pairs if weights]
+    """Parameter groups: weights with two or more dimensions decay; biases and scales of norms do not."""
+    weights = [weight for weight in model.parameters() if weight.requires_grad]
+    decayed = [weight for weight in weights if weight.dim() >= 2]
+    others = [weight for weight in weights if weight.dim() < 2]
+    groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
+    return [group for group in groups if group["params"]]
 
 
 def state_of(optimizer: torch.optim.Optimizer, model: torch.nn.Module) -> Tensors:
-    """The optimiser's tensors for each weight, such as momenta, and the steps counted by group."""
+    """The optimizer's tensors of each weight, such as momenta, by KIND/WEIGHT."""
     found: Tensors = {}
     for name, weight in model.named_parameters():
-        kept = optimizer.state.get(weight, {})
-        found |= {f"{key}/{name}": one for key, one in kept.items() if isinstance(one, torch.Tensor)}
-    for number, group in enumerate(optimizer.param_groups):
-        if (step := group.get("step")) is not None:
-            found[f"{_GROUP}/{number}"] = torch.as_tensor(step)
+        for kind, tensor in optimizer.state.get(weight, {}).items():
+            if isinstance(tensor, torch.Tensor):
+                found[f"{kind}/{name}"] = tensor
     return found
 
 
 def load_state(optimizer: torch.optim.Optimizer, model: torch.nn.Module, state: Tensors) -> None:
-    """Go on where ``state_of`` was asked. Raises LookupError for that of another model."""
+    """Load what ``state_of`` returned. Raises LookupError for the state of another model."""
     weights = dict(model.named_parameters())
     for name, tensor in state.items():
-        key, _, owner = name.partition("/")
-        if key == _GROUP:
-            # A number where it counts in numbers, a tensor of the CPU's where in tensors.
-            optimizer.param_groups[int(owner)]["step"] = tensor.clone() if tensor.is_floating_point() else int(tensor)
-            continue
+        kind, _, owner = name.partition("/")
         weight = weights[owner]
-        # Laid out as the weight is, which the fused optimisers take for granted.
-        kept = torch.empty_like(weight) if tensor.shape == weight.shape else tensor.to(weight.device)
-        optimizer.state[weight][key] = kept.copy_(tensor)
+        # Fused optimizers need the layout of the weight.
+        place = torch.empty_like(weight) if tensor.shape == weight.shape else tensor.to(weight.device)
+        optimizer.state[weight][kind] = place.copy_(tensor)

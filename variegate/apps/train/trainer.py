@@ -17,7 +17,6 @@ from variegate.apps.train.checkpoints import (
     LOCK_NAME,
     LOG_NAME,
     Checkpoints,
-    Tensors,
     check_out,
     check_ranks,
     check_same,
@@ -31,10 +30,10 @@ from variegate.apps.train.model_file import write_model
 from variegate.apps.train.models import seeded_weights
 from variegate.apps.train.progress import EVENTS_FOLDER, Line, StepLines, TrainingEvents, TrainingLog, check_events
 from variegate.apps.train.ranks import Ranks, joined
+from variegate.apps.train.step import Tensors
 from variegate.checks import integer
 from variegate.jobs.output.destination import locked
 from variegate.loader import Batch
-from variegate.options.recipes import describe_recipe
 from variegate.options.training import TrainOptions
 
 
@@ -61,7 +60,7 @@ def train(
     if options.tensorboard:
         check_events()
     others = options.validation if validation is None else validation
-    with joined(options.device, options.timeout) as ranks:
+    with joined(options.device) as ranks:
         return Trainer(source, others, options, ranks, tell).run(stop or Event(), say)
 
 
@@ -78,12 +77,11 @@ class Trainer:
         self._rank_images = feed.batch_size * options.accumulate  # in a step
         steps = 0 if feed.length is None else math.ceil(feed.length / (self._rank_images * ranks.ranks))
         warmup = round(options.warmup * steps)
-        self._lr_factor = options.lr_factor(self._rank_images * ranks.ranks)
         self.adaptation = feed.adaptation
         self.learner = Learner(
             feed.model, len(feed.classes), feed.channels, options, ranks, warmup, self.adaptation.noting
         )
-        self.checkpoints = Checkpoints(options.out / CHECKPOINTS_NAME, options.keep, ranks)
+        self.checkpoints = Checkpoints(options.out / CHECKPOINTS_NAME, ranks)
         self.lines = StepLines(ranks, feed.adaptation, options.lr, tell)
         self.steps, self._saved_at = 0, -1
 
@@ -99,7 +97,7 @@ class Trainer:
             self.ranks.sum_and_max([0.0], [0.0])  # nobody goes on before that
             stack.enter_context(seeded_weights(self.options.seed))
             self.learner.rehearse(self.feed.size)
-            end = self.checkpoints.load(self.learner.room_for, self._take)  # how much of the log it knows of
+            end = self.checkpoints.load(self._take)  # bytes of the log at the checkpoint
             if end is not None:
                 self.checkpoints.drop_old()
             else:
@@ -107,28 +105,31 @@ class Trainer:
             if is_first:
                 self.lines.log = stack.enter_context(closing(TrainingLog(out / LOG_NAME, end or 0)))
             if is_first and self.options.tensorboard:
-                events = stack.enter_context(closing(TrainingEvents(out / EVENTS_FOLDER, out / LOG_NAME)))
+                events = stack.enter_context(closing(TrainingEvents(out / EVENTS_FOLDER, self.steps)))
                 self.lines.views.insert(0, events)
             if is_first and say is not None:
                 for line in (*self.feed.fit.reasons, self._batch_and_rate()):
                     say(line)
             self._at = self.feed.train.state_dict()
             is_done = self._run_epochs(stop)
-            weights = self.learner.weights() if is_done else {}
             if is_done and self.lines.log is not None:
                 self.lines.log.check()
-                write_model(out, self.feed, weights)
+                write_model(out, self.feed, self.learner.weights())
             last = self.lines.log.last if self.lines.log is not None else {}
             return {**last, "is_done": is_done, "unread": [str(one) for one in self.feed.unread()]}
 
     def _batch_and_rate(self) -> str:
+        """The total batch size and the learning rate, in a line."""
         options, ranks = self.options, self.ranks.ranks
-        total, factors = self._rank_images * ranks, f"{self.feed.batch_size:,} per rank"
-        factors += f" x {ranks} ranks" * (ranks > 1) + f" x {options.accumulate} accumulated" * (options.accumulate > 1)
-        size = f"total batch size {total:,}" + f" = {factors}" * (" x " in factors)
-        rate, ratio = f"{self._lr_factor * options.lr:.6g}", f"{total}/{options.lr_base_size}"
-        rule = {"none": "", "linear": f" = {options.lr:g} x {ratio}", "sqrt": f" = {options.lr:g} x sqrt({ratio})"}
-        return f"{size}; learning rate {rate}{rule[options.lr_scale]} (--lr-scale {options.lr_scale})"
+        text = f"total batch size {self._rank_images * ranks:,}"
+        factors = [f"{self.feed.batch_size:,} per rank"]
+        if ranks > 1:
+            factors.append(f"{ranks} ranks")
+        if options.accumulate > 1:
+            factors.append(f"{options.accumulate} accumulated")
+        if len(factors) > 1:
+            text += f" = {' x '.join(factors)}"
+        return f"{text}; learning rate {options.lr:g}"
 
     def _take(self, facts: dict[str, Any], tensors: Tensors) -> int:
         check_same(self.options.out, dict(facts["run"]), describe(self.feed, self.ranks.ranks))
@@ -188,7 +189,7 @@ class Trainer:
         """False where the epoch has come to its end."""
         begun, waited, accumulate = time.perf_counter(), 0.0, self.options.accumulate
         before = self._at["done"] if self._at["epoch"] == epoch else 0
-        lr = self._lr_factor * self.options.lr_at(epoch + (before / self.feed.length if self.feed.length else 0.0))
+        lr = self.options.lr_at(epoch + (before / self.feed.length if self.feed.length else 0.0))
         self.learner.begin_step(self.steps)
         losses = []
         for number in range(1, accumulate + 1):
@@ -207,10 +208,10 @@ class Trainer:
         self.steps += 1
         self.learner.end_step(self.steps, lr)
         seconds, images = time.perf_counter() - begun, self._at["done"] - before
-        told: Line = {"images_per_second": round(images / seconds, 1), "waiting": round(waited / seconds, 4)}
-        if len(self.feed.sizes) > 1:
-            told["size"] = list(self.feed.size_at(epoch))
-        self.lines.add({"epoch": epoch, "step": self.steps, "loss": math.nan, "lr": lr, **told}, losses, images)
+        line: Line = {"epoch": epoch, "step": self.steps, "loss": math.nan, "lr": lr}
+        line["images_per_second"] = round(images / seconds, 1)
+        line["waiting"] = round(waited / seconds, 4)
+        self.lines.add(line, losses, images)
         return True
 
     def _add_gradients(self, batch: Batch) -> torch.Tensor:
@@ -232,35 +233,27 @@ class Trainer:
     def _evaluate(self, epoch: int) -> None:
         self.learner.settle()
         self.adaptation.settle(self.ranks.highest)
-        found = evaluated(self.feed, self.learner.scored, epoch, self.ranks)
-        self.learner.replicas.rest(self.learner.scored)
-        if found:
-            self.lines.write([{"epoch": epoch, **found}])
+        scores = evaluated(self.feed, self.learner.scored, self.ranks)
+        self.adaptation.end_epoch()
+        if scores:
+            self.lines.write([{"epoch": epoch, **scores}])
 
 
 def notes_on(options: TrainOptions) -> list[str]:
-    """Notes about the recipe, and about options without an effect; a line each."""
-    is_alone, is_scored = os.environ.get("WORLD_SIZE", "1") == "1", options.validation is not None
-    on_cpu, precision = options.device.startswith("cpu") or not torch.cuda.is_available(), options.precision
-    is_slow = on_cpu and precision != "float32" and not _has_half(precision)
-    notes = {
-        describe_recipe(options): True,
-        _policy_note(options): options.policy is None,
-        "--tta has no effect without --validation": not is_scored and options.tta != "none",
-        "--score-every has no effect without --validation": not is_scored and options.score_every != 1,
-        f"this processor has no {precision} arithmetic; --precision float32 is faster here": is_slow,
-        "--shard has no effect on one process; start several with torchrun": is_alone and options.shard,
-        "--averaging has no effect on one process; start several with torchrun": (
-            is_alone and options.averaging != "sync"
-        ),
-    }
-    return [note for note, is_true in notes.items() if note is not None and is_true]
+    """Notes about the policy, and about options without an effect; a line each."""
+    notes = []
+    if options.policy is None:
+        notes.append(_policy_note(options))
+    on_cpu = options.device.startswith("cpu") or not torch.cuda.is_available()
+    precision = options.precision
+    if on_cpu and precision != "float32" and not _has_half(precision):
+        notes.append(f"this processor has no {precision} arithmetic; --precision float32 is faster here")
+    if options.averaging != "sync" and os.environ.get("WORLD_SIZE", "1") == "1":
+        notes.append("--averaging has no effect on one process; start several with torchrun")
+    return notes
 
 
 def _policy_note(options: TrainOptions) -> str:
-    kept = with_choices_of_run(options, 1)
-    if kept.policy is not None:
-        return f"{options.out} holds a run that began when --policy {kept.policy_name} was the default, and keeps it"
     if options.row.policy is not None:
         return f"--policy is not given: {options.policy_name}, whose magnitudes adapt"
     return (
@@ -270,6 +263,7 @@ def _policy_note(options: TrainOptions) -> str:
 
 
 def _has_half(precision: str) -> bool:
-    name = {"bfloat16": "_is_avx512_bf16_supported", "float16": "_is_amx_fp16_supported"}[precision]
-    asked = [getattr(torch.cpu, one, None) for one in (name, "_is_amx_tile_supported")]
-    return any(ask() for ask in asked[: 2 if precision == "bfloat16" else 1] if ask is not None)
+    """Whether the processor has arithmetic of this precision, as far as torch knows."""
+    names = {"bfloat16": ["_is_avx512_bf16_supported", "_is_amx_tile_supported"], "float16": ["_is_amx_fp16_supported"]}
+    checks = [getattr(torch.cpu, name, None) for name in names[precision]]
+    return any(check() for check in checks if check is not None)

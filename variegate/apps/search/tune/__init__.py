@@ -51,7 +51,6 @@ class TuneSearch(PopulationSearch):
             or that was started on this machine; else a new one that ends with the search.
         gpus_per_member: a part of a GPU, for so many members that take turns on it, or 1; 0 trains on CPUs. Default: 1
             where the cluster has GPUs. A member takes one CPU besides.
-        capture: on GPUs, record training steps as CUDA graphs.
 
     Raises ValueError for arguments that are not accepted, ImportError without Ray. A member whose process or machine
     dies trains its step again. What ``run`` raises besides: SourceError for a folder that a machine of the cluster
@@ -67,8 +66,6 @@ class TuneSearch(PopulationSearch):
         folder: Path,
         address: str | None = None,
         gpus_per_member: float | None = None,
-        *,
-        capture: bool = True,
     ) -> None:
         if gpus_per_member is not None and not 0 <= gpus_per_member <= 1:
             raise ValueError(f"gpus_per_member: got {gpus_per_member!r}; accepted: 0 to 1")
@@ -81,7 +78,7 @@ class TuneSearch(PopulationSearch):
         # Refused here, and not on a machine far away.
         run.check_sent()
         super().__init__(run, folder)
-        self.address, self.gpus_per_member, self.capture = address, gpus_per_member, capture
+        self.address, self.gpus_per_member = address, gpus_per_member
 
     def _train(self, tell: Tell, stop: Event | None) -> bool:
         with closing(TuneDriver(self.run_settings, self.folder, tell, stop)) as driver:
@@ -107,7 +104,7 @@ class TuneSearch(PopulationSearch):
             for number, (policy, start) in enumerate(zip(driver.population.policies, driver.starts, strict=True))
         ]
         tuner = tune.Tuner(
-            tune.with_resources(tune.with_parameters(MemberTrial, run=self.run_settings, capture=self.capture), needs),
+            tune.with_resources(tune.with_parameters(MemberTrial, run=self.run_settings), needs),
             param_space={"member": tune.grid_search(members)},
             tune_config=tune.TuneConfig(
                 scheduler=PopulationScheduler(driver),

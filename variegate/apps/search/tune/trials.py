@@ -45,9 +45,9 @@ class MemberTrial(tune.Trainable):
     step, so that its errors are errors of the task, and not a process that died.
     """
 
-    def setup(self, config: dict[str, Any], run: PopulationRun | None = None, capture: bool = True) -> None:
+    def setup(self, config: dict[str, Any], run: PopulationRun | None = None) -> None:
         assert run is not None
-        self._run, self._capture = run, capture
+        self._run = run
         self._device = resolve("cuda:0") if ray.get_gpu_ids() else "cpu"
         self._new: Callable[[int], PopulationMember] | None = None
         self.reset_config(config)
@@ -78,7 +78,7 @@ class MemberTrial(tune.Trainable):
         """As it is before this step: from the checkpoint that Tune gave, else the one to start from, else new."""
         if self._new is None:
             # A trial takes one CPU.
-            self._new = self._run.on(self._device, capture=self._capture, num_threads=1)
+            self._new = self._run.on(self._device, num_threads=1)
         if self._member is None:
             self._member = self._new(self._config["number"])
             if self._loaded is None and self._config["start"] is not None:
