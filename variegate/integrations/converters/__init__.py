@@ -5,5 +5,12 @@ from variegate.integrations.converters.report import ConversionError, Conversion
 from variegate.integrations.converters.timm import from_timm
 from variegate.integrations.converters.torchvision import from_torchvision
 
-__all__ = ["ConversionError", "ConversionReport", "ConversionWarning", "from_albumentations", "from_timm"]
-__all__ += ["from_torchvision", "targets_from_albumentations"]
+__all__ = [
+    "ConversionError",
+    "ConversionReport",
+    "ConversionWarning",
+    "from_albumentations",
+    "from_timm",
+    "from_torchvision",
+    "targets_from_albumentations",
+]

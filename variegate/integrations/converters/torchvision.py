@@ -28,13 +28,45 @@ from variegate.ops.output import Identity, Normalize, ToDtype
 
 # Classes of the same name, arguments and meaning here.
 SAME = {
-    *("Resize", "RandomResizedCrop", "CenterCrop", "RandomCrop", "Pad", "RandomHorizontalFlip", "RandomVerticalFlip"),
-    *("RandomRotation", "RandomAffine", "RandomPerspective", "ElasticTransform", "RandomZoomOut", "ScaleJitter"),
-    *("RandomShortestSize", "RandomResize", "ColorJitter", "RandomGrayscale", "Grayscale", "GaussianBlur"),
-    *("GaussianNoise", "RandomInvert", "RandomPosterize", "RandomSolarize", "RandomAdjustSharpness"),
-    *("RandomAutocontrast", "RandomEqualize", "RandomPhotometricDistort", "RandomChannelPermutation", "JPEG"),
-    *("RandomErasing", "AutoAugment", "RandAugment", "TrivialAugmentWide", "AugMix", "MixUp", "CutMix"),
-    *("RandomIoUCrop", "SanitizeBoundingBoxes", "ClampBoundingBoxes"),
+    "Resize",
+    "RandomResizedCrop",
+    "CenterCrop",
+    "RandomCrop",
+    "Pad",
+    "RandomHorizontalFlip",
+    "RandomVerticalFlip",
+    "RandomRotation",
+    "RandomAffine",
+    "RandomPerspective",
+    "ElasticTransform",
+    "RandomZoomOut",
+    "ScaleJitter",
+    "RandomShortestSize",
+    "RandomResize",
+    "ColorJitter",
+    "RandomGrayscale",
+    "Grayscale",
+    "GaussianBlur",
+    "GaussianNoise",
+    "RandomInvert",
+    "RandomPosterize",
+    "RandomSolarize",
+    "RandomAdjustSharpness",
+    "RandomAutocontrast",
+    "RandomEqualize",
+    "RandomPhotometricDistort",
+    "RandomChannelPermutation",
+    "JPEG",
+    "RandomErasing",
+    "AutoAugment",
+    "RandAugment",
+    "TrivialAugmentWide",
+    "AugMix",
+    "MixUp",
+    "CutMix",
+    "RandomIoUCrop",
+    "SanitizeBoundingBoxes",
+    "ClampBoundingBoxes",
 }
 # Attributes that torchvision's objects carry beside their arguments.
 IGNORED: Mapping[str, tuple[str, ...]] = {"AutoAugment": ("policies",), "ClampBoundingBoxes": ("clamping_mode",)}
@@ -73,14 +105,34 @@ _HUES = ("ColorJitter", "RandomPhotometricDistort")
 _HUES_DIFFER = "hues have 8 bits here, as on PIL images; on tensors 0.4 levels differ on average, 6 at most in a photo"
 # Operations that only move pixels, or invert them: the same on floats as on levels. Interpolating ones are not.
 EXACT_ON_FLOATS = {
-    *("RandomHorizontalFlip", "RandomVerticalFlip", "RandomCrop", "CenterCrop", "Pad", "RandomInvert"),
-    *("RandomSolarize", "RandomChannelPermutation", "RandomIoUCrop", "SanitizeBoundingBoxes", "ClampBoundingBoxes"),
+    "RandomHorizontalFlip",
+    "RandomVerticalFlip",
+    "RandomCrop",
+    "CenterCrop",
+    "Pad",
+    "RandomInvert",
+    "RandomSolarize",
+    "RandomChannelPermutation",
+    "RandomIoUCrop",
+    "SanitizeBoundingBoxes",
+    "ClampBoundingBoxes",
 }
 # Operations that take floats to be from 0 to 1, and cut them off there.
 FROM_0_TO_1 = {
-    *("ColorJitter", "RandomPhotometricDistort", "RandomInvert", "RandomSolarize", "RandomPosterize", "RandomEqualize"),
-    *("RandomAutocontrast", "RandomAdjustSharpness", "GaussianNoise", "JPEG"),
-    *("AutoAugment", "RandAugment", "TrivialAugmentWide", "AugMix"),
+    "ColorJitter",
+    "RandomPhotometricDistort",
+    "RandomInvert",
+    "RandomSolarize",
+    "RandomPosterize",
+    "RandomEqualize",
+    "RandomAutocontrast",
+    "RandomAdjustSharpness",
+    "GaussianNoise",
+    "JPEG",
+    "AutoAugment",
+    "RandAugment",
+    "TrivialAugmentWide",
+    "AugMix",
 }
 # Arguments that are values of pixels: on floats from 0 to 1 where the pixels are.
 ON_LEVELS = {"fill", "threshold"}
@@ -266,9 +318,13 @@ def _children(source: Any) -> list[Any] | None:
 
 
 _FLOATS = ("float32", "float16", "bfloat16")
+# The last two leave pixels alone.
 _MAY_FOLLOW = {
-    *("RandomHorizontalFlip", "RandomVerticalFlip", "RandomCrop"),
-    *("SanitizeBoundingBoxes", "ClampBoundingBoxes"),  # which leave pixels alone
+    "RandomHorizontalFlip",
+    "RandomVerticalFlip",
+    "RandomCrop",
+    "SanitizeBoundingBoxes",
+    "ClampBoundingBoxes",
 }
 
 
