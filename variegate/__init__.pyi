@@ -45,6 +45,7 @@ from variegate.pipelines import uniform as uniform
 from variegate.policies import load_policy as load_policy
 from variegate.targets.settings import Targets as Targets
 
+__all__: list[str]
 __version__: str
 IMAGENET_MEAN: tuple[float, float, float]
 IMAGENET_STD: tuple[float, float, float]

@@ -106,9 +106,6 @@ def test_a_moved_or_copied_source_is_the_same_and_a_touched_file_is_not(tmp_path
     for sample in range(len(open_source(_place(tmp_path / "a", kind, endings[kind])))):  # type: ignore[arg-type]
         source: Any = open_source(_place(tmp_path / "a", kind, endings[kind]))
         assert source.name(sample).file == was.place(was.file_of(sample))
-    assert was.samples_of(np.array([0]), len(source)).tolist() == [
-        sample for sample in range(len(source)) if was.file_of(sample) == 0
-    ]
     assert pickle.loads(pickle.dumps(was.for_workers())).at(0) == was.at(0)
 
 

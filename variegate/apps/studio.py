@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from variegate.errors import STUDIO_MISSING
@@ -11,9 +12,11 @@ def _missing_studio(*args: Any, **options: Any) -> NoReturn:
     raise ImportError(STUDIO_MISSING)
 
 
+studio: Callable[..., Any] = _missing_studio
 try:
-    from variegate_studio.opening import studio
+    from variegate_studio import opening
 except ModuleNotFoundError as error:
     if error.name != "variegate_studio":
         raise
-    studio = _missing_studio
+else:
+    studio = opening.studio

@@ -45,7 +45,7 @@ def compared(folder: Path, stop_after: int = 6) -> tuple[list[str] | None, list[
         assert (plan.subsets.scored, plan.subsets.train, len(plan.subsets.images)) == (16, 64, 80)
         return plan.run(note, stop, journal)
 
-    return compare_result(run_with_test(), folder, 2, ["cpu"], True, train), told
+    return compare_result(run_with_test(), folder, 2, ["cpu"], train), told
 
 
 def test_a_comparison_goes_on_where_it_was_stopped(searched: Path) -> None:

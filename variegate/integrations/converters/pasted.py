@@ -145,12 +145,12 @@ def _read(tree: ast.Module) -> Call:
     if len(pipelines) > 1:
         second = pipelines[1]
         raise ConversionError(f"line {second.lineno}", ast.unparse(second).partition("\n")[0], _ONE)
-    value = _value(pipelines[0], literals, libraries) if pipelines else None
-    if isinstance(value, (list, tuple)):
-        return Call("", "Compose", (list(value),), {}, "a list")
-    if not isinstance(value, Call):
-        raise ConversionError("text", value, _ACCEPTED)
-    return value
+    pipeline: Any = _value(pipelines[0], literals, libraries) if pipelines else None
+    if isinstance(pipeline, (list, tuple)):
+        return Call("", "Compose", (list(pipeline),), {}, "a list")
+    if not isinstance(pipeline, Call):
+        raise ConversionError("text", pipeline, _ACCEPTED)
+    return pipeline
 
 
 def _has_call(node: ast.expr) -> bool:
