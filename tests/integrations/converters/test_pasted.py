@@ -108,6 +108,7 @@ def test_lists_modules_and_own_transforms(text: str, expected: list[T.Transform]
         ),
         ("transforms.Compose([Mine(1), transforms.Resize(64)])", "transforms[0] Mine"),
         ("v2.Compose([v2.Pad(4, fill={tv_tensors.Image: 5}), v2.Resize(64)])", "transforms[0] Pad.fill"),
+        ("A.Compose([A.Lambda(f), A.Resize(64, 64)])", "transforms[0] Lambda"),
         ("A.Compose([made(0.5), A.Resize(64, 64)])", "transforms[0] made"),
         ("A.Compose([A.HorizontalFlip(p=args.p), A.Resize(64, 64)])", "transforms[0] HorizontalFlip.p"),
         ("A.Compose([A.PixelDropout(dropout_prob=x), A.Resize(64, 64)])", "transforms[0] PixelDropout.dropout_prob"),

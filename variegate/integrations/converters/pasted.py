@@ -145,7 +145,7 @@ def _read(tree: ast.Module) -> Call:
     if len(pipelines) > 1:
         second = pipelines[1]
         raise ConversionError(f"line {second.lineno}", ast.unparse(second).partition("\n")[0], _ONE)
-    pipeline: Any = _value(pipelines[0], literals, libraries) if pipelines else None
+    pipeline = _value(pipelines[0], literals, libraries) if pipelines else None
     if isinstance(pipeline, (list, tuple)):
         return Call("", "Compose", (list(pipeline),), {}, "a list")
     if not isinstance(pipeline, Call):
@@ -231,7 +231,7 @@ def _to_description(value: Any) -> Any:
         return [_to_description(each) for each in value]
     if not isinstance(value, Call):
         return value
-    if value.name not in _LIBRARIES["albumentations"] | _POSITIONS.keys():
+    if value.name in REFUSED or value.name not in _LIBRARIES["albumentations"] | _POSITIONS.keys():
         return {"__class_fullname__": value.name}  # refused by its name
     positions = ("transforms", "p") if value.name in COMPOSITIONS else _POSITIONS.get(value.name, ())
     named = {name: _to_description(each) for name, each in value.bind(positions).items()}
