@@ -104,15 +104,13 @@ def test_bad_arguments() -> None:
 def test_randaugment_anywhere_in_a_policy_becomes_adaptive() -> None:
     flip, cutout = T.RandomHorizontalFlip(), T.Cutout(4)
     policy = T.Compose([flip, T.RandomApply([T.RandAugment(1, 6, 13, fill=9)], p=0.5), cutout])
-    found, start = at_given_magnitude(policy)
-    assert start == 0.5
+    found = at_given_magnitude(policy)
     assert found == T.Compose([flip, T.RandomApply([T.AdaptiveRandAugment(1, 13, fill=9)], p=0.5), cutout])
     assert needs_magnitude(found)
     assert not needs_magnitude(policy)
-    assert at_given_magnitude(flip) == (flip, None)
-    assert at_given_magnitude(found) == (found, None)
+    assert at_given_magnitude(flip) == flip
+    assert at_given_magnitude(found) == found
     chosen = T.Cond("label", {1: [flip, T.RandAugment(magnitude=30)]}, default=T.RandAugment(3))
-    found, start = at_given_magnitude(chosen)
-    assert start == 1
+    found = at_given_magnitude(chosen)
     assert found == T.Cond("label", {1: [flip, T.AdaptiveRandAugment()]}, default=T.AdaptiveRandAugment(3))
     assert needs_magnitude(T.Cond("label", {1: [flip, T.AdaptiveRandAugment()]}))

@@ -199,18 +199,16 @@ class AdaptiveRandAugment(UniformPolicy):
         return np.rint(magnitude * (self.num_magnitude_bins - 1)).astype(np.intp)
 
 
-def at_given_magnitude(policy: Transform) -> tuple[Transform, float | None]:
-    """The policy with ``AdaptiveRandAugment`` for every ``RandAugment``, and the first one's magnitude, if any."""
-    starts: list[float] = []
+def at_given_magnitude(policy: Transform) -> Transform:
+    """The policy with ``AdaptiveRandAugment`` for every ``RandAugment``."""
 
     def change(part: Any) -> Any:
         if type(part) is not RandAugment:
             return None
-        starts.append(part.magnitude / (part.num_magnitude_bins - 1))
         return AdaptiveRandAugment(**{one.name: getattr(part, one.name) for one in fields(AdaptiveRandAugment)})
 
     changed: Transform = substituted(policy, change)
-    return changed, starts[0] if starts else None
+    return changed
 
 
 def needs_magnitude(transform: Any) -> bool:

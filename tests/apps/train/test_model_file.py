@@ -38,7 +38,7 @@ def accuracy(loaded: Any, source: Any, batch_size: int = 32) -> float:
 @pytest.mark.parametrize("changes", [{}, {"ema": 0.8}, {"model": "airbench-94x0.05", "size": "12"}])
 def test_it_scores_as_the_last_scoring_did(tmp_path: Path, changes: dict[str, Any]) -> None:
     source, validation = digits(256)
-    train(source, options(tmp_path, **{**SMALL, "padding": None, **changes}), validation=validation)
+    train(source, options(tmp_path, **{**SMALL, **changes}), validation=validation)
     loaded = vg.load_model(tmp_path / "model.pt")
     assert accuracy(loaded, validation) == top1(tmp_path)
     model, scoring, classes = vg.load_model(str(tmp_path), device="cpu")  # the folder is enough
@@ -59,7 +59,7 @@ def test_colors_and_other_sides(tmp_path: Path) -> None:
     images, labels = rng.integers(0, 256, (48, 20, 28, 3)).astype(np.uint8), np.arange(48) % 2
     images[::2] //= 2
     for name, size in (("kept", "auto"), ("cut", "12x16")):
-        chosen = options(tmp_path / name, **{**SMALL, "padding": None, "size": size, "batch_size": 8})
+        chosen = options(tmp_path / name, **{**SMALL, "size": size, "batch_size": 8})
         train((images, labels), chosen, validation=(images, labels))
         loaded = vg.load_model(tmp_path / name)
         assert accuracy(loaded, (images, labels), batch_size=7) == top1(tmp_path / name)
@@ -113,11 +113,12 @@ def test_a_model_of_timm_is_made_again(tmp_path: Path, monkeypatch: pytest.Monke
     timm.create_model = create_model
     monkeypatch.setitem(sys.modules, "timm", timm)
     source, validation = digits(64)
-    chosen = {**SMALL, "model": "timm:resnet18", "drop_path": 0.1, "epochs": 1}
+    chosen = {**SMALL, "model": "timm:resnet18", "pretrained": True, "epochs": 1}
     train(source, options(tmp_path, **chosen), validation=validation)
     assert accuracy(vg.load_model(tmp_path), validation) == top1(tmp_path)
-    # Stochastic depth has no weights, and none is dropped in evaluation.
-    assert asked == [("resnet18", 1, {"drop_path_rate": 0.1}), ("resnet18", 1, {})]
+    # The weights of the file are loaded, not timm's.
+    assert ("resnet18", 1, {"pretrained": True}) in asked
+    assert asked[-1] == ("resnet18", 1, {})
 
 
 def test_a_file_of_before_is_written_again_by_its_command(tmp_path: Path) -> None:

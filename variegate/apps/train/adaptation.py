@@ -149,7 +149,7 @@ def adapted(
     if options.adapt == "none":
         refuse_given_magnitude(policy, "policy", "with adapt='entropy'")
         return policy, Adaptation()
-    changed = None if policy is None else at_given_magnitude(policy)[0]
+    changed = None if policy is None else at_given_magnitude(policy)
     if not needs_magnitude(changed):
         raise ValueError(
             f"adapt: got {options.adapt!r} with policy {options.policy_name!r}, which has no magnitude to give; "
