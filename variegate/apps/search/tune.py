@@ -55,7 +55,6 @@ class TuneSearch(PopulationSearch):
             that ends with the search.
         gpus_per_member: share of a GPU, or 1; 0 trains on CPUs. Default: 1 if the cluster has GPUs. A member takes one
             CPU besides.
-        capture: on GPUs, record training steps as CUDA graphs.
 
     Raises ValueError for arguments that are not accepted, ImportError without Ray. ``run`` also raises ValueError for
     GPUs that the cluster does not have, ConnectionError if no cluster answers, and what a member raises.
@@ -69,8 +68,6 @@ class TuneSearch(PopulationSearch):
         folder: Path,
         address: str | None = None,
         gpus_per_member: float | None = None,
-        *,
-        capture: bool = True,
     ) -> None:
         if gpus_per_member is not None and not 0 <= gpus_per_member <= 1:
             raise ValueError(f"gpus_per_member: got {gpus_per_member!r}; accepted: 0 to 1")
@@ -83,7 +80,8 @@ class TuneSearch(PopulationSearch):
         # Refused here, and not on a machine far away.
         run.check_sent()
         super().__init__(run, folder)
-        self.address, self.gpus_per_member, self.capture = address, gpus_per_member, capture
+        self.address = address
+        self.gpus_per_member = gpus_per_member
 
     def _train(self, tell: Tell, stop: Event | None) -> bool:
         settings = self.run_settings.settings
@@ -111,7 +109,7 @@ class TuneSearch(PopulationSearch):
         tune = _tune()
         settings = self.run_settings.settings
         needs = {"cpu": 1, "gpu": self._gpus()}
-        trainable = tune.with_parameters(train_member, run=self.run_settings, capture=self.capture)
+        trainable = tune.with_parameters(train_member, run=self.run_settings)
         trainable = tune.with_resources(trainable, needs)
         experiment = str(self.path.resolve() / EXPERIMENT)
         if tune.Tuner.can_restore(experiment):
@@ -163,7 +161,7 @@ class TuneSearch(PopulationSearch):
         return requested
 
 
-def train_member(config: dict[str, Any], run: PopulationRun, capture: bool) -> None:
+def train_member(config: dict[str, Any], run: PopulationRun) -> None:
     """A trial: train from the checkpoint that Tune gives, its own or another member's, and report each step."""
     import ray
     from ray import tune
@@ -171,7 +169,7 @@ def train_member(config: dict[str, Any], run: PopulationRun, capture: bool) -> N
     number = int(tune.get_context().get_trial_name().removeprefix("member-"))
     policy = tuple(config["member"]["policy"])
     device = resolve("cuda:0") if ray.get_gpu_ids() else "cpu"
-    member = run.on(device, capture=capture, num_threads=1)(number)
+    member = run.on(device, num_threads=1)(number)
     step, parent = 0, number
     if (checkpoint := tune.get_checkpoint()) is not None:
         with checkpoint.as_directory() as folder:
