@@ -11,7 +11,7 @@ import pytest
 from tests.compiling.tiny import RESULTS, end, go, run, start
 from variegate.compiling.turn import Notice
 
-COMPILING = "variegate: compiling kernels (takes half a minute to two minutes), cached in /kept\n"
+COMPILING = "variegate: compiling kernels (takes one to two minutes), cached in /kept\n"
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ def test_one_line_at_the_beginning_and_one_at_the_end(tmp_path: Path) -> None:
     done, said = run(tmp_path, pause=0.6)
     assert done["results"] == RESULTS
     assert len(said) == 2
-    start_line = "variegate: compiling kernels (takes half a minute to two minutes), cached in "
+    start_line = "variegate: compiling kernels (takes one to two minutes), cached in "
     assert said[0].startswith(start_line)
     assert (tmp_path / "cache") in Path(said[0].removeprefix(start_line)).parents
     assert said[1].startswith("variegate: kernels compiled after ")

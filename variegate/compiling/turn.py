@@ -138,7 +138,7 @@ class Notice:
             kept = "in every process, as no cache folder is writable; set NUMBA_CACHE_DIR to one that is"
         else:
             kept = f"cached in {place}"
-        self._announce(f"compiling kernels (takes half a minute to two minutes), {kept}")
+        self._announce(f"compiling kernels (takes one to two minutes), {kept}")
         return f"{os.getpid()} {time.time():.0f}"
 
     def waiting(self, seconds: float, place: str | None) -> None:
