@@ -385,7 +385,7 @@ def test_nothing_written_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixt
         (["doctor", "{photos}", "--train", "--model", "resnet"], "model: got 'resnet'; accepted: "),
         (["bench", "{photos}"], "command bench was removed: use variegate doctor SRC"),
         (["doctor", "{photos}", "--wire=10"], "command doctor --wire was removed: divide the rate"),
-        (["doctor", "{photos}", "--consume", "0"], "--consume: got 0; accepted: a positive number"),
+        (["doctor", "{photos}", "--consume", "0"], "--consume: got 0; accepted: a number of at least 0.001"),
         (["augmnt"], "augmnt"),
     ],
 )

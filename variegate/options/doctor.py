@@ -28,9 +28,7 @@ class DoctorOptions:
         metavar="auto|FILE",
     )
     prefetch: int = option(2, "Batches to prefetch.", "Loader", low=0)
-    consume: float | None = option(
-        None, "Images per second that your model takes.", "Model", low=0.001, high=1e9, metavar="RATE"
-    )
+    consume: float | None = option(None, "Images per second that your model takes.", "Model", low=0.001, metavar="RATE")
     train: bool = option(
         False, "Time the training step as well: on one repeated batch, and fed by the loader.", "Model"
     )
