@@ -171,8 +171,9 @@ class _Session:
         run_probes(list(self._probes.values()), self._chosen.seconds, self._on_progress)
         found = {name: probe.rate() for name, probe in self._probes.items()}
         if decoding is not None and before is not None and not decodes_on_gpu:
-            decode = decoding.stats().decode - before
-            found[rates.DECODE] = Rate(decode.samples * self._threads / max(decode.seconds, 1e-9))
+            after = decoding.stats().decode
+            seconds = max(after.seconds - before.seconds, 1e-9) / self._threads
+            found[rates.DECODE] = Rate((after.samples - before.samples) / seconds)
         shapes = np.array([sample.pixels.shape for sample in samples], np.float64)
         return Measurements(
             source=place,
