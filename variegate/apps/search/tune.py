@@ -138,7 +138,7 @@ class TuneSearch(PopulationSearch):
             run_config=tune.RunConfig(
                 name=EXPERIMENT,
                 storage_path=str(self.path.resolve()),
-                stop=partial(_is_stopped, str(self.path)),
+                stop=partial(_is_over, str(self.path), settings.steps),
                 callbacks=[_row_writer(self.path, settings)],
                 failure_config=tune.FailureConfig(max_failures=RETRIES),
                 verbose=0,
@@ -201,8 +201,10 @@ def explored(space: SearchSpace, config: dict[str, Any]) -> dict[str, Any]:
 _listeners: dict[str, tuple[Tell, Event]] = {}
 
 
-def _is_stopped(folder: str, trial_id: str, result: dict[str, Any]) -> bool:
-    return folder in _listeners and _listeners[folder][1].is_set()
+def _is_over(folder: str, steps: int, trial_id: str, result: dict[str, Any]) -> bool:
+    """True after the last step, where Tune would otherwise copy once more, and if the search is to stop."""
+    is_stopped = folder in _listeners and _listeners[folder][1].is_set()
+    return is_stopped or result["step"] >= steps
 
 
 def _row_writer(folder: Path, settings: Settings) -> Any:
