@@ -79,7 +79,8 @@ class TuneSearch(PopulationSearch):
         _tune()
         # Refused here, and not on a machine far away.
         run.check_sent()
-        super().__init__(run, folder)
+        # Tune restores callbacks with the path that they had, whatever the working directory is then.
+        super().__init__(run, folder.resolve())
         self.address = address
         self.gpus_per_member = gpus_per_member
 
@@ -111,7 +112,7 @@ class TuneSearch(PopulationSearch):
         needs = {"cpu": 1, "gpu": self._gpus()}
         trainable = tune.with_parameters(train_member, run=self.run_settings)
         trainable = tune.with_resources(trainable, needs)
-        experiment = str(self.path.resolve() / EXPERIMENT)
+        experiment = str(self.path / EXPERIMENT)
         if tune.Tuner.can_restore(experiment):
             return tune.Tuner.restore(experiment, trainable, resume_errored=True)
         (self.path / ROWS_NAME).unlink(missing_ok=True)
@@ -137,7 +138,7 @@ class TuneSearch(PopulationSearch):
             ),
             run_config=tune.RunConfig(
                 name=EXPERIMENT,
-                storage_path=str(self.path.resolve()),
+                storage_path=str(self.path),
                 stop=partial(_is_over, str(self.path), settings.steps),
                 callbacks=[_row_writer(self.path, settings)],
                 failure_config=tune.FailureConfig(max_failures=RETRIES),
