@@ -240,7 +240,7 @@ def test_replayed_and_told() -> None:
         f"  2: JPEG {quality} -> LUT -> normalise, float32 CHW",
         "     apart from pass 1, as JPEG takes the whole image after ResizedCrop",
     ]
-    assert vg.Augmenter(T.JPEG(3)).explain(0).splitlines()[2:] == ["1 pass:", "  1: JPEG 3 -> uint8 CHW"]
+    assert vg.Augmenter(T.JPEG(3)).explain(0).splitlines()[3:] == ["1 pass:", "  1: JPEG 3 -> uint8 CHW"]
 
 
 def test_after_a_blend_it_is_refused() -> None:

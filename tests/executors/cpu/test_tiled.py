@@ -67,6 +67,7 @@ NAMED: dict[str, list[Transform]] = {
     "erased normalized": [T.RandAugment(2, 9), NORMALIZE, T.RandomErasing(1.0, value="random")],
     "mixed of chains": [T.AugMix(), NORMALIZE],
     "mixed as bytes": [T.RandomResizedCrop(50), T.AugMix()],
+    "coded last": [T.Rotate((20, 20)), T.JPEG((30, 30)), T.JPEG((40, 40))],
     "coded twice": [T.JPEG((30, 30)), T.Rotate((20, 20), interpolation="bilinear"), T.JPEG((80, 80)), NORMALIZE],
     "resized in both orders": [T.Resize((40, 150)), T.Invert(), T.Resize((120, 30), interpolation="lanczos")],
     "overlaid": [

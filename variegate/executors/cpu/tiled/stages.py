@@ -40,7 +40,9 @@ class PassStage(CutStage):
         self.height, self.width, self.most_read = before.height, before.width, on.most_read
         if end > begin:
             self.height, self.width = (int(side) for side in program.out_size[row, end - 1])
-        self._op, flag = int(program.opcode[row, first]), int(program.flags[row, first])
+        # A pass of nothing but a JPEG ends behind the last slot.
+        slot = min(first, program.opcode.shape[1] - 1)
+        self._op, flag = int(program.opcode[row, slot]), int(program.flags[row, slot])
         self._flag, self._mode = flag & INTERPOLATION_MASK, flag >> INTERPOLATION_BITS
         records = np.empty((0, RECORD), np.int64)
         source = PassSource(int(plan[P.SOURCE]))

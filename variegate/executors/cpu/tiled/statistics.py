@@ -200,10 +200,8 @@ class TileStatistic(Statistic):
 def statistics_of(stage: PassStage) -> list[Statistic]:
     """In the order in which they can be worked out."""
     found: list[Statistic] = [TableStatistic(stage, slot) for slot in sorted(stage.workspace.statistics)]
-    if (
-        stage.workspace.program.opcode[0, stage.workspace.begin] == Op.CLAHE
-        and stage.workspace.end > stage.workspace.begin
-    ):
+    workspace = stage.workspace
+    if workspace.end > workspace.begin and workspace.program.opcode[0, workspace.begin] == Op.CLAHE:
         found.insert(0, TileStatistic(stage))
     return found
 
