@@ -126,7 +126,8 @@ def check_same(folder: Path, theirs: dict[str, Any], mine: dict[str, Any]) -> No
         )
     # An option that is newer than the run had its default.
     theirs = {one.name: one.default for one in fields(TrainOptions)} | theirs
-    free = {"ranks"}
+    # "pixels" was compared above.
+    free = {"ranks", "pixels"}
     if theirs.get("ranks") != mine["ranks"]:
         free |= FREE_ON_OTHER_RANKS
     for name, value in mine.items():
