@@ -14,7 +14,6 @@ import pytest
 import variegate
 from tests.children import run_python
 from tests.images import photo
-from variegate import transforms as T
 from variegate.executors import reference
 from variegate.ops import tone
 from variegate.ops.base import Transform
