@@ -48,7 +48,6 @@ _TILES = (
     "executors.cpu.tiled.statistics.fill_clahe",
     "executors.cpu.tiled.statistics.fill_contrast",
     "executors.cpu.tiled.statistics.fill_equalize",
-    "executors.cpu.tiled.statistics.fill_match",
     "executors.cpu.tiled.workspace.add_tile_noise",
     "executors.cpu.tiled.workspace.equalized_tile_row",
     "executors.cpu.tiled.workspace.warped_tile_row",
