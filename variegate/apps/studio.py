@@ -7,6 +7,8 @@ from typing import Any, NoReturn
 
 from variegate.errors import STUDIO_MISSING
 
+__all__ = ["studio"]
+
 
 def _missing_studio(*args: Any, **options: Any) -> NoReturn:
     raise ImportError(STUDIO_MISSING)

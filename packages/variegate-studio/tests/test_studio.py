@@ -34,7 +34,7 @@ from variegate.policies import load_policy
 from variegate.policies.load import POLICY_NAMES
 from variegate_studio.cards import CardError, cards_of, schedule_of, to_cards, to_policy, written
 from variegate_studio.catalogue import catalogue, new_card
-from variegate_studio.drawing import Studio, Superseded
+from variegate_studio.drawing import Cancelled, Studio
 from variegate_studio.guard import Guard
 from variegate_studio.photos import Photos
 from variegate_studio.runs import FoundImages, RunGallery, TrainingRun, views_of
@@ -266,7 +266,7 @@ class Stretched:
 
 
 def superseded() -> None:
-    raise Superseded
+    raise Cancelled
 
 
 def test_close_conversions_are_drawn_by_both_libraries(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,7 +284,7 @@ def test_close_conversions_are_drawn_by_both_libraries(folder: Path, monkeypatch
     np.testing.assert_allclose(np.diff(means), 10, atol=1)
     library.Compose = lambda parts, seed: 1 / 0  # type: ignore[attr-defined]
     assert "does not run it: ZeroDivisionError" in studio.counterparts(asked, nothing)["counterparts"][place]["why"]
-    with pytest.raises(Superseded):
+    with pytest.raises(Cancelled):
         studio.counterparts(asked, superseded)
 
 
@@ -328,9 +328,9 @@ def test_a_newer_generation_ends_an_older_one(folder: Path) -> None:
     def after_two() -> None:
         calls.append(1)
         if len(calls) > 2:
-            raise Superseded
+            raise Cancelled
 
-    with pytest.raises(Superseded):
+    with pytest.raises(Cancelled):
         Studio(Photos(folder)).grid({"cards": [FLIP], "images": [0], "copies": 8}, after_two)
 
 

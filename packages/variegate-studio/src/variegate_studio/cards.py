@@ -64,14 +64,14 @@ def to_policy(cards: Any) -> Tuned:
         raise CardError(str(error)) from error
 
 
-class FoundCards(NamedTuple):
+class CardsOfText(NamedTuple):
     """Cards of a text; of a pipeline of another library, also what became of its transforms."""
 
     cards: list[dict[str, Any]]
     report: ConversionReport | None = None
 
 
-def to_cards(text: str) -> FoundCards:
+def to_cards(text: str) -> CardsOfText:
     """Cards of a policy's name, a timm string, JSON or YAML of a description, or a pipeline of another library.
 
     Files are not read, and Python is parsed, not run. Raises CardError.
@@ -79,7 +79,7 @@ def to_cards(text: str) -> FoundCards:
     text, report = text.strip(), None
     try:
         if text in ("", "none"):
-            return FoundCards([])
+            return CardsOfText([])
         if isinstance(described := _described(text), Mapping):
             inner = described.get("transform", described)
             if isinstance(inner, Mapping) and "__class_fullname__" in inner:
@@ -98,7 +98,7 @@ def to_cards(text: str) -> FoundCards:
         raise CardError(" ".join(str(error).split()) or "too deeply nested") from error
     if len(cards := cards_of(transform)) > MOST_CARDS:
         raise CardError(f"{len(cards)} operations; accepted: at most {MOST_CARDS}")
-    return FoundCards(cards, report)
+    return CardsOfText(cards, report)
 
 
 def _described(text: str) -> Any:

@@ -7,7 +7,7 @@ import functools
 import inspect
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -16,21 +16,38 @@ from variegate.apps.preview import sweepable
 from variegate.checks import integer, number
 from variegate.ops.base import Transform
 
-# By the last part of a module's name, in the order of the catalogue.
-_GROUPS = {
-    **{"crop": "Flips and crops", "resize": "Flips and crops", "sizes": "Flips and crops", "finish": "Flips and crops"},
-    **{"geometry": "Geometry", "deform": "Geometry", "box_crops": "Around objects", "copy_paste": "Around objects"},
-    **{"colour": "Color", "tone": "Color", "output": "Color", "filters": "Blur, noise and edges"},
-    **{"optics": "Lens and light", "lighting": "Lens and light", "weather": "Weather", "overlay": "Weather"},
-    **{"erase": "Erasing", "mix": "Mixing", "uniform": "Policies", "autoaugment": "Policies", "augmix": "Policies"},
-    **{"timm": "Policies", "pba": "Policies", "compose": "Choices"},
+# The modules of each group's operations, in the order of the catalogue.
+_MODULES = {
+    "Flips and crops": ["crop", "resize", "sizes", "finish"],
+    "Geometry": ["geometry", "deform"],
+    "Around objects": ["box_crops", "copy_paste"],
+    "Color": ["colour", "tone", "output"],
+    "Blur, noise and edges": ["filters"],
+    "Lens and light": ["optics", "lighting"],
+    "Weather": ["weather", "overlay"],
+    "Erasing": ["erase"],
+    "Mixing": ["mix"],
+    "Policies": ["uniform", "autoaugment", "augmix", "timm", "pba"],
+    "Choices": ["compose"],
 }
+_GROUPS = {module: group for group, modules in _MODULES.items() for module in modules}
+_ORDER = [*_MODULES, "Your own"]
 FORMATS = {"ConvertImageDtype", "Normalize", "PILToTensor", "ToDtype", "ToImage", "ToPureTensor", "ToTensor"}
-# Without pictures of their own, or made of what a card cannot hold.
-_LEFT_OUT = {*FORMATS, "AdaptiveRandAugment", "Compose", "Cond", "Identity", "Overlay"}
-_LEFT_OUT |= {"ClampBoundingBoxes", "SanitizeBoundingBoxes", "FiveCrop", "TenCrop"}
+# Operations without a picture of their own, and those with arguments that a card cannot hold.
+_EXCLUDED = {
+    *FORMATS,
+    "AdaptiveRandAugment",
+    "ClampBoundingBoxes",
+    "Compose",
+    "Cond",
+    "FiveCrop",
+    "Identity",
+    "Overlay",
+    "SanitizeBoundingBoxes",
+    "TenCrop",
+}
 _CHILDREN: list[Any] = [{"type": "GaussianBlur", "kernel_size": 5}, {"type": "Invert"}]
-_WIDEST = 25  # times what is usual: wider ranges only guard against nonsense
+_WIDEST = 25  # times the usual value: wider bounds only guard against nonsense
 # Of arguments that have no default: what a new card has, where its slider begins and ends, and its steps.
 _STARTS: dict[str, dict[str, Any]] = {
     "Brightness": {"factor": (1.4, 0.0, 3.0)},
@@ -78,31 +95,38 @@ _STARTS: dict[str, dict[str, Any]] = {
 
 @functools.cache
 def catalogue() -> list[dict[str, Any]]:
-    """Every operation that a card may hold: its group, what it does, and its arguments, as JSON."""
-    order, swept = list(dict.fromkeys(_GROUPS.values())), set(sweepable())
-    entries = []
-    for name, cls in sorted(Transform.registry.items()):
-        group = _GROUPS.get(cls.__module__.rpartition(".")[2])
-        if name in _LEFT_OUT or (group is None and cls.__module__.startswith("variegate.")):
-            continue
-        hints, helps = _hints(cls), _helps(cls)
-        fields = [
-            {**_field(cls, field, hints), "help": helps(field.name)}
-            for field in dataclasses.fields(cls)  # type: ignore[arg-type]
-            if field.init
-        ]
-        entries.append(
-            {
-                "name": name,
-                "group": group or "Your own",
-                "summary": (inspect.getdoc(cls) or "").split("\n\n")[0].replace("\n", " "),
-                "has_p": has_chance(cls),
-                "card": new_card(name),
-                "is_sweepable": name in swept,
-                "fields": fields,
-            }
-        )
-    return sorted(entries, key=lambda entry: order.index(entry["group"]) if entry["group"] in order else len(order))
+    """List the operations that a card may hold, with their groups, summaries and arguments, as JSON."""
+    swept = set(sweepable())
+    entries = [
+        {**_entry(name, cls), "is_sweepable": name in swept}
+        for name, cls in sorted(Transform.registry.items())
+        if name not in _EXCLUDED and _group(cls) is not None
+    ]
+    return sorted(entries, key=lambda entry: _ORDER.index(entry["group"]))
+
+
+def _group(cls: type[Transform]) -> str | None:
+    """Group of an operation; None for one of Variegate without a group."""
+    if not cls.__module__.startswith("variegate."):
+        return "Your own"
+    return _GROUPS.get(cls.__module__.rpartition(".")[2])
+
+
+def _entry(name: str, cls: type[Transform]) -> dict[str, Any]:
+    hints = _hints(cls)
+    helps = _argument_helps(cls)
+    fields = []
+    for field in dataclasses.fields(cls):  # type: ignore[arg-type]
+        if field.init:
+            fields.append({**_field(cls, field, hints), "help": helps.get(field.name, "")})
+    return {
+        "name": name,
+        "group": _group(cls),
+        "summary": (inspect.getdoc(cls) or "").split("\n\n")[0].replace("\n", " "),
+        "has_p": has_chance(cls),
+        "card": new_card(name),
+        "fields": fields,
+    }
 
 
 def new_card(name: str) -> dict[str, Any]:
@@ -114,18 +138,18 @@ def new_card(name: str) -> dict[str, Any]:
     return {"op": name, "arguments": arguments, "on": True, "p": 1.0}
 
 
-def _helps(cls: type[Transform]) -> Callable[[str], str]:
-    """Words on an argument, of the docstring: its entry below Args, else the sentences that name it."""
+def _argument_helps(cls: type[Transform]) -> dict[str, str]:
+    """Help of arguments from the docstring: the entry below Args, otherwise the sentences that name the argument."""
     text, _, listed = (inspect.getdoc(cls) or "").partition("\nArgs:\n")
-    entries = {
-        name: " ".join(entry[2].split())
-        for entry in re.finditer(r"^    ([\w, ]+): (.*(?:\n {8}.*)*)", listed, re.MULTILINE)
-        for name in entry[1].split(", ")
-    }
-    names = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
     sentences = re.split(r"(?<=\.)\s+", " ".join(text.split()))
-    named = {name: " ".join(one for one in sentences if f"``{name}``" in one) for name in names}
-    return lambda name: (entries.get(name) or named.get(name, "")).replace("``", "")
+    helps = {}
+    for field in dataclasses.fields(cls):  # type: ignore[arg-type]
+        named = [sentence for sentence in sentences if f"``{field.name}``" in sentence]
+        helps[field.name] = " ".join(named)
+    for entry in re.finditer(r"^    ([\w, ]+): (.*(?:\n {8}.*)*)", listed, re.MULTILINE):
+        for name in entry[1].split(", "):
+            helps[name] = " ".join(entry[2].split())
+    return {name: text.replace("``", "") for name, text in helps.items()}
 
 
 def has_chance(cls: type[Transform]) -> bool:
@@ -142,38 +166,61 @@ def _starts(cls: type[Transform]) -> dict[str, Any]:
 
 
 def _field(cls: type[Transform], field: dataclasses.Field[Any], hints: dict[str, Any]) -> dict[str, Any]:
-    """An argument: its kind, and the ends of a slider where its numbers have such."""
-    start, step = _starts(cls).get(field.name, field.default), None
-    has_ends = isinstance(start, tuple) and field.name in _starts(cls)
-    default, low, high = start[:3] if has_ends else (start, None, None)
+    """Describe an argument: its kind, its default, and the ends of a slider if its values have bounds."""
     hint = hints.get(field.name)
-    kinds = [each for each in get_args(hint) if each is not type(None)] or [hint]
-    choices = [value for each in (hint, *kinds) if get_origin(each) is Literal for value in get_args(each)]
-    check = cls._checks.get(field.name)
-    if isinstance(check, functools.partial) and check.func in (number, integer) and low is None:
-        low, high = check.keywords.get("low"), check.keywords.get("high")
-    if choices:
-        kind = "choice"
-    elif isinstance(default, bool) or bool in kinds:
-        kind = "flag"
-    elif isinstance(default, int) and (has_ends or float not in kinds):
-        kind, step = "integer", start[3] if has_ends and len(start) > 3 else 1
-    elif isinstance(default, (int, float)) or (default is None and {int, float} & set(kinds)):
-        kind = "number"
-    elif isinstance(default, Sequence) and len(default) == 2 and all(isinstance(one, (int, float)) for one in default):
-        kind = "pair"
-    elif isinstance(default, tuple) and len(default) == 3 and field.name.endswith(("fill", "color")):
-        kind = "color"
+    types = [each for each in get_args(hint) if each is not type(None)] or [hint]
+    choices = [value for each in (hint, *types) if get_origin(each) is Literal for value in get_args(each)]
+
+    start = _starts(cls).get(field.name, field.default)
+    has_slider = field.name in _starts(cls) and isinstance(start, tuple)
+    if has_slider:
+        default, low, high = start[:3]
     else:
-        kind = "text"
+        default = start
+        low, high = _checked_bounds(cls, field.name)
+
+    kind = "choice" if choices else _kind(field.name, default, types, has_slider)
+    step = None
+    if kind == "integer":
+        step = start[3] if has_slider and len(start) > 3 else 1
     if kind in ("number", "pair") and low is not None and default:
-        most = float(np.ceil(4 * np.max(default)))
-        high = most if high is None or high > _WIDEST * most else high
+        usual = float(np.ceil(4 * np.max(default)))
+        if high is None or high > _WIDEST * usual:
+            high = usual
     return {
-        **{"name": field.name, "kind": kind, "default": None if default is dataclasses.MISSING else plain(default)},
-        **{"low": plain(low), "high": plain(high), "step": step, "choices": choices},
-        **{"optional": type(None) in get_args(hint), "required": field.default is dataclasses.MISSING},
+        "name": field.name,
+        "kind": kind,
+        "default": None if default is dataclasses.MISSING else plain(default),
+        "low": plain(low),
+        "high": plain(high),
+        "step": step,
+        "choices": choices,
+        "optional": type(None) in get_args(hint),
+        "required": field.default is dataclasses.MISSING,
     }
+
+
+def _checked_bounds(cls: type[Transform], name: str) -> tuple[float | None, float | None]:
+    """Lowest and highest value that the operation accepts for a number."""
+    check = cls._checks.get(name)
+    if isinstance(check, functools.partial) and check.func in (number, integer):
+        return check.keywords.get("low"), check.keywords.get("high")
+    return None, None
+
+
+def _kind(name: str, default: Any, types: Sequence[Any], has_slider: bool) -> str:
+    """Kind of input that the page shows for an argument without choices."""
+    if isinstance(default, bool) or bool in types:
+        return "flag"
+    if isinstance(default, int) and (has_slider or float not in types):
+        return "integer"
+    if isinstance(default, (int, float)) or (default is None and {int, float} & set(types)):
+        return "number"
+    if isinstance(default, Sequence) and len(default) == 2 and all(isinstance(end, (int, float)) for end in default):
+        return "pair"
+    if isinstance(default, tuple) and len(default) == 3 and name.endswith(("fill", "color")):
+        return "color"
+    return "text"
 
 
 def plain(value: Any) -> Any:

@@ -28,19 +28,21 @@ from variegate_studio.requests import (
     DrawingCost,
     GridRequest,
     PixelLimit,
-    blaming,
+    name_card,
     policy_hash,
+    read_integer,
     read_request,
-    whole_of,
 )
 
 _MOST_BYTES = 128 << 20  # of encoded pictures
 _MOST_POLICIES = 512
-_CHUNK, _MOST_DRAWS = 100, 5000  # of the strongest, at a time and in all
+# Draws among which the strongest are found: at a time, and in all.
+_CHUNK = 100
+_MOST_DRAWS = 5000
 _DRAWS = 4  # of an approximate conversion
 
 
-class Superseded(Exception):
+class Cancelled(Exception):
     """Raised where the same page has asked for something newer."""
 
 
@@ -83,7 +85,8 @@ class Studio:
         """The beginning of those of the row of an image; its pictures are numbered from the original, 0, on."""
         named = policy_hash(request.transform)
         self._policies.put(named, request.transform, 1)
-        policy, draws = f"{PIXEL_VERSION}-{named}-{request.side or 0}", f"{request.seed}-{request.epoch}"
+        policy = f"{PIXEL_VERSION}-{named}-{request.side or 0}"
+        draws = f"{request.seed}-{request.epoch}"
         return lambda index: f"{policy}-{self.photos.stamp(index)}-{draws}-{index}-"
 
     def _keep(self, address: str, cell: Cell) -> bytes:
@@ -93,25 +96,40 @@ class Studio:
     def _cell(self, addresses: str, index: int, number: int, cell: Cell) -> dict[str, Any]:
         self._keep(f"{addresses}{number}", cell)
         height, width = cell.img_HWC.shape[:2]
-        about = {"index": index, "copy": number - 1, "url": f"/p/{addresses}{number}", "lines": cell.lines}
-        return {**about, "title": cell.title, "width": width, "height": height}
+        return {
+            "index": index,
+            "copy": number - 1,
+            "url": f"/p/{addresses}{number}",
+            "lines": cell.lines,
+            "title": cell.title,
+            "width": width,
+            "height": height,
+        }
 
     # -- what a page asks for ----------------------------------------------------------------------------------
 
-    def grid(self, asked: Any, proceed: Callable[[], None]) -> dict[str, Any]:
-        """Originals and draws. Raises CardError, DecodeError, Superseded."""
+    def grid(self, body: Any, proceed: Callable[[], None]) -> dict[str, Any]:
+        """Originals and draws. Raises CardError, DecodeError, Cancelled."""
         began = time.perf_counter()
-        request = read_request(asked, self.photos)
+        request = read_request(body, self.photos)
         cost = DrawingCost(len(request.images), proceed)
         rows = self._rows(request, cost)
         plain_at = self._addresses(request._replace(transform=Identity(), seed=0, epoch=0))
         drawn_at = self._addresses(request)
-        passes, originals, cells = cost.passes_of(len(rows[0]) - 1), [], []
+        passes = cost.passes_of(len(rows[0]) - 1)
+        originals = []
+        cells = []
         for n, (image, row) in enumerate(zip(request.images, rows, strict=True)):
             address = plain_at(image.index) + "0"
             self._keep(address, row[0])
-            about = {"index": image.index, "name": image.name, "label": self.photos.label(image)}
-            originals.append({**about, "url": f"/p/{address}", "lines": row[0].lines})
+            original = {
+                "index": image.index,
+                "name": image.name,
+                "label": self.photos.label(image),
+                "url": f"/p/{address}",
+                "lines": row[0].lines,
+            }
+            originals.append(original)
             addresses = drawn_at(image.index)
             for number, cell in enumerate(row[1:], 1):
                 proceed()
@@ -138,23 +156,25 @@ class Studio:
         except DecodeError:
             raise
         except (ValueError, TypeError) as error:
-            raise blaming(request, error) from error
+            raise name_card(request, error) from error
 
-    def sweep(self, asked: Any) -> dict[str, Any]:
+    def sweep(self, body: Any) -> dict[str, Any]:
         """An operation over its range."""
-        request = read_request({**asked, "cards": [], "copies": 0}, self.photos)
-        sweep = sweep_of(str(asked.get("op")), whole_of(asked, "steps", 7, 1, 32))
+        request = read_request({**body, "cards": [], "copies": 0}, self.photos)
+        sweep = sweep_of(str(body.get("op")), read_integer(body, "steps", 7, 1, 32))
         found = sweep_rows(self.photos.choice(request.images, request.side), sweep, request.seed)
-        rows, drawn_at = [], self._addresses(request)
+        rows = []
+        drawn_at = self._addresses(request)
         for image, row in zip(request.images, found, strict=True):
             # Not drawn again from its address, whose policy says nothing of the operation.
             addresses = f"{sweep.name}-{len(row)}-{drawn_at(image.index)}"
             rows.append([self._cell(addresses, image.index, number, cell) for number, cell in enumerate(row)])
         return {"rows": rows}
 
-    def thumbnails(self, asked: Any) -> dict[str, Any]:
+    def thumbnails(self, body: Any) -> dict[str, Any]:
         """Every operation at a middling strength, of those that need nothing that an image alone lacks."""
-        side, index = whole_of(asked, "size", 224, 16, 256), whole_of(asked, "image", 0, 0, self.photos.count - 1)
+        side = read_integer(body, "size", 224, 16, 256)
+        index = read_integer(body, "image", 0, 0, self.photos.count - 1)
         image = self.photos.get(index, side)
         found = {}
         for entry in catalogue():
@@ -167,10 +187,12 @@ class Studio:
             found[entry["name"]] = self._cell(addresses, index, 1, cell)["url"]
         return {"thumbnails": found}
 
-    def counterparts(self, asked: Any, proceed: Callable[[], None]) -> dict[str, Any]:
+    def counterparts(self, body: Any, proceed: Callable[[], None]) -> dict[str, Any]:
         """Approximate conversions of a text, by their places: draws by the library, where it is installed, and here."""
-        side, index = whole_of(asked, "size", 224, 16, 1024), whole_of(asked, "image", 0, 0, self.photos.count - 1)
-        image, report = self.photos.get(index, side), to_cards(str(asked.get("text", ""))).report
+        side = read_integer(body, "size", 224, 16, 1024)
+        index = read_integer(body, "image", 0, 0, self.photos.count - 1)
+        image = self.photos.get(index, side)
+        report = to_cards(str(body.get("text", ""))).report
         found = {}
 
         def pictures(made: list[Image_HWC]) -> list[dict[str, Any]]:
@@ -194,11 +216,14 @@ class Studio:
             found[place] = {"ours": pictures(ours), "theirs": pictures(theirs), "why": why}
         return {"counterparts": found}
 
-    def strongest(self, asked: Any, proceed: Callable[[], None]) -> dict[str, Any]:
+    def strongest(self, body: Any, proceed: Callable[[], None]) -> dict[str, Any]:
         """The draws of one image that change it most, by the mean difference of levels."""
-        draws, keep = whole_of(asked, "draws", 1000, 1, _MOST_DRAWS), whole_of(asked, "keep", 24, 1, 64)
-        request = read_request({**asked, "images": [asked.get("image", 0)], "copies": 0}, self.photos)
-        transform, image, changes = request.transform, request.images[0], np.zeros(draws)
+        draws = read_integer(body, "draws", 1000, 1, _MOST_DRAWS)
+        keep = read_integer(body, "keep", 24, 1, 64)
+        request = read_request({**body, "images": [body.get("image", 0)], "copies": 0}, self.photos)
+        transform = request.transform
+        image = request.images[0]
+        changes = np.zeros(draws)
         if transform._mixers or transform._is_alone or image.targets is not None:
             raise CardError("the strongest draws: accepted: policies of one image that see no targets, and mix none")
         augmenter = Augmenter(transform, seed=request.seed, layout="NHWC")
@@ -225,9 +250,9 @@ class Studio:
         quantiles = zip(levels, np.quantile(changes, levels).tolist(), strict=True)
         return {"cells": cells, "quantiles": [list(each) for each in quantiles]}
 
-    def sheet(self, asked: Any) -> bytes:
+    def sheet(self, body: Any) -> bytes:
         """The grid as a contact sheet, a PNG."""
-        request = read_request(asked, self.photos)
+        request = read_request(body, self.photos)
         lines = [line for row in self._rows(request, PixelLimit()) for line in layout.lines_of(row)]
         side = min(request.side or layout.LARGEST_CELL, layout.LARGEST_CELL)
         notes = [f"Seed {request.seed}, epoch {request.epoch}."]

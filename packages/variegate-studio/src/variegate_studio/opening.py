@@ -28,9 +28,9 @@ def studio(
     """Serve a page on which a policy is tuned on your own images, until ``close()`` or the end of the process.
 
     Args:
-        source: a folder of images, with or without classes, shards, or one image; None for photos of this package.
+        source: a folder of images, with or without classes, shards, or one image; None for sample photos.
             What ``variegate augment`` wrote also has a gallery by operation. For the folder of a ``variegate train``,
-            its log is shown with photos of this package.
+            its log is shown with sample photos.
         policy: the policy to begin with, as ``load_policy`` takes it, or a transform; None for none.
         size: longer side in pixels to which images are scaled before the policy; None for up to 1,024 pixels.
         annotations: boxes, masks and key points, as of ``open_source``; they are drawn over the pictures.

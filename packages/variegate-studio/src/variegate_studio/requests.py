@@ -46,17 +46,17 @@ def policy_hash(transform: Transform) -> str:
     return hashlib.sha256(told.encode()).hexdigest()[:16]
 
 
-def read_request(asked: Any, photos: Photos) -> GridRequest:
+def read_request(body: Any, photos: Photos) -> GridRequest:
     """Raises CardError, and DecodeError where no image can be read."""
-    transform = to_policy(asked.get("cards", [])).transform
-    indices = asked.get("images", [0])
+    transform = to_policy(body.get("cards", [])).transform
+    indices = body.get("images", [0])
     are_there = isinstance(indices, list) and all(type(i) is int and 0 <= i < photos.count for i in indices)
     if not indices or not are_there:
         raise CardError(f"images: accepted: a list of numbers from 0 to {photos.count - 1}, at least one")
-    copies = whole_of(asked, "copies", 1, 0, _MOST_COPIES)
+    copies = read_integer(body, "copies", 1, 0, _MOST_COPIES)
     if (pictures := len(indices) * (copies + 1)) > _MOST_PICTURES:
         raise CardError(f"{pictures} pictures of {len(indices)} images; accepted: at most {_MOST_PICTURES}")
-    side = None if asked.get("size") is None else whole_of(asked, "size", 224, 16, 1024)
+    side = None if body.get("size") is None else read_integer(body, "size", 224, 16, 1024)
     images, bad = [], []
     for index in indices:
         try:
@@ -65,12 +65,12 @@ def read_request(asked: Any, photos: Photos) -> GridRequest:
             bad.append(str(error))
             if len(bad) == len(indices):
                 raise
-    seed, epoch = (whole_of(asked, name, 0, 0, 2**32 - 1) for name in ("seed", "epoch"))
-    return GridRequest(transform, images, range(copies), seed, epoch, side, tuple(bad), asked.get("cards", []))
+    seed, epoch = (read_integer(body, name, 0, 0, 2**32 - 1) for name in ("seed", "epoch"))
+    return GridRequest(transform, images, range(copies), seed, epoch, side, tuple(bad), body.get("cards", []))
 
 
-def whole_of(asked: Any, name: str, default: int, low: int, high: int) -> int:
-    value = asked.get(name, default)
+def read_integer(body: Any, name: str, default: int, low: int, high: int) -> int:
+    value = body.get(name, default)
     if type(value) is not int or not low <= value <= high:
         raise CardError(f"{name}: got {value!r}; accepted: a whole number from {low:,} to {high:,}")
     return value
@@ -122,7 +122,7 @@ class DrawingCost(PixelLimit):
         return np.concatenate([each.reshape(self._images, -1) for each in self._passes], axis=1)
 
 
-def blaming(request: GridRequest, error: Exception) -> CardError:
+def name_card(request: GridRequest, error: Exception) -> CardError:
     """The error that a transform raised for an image that it does not take, with the first card that does."""
     sizes = [image.img_HWC.shape for image in request.images]
     for at in to_policy(request.cards).numbers if request.cards else ():

@@ -27,22 +27,23 @@ from variegate.errors import DecodeError
 from variegate.jobs.augment.plan import check_writable
 from variegate.ops.base import Transform
 from variegate.policies.load import POLICY_NAMES
-from variegate_studio.cards import CardError, FoundCards, cards_of, to_cards, to_policy, written
+from variegate_studio.cards import CardError, CardsOfText, cards_of, to_cards, to_policy, written
 from variegate_studio.catalogue import FORMATS, catalogue
-from variegate_studio.drawing import Studio, Superseded
+from variegate_studio.drawing import Cancelled, Studio
 from variegate_studio.guard import ENTER, HOST, Guard
 from variegate_studio.photos import THUMBNAIL
-from variegate_studio.requests import policy_hash, whole_of
+from variegate_studio.requests import policy_hash, read_integer
 from variegate_studio.runs import SHOWN_SIDE, StudioView
 
 _STATIC = Path(__file__).parent / "static"
 _MOST_BODY = 1 << 20
 _MOST_IMAGES = 500  # listed at a time
-_MOST_PAGES, _LONGEST = 1000, 400
+_MOST_PAGES = 1000
+_LONGEST = 400  # reason for which a transform was skipped
 _EXPORTED = {"copies": 1, "seed": 0, "epoch": 0}
 _BYTES = "application/octet-stream"
 _FOR_EVER = {"Cache-Control": "private, max-age=31536000, immutable"}
-Call = Callable[[Any, Callable[[], None]], Any]  # what is asked for, and what to call from time to time
+Call = Callable[[Any, Callable[[], None]], Any]  # the body of a request, and what to call before each picture
 Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -61,7 +62,9 @@ class Page:
     def __init__(
         self, studio: Studio, policy: Transform | None, size: int | None, views: Sequence[StudioView] = ()
     ) -> None:
-        self._studio, self._size, self._views = studio, size, views
+        self._studio = studio
+        self._size = size
+        self._views = views
         self._cards = [] if policy is None else cards_of(policy)
         self._generations: dict[str, int] = {}  # the newest of each page
         # One draw after another, on all cores; one that is superseded ends at its next picture.
@@ -69,14 +72,14 @@ class Page:
 
     def routes(self) -> list[Route | Mount]:
         calls: dict[str, Call] = {
-            "policy": lambda asked, _: _found(to_cards(str(asked.get("text", "")))),
+            "policy": lambda body, _: _cards_answer(to_cards(str(body.get("text", "")))),
             "grid": self._studio.grid,
-            "sweep": lambda asked, _: self._studio.sweep(asked),
-            "catalogue": lambda asked, _: self._studio.thumbnails(asked),
+            "sweep": lambda body, _: self._studio.sweep(body),
+            "catalogue": lambda body, _: self._studio.thumbnails(body),
             "strongest": self._studio.strongest,
             "counterparts": self._studio.counterparts,
-            "export": lambda asked, _: self._export(asked),
-            "sheet": lambda asked, _: self._studio.sheet(asked),
+            "export": lambda body, _: self._export(body),
+            "sheet": lambda body, _: self._studio.sheet(body),
         }
         calls |= {view.name: _answer_of(view) for view in self._views}
         posts = [Route(f"/api/{name}", self._call(call), methods=["POST"]) for name, call in calls.items()]
@@ -94,8 +97,9 @@ class Page:
     def _call(self, call: Call) -> Handler:
         async def answer(request: Request) -> Response:
             try:
-                asked = await _asked(request)
-                page, generation = str(asked.get("page", ""))[:64], asked.get("generation")
+                body = await _read_body(request)
+                page = str(body.get("page", ""))[:64]
+                generation = body.get("generation")
                 if type(generation) is int:
                     if page not in self._generations and len(self._generations) >= _MOST_PAGES:
                         self._generations.clear()
@@ -103,12 +107,12 @@ class Page:
 
                 def proceed() -> None:
                     if type(generation) is int and self._generations.get(page, generation) > generation:
-                        raise Superseded
+                        raise Cancelled
 
                 async with self._drawing:
                     proceed()
-                    made = await asyncio.to_thread(call, asked, proceed)
-            except Superseded:
+                    made = await asyncio.to_thread(call, body, proceed)
+            except Cancelled:
                 return Json({"superseded": True})  # not an error, which the browser's console would show
             except CardError as error:
                 return Json({"error": str(error), "card": error.card}, 400)
@@ -126,12 +130,19 @@ class Page:
 
     async def _state(self, _: Request) -> Response:
         photos = self._studio.photos
-        about = {"name": photos.name, "count": photos.count, "classes": list(photos.classes), "key": photos.key}
+        source = {
+            "name": photos.name,
+            "count": photos.count,
+            "classes": list(photos.classes),
+            "key": photos.key,
+            "has_targets": photos.has_targets,
+            "notes": photos.notes,
+        }
         return Json(
             {
                 "version": variegate.__version__,
                 "pixel_version": PIXEL_VERSION,
-                "source": {**about, "has_targets": photos.has_targets, "notes": photos.notes},
+                "source": source,
                 "policies": sorted(POLICY_NAMES),
                 "cards": self._cards,
                 "size": self._size,
@@ -142,7 +153,8 @@ class Page:
         )
 
     async def _images(self, request: Request) -> Response:
-        photos, (first, count) = self._studio.photos, _stretch(request)
+        photos = self._studio.photos
+        first, count = _read_range(request)
         wanted = range(first, min(first + min(count, _MOST_IMAGES), photos.count))
         return Json({"images": [photos.listed(index) for index in wanted]})
 
@@ -155,45 +167,57 @@ class Page:
         return Response(made, media_type="image/jpeg", headers=_FOR_EVER)
 
     async def _thumbnail(self, request: Request) -> Response:
-        side, (index, _, stamp) = request.path_params["side"], request.path_params["address"].partition("-")
-        is_there = side in (str(THUMBNAIL), str(SHOWN_SIDE)) and index.isdecimal() and len(index) < 20
-        if not is_there or int(index) >= self._studio.photos.count or stamp != self._studio.photos.stamp(int(index)):
+        photos = self._studio.photos
+        side = request.path_params["side"]
+        index, _, stamp = request.path_params["address"].partition("-")
+        is_address = side in (str(THUMBNAIL), str(SHOWN_SIDE)) and index.isdecimal() and len(index) < 20
+        if not is_address or int(index) >= photos.count or stamp != photos.stamp(int(index)):
             return PlainTextResponse("no such image", 404)
-        made = await asyncio.to_thread(self._studio.photos.thumbnail, int(index), int(side))
+        made = await asyncio.to_thread(photos.thumbnail, int(index), int(side))
         return Response(made, media_type="image/jpeg", headers=_FOR_EVER)
 
-    def _export(self, asked: Any) -> dict[str, str]:
-        tuned = to_policy(asked.get("cards"))
-        place = self._studio.photos.place
-        given = {"policy": "policy.json", "annotations": self._studio.photos.annotations}
-        given |= {name: whole_of(asked, name, default, 0, 2**32 - 1) for name, default in _EXPORTED.items()}
-        options = "".join(f" --{name} {shlex.quote(str(value))}" for name, value in given.items() if value is not None)
-        command = f"variegate augment {'PHOTOS' if place is None else shlex.quote(str(place))} AUGMENTED{options}"
+    def _export(self, body: Any) -> dict[str, str]:
+        tuned = to_policy(body.get("cards"))
+        photos = self._studio.photos
+        options: dict[str, Any] = {"policy": "policy.json"}
+        if photos.annotations is not None:
+            options["annotations"] = photos.annotations
+        for name, default in _EXPORTED.items():
+            options[name] = read_integer(body, name, default, 0, 2**32 - 1)
+        source = "PHOTOS" if photos.place is None else shlex.quote(str(photos.place))
+        typed = [f"--{name} {shlex.quote(str(value))}" for name, value in options.items()]
+        command = " ".join(["variegate augment", source, "AUGMENTED", *typed])
         try:
-            check_writable(tuned.transform, 0, self._studio.photos.has_targets)
+            check_writable(tuned.transform, 0, photos.has_targets)
         except ValueError as error:
             command = f"# variegate augment does not take this policy: {error}"
         return {**written(tuned), "command": command, "hash": policy_hash(tuned.transform)}
 
 
 def _answer_of(view: StudioView) -> Call:
-    return lambda asked, _: view.answer(asked)
+    return lambda body, _: view.answer(body)
 
 
-def _found(found: FoundCards) -> dict[str, Any]:
+def _cards_answer(found: CardsOfText) -> dict[str, Any]:
+    """Cards, and a row [place, remark, outcome] for each transform of another library: close, refused, the same."""
     report = found.report
-    close, refused = ({}, {}) if report is None else (report.approximate, report.refused)
-    told = [[place, "; ".join(one.lstrip(": ") for one in how), "close"] for place, how in close.items()]
-    told += [[place, _skipped(instead), "refused"] for place, instead in refused.items()]
-    same = [[place, "", "the same"] for place in (() if report is None else report.converted)]
-    return {"cards": found.cards, "report": None if report is None else [*told, *same]}
+    if report is None:
+        return {"cards": found.cards, "report": None}
+    rows = []
+    for place, differences in report.approximate.items():
+        rows.append([place, "; ".join(difference.lstrip(": ") for difference in differences), "close"])
+    for place, instead in report.refused.items():
+        rows.append([place, _refusal(instead), "refused"])
+    for place in report.converted:
+        rows.append([place, "", "the same"])
+    return {"cards": found.cards, "report": rows}
 
 
-def _skipped(instead: str) -> str:
+def _refusal(instead: str) -> str:
     return f"skipped; accepted: {instead}" if len(instead) < _LONGEST else "skipped: not a transform that is known here"
 
 
-def _stretch(request: Request) -> tuple[int, int]:
+def _read_range(request: Request) -> tuple[int, int]:
     """``first`` and ``count`` of a list, from 0 on. Raises HTTPException."""
     given = request.query_params
     try:
@@ -202,22 +226,22 @@ def _stretch(request: Request) -> tuple[int, int]:
         raise HTTPException(400, "first, count: accepted: whole numbers") from None
 
 
-async def _asked(request: Request) -> Mapping[str, Any]:
+async def _read_body(request: Request) -> Mapping[str, Any]:
     """Raises CardError."""
     if request.headers.get("content-type", "").partition(";")[0] != "application/json":
         raise CardError("accepted: a body of application/json")
-    body = b""
+    text = b""
     async for part in request.stream():
-        body += part
-        if len(body) > _MOST_BODY:
+        text += part
+        if len(text) > _MOST_BODY:
             raise CardError(f"more than {_MOST_BODY:,} bytes; accepted: a smaller policy")
     try:
-        asked = json.loads(body)
+        body = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise CardError(f"accepted: JSON; {error}") from None
-    if not isinstance(asked, dict):
+    if not isinstance(body, dict):
         raise CardError("accepted: a JSON object")
-    return asked
+    return body
 
 
 class StudioServer:
@@ -240,7 +264,8 @@ class StudioServer:
             self._socket.close()
             raise OSError(f"port {port}: {error.strerror}; accepted: one that is free, or 0") from None
         self._socket.listen(128)  # visitors wait until the server has started
-        self.port, token = self._socket.getsockname()[1], secrets.token_urlsafe(16)
+        self.port = self._socket.getsockname()[1]
+        token = secrets.token_urlsafe(16)
         self.url = f"http://{HOST}:{self.port}{ENTER}{token}"
         app = Guard(Starlette(routes=Page(studio, policy, size, views).routes()), token, self.port)
         config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1)
