@@ -56,7 +56,8 @@ def test_a_training_and_the_same_command_again(
     assert network == "wrn-10-1, batches of 10 images of 8x8: 60 images of 8x8"
     assert begun == "total batch size 10; learning rate 0.1"
     assert [line.split(": loss ")[0] for line in epochs] == ["epoch 1", "epoch 2", "epoch 3"]
-    assert {path.name for path in out.iterdir()} == {"checkpoints", "log.jsonl", "model.pt", "train.json"}
+    files = {"augmentation.json", "checkpoints", "log.jsonl", "model.pt", "train.json"}
+    assert {path.name for path in out.iterdir()} == files
     assert train(stripes, out, "--validation", stripes, "--policy", "trivialaugment", "--json") == 0
     shown, told = capsys.readouterr()
     assert told == ""
