@@ -13,7 +13,7 @@ PYTEST_ARGS ?=
 BENCH ?= w1 w2
 BENCH_GPU ?= w3 w3r
 # Benchmarks that need what tests need.
-IN_TEST_ENVIRONMENT := training search w6
+IN_TEST_ENVIRONMENT := search w6
 DEMO_ARGS ?=
 KERNELS_ARGS ?=
 WHEEL_PYTHONS ?=

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 SIZE = 224
@@ -55,13 +55,16 @@ class Objects:
     has_instances: bool = False
 
 
+ONE_MASK = Objects()
+
+
 @dataclass(frozen=True)
 class Case:
     """One row of a table.
 
     ``size``: side of the square inputs; 0 for JPEG files, or for images of different sizes. ``out``: side of the
-    outputs. ``steps``: the name in the libraries' tables, ``name`` by default. ``is_fixed``: nothing is random, so that
-    libraries can be compared image by image. ``views``: several outputs of each JPEG file, by these steps, in groups.
+    outputs. ``steps``: the name in the libraries' tables, ``name`` by default. ``views``: several outputs of each JPEG
+    file, by these steps, in groups.
     """
 
     name: str
@@ -72,9 +75,8 @@ class Case:
     dtype: Literal["float32", "uint8", "bfloat16"] = "float32"
     steps: str = ""
     batch: int = 0
-    is_fixed: bool = False
     views: tuple[tuple[str, ...], ...] = ()
-    objects: Objects = field(default_factory=Objects)
+    objects: Objects = ONE_MASK
 
     @property
     def key(self) -> str:
@@ -114,11 +116,9 @@ LAYERS = {
     "spatter": "drops of rain on the lens",
     "spatter_mud": "drops of mud on the lens",
     "illumination": "a gradient of light",
-    "illumination_corner": "light from a corner",
     "illumination_spot": "a spot of light",
 }
-# Operations without chance, whose pixels can be compared.
-FIXED = {
+OPERATIONS = {
     "normalize": "normalize only",
     "hflip": "horizontal flip",
     "vflip": "vertical flip",
@@ -135,12 +135,8 @@ FIXED = {
     "autocontrast": "autocontrast",
     "equalize": "equalize",
     "grayscale": "grayscale, 3 channels",
-    "median_blur_3": "median of 3 x 3",
     "median_blur_5": "median of 5 x 5",
-    "median_blur_7": "median of 7 x 7",
     "clahe": "CLAHE, limit 2, 8 x 8 tiles",
-}
-RANDOM = {
     "rotate90": "quarter turns: 90, 180 or 270 degrees",
     "random_crop": f"random crop of 224, padded by {PADDING}",
     "resized_crop": "RandomResizedCrop(224), bilinear",
@@ -159,9 +155,7 @@ RANDOM = {
     "grid_distortion": "grid distortion, 5 steps, 0.3, bilinear",
     "optical_distortion": "lens, 0.05, bilinear",
     "thin_plate": "thin plate spline, 4 x 4 control points, bilinear",
-    "shear_y": "shear along y, nearest",
     "translate_x": "translate along x, nearest",
-    "translate_y": "translate along y, nearest",
     "stretch": "stretch about the center, bilinear",
     "d4": "one of the eight symmetries of a square",
     "downscale": "to a quarter of the size and back, nearest",
@@ -220,9 +214,8 @@ PIPELINES = {
 
 def _operations() -> list[Case]:
     made = []
-    for titles in (FIXED, RANDOM):
-        for name, title in titles.items():
-            made.append(Case(name, title, "operation", out=SIDES.get(name, SIZE), is_fixed=titles is FIXED))
+    for name, title in OPERATIONS.items():
+        made.append(Case(name, title, "operation", out=SIDES.get(name, SIZE)))
     for name, title in LAYERS.items():
         made.append(Case(name, f"{title}, uint8 out", "operation", dtype="uint8"))
     return made
@@ -259,47 +252,26 @@ _BY_LOADER = "JPEG files -> RandomResizedCrop(224), flip, RandAugment(2, 9), nor
 LOADER = Case("loader", _BY_LOADER.format("float32 NCHW and labels"), "loader", size=0)
 FEEDS = Case("feeds", _BY_LOADER.format("the step of a small training"), "loader", size=0)
 
-# Functions of ``variegate.transforms.functional``; libraries/ours.py has their arguments.
-FUNCTIONS = (
-    "horizontal_flip",
-    "vertical_flip",
-    "rotate",
-    "rotate_bilinear",
-    "affine",
-    "affine_bilinear",
-    "perspective",
-    "elastic",
-    "shear_x",
-    "shear_y",
-    "translate_x",
-    "translate_y",
-    "pad",
-    "crop",
-    "center_crop",
-    "resize",
-    "resized_crop",
-    "adjust_brightness",
-    "adjust_contrast",
-    "adjust_saturation",
-    "adjust_hue",
-    "adjust_gamma",
-    "adjust_sharpness",
-    "autocontrast",
-    "equalize",
-    "grayscale",
-    "invert",
-    "permute_channels",
-    "posterize",
-    "solarize",
-    "solarize_add",
-    "erase",
-    "gaussian_blur",
-    "gaussian_noise",
-    "jpeg",
-    "median_blur",
-    "motion_blur",
-    "normalize",
-)
+# Functions of ``variegate.transforms.functional``, one of each kind of work, with their arguments. W2o has a row for
+# every operation.
+FUNCTIONS: dict[str, dict[str, Any]] = {
+    "horizontal_flip": {},
+    "rotate": {"angle": 30.0, "interpolation": "bilinear"},
+    "shear_x": {"shear": 0.2},
+    "pad": {"padding": 16},
+    "crop": {"top": 10, "left": 12, "height": 120, "width": 130},
+    "resize": {"size": [160, 160]},
+    "adjust_brightness": {"brightness_factor": 1.3},
+    "adjust_contrast": {"contrast_factor": 1.3},
+    "adjust_hue": {"hue_factor": 0.1},
+    "adjust_sharpness": {"sharpness_factor": 1.3},
+    "equalize": {},
+    "solarize": {"threshold": 128},
+    "median_blur": {"kernel_size": 5},
+    "gaussian_blur": {"kernel_size": [5, 5], "sigma": [1.0, 1.0]},
+    "jpeg": {"quality": 75},
+    "normalize": {"mean": list(MEAN), "std": list(STD)},
+}
 SINGLE_PIPELINES = ("normalize", "imagenet", "randaugment", "trivialaugment", "jitter_affine", "simclr", "augmix")
 
 
@@ -320,45 +292,34 @@ def _single() -> list[Case]:
 W8 = tuple(_single())
 
 _AFFINE = "bilinear affine, jitter, flip"
+
+
+def _with_targets(
+    name: str,
+    title: str,
+    steps: str,
+    size: int = 640,
+    out: int = 0,
+    batch: int = 8,
+    objects: Objects = ONE_MASK,
+) -> Case:
+    return Case(name, title, "targets", size, out or size, steps=steps, batch=batch, objects=objects)
+
+
 TARGETS = (
-    Case("detection", _AFFINE, "targets", 640, 640, steps="targets_affine", batch=8),
-    Case("mosaic_640", "flip, jitter, Mosaic", "targets", 640, 640, steps="targets_mosaic", batch=8),
-    Case(
-        "many_boxes",
-        f"{_AFFINE}, 100 boxes",
-        "targets",
-        640,
-        640,
-        steps="targets_affine",
-        batch=8,
-        objects=Objects(100),
-    ),
-    Case(
+    _with_targets("detection", _AFFINE, "targets_affine"),
+    _with_targets("mosaic_640", "flip, jitter, Mosaic", "targets_mosaic"),
+    _with_targets("many_boxes", f"{_AFFINE}, 100 boxes", "targets_affine", objects=Objects(100)),
+    _with_targets(
         "instances",
         f"{_AFFINE}, a mask for each box",
-        "targets",
-        640,
-        640,
-        steps="targets_affine",
-        batch=8,
+        "targets_affine",
         objects=Objects(masks=0, has_instances=True),
     ),
-    Case(
-        "three_masks",
-        f"{_AFFINE}, three masks",
-        "targets",
-        640,
-        640,
-        steps="targets_affine",
-        batch=8,
-        objects=Objects(masks=3),
-    ),
-    Case("affine_224", _AFFINE, "targets", 224, 224, steps="targets_affine", batch=32),
-    Case("small", _AFFINE, "targets", 32, 32, steps="targets_affine", batch=256, objects=Objects(2)),
-    Case("two_affines", "two bilinear affine maps, flip", "targets", 640, 640, steps="targets_two_affines", batch=8),
-    Case("crop", "RandomResizedCrop, flip, jitter", "targets", 480, 224, steps="targets_crop", batch=32),
-    Case("flip", "flip", "targets", 640, 640, steps="targets_flip", batch=8),
-    Case("elastic_224", "elastic deformation, flip", "targets", 224, 224, steps="targets_elastic", batch=32),
+    _with_targets("three_masks", f"{_AFFINE}, three masks", "targets_affine", objects=Objects(masks=3)),
+    _with_targets("small", _AFFINE, "targets_affine", size=32, batch=256, objects=Objects(2)),
+    _with_targets("crop", "RandomResizedCrop, flip, jitter", "targets_crop", size=480, out=224, batch=32),
+    _with_targets("flip", "flip", "targets_flip"),
 )
 
 # -- works -------------------------------------------------------------------------------------------------------------

@@ -159,7 +159,7 @@ def _check_function(case: Case, images: list[Any]) -> Iterator[Check]:
     if name in pillow.OPERATIONS and name not in pillow.OTHERWISE:
         theirs = [np.asarray(pillow.OPERATIONS[name](Image.fromarray(image))) for image in images]
         # Interpolation rounds in its own way.
-        interpolates = "bilinear" in name or name in ("perspective", "resize", "resized_crop")
+        interpolates = name in ("rotate", "resize")
         yield _close("as Pillow", made, theirs, 2.0 if interpolates else 0.0)
 
 

@@ -1,4 +1,4 @@
-"""What W3 and W3r ask of the device: its name, the speed of a copy, memory, and its time without the host's part."""
+"""What W3 and W3r ask of the device: its name, the speed of a copy, and memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import datetime
 import platform
 import statistics
 import subprocess
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -16,8 +15,6 @@ COPY_BYTES, COPY_ROUNDS = 2 << 30, 30
 # Inputs of a run are together so many times the L2 cache, and at least two batches.
 L2_TIMES = 4
 MEMORY_BATCHES = 8
-# Of the time on the device alone: batches of a round, rounds, and copies that fill the queue before them.
-BATCHES, ROUNDS, COPIES = 8, 10, 512
 WRITTEN_BYTES = 3 * 224 * 224 * 2
 
 
@@ -65,47 +62,15 @@ def copy_speed(device: str) -> float:
     return 2 * COPY_BYTES / statistics.median(seconds)
 
 
-def measure_memory(next_batch: Callable[[], Any], device: str, library: Any) -> dict[str, Any]:
-    """The peak beyond the inputs, of libraries that use PyTorch's allocator; ours also on the device alone."""
+def measure_memory(next_batch: Callable[[], Any], device: str) -> dict[str, int]:
+    """The peak beyond the inputs, of libraries that use PyTorch's allocator."""
     torch.cuda.empty_cache()
     before = torch.cuda.memory_allocated(device)
     torch.cuda.reset_peak_memory_stats(device)
     for _ in range(MEMORY_BATCHES):
         next_batch()
     torch.cuda.synchronize(device)
-    found: dict[str, Any] = {"peak_memory_bytes": torch.cuda.max_memory_allocated(device) - before}
-    if library.name == "Variegate":
-        found["device_seconds_per_batch"] = device_seconds(next_batch)
-    return found
-
-
-def device_seconds(next_batch: Callable[[], Any]) -> float | None:
-    """Seconds of the device for a batch, without the host's part; None if the batches wait for the device.
-
-    The queue is first filled with copies, which keep the device busy while the host queues a few batches behind them.
-    """
-    source = torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
-    target = torch.empty_like(source)
-    began = time.perf_counter()
-    held = [next_batch() for _ in range(BATCHES)]
-    queueing = time.perf_counter() - began
-    torch.cuda.synchronize()
-    copies = min(COPIES, 3 * round(queueing / _elapsed(lambda: target.copy_(source))) + 8)
-    seconds = []
-    for _ in range(ROUNDS):
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        for _ in range(copies):
-            target.copy_(source)
-        start.record()
-        held = [next_batch() for _ in range(BATCHES)]
-        end.record()
-        is_in_time = not start.query()
-        end.synchronize()
-        if not is_in_time:
-            return None
-        seconds.append(start.elapsed_time(end) / 1e3 / BATCHES)
-    del held
-    return statistics.median(seconds)
+    return {"peak_memory_bytes": torch.cuda.max_memory_allocated(device) - before}
 
 
 def _elapsed(work: Callable[[], Any]) -> float:
@@ -126,6 +91,4 @@ def complete(record: dict[str, Any], device: str, read_bytes: float) -> dict[str
     for cell in record["libraries"].values():
         if "images_per_second" in cell:
             cell["of_copy_speed"] = cell["images_per_second"] * moved / record["copy_bytes_per_second"]
-        if cell.get("device_seconds_per_batch"):
-            cell["device_images_per_second"] = record["batch"] / cell["device_seconds_per_batch"]
     return record

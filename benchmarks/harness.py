@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import levels as _levels
-from benchmarks.cases import STD, WORKS, Case, Work
+from benchmarks.cases import ASKED, WORKS, Case, Work
 from benchmarks.inputs import read_jpegs, save
 from benchmarks.levels import OURS, Limited, is_ours
 from benchmarks.peers_env import peers_python
@@ -146,7 +146,8 @@ def load(processes: dict[str, Process], titles: Mapping[str, str]) -> dict[str, 
 
 
 def run_case(work: Work, case: Case, processes: dict[str, Process], options: Options, folder: Path) -> dict[str, Any]:
-    row: dict[str, Any] = {"title": case.title, "kind": case.kind, "target": asked_of(work, case), "checks": {}}
+    target = work.asked.get("", ASKED[case.kind])
+    row: dict[str, Any] = {"title": case.title, "kind": case.kind, "target": target, "checks": {}}
     row |= {"size": case.size, "dtype": case.dtype, "batch": case.batch_of(options.batch)}
     for key, process in processes.items():
         if is_ours(key):
@@ -154,18 +155,10 @@ def run_case(work: Work, case: Case, processes: dict[str, Process], options: Opt
     if not all(one["passed"] for checks in row["checks"].values() for one in checks):
         return row | {"failed": True}
     clock = "wall" if work.is_on_all_cores or options.device != "cpu" else "cpu"
-    cells = {key: prepare(case, key, process, folder, clock) for key, process in processes.items()}
-    if case.is_fixed:
-        row["levels_apart"] = difference(case, list(processes), folder)
+    cells = {key: prepare(case, process, clock) for key, process in processes.items()}
     measure(cells, processes, options)
     row["libraries"] = {key: cell.to_dict() for key, cell in cells.items()}
     return row
-
-
-def asked_of(work: Work, case: Case) -> float:
-    from benchmarks.cases import ASKED
-
-    return work.asked.get("", ASKED[case.kind])
 
 
 def check(case: Case, process: Process, golden: Process | None, folder: Path) -> list[dict[str, Any]]:
@@ -184,10 +177,9 @@ def check(case: Case, process: Process, golden: Process | None, folder: Path) ->
         return [{"name": "every check ran", "passed": False, "found": str(error)}]
 
 
-def prepare(case: Case, key: str, process: Process, folder: Path, clock: str) -> Cell:
-    out = str(_shown(folder, case, key)) if case.is_fixed else None
+def prepare(case: Case, process: Process, clock: str) -> Cell:
     try:
-        ready = process.ask({"command": "prepare", "case": case.name, "out": out}, PREPARE_TIMEOUT)
+        ready = process.ask({"command": "prepare", "case": case.name}, PREPARE_TIMEOUT)
     except RuntimeError as error:
         return Cell(error=str(error))
     if "absent" in ready:
@@ -210,21 +202,3 @@ def measure(cells: Mapping[str, Cell], processes: Mapping[str, Process], options
                     runs.append(processes[key].ask(asked, RUN_TIMEOUT))
                 except RuntimeError as error:
                     cell.error = str(error)
-
-
-def _shown(folder: Path, case: Case, key: str) -> Path:
-    return folder / f"{case.name}-{key.replace(':', '-')}.npy"
-
-
-def difference(case: Case, keys: list[str], folder: Path) -> dict[str, float]:
-    """Mean difference of each peer's first images to ours, in values of 255: that the case means the same to both."""
-    import numpy as np
-
-    paths = {key: _shown(folder, case, key) for key in keys}
-    first = next((path for key, path in paths.items() if is_ours(key) and path.exists()), None)
-    if first is None:
-        return {}
-    scale = np.float32(255) * np.array(STD, np.float32).reshape(1, 3, 1, 1) if case.dtype == "float32" else 1
-    pixels = np.load(first)
-    peers = {key: path for key, path in paths.items() if not is_ours(key) and path.exists()}
-    return {key: float(np.abs((np.load(path) - pixels) * scale).mean()) for key, path in peers.items()}

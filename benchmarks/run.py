@@ -2,8 +2,8 @@
 
 On one core: w1, w1i and w1i_local (JPEG files), w2 (RandAugment in memory), w2o (every operation and
 pipeline), w8 (one image at a time), targets (masks and boxes). On a GPU: w3, w3r. On all cores: loader, and feeds (the
-step of a training); ``--only ours,ours:process,ours:ray`` measures kinds of workers. training (what the trainer costs),
-expand (W5), startup (W7), search, w6 (PBA) and duplicates have options of their own: see ``... run training --help``.
+step of a training); ``--only ours,ours:process,ours:ray`` measures kinds of workers. expand (W5), startup (W7), search,
+w6 (PBA) and duplicates have options of their own: see ``... run expand --help``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from benchmarks.inputs import DEFAULT_TAR
 
 # Works that are no table of cases, and their modules, whose ``main(name, arguments)`` returns an exit code.
 MODULES = {
-    "training": "training",
     "expand": "expand",
     "startup": "startup",
     "search": "search",

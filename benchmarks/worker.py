@@ -28,7 +28,6 @@ LOADER_SECONDS, LOADER_AHEAD = 1.0, 12
 # A batch that takes longer is calibrated by a single run, and none is run for the caches before a measured run.
 LONG_SECONDS = 0.3
 GPU_WARM_UP_SECONDS = 5.0
-SHOWN = 8  # images of the first batch, to compare what libraries make of the same pixels
 
 
 def pin(core: int | None) -> None:
@@ -153,7 +152,7 @@ class Worker:
         if command == "replay":
             return self.replay(case, Path(request["folder"]))
         if command == "prepare":
-            return self.prepare(case, request["out"])
+            return self.prepare(case)
         raise ValueError(f"unknown command {command!r}")
 
     def inputs(self, case: Case) -> Any:
@@ -180,8 +179,8 @@ class Worker:
         np.save(folder / "replayed.npy", np.stack(self.library.replay(case, self.inputs(case), programs)))
         return {}
 
-    def prepare(self, case: Case, out: str | None) -> dict[str, Any]:
-        """Check a batch of every way, and keep the fastest. ``out``: a file for the first images of that batch."""
+    def prepare(self, case: Case) -> dict[str, Any]:
+        """Check a batch of every way, and keep the fastest."""
         from benchmarks.libraries import Absent
 
         self.measured = {}  # frees what the case before had
@@ -195,7 +194,7 @@ class Worker:
         failed: dict[str, str] = {}
         for name, next_batch in ways.items():
             try:
-                speeds[name] = self.calibrate(next_batch, case, batch, out)
+                speeds[name] = self.calibrate(next_batch, case, batch)
             except Exception as error:  # a way that cannot run here must not stop the others
                 failed[name] = in_a_line(error)
             if self.is_loader:
@@ -210,7 +209,7 @@ class Worker:
         if not self.is_on_cpu:
             from benchmarks.gpu import measure_memory
 
-            answer |= measure_memory(ways[chosen], self.device, self.library)
+            answer |= measure_memory(ways[chosen], self.device)
         return answer
 
     def feeds(self, case: Case, inputs: Any) -> dict[str, Any]:
@@ -219,16 +218,12 @@ class Worker:
         step = Step() if case.name == "feeds" else None
         return {name: Feed(opener, step) for name, opener in self.library.loaders(inputs).items()}
 
-    def calibrate(self, next_batch: Callable[[], Any], case: Case, batch: int, out: str | None) -> float:
+    def calibrate(self, next_batch: Callable[[], Any], case: Case, batch: int) -> float:
         """Images per second, after a check of the first batch."""
-        import numpy as np
-
         began = time.process_time()
         made = next_batch()
         first = time.process_time() - began
         check_batch(made, case, batch)
-        if out is not None and not Path(out).exists():
-            np.save(out, np.asarray(made)[:SHOWN])
         self.seconds_per_batch = first
         if self.is_on_one_core:
             limit_loaded_libraries()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import tempfile
 from collections.abc import Callable
@@ -45,7 +44,7 @@ def own_steps() -> dict[str, Steps]:
         "solarize_add": [T.SolarizeAdd(C.SHIFT)],
         "rgb_shift": [T.RGBShift()],
         "motion_blur": [T.MotionBlur(7)],
-        **{f"median_blur_{size}": [T.MedianBlur(size)] for size in (3, 5, 7)},
+        "median_blur_5": [T.MedianBlur(5)],
         "clahe": [T.CLAHE(2.0)],
         "gaussian_noise": [T.GaussianNoise(sigma=C.NOISE)],
         "salt_and_pepper": [T.SaltAndPepper(C.SALT)],
@@ -72,7 +71,6 @@ def own_steps() -> dict[str, Steps]:
         "spatter": [T.Spatter(p=1)],
         "spatter_mud": [T.Spatter(mode="mud", p=1)],
         "illumination": [T.Illumination(p=1)],
-        "illumination_corner": [T.Illumination("corner", p=1)],
         "illumination_spot": [T.Illumination("gaussian", p=1)],
         "resizemix": [T.ResizeMix(num_classes=C.CLASSES)],
         "mosaic": [T.Mosaic(num_classes=C.CLASSES)],
@@ -89,78 +87,13 @@ def targets(case: Case) -> dict[str, Steps]:
     turn = T.RandomAffine(C.TARGETS_ANGLE, shift, C.TARGETS_SCALE, interpolation="bilinear")
     return {
         "targets_affine": [turn, jitter, flip],
-        "targets_two_affines": [turn, T.RandomAffine(0, shear=10, interpolation="bilinear"), flip],
         "targets_mosaic": [flip, jitter, T.Mosaic()],
         "targets_crop": [T.RandomResizedCrop(case.out, scale=C.TARGETS_CROP), flip, jitter],
         "targets_flip": [flip],
-        "targets_elastic": [T.ElasticTransform(), flip],
     }
 
 
 STEPS = steps_of(T) | own_steps()
-
-# -- functions of one image --------------------------------------------------------------------------------------------
-
-# A perspective at 224 px.
-COEFFICIENTS = [1.2, 0.05, -20.0, 0.03, 1.15, -10.0, 0.0004, 0.0002]
-MATRIX = {"angle": 20.0, "translate": [10, -8], "scale": 1.1, "shear": 5.0}
-# At most 5 pixels at 224 px, as a share of half a side.
-_WAVE = np.sin(np.arange(224, dtype=np.float32) / 20) * np.float32(5 / 112)
-DISPLACEMENT = np.stack(np.meshgrid(_WAVE, _WAVE), axis=-1)[None]
-
-Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
-
-CALLS: dict[str, Call] = {
-    "horizontal_flip": (F.horizontal_flip, (), {}),
-    "vertical_flip": (F.vertical_flip, (), {}),
-    "rotate": (F.rotate, (30.0,), {}),
-    "rotate_bilinear": (F.rotate, (30.0, "bilinear"), {}),
-    "affine": (F.affine, (), MATRIX),
-    "affine_bilinear": (F.affine, (), MATRIX | {"interpolation": "bilinear"}),
-    "perspective": (F.perspective, (None, None), {"coefficients": COEFFICIENTS}),
-    "elastic": (F.elastic, (DISPLACEMENT,), {}),
-    "shear_x": (F.shear_x, (0.2,), {}),
-    "shear_y": (F.shear_y, (0.2,), {}),
-    "translate_x": (F.translate_x, (20,), {}),
-    "translate_y": (F.translate_y, (20,), {}),
-    "pad": (F.pad, (16,), {}),
-    "crop": (F.crop, (10, 12, 120, 130), {}),
-    "center_crop": (F.center_crop, ([96, 96],), {}),
-    "resize": (F.resize, ([160, 160],), {}),
-    "resized_crop": (F.resized_crop, (10, 12, 120, 130, [160, 160]), {}),
-    "adjust_brightness": (F.adjust_brightness, (1.3,), {}),
-    "adjust_contrast": (F.adjust_contrast, (1.3,), {}),
-    "adjust_saturation": (F.adjust_saturation, (1.3,), {}),
-    "adjust_hue": (F.adjust_hue, (0.1,), {}),
-    "adjust_gamma": (F.adjust_gamma, (1.3,), {}),
-    "adjust_sharpness": (F.adjust_sharpness, (1.3,), {}),
-    "autocontrast": (F.autocontrast, (), {}),
-    "equalize": (F.equalize, (), {}),
-    "grayscale": (F.rgb_to_grayscale, (3,), {}),
-    "invert": (F.invert, (), {}),
-    "permute_channels": (F.permute_channels, ([2, 0, 1],), {}),
-    "posterize": (F.posterize, (4,), {}),
-    "solarize": (F.solarize, (128,), {}),
-    "solarize_add": (F.solarize_add, (20,), {}),
-    "erase": (F.erase, (30, 40, 50, 60), {}),
-    "gaussian_blur": (F.gaussian_blur, ([5, 5], [1.0, 1.0]), {}),
-    "gaussian_noise": (F.gaussian_noise, (), {}),
-    "jpeg": (F.jpeg, (75,), {}),
-    "median_blur": (F.median_blur, (5,), {}),
-    "motion_blur": (F.motion_blur, (7, 0.0), {}),
-    "normalize": (F.normalize, (list(C.MEAN), list(C.STD)), {}),
-}
-
-# Functions with arguments that a transform does not store.
-UNSTORED = ("perspective", "elastic")
-
-
-def batched(name: str) -> T.Transform:
-    """The function as a transform, for a whole batch."""
-    call, positional, named = CALLS[name]
-    names = list(inspect.signature(call).parameters)[1:]
-    return T.Function(call.__name__, dict(zip(names, positional, strict=False)) | named)
-
 
 # -- the library -------------------------------------------------------------------------------------------------------
 
@@ -185,8 +118,7 @@ def transform(case: Case, is_float: bool | None = None) -> T.Transform:
 
 
 def function(name: str, device: str = "cpu") -> Callable[[Any], Any]:
-    call, positional, named = CALLS[name]
-    return lambda image: call(image, *positional, **named, device=device)
+    return partial(getattr(F, name), device=device, **C.FUNCTIONS[name])
 
 
 def partners_of(case: Case) -> str | None:
@@ -243,10 +175,11 @@ class Variegate(Library):
             return _target_parts(case, inputs)
         if case.name == "feeds":
             return {"ceiling": (ceiling(inputs), inputs.batch)}
-        if not case.is_single or (case.kind == "function" and case.key in UNSTORED):
+        if not case.is_single:
             return {}
-        t = batched(case.key) if case.kind == "function" else transform(BY_NAME[case.key])
-        augmenter = vg.Augmenter(t, num_threads=1, layout="NHWC" if case.kind == "function" else "NCHW")
+        is_function = case.kind == "function"
+        t = T.Function(case.key, C.FUNCTIONS[case.key]) if is_function else transform(BY_NAME[case.key])
+        augmenter = vg.Augmenter(t, num_threads=1, layout="NHWC" if is_function else "NCHW")
         return {"in a batch": (lambda: augmenter(inputs), len(inputs))}
 
     def loaders(self, given: LoaderInputs) -> Openers:

@@ -27,9 +27,7 @@ def geometry(T: Any) -> dict[str, list[Any]]:
         "resized_crop": [T.RandomResizedCrop(C.SIZE)],
         "resized_crop_bicubic": [T.RandomResizedCrop(C.SIZE, interpolation=cubic)],
         "elastic": [T.ElasticTransform()],
-        "shear_y": [T.RandomAffine(0, shear=(0, 0, -degrees, degrees))],
         "translate_x": [T.RandomAffine(0, translate=(share, 0))],
-        "translate_y": [T.RandomAffine(0, translate=(0, share))],
     }
     for word in ("", "_bilinear", "_bicubic"):
         how = T.InterpolationMode[word[1:].upper() or "NEAREST"]
