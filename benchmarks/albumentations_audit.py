@@ -1,9 +1,10 @@
 """Compare what Albumentations and its conversions do to an image, a mask, boxes and key points.
 
 ``python -m benchmarks.albumentations_audit --python PYTHON`` with an interpreter that has AlbumentationsX 2.5.1, or
-Albumentations 2.0.8. All public classes run with their default arguments and with those of
-``albumentations_cases.py``. A case that the converter reports as the same must be the same within ``LIMITS``. The
-outcome is written to tests/integrations/converters/data, where a test compares it with what the converter reports.
+Albumentations 2.0.8. All public classes run with their default arguments, and with those of the rows of the last audit
+in tests/integrations/converters/data. To add a case, add a row with its ``class`` and ``description``, as ``to_dict()``
+has it. A case that the converter reports as the same must be the same within ``LIMITS``. The outcome replaces the rows,
+and a test compares it with what the converter reports.
 """
 
 from __future__ import annotations
@@ -11,20 +12,15 @@ from __future__ import annotations
 import argparse
 import inspect
 import json
-import os
-import pickle
-import subprocess
 import sys
-import tempfile
 import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.albumentations_cases import CASES, REQUIRED, arguments_of
+from benchmarks.peers_env import ROOT, run_child, write_result
 
-ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "tests" / "integrations" / "converters" / "data"
 DRAWS = 100
 FIXED_DRAWS = 20  # of a transform whose outcome is always the same
@@ -34,7 +30,9 @@ LIMITS = {"image": 1.0, "mask": 0.5, "boxes": 0.05, "keypoints": 0.05}
 MAX_OUTCOMES = 24
 # Of a difference between two samples by chance, over about 50 features in 600 cases.
 P_VALUE = 1e-6
-HEIGHT, WIDTH = 96, 128
+NORMALIZED_SCALE = 64.0  # normalized values have about a 64th of the range
+HEIGHT = 96
+WIDTH = 128
 BOXES = [[10, 8, 50, 40], [60, 20, 110, 80], [5, 50, 40, 90], [90, 5, 120, 25], [48, 44, 70, 60]]
 POINTS = [[12.0, 10.0], [64.0, 48.0], [100.0, 30.0], [30.0, 80.0], [115.0, 88.0], [70.0, 15.0]]
 ALBUMENTATIONS_BASES = ("BaseCompose", "BasicTransform", "DualTransform", "ImageOnlyTransform")
@@ -63,36 +61,64 @@ def make_sample() -> Result:
 
 class Case(NamedTuple):
     name: str
-    arguments: dict[str, Any]
     description: dict[str, Any]
     results: list[Result]
 
 
-def run_albumentations(sample: Result, out: Path, refused: set[str], only: list[str] | None) -> None:
+def recorded_rows(version: str) -> list[dict[str, Any]]:
+    """Rows of the last audit of this library."""
+    path = data_path(version)
+    if path.exists():
+        rows: list[dict[str, Any]] = json.loads(path.read_text())
+        return rows
+    earlier = sorted(DATA.glob(path.name.replace(version, "*")))
+    return json.loads(earlier[-1].read_text()) if earlier else []
+
+
+def data_path(version: str) -> Path:
+    library = "albumentations" if version.startswith("2.0") else "albumentationsx"
+    return DATA / f"{library}-{version}-audit.json"
+
+
+def arguments_of(rows: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    """The default arguments, and those of the recorded rows of a class."""
+    found: list[dict[str, Any]] = [{}]
+    for row in rows:
+        if row["class"] == name:
+            names = set(row["description"]) - {"__class_fullname__", "p"}
+            found.append({key: row["description"][key] for key in names})
+    return found
+
+
+def run_albumentations(sample: Result, refused: set[str], only: list[str] | None) -> tuple[str, list[Case], list[str]]:
     """Run all cases, or those of the classes ``only``; classes in ``refused`` are described only."""
     import albumentations as A
 
-    is_older = A.__version__.startswith("2.0")
-    kind = "format" if is_older else "coord_format"
+    version: str = A.__version__
+    rows = recorded_rows(version)
+    kind = "format" if version.startswith("2.0") else "coord_format"
     boxes = A.BboxParams(**{kind: "pascal_voc"}, label_fields=["labels"])
     points = A.KeypointParams(**{kind: "xy"}, remove_invisible=False)
-    cases, skipped = [], []
+    cases: list[Case] = []
+    skipped: list[str] = []
     warnings.simplefilter("ignore")
     warnings.filterwarnings("error", message=".*not valid for transform")
     for name in only or public_classes(A):
-        defaults: list[dict[str, Any]] = [] if name in REQUIRED else [{}]
-        for arguments in [*defaults, *CASES.get(name, [])]:
-            renamed = arguments_of(name, arguments, is_older)
+        described: list[dict[str, Any]] = []
+        for arguments in arguments_of(rows, name):
             try:
-                transform = getattr(A, name)(**renamed, p=1.0)
+                transform = getattr(A, name)(**arguments, p=1.0)
                 compose = A.Compose([transform], bbox_params=boxes, keypoint_params=points, seed=3)
-                description = compose.to_dict()["transform"]
+                description = json.loads(json.dumps(compose.to_dict()["transform"]))
             except Exception as error:
                 skipped.append(f"{name} {arguments}: {error}"[:200])
                 continue
+            if description in described:
+                continue
+            described.append(description)
             results = [] if name in refused else draw(compose, sample, skipped, name)
-            cases.append(Case(name, arguments, description, results))
-    out.write_bytes(pickle.dumps((A.__version__, cases, skipped)))
+            cases.append(Case(name, description, results))
+    return version, cases, skipped
 
 
 def public_classes(library: Any) -> list[str]:
@@ -205,7 +231,7 @@ def unique(results: list[Result]) -> list[Result]:
 def distance(one: Result, other: Result) -> dict[str, float]:
     if one["image"].shape != other["image"].shape:
         return dict.fromkeys(LIMITS, 999.0)
-    scale = 1.0 if one["image"].dtype == np.uint8 else 64.0  # normalized values have about a 64th of the range
+    scale = 1.0 if one["image"].dtype == np.uint8 else NORMALIZED_SCALE
     levels = np.abs(one["image"].astype(np.float64) - other["image"].astype(np.float64)) * scale
     found = {"image": float(levels.mean()), "mask": 100 * float((one["mask"] != other["mask"]).mean())}
     found["boxes"] = 999.0 if one["count"] != other["count"] or set(one["boxes"]) != set(other["boxes"]) else 0.0
@@ -220,54 +246,72 @@ def distance(one: Result, other: Result) -> dict[str, float]:
 def compare_distributions(before: list[Result], after: list[Result]) -> dict[str, float]:
     """The greatest distance between two distributions of a feature that chance does not explain."""
     found = dict.fromkeys(LIMITS, 0.0)
-    ours = [features(result) for result in after]
     theirs = [features(result) for result in before]
-    for key in sorted({key for values in (*theirs, *ours) for key in values}):
-        one = np.array([values.get(key, -1.0) for values in theirs], np.float64)
-        other = np.array([values.get(key, -1.0) for values in ours], np.float64)
-        gap = wasserstein(one, other)
-        target = key.partition(".")[0]
-        if gap > LIMITS[target] and p_value(one, other, LIMITS[target]) < P_VALUE:
-            found[target] = max(found[target], gap)
+    ours = [features(result) for result in after]
+    for target, limit in LIMITS.items():
+        theirs_by_feature = np.array([values[target] for values in theirs]).T
+        ours_by_feature = np.array([values[target] for values in ours]).T
+        for one, other in zip(theirs_by_feature, ours_by_feature, strict=True):
+            gap = wasserstein(one, other)
+            if gap > limit and p_value(one, other, limit) < P_VALUE:
+                found[target] = max(found[target], gap)
     return found
 
 
-def features(result: Result) -> dict[str, float]:
-    image, mask, source = result["image"].astype(np.float64), result["mask"], make_sample_once()
-    if result["image"].dtype != np.uint8:
-        image = image * 64
-    height, width = image.shape[:2]
-    found = {"image.height": float(height), "image.width": float(width)}
-    for channel in range(image.shape[2]):
-        found[f"image.mean{channel}"] = float(image[..., channel].mean())
-        found[f"image.std{channel}"] = float(image[..., channel].std())
-    found["image.spread"] = float(np.abs(image - image.mean(axis=2, keepdims=True)).mean())
-    found["image.edges"] = float(np.abs(np.diff(image, axis=1)).mean())
-    found["image.black"] = 255 * float((image == 0).all(axis=2).mean())
-    found["image.white"] = 255 * float((image == 255).all(axis=2).mean())
-    if image.shape == source["image"].shape:
-        change = image - source["image"]
-        found["image.change"] = float(np.abs(change).mean())
-        found["image.change_spread"] = float(np.abs(change - change.mean(axis=2, keepdims=True)).mean())
-    else:
-        found["image.change"] = found["image.change_spread"] = 0.0
-    for row, band in enumerate(np.array_split(image, 3, axis=0)):
-        for column, block in enumerate(np.array_split(band, 3, axis=1)):
-            found[f"image.block{row}{column}"] = float(block.mean())
-    source_mask = source["mask"]
-    found["mask.change"] = 100 * float((mask != source_mask).mean()) if mask.shape == source_mask.shape else 0.0
-    found |= {f"mask.share{value}": 100 * float((mask == value).mean()) for value in (0, 1, 2, 255)}
-    found["boxes.count"] = float(result["count"])
-    kept = [label for label, box in result["boxes"].items() if np.abs(box - BOXES[label]).max() < 0.01]
-    found["boxes.changed"] = float(len(result["boxes"]) - len(kept))
+def features(result: Result) -> dict[str, list[float]]:
+    """Features of each kind of target, as many for every result."""
+    points = np.full(2 * len(POINTS), -1.0)
+    visible = result["keypoints"].ravel()[: len(points)]
+    points[: len(visible)] = visible
+    return {
+        "image": image_features(result["image"]),
+        "mask": mask_features(result["mask"]),
+        "boxes": box_features(result),
+        "keypoints": points.tolist(),
+    }
+
+
+def image_features(pixels: Any) -> list[float]:
+    image = pixels.astype(np.float64)
+    if pixels.dtype != np.uint8:
+        image = image * NORMALIZED_SCALE
+    height, width, channels = image.shape
+    image = np.broadcast_to(image, (height, width, 3))
+    source = make_sample_once()["image"]
+    change = image - source if image.shape == source.shape else np.zeros_like(image)
+    found = [float(height), float(width), float(channels)]
+    found += image.mean(axis=(0, 1)).tolist()
+    found += image.std(axis=(0, 1)).tolist()
+    found.append(spread_of(image))
+    found.append(float(np.abs(np.diff(image, axis=1)).mean()))
+    found += [255 * float((image == value).all(axis=2).mean()) for value in (0, 255)]
+    found.append(float(np.abs(change).mean()))
+    found.append(spread_of(change))
+    for band in np.array_split(image, 3, axis=0):
+        found += [float(block.mean()) for block in np.array_split(band, 3, axis=1)]
+    return found
+
+
+def spread_of(image: Any) -> float:
+    """Mean distance of the channels to their mean."""
+    return float(np.abs(image - image.mean(axis=2, keepdims=True)).mean())
+
+
+def mask_features(mask: Any) -> list[float]:
+    source = make_sample_once()["mask"]
+    change = 100 * float((mask != source).mean()) if mask.shape == source.shape else 0.0
+    return [change, *(100 * float((mask == value).mean()) for value in (0, 1, 2, 255))]
+
+
+def box_features(result: Result) -> list[float]:
+    moved = [label for label, box in result["boxes"].items() if np.abs(box - BOXES[label]).max() >= 0.01]
+    found = [float(result["count"]), float(len(moved))]
     for label in range(len(BOXES)):
         box = result["boxes"].get(label)
-        found[f"boxes.is_there{label}"] = 100.0 * (box is not None)
-        for side in range(4):
-            found[f"boxes.{label}.{side}"] = -1.0 if box is None else float(box[side])
-        found[f"boxes.{label}.width"] = 0.0 if box is None else float(box[2] - box[0])
-    for index, point in enumerate(result["keypoints"]):
-        found |= {f"keypoints.{index}.x": float(point[0]), f"keypoints.{index}.y": float(point[1])}
+        if box is None:
+            found += [0.0, -1.0, -1.0, -1.0, -1.0, 0.0]
+        else:
+            found += [100.0, *map(float, box), float(box[2] - box[0])]
     return found
 
 
@@ -300,58 +344,54 @@ def p_value(one: Any, other: Any, tolerance: float) -> float:
 # -- the outcome ---------------------------------------------------------------------------------------------------
 
 
-def audit(version: str, cases: list[Case], sample: Result) -> tuple[list[dict[str, Any]], list[str]]:
-    rows, failures = [], []
+def audit(cases: list[Case], sample: Result) -> tuple[list[dict[str, Any]], list[str]]:
+    rows: list[dict[str, Any]] = []
+    failures: list[str] = []
     for case in cases:
-        description = json.loads(json.dumps(case.description))
-        outcome, transform, targets = convert(description)
+        outcome, transform, targets = convert(case.description)
         row: dict[str, Any] = {"class": case.name, "outcome": outcome}
+        described = case.description["transforms"][0]
         if outcome != "refused" and case.results:
             row |= compare(case.results, run_variegate(transform, targets, sample, len(case.results)))
             beyond = {target: row[target] for target, limit in LIMITS.items() if row[target] > limit}
             if outcome == "same" and beyond:
-                failures.append(f"FAIL {case.name} {case.arguments}: reported as the same, differs: {beyond}")
+                failures.append(f"FAIL {described}: reported as the same, differs: {beyond}")
         elif outcome == "same":
-            failures.append(f"FAIL {case.name} {case.arguments}: reported as the same, but not compared")
-        rows.append({**row, "description": description["transforms"][0]})
-        said = {key: value for key, value in row.items() if key != "class"}
-        print(version, case.name, case.arguments, said, flush=True)
+            failures.append(f"FAIL {described}: reported as the same, but not compared")
+        print(row, flush=True)
+        rows.append({**row, "description": described})
     return rows, failures
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--python", required=True, help="an interpreter that has Albumentations")
+    parser.add_argument("--python", type=Path, help="an interpreter that has Albumentations")
     parser.add_argument("--only", nargs="*", help="names of classes, whose rows are replaced")
-    parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--refused", nargs="*", default=(), help=argparse.SUPPRESS)
     options = parser.parse_args()
     sample = make_sample_once()
     if options.child:
-        run_albumentations(sample, Path(options.child), set(options.refused), options.only)
+        write_result(options.child, run_albumentations(sample, set(options.refused), options.only))
         return 0
+    if options.python is None:
+        parser.error("--python: missing; give an interpreter that has Albumentations")
     from variegate.integrations.converters.albumentations_table import REFUSED
 
     warnings.simplefilter("ignore")
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "results.pickle"
-        command = [options.python, "-m", "benchmarks.albumentations_audit", "--python", "-", "--child", str(out)]
-        command += ["--refused", *REFUSED]
-        command += ["--only", *options.only] if options.only else []
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_ALBUMENTATIONS_UPDATE": "1"}
-        subprocess.run(command, env=environment, check=True)
-        version, cases, skipped = pickle.loads(out.read_bytes())  # written by our own child
-    rows, failures = audit(version, cases, sample)
+    arguments = ["--refused", *REFUSED]
+    if options.only:
+        arguments += ["--only", *options.only]
+    version, cases, skipped = run_child(options.python, "benchmarks.albumentations_audit", arguments)
+    rows, failures = audit(cases, sample)
     for line in (*skipped, *failures):
         print(line)
     converted = {row["class"] for row in rows if row["outcome"] != "refused"}
-    print(f"{len(converted)} of {len({row['class'] for row in rows})} classes convert")
-    name = "albumentations" if version.startswith("2.0") else "albumentationsx"
-    path = DATA / f"{name}-{version}-audit.json"
+    print(f"{version}: {len(converted)} of {len({row['class'] for row in rows})} classes convert")
     if options.only:
-        rows += [row for row in json.loads(path.read_text()) if row["class"] not in options.only]
+        rows += [row for row in recorded_rows(version) if row["class"] not in options.only]
     lines = ",\n".join(json.dumps(row) for row in sorted(rows, key=lambda row: row["class"]))
-    path.write_text(f"[\n{lines}\n]\n")
+    data_path(version).write_text(f"[\n{lines}\n]\n")
     return 1 if failures else 0
 
 

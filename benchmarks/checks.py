@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,12 +18,12 @@ from benchmarks import cases as C
 from benchmarks.cases import Case
 from benchmarks.inputs import decode, list_photos, rectangles
 from benchmarks.libraries import LoaderInputs, ours, pillow
-from variegate.program.ops import SPECS
 
 Pixels = npt.NDArray[Any]
-# Images of a check: the reference is slow. Cases that torchvision replays have more.
+# Images of a check, by size of the inputs: the reference is slow. Cases in MANY_SAMPLES have more.
 SAMPLES = {0: 16, 32: 64, C.SIZE: 16, 1024: 2}
-REPLAYED, REPLAYED_SAMPLES, SINGLE_SAMPLES = ("w1", "w2"), 64, 8
+MANY_SAMPLES = {"w1": 64, "w2": 64}
+SINGLE_SAMPLES = 8
 # The resample may round by one value the other way; equalize and autocontrast, if they follow, stretch that value.
 AFTER_RESAMPLE: dict[str, Any] = {"mostly": 1, "share": 0.999, "anywhere": 16}
 TO_THE_BIT: dict[str, Any] = {"mostly": 0, "share": 1.0, "anywhere": 0}
@@ -69,7 +67,7 @@ def outputs(case: Case, inputs: Any, device: str, is_float: bool = False) -> Pix
 
 
 def check(case: Case, inputs: Any, device: str = "cpu", kind: str = "") -> Iterator[Check]:
-    """Every check of a case, but the replay. ``kind``: of a loader's workers."""
+    """Every check of a case. ``kind``: of a loader's workers."""
     if case.kind == "loader":
         yield from check_loader(inputs, kind)
     elif case.kind == "targets":
@@ -85,7 +83,7 @@ def check(case: Case, inputs: Any, device: str = "cpu", kind: str = "") -> Itera
 
 
 def few(case: Case, inputs: Any) -> Any:
-    return inputs[: REPLAYED_SAMPLES if case.name in REPLAYED else SAMPLES[case.size]]
+    return inputs[: MANY_SAMPLES.get(case.name, SAMPLES[case.size])]
 
 
 def _check_pixels(case: Case, inputs: Any) -> Iterator[Check]:
@@ -112,31 +110,6 @@ def _check_decoding(case: Case, files: list[bytes], whole: Pixels) -> Iterator[C
     for word, index in (("", None), (" with an index", ours.make_index(files))):
         made = np.asarray(augmenter.decode_and_run(files, ids=ids, index=index))
         yield within(f"decode_and_run{word} equals cropping decoded images", made, whole, **TO_THE_BIT)
-
-
-def describe_programs(case: Case, inputs: Any) -> list[dict[str, Any]]:
-    """Sampled programs as JSON: which image, and the names and arguments of its instructions."""
-    images = [decode(data) for data in inputs] if case.reads_files else list(inputs)
-    augmenter = vg.Augmenter(ours.transform(case, is_float=False), device="cpu", seed=0)
-    program = augmenter.program(images, ids=list(range(len(images))))
-    described = []
-    for row in range(len(images)):
-        operations = [[SPECS[op].name, [float(arg) for arg in args]] for op, args in program.operations(row)]
-        described.append({"index": int(program.source[row]), "operations": operations})
-    return described
-
-
-def save_programs(case: Case, inputs: Any, folder: Path) -> None:
-    """Write programs and their pixels, for another library to replay."""
-    some = few(case, inputs)
-    (folder / "programs.json").write_text(json.dumps(describe_programs(case, some)))
-    np.save(folder / "pixels.npy", outputs(case, some, "cpu"))
-
-
-def compare_replayed(case: Case, folder: Path) -> Check:
-    name = "equals torchvision on Pillow images, operation by operation"
-    tolerance = AFTER_RESAMPLE if case.reads_files else TO_THE_BIT
-    return within(name, np.load(folder / "pixels.npy"), np.load(folder / "replayed.npy"), **tolerance)
 
 
 # -- one image ---------------------------------------------------------------------------------------------------------

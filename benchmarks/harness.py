@@ -19,7 +19,6 @@ from benchmarks.process import ONE_THREAD, PREPARE_TIMEOUT, RUN_TIMEOUT, Process
 
 # A peer whose best run is so many times slower than the best peer's stops after a few runs.
 FEWEST, FAR = 3, 3.0
-GOLDEN = "torchvision_pil"
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ def run(name: str, cases: list[Case], options: Options) -> dict[str, Any]:
             record["libraries"] = load(processes, {one.key: one.title for one in limited})
             for number, case in enumerate(cases):
                 print(f"  {number + 1} of {len(cases)}: {case.name}", file=sys.stderr, flush=True)
-                record["rows"][case.name] = run_case(work, case, processes, options, Path(folder))
+                record["rows"][case.name] = run_case(work, case, processes, options)
         finally:
             for process in processes.values():
                 process.close()
@@ -145,13 +144,13 @@ def load(processes: dict[str, Process], titles: Mapping[str, str]) -> dict[str, 
     return found
 
 
-def run_case(work: Work, case: Case, processes: dict[str, Process], options: Options, folder: Path) -> dict[str, Any]:
+def run_case(work: Work, case: Case, processes: dict[str, Process], options: Options) -> dict[str, Any]:
     target = work.asked.get("", ASKED[case.kind])
     row: dict[str, Any] = {"title": case.title, "kind": case.kind, "target": target, "checks": {}}
     row |= {"size": case.size, "dtype": case.dtype, "batch": case.batch_of(options.batch)}
     for key, process in processes.items():
         if is_ours(key):
-            row["checks"][key] = check(case, process, processes.get(GOLDEN), folder)
+            row["checks"][key] = check(case, process)
     if not all(one["passed"] for checks in row["checks"].values() for one in checks):
         return row | {"failed": True}
     clock = "wall" if work.is_on_all_cores or options.device != "cpu" else "cpu"
@@ -161,17 +160,9 @@ def run_case(work: Work, case: Case, processes: dict[str, Process], options: Opt
     return row
 
 
-def check(case: Case, process: Process, golden: Process | None, folder: Path) -> list[dict[str, Any]]:
-    from benchmarks.checks import REPLAYED, compare_replayed
-
+def check(case: Case, process: Process) -> list[dict[str, Any]]:
     try:
-        asked = {"command": "check", "case": case.name}
-        checks: list[dict[str, Any]] = process.ask(asked, PREPARE_TIMEOUT)["checks"]
-        if case.name in REPLAYED and golden is not None:
-            asked |= {"folder": str(folder)}
-            process.ask(asked | {"command": "save_programs"}, PREPARE_TIMEOUT)
-            golden.ask(asked | {"command": "replay"}, PREPARE_TIMEOUT)
-            checks.append(compare_replayed(case, folder).to_dict())
+        checks: list[dict[str, Any]] = process.ask({"command": "check", "case": case.name}, PREPARE_TIMEOUT)["checks"]
         return checks
     except RuntimeError as error:  # a check that cannot run has not passed, whatever stopped it
         return [{"name": "every check ran", "passed": False, "found": str(error)}]

@@ -9,10 +9,7 @@ Blocks run in order, each page in an empty folder; its ``python`` blocks before 
 from __future__ import annotations
 
 import argparse
-import os
-import pickle
 import re
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -20,7 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parent.parent
+from benchmarks.peers_env import ROOT, peers_python, run_child, write_result
+
 PAGES = ROOT / "docs" / "migration"
 _PIECES = re.compile(r"^<!-- (compare|not run)(.*?) -->\n|^```(py|python)\n(.*?)^```\n", re.M | re.S)
 
@@ -93,8 +91,8 @@ def _array(value: Any) -> Any:
     return np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
 
 
-def _child(page: str, side: str, out: str) -> None:
-    """Run one side of a page in the present folder, and write what its pairs made to ``out``."""
+def _run_side(page: str, side: str) -> list[dict[str, Any]]:
+    """Run one side of a page in the present folder -> the values of each pair."""
     if side == "before":
         from benchmarks.libraries.torchvision import import_v2
 
@@ -109,7 +107,7 @@ def _child(page: str, side: str, out: str) -> None:
         code = pair.before if side == "before" else pair.after
         exec(compile(code, f"{page} ({side})", "exec"), namespace)
         found.append({name: _array(namespace[name]) for name in pair.names})
-    Path(out).write_bytes(pickle.dumps(found))
+    return found
 
 
 def check_page(path: Path, peers: Path) -> list[str]:
@@ -118,17 +116,15 @@ def check_page(path: Path, peers: Path) -> list[str]:
     lines = [f"{path.name}: not run: {reason}" for reason in page.unpaired]
     sides: dict[str, list[dict[str, Any]]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for side, python in (("after", sys.executable), ("before", str(peers))):
-            out = Path(folder) / f".{side}.pickle"
-            command = [python, "-m", "benchmarks.migration", "--child", path.name, side, str(out)]
-            environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-            ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-            if ran.returncode:
-                return [*lines, f"FAIL {path.name}: {side}:\n{ran.stderr[-3000:]}"]
-            sides[side] = pickle.loads(out.read_bytes())  # our own child's
+        for side, python in (("after", Path(sys.executable)), ("before", peers)):
+            try:
+                sides[side] = run_child(python, "benchmarks.migration", [path.name, side], Path(folder))
+            except RuntimeError as error:
+                return [*lines, f"FAIL {path.name}: {side}:\n{error}"]
     for number, pair in enumerate(page.pairs):
         for name in pair.names:
-            before, after = sides["before"][number][name], sides["after"][number][name]
+            before = sides["before"][number][name]
+            after = sides["after"][number][name]
             wrong = differs(pair.rule, before, after)
             said = f"{path.name}: {name}: {pair.rule}: {_kind(after)}"
             lines.append(f"FAIL {said}: {wrong}" if wrong else said)
@@ -138,14 +134,14 @@ def check_page(path: Path, peers: Path) -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("pages", nargs="*", help="names of pages, as torchvision.md; all of them")
-    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
-        _child(*given.child)
+        page, side = given.pages
+        write_result(given.child, _run_side(page, side))
         return 0
-    from benchmarks.peers_env import peers_python
-
-    peers, failures = peers_python(), 0
+    peers = peers_python()
+    failures = 0
     for path in sorted(PAGES.glob("*.md")):
         if path.name == "index.md" or (given.pages and path.name not in given.pages):
             continue

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / ".venv-peers"
@@ -51,6 +55,26 @@ def peers_python(log: bool = True, or_this: bool = False) -> Path:
             print(f"{name} could not be installed; its rows will say so", file=sys.stderr)
     stamp.touch()
     return python
+
+
+def run_child(python: Path, module: str, arguments: Sequence[str], folder: Path = ROOT) -> Any:
+    """What ``python -m module --child FILE arguments`` passes to ``write_result``, run in ``folder``.
+
+    Raises RuntimeError with the end of what it printed.
+    """
+    with tempfile.TemporaryDirectory() as temporary:
+        out = Path(temporary) / "result.pickle"
+        command = [str(python), "-m", module, "--child", str(out), *arguments]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_ALBUMENTATIONS_UPDATE": "1"}
+        ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+        if ran.returncode:
+            raise RuntimeError(ran.stderr[-3000:])
+        return pickle.loads(out.read_bytes())  # written by our own child
+
+
+def write_result(out: Path, result: Any) -> None:
+    """In a child: hand the result to the process that ran it."""
+    out.write_bytes(pickle.dumps(result))
 
 
 if __name__ == "__main__":

@@ -144,13 +144,6 @@ class Worker:
             from benchmarks.checks import check
 
             return {"checks": [one.to_dict() for one in check(case, self.inputs(case), self.device, self.library.kind)]}
-        if command == "save_programs":
-            from benchmarks.checks import save_programs
-
-            save_programs(case, self.inputs(case), Path(request["folder"]))
-            return {}
-        if command == "replay":
-            return self.replay(case, Path(request["folder"]))
         if command == "prepare":
             return self.prepare(case)
         raise ValueError(f"unknown command {command!r}")
@@ -171,13 +164,6 @@ class Worker:
 
             return take_batches(items, self.batch_at_224, self.device)
         return items
-
-    def replay(self, case: Case, folder: Path) -> dict[str, Any]:
-        import numpy as np
-
-        programs = json.loads((folder / "programs.json").read_text())
-        np.save(folder / "replayed.npy", np.stack(self.library.replay(case, self.inputs(case), programs)))
-        return {}
 
     def prepare(self, case: Case) -> dict[str, Any]:
         """Check a batch of every way, and keep the fastest."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -35,7 +35,8 @@ class LoaderInputs:
 class Library:
     """An adapter. ``works_ahead``: it may make a batch before it is asked, so the first of a run does not count.
 
-    ``lacks``: cases that it does not have, with the reason. ``differs``: what differs in meaning.
+    ``lacks``: cases that it does not have, with the reason, unless that is "no such operation". ``differs``: what
+    differs in meaning.
     """
 
     name: str
@@ -62,10 +63,12 @@ class Library:
         """The ways in which users of this library write a loader. What an opener started ends with its result."""
         raise Absent("has no loader here")
 
-    def need(self, case: Case) -> None:
-        """Raise Absent if the library lacks a case."""
+    def need(self, case: Case, table: Container[str]) -> None:
+        """Raise Absent if the library lacks a case: if ``lacks`` says why, or no step of it is in ``table``."""
         if case.key in self.lacks:
             raise Absent(self.lacks[case.key])
+        if case.key not in table and not case.views:
+            raise Absent("no such operation")
 
 
 def load(key: str) -> Library:

@@ -21,6 +21,7 @@ from benchmarks import cases as C
 from benchmarks.cases import Case
 from benchmarks.inputs import feed
 from benchmarks.libraries import Library, LoaderInputs, NextBatch, Openers, Ways
+from benchmarks.libraries.steps import as_lists, layers
 
 Image = npt.NDArray[np.uint8]
 NEAREST: dict[str, Any] = {"interpolation": cv2.INTER_NEAREST, "border_mode": cv2.BORDER_CONSTANT, "fill": 0, "p": 1}
@@ -94,98 +95,86 @@ def affine(interpolation: int) -> Any:
     )
 
 
-def geometry() -> dict[str, list[Any]]:
+def geometry() -> dict[str, Any]:
     degrees, nearest = math.degrees(math.atan(C.SHEAR)), BLACK | {"interpolation": cv2.INTER_NEAREST}
     pixels, none = (-C.TRANSLATE, C.TRANSLATE), (0, 0)
-    cases: dict[str, list[Any]] = {
+    cases: dict[str, Any] = {
         "normalize": [],
-        "hflip": [A.HorizontalFlip(p=1)],
-        "vflip": [A.VerticalFlip(p=1)],
-        "rotate90": [A.RandomRotate90(group_elements=("r90", "r180", "r270"))],
-        "pad": [A.Pad(C.PADDING, border_mode=cv2.BORDER_CONSTANT)],
-        "center_crop": [A.CenterCrop(C.CUT, C.CUT)],
+        "hflip": A.HorizontalFlip(p=1),
+        "vflip": A.VerticalFlip(p=1),
+        "rotate90": A.RandomRotate90(group_elements=("r90", "r180", "r270")),
+        "pad": A.Pad(C.PADDING, border_mode=cv2.BORDER_CONSTANT),
+        "center_crop": A.CenterCrop(C.CUT, C.CUT),
         "random_crop": [A.Pad(C.PADDING, border_mode=cv2.BORDER_CONSTANT), A.RandomCrop(224, 224)],
-        "resize": [A.Resize(C.SMALLER, C.SMALLER, interpolation=cv2.INTER_LINEAR)],
-        "resize_bicubic": [A.Resize(C.SMALLER, C.SMALLER, interpolation=cv2.INTER_CUBIC)],
-        "resized_crop": [A.RandomResizedCrop((224, 224))],
-        "resized_crop_bicubic": [A.RandomResizedCrop((224, 224), interpolation=cv2.INTER_CUBIC)],
-        "translate_x": [A.Affine(translate_px={"x": pixels, "y": none}, **nearest)],
-        "transpose": [A.Transpose(p=1)],
-        "d4": [A.D4()],
-        "downscale": [A.Downscale((C.COARSER, C.COARSER), p=1)],
-        "elastic": [A.ElasticTransform(p=1)],
-        "grid_distortion": [A.GridDistortion(p=1)],
-        "optical_distortion": [A.OpticalDistortion(p=1)],
-        "thin_plate": [A.ThinPlateSpline(p=1)],
-        "stretch": [A.Affine(scale={"x": C.STRETCH, "y": C.STRETCH}, keep_ratio=False, **BLACK)],
+        "resize": A.Resize(C.SMALLER, C.SMALLER, interpolation=cv2.INTER_LINEAR),
+        "resize_bicubic": A.Resize(C.SMALLER, C.SMALLER, interpolation=cv2.INTER_CUBIC),
+        "resized_crop": A.RandomResizedCrop((224, 224)),
+        "resized_crop_bicubic": A.RandomResizedCrop((224, 224), interpolation=cv2.INTER_CUBIC),
+        "translate_x": A.Affine(translate_px={"x": pixels, "y": none}, **nearest),
+        "transpose": A.Transpose(p=1),
+        "d4": A.D4(),
+        "downscale": A.Downscale((C.COARSER, C.COARSER), p=1),
+        "elastic": A.ElasticTransform(p=1),
+        "grid_distortion": A.GridDistortion(p=1),
+        "optical_distortion": A.OpticalDistortion(p=1),
+        "thin_plate": A.ThinPlateSpline(p=1),
+        "stretch": A.Affine(scale={"x": C.STRETCH, "y": C.STRETCH}, keep_ratio=False, **BLACK),
     }
     for word, how in KINDS:
-        cases[f"rotate{word}"] = [A.Rotate((-C.ANGLE, C.ANGLE), interpolation=how, **BLACK)]
-        cases[f"affine{word}"] = [affine(how)]
+        cases[f"rotate{word}"] = A.Rotate((-C.ANGLE, C.ANGLE), interpolation=how, **BLACK)
+        cases[f"affine{word}"] = affine(how)
         shear = {"x": (-degrees, degrees), "y": (0.0, 0.0)}
-        cases[f"shear_x{word}"] = [A.Affine(shear=shear, interpolation=how, **BLACK)]
-        cases[f"perspective{word}"] = [A.Perspective((CORNERS, CORNERS), interpolation=how, **BLACK)]
+        cases[f"shear_x{word}"] = A.Affine(shear=shear, interpolation=how, **BLACK)
+        cases[f"perspective{word}"] = A.Perspective((CORNERS, CORNERS), interpolation=how, **BLACK)
     return cases
 
 
-def values() -> dict[str, list[Any]]:
+def values() -> dict[str, Any]:
     # A factor on every pixel is this transform's `contrast`: a multiplication, compiled to a table.
     factor = A.RandomBrightnessContrast(brightness_range=(0, 0), contrast_range=(-C.FACTOR, C.FACTOR), p=1)
     hole, holes = (C.HOLE, C.HOLE), C.HOLE_SIZES
     gray, gamma = A.ToGray(p=1), A.RandomGamma((100 * C.GAMMA[0], 100 * C.GAMMA[1]), p=1)
     return {
-        "brightness": [factor],
-        "contrast": [jitter(contrast=C.FACTOR)],
-        "saturation": [jitter(saturation=C.FACTOR)],
-        "hue": [jitter(hue=C.HUE)],
-        "color_jitter": [jitter(*C.JITTER)],
-        "photometric_distort": [A.PhotoMetricDistort(p=1)],
-        "gamma": [gamma],
+        "brightness": factor,
+        "contrast": jitter(contrast=C.FACTOR),
+        "saturation": jitter(saturation=C.FACTOR),
+        "hue": jitter(hue=C.HUE),
+        "color_jitter": jitter(*C.JITTER),
+        "photometric_distort": A.PhotoMetricDistort(p=1),
+        "gamma": gamma,
         # The kernel of Pillow's sharpness 2: 21/13 in the middle, -1/13 around it.
-        "sharpness": [A.Sharpen(alpha_range=(1 / 13, 1 / 13), lightness_range=(1.0, 1.0), method="kernel", p=1)],
-        "posterize": [A.Posterize(num_bits=(C.BITS, C.BITS), p=1)],
-        "solarize": [A.Solarize(threshold_range=(C.THRESHOLD / 255, C.THRESHOLD / 255), p=1)],
-        "invert": [A.InvertImg(p=1)],
+        "sharpness": A.Sharpen(alpha_range=(1 / 13, 1 / 13), lightness_range=(1.0, 1.0), method="kernel", p=1),
+        "posterize": A.Posterize(num_bits=(C.BITS, C.BITS), p=1),
+        "solarize": A.Solarize(threshold_range=(C.THRESHOLD / 255, C.THRESHOLD / 255), p=1),
+        "invert": A.InvertImg(p=1),
         # Its default method, "cdf", is another operation: 38 levels away from Pillow's on average.
-        "autocontrast": [A.AutoContrast(method="pil", p=1)],
-        "equalize": [A.Equalize(mode="cv", by_channels=True, p=1)],
-        "grayscale": [gray],
-        "channel_permutation": [A.ChannelShuffle(p=1)],
-        "rgb_shift": [A.RGBShift(p=1)],
-        "blur_5": [A.GaussianBlur((5, 5), C.SIGMA, p=1)],
-        "blur_23": [A.GaussianBlur((23, 23), C.SIGMA, p=1)],
-        "motion_blur": [A.MotionBlur((7, 7), allow_shifted=False, p=1)],
-        "jpeg": [A.ImageCompression(quality_range=C.QUALITY, p=1)],
-        "median_blur_5": [A.MedianBlur((5, 5), p=1)],
-        "clahe": [A.CLAHE((2.0, 2.0), (8, 8), p=1)],
-        "gaussian_noise": [A.GaussNoise(std_range=(C.NOISE, C.NOISE), per_channel=True, p=1)],
-        "salt_and_pepper": [A.SaltAndPepper((C.SALT, C.SALT), (0.5, 0.5), p=1)],
-        "shot_noise": [A.ShotNoise((C.PHOTONS[0] / 255, C.PHOTONS[1] / 255), p=1)],
-        "cutout": [A.CoarseDropout((1, 1), hole, hole, p=1)],
-        "random_erasing": [A.Erasing(p=1)],
-        "coarse_dropout": [A.CoarseDropout(C.HOLES, holes, holes, p=1)],
-        "grid_mask": [A.GridDropout(0.5, unit_size_range=C.GRID, p=1)],
-        "color_temperature": [A.PlanckianJitter(temperature_range=C.KELVIN, p=1)],
-        "channel_dropout": [A.ChannelDropout(p=1)],
-        "pixel_dropout": [A.PixelDropout(C.DROPPED, p=1)],
-        "emboss": [A.Emboss(p=1)],
-        "unsharp_mask": [A.UnsharpMask(p=1)],
-        "fog": [A.RandomFog(p=1)],
-        "rain": [A.RandomRain(p=1)],
-        "snow": [A.RandomSnow(p=1)],
-        "snow_texture": [A.RandomSnow(method="texture", p=1)],
-        "sun_flare": [A.RandomSunFlare(p=1)],
-        "sun_flare_physics": [A.RandomSunFlare(method="physics_based", p=1)],
-        "shadow": [A.RandomShadow(p=1)],
-        "gravel": [A.RandomGravel(p=1)],
-        "spatter": [A.Spatter(p=1)],
-        "spatter_mud": [A.Spatter(mode="mud", p=1)],
-        "illumination": [A.Illumination(p=1)],
-        "illumination_spot": [A.Illumination("gaussian", p=1)],
+        "autocontrast": A.AutoContrast(method="pil", p=1),
+        "equalize": A.Equalize(mode="cv", by_channels=True, p=1),
+        "grayscale": gray,
+        "channel_permutation": A.ChannelShuffle(p=1),
+        "rgb_shift": A.RGBShift(p=1),
+        "blur_5": A.GaussianBlur((5, 5), C.SIGMA, p=1),
+        "blur_23": A.GaussianBlur((23, 23), C.SIGMA, p=1),
+        "motion_blur": A.MotionBlur((7, 7), allow_shifted=False, p=1),
+        "jpeg": A.ImageCompression(quality_range=C.QUALITY, p=1),
+        "median_blur_5": A.MedianBlur((5, 5), p=1),
+        "clahe": A.CLAHE((2.0, 2.0), (8, 8), p=1),
+        "gaussian_noise": A.GaussNoise(std_range=(C.NOISE, C.NOISE), per_channel=True, p=1),
+        "salt_and_pepper": A.SaltAndPepper((C.SALT, C.SALT), (0.5, 0.5), p=1),
+        "shot_noise": A.ShotNoise((C.PHOTONS[0] / 255, C.PHOTONS[1] / 255), p=1),
+        "cutout": A.CoarseDropout((1, 1), hole, hole, p=1),
+        "random_erasing": A.Erasing(p=1),
+        "coarse_dropout": A.CoarseDropout(C.HOLES, holes, holes, p=1),
+        "grid_mask": A.GridDropout(0.5, unit_size_range=C.GRID, p=1),
+        "color_temperature": A.PlanckianJitter(temperature_range=C.KELVIN, p=1),
+        "channel_dropout": A.ChannelDropout(p=1),
+        "pixel_dropout": A.PixelDropout(C.DROPPED, p=1),
+        "emboss": A.Emboss(p=1),
+        "unsharp_mask": A.UnsharpMask(p=1),
     }
 
 
-def pipelines() -> dict[str, list[Any]]:
+def pipelines() -> dict[str, Any]:
     flip, gray = A.HorizontalFlip(p=0.5), A.ToGray(p=0.2)
     cubic = cv2.INTER_CUBIC
     blur = [A.GaussianBlur((C.SIMCLR_KERNEL,) * 2, C.SIGMA, p=p) for p in (0.5, 1.0)]
@@ -220,7 +209,7 @@ def pipelines() -> dict[str, list[Any]]:
 
 @functools.cache
 def table() -> dict[str, list[Any]]:
-    return geometry() | values() | pipelines()
+    return as_lists(geometry() | values() | layers(A) | pipelines())
 
 
 def targets(case: Case) -> list[Any]:
@@ -273,11 +262,8 @@ class AlbumentationsX(Library):
     name = "AlbumentationsX"
     packages = ("albumentationsx", "opencv-python-headless")
     lacks: ClassVar[dict[str, str]] = {
-        **dict.fromkeys(("solarize_add", "occlusion_diffusion"), "no such operation"),
         "autoaugment": "no AutoAugment",
         "augmix": "no AugMix",
-        "edges": "no such operation",
-        **dict.fromkeys(("mixup", "cutmix", "resizemix"), "no such operation"),
         "mosaic": "its Mosaic crops and resizes the parts",
     }
     differs: ClassVar[dict[str, str]] = {
@@ -299,9 +285,9 @@ class AlbumentationsX(Library):
     }
 
     def ways(self, case: Case, inputs: Any, batch: int) -> Ways:
-        self.need(case)
         if case.kind == "targets":
             return {"one by one": _with_targets(case, inputs)}
+        self.need(case, table())
         if case.views:
             return {
                 "simplejpeg, Normalize and ToTensorV2 per sample": feed(inputs, batch, partial(_views, _groups(case)))

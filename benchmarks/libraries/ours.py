@@ -20,7 +20,7 @@ from benchmarks.cases import BY_NAME, Case
 from benchmarks.feeding import ceiling
 from benchmarks.inputs import decode, feed, read_jpegs
 from benchmarks.libraries import Library, LoaderInputs, NextBatch, Openers, Ways
-from benchmarks.libraries.steps import steps_of
+from benchmarks.libraries.steps import as_lists, layers, steps_of
 from variegate import transforms as T
 from variegate.program.ops import SPECS
 from variegate.transforms import functional as F
@@ -29,51 +29,39 @@ NORMALIZE = T.Normalize(mean=vg.IMAGENET_MEAN, std=vg.IMAGENET_STD)
 Steps = list[Any]
 
 
-def own_steps() -> dict[str, Steps]:
+def own_steps() -> dict[str, Any]:
     """Cases that torchvision lacks, or has in another form."""
     return {
-        "rotate90": [T.RandomRotate90(1.0)],
-        "grid_distortion": [T.GridDistortion()],
-        "optical_distortion": [T.OpticalDistortion()],
-        "thin_plate": [T.ThinPlateSpline()],
-        "stretch": [T.Stretch(C.STRETCH, C.STRETCH)],
-        "transpose": [T.Transpose(1.0)],
-        "d4": [T.D4()],
-        "downscale": [T.Downscale(C.COARSER)],
-        "gamma": [T.Gamma(C.GAMMA)],
-        "solarize_add": [T.SolarizeAdd(C.SHIFT)],
-        "rgb_shift": [T.RGBShift()],
-        "motion_blur": [T.MotionBlur(7)],
-        "median_blur_5": [T.MedianBlur(5)],
-        "clahe": [T.CLAHE(2.0)],
-        "gaussian_noise": [T.GaussianNoise(sigma=C.NOISE)],
-        "salt_and_pepper": [T.SaltAndPepper(C.SALT)],
-        "shot_noise": [T.ShotNoise(C.PHOTONS)],
-        "cutout": [T.Cutout(C.HOLE)],
-        "random_erasing": [T.RandomErasing(1.0)],
-        "coarse_dropout": [T.CoarseDropout(C.HOLES, C.HOLE_SIZES)],
-        "grid_mask": [T.GridMask(C.GRID)],
-        "color_temperature": [T.ColorTemperature(C.KELVIN)],
-        "channel_dropout": [T.ChannelDropout(p=1.0)],
-        "pixel_dropout": [T.PixelDropout(C.DROPPED)],
-        "emboss": [T.Emboss()],
-        "unsharp_mask": [T.UnsharpMask()],
-        "edges": [T.Edges("sobel")],
-        "occlusion_diffusion": [T.OcclusionDiffusion()],
-        "fog": [T.RandomFog(p=1)],
-        "rain": [T.RandomRain(p=1)],
-        "snow": [T.RandomSnow(p=1)],
-        "snow_texture": [T.RandomSnow(method="texture", p=1)],
-        "sun_flare": [T.RandomSunFlare(p=1)],
-        "sun_flare_physics": [T.RandomSunFlare(method="physics_based", p=1)],
-        "shadow": [T.RandomShadow(p=1)],
-        "gravel": [T.RandomGravel(p=1)],
-        "spatter": [T.Spatter(p=1)],
-        "spatter_mud": [T.Spatter(mode="mud", p=1)],
-        "illumination": [T.Illumination(p=1)],
-        "illumination_spot": [T.Illumination("gaussian", p=1)],
-        "resizemix": [T.ResizeMix(num_classes=C.CLASSES)],
-        "mosaic": [T.Mosaic(num_classes=C.CLASSES)],
+        "rotate90": T.RandomRotate90(1.0),
+        "grid_distortion": T.GridDistortion(),
+        "optical_distortion": T.OpticalDistortion(),
+        "thin_plate": T.ThinPlateSpline(),
+        "stretch": T.Stretch(C.STRETCH, C.STRETCH),
+        "transpose": T.Transpose(1.0),
+        "d4": T.D4(),
+        "downscale": T.Downscale(C.COARSER),
+        "gamma": T.Gamma(C.GAMMA),
+        "solarize_add": T.SolarizeAdd(C.SHIFT),
+        "rgb_shift": T.RGBShift(),
+        "motion_blur": T.MotionBlur(7),
+        "median_blur_5": T.MedianBlur(5),
+        "clahe": T.CLAHE(2.0),
+        "gaussian_noise": T.GaussianNoise(sigma=C.NOISE),
+        "salt_and_pepper": T.SaltAndPepper(C.SALT),
+        "shot_noise": T.ShotNoise(C.PHOTONS),
+        "cutout": T.Cutout(C.HOLE),
+        "random_erasing": T.RandomErasing(1.0),
+        "coarse_dropout": T.CoarseDropout(C.HOLES, C.HOLE_SIZES),
+        "grid_mask": T.GridMask(C.GRID),
+        "color_temperature": T.ColorTemperature(C.KELVIN),
+        "channel_dropout": T.ChannelDropout(p=1.0),
+        "pixel_dropout": T.PixelDropout(C.DROPPED),
+        "emboss": T.Emboss(),
+        "unsharp_mask": T.UnsharpMask(),
+        "edges": T.Edges("sobel"),
+        "occlusion_diffusion": T.OcclusionDiffusion(),
+        "resizemix": T.ResizeMix(num_classes=C.CLASSES),
+        "mosaic": T.Mosaic(num_classes=C.CLASSES),
         "cifar": [T.RandomCrop(32, padding=4), T.RandomHorizontalFlip(), T.Cutout(8)],
     }
 
@@ -93,7 +81,7 @@ def targets(case: Case) -> dict[str, Steps]:
     }
 
 
-STEPS = steps_of(T) | own_steps()
+STEPS = steps_of(T) | as_lists(own_steps() | layers(T))
 
 # -- the library -------------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
-"""Cases that torchvision has: their transforms by torchvision's names and arguments, which are Variegate's too.
+"""Cases that Variegate and a peer write by the same names and arguments.
 
-``T`` is ``torchvision.transforms.v2`` or ``variegate.transforms``.
+``T`` is ``variegate.transforms``, or ``torchvision.transforms.v2``; for ``layers`` AlbumentationsX.
 """
 
 from __future__ import annotations
@@ -11,64 +11,64 @@ from typing import Any
 from benchmarks import cases as C
 
 
-def geometry(T: Any) -> dict[str, list[Any]]:
+def geometry(T: Any) -> dict[str, Any]:
     degrees, share = math.degrees(math.atan(C.SHEAR)), C.TRANSLATE / C.SIZE
     shift = (C.AFFINE_SHIFT, C.AFFINE_SHIFT)
     cubic = T.InterpolationMode["BICUBIC"]
-    steps: dict[str, list[Any]] = {
+    steps: dict[str, Any] = {
         "normalize": [],
-        "hflip": [T.RandomHorizontalFlip(1.0)],
-        "vflip": [T.RandomVerticalFlip(1.0)],
-        "pad": [T.Pad(C.PADDING)],
-        "center_crop": [T.CenterCrop(C.CUT)],
-        "random_crop": [T.RandomCrop(C.SIZE, padding=C.PADDING)],
-        "resize": [T.Resize((C.SMALLER, C.SMALLER))],
-        "resize_bicubic": [T.Resize((C.SMALLER, C.SMALLER), cubic)],
-        "resized_crop": [T.RandomResizedCrop(C.SIZE)],
-        "resized_crop_bicubic": [T.RandomResizedCrop(C.SIZE, interpolation=cubic)],
-        "elastic": [T.ElasticTransform()],
-        "translate_x": [T.RandomAffine(0, translate=(share, 0))],
+        "hflip": T.RandomHorizontalFlip(1.0),
+        "vflip": T.RandomVerticalFlip(1.0),
+        "pad": T.Pad(C.PADDING),
+        "center_crop": T.CenterCrop(C.CUT),
+        "random_crop": T.RandomCrop(C.SIZE, padding=C.PADDING),
+        "resize": T.Resize((C.SMALLER, C.SMALLER)),
+        "resize_bicubic": T.Resize((C.SMALLER, C.SMALLER), cubic),
+        "resized_crop": T.RandomResizedCrop(C.SIZE),
+        "resized_crop_bicubic": T.RandomResizedCrop(C.SIZE, interpolation=cubic),
+        "elastic": T.ElasticTransform(),
+        "translate_x": T.RandomAffine(0, translate=(share, 0)),
     }
     for word in ("", "_bilinear", "_bicubic"):
         how = T.InterpolationMode[word[1:].upper() or "NEAREST"]
         angle, scale, tilt = C.AFFINE_ANGLE, C.AFFINE_SCALE, C.AFFINE_SHEAR
-        steps[f"rotate{word}"] = [T.RandomRotation(C.ANGLE, how)]
-        steps[f"affine{word}"] = [T.RandomAffine(angle, shift, scale, tilt, how)]
-        steps[f"shear_x{word}"] = [T.RandomAffine(0, shear=(-degrees, degrees), interpolation=how)]
-        steps[f"perspective{word}"] = [T.RandomPerspective(C.DISTORTION, 1.0, interpolation=how)]
+        steps[f"rotate{word}"] = T.RandomRotation(C.ANGLE, how)
+        steps[f"affine{word}"] = T.RandomAffine(angle, shift, scale, tilt, how)
+        steps[f"shear_x{word}"] = T.RandomAffine(0, shear=(-degrees, degrees), interpolation=how)
+        steps[f"perspective{word}"] = T.RandomPerspective(C.DISTORTION, 1.0, interpolation=how)
     return steps
 
 
-def values(T: Any) -> dict[str, list[Any]]:
+def values(T: Any) -> dict[str, Any]:
     return {
-        "brightness": [T.ColorJitter(brightness=C.FACTOR)],
-        "contrast": [T.ColorJitter(contrast=C.FACTOR)],
-        "saturation": [T.ColorJitter(saturation=C.FACTOR)],
-        "hue": [T.ColorJitter(hue=C.HUE)],
-        "color_jitter": [T.ColorJitter(*C.JITTER)],
-        "photometric_distort": [T.RandomPhotometricDistort()],
-        "sharpness": [T.RandomAdjustSharpness(C.SHARPNESS, 1.0)],
-        "posterize": [T.RandomPosterize(C.BITS, 1.0)],
-        "solarize": [T.RandomSolarize(C.THRESHOLD, 1.0)],
-        "invert": [T.RandomInvert(1.0)],
-        "autocontrast": [T.RandomAutocontrast(1.0)],
-        "equalize": [T.RandomEqualize(1.0)],
-        "grayscale": [T.RandomGrayscale(1.0)],
-        "channel_permutation": [T.RandomChannelPermutation()],
-        "blur_5": [T.GaussianBlur(5, C.SIGMA)],
-        "blur_23": [T.GaussianBlur(23, C.SIGMA)],
-        "jpeg": [T.JPEG(C.QUALITY)],
+        "brightness": T.ColorJitter(brightness=C.FACTOR),
+        "contrast": T.ColorJitter(contrast=C.FACTOR),
+        "saturation": T.ColorJitter(saturation=C.FACTOR),
+        "hue": T.ColorJitter(hue=C.HUE),
+        "color_jitter": T.ColorJitter(*C.JITTER),
+        "photometric_distort": T.RandomPhotometricDistort(),
+        "sharpness": T.RandomAdjustSharpness(C.SHARPNESS, 1.0),
+        "posterize": T.RandomPosterize(C.BITS, 1.0),
+        "solarize": T.RandomSolarize(C.THRESHOLD, 1.0),
+        "invert": T.RandomInvert(1.0),
+        "autocontrast": T.RandomAutocontrast(1.0),
+        "equalize": T.RandomEqualize(1.0),
+        "grayscale": T.RandomGrayscale(1.0),
+        "channel_permutation": T.RandomChannelPermutation(),
+        "blur_5": T.GaussianBlur(5, C.SIGMA),
+        "blur_23": T.GaussianBlur(23, C.SIGMA),
+        "jpeg": T.JPEG(C.QUALITY),
     }
 
 
-def mixes(T: Any) -> dict[str, list[Any]]:
+def mixes(T: Any) -> dict[str, Any]:
     return {
-        "mixup": [T.MixUp(alpha=C.ALPHA, num_classes=C.CLASSES)],
-        "cutmix": [T.CutMix(alpha=C.ALPHA, num_classes=C.CLASSES)],
+        "mixup": T.MixUp(alpha=C.ALPHA, num_classes=C.CLASSES),
+        "cutmix": T.CutMix(alpha=C.ALPHA, num_classes=C.CLASSES),
     }
 
 
-def pipelines(T: Any) -> dict[str, list[Any]]:
+def pipelines(T: Any) -> dict[str, Any]:
     cubic = T.InterpolationMode["BICUBIC"]
     crop, flip, gray = T.RandomResizedCrop(C.SIZE), T.RandomHorizontalFlip(), T.RandomGrayscale(0.2)
     blur, small_blur = T.GaussianBlur(C.SIMCLR_KERNEL, C.SIGMA), T.GaussianBlur(C.DINO_KERNEL, C.SIGMA)
@@ -87,11 +87,11 @@ def pipelines(T: Any) -> dict[str, list[Any]]:
         "dino_first": [*large, small_blur],
         "dino_global": [*large, T.RandomApply([small_blur], 0.1), T.RandomSolarize(C.THRESHOLD, 0.2)],
         "dino_local": [*small, T.RandomApply([small_blur], 0.5)],
-        "jitter_affine": [T.ColorJitter(*C.JITTER), *affine],
+        "jitter_affine": [T.ColorJitter(*C.JITTER), affine],
         "jitter_perspective": [flip, T.ColorJitter(*C.JITTER), T.RandomPerspective(C.DISTORTION, 0.5)],
         "autoaugment": [flip, T.AutoAugment()],
         "trivialaugment": [flip, T.TrivialAugmentWide()],
-        "augmix": [T.AugMix()],
+        "augmix": T.AugMix(),
         "three_augment": [flip, T.RandomChoice(one), T.ColorJitter(0.3, 0.3, 0.3)],
         **dict.fromkeys(("randaugment", "randaugment_32", "randaugment_1024"), drawn),
         "w1": [crop, *drawn],
@@ -99,5 +99,28 @@ def pipelines(T: Any) -> dict[str, list[Any]]:
     }
 
 
+def layers(T: Any) -> dict[str, Any]:
+    """Layers over the image, by the names that Variegate and AlbumentationsX share."""
+    return {
+        "fog": T.RandomFog(p=1),
+        "rain": T.RandomRain(p=1),
+        "snow": T.RandomSnow(p=1),
+        "snow_texture": T.RandomSnow(method="texture", p=1),
+        "sun_flare": T.RandomSunFlare(p=1),
+        "sun_flare_physics": T.RandomSunFlare(method="physics_based", p=1),
+        "shadow": T.RandomShadow(p=1),
+        "gravel": T.RandomGravel(p=1),
+        "spatter": T.Spatter(p=1),
+        "spatter_mud": T.Spatter(mode="mud", p=1),
+        "illumination": T.Illumination(p=1),
+        "illumination_spot": T.Illumination("gaussian", p=1),
+    }
+
+
 def steps_of(T: Any) -> dict[str, list[Any]]:
-    return geometry(T) | values(T) | mixes(T) | pipelines(T)
+    return as_lists(geometry(T) | values(T) | mixes(T) | pipelines(T))
+
+
+def as_lists(table: dict[str, Any]) -> dict[str, list[Any]]:
+    """Values are a transform, or a list of them."""
+    return {name: steps if isinstance(steps, list) else [steps] for name, steps in table.items()}

@@ -1,7 +1,6 @@
 """torchvision v2: on Pillow images, as most training scripts use it; on uint8 tensors; and on a GPU.
 
-It works sample by sample, because its policies draw once per call. On Pillow images it also replays Variegate's
-programs: it is the meaning that Variegate's pixels are held to.
+It works sample by sample, because its policies draw once per call.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import functools
 import io
 import itertools
-import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -48,21 +46,7 @@ F = v2.functional
 LACKS = {
     "rotate90": "no random quarter turns",
     "stretch": "its affine scale is the same along both axes",
-    "solarize_add": "no such operation",
-    **dict.fromkeys(C.LAYERS, "no such operation"),
-    "rgb_shift": "no such operation",
-    **dict.fromkeys(("grid_distortion", "optical_distortion", "thin_plate"), "no such operation"),
-    "motion_blur": "no such operation",
-    **dict.fromkeys(("clahe", "median_blur_3", "median_blur_5", "median_blur_7"), "no such operation"),
-    "salt_and_pepper": "no such operation",
-    "shot_noise": "no such operation",
     "cutout": "its erasing draws a shape",
-    "cifar": "no cutout",
-    "coarse_dropout": "no such operation",
-    **dict.fromkeys(("grid_mask", "transpose", "d4", "downscale", "color_temperature"), "no such operation"),
-    **dict.fromkeys(("channel_dropout", "pixel_dropout", "emboss", "unsharp_mask", "edges"), "no such operation"),
-    **dict.fromkeys(("resizemix", "mosaic"), "no such operation"),
-    "occlusion_diffusion": "no such operation",
 }
 
 
@@ -76,6 +60,11 @@ def table() -> dict[str, list[Any]]:
 TENSORS = {"random_erasing": [v2.RandomErasing(1.0)]}
 FLOATS = {"gaussian_noise": [v2.GaussianNoise(sigma=C.NOISE)]}
 MIXES = ("mixup", "cutmix")
+
+
+def steps_by_case() -> set[str]:
+    """Names of the cases that it has."""
+    return {*table(), *TENSORS, *FLOATS}
 
 
 @dataclass(frozen=True)
@@ -130,10 +119,10 @@ class TorchvisionPil(Library):
     lacks = LACKS
 
     def ways(self, case: Case, inputs: Any, batch: int) -> Ways:
-        self.need(case)
-        to_tensor = [v2.PILToTensor()]
         if case.kind in ("function", "call"):
             raise Absent("functions are compared with Pillow's")
+        self.need(case, steps_by_case())
+        to_tensor = [v2.PILToTensor()]
         if case.is_single:
             parts = parts_of(case.key, "float32", to_tensor)
             images = itertools.cycle([Image.fromarray(image) for image in inputs])
@@ -152,17 +141,6 @@ class TorchvisionPil(Library):
         from torchvision.datasets.folder import pil_loader
 
         return data_loaders(given, {"": (pil_loader, parts_of("w1", "float32", [v2.PILToTensor()]))})
-
-    def replay(self, case: Case, inputs: Any, programs: list[dict[str, Any]]) -> list[Any]:
-        """uint8 [H, W, 3] of each program, run one operation after another."""
-        replayed = []
-        for program in programs:
-            item = inputs[program["index"]]
-            image: Any = open_jpeg(item) if case.reads_files else Image.fromarray(item)
-            for name, arguments in program["operations"]:
-                image = OPERATIONS[name](image, *arguments)
-            replayed.append(np.asarray(image))
-        return replayed
 
 
 def _groups(case: Case) -> list[list[Parts]]:
@@ -185,7 +163,7 @@ class TorchvisionTensor(Library):
     }
 
     def ways(self, case: Case, inputs: Any, batch: int) -> Ways:
-        self.need(case)
+        self.need(case, steps_by_case())
         parts = parts_of(case.key, case.dtype, [])
         reads = {"view of HWC": (inputs, lambda image: torch.from_numpy(image).permute(2, 0, 1))}
         if case.reads_files:
@@ -264,43 +242,6 @@ def _collate(finish: Callable[[torch.Tensor], torch.Tensor], samples: list[Any])
     images, labels = default_collate(samples)
     return finish(images).contiguous(), labels
 
-
-# -- replay ------------------------------------------------------------------------------------------------------------
-
-
-def _map(image: Image.Image, translate: tuple[int, int] = (0, 0), shear: tuple[float, float] = (0, 0)) -> Any:
-    degrees = [math.degrees(math.atan(value)) for value in shear]
-    center = [0, 0] if any(shear) else None
-    return F.affine(image, angle=0, translate=list(translate), scale=1.0, shear=degrees, center=center, fill=0)
-
-
-def _resized_crop(image: Image.Image, top: float, left: float, height: float, width: float, *size: float) -> Any:
-    """Pillow's own resample of a box, which is what Variegate promises. torchvision cuts the box out first, so that the
-    filter does not see past its border; the two differ there, in the outermost pixels alone."""
-    box = (left, top, left + width, top + height)
-    cropped = image.resize((int(size[1]), int(size[0])), Image.Resampling.BILINEAR, box=box)
-    return F.horizontal_flip(cropped) if len(size) > 2 and size[2] else cropped
-
-
-# Instructions of a Variegate program (by the names that `explain` prints) -> torchvision calls on Pillow images.
-OPERATIONS: dict[str, Callable[..., Any]] = {
-    "HorizontalFlip": lambda image, *_: F.horizontal_flip(image),
-    "ResizedCrop": _resized_crop,
-    "Rotate": lambda image, angle, *_: F.rotate(image, angle, fill=0),
-    "ShearX": lambda image, shear, *_: _map(image, shear=(shear, 0)),
-    "ShearY": lambda image, shear, *_: _map(image, shear=(0, shear)),
-    "TranslateX": lambda image, pixels, *_: _map(image, translate=(int(pixels), 0)),
-    "TranslateY": lambda image, pixels, *_: _map(image, translate=(0, int(pixels))),
-    "Brightness": lambda image, factor, *_: F.adjust_brightness(image, factor),
-    "Color": lambda image, factor, *_: F.adjust_saturation(image, factor),
-    "Contrast": lambda image, factor, *_: F.adjust_contrast(image, factor),
-    "Sharpness": lambda image, factor, *_: F.adjust_sharpness(image, factor),
-    "Posterize": lambda image, bits, *_: F.posterize(image, int(bits)),
-    "Solarize": lambda image, threshold, *_: F.solarize(image, threshold),
-    "AutoContrast": lambda image, *_: F.autocontrast(image),
-    "Equalize": lambda image, *_: F.equalize(image),
-    "Invert": lambda image, *_: F.invert(image),
-}
 
 LIBRARIES = {
     "torchvision_pil": TorchvisionPil(),
