@@ -33,9 +33,27 @@ P_VALUE = 1e-6
 NORMALIZED_SCALE = 64.0  # normalized values have about a 64th of the range
 HEIGHT = 96
 WIDTH = 128
-BOXES = [[10, 8, 50, 40], [60, 20, 110, 80], [5, 50, 40, 90], [90, 5, 120, 25], [48, 44, 70, 60]]
-POINTS = [[12.0, 10.0], [64.0, 48.0], [100.0, 30.0], [30.0, 80.0], [115.0, 88.0], [70.0, 15.0]]
-ALBUMENTATIONS_BASES = ("BaseCompose", "BasicTransform", "DualTransform", "ImageOnlyTransform")
+BOXES = [
+    [10, 8, 50, 40],
+    [60, 20, 110, 80],
+    [5, 50, 40, 90],
+    [90, 5, 120, 25],
+    [48, 44, 70, 60],
+]
+POINTS = [
+    [12.0, 10.0],
+    [64.0, 48.0],
+    [100.0, 30.0],
+    [30.0, 80.0],
+    [115.0, 88.0],
+    [70.0, 15.0],
+]
+ALBUMENTATIONS_BASES = (
+    "BaseCompose",
+    "BasicTransform",
+    "DualTransform",
+    "ImageOnlyTransform",
+)
 
 Result = dict[str, Any]
 
@@ -123,7 +141,10 @@ def run_albumentations(sample: Result, refused: set[str], only: list[str] | None
 
 def public_classes(library: Any) -> list[str]:
     """Classes of images; compositions and volumes are left out."""
-    volumes = (library.Transform3D, getattr(library, "VolumeOnlyTransform", library.Transform3D))
+    volumes = (
+        library.Transform3D,
+        getattr(library, "VolumeOnlyTransform", library.Transform3D),
+    )
     found = []
     for name, cls in sorted(vars(library).items()):
         is_transform = inspect.isclass(cls) and issubclass(cls, library.BasicTransform)
@@ -141,7 +162,12 @@ def draw(compose: Any, sample: Result, skipped: list[str], name: str) -> list[Re
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                done = compose(**sample, bboxes=BOXES, labels=list(range(len(BOXES))), keypoints=POINTS)
+                done = compose(
+                    **sample,
+                    bboxes=BOXES,
+                    labels=list(range(len(BOXES))),
+                    keypoints=POINTS,
+                )
         except Exception as error:
             skipped.append(f"{name}: {error}"[:200])
             return []
@@ -176,13 +202,22 @@ def convert(description: dict[str, Any]) -> tuple[str, Any, Any]:
     if report.refused:
         return "refused", None, None
     is_close = any(path.startswith("transforms[0]") for path in report.approximate)
-    return "close" if is_close else "same", transform, vg.targets_from_albumentations(description)
+    return (
+        "close" if is_close else "same",
+        transform,
+        vg.targets_from_albumentations(description),
+    )
 
 
 def run_variegate(transform: Any, targets: Any, sample: Result, count: int) -> list[Result]:
     import variegate as vg
 
-    labeled = {**sample, "boxes": BOXES, "labels": list(range(len(BOXES))), "keypoints": POINTS}
+    labeled = {
+        **sample,
+        "boxes": BOXES,
+        "labels": list(range(len(BOXES))),
+        "keypoints": POINTS,
+    }
     results = []
     for done in vg.Augmenter(transform, seed=0)([labeled] * count, targets=targets):
         results.append(
@@ -219,7 +254,10 @@ def compare_outcomes(before: list[Result], after: list[Result]) -> dict[str, flo
     found = dict.fromkeys(LIMITS, 0.0)
     for these, others in ((before, after), (after, before)):
         for result in unique(these):
-            nearest = min((distance(result, other) for other in unique(others)), key=lambda d: sum(d.values()))
+            nearest = min(
+                (distance(result, other) for other in unique(others)),
+                key=lambda d: sum(d.values()),
+            )
             found = {target: max(found[target], nearest[target]) for target in found}
     return found
 
@@ -233,10 +271,16 @@ def distance(one: Result, other: Result) -> dict[str, float]:
         return dict.fromkeys(LIMITS, 999.0)
     scale = 1.0 if one["image"].dtype == np.uint8 else NORMALIZED_SCALE
     levels = np.abs(one["image"].astype(np.float64) - other["image"].astype(np.float64)) * scale
-    found = {"image": float(levels.mean()), "mask": 100 * float((one["mask"] != other["mask"]).mean())}
+    found = {
+        "image": float(levels.mean()),
+        "mask": 100 * float((one["mask"] != other["mask"]).mean()),
+    }
     found["boxes"] = 999.0 if one["count"] != other["count"] or set(one["boxes"]) != set(other["boxes"]) else 0.0
     for label in set(one["boxes"]) & set(other["boxes"]):
-        found["boxes"] = max(found["boxes"], float(np.abs(one["boxes"][label] - other["boxes"][label]).max()))
+        found["boxes"] = max(
+            found["boxes"],
+            float(np.abs(one["boxes"][label] - other["boxes"][label]).max()),
+        )
     if one["keypoints"].shape != other["keypoints"].shape:
         return {**found, "keypoints": 999.0}
     found["keypoints"] = float(np.abs(one["keypoints"] - other["keypoints"]).max(initial=0.0))
@@ -352,7 +396,10 @@ def audit(cases: list[Case], sample: Result) -> tuple[list[dict[str, Any]], list
         row: dict[str, Any] = {"class": case.name, "outcome": outcome}
         described = case.description["transforms"][0]
         if outcome != "refused" and case.results:
-            row |= compare(case.results, run_variegate(transform, targets, sample, len(case.results)))
+            row |= compare(
+                case.results,
+                run_variegate(transform, targets, sample, len(case.results)),
+            )
             beyond = {target: row[target] for target, limit in LIMITS.items() if row[target] > limit}
             if outcome == "same" and beyond:
                 failures.append(f"FAIL {described}: reported as the same, differs: {beyond}")
@@ -372,7 +419,10 @@ def main() -> int:
     options = parser.parse_args()
     sample = make_sample_once()
     if options.child:
-        write_result(options.child, run_albumentations(sample, set(options.refused), options.only))
+        write_result(
+            options.child,
+            run_albumentations(sample, set(options.refused), options.only),
+        )
         return 0
     if options.python is None:
         parser.error("--python: missing; give an interpreter that has Albumentations")

@@ -10,39 +10,86 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+MEAN = (0.485, 0.456, 0.406)
+STD = (0.229, 0.224, 0.225)
 SIZE = 224
 
 # -- strengths ---------------------------------------------------------------------------------------------------------
 
-NUM_OPS, MAGNITUDE = 2, 9
+NUM_OPS = 2
+MAGNITUDE = 9
 # Degrees of rotation to either side; tangent of a shear; pixels of a translation at 224.
-ANGLE, SHEAR, TRANSLATE = 30.0, 0.3, 32
+ANGLE = 30.0
+SHEAR = 0.3
+TRANSLATE = 32
 # RandomAffine: degrees, translation as a share of the side, scale, degrees of shear along x.
-AFFINE_ANGLE, AFFINE_SHIFT, AFFINE_SCALE, AFFINE_SHEAR = 15.0, 0.1, (0.8, 1.2), 10.0
-STRETCH, DISTORTION = (0.8, 1.25), 0.5
-FACTOR, HUE, GAMMA = 0.4, 0.1, (0.8, 1.2)
-SHARPNESS, BITS, THRESHOLD, SHIFT = 2.0, 4, 128, 20
+AFFINE_ANGLE = 15.0
+AFFINE_SHIFT = 0.1
+AFFINE_SCALE = (0.8, 1.2)
+AFFINE_SHEAR = 10.0
+STRETCH = (0.8, 1.25)
+DISTORTION = 0.5
+FACTOR = 0.4
+HUE = 0.1
+GAMMA = (0.8, 1.2)
+SHARPNESS = 2.0
+BITS = 4
+THRESHOLD = 128
+SHIFT = 20
 QUALITY = (50, 95)
-SIGMA, NOISE, SALT, PHOTONS = (0.1, 2.0), 0.1, 0.05, (1.0, 8.0)
-HOLE, HOLES, HOLE_SIZES, GRID = 56, (1, 8), (8, 32), (96, 224)
-PADDING, SMALLER, CUT = 16, 160, 192
-KELVIN, DROPPED, COARSER = (3000, 15000), 0.01, 0.25
+SIGMA = (0.1, 2.0)
+NOISE = 0.1
+SALT = 0.05
+PHOTONS = (1.0, 8.0)
+HOLE = 56
+HOLES = (1, 8)
+HOLE_SIZES = (8, 32)
+GRID = (96, 224)
+PADDING = 16
+SMALLER = 160
+CUT = 192
+KELVIN = (3000, 15000)
+DROPPED = 0.01
+COARSER = 0.25
 # Beta(ALPHA, ALPHA) of MixUp and CutMix; number of classes of the soft labels.
-ALPHA, CLASSES = 1.0, 1000
+ALPHA = 1.0
+CLASSES = 1000
 # Brightness, contrast, saturation, hue.
-JITTER, SIMCLR_JITTER, BYOL_JITTER = (0.4, 0.4, 0.4, 0.1), (0.8, 0.8, 0.8, 0.2), (0.4, 0.4, 0.2, 0.1)
-SIMCLR_KERNEL, DINO_KERNEL, THREE_KERNEL = 23, 9, 13
-GLOBAL_SCALE, LOCAL_SCALE, IMAGENET_SCALE = (0.4, 1.0), (0.05, 0.4), (0.08, 1.0)
+JITTER = (0.4, 0.4, 0.4, 0.1)
+SIMCLR_JITTER = (0.8, 0.8, 0.8, 0.2)
+BYOL_JITTER = (0.4, 0.4, 0.2, 0.1)
+SIMCLR_KERNEL = 23
+DINO_KERNEL = 9
+THREE_KERNEL = 13
+GLOBAL_SCALE = (0.4, 1.0)
+LOCAL_SCALE = (0.05, 0.4)
+IMAGENET_SCALE = (0.08, 1.0)
 # Samples with targets.
-TARGETS_ANGLE, TARGETS_SHIFT, TARGETS_SCALE = 15.0, 0.1, (0.8, 1.2)
+TARGETS_ANGLE = 15.0
+TARGETS_SHIFT = 0.1
+TARGETS_SCALE = (0.8, 1.2)
 TARGETS_CROP = (0.25, 1.0)
 
 # -- cases -------------------------------------------------------------------------------------------------------------
 
-Kind = Literal["operation", "pipeline", "file pipeline", "function", "as_transform", "call", "targets", "gpu", "loader"]
+Kind = Literal[
+    "operation",
+    "pipeline",
+    "file pipeline",
+    "function",
+    "as_transform",
+    "call",
+    "targets",
+    "gpu",
+    "loader",
+]
 # Speeds asked for, in those of the best peer. A file pipeline begins with decoding, which costs all libraries the same.
-ASKED: dict[Kind, float] = {"operation": 2.0, "pipeline": 4.0, "file pipeline": 2.0, "function": 1.0}
+ASKED: dict[Kind, float] = {
+    "operation": 2.0,
+    "pipeline": 4.0,
+    "file pipeline": 2.0,
+    "function": 1.0,
+}
 ASKED |= {"as_transform": 5.0, "call": 0.0, "targets": 3.0, "gpu": 20.0, "loader": 2.0}
 
 
@@ -191,7 +238,12 @@ OPERATIONS = {
     "resizemix": "ResizeMix, within the batch, with labels",
     "mosaic": "Mosaic, within the batch, with labels",
 }
-SIDES = {"pad": SIZE + 2 * PADDING, "center_crop": CUT, "resize": SMALLER, "resize_bicubic": SMALLER}
+SIDES = {
+    "pad": SIZE + 2 * PADDING,
+    "center_crop": CUT,
+    "resize": SMALLER,
+    "resize_bicubic": SMALLER,
+}
 SIDES |= {"cifar": 32, "randaugment_32": 32, "randaugment_1024": 1024, "dino_local": 96}
 PIPELINES = {
     "imagenet": "RandomResizedCrop(224), flip",
@@ -240,11 +292,23 @@ BY_NAME = {case.name: case for case in W2O}
 
 _FROM_FILES = "JPEG bytes -> RandomResizedCrop({}), flip, RandAugment(2, 9), normalize -> float32 NCHW, one core"
 W1 = Case("w1", _FROM_FILES.format("224"), "file pipeline", size=0)
-W1_LOCAL = Case("w1_local", _FROM_FILES.format("96, scale=(0.05, 0.4)"), "file pipeline", size=0, out=96)
+W1_LOCAL = Case(
+    "w1_local",
+    _FROM_FILES.format("96, scale=(0.05, 0.4)"),
+    "file pipeline",
+    size=0,
+    out=96,
+)
 _IN_MEMORY = "uint8 224x224x3 in memory -> flip, RandAugment(2, 9), normalize -> float32 NCHW, one core"
 W2 = Case("w2", _IN_MEMORY, "pipeline", steps="randaugment")
 _ON_GPU = "{} on the GPU -> {}flip, RandAugment(2, 9), normalize -> bfloat16 NCHW, one GPU"
-W3 = Case("w3", _ON_GPU.format("uint8 224x224x3", ""), "gpu", dtype="bfloat16", steps="randaugment")
+W3 = Case(
+    "w3",
+    _ON_GPU.format("uint8 224x224x3", ""),
+    "gpu",
+    dtype="bfloat16",
+    steps="randaugment",
+)
 _CROPPED = _ON_GPU.format("decoded photos of several sizes", "RandomResizedCrop(224), ")
 W3R = Case("w3r", _CROPPED, "gpu", size=0, dtype="bfloat16", steps="w1")
 
@@ -272,7 +336,15 @@ FUNCTIONS: dict[str, dict[str, Any]] = {
     "jpeg": {"quality": 75},
     "normalize": {"mean": list(MEAN), "std": list(STD)},
 }
-SINGLE_PIPELINES = ("normalize", "imagenet", "randaugment", "trivialaugment", "jitter_affine", "simclr", "augmix")
+SINGLE_PIPELINES = (
+    "normalize",
+    "imagenet",
+    "randaugment",
+    "trivialaugment",
+    "jitter_affine",
+    "simclr",
+    "augmix",
+)
 
 
 def _single() -> list[Case]:
@@ -303,7 +375,16 @@ def _with_targets(
     batch: int = 8,
     objects: Objects = ONE_MASK,
 ) -> Case:
-    return Case(name, title, "targets", size, out or size, steps=steps, batch=batch, objects=objects)
+    return Case(
+        name,
+        title,
+        "targets",
+        size,
+        out or size,
+        steps=steps,
+        batch=batch,
+        objects=objects,
+    )
 
 
 TARGETS = (
@@ -316,9 +397,21 @@ TARGETS = (
         "targets_affine",
         objects=Objects(masks=0, has_instances=True),
     ),
-    _with_targets("three_masks", f"{_AFFINE}, three masks", "targets_affine", objects=Objects(masks=3)),
+    _with_targets(
+        "three_masks",
+        f"{_AFFINE}, three masks",
+        "targets_affine",
+        objects=Objects(masks=3),
+    ),
     _with_targets("small", _AFFINE, "targets_affine", size=32, batch=256, objects=Objects(2)),
-    _with_targets("crop", "RandomResizedCrop, flip, jitter", "targets_crop", size=480, out=224, batch=32),
+    _with_targets(
+        "crop",
+        "RandomResizedCrop, flip, jitter",
+        "targets_crop",
+        size=480,
+        out=224,
+        batch=32,
+    ),
     _with_targets("flip", "flip", "targets_flip"),
 )
 
@@ -350,9 +443,19 @@ class Work:
 
 WORKS = {
     "w1": Work(W1.title, (W1,), ON_ONE_CORE, (64, 256)),
-    "w1i": Work(f"{W1.title}; with an entropy index", (W1,), ON_ONE_CORE, asked={"index": 2.5}, is_indexed=True),
+    "w1i": Work(
+        f"{W1.title}; with an entropy index",
+        (W1,),
+        ON_ONE_CORE,
+        asked={"index": 2.5},
+        is_indexed=True,
+    ),
     "w1i_local": Work(
-        f"{W1_LOCAL.title}; with an entropy index", (W1_LOCAL,), ON_ONE_CORE, asked={"index": 4.0}, is_indexed=True
+        f"{W1_LOCAL.title}; with an entropy index",
+        (W1_LOCAL,),
+        ON_ONE_CORE,
+        asked={"index": 4.0},
+        is_indexed=True,
     ),
     "w2": Work(
         W2.title,
@@ -375,14 +478,44 @@ WORKS = {
         seconds=0.1,
         repeats=5,
     ),
-    "targets": Work("images with masks and boxes", TARGETS, ("albumentationsx",), seconds=0.3, repeats=5),
-    "loader": Work(LOADER.title, (LOADER,), ON_ONE_CORE, seconds=10.0, repeats=5, is_on_all_cores=True),
-    "feeds": Work(FEEDS.title, (FEEDS,), ON_ONE_CORE, seconds=10.0, repeats=5, is_on_all_cores=True),
+    "targets": Work(
+        "images with masks and boxes",
+        TARGETS,
+        ("albumentationsx",),
+        seconds=0.3,
+        repeats=5,
+    ),
+    "loader": Work(
+        LOADER.title,
+        (LOADER,),
+        ON_ONE_CORE,
+        seconds=10.0,
+        repeats=5,
+        is_on_all_cores=True,
+    ),
+    "feeds": Work(
+        FEEDS.title,
+        (FEEDS,),
+        ON_ONE_CORE,
+        seconds=10.0,
+        repeats=5,
+        is_on_all_cores=True,
+    ),
     "w3": Work(
-        W3.title, (W3,), ("dali_gpu", "kornia_gpu", "torchvision_gpu"), (64, 256, 1024), repeats=5, is_on_gpu=True
+        W3.title,
+        (W3,),
+        ("dali_gpu", "kornia_gpu", "torchvision_gpu"),
+        (64, 256, 1024),
+        repeats=5,
+        is_on_gpu=True,
     ),
     "w3r": Work(
-        W3R.title, (W3R,), ("dali_gpu", "kornia_gpu", "torchvision_gpu"), (64, 256, 1024), repeats=5, is_on_gpu=True
+        W3R.title,
+        (W3R,),
+        ("dali_gpu", "kornia_gpu", "torchvision_gpu"),
+        (64, 256, 1024),
+        repeats=5,
+        is_on_gpu=True,
     ),
 }
 

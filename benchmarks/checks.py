@@ -29,7 +29,9 @@ AFTER_RESAMPLE: dict[str, Any] = {"mostly": 1, "share": 0.999, "anywhere": 16}
 TO_THE_BIT: dict[str, Any] = {"mostly": 0, "share": 1.0, "anywhere": 0}
 # A mask shows the nearest pixel, up to half a pixel beyond its box. Most sides end at most SHORT pixels before the
 # box's, but a sharp corner, where the image's edge cuts an object off, may lie between the mask's pixels.
-BEYOND, SHORT, MOST = 1.0, 1.5, 0.9
+BEYOND = 1.0
+SHORT = 1.5
+MOST = 0.9
 
 
 @dataclass(frozen=True)
@@ -51,12 +53,22 @@ def within(name: str, a: Pixels, b: Pixels, mostly: int, share: float, anywhere:
     off = np.abs(a.astype(np.int16) - b.astype(np.int16))
     passed = bool((off <= mostly).mean() >= share and off.max(initial=0) <= anywhere)
     same = int((off.reshape(len(off), -1).max(axis=1) == 0).sum())
-    return Check(name, passed, f"{same} of {len(off)} images bit-identical, largest difference {off.max(initial=0)}")
+    return Check(
+        name,
+        passed,
+        f"{same} of {len(off)} images bit-identical, largest difference {off.max(initial=0)}",
+    )
 
 
 def outputs(case: Case, inputs: Any, device: str, is_float: bool = False) -> Pixels:
     """NHWC outputs with ids 0, 1, 2, ..., so that every call draws the same; all pixels [P, 3] of views."""
-    augmenter = vg.Augmenter(ours.transform(case, is_float), device=device, seed=0, layout="NHWC", num_threads=1)
+    augmenter = vg.Augmenter(
+        ours.transform(case, is_float),
+        device=device,
+        seed=0,
+        layout="NHWC",
+        num_threads=1,
+    )
     ids = list(range(len(inputs)))
     if case.views:
         groups = augmenter.decode_and_run(inputs, ids=ids)
@@ -89,7 +101,12 @@ def few(case: Case, inputs: Any) -> Any:
 def _check_pixels(case: Case, inputs: Any) -> Iterator[Check]:
     tolerance = AFTER_RESAMPLE if case.reads_files and not case.views else TO_THE_BIT
     fused = outputs(case, inputs, "cpu")
-    yield within("cpu equals the reference", fused, outputs(case, inputs, "reference"), **tolerance)
+    yield within(
+        "cpu equals the reference",
+        fused,
+        outputs(case, inputs, "reference"),
+        **tolerance,
+    )
     if case.dtype != "uint8":
         yield normalized(fused, outputs(case, inputs, "cpu", is_float=True))
     if case.reads_files and not case.views:
@@ -100,7 +117,11 @@ def normalized(pixels: Pixels, floats: Pixels) -> Check:
     """Float outputs are ``(x / 255 - mean) / std`` of the uint8 ones, up to float32's rounding (values reach 2.7)."""
     expected = (pixels.astype(np.float64) / 255 - np.array(C.MEAN)) / np.array(C.STD)
     off = float(np.abs(floats - expected).max())
-    return Check("normalized as (x / 255 - mean) / std", off < 2e-6, f"largest difference {off:.1e}")
+    return Check(
+        "normalized as (x / 255 - mean) / std",
+        off < 2e-6,
+        f"largest difference {off:.1e}",
+    )
 
 
 def _check_decoding(case: Case, files: list[bytes], whole: Pixels) -> Iterator[Check]:
@@ -109,19 +130,29 @@ def _check_decoding(case: Case, files: list[bytes], whole: Pixels) -> Iterator[C
     ids = list(range(len(files)))
     for word, index in (("", None), (" with an index", ours.make_index(files))):
         made = np.asarray(augmenter.decode_and_run(files, ids=ids, index=index))
-        yield within(f"decode_and_run{word} equals cropping decoded images", made, whole, **TO_THE_BIT)
+        yield within(
+            f"decode_and_run{word} equals cropping decoded images",
+            made,
+            whole,
+            **TO_THE_BIT,
+        )
 
 
 # -- one image ---------------------------------------------------------------------------------------------------------
 
 
 def _check_single(case: Case, images: list[Any]) -> Check:
-    t, ids = ours.transform(C.BY_NAME[case.key]), list(range(len(images)))
+    t = ours.transform(C.BY_NAME[case.key])
+    ids = list(range(len(images)))
     by_id = vg.as_transform(t)
     ones = [by_id(Image.fromarray(image), id=i) for i, image in zip(ids, images, strict=True)]
     batch = list(vg.Augmenter(t, seed=0, num_threads=1)(images, ids=ids))
     same = sum(bool((one == row).all()) for one, row in zip(ones, batch, strict=True))
-    return Check("one at a time equals the batch", same == len(ids), f"{same} of {len(ids)} images bit-identical")
+    return Check(
+        "one at a time equals the batch",
+        same == len(ids),
+        f"{same} of {len(ids)} images bit-identical",
+    )
 
 
 def _check_function(case: Case, images: list[Any]) -> Iterator[Check]:
@@ -150,11 +181,18 @@ def _close(name: str, made: Sequence[Pixels], other: Sequence[Pixels], allowed: 
 
 def _check_targets(case: Case, samples: list[dict[str, Any]]) -> Iterator[Check]:
     augmenter = vg.Augmenter(ours.transform(case), seed=0, num_threads=1, layout="NHWC")
-    given: dict[str, Any] = {"ids": list(range(len(samples))), "partners": ours.partners_of(case)}
+    given: dict[str, Any] = {
+        "ids": list(range(len(samples))),
+        "partners": ours.partners_of(case),
+    }
     made = augmenter(samples, **given)
     images = augmenter([sample["image"] for sample in samples], **given)
     same = sum(bool((one["image"] == image).all()) for one, image in zip(made, images, strict=True))
-    yield Check("images as without targets", same == len(made), f"{same} of {len(made)} bit-identical")
+    yield Check(
+        "images as without targets",
+        same == len(made),
+        f"{same} of {len(made)} bit-identical",
+    )
     count = sum(len(one["boxes"]) for one in made)
     yield Check("boxes remain", count > 0, f"{count} of {case.batch * case.objects.boxes}")
     rectangular = []
@@ -180,7 +218,8 @@ def _masks_fit(made: list[dict[str, Any]]) -> Check:
 
 def bounds(mask: npt.NDArray[np.uint8]) -> npt.NDArray[np.intp]:
     """left, top, right, bottom of what is not 0."""
-    lines, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    lines = np.flatnonzero(mask.any(axis=1))
+    columns = np.flatnonzero(mask.any(axis=0))
     return np.array([columns[0], lines[0], columns[-1] + 1, lines[-1] + 1])
 
 
@@ -197,9 +236,15 @@ def _check_gpu(case: Case, batch: list[Any], device: str) -> Iterator[Check]:
     # bfloat16 rounds by up to 0.3 values here, so the nearest value is the pixel.
     mean, std = (torch.tensor(numbers).view(1, 3, 1, 1) for numbers in (C.MEAN, C.STD))
     pixels = ((floats.float() * std + mean) * 255).round().clamp(0, 255).to(torch.uint8)
-    yield within(f"{device}: bfloat16 shows the pixels of uint8", pixels.numpy(), on_device.numpy(), **TO_THE_BIT)
+    yield within(
+        f"{device}: bfloat16 shows the pixels of uint8",
+        pixels.numpy(),
+        on_device.numpy(),
+        **TO_THE_BIT,
+    )
     some = batch[: SAMPLES[case.size]]
-    fused, plain = outputs(case, some, "cpu"), outputs(case, some, "reference")
+    fused = outputs(case, some, "cpu")
+    plain = outputs(case, some, "reference")
     yield within("cpu equals the reference", fused, plain, **tolerance)
 
 
@@ -229,7 +274,11 @@ def check_loader(given: LoaderInputs, kind: str) -> Iterator[Check]:
             expected.update(zip(_digests(images), [labels[i] for i in ids], strict=True))
         name = f"epoch {epoch} of the loader equals decode_and_run of the same files and ids"
         same = (found & expected).total()
-        yield Check(name, found == expected, f"{same} of {expected.total()} images bit-identical")
+        yield Check(
+            name,
+            found == expected,
+            f"{same} of {expected.total()} images bit-identical",
+        )
 
 
 def _digests(images: Any) -> list[bytes]:

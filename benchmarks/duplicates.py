@@ -14,7 +14,8 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,57 +24,62 @@ from PIL import Image, ImageDraw, ImageEnhance, ImageOps
 Picture = Image.Image
 # Distances of imagededup's hashes.
 DISTANCES = (4, 6, 8, 10, 12, 14, 16, 20)
-# The kinds of damage: a word that ``apply`` knows, and its numbers.
-DAMAGES: dict[str, tuple[str, tuple[float, ...]]] = {
-    "JPEG quality 30": ("quality", (30,)),
-    "JPEG quality 50": ("quality", (50,)),
-    "JPEG quality 75": ("quality", (75,)),
-    "size x 0.25": ("resize", (0.25, 0.25)),
-    "size x 0.5": ("resize", (0.5, 0.5)),
-    "size x 2": ("resize", (2, 2)),
-    "aspect + 10 %": ("resize", (1.1, 1)),
-    "aspect - 10 %": ("resize", (0.9, 1)),
-    # Shares of the sides that are cut off: left, top, right, bottom.
-    "crop 5 %, center": ("crop", (0.025, 0.025, 0.025, 0.025)),
-    "crop 5 %, left": ("crop", (0.05, 0, 0, 0)),
-    "crop 5 %, right": ("crop", (0, 0, 0.05, 0)),
-    "crop 5 %, top": ("crop", (0, 0.05, 0, 0)),
-    "crop 5 %, bottom": ("crop", (0, 0, 0, 0.05)),
-    "mirrored": ("mirror", ()),
-    "upside down": ("flip", ()),
-    "brightness + 20 %": ("Brightness", (1.2,)),
-    "brightness - 20 %": ("Brightness", (0.8,)),
-    "contrast + 20 %": ("Contrast", (1.2,)),
-    "contrast - 20 %": ("Contrast", (0.8,)),
-    "turned, with EXIF": ("turn", ()),
-    "logo": ("logo", ()),
-    "gray": ("grayscale", ()),
-}
 
 
-def apply(word: str, numbers: tuple[float, ...], image: Picture) -> Picture:
+def resized(x: float, y: float, image: Picture) -> Picture:
+    size = round(image.width * x), round(image.height * y)
+    return image.resize(size, Image.Resampling.LANCZOS)
+
+
+def cropped(left: float, top: float, right: float, bottom: float, image: Picture) -> Picture:
+    """``left`` to ``bottom``: shares of the sides that are cut off."""
     width, height = image.size
-    if word == "resize":
-        size = round(width * numbers[0]), round(height * numbers[1])
-        return image.resize(size, Image.Resampling.LANCZOS)
-    if word == "crop":
-        left, top, right, bottom = numbers
-        box = (round(width * left), round(height * top), round(width * (1 - right)), round(height * (1 - bottom)))
-        return image.crop(box)
-    if word in ("mirror", "flip", "grayscale"):
-        changed: Picture = getattr(ImageOps, word)(image)
-        return changed
-    if word in ("Brightness", "Contrast"):
-        enhanced: Picture = getattr(ImageEnhance, word)(image).enhance(numbers[0])
-        return enhanced
-    if word == "turn":
-        return image.transpose(Image.Transpose.ROTATE_90)
-    if word == "logo":
-        image = image.copy()
-        draw = ImageDraw.Draw(image)
-        draw.rectangle((width * 0.03, height * 0.04, width * 0.25, height * 0.12), fill=(20, 60, 160))
-        draw.text((width * 0.05, height * 0.05), "photo agency", fill=(255, 255, 255))
+    box = (
+        round(width * left),
+        round(height * top),
+        round(width * (1 - right)),
+        round(height * (1 - bottom)),
+    )
+    return image.crop(box)
+
+
+def turned(image: Picture) -> Picture:
+    return image.transpose(Image.Transpose.ROTATE_90)
+
+
+def with_logo(image: Picture) -> Picture:
+    image = image.copy()
+    width, height = image.size
+    draw = ImageDraw.Draw(image)
+    draw.rectangle((width * 0.03, height * 0.04, width * 0.25, height * 0.12), fill=(20, 60, 160))
+    draw.text((width * 0.05, height * 0.05), "photo agency", fill=(255, 255, 255))
     return image
+
+
+# The kinds of damage, beside files of these qualities.
+QUALITIES = {"JPEG quality 30": 30, "JPEG quality 50": 50, "JPEG quality 75": 75}
+DAMAGES: dict[str, Callable[[Picture], Picture]] = {
+    **dict.fromkeys(QUALITIES, Image.Image.copy),
+    "size x 0.25": partial(resized, 0.25, 0.25),
+    "size x 0.5": partial(resized, 0.5, 0.5),
+    "size x 2": partial(resized, 2, 2),
+    "aspect + 10 %": partial(resized, 1.1, 1),
+    "aspect - 10 %": partial(resized, 0.9, 1),
+    "crop 5 %, center": partial(cropped, 0.025, 0.025, 0.025, 0.025),
+    "crop 5 %, left": partial(cropped, 0.05, 0, 0, 0),
+    "crop 5 %, right": partial(cropped, 0, 0, 0.05, 0),
+    "crop 5 %, top": partial(cropped, 0, 0.05, 0, 0),
+    "crop 5 %, bottom": partial(cropped, 0, 0, 0, 0.05),
+    "mirrored": ImageOps.mirror,
+    "upside down": ImageOps.flip,
+    "brightness + 20 %": lambda image: ImageEnhance.Brightness(image).enhance(1.2),
+    "brightness - 20 %": lambda image: ImageEnhance.Brightness(image).enhance(0.8),
+    "contrast + 20 %": lambda image: ImageEnhance.Contrast(image).enhance(1.2),
+    "contrast - 20 %": lambda image: ImageEnhance.Contrast(image).enhance(0.8),
+    "turned, with EXIF": turned,
+    "logo": with_logo,
+    "gray": ImageOps.grayscale,
+}
 
 
 def write(photos: list[Path], folder: Path) -> list[str]:
@@ -84,13 +90,12 @@ def write(photos: list[Path], folder: Path) -> list[str]:
             image = ImageOps.exif_transpose(opened).convert("RGB")
         names.append(f"00.{number:04d}.jpg")
         image.save(folder / names[-1], quality=95)
-        for kind, (word, numbers) in enumerate(DAMAGES.values(), 1):
+        for kind, (name, damage) in enumerate(DAMAGES.items(), 1):
             exif = Image.Exif()
-            if word == "turn":
+            if damage is turned:
                 exif[0x0112] = 6  # which undoes the turn
-            quality = int(numbers[0]) if word == "quality" else 90
             names.append(f"{kind:02d}.{number:04d}.jpg")
-            apply(word, numbers, image).save(folder / names[-1], quality=quality, exif=exif)
+            damage(image).save(folder / names[-1], quality=QUALITIES.get(name, 90), exif=exif)
     return sorted(names)
 
 
@@ -111,7 +116,12 @@ def score(groups: Sequence[Sequence[str]], photos: int) -> dict[str, Any]:
     recall = {kind: found[kind] / photos for kind in kinds}
     precision = right / max(1, len(pairs))
     mean = sum(recall.values()) / len(recall)
-    return {"recall": recall, "mean_recall": mean, "precision": precision, "wrong_pairs": len(pairs) - right}
+    return {
+        "recall": recall,
+        "mean_recall": mean,
+        "precision": precision,
+        "wrong_pairs": len(pairs) - right,
+    }
 
 
 def find_ours(folder: Path, names: list[str], photos: int) -> dict[str, Any]:
@@ -125,7 +135,12 @@ def find_ours(folder: Path, names: list[str], photos: int) -> dict[str, Any]:
     def table_of(names: list[str]) -> pa.Table:
         rows = []
         for index, name in enumerate(names):
-            row = dict.fromkeys(SCHEMA.names) | {"split": "train", "index": index, "file": name, "label": -1}
+            row = dict.fromkeys(SCHEMA.names) | {
+                "split": "train",
+                "index": index,
+                "file": name,
+                "label": -1,
+            }
             rows.append(row | fingerprint(read_image(folder / name))._asdict())
         return pa.Table.from_pylist(rows, SCHEMA)
 
@@ -138,7 +153,11 @@ def find_ours(folder: Path, names: list[str], photos: int) -> dict[str, Any]:
     groups: dict[Any, list[str]] = defaultdict(list)
     for finding in findings:
         groups[finding.group].append(str(finding.file))
-    seconds = {"hash_s": hashed - began, "look_up_s": ended - hashed, "files": len(names)}
+    seconds = {
+        "hash_s": hashed - began,
+        "look_up_s": ended - hashed,
+        "files": len(names),
+    }
     return {"variegate": score(list(groups.values()), photos) | seconds}
 
 
@@ -158,7 +177,11 @@ def find_theirs(folder: Path, photos: int) -> dict[str, Any]:
             found = hasher.find_duplicates(encoding_map=hashes, max_distance_threshold=distance, num_dist_workers=0)
             look_up = time.process_time() - began_look_up
             groups = [[one, other] for one, others in found.items() for other in others]
-            seconds = {"hash_s": hashed - began, "look_up_s": look_up, "files": len(names)}
+            seconds = {
+                "hash_s": hashed - began,
+                "look_up_s": look_up,
+                "files": len(names),
+            }
             results[f"imagededup {method.__name__} {distance}"] = score(groups, photos) | seconds
     return results
 
@@ -178,10 +201,21 @@ def main(name: str, arguments: Sequence[str], command: str) -> int:
         folder = Path(temporary)
         results = find_ours(folder, write(photos, folder), len(photos))
         if options.imagededup_python:
-            peer = [str(options.imagededup_python), "-m", "benchmarks.duplicates", temporary, str(len(photos))]
+            peer = [
+                str(options.imagededup_python),
+                "-m",
+                "benchmarks.duplicates",
+                temporary,
+                str(len(photos)),
+            ]
             done = subprocess.run(peer, stdout=subprocess.PIPE, text=True, check=True)
             results |= json.loads(done.stdout.splitlines()[-1])
-    record = {"machine": describe(), "command": command, "photos": len(photos), "results": results}
+    record = {
+        "machine": describe(),
+        "command": command,
+        "photos": len(photos),
+        "results": results,
+    }
     text = json.dumps(record, indent=1)
     if options.out:
         options.out.write_text(text + "\n")

@@ -37,7 +37,12 @@ def main(name: str, arguments: Sequence[str], command: str) -> int:
     add_images(parser)
     parser.add_argument("--out", type=Path, help="a folder for the record as JSON")
     options = parser.parse_args(arguments)
-    record: dict[str, Any] = {"work": "w5", "machine": machine.describe(), "layout": options.layout, "command": command}
+    record: dict[str, Any] = {
+        "work": "w5",
+        "machine": machine.describe(),
+        "layout": options.layout,
+        "command": command,
+    }
     sides = (1, options.devices)
     rates: dict[int, list[float]] = {k: [] for k in sides}
     with tempfile.TemporaryDirectory() as temporary:
@@ -46,7 +51,10 @@ def main(name: str, arguments: Sequence[str], command: str) -> int:
         write_photos(jpegs, folder / "photos", copies=1)
         digests = [expand(folder, f"check{k}", k, options.layout, copies=1)[1] for k in sides]
         if digests[0] != digests[1]:
-            print("FAILED: the devices wrote other files, so no speed is reported", file=sys.stderr)
+            print(
+                "FAILED: the devices wrote other files, so no speed is reported",
+                file=sys.stderr,
+            )
             return 1
         for repeat in range(options.repeats):
             for k in sides:
@@ -54,7 +62,8 @@ def main(name: str, arguments: Sequence[str], command: str) -> int:
                 print(f"{k} device(s): {rates[k][-1]:,.0f} images/s", file=sys.stderr)
     record["check"] = f"{len(digests[0]):,} files of 1 and of {options.devices} devices are the same to the byte"
     medians = {k: statistics.median(rates[k]) for k in sides}
-    ratio, asked = medians[options.devices] / medians[1], TARGET * options.devices
+    ratio = medians[options.devices] / medians[1]
+    asked = TARGET * options.devices
     record |= {"images_per_second": rates, "ratio": ratio, "asked": asked}
     print(f"W5, {options.layout}: {record['inputs']}, {options.copies} copies; {record['check']}")
     for k in sides:

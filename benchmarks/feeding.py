@@ -39,7 +39,8 @@ class Feed:
     """The next batch of a loader, epoch after epoch, and a step on it. ``labels``: those of the last batch."""
 
     def __init__(self, opener: Opener, step: Step | None) -> None:
-        self.opener, self.step = opener, step
+        self.opener = opener
+        self.step = step
         self.batches: Iterator[tuple[Any, Any]] | None = None
 
     def __call__(self) -> Any:

@@ -11,7 +11,8 @@ from typing import Any
 
 import torch
 
-COPY_BYTES, COPY_ROUNDS = 2 << 30, 30
+COPY_BYTES = 2 << 30
+COPY_ROUNDS = 30
 # Inputs of a run are together so many times the L2 cache, and at least two batches.
 L2_TIMES = 4
 MEMORY_BATCHES = 8
@@ -46,7 +47,8 @@ def take_batches(images: Any, batch: int, device: str) -> list[list[Any]]:
     """Lists of images to take turns with, so many that none is left in the L2 cache when its turn comes again."""
     l2 = torch.cuda.get_device_properties(device).L2_cache_size if device.startswith("cuda") else 0
     batches: list[list[Any]] = []
-    start, size = 0, 0
+    start = 0
+    size = 0
     while len(batches) < 2 or size < L2_TIMES * l2:
         batches.append([images[i % len(images)] for i in range(start, start + batch)])
         size += sum(image.nbytes for image in batches[-1])
@@ -74,7 +76,8 @@ def measure_memory(next_batch: Callable[[], Any], device: str) -> dict[str, int]
 
 
 def _elapsed(work: Callable[[], Any]) -> float:
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    start = torch.cuda.Event(enable_timing=True)
+    end = torch.cuda.Event(enable_timing=True)
     work()
     torch.cuda.synchronize()
     start.record()

@@ -18,7 +18,8 @@ from benchmarks.peers_env import peers_python
 from benchmarks.process import ONE_THREAD, PREPARE_TIMEOUT, RUN_TIMEOUT, Process
 
 # A peer whose best run is so many times slower than the best peer's stops after a few runs.
-FEWEST, FAR = 3, 3.0
+FEWEST = 3
+FAR = 3.0
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,14 @@ class Cell:
         """``microseconds`` per image, and of ``parts``; ``on_core``: the share of the time on the core."""
         if self.absent or self.error:
             return {"absent": self.absent} if self.absent else {"error": self.error}
-        speeds, runs = self.speeds(), self.runs[""]
+        speeds = self.speeds()
+        runs = self.runs[""]
         speed = statistics.median(speeds)
-        found: dict[str, Any] = {"images_per_second": speed, "lowest": min(speeds), "highest": max(speeds)}
+        found: dict[str, Any] = {
+            "images_per_second": speed,
+            "lowest": min(speeds),
+            "highest": max(speeds),
+        }
         found |= {"microseconds": 1e6 / speed, "runs": runs}
         cpu = sum(run["cpu"] for run in runs)
         if self.clock == "cpu":
@@ -75,19 +81,38 @@ def run(name: str, cases: list[Case], options: Options) -> dict[str, Any]:
     if work.is_indexed:
         limited = [each for one in limited for each in (one.indexed(), one)]
     limited = limited + [Limited(None, key, f"Variegate, {key}", {}) for key in kinds]
-    record: dict[str, Any] = {"work": name, "title": work.title, "batch": options.batch, "left_out": missing}
-    record |= {"seconds": options.seconds, "repeats": options.repeats, "asked": dict(work.asked), "rows": {}}
+    record: dict[str, Any] = {
+        "work": name,
+        "title": work.title,
+        "batch": options.batch,
+        "left_out": missing,
+    }
+    record |= {
+        "seconds": options.seconds,
+        "repeats": options.repeats,
+        "asked": dict(work.asked),
+        "rows": {},
+    }
     jpegs, origin = read_jpegs(options.images)
     with tempfile.TemporaryDirectory() as folder:
         record["inputs"] = f"{save(jpegs, cases, Path(folder))}: {origin}"
-        config = {"work": name, "inputs": folder, "batch": options.batch, "core": options.core}
+        config = {
+            "work": name,
+            "inputs": folder,
+            "batch": options.batch,
+            "core": options.core,
+        }
         is_on_one_core = options.device == "cpu" and not work.is_on_all_cores
         config |= {"device": options.device, "is_on_one_core": is_on_one_core}
         processes = start(limited, peers, config)
         try:
             record["libraries"] = load(processes, {one.key: one.title for one in limited})
             for number, case in enumerate(cases):
-                print(f"  {number + 1} of {len(cases)}: {case.name}", file=sys.stderr, flush=True)
+                print(
+                    f"  {number + 1} of {len(cases)}: {case.name}",
+                    file=sys.stderr,
+                    flush=True,
+                )
                 record["rows"][case.name] = run_case(work, case, processes, options)
         finally:
             for process in processes.values():
@@ -117,7 +142,12 @@ def start(limited: list[Limited], peers: list[str], config: dict[str, Any]) -> d
     threads = ONE_THREAD if config["is_on_one_core"] else {}
     processes = {}
     for one in limited:
-        given = config | {"library": OURS, "level": one.level, "is_indexed": one.is_indexed, "kind": ""}
+        given = config | {
+            "library": OURS,
+            "level": one.level,
+            "is_indexed": one.is_indexed,
+            "kind": "",
+        }
         if one.level is None and not one.is_indexed:
             given["kind"] = one.key.partition(":")[2]
         processes[one.key] = Process(sys.executable, given, environment=threads | one.environment)
@@ -136,7 +166,10 @@ def load(processes: dict[str, Process], titles: Mapping[str, str]) -> dict[str, 
     for key, process in list(processes.items()):
         try:
             ready = process.receive(PREPARE_TIMEOUT)
-            found[key] = {"library": titles.get(key, ready["name"]), "versions": ready["versions"]}
+            found[key] = {
+                "library": titles.get(key, ready["name"]),
+                "versions": ready["versions"],
+            }
         except RuntimeError as error:
             found[key] = {"library": titles.get(key, key), "error": str(error)}
             process.close()
@@ -146,8 +179,17 @@ def load(processes: dict[str, Process], titles: Mapping[str, str]) -> dict[str, 
 
 def run_case(work: Work, case: Case, processes: dict[str, Process], options: Options) -> dict[str, Any]:
     target = work.asked.get("", ASKED[case.kind])
-    row: dict[str, Any] = {"title": case.title, "kind": case.kind, "target": target, "checks": {}}
-    row |= {"size": case.size, "dtype": case.dtype, "batch": case.batch_of(options.batch)}
+    row: dict[str, Any] = {
+        "title": case.title,
+        "kind": case.kind,
+        "target": target,
+        "checks": {},
+    }
+    row |= {
+        "size": case.size,
+        "dtype": case.dtype,
+        "batch": case.batch_of(options.batch),
+    }
     for key, process in processes.items():
         if is_ours(key):
             row["checks"][key] = check(case, process)

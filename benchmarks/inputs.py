@@ -17,7 +17,16 @@ from benchmarks.cases import SIZE, Case
 
 DEFAULT_TAR = Path("../shared/data/imagenet-sample.tar")
 # Sizes (height, width) that most ImageNet files have, for the stand-in if no sample of it is at hand.
-IMAGENET_SIZES = ((375, 500), (333, 500), (500, 375), (500, 500), (334, 500), (500, 333), (400, 500), (600, 800))
+IMAGENET_SIZES = (
+    (375, 500),
+    (333, 500),
+    (500, 375),
+    (500, 500),
+    (334, 500),
+    (500, 333),
+    (400, 500),
+    (600, 800),
+)
 # Number of square images by size: together they are larger than most caches.
 COUNTS = {32: 2048, SIZE: 1024, 1024: 16}
 SINGLE_COUNT = 64
@@ -67,7 +76,8 @@ def make_squares(jpegs: Sequence[bytes], size: int, count: int) -> Images:
     for i in range(count):
         photo = _open(jpegs[i % len(jpegs)]).convert("RGB")
         side = min(photo.size) * rng.uniform(0.7, 1.0)
-        left, top = rng.uniform(0, photo.width - side), rng.uniform(0, photo.height - side)
+        left = rng.uniform(0, photo.width - side)
+        top = rng.uniform(0, photo.height - side)
         box = (left, top, left + side, top + side)
         images[i] = np.asarray(photo.resize((size, size), Image.Resampling.BILINEAR, box=box))
     return images
@@ -82,14 +92,19 @@ def make_samples(jpegs: Sequence[bytes], case: Case) -> list[dict[str, Any]]:
     """
     from PIL import Image
 
-    rng, side, objects = np.random.default_rng(0), case.size, case.objects
+    rng = np.random.default_rng(0)
+    side = case.size
+    objects = case.objects
     samples = []
     for n in range(case.batch):
         photo = _open(jpegs[n % len(jpegs)]).convert("RGB").resize((side, side), Image.Resampling.BICUBIC)
         sides = rng.integers(max(side // 16, 2), side // 3, (objects.boxes, 2))
         first = (rng.uniform(size=sides.shape) * (side - sides)).astype(np.int64)
         boxes = np.concatenate([first, first + sides], axis=1)
-        sample: dict[str, Any] = {"image": np.asarray(photo), "boxes": boxes.astype(np.float32)}
+        sample: dict[str, Any] = {
+            "image": np.asarray(photo),
+            "boxes": boxes.astype(np.float32),
+        }
         sample["labels"] = rng.integers(0, 80, objects.boxes)
         if objects.masks == 1:
             sample["mask"] = rectangles(boxes, side)

@@ -12,7 +12,12 @@ from benchmarks.peers_env import ROOT
 
 HOST = "host"
 # What a user types -> what variegate/compiling/levels.py calls it.
-SHORT = {"v2": "x86-64-v2", "v3": "x86-64-v3", "v4": "x86-64-v4", "vbmi": "x86-64-v4-vbmi"}
+SHORT = {
+    "v2": "x86-64-v2",
+    "v3": "x86-64-v3",
+    "v4": "x86-64-v4",
+    "vbmi": "x86-64-v4-vbmi",
+}
 CHOICES = (*SHORT, HOST)
 # Compiled code of a level is kept from run to run; `make clean` removes it.
 CACHES = ROOT / "build" / "numba"
@@ -64,7 +69,8 @@ def chosen(names: list[str]) -> tuple[list[Limited], list[str]]:
 
     if not names:
         return [UNLIMITED], []
-    found, left_out = [], []
+    found = []
+    left_out = []
     by_name = {level.name: level for level in LEVELS}
     for name in dict.fromkeys(names):
         if name == HOST:

@@ -24,7 +24,9 @@ def describe() -> dict[str, Any]:
 
 def best_level() -> str:
     """The best level of x86-64 that this processor has; "none" elsewhere."""
-    from variegate.compiling.levels import host_level  # here, as peers' environments lack what it imports
+    from variegate.compiling.levels import (
+        host_level,
+    )  # here, as peers' environments lack what it imports
 
     found = host_level()
     return found.name if found else "none"

@@ -40,14 +40,17 @@ class Page(NamedTuple):
 
 def read_page(text: str) -> Page:
     """Raises ValueError where a page's pieces are not in that order."""
-    page, comment, before = Page([], [], []), None, None
+    page = Page([], [], [])
+    comment = None
+    before = None
     for piece in _PIECES.finditer(text):
         kind, said, language, code = piece.groups()
         if kind == "not run":
             page.unpaired.append(said.strip(": "))
             comment = None
         elif kind == "compare":
-            comment, before = said, None
+            comment = said
+            before = None
         elif language == "py":
             if comment is None and not page.unpaired:
                 raise ValueError(f"a py block without a comment above it: {code[:60]!r}")

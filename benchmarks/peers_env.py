@@ -47,7 +47,16 @@ def peers_python(log: bool = True, or_this: bool = False) -> Path:
     for name, requirements in REQUIREMENTS.items():
         if log:
             print(f"installing {name} into {ENVIRONMENT.name}", file=sys.stderr)
-        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", str(CONSTRAINTS)]
+        pip = [
+            str(python),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "-c",
+            str(CONSTRAINTS),
+        ]
         done = subprocess.run([*pip, *requirements], check=False)
         if done.returncode and name == "torchvision":
             raise RuntimeError(f"{name} could not be installed into {ENVIRONMENT}; the benchmarks need it")
@@ -65,8 +74,19 @@ def run_child(python: Path, module: str, arguments: Sequence[str], folder: Path 
     with tempfile.TemporaryDirectory() as temporary:
         out = Path(temporary) / "result.pickle"
         command = [str(python), "-m", module, "--child", str(out), *arguments]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_ALBUMENTATIONS_UPDATE": "1"}
-        ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "NO_ALBUMENTATIONS_UPDATE": "1",
+        }
+        ran = subprocess.run(
+            command,
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if ran.returncode:
             raise RuntimeError(ran.stderr[-3000:])
         return pickle.loads(out.read_bytes())  # written by our own child

@@ -15,7 +15,9 @@ from typing import Any
 from benchmarks.peers_env import ROOT
 from benchmarks.worker import THREAD_VARIABLES
 
-PREPARE_TIMEOUT, RUN_TIMEOUT, CLOSE_TIMEOUT = 1800.0, 120.0, 5.0
+PREPARE_TIMEOUT = 1800.0
+RUN_TIMEOUT = 120.0
+CLOSE_TIMEOUT = 5.0
 ONE_THREAD = dict.fromkeys(THREAD_VARIABLES, "1")
 
 

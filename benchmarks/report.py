@@ -10,7 +10,12 @@ from typing import Any
 
 from benchmarks.levels import is_ours, level_of
 
-SHORT = {"torchvision_pil": "tv PIL", "torchvision_tensor": "tv tensor", "albumentationsx": "AlbX", "dali": "DALI"}
+SHORT = {
+    "torchvision_pil": "tv PIL",
+    "torchvision_tensor": "tv tensor",
+    "albumentationsx": "AlbX",
+    "dali": "DALI",
+}
 Table = tuple[list[str], list[list[str]]]
 # More columns of a table of libraries: the key in the record, the head, the text. Shown if any library has it.
 COLUMNS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
@@ -56,8 +61,16 @@ def ratios(libraries: dict[str, Any]) -> dict[str, float]:
 def library_table(record: dict[str, Any]) -> Table:
     libraries = record["libraries"]
     columns = [column for column in COLUMNS if any(cell.get(column[0]) is not None for cell in libraries.values())]
-    header = ["library", "images/s", "lowest - highest", "Variegate is", *(head for _, head, _ in columns), "how"]
-    reached, ours = ratios(libraries), libraries.get("ours", {}).get("images_per_second")
+    header = [
+        "library",
+        "images/s",
+        "lowest - highest",
+        "Variegate is",
+        *(head for _, head, _ in columns),
+        "how",
+    ]
+    reached = ratios(libraries)
+    ours = libraries.get("ours", {}).get("images_per_second")
     rows = []
     for key, cell in sorted(libraries.items(), key=lambda item: -item[1].get("images_per_second", 0.0)):
         if "images_per_second" not in cell:
@@ -70,7 +83,16 @@ def library_table(record: dict[str, Any]) -> Table:
             compared = f"{reached[key]:.2f}x the best peer"
         more = [text(cell[name]) if cell.get(name) is not None else "-" for name, _, text in columns]
         spread = f"{cell['lowest']:,.0f} - {cell['highest']:,.0f}"
-        rows.append([cell["library"], f"{speed:,.0f}", spread, compared, *more, cell.get("variant", "")])
+        rows.append(
+            [
+                cell["library"],
+                f"{speed:,.0f}",
+                spread,
+                compared,
+                *more,
+                cell.get("variant", ""),
+            ]
+        )
     return header, rows
 
 
@@ -120,8 +142,10 @@ def parts_of(record: dict[str, Any], ours: list[str]) -> list[str]:
 
 
 def case_cells(row: dict[str, Any], keys: list[str], ours: list[str], parts: list[str]) -> list[str]:
-    libraries, target = row["libraries"], row["target"]
-    best, reached = best_peer(libraries), ratios(libraries)
+    libraries = row["libraries"]
+    target = row["target"]
+    best = best_peer(libraries)
+    reached = ratios(libraries)
     cells = [row["title"]]
     cells += [_microseconds(libraries.get(key, {})) for key in keys]
     cells.append(short(best[0]) if best else "none")
@@ -214,7 +238,13 @@ def markdown(record: dict[str, Any]) -> str:
     lines += [f"- {note}" for note in notes(record)]
     machine = record.get("machine") or record.get("gpu", {})
     where = f"{machine.get('cpu') or machine.get('gpu')}; Python {machine.get('python')}; {machine.get('date')}"
-    return "\n".join([*lines, "", f"{where}; inputs: {record['inputs']}. Command: `{record.get('command')}`."])
+    return "\n".join(
+        [
+            *lines,
+            "",
+            f"{where}; inputs: {record['inputs']}. Command: `{record.get('command')}`.",
+        ]
+    )
 
 
 def write(record: dict[str, Any], folder: Path, name: str = "") -> None:

@@ -40,10 +40,18 @@ def parser_of() -> argparse.ArgumentParser:
     parser.add_argument("--batch", type=int, nargs="+", help="one table for each")
     parser.add_argument("--seconds", type=float, help="length of a measured run")
     parser.add_argument("--repeats", type=int, help="measured runs of each library")
-    parser.add_argument("--rows", default="", help="names of cases in benchmarks/cases.py, with commas (all)")
+    parser.add_argument(
+        "--rows",
+        default="",
+        help="names of cases in benchmarks/cases.py, with commas (all)",
+    )
     parser.add_argument("--core", type=int, help="the core to pin to (the last one)")
     parser.add_argument("--only", default="", help="keys of libraries, with commas; `ours` is Variegate")
-    parser.add_argument("--device", default="cuda:0", help="of w3 and w3r; cpu tries the code and writes no result")
+    parser.add_argument(
+        "--device",
+        default="cuda:0",
+        help="of w3 and w3r; cpu tries the code and writes no result",
+    )
     add_images(parser)
     levels.add_argument(parser)
     parser.add_argument("--out", type=Path, help="a folder for one JSON file per table")
@@ -92,10 +100,14 @@ def main(arguments: list[str] | None = None) -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
-    where, has_failed = machine.describe(), False
+    where = machine.describe()
+    has_failed = False
     for name in options.works:
         for batch in options.batch or WORKS[name].batches:
-            record = run_table(name, batch, options) | {"machine": where, "command": command}
+            record = run_table(name, batch, options) | {
+                "machine": where,
+                "command": command,
+            }
             print(report.markdown(record), flush=True)
             has_failed |= bool(record["failed"])
             if options.out is not None and not record["failed"] and not is_trial:

@@ -35,7 +35,9 @@ W6_FREE = (
     "flip+crop+cutout,randaugment+flip+crop+cutout,trivialaugment+flip+crop+cutout,"
     "cifar10+flip+crop+cutout,pba-cifar10+flip+crop+cutout"
 )
-REPEATS, MEMBERS, SEED = 10, 16, 2026
+REPEATS = 10
+MEMBERS = 16
+SEED = 2026
 # Epochs of a PBA search in those of a training: a race of the same time then has about three rounds.
 SEARCHED = 3
 
@@ -54,7 +56,8 @@ def digits(_: Path) -> tuple[Images, Images]:
     from sklearn.datasets import load_digits
 
     found: Any = load_digits()
-    pixels, labels = np.round(found.images * 255 / 16).astype(np.uint8), found.target
+    pixels = np.round(found.images * 255 / 16).astype(np.uint8)
+    labels = found.target
     return (pixels[:900], labels[:900]), (pixels[900:], labels[900:])
 
 
@@ -63,9 +66,11 @@ def textures(_: Path) -> tuple[Images, Images]:
     from skimage import data
 
     pictures: Any = data
-    side, halves = 16, []
+    side = 16
+    halves = []
     for first in (0, 256):
-        patches, labels = [], []
+        patches = []
+        labels = []
         for label, picture in enumerate((pictures.brick(), pictures.grass(), pictures.gravel())):
             half = picture[:, first : first + 256]
             cut = half.reshape(512 // side, side, 256 // side, side).swapaxes(1, 2).reshape(-1, side, side)
@@ -100,7 +105,8 @@ SETS = {
 def write(images: Images, count: int, folder: Path) -> None:
     """Class folders of ``count`` images, as many of each class as of any other."""
     pixels, labels = images
-    classes, order = np.unique(labels), np.random.default_rng(SEED).permutation(len(labels))
+    classes = np.unique(labels)
+    order = np.random.default_rng(SEED).permutation(len(labels))
     for label in classes:
         home = folder / str(label)
         home.mkdir(parents=True, exist_ok=True)
@@ -118,8 +124,11 @@ def run(*arguments: object) -> float:
 
 
 def measure(name: str, data: Path, out: Path) -> dict[str, Any]:
-    chosen, folder = SETS[name], out / name
-    src, test, costs = folder / "src", folder / "test", folder / "costs.json"
+    chosen = SETS[name]
+    folder = out / name
+    src = folder / "src"
+    test = folder / "test"
+    costs = folder / "costs.json"
     if not test.exists():
         source, held_out = chosen.make(data)
         write(source, chosen.images, src)
@@ -127,18 +136,51 @@ def measure(name: str, data: Path, out: Path) -> dict[str, Any]:
     common = ("--model", "wrn-10-1", "--devices", "cpu", "--seed", 1)
     seconds: dict[str, float] = json.loads(costs.read_text()) if costs.exists() else {}
     if "pba" not in seconds:
-        population = ("--population", MEMBERS, "--repeats", 0, "--epochs", SEARCHED * chosen.epochs)
-        seconds["pba"] = run("search", src, "--method", "pba", *population, "--out", folder / "pba", *common)
+        population = (
+            "--population",
+            MEMBERS,
+            "--repeats",
+            0,
+            "--epochs",
+            SEARCHED * chosen.epochs,
+        )
+        seconds["pba"] = run(
+            "search",
+            src,
+            "--method",
+            "pba",
+            *population,
+            "--out",
+            folder / "pba",
+            *common,
+        )
         costs.write_text(json.dumps(seconds))
     budget = f"{max(1, round(seconds['pba']))}s"
     seconds["race"] = run(
-        "search", src, "--budget", budget, "--out", folder / "race", "--epochs", chosen.epochs, *common
+        "search",
+        src,
+        "--budget",
+        budget,
+        "--out",
+        folder / "race",
+        "--epochs",
+        chosen.epochs,
+        *common,
     )
     race = json.loads((folder / "race" / "race.json").read_text())
     # Magnitudes that adapt are not in a policy's file; the row of that name is then the race's.
     raced = "" if "adaptive" in race["winner"] else f",{folder / 'race' / 'policy.json'}"
     rows = f"{FREE}{raced},{folder / 'pba' / 'schedule.json'}"
-    evaluate = ("evaluate", src, "--test", test, "--policies", rows, "--repeats", REPEATS)
+    evaluate = (
+        "evaluate",
+        src,
+        "--test",
+        test,
+        "--policies",
+        rows,
+        "--repeats",
+        REPEATS,
+    )
     run(*evaluate, "--out", folder / "evaluate.png", "--epochs", chosen.epochs, *common)
     evaluation = json.loads((folder / "evaluate.json").read_text())
     return {
@@ -153,21 +195,65 @@ def measure(name: str, data: Path, out: Path) -> dict[str, Any]:
 def measure_w6(data: Path, out: Path, epochs: int, limit: int) -> dict[str, Any]:
     """Search and train; fewer epochs and images show that it runs."""
     train, test = (data / f"cifar10-{name}.parquet" for name in ("train", "test"))
-    population = ("--population", MEMBERS, "--train", min(4000, limit), "--epochs", epochs, "--model", "wrn-28-2")
+    population = (
+        "--population",
+        MEMBERS,
+        "--train",
+        min(4000, limit),
+        "--epochs",
+        epochs,
+        "--model",
+        "wrn-28-2",
+    )
     fixed = ("--around", "fixed", "--padding", 4, "--cutout", 16, "--repeats", 0)
     seconds = run("search", train, "--method", "pba", *population, *fixed, "--out", out / "w6")
     rows = f"{W6_FREE},{out / 'w6' / 'schedule.json'}"
-    final = ("--model", "wrn-40-2", "--epochs", epochs, "--train", limit, "--padding", 4, "--cutout", 16)
-    run("evaluate", train, "--test", test, "--policies", rows, "--repeats", 1, *final, "--out", out / "w6.png")
+    final = (
+        "--model",
+        "wrn-40-2",
+        "--epochs",
+        epochs,
+        "--train",
+        limit,
+        "--padding",
+        4,
+        "--cutout",
+        16,
+    )
+    run(
+        "evaluate",
+        train,
+        "--test",
+        test,
+        "--policies",
+        rows,
+        "--repeats",
+        1,
+        *final,
+        "--out",
+        out / "w6.png",
+    )
     print(f"search: {seconds:,.0f} s; the paper's took 5 h on a Titan XP, asked: 600 s")
-    return {"search_seconds": seconds, "evaluation": json.loads((out / "w6.json").read_text())}
+    return {
+        "search_seconds": seconds,
+        "evaluation": json.loads((out / "w6.json").read_text()),
+    }
 
 
 def main(name: str, arguments: Sequence[str], command: str) -> int:
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks.run {name}", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("build/search"))
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of CIFAR-10's Parquet files")
-    parser.add_argument("--sets", default=",".join(SETS), help="data sets of search, with commas (%(default)s)")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=Path("../shared/data"),
+        help="folder of CIFAR-10's Parquet files",
+    )
+    parser.add_argument(
+        "--sets",
+        default=",".join(SETS),
+        help="data sets of search, with commas (%(default)s)",
+    )
     parser.add_argument("--epochs", type=int, default=200, help="of w6 (200)")
     parser.add_argument("--limit", type=int, default=50_000, help="images of w6 (50000)")
     options = parser.parse_args(arguments)

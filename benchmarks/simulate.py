@@ -55,7 +55,10 @@ SCENARIOS = (
     Scenario("Equal devices"),
     Scenario("Two of eight devices have a quarter of the speed", speeds=(1.0, 1.0, 1.0, 0.25)),
     Scenario("The same, all tasks assigned at once", speeds=(1.0, 1.0, 1.0, 0.25), queue=None),
-    Scenario("Workers fail every two minutes and return a minute later", failures_per_hour=30.0),
+    Scenario(
+        "Workers fail every two minutes and return a minute later",
+        failures_per_hour=30.0,
+    ),
 )
 
 
@@ -154,7 +157,15 @@ class Simulation:
                 self._submit()
         busy = tuple(worker.busy / self._now for worker in self._workers)
         steals = sum(device.steals for device in self._dispatcher.snapshot().devices)
-        return Outcome(self._allocation, self._steal, self._now, busy, steals, self._losses, self._items)
+        return Outcome(
+            self._allocation,
+            self._steal,
+            self._now,
+            busy,
+            steals,
+            self._losses,
+            self._items,
+        )
 
     def _update(self, worker: Worker, device: int, event: Event) -> None:
         if isinstance(event, WorkerReady):
@@ -187,7 +198,11 @@ class Simulation:
                 worker.number = instruction.worker
                 delay = self._scenario.restart if worker.lives else 0.0
                 worker.lives += 1
-                self._plan(delay, instruction.device, WorkerReady(instruction.device, instruction.worker))
+                self._plan(
+                    delay,
+                    instruction.device,
+                    WorkerReady(instruction.device, instruction.worker),
+                )
 
     def _begin(self, device: int) -> None:
         """Begin the first of the worker's tasks."""
@@ -208,7 +223,10 @@ class Simulation:
 
     def _plan(self, seconds: float, device: int, event: Event) -> None:
         number = self._workers[device].number
-        heapq.heappush(self._agenda, (self._now + seconds, next(self._order), device, number, event))
+        heapq.heappush(
+            self._agenda,
+            (self._now + seconds, next(self._order), device, number, event),
+        )
 
 
 def simulate(scenario: Scenario) -> list[Outcome]:

@@ -24,7 +24,10 @@ from benchmarks.peers_env import ROOT
 IMPORT_LIMIT = 1.0
 COLD_LIMIT = 25.0
 TIMEOUT = 600.0
-TITLES = {"import": "import variegate beyond import torch", "cold": "from nothing to the first batch"}
+TITLES = {
+    "import": "import variegate beyond import torch",
+    "cold": "from nothing to the first batch",
+}
 
 IMPORT_PROBE = """
 import time

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from benchmarks.processor import cpu_seconds, wait_until_idle
+
 if TYPE_CHECKING:  # what a worker imports must wait until its threads are limited
     from benchmarks.cases import Case
     from benchmarks.libraries import NextBatch
@@ -22,9 +24,11 @@ THREAD_VARIABLES = (
     "NUMEXPR_NUM_THREADS",
     "NUMBA_NUM_THREADS",
 )
-CALIBRATION_SECONDS, CALIBRATION_ROUNDS = 0.1, 3
+CALIBRATION_SECONDS = 0.1
+CALIBRATION_ROUNDS = 3
 # A loader has batches in store, which do not count.
-LOADER_SECONDS, LOADER_AHEAD = 1.0, 12
+LOADER_SECONDS = 1.0
+LOADER_AHEAD = 12
 # A batch that takes longer is calibrated by a single run, and none is run for the caches before a measured run.
 LONG_SECONDS = 0.3
 GPU_WARM_UP_SECONDS = 5.0
@@ -88,7 +92,8 @@ def check_batch(batch: Any, case: Case, count: int) -> None:
 
 def check_samples(samples: list[Any], case: Case, count: int) -> None:
     """Raise unless the first sample has the size of the case, a label for each box, and masks of the image's size."""
-    made, side = samples[0], case.out
+    made = samples[0]
+    side = case.out
     boxes = made["boxes"] if "boxes" in made else made["bboxes"]
     if len(samples) != count or tuple(made["image"].shape[:2]) != (side, side) or len(made["labels"]) != len(boxes):
         found = f"image {tuple(made['image'].shape)}, {len(boxes)} boxes, {len(made['labels'])} labels"
@@ -115,7 +120,8 @@ class Worker:
         from benchmarks.levels import OURS, check_limited
 
         self.device = str(config["device"])
-        self.folder, self.batch_at_224 = Path(config["inputs"]), int(config["batch"])
+        self.folder = Path(config["inputs"])
+        self.batch_at_224 = int(config["batch"])
         self.cases = {case.name: case for case in WORKS[config["work"]].cases}
         if config["library"] == OURS:
             from benchmarks.libraries.ours import Variegate
@@ -171,7 +177,8 @@ class Worker:
 
         self.measured = {}  # frees what the case before had
         self.is_loader = case.kind == "loader"
-        batch, inputs = case.batch_of(self.batch_at_224), self.inputs(case)
+        batch = case.batch_of(self.batch_at_224)
+        inputs = self.inputs(case)
         try:
             ways = self.feeds(case, inputs) if self.is_loader else self.library.ways(case, inputs, batch)
         except Absent as reason:
@@ -190,8 +197,16 @@ class Worker:
         chosen = max(speeds, key=lambda name: speeds[name])
         self.measured = {"": (ways[chosen], batch), **self.library.parts(case, inputs)}
         self.seconds_per_batch = batch / speeds[chosen]
-        answer = {"variant": chosen, "variants": speeds, "failed": failed, "batch": batch}
-        answer |= {"differs": self.library.differs.get(case.key, ""), "parts": list(self.measured)}
+        answer = {
+            "variant": chosen,
+            "variants": speeds,
+            "failed": failed,
+            "batch": batch,
+        }
+        answer |= {
+            "differs": self.library.differs.get(case.key, ""),
+            "parts": list(self.measured),
+        }
         if not self.is_on_cpu:
             from benchmarks.gpu import measure_memory
 
@@ -228,33 +243,36 @@ class Worker:
 
     def measure(self, next_batch: Callable[[], Any], images: int, seconds: float) -> dict[str, float]:
         """Batches for at least ``seconds``."""
-        if self.is_loader:
-            return self.measure_loader(next_batch, images, seconds)
-        # What works ahead has a batch in store, and a short batch starts with the caches that another library left.
-        if self.library.works_ahead or self.seconds_per_batch < LONG_SECONDS:
+        for _ in range(self.batches_in_store()):
             next_batch()
         # On a GPU, outputs are held until they no longer fit into its cache, as a consumer that reads them later would.
         held: deque[Any] = deque(maxlen=1 if self.is_on_cpu else 8)
         self.synchronize()
-        count, cpu, wall = 0, time.process_time(), time.perf_counter()
+        count = 0
+        cpu = self.cpu_seconds()
+        wall = time.perf_counter()
         while not count or time.perf_counter() - wall < seconds:
             held.append(next_batch())
             count += images
         self.synchronize()
-        return {"images": count, "wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
+        measured = {
+            "images": count,
+            "wall": time.perf_counter() - wall,
+            "cpu": self.cpu_seconds() - cpu,
+        }
+        if self.is_loader:
+            wait_until_idle(os.getpid())
+        return measured
 
-    def measure_loader(self, next_batch: Callable[[], Any], images: int, seconds: float) -> dict[str, float]:
-        from benchmarks.processor import cpu_seconds, wait_until_idle
+    def batches_in_store(self) -> int:
+        """Batches before a run that do not count: made ahead, or short and slowed by the caches of another library."""
+        if self.is_loader:
+            return LOADER_AHEAD
+        return int(self.library.works_ahead or self.seconds_per_batch < LONG_SECONDS)
 
-        for _ in range(LOADER_AHEAD):
-            next_batch()
-        count, cpu, wall = 0, cpu_seconds(os.getpid()), time.perf_counter()
-        while time.perf_counter() - wall < seconds:
-            next_batch()
-            count += images
-        found = {"images": count, "wall": time.perf_counter() - wall, "cpu": cpu_seconds(os.getpid()) - cpu}
-        wait_until_idle(os.getpid())
-        return found
+    def cpu_seconds(self) -> float:
+        """Processor time of this process; for a loader, also of the processes that it started."""
+        return cpu_seconds(os.getpid()) if self.is_loader else time.process_time()
 
     def synchronize(self) -> None:
         if not self.is_on_cpu:

@@ -24,15 +24,31 @@ from benchmarks.libraries import Library, LoaderInputs, NextBatch, Openers, Ways
 from benchmarks.libraries.steps import as_lists, layers
 
 Image = npt.NDArray[np.uint8]
-NEAREST: dict[str, Any] = {"interpolation": cv2.INTER_NEAREST, "border_mode": cv2.BORDER_CONSTANT, "fill": 0, "p": 1}
+NEAREST: dict[str, Any] = {
+    "interpolation": cv2.INTER_NEAREST,
+    "border_mode": cv2.BORDER_CONSTANT,
+    "fill": 0,
+    "p": 1,
+}
 NONE = (0.0, 0.0)
 
 
-def _operations(shear: float, pixels: int, angle: float, enhance: float, bits: tuple[int, int], solarize: float) -> Any:
+def _operations(
+    shear: float,
+    pixels: int,
+    angle: float,
+    enhance: float,
+    bits: tuple[int, int],
+    solarize: float,
+) -> Any:
     """The fourteen of both policies; each strength is drawn evenly from none to the one given, with either sign."""
     degrees = math.degrees(math.atan(shear))
     around_one = (1 - enhance, 1 + enhance)
-    jitter: dict[str, Any] = {"brightness_range": (1, 1), "contrast_range": (1, 1), "saturation_range": (1, 1)}
+    jitter: dict[str, Any] = {
+        "brightness_range": (1, 1),
+        "contrast_range": (1, 1),
+        "saturation_range": (1, 1),
+    }
     jitter |= {"hue_range": (0, 0), "p": 1}
     return [
         A.NoOp(p=1),
@@ -67,7 +83,11 @@ def trivial_augment(size: int) -> Any:
 # -- cases -----------------------------------------------------------------------------------------------------------
 
 BLACK: dict[str, Any] = {"border_mode": cv2.BORDER_CONSTANT, "fill": 0, "p": 1}
-KINDS = (("", cv2.INTER_NEAREST), ("_bilinear", cv2.INTER_LINEAR), ("_bicubic", cv2.INTER_CUBIC))
+KINDS = (
+    ("", cv2.INTER_NEAREST),
+    ("_bilinear", cv2.INTER_LINEAR),
+    ("_bicubic", cv2.INTER_CUBIC),
+)
 # Standard deviation of a corner as far as torchvision's even draw from 0 to a quarter of the side.
 CORNERS = C.DISTORTION / 2 / math.sqrt(3)
 
@@ -77,7 +97,11 @@ def around(width: float) -> tuple[float, float]:
 
 
 def jitter(
-    brightness: float = 0.0, contrast: float = 0.0, saturation: float = 0.0, hue: float = 0.0, p: float = 1
+    brightness: float = 0.0,
+    contrast: float = 0.0,
+    saturation: float = 0.0,
+    hue: float = 0.0,
+    p: float = 1,
 ) -> Any:
     """torchvision's ColorJitter; a width of 0 leaves its part out."""
     return A.ColorJitter(around(brightness), around(contrast), around(saturation), (-hue, hue), p=p)
@@ -96,8 +120,10 @@ def affine(interpolation: int) -> Any:
 
 
 def geometry() -> dict[str, Any]:
-    degrees, nearest = math.degrees(math.atan(C.SHEAR)), BLACK | {"interpolation": cv2.INTER_NEAREST}
-    pixels, none = (-C.TRANSLATE, C.TRANSLATE), (0, 0)
+    degrees = math.degrees(math.atan(C.SHEAR))
+    nearest = BLACK | {"interpolation": cv2.INTER_NEAREST}
+    pixels = (-C.TRANSLATE, C.TRANSLATE)
+    none = (0, 0)
     cases: dict[str, Any] = {
         "normalize": [],
         "hflip": A.HorizontalFlip(p=1),
@@ -105,7 +131,10 @@ def geometry() -> dict[str, Any]:
         "rotate90": A.RandomRotate90(group_elements=("r90", "r180", "r270")),
         "pad": A.Pad(C.PADDING, border_mode=cv2.BORDER_CONSTANT),
         "center_crop": A.CenterCrop(C.CUT, C.CUT),
-        "random_crop": [A.Pad(C.PADDING, border_mode=cv2.BORDER_CONSTANT), A.RandomCrop(224, 224)],
+        "random_crop": [
+            A.Pad(C.PADDING, border_mode=cv2.BORDER_CONSTANT),
+            A.RandomCrop(224, 224),
+        ],
         "resize": A.Resize(C.SMALLER, C.SMALLER, interpolation=cv2.INTER_LINEAR),
         "resize_bicubic": A.Resize(C.SMALLER, C.SMALLER, interpolation=cv2.INTER_CUBIC),
         "resized_crop": A.RandomResizedCrop((224, 224)),
@@ -132,8 +161,10 @@ def geometry() -> dict[str, Any]:
 def values() -> dict[str, Any]:
     # A factor on every pixel is this transform's `contrast`: a multiplication, compiled to a table.
     factor = A.RandomBrightnessContrast(brightness_range=(0, 0), contrast_range=(-C.FACTOR, C.FACTOR), p=1)
-    hole, holes = (C.HOLE, C.HOLE), C.HOLE_SIZES
-    gray, gamma = A.ToGray(p=1), A.RandomGamma((100 * C.GAMMA[0], 100 * C.GAMMA[1]), p=1)
+    hole = (C.HOLE, C.HOLE)
+    holes = C.HOLE_SIZES
+    gray = A.ToGray(p=1)
+    gamma = A.RandomGamma((100 * C.GAMMA[0], 100 * C.GAMMA[1]), p=1)
     return {
         "brightness": factor,
         "contrast": jitter(contrast=C.FACTOR),
@@ -143,7 +174,12 @@ def values() -> dict[str, Any]:
         "photometric_distort": A.PhotoMetricDistort(p=1),
         "gamma": gamma,
         # The kernel of Pillow's sharpness 2: 21/13 in the middle, -1/13 around it.
-        "sharpness": A.Sharpen(alpha_range=(1 / 13, 1 / 13), lightness_range=(1.0, 1.0), method="kernel", p=1),
+        "sharpness": A.Sharpen(
+            alpha_range=(1 / 13, 1 / 13),
+            lightness_range=(1.0, 1.0),
+            method="kernel",
+            p=1,
+        ),
         "posterize": A.Posterize(num_bits=(C.BITS, C.BITS), p=1),
         "solarize": A.Solarize(threshold_range=(C.THRESHOLD / 255, C.THRESHOLD / 255), p=1),
         "invert": A.InvertImg(p=1),
@@ -175,7 +211,8 @@ def values() -> dict[str, Any]:
 
 
 def pipelines() -> dict[str, Any]:
-    flip, gray = A.HorizontalFlip(p=0.5), A.ToGray(p=0.2)
+    flip = A.HorizontalFlip(p=0.5)
+    gray = A.ToGray(p=0.2)
     cubic = cv2.INTER_CUBIC
     blur = [A.GaussianBlur((C.SIMCLR_KERNEL,) * 2, C.SIGMA, p=p) for p in (0.5, 1.0)]
     small_blur = [A.GaussianBlur((C.DINO_KERNEL,) * 2, C.SIGMA, p=p) for p in (0.1, 0.5)]
@@ -183,7 +220,11 @@ def pipelines() -> dict[str, Any]:
     strong, mild = (jitter(*widths, p=0.8) for widths in (C.SIMCLR_JITTER, C.BYOL_JITTER))
     large = A.RandomResizedCrop((224, 224), C.GLOBAL_SCALE, interpolation=cubic)
     small = A.RandomResizedCrop((96, 96), C.LOCAL_SCALE, interpolation=cubic)
-    one = [A.ToGray(p=1), solarize[1], A.GaussianBlur((C.THREE_KERNEL,) * 2, C.SIGMA, p=1)]
+    one = [
+        A.ToGray(p=1),
+        solarize[1],
+        A.GaussianBlur((C.THREE_KERNEL,) * 2, C.SIGMA, p=1),
+    ]
     perspective = A.Perspective((CORNERS, CORNERS), **(BLACK | {"p": 0.5}))
     hole = (8, 8)
     cifar = [A.Pad(4, border_mode=cv2.BORDER_CONSTANT), A.RandomCrop(32, 32), flip]
@@ -191,8 +232,20 @@ def pipelines() -> dict[str, Any]:
         "imagenet": [A.RandomResizedCrop((224, 224)), flip],
         "cifar": [*cifar, A.CoarseDropout((1, 1), hole, hole, p=1)],
         "simclr": [A.RandomResizedCrop((224, 224)), flip, strong, gray, blur[0]],
-        "byol": [A.RandomResizedCrop((224, 224), interpolation=cubic), flip, mild, gray, blur[1]],
-        "dino_first": [large, flip, mild, gray, A.GaussianBlur((C.DINO_KERNEL,) * 2, C.SIGMA, p=1)],
+        "byol": [
+            A.RandomResizedCrop((224, 224), interpolation=cubic),
+            flip,
+            mild,
+            gray,
+            blur[1],
+        ],
+        "dino_first": [
+            large,
+            flip,
+            mild,
+            gray,
+            A.GaussianBlur((C.DINO_KERNEL,) * 2, C.SIGMA, p=1),
+        ],
         "dino_global": [large, flip, mild, gray, small_blur[0], solarize[0]],
         "dino_local": [small, flip, mild, gray, small_blur[1]],
         "jitter_affine": [jitter(*C.JITTER), affine(cv2.INTER_LINEAR)],
@@ -202,8 +255,16 @@ def pipelines() -> dict[str, Any]:
         "randaugment_32": [flip, rand_augment(32)],
         "randaugment_1024": [flip, rand_augment(1024)],
         "randaugment": [flip, rand_augment(224)],
-        "w1": [A.RandomResizedCrop((224, 224), C.IMAGENET_SCALE), flip, rand_augment(224)],
-        "w1_local": [A.RandomResizedCrop((96, 96), C.LOCAL_SCALE), flip, rand_augment(96)],
+        "w1": [
+            A.RandomResizedCrop((224, 224), C.IMAGENET_SCALE),
+            flip,
+            rand_augment(224),
+        ],
+        "w1_local": [
+            A.RandomResizedCrop((96, 96), C.LOCAL_SCALE),
+            flip,
+            rand_augment(96),
+        ],
     }
 
 
@@ -213,14 +274,34 @@ def table() -> dict[str, list[Any]]:
 
 
 def targets(case: Case) -> list[Any]:
-    by = {"interpolation": cv2.INTER_LINEAR, "mask_interpolation": cv2.INTER_NEAREST, "p": 1}
-    shift, angle = (-C.TARGETS_SHIFT, C.TARGETS_SHIFT), (-C.TARGETS_ANGLE, C.TARGETS_ANGLE)
-    turn = A.Affine(scale=C.TARGETS_SCALE, translate_percent={"x": shift, "y": shift}, rotate=angle, **by)
-    flip, size, colors = A.HorizontalFlip(p=0.5), (case.out, case.out), jitter(*C.JITTER)
+    by = {
+        "interpolation": cv2.INTER_LINEAR,
+        "mask_interpolation": cv2.INTER_NEAREST,
+        "p": 1,
+    }
+    shift = (-C.TARGETS_SHIFT, C.TARGETS_SHIFT)
+    angle = (-C.TARGETS_ANGLE, C.TARGETS_ANGLE)
+    turn = A.Affine(
+        scale=C.TARGETS_SCALE,
+        translate_percent={"x": shift, "y": shift},
+        rotate=angle,
+        **by,
+    )
+    flip = A.HorizontalFlip(p=0.5)
+    size = (case.out, case.out)
+    colors = jitter(*C.JITTER)
     steps: dict[str, list[Any]] = {
         "targets_affine": [turn, colors, flip],
-        "targets_mosaic": [A.Mosaic(target_size=size, cell_shape=size, p=1), flip, colors],
-        "targets_crop": [A.RandomResizedCrop(size, scale=C.TARGETS_CROP, **by), flip, colors],
+        "targets_mosaic": [
+            A.Mosaic(target_size=size, cell_shape=size, p=1),
+            flip,
+            colors,
+        ],
+        "targets_crop": [
+            A.RandomResizedCrop(size, scale=C.TARGETS_CROP, **by),
+            flip,
+            colors,
+        ],
         "targets_flip": [flip],
     }
     return steps[case.key]
@@ -255,7 +336,10 @@ def finishers(steps: list[Any], is_float: bool) -> dict[str, Callable[[list[Imag
         batch = torch.from_numpy(np.stack([pixels(image=image)["image"] for image in images]))
         return normalize(batch) if is_float else batch.permute(0, 3, 1, 2).contiguous()
 
-    return {"Normalize and ToTensorV2 per sample": per_sample, "finished as a batch by torch": per_batch}
+    return {
+        "Normalize and ToTensorV2 per sample": per_sample,
+        "finished as a batch by torch": per_batch,
+    }
 
 
 class AlbumentationsX(Library):
@@ -267,9 +351,17 @@ class AlbumentationsX(Library):
         "mosaic": "its Mosaic crops and resizes the parts",
     }
     differs: ClassVar[dict[str, str]] = {
-        **dict.fromkeys(("resize", "resize_bicubic", "dino_local", "dino"), "reduces without antialiasing"),
         **dict.fromkeys(
-            ("perspective", "perspective_bilinear", "perspective_bicubic", "jitter_perspective"),
+            ("resize", "resize_bicubic", "dino_local", "dino"),
+            "reduces without antialiasing",
+        ),
+        **dict.fromkeys(
+            (
+                "perspective",
+                "perspective_bilinear",
+                "perspective_bicubic",
+                "jitter_perspective",
+            ),
             "corners by a normal distribution",
         ),
         **dict.fromkeys(("hue", "color_jitter", "simclr", "jitter_affine"), "hue in 180 steps"),
@@ -316,7 +408,10 @@ class AlbumentationsX(Library):
 
         kinds: dict[str, Any] = {}
         for decode in (decode_cv2, decode_simplejpeg):
-            kinds[f"{decode.__name__}, "] = (partial(_read, decode), Parts(pixels, finish))
+            kinds[f"{decode.__name__}, "] = (
+                partial(_read, decode),
+                Parts(pixels, finish),
+            )
         return data_loaders(given, kinds)
 
 
@@ -324,7 +419,11 @@ def _read(decode: Callable[[bytes], Image], path: str) -> Image:
     return decode(Path(path).read_bytes())
 
 
-def _decode_all(decode: Callable[[bytes], Image], finish: Callable[[list[Image]], Any], files: list[bytes]) -> Any:
+def _decode_all(
+    decode: Callable[[bytes], Image],
+    finish: Callable[[list[Image]], Any],
+    files: list[bytes],
+) -> Any:
     return finish([decode(data) for data in files])
 
 
@@ -352,7 +451,8 @@ def _with_targets(case: Case, samples: list[dict[str, Any]]) -> NextBatch:
     starts = itertools.count()
 
     def mosaic() -> list[Any]:
-        start, count = next(starts), len(given)
+        start = next(starts)
+        count = len(given)
         made = []
         for n in range(count):
             others = [given[(n + 1 + (start + k) % (count - 1)) % count] for k in range(3)]
@@ -363,7 +463,11 @@ def _with_targets(case: Case, samples: list[dict[str, Any]]) -> NextBatch:
 
 
 def _as_given(sample: dict[str, Any]) -> dict[str, Any]:
-    given = {"image": sample["image"], "bboxes": sample["boxes"], "labels": sample["labels"]}
+    given = {
+        "image": sample["image"],
+        "bboxes": sample["boxes"],
+        "labels": sample["labels"],
+    }
     if "masks" in sample:
         given["masks"] = sample["masks"]
     if isinstance(sample.get("mask"), dict):

@@ -17,7 +17,12 @@ import numpy as np
 import torch
 from nvidia.dali import fn, pipeline_def, tensors, types
 from nvidia.dali import math as dali_math
-from nvidia.dali.auto_aug import augmentations, auto_augment, rand_augment, trivial_augment
+from nvidia.dali.auto_aug import (
+    augmentations,
+    auto_augment,
+    rand_augment,
+    trivial_augment,
+)
 from torch.utils.dlpack import from_dlpack
 
 from benchmarks import cases as C
@@ -27,7 +32,8 @@ from benchmarks.libraries import Library, LoaderInputs, NextBatch, Openers, Ways
 
 # The images, or a tuple of them and of options of the last operator.
 Row = Callable[[Any], Any]
-NEAREST, LINEAR = types.INTERP_NN, types.INTERP_LINEAR
+NEAREST = types.INTERP_NN
+LINEAR = types.INTERP_LINEAR
 KINDS = (("", NEAREST), ("_bilinear", LINEAR))
 # What the last operator fills in is not normalised any more.
 BLACK = [-mean / std for mean, std in zip(C.MEAN, C.STD, strict=True)]
@@ -70,7 +76,8 @@ def translated(images: Any, axis: int) -> Any:
 
 
 def affine(images: Any, how: Any) -> Any:
-    centre, shift = (112.0, 112.0), C.AFFINE_SHIFT * 224
+    centre = (112.0, 112.0)
+    shift = C.AFFINE_SHIFT * 224
     matrix = fn.transforms.shear(angles=fn.stack(uniform(-C.AFFINE_SHEAR, C.AFFINE_SHEAR), 0.0), center=centre)
     scale = uniform(*C.AFFINE_SCALE)
     matrix = fn.transforms.scale(matrix, scale=fn.stack(scale, scale), center=centre)
@@ -95,7 +102,12 @@ def quarter_turns(images: Any) -> Any:
 
 
 def padded(images: Any, size: int, **options: Any) -> Any:
-    return images, {"crop": (size, size), "out_of_bounds_policy": "pad", "fill_values": BLACK, **options}
+    return images, {
+        "crop": (size, size),
+        "out_of_bounds_policy": "pad",
+        "fill_values": BLACK,
+        **options,
+    }
 
 
 def random_crop(images: Any, size: int, padding: int) -> Any:
@@ -108,13 +120,28 @@ def resized(images: Any, how: Any) -> Any:
     return fn.resize(images, size=[C.SMALLER, C.SMALLER], interp_type=how, antialias=True)
 
 
-def resized_crop(images: Any, how: Any = LINEAR, size: int = 224, scale: tuple[float, float] = (0.08, 1.0)) -> Any:
-    return fn.random_resized_crop(images, size=[size, size], random_area=list(scale), interp_type=how, antialias=True)
+def resized_crop(
+    images: Any,
+    how: Any = LINEAR,
+    size: int = 224,
+    scale: tuple[float, float] = (0.08, 1.0),
+) -> Any:
+    return fn.random_resized_crop(
+        images,
+        size=[size, size],
+        random_area=list(scale),
+        interp_type=how,
+        antialias=True,
+    )
 
 
 def jitter(images: Any, widths: tuple[float, ...]) -> Any:
     brightness, contrast, saturation, hue = widths
-    factors = {"brightness": around(brightness), "contrast": around(contrast), "saturation": around(saturation)}
+    factors = {
+        "brightness": around(brightness),
+        "contrast": around(contrast),
+        "saturation": around(saturation),
+    }
     if hue > 0:
         factors["hue"] = uniform(-360 * hue, 360 * hue)
     return fn.color_twist(images, **factors)
@@ -137,12 +164,17 @@ def blurred(images: Any, kernel: int) -> Any:
 
 def erased(images: Any, shape: Any, normalized: bool = False) -> Any:
     anchor = uniform(0, 1, shape=[2])
-    options = {"normalized_anchor": True, "normalized_shape": normalized, "centered_anchor": True}
+    options = {
+        "normalized_anchor": True,
+        "normalized_shape": normalized,
+        "centered_anchor": True,
+    }
     return fn.erase(images, anchor=anchor, shape=shape, axis_names="HW", fill_value=0, **options)
 
 
 def random_erasing(images: Any) -> Any:
-    area, ratio = uniform(0.02, 0.33), dali_math.exp(uniform(math.log(0.3), math.log(3.3)))
+    area = uniform(0.02, 0.33)
+    ratio = dali_math.exp(uniform(math.log(0.3), math.log(3.3)))
     sides = fn.stack(dali_math.sqrt(area * ratio), dali_math.sqrt(area / ratio))
     return erased(images, dali_math.min(sides, 1.0), normalized=True)
 
@@ -233,7 +265,12 @@ def rand(size: int) -> Row:
 
     def row(images: Any) -> Any:
         images = rand_augment.rand_augment(
-            images, n=C.NUM_OPS, m=C.MAGNITUDE, fill_value=0, interp_type=NEAREST, max_translate_abs=translate
+            images,
+            n=C.NUM_OPS,
+            m=C.MAGNITUDE,
+            fill_value=0,
+            interp_type=NEAREST,
+            max_translate_abs=translate,
         )
         return images, flip()
 
@@ -306,7 +343,8 @@ SHUFFLE_BUFFER = 1024  # DALI's own default
 
 
 def decode_and_crop(data: Any, way: str, size: int, scale: tuple[float, float]) -> Any:
-    area, resample = list(scale), types.INTERP_TRIANGULAR
+    area = list(scale)
+    resample = types.INTERP_TRIANGULAR
     if way == "random crop":
         part = fn.decoders.image_random_crop(data, device="cpu", output_type=types.RGB, random_area=area)
         return fn.resize(part, size=[size, size], interp_type=resample)
@@ -358,24 +396,41 @@ class Dali(Library):
     lacks: ClassVar[dict[str, str]] = {
         **dict.fromkeys(("rotate_bicubic", "affine_bicubic"), "its warps are nearest or linear"),
         **dict.fromkeys(
-            ("perspective", "perspective_bilinear", "perspective_bicubic", "jitter_perspective"),
+            (
+                "perspective",
+                "perspective_bilinear",
+                "perspective_bicubic",
+                "jitter_perspective",
+            ),
             "no random perspective",
         ),
         "photometric_distort": "no permutation of channels",
         "edges": "no such operation but Laplacian's, of another kernel",
         "median_blur_5": "its median blur is a GPU's",
-        **dict.fromkeys(("elastic", "grid_distortion", "optical_distortion", "thin_plate"), "no random fields"),
+        **dict.fromkeys(
+            ("elastic", "grid_distortion", "optical_distortion", "thin_plate"),
+            "no random fields",
+        ),
         "coarse_dropout": "no random number of holes",
         "augmix": "no AugMix",
         "dino": "several crops of a file are branches of a pipeline, which this benchmark does not build",
     }
     differs: ClassVar[dict[str, str]] = {
-        **dict.fromkeys(("contrast", "color_jitter", "jitter_affine"), "contrast about 128, hue as a linear matrix"),
-        **dict.fromkeys(("hue", "simclr", "byol", "dino_global", "dino_local"), "colors by one linear matrix"),
+        **dict.fromkeys(
+            ("contrast", "color_jitter", "jitter_affine"),
+            "contrast about 128, hue as a linear matrix",
+        ),
+        **dict.fromkeys(
+            ("hue", "simclr", "byol", "dino_global", "dino_local"),
+            "colors by one linear matrix",
+        ),
         "clahe": "multiplies colors by what the luma gains",
         "three_augment": "jitter as one linear matrix",
         **dict.fromkeys(("resized_crop", "imagenet"), "draws its box by a rule of its own"),
-        **dict.fromkeys(("autoaugment", "trivialaugment"), "translations and signs by rules of its own"),
+        **dict.fromkeys(
+            ("autoaugment", "trivialaugment"),
+            "translations and signs by rules of its own",
+        ),
     }
 
     def ways(self, case: Case, inputs: Any, batch: int) -> Ways:
@@ -392,7 +447,13 @@ class Dali(Library):
 
 def _options(batch: int) -> dict[str, Any]:
     # A queue of one: what is made ahead while the clock stands still is then the one batch that does not count.
-    return {"batch_size": batch, "num_threads": 1, "device_id": None, "seed": 1, "prefetch_queue_depth": 1}
+    return {
+        "batch_size": batch,
+        "num_threads": 1,
+        "device_id": None,
+        "seed": 1,
+        "prefetch_queue_depth": 1,
+    }
 
 
 def _run(pipeline: Any) -> NextBatch:
@@ -409,10 +470,18 @@ class _Loader:
         from nvidia.dali.plugin.pytorch import DALIGenericIterator
 
         files = sum(1 for _ in given.folder.glob("*/*"))
-        options = {"num_threads": given.cores, "prefetch_queue_depth": 2, "exec_async": True}
+        options = {
+            "num_threads": given.cores,
+            "prefetch_queue_depth": 2,
+            "exec_async": True,
+        }
         pipeline = _from_folder(str(given.folder), way, files, **(_options(given.batch) | options))
         # The last batch of an epoch is filled from the next one: dropping it would throw away what has been made.
-        last = {"reader_name": "files", "auto_reset": True, "last_batch_policy": LastBatchPolicy.FILL}
+        last = {
+            "reader_name": "files",
+            "auto_reset": True,
+            "last_batch_policy": LastBatchPolicy.FILL,
+        }
         self._iterator = DALIGenericIterator(pipeline, ["images", "labels"], **last)
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
@@ -432,7 +501,11 @@ class DaliGpu(Library):
         lists = itertools.cycle(
             [tensors.TensorListGPU([tensors.TensorGPU(image, "HWC") for image in one], "HWC") for one in placed]
         )
-        options = _options(batch) | {"num_threads": 8, "device_id": 0, "prefetch_queue_depth": 2}
+        options = _options(batch) | {
+            "num_threads": 8,
+            "device_id": 0,
+            "prefetch_queue_depth": 2,
+        }
         pipeline = _on_gpu(lambda: next(lists), case, **options)
 
         def next_batch() -> torch.Tensor:

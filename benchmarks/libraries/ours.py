@@ -70,13 +70,18 @@ MIXES = ("mixup", "cutmix", "resizemix", "mosaic")
 
 
 def targets(case: Case) -> dict[str, Steps]:
-    jitter, flip = T.ColorJitter(*C.JITTER), T.RandomHorizontalFlip()
+    jitter = T.ColorJitter(*C.JITTER)
+    flip = T.RandomHorizontalFlip()
     shift = (C.TARGETS_SHIFT, C.TARGETS_SHIFT)
     turn = T.RandomAffine(C.TARGETS_ANGLE, shift, C.TARGETS_SCALE, interpolation="bilinear")
     return {
         "targets_affine": [turn, jitter, flip],
         "targets_mosaic": [flip, jitter, T.Mosaic()],
-        "targets_crop": [T.RandomResizedCrop(case.out, scale=C.TARGETS_CROP), flip, jitter],
+        "targets_crop": [
+            T.RandomResizedCrop(case.out, scale=C.TARGETS_CROP),
+            flip,
+            jitter,
+        ],
         "targets_flip": [flip],
     }
 
@@ -130,7 +135,9 @@ class Variegate(Library):
 
     def __init__(self, kind: str = "", is_indexed: bool = False, device: str = "cpu") -> None:
         self.name = f"Variegate, {kind}" if kind else "Variegate"
-        self.kind, self.is_indexed, self.device = kind, is_indexed, device
+        self.kind = kind
+        self.is_indexed = is_indexed
+        self.device = device
 
     def versions(self) -> dict[str, str]:
         return {"variegate": vg.__version__, **super().versions()}
@@ -172,30 +179,38 @@ class Variegate(Library):
 
     def loaders(self, given: LoaderInputs) -> Openers:
         more = WORKERS[self.kind]
-        words = [f"num_threads={given.cores}", *(f"{name}={value!r}" for name, value in more.items())]
+        words = [
+            f"num_threads={given.cores}",
+            *(f"{name}={value!r}" for name, value in more.items()),
+        ]
         return {", ".join(words): partial(make_loader, given, self.kind)}
 
 
 def _single(case: Case, images: list[Any]) -> NextBatch:
     if case.kind == "function":
-        one, given = function(case.key), images
+        one = function(case.key)
+        given = images
     elif case.kind == "call":
-        one, given = transform(BY_NAME[case.key]), images
+        one = transform(BY_NAME[case.key])
+        given = images
     else:
-        one, given = vg.as_transform(transform(BY_NAME[case.key])), [Image.fromarray(image) for image in images]
+        one = vg.as_transform(transform(BY_NAME[case.key]))
+        given = [Image.fromarray(image) for image in images]
     following = itertools.cycle(given)
     return lambda: one(next(following))
 
 
 def _target_parts(case: Case, samples: list[dict[str, Any]]) -> dict[str, tuple[NextBatch, int]]:
     augmenter = vg.Augmenter(transform(case), seed=0, num_threads=1, layout="NHWC")
-    partners, count = partners_of(case), len(samples)
+    partners = partners_of(case)
+    count = len(samples)
 
     def without(*names: str) -> list[dict[str, Any]]:
         return [{key: value for key, value in sample.items() if key not in names} for sample in samples]
 
     images = [sample["image"] for sample in samples]
-    with_boxes, with_masks = without("mask", "masks"), without("boxes", "labels", "masks")
+    with_boxes = without("mask", "masks")
+    with_masks = without("boxes", "labels", "masks")
     parts: dict[str, tuple[NextBatch, int]] = {
         "images": (lambda: augmenter(images, partners=partners), count),
         "with boxes": (lambda: augmenter(with_boxes, partners=partners), count),
@@ -246,9 +261,21 @@ def source_bytes(case: Case, tar: Path | None) -> float:
 def make_loader(given: LoaderInputs, kind: str = "", drop_last: bool = True) -> Any:
     where: dict[str, Any] = {"device": "cpu", "num_threads": given.cores}
     if kind:
-        where = {"devices": [f"cpu:{n}" for n in range(given.cores)], "num_threads": 1, **WORKERS[kind]}
+        where = {
+            "devices": [f"cpu:{n}" for n in range(given.cores)],
+            "num_threads": 1,
+            **WORKERS[kind],
+        }
     t = transform(C.W1)
-    return vg.Loader(given.folder, t, batch_size=given.batch, seed=0, shuffle=True, drop_last=drop_last, **where)
+    return vg.Loader(
+        given.folder,
+        t,
+        batch_size=given.batch,
+        seed=0,
+        shuffle=True,
+        drop_last=drop_last,
+        **where,
+    )
 
 
 LIBRARIES = {"ours": Variegate()}

@@ -49,7 +49,8 @@ class Pillow(Library):
     def ways(self, case: Case, inputs: Any, batch: int) -> Ways:
         if case.kind != "function" or case.key not in OPERATIONS:
             raise Absent("no such operation")
-        operation, images = OPERATIONS[case.key], itertools.cycle([Image.fromarray(image) for image in inputs])
+        operation = OPERATIONS[case.key]
+        images = itertools.cycle([Image.fromarray(image) for image in inputs])
         return {"one call": lambda: operation(next(images))}
 
 

@@ -12,7 +12,8 @@ from benchmarks import cases as C
 
 
 def geometry(T: Any) -> dict[str, Any]:
-    degrees, share = math.degrees(math.atan(C.SHEAR)), C.TRANSLATE / C.SIZE
+    degrees = math.degrees(math.atan(C.SHEAR))
+    share = C.TRANSLATE / C.SIZE
     shift = (C.AFFINE_SHIFT, C.AFFINE_SHIFT)
     cubic = T.InterpolationMode["BICUBIC"]
     steps: dict[str, Any] = {
@@ -31,7 +32,9 @@ def geometry(T: Any) -> dict[str, Any]:
     }
     for word in ("", "_bilinear", "_bicubic"):
         how = T.InterpolationMode[word[1:].upper() or "NEAREST"]
-        angle, scale, tilt = C.AFFINE_ANGLE, C.AFFINE_SCALE, C.AFFINE_SHEAR
+        angle = C.AFFINE_ANGLE
+        scale = C.AFFINE_SCALE
+        tilt = C.AFFINE_SHEAR
         steps[f"rotate{word}"] = T.RandomRotation(C.ANGLE, how)
         steps[f"affine{word}"] = T.RandomAffine(angle, shift, scale, tilt, how)
         steps[f"shear_x{word}"] = T.RandomAffine(0, shear=(-degrees, degrees), interpolation=how)
@@ -70,14 +73,31 @@ def mixes(T: Any) -> dict[str, Any]:
 
 def pipelines(T: Any) -> dict[str, Any]:
     cubic = T.InterpolationMode["BICUBIC"]
-    crop, flip, gray = T.RandomResizedCrop(C.SIZE), T.RandomHorizontalFlip(), T.RandomGrayscale(0.2)
-    blur, small_blur = T.GaussianBlur(C.SIMCLR_KERNEL, C.SIGMA), T.GaussianBlur(C.DINO_KERNEL, C.SIGMA)
+    crop = T.RandomResizedCrop(C.SIZE)
+    flip = T.RandomHorizontalFlip()
+    gray = T.RandomGrayscale(0.2)
+    blur = T.GaussianBlur(C.SIMCLR_KERNEL, C.SIGMA)
+    small_blur = T.GaussianBlur(C.DINO_KERNEL, C.SIGMA)
     strong = T.RandomApply([T.ColorJitter(*C.SIMCLR_JITTER)], 0.8)
     mild = T.RandomApply([T.ColorJitter(*C.BYOL_JITTER)], 0.8)
-    large = [T.RandomResizedCrop(C.SIZE, C.GLOBAL_SCALE, interpolation=cubic), flip, mild, gray]
-    small = [T.RandomResizedCrop(96, C.LOCAL_SCALE, interpolation=cubic), flip, mild, gray]
+    large = [
+        T.RandomResizedCrop(C.SIZE, C.GLOBAL_SCALE, interpolation=cubic),
+        flip,
+        mild,
+        gray,
+    ]
+    small = [
+        T.RandomResizedCrop(96, C.LOCAL_SCALE, interpolation=cubic),
+        flip,
+        mild,
+        gray,
+    ]
     bicubic = T.RandomResizedCrop(C.SIZE, interpolation=cubic)
-    one = [T.RandomGrayscale(1.0), T.RandomSolarize(C.THRESHOLD, 1.0), T.GaussianBlur(C.THREE_KERNEL, C.SIGMA)]
+    one = [
+        T.RandomGrayscale(1.0),
+        T.RandomSolarize(C.THRESHOLD, 1.0),
+        T.GaussianBlur(C.THREE_KERNEL, C.SIGMA),
+    ]
     drawn = [flip, T.RandAugment(num_ops=C.NUM_OPS, magnitude=C.MAGNITUDE)]
     affine = geometry(T)["affine_bilinear"]
     return {
@@ -85,10 +105,18 @@ def pipelines(T: Any) -> dict[str, Any]:
         "simclr": [crop, flip, strong, gray, T.RandomApply([blur], 0.5)],
         "byol": [bicubic, flip, mild, gray, blur],
         "dino_first": [*large, small_blur],
-        "dino_global": [*large, T.RandomApply([small_blur], 0.1), T.RandomSolarize(C.THRESHOLD, 0.2)],
+        "dino_global": [
+            *large,
+            T.RandomApply([small_blur], 0.1),
+            T.RandomSolarize(C.THRESHOLD, 0.2),
+        ],
         "dino_local": [*small, T.RandomApply([small_blur], 0.5)],
         "jitter_affine": [T.ColorJitter(*C.JITTER), affine],
-        "jitter_perspective": [flip, T.ColorJitter(*C.JITTER), T.RandomPerspective(C.DISTORTION, 0.5)],
+        "jitter_perspective": [
+            flip,
+            T.ColorJitter(*C.JITTER),
+            T.RandomPerspective(C.DISTORTION, 0.5),
+        ],
         "autoaugment": [flip, T.AutoAugment()],
         "trivialaugment": [flip, T.TrivialAugmentWide()],
         "augmix": T.AugMix(),

@@ -86,7 +86,11 @@ def parts_of(key: str, dtype: str, to_tensor: list[Any]) -> Parts:
     pixels = v2.Compose([*steps, *to_tensor, *TENSORS.get(key, [])] or [v2.Identity()])
     if dtype == "uint8":
         return Parts(pixels, lambda images: images)
-    last = [v2.ToDtype(torch.float32, scale=True), *FLOATS.get(key, []), v2.Normalize(C.MEAN, C.STD, inplace=True)]
+    last = [
+        v2.ToDtype(torch.float32, scale=True),
+        *FLOATS.get(key, []),
+        v2.Normalize(C.MEAN, C.STD, inplace=True),
+    ]
     return Parts(pixels, v2.Compose(last))
 
 
@@ -132,8 +136,16 @@ class TorchvisionPil(Library):
         parts = parts_of(case.key, case.dtype, to_tensor)
         read = open_jpeg if case.reads_files else Image.fromarray
         ways: Ways = {
-            "normalized per sample": feed(inputs, batch, lambda items: parts.per_sample([read(one) for one in items])),
-            "normalized as a batch": feed(inputs, batch, lambda items: parts.per_batch([read(one) for one in items])),
+            "normalized per sample": feed(
+                inputs,
+                batch,
+                lambda items: parts.per_sample([read(one) for one in items]),
+            ),
+            "normalized as a batch": feed(
+                inputs,
+                batch,
+                lambda items: parts.per_batch([read(one) for one in items]),
+            ),
         }
         return {way: mixed(case.key, next_batch) for way, next_batch in ways.items()}
 
@@ -158,23 +170,37 @@ class TorchvisionTensor(Library):
     packages = ("torchvision", "torch", "simplejpeg")
     lacks: ClassVar[dict[str, str]] = {
         **LACKS,
-        **dict.fromkeys(("rotate_bicubic", "affine_bicubic"), "its rotation of tensors is nearest or bilinear"),
+        **dict.fromkeys(
+            ("rotate_bicubic", "affine_bicubic"),
+            "its rotation of tensors is nearest or bilinear",
+        ),
         **dict.fromkeys(("dino", "jpeg"), "its own coder of JPEG files is not part of this build"),
     }
 
     def ways(self, case: Case, inputs: Any, batch: int) -> Ways:
         self.need(case, steps_by_case())
         parts = parts_of(case.key, case.dtype, [])
-        reads = {"view of HWC": (inputs, lambda image: torch.from_numpy(image).permute(2, 0, 1))}
+        reads = {
+            "view of HWC": (
+                inputs,
+                lambda image: torch.from_numpy(image).permute(2, 0, 1),
+            )
+        }
         if case.reads_files:
-            reads = {"CHW": (inputs, lambda data: decode(data).contiguous()), "view of HWC": (inputs, decode)}
+            reads = {
+                "CHW": (inputs, lambda data: decode(data).contiguous()),
+                "view of HWC": (inputs, decode),
+            }
         else:
             # Its users hold tensors as CHW, so it gets them so; the conversion does not count.
             planar = np.ascontiguousarray(inputs.transpose(0, 3, 1, 2))
             reads["CHW"] = (planar, torch.from_numpy)
         ways: Ways = {}
         for layout, (items, read) in reads.items():
-            for word, run in (("per sample", parts.per_sample), ("as a batch", parts.per_batch)):
+            for word, run in (
+                ("per sample", parts.per_sample),
+                ("as a batch", parts.per_batch),
+            ):
                 make = partial(_read_and_run, read, run)
                 ways[f"{layout}, normalized {word}"] = mixed(case.key, feed(items, batch, make))
         return ways
@@ -216,11 +242,26 @@ def data_loaders(given: LoaderInputs, kinds: dict[str, tuple[Read, Parts]]) -> O
             for workers in (given.cores, given.cores + 1):
                 for prefetch in PREFETCH_FACTORS:
                     name = f"{kind}normalized {word}, {workers} workers, prefetch_factor={prefetch}"
-                    openers[name] = partial(_open, given, read, parts, word == "as a batch", workers, prefetch)
+                    openers[name] = partial(
+                        _open,
+                        given,
+                        read,
+                        parts,
+                        word == "as a batch",
+                        workers,
+                        prefetch,
+                    )
     return openers
 
 
-def _open(given: LoaderInputs, read: Read, parts: Parts, is_batched: bool, workers: int, prefetch: int) -> Any:
+def _open(
+    given: LoaderInputs,
+    read: Read,
+    parts: Parts,
+    is_batched: bool,
+    workers: int,
+    prefetch: int,
+) -> Any:
     from torchvision.datasets import ImageFolder
 
     each = parts.pixels if is_batched else lambda image: parts.finish(parts.pixels(image))
