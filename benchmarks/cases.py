@@ -504,7 +504,7 @@ WORKS = {
     "w3": Work(
         W3.title,
         (W3,),
-        ("dali_gpu", "kornia_gpu", "torchvision_gpu"),
+        ("dali_gpu", "kornia_gpu"),
         (64, 256, 1024),
         repeats=5,
         is_on_gpu=True,
@@ -512,7 +512,7 @@ WORKS = {
     "w3r": Work(
         W3R.title,
         (W3R,),
-        ("dali_gpu", "kornia_gpu", "torchvision_gpu"),
+        ("dali_gpu", "kornia_gpu"),
         (64, 256, 1024),
         repeats=5,
         is_on_gpu=True,

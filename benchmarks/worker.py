@@ -92,17 +92,13 @@ def check_batch(batch: Any, case: Case, count: int) -> None:
 
 def check_samples(samples: list[Any], case: Case, count: int) -> None:
     """Raise unless the first sample has the size of the case, a label for each box, and masks of the image's size."""
-    made = samples[0]
-    side = case.out
-    boxes = made["boxes"] if "boxes" in made else made["bboxes"]
-    if len(samples) != count or tuple(made["image"].shape[:2]) != (side, side) or len(made["labels"]) != len(boxes):
-        found = f"image {tuple(made['image'].shape)}, {len(boxes)} boxes, {len(made['labels'])} labels"
-        raise ValueError(f"{len(samples)} samples: {found}; {count} of {side} px are asked for")
-    masks = made.get("mask")
-    every = list(masks.values()) if isinstance(masks, dict) else [] if masks is None else [masks]
-    for mask in [*every, *made.get("masks", [])]:
-        if tuple(mask.shape) != (side, side):
-            raise ValueError(f"mask is {tuple(mask.shape)}; {(side, side)} is asked for")
+    first = samples[0]
+    boxes = first["boxes"] if "boxes" in first else first["bboxes"]
+    planes = [first["image"][..., 0], *first.get("masks", [])]
+    shapes = {tuple(plane.shape) for plane in planes}
+    if len(samples) != count or shapes != {(case.out, case.out)} or len(first["labels"]) != len(boxes):
+        found = f"{len(samples)} samples of {shapes}, {len(boxes)} boxes, {len(first['labels'])} labels"
+        raise ValueError(f"{found}; {count} of {case.out} px are asked for")
 
 
 def in_a_line(error: Exception) -> str:

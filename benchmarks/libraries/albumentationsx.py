@@ -123,7 +123,6 @@ def geometry() -> dict[str, Any]:
     degrees = math.degrees(math.atan(C.SHEAR))
     nearest = BLACK | {"interpolation": cv2.INTER_NEAREST}
     pixels = (-C.TRANSLATE, C.TRANSLATE)
-    none = (0, 0)
     cases: dict[str, Any] = {
         "normalize": [],
         "hflip": A.HorizontalFlip(p=1),
@@ -139,7 +138,7 @@ def geometry() -> dict[str, Any]:
         "resize_bicubic": A.Resize(C.SMALLER, C.SMALLER, interpolation=cv2.INTER_CUBIC),
         "resized_crop": A.RandomResizedCrop((224, 224)),
         "resized_crop_bicubic": A.RandomResizedCrop((224, 224), interpolation=cv2.INTER_CUBIC),
-        "translate_x": A.Affine(translate_px={"x": pixels, "y": none}, **nearest),
+        "translate_x": A.Affine(translate_px={"x": pixels, "y": (0, 0)}, **nearest),
         "transpose": A.Transpose(p=1),
         "d4": A.D4(),
         "downscale": A.Downscale((C.COARSER, C.COARSER), p=1),

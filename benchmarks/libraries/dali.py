@@ -64,15 +64,14 @@ def rotated(images: Any, how: Any) -> Any:
     return fn.rotate(images, angle=angle, keep_size=True, interp_type=how, fill_value=0)
 
 
-def sheared(images: Any, axis: int, how: Any) -> Any:
-    pair = [uniform(-C.SHEAR, C.SHEAR), 0.0] if axis == 0 else [0.0, uniform(-C.SHEAR, C.SHEAR)]
-    return warped(images, fn.transforms.shear(shear=fn.stack(*pair)), how)
+def sheared(images: Any, how: Any) -> Any:
+    shear = fn.stack(uniform(-C.SHEAR, C.SHEAR), 0.0)
+    return warped(images, fn.transforms.shear(shear=shear), how)
 
 
-def translated(images: Any, axis: int) -> Any:
-    span = (-C.TRANSLATE, C.TRANSLATE)
-    pair = [uniform(*span), 0.0] if axis == 0 else [0.0, uniform(*span)]
-    return warped(images, fn.transforms.translation(offset=fn.stack(*pair)), NEAREST)
+def translated(images: Any) -> Any:
+    offset = fn.stack(uniform(-C.TRANSLATE, C.TRANSLATE), 0.0)
+    return warped(images, fn.transforms.translation(offset=offset), NEAREST)
 
 
 def affine(images: Any, how: Any) -> Any:
@@ -290,7 +289,7 @@ TABLE: dict[str, Row] = {
     "resize_bicubic": partial(resized, how=types.INTERP_CUBIC),
     "resized_crop": resized_crop,
     "resized_crop_bicubic": lambda images: resized_crop(images, types.INTERP_CUBIC),
-    "translate_x": partial(translated, axis=0),
+    "translate_x": translated,
     "stretch": stretched,
     "brightness": lambda images: fn.brightness(images, brightness=around(C.FACTOR)),
     "contrast": lambda images: fn.contrast(images, contrast=around(C.FACTOR)),
@@ -333,7 +332,7 @@ TABLE: dict[str, Row] = {
 for _word, _how in KINDS:
     TABLE[f"rotate{_word}"] = partial(rotated, how=_how)
     TABLE[f"affine{_word}"] = partial(affine, how=_how)
-    TABLE[f"shear_x{_word}"] = partial(sheared, axis=0, how=_how)
+    TABLE[f"shear_x{_word}"] = partial(sheared, how=_how)
 
 # -- the libraries -----------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""torchvision v2: on Pillow images, as most training scripts use it; on uint8 tensors; and on a GPU.
+"""torchvision v2: on Pillow images, as most training scripts use it, and on uint8 tensors.
 
 It works sample by sample, because its policies draw once per call.
 """
@@ -214,20 +214,6 @@ def _read_and_run(read: Callable[[Any], Any], run: Callable[[list[Any]], torch.T
     return run([read(one) for one in items]).contiguous()
 
 
-class TorchvisionGpu(Library):
-    name = "torchvision v2, per sample"
-    packages = ("torchvision", "torch")
-
-    def ways(self, case: Case, inputs: Any, batch: int) -> Ways:
-        parts = parts_of(case.key, "float32", [])
-        placed = [[torch.from_numpy(image).cuda().permute(2, 0, 1).contiguous() for image in one] for one in inputs]
-        batches = itertools.cycle(placed)
-        return {
-            "normalized per sample": lambda: parts.per_sample(next(batches)).to(torch.bfloat16),
-            "normalized as a batch": lambda: parts.per_batch(next(batches)).to(torch.bfloat16),
-        }
-
-
 # -- torch's DataLoader ------------------------------------------------------------------------------------------------
 
 PREFETCH_FACTORS = (2, 4)
@@ -287,5 +273,4 @@ def _collate(finish: Callable[[torch.Tensor], torch.Tensor], samples: list[Any])
 LIBRARIES = {
     "torchvision_pil": TorchvisionPil(),
     "torchvision_tensor": TorchvisionTensor(),
-    "torchvision_gpu": TorchvisionGpu(),
 }
