@@ -150,7 +150,7 @@ class CleanOptions(CleaningOptions, SourceOptions, CommandOptions):
 
 
 def clean(options: CleanOptions) -> None:
-    """List the images to leave out, by the findings of `check`.
+    """List the images to exclude, by the findings of `check`.
 
     The list has a line per image, with its name and the reasons. Every command reads it as `--exclude FILE`, so that
     `variegate pack SRC DST --exclude FILE` makes a copy without these images. SRC is not changed. One image of each
