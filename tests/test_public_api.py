@@ -38,8 +38,8 @@ def test_the_stub_has_every_name_and_where_it_is_defined() -> None:
         for alias in node.names:
             assert alias.asname == alias.name, "only `import x as x` is public in a stub"
             imported[alias.name] = getattr(import_module(str(node.module)), alias.name)
-    assert declared == {"__version__", "IMAGENET_MEAN", "IMAGENET_STD"}
-    assert {*imported, *declared} - {"__version__"} == set(variegate.__all__)
+    assert declared == {"__all__", "__version__", "IMAGENET_MEAN", "IMAGENET_STD"}
+    assert {*imported, *declared} - {"__all__", "__version__"} == set(variegate.__all__)
     for name, value in imported.items():
         assert getattr(variegate, name) is value, name
 

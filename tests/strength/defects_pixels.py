@@ -333,7 +333,7 @@ DEFECTS: tuple[Defect, ...] = (
         anchor="rewrite_all",
         search="merge_rows(program)",
         replace="pass",
-        tests=("tests/program/test_joint.py",),
+        tests=("tests/program/test_plans.py", "tests/executors/test_contract.py"),
     ),
     Defect(
         name="posterize-to-seven-bits-is-dropped",

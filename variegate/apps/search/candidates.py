@@ -35,7 +35,7 @@ class Candidate(Row):
 
     @property
     def is_adaptive(self) -> bool:
-        """Whether its magnitudes follow the training."""
+        """True if its magnitudes follow the training."""
         return isinstance(self.policy, str) and self.policy == ADAPTIVE
 
     def loaded(self, epochs: int | None = None) -> T.Transform | None:

@@ -263,7 +263,7 @@ def _policy_note(options: TrainOptions) -> str:
 
 
 def _has_half(precision: str) -> bool:
-    """Whether the processor has arithmetic of this precision, as far as torch knows."""
+    """True if the processor has arithmetic of this precision, as far as torch knows."""
     names = {"bfloat16": ["_is_avx512_bf16_supported", "_is_amx_tile_supported"], "float16": ["_is_amx_fp16_supported"]}
     checks = [getattr(torch.cpu, name, None) for name in names[precision]]
     return any(check() for check in checks if check is not None)
