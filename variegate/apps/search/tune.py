@@ -39,6 +39,8 @@ _ENVIRONMENT = {
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
     "TUNE_DISABLE_SIGINT_HANDLER": "1",
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
+    # Seconds between snapshots, from which a search resumes.
+    "TUNE_GLOBAL_CHECKPOINT_S": "1",
 }
 
 
@@ -91,13 +93,17 @@ class TuneSearch(PopulationSearch):
             _listeners[str(self.path)] = tell, stop or Event()
             try:
                 results = self._tuner().fit()
+            except Stopped:
+                return False
             finally:
                 del _listeners[str(self.path)]
-        if stop is not None and stop.is_set():
-            return False
         for error in results.errors:
             raise getattr(error, "cause", None) or error
         steps = _steps(self.path, settings)
+        if len(steps) < settings.steps:
+            raise RuntimeError(
+                f"{self.path}: Tune ended after {len(steps)} of {settings.steps} steps; delete {self.folder} to start over"
+            )
         if not math.isfinite(best_score(steps[-1])):
             raise LostPopulationError(f"epoch {settings.epochs}: none of {settings.size} members has a score (all NaN)")
         with PopulationLog(self.folder / LOG_NAME, settings) as log:
@@ -139,7 +145,7 @@ class TuneSearch(PopulationSearch):
             run_config=tune.RunConfig(
                 name=EXPERIMENT,
                 storage_path=str(self.path),
-                stop=partial(_is_over, str(self.path), settings.steps),
+                stop=partial(_is_over, settings.steps),
                 callbacks=[_row_writer(self.path, settings)],
                 failure_config=tune.FailureConfig(max_failures=RETRIES),
                 verbose=0,
@@ -198,14 +204,17 @@ def explored(space: SearchSpace, config: dict[str, Any]) -> dict[str, Any]:
     return {**config, "member": {**member, "policy": list(policy)}}
 
 
+class Stopped(Exception):
+    """Ends Tune's loop, which leaves the trials unfinished, to be restored."""
+
+
 # Of running searches, by folder: Tune pickles what it is given, so that its callbacks look these up.
 _listeners: dict[str, tuple[Tell, Event]] = {}
 
 
-def _is_over(folder: str, steps: int, trial_id: str, result: dict[str, Any]) -> bool:
-    """True after the last step, where Tune would otherwise copy once more, and if the search is to stop."""
-    is_stopped = folder in _listeners and _listeners[folder][1].is_set()
-    return is_stopped or result["step"] >= steps
+def _is_over(steps: int, trial_id: str, result: dict[str, Any]) -> bool:
+    """True after the last step, where Tune would otherwise copy once more."""
+    return bool(result["step"] >= steps)
 
 
 def _row_writer(folder: Path, settings: Settings) -> Any:
@@ -228,7 +237,7 @@ def note_result(folder: Path, settings: Settings, result: dict[str, Any]) -> Non
         file.write(json.dumps(row) + "\n")
     if str(folder) not in _listeners:
         return
-    tell, _ = _listeners[str(folder)]
+    tell, stop = _listeners[str(folder)]
     complete = _steps(folder, settings)
     best = best_score(complete[-1]) if complete else math.nan
     if len(complete) == row["step"]:
@@ -236,6 +245,8 @@ def note_result(folder: Path, settings: Settings, result: dict[str, Any]) -> Non
     else:
         done = sum(entry["step"] == len(complete) + 1 for entry in _read_rows(folder).values())
         tell(Progress(len(complete), settings.steps, done, best))
+    if stop.is_set():
+        raise Stopped
 
 
 def _read_rows(folder: Path) -> dict[tuple[int, int], dict[str, Any]]:
