@@ -102,7 +102,8 @@ class TuneSearch(PopulationSearch):
         steps = _steps(self.path, settings)
         if len(steps) < settings.steps:
             raise RuntimeError(
-                f"{self.path}: Tune ended after {len(steps)} of {settings.steps} steps; delete {self.folder} to start over"
+                f"{self.path}: Tune ended after {len(steps)} of {settings.steps} steps; delete {self.folder} to start "
+                "over"
             )
         if not math.isfinite(best_score(steps[-1])):
             raise LostPopulationError(f"epoch {settings.epochs}: none of {settings.size} members has a score (all NaN)")
