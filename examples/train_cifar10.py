@@ -47,7 +47,7 @@ def main() -> int:
     if not given.quick:
         chosen += ["--model", "airbench-94x0.5", "--epochs", "16"]
         return variegate(["train", given.train, "--validation", given.test, *chosen, *more])
-    chosen += ["--model", "airbench-94x0.05", "--epochs", "2", "--batch-size", "32"]
+    chosen += ["--model", "airbench-94x0.05", "--epochs", "2", "--warmup", "0.5", "--batch-size", "32"]
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / f"{name}.parquet" for name in ("train", "test")]
         for file, number in zip(files, (256, 64), strict=True):

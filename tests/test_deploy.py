@@ -72,5 +72,5 @@ def test_scripts_are_read_by_bash() -> None:
 
 def test_figures() -> None:
     nbytes = 224 * 224 * 3
-    for figure in (f"{nbytes:,} bytes as uint8", f"{4 * nbytes:,} as float32", f"carry {10e9 / 8 // nbytes:,.0f} such"):
+    for figure in (f"{nbytes:,} bytes as uint8", f"{4 * nbytes:,} as float32", f"carry {10e9 / 8 // nbytes:,.0f}"):
         assert figure in " ".join(PAGE.split())

@@ -68,7 +68,7 @@ def test_script_runs(
     assert ran.code == 0, ran.stderr
     assert ran.stdout.strip()
     # A search tells its sizes and steps there, a training its recipe, network, batch size and epochs.
-    told = ("sizes: ", "step ", "epoch ", "note: recipe ", "total batch size ", "airbench-")
+    told = ("sizes: ", "step ", "epoch ", "note: recipe ", "total batch size ", "airbench-", "wrn-")
     lines = [
         line for line in ran.stderr.splitlines() if not re.match(r"\d+/\d+: ", line)
     ]  # trainings that are compared

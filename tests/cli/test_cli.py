@@ -350,7 +350,7 @@ def test_nothing_written_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixt
         (["augment", "{photos}", "{out}", "--workers", "pigeon"], "accepted: process, thread or ray"),
         (["augment", "{photos}", "{out}", "--layout", "zip"], "accepted: auto, folder, webdataset or parquet"),
         (["augment", "{photos}", "{out}", "--changed", "same"], "command augment --changed was removed: changed files"),
-        (["verify", "{photos}"], "photos: holds no run; accepted: a folder that variegate augment, pack or"),
+        (["verify", "{photos}"], "photos: holds no run; accepted: a folder that variegate augment or pack wrote"),
         (["verify", "{photos}/gone"], "gone: holds no run"),
         (["verify", "{photos}", "--threads", "0"], "--threads"),
         (["replay", "{photos}/gone.parquet", "0"], "gone.parquet"),

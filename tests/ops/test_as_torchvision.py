@@ -135,7 +135,8 @@ def _check(ours: list[inspect.Parameter], theirs: dict[str, Any]) -> None:
         # What torchvision requires may have a default of ours; no other default may differ.
         if default is not ...:
             assert _black(name, parameter.default) == _black(name, default), name
-    assert all(parameter.default is not parameter.empty for parameter in ours[len(theirs) :])
+    further = [parameter for parameter in ours[len(theirs) :] if parameter.kind is not parameter.VAR_POSITIONAL]
+    assert all(parameter.default is not parameter.empty for parameter in further)
 
 
 @pytest.mark.parametrize("name", CLASSES)

@@ -62,7 +62,7 @@ from variegate.program.ops import Op
 from variegate.program.program import Output
 from variegate.program.rng import stream_key
 from variegate.program.sampling import Sampling
-from variegate.program.lowering import validate
+from variegate.program.lowering import lower, validate
 from variegate.transforms import functional as F
 
 image = np.arange(4 * 64 * 3, dtype=np.uint8).reshape(4, 64, 3)

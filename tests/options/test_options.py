@@ -115,7 +115,7 @@ def test_commands_make_data_sets_as_python_does() -> None:
     typed = PackingOptions()
     for owner, names in (
         (Engine, ("devices", "workers", "allocation", "steal", "address")),
-        (Expansion, ("on_error", "resume", "changed")),
+        (Expansion, ("on_error", "resume")),
     ):
         taken = inspect.signature(owner).parameters
         assert {name: taken[name].default for name in names} == {name: getattr(typed, name) for name in names}

@@ -129,8 +129,8 @@ def attribution(
     """Attribute a trained model's losses to the operations of its training's augmentation.
 
     The model of ``run`` scores ``draws`` augmentations of each of ``images`` training images, as of the last epoch.
-    Cross-entropies are regressed on operations and strengths, with an effect for each image. Mixing of images is left
-    out. Adaptive magnitudes have their last mean.
+    Cross-entropies are regressed on operations and strengths, with an effect for each image. Images are scored
+    without mixing. Adaptive magnitudes have their last mean.
 
     Args:
         run: folder of a complete ``variegate train``.

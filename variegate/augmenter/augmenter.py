@@ -50,7 +50,7 @@ from variegate.policies.views import MultiView
 from variegate.program.describe import explain_row
 from variegate.program.program import Output, Program
 from variegate.removed import RemovedMethods
-from variegate.threads import at_fork
+from variegate.threads import at_fork, check_running
 
 if TYPE_CHECKING:
     from variegate.targets.settings import Targets
@@ -287,6 +287,7 @@ class Augmenter(CopiedByState, RemovedMethods):
             if images[0].shape[2] in (1, 3):
                 one = self._alone(alone, images[0], call)
                 return one[None] if isinstance(one, torch.Tensor) else [one]
+        check_running("Augmenter")
         images, frames = self._frames(images)
         batch = self._runner.take(images)
         program = self._planner.program(batch.shapes, call._replace(conditions=with_labels(conditions, labels)), frames)

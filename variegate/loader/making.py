@@ -335,7 +335,14 @@ class _OneBatch:
         return outputs
 
     def _follow(
-        self, rows: Rows, failures: dict[int, DecodeError], images: Any, *, given: Any, labels: Any = None, **key: Any
+        self,
+        rows: Rows,
+        failures: dict[int, DecodeError],
+        images: Any,
+        *,
+        conditions: Any,
+        labels: Any = None,
+        **key: Any,
     ) -> tuple[Any, list[tuple[dict[str, Any], Any]]]:
         """As a call of the Augmenter; for labels, what belongs to each image and its label. Raises RowsRefused."""
         targets = self._maker.targets
@@ -348,7 +355,7 @@ class _OneBatch:
             return targets.check([each.targets for each in rows.labels], shapes, names)
 
         outputs, mixed, belonging, _ = follow(
-            self._maker.augmenter, images, check, targets.options, labels, targets.classes, conditions=given, **key
+            self._maker.augmenter, images, check, targets.options, labels, targets.classes, conditions=conditions, **key
         )
         own = [each.label for each in rows.labels] if mixed is None else batches.each_label(mixed)
         keys = rows.labels[0].targets

@@ -23,7 +23,12 @@ _MOST_TO_ORDER = 128
 
 @dataclass(frozen=True)
 class Compose(Container):
-    """Apply ``transforms`` one after another."""
+    """Apply ``transforms`` one after another.
+
+    Args:
+        transforms: a list of transforms.
+        unlisted: none; transforms outside of a list are refused with how to write them.
+    """
 
     transforms: Sequence[Transform]
 

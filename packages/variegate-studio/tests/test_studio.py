@@ -534,7 +534,7 @@ def test_calls_answer_and_errors_have_their_card(client: TestClient) -> None:
         assert (answer.status_code, "error" in answer.json()) == (400, True)
     asked = {"cards": [FLIP], "copies": 3, "seed": 7, "epoch": 2}
     command = client.post("/api/export", json=asked).json()["command"]
-    assert command.endswith("/photos0 AUGMENTED --policy policy.json --copies 3 --seed 7 --epoch 2")
+    assert command.endswith(" AUGMENTED --policy policy.json --copies 3 --seed 7 --epoch 2")
     for card in (
         {"op": "Normalize", "arguments": {"mean": 0.5, "std": 0.5}},
         {"op": "FiveCrop", "arguments": {"size": 9}},

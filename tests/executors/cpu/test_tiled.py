@@ -104,7 +104,7 @@ def test_any_pipeline_in_any_tiles(seed: int) -> None:
     check_tiled(T.Compose(chain), image, tile, r.randint(0, 99), geometry=r.choice(["composed", "exact"]))
 
 
-@pytest.mark.parametrize("name", sorted(NAMED.keys() - {"coded twice", "filters in a row"}))
+@pytest.mark.parametrize("name", sorted(NAMED.keys() - {"coded last", "coded twice", "filters in a row"}))
 def test_what_reads_too_much_is_made_in_parts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(areas, "MOST_BYTES", 6000)
     transform, image = T.Compose(NAMED[name] or [T.Identity()]), photo(83, 101)

@@ -265,7 +265,7 @@ def test_a_place_without_a_run(storage: Storage, name: str) -> None:
     with pytest.raises(SourceError) as raised:
         verify(f"{storage.root}/{name}".rstrip("/"))
     assert str(raised.value).endswith(
-        ": holds no run; accepted: a folder that variegate augment, pack or clean wrote, with variegate.json and "
+        ": holds no run; accepted: a folder that variegate augment or pack wrote, with variegate.json and "
         "manifest.parquet"
     )
 

@@ -52,7 +52,7 @@ def clean(
     out: str | PathLike[str],
     split: str = "train",
 ) -> Cleaned:
-    """Write a list of the images of a data set to leave out, with the reasons that a check found.
+    """Write a list of the images of a data set to exclude, with the reasons that a check found.
 
     ``vg.open_source(source, exclude=out)`` and the ``--exclude`` of every command read the list, and ``vg.pack`` of
     such a source makes a copy without these images. The source is not changed.

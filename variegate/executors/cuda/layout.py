@@ -36,7 +36,7 @@ from variegate.program.lowering import blurs
     REGION_Y,
     REGION_OF,  # the width of the whole image
 ) = range(passes.PASS_FIELDS, passes.PASS_FIELDS + 19)
-HEADER = 38
+HEADER = 40
 
 # Fields of an instruction.
 (

@@ -94,7 +94,7 @@ class Expansion(DiskRun):
 
     def check_source(self, destination: Destination, stamps: Stamps | None) -> None:
         self._stamps = stamps
-        self._is_recorded = check_unchanged(destination, stamps)
+        self._is_recorded = check_unchanged(destination, self.plan, stamps)
 
     def span_of(self, row: Row) -> tuple[int, int]:
         return self.plan.span_of(row)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from variegate.errors import DecodeError
 from variegate.formats.base import FileSource, Source, SourceError
 from variegate.formats.stamps import Stamp, Stamps, describe_change, differences, is_same, stamp_now
 from variegate.formats.storage import Storage
+from variegate.jobs.augment.plan import Plan
 from variegate.jobs.output.destination import Destination
 from variegate.jobs.output.run_record import SETTINGS_NAME, describe_changed, describe_other, read_settings, read_source
 from variegate.jobs.output.side_files import ANNOTATED
@@ -29,10 +33,11 @@ def refuse_other_files(storage: Storage, settings: dict[str, Any], stamps: Stamp
         )
 
 
-def check_unchanged(destination: Destination, stamps: Stamps | None) -> bool:
+def check_unchanged(destination: Destination, plan: Plan, stamps: Stamps | None) -> bool:
     """Returns whether the record of the source at the destination is as the source is now.
 
-    Raises SourceError naming the files that have changed since outputs were made.
+    Raises SourceError naming the files of outputs that have changed since. Other files may change between runs, so that
+    a damaged one can be repaired; a warning names them.
     """
     if stamps is None:
         return True
@@ -49,12 +54,34 @@ def check_unchanged(destination: Destination, stamps: Stamps | None) -> bool:
         )
         return destination.is_complete
     files = differences(was, stamps)
-    if len(files):
+    if not len(files):
+        return True
+    used = _with_outputs(destination, plan, stamps, files)
+    if len(used):
         raise SourceError(
-            f"{describe_changed(was, stamps, files)}: changed since outputs were made; restore the source, choose "
+            f"{describe_changed(was, stamps, used)}: changed since outputs were made; restore the source, choose "
             "another folder, or start over with --no-resume"
         )
-    return True
+    warnings.warn(
+        f"changed since the run began, before anything was made of it: {describe_changed(was, stamps, files)}",
+        stacklevel=3,
+    )
+    return False
+
+
+def _with_outputs(
+    destination: Destination, plan: Plan, stamps: Stamps, files: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Those of ``files`` that outputs were made of, also as partners in a mix."""
+    count = len(plan.source)
+    used = np.full(count, destination.is_complete)
+    if not destination.is_complete:
+        for start, stop in destination.journal.covered:
+            used[plan.sample_of(start) : plan.sample_of(stop - 1) + 1] = True
+    partners = plan.partners(np.arange(count))
+    used[partners[used]] = True
+    file_of_used = np.searchsorted(stamps.starts, np.flatnonzero(used), "right") - 1
+    return files[np.isin(files, file_of_used)]
 
 
 def check_read(stamps: Stamps, source: Source, index: int, num_bytes: int) -> None:
