@@ -30,7 +30,7 @@ def test_every_command_takes_a_schedule_with_operations_of_ones_own(
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
     operations = ["imported_operations:ImportedDim:0..50", "RandomRotate90", "GaussianBlur:0.5..2"]
-    policy = [["imported_operations:ImportedDim", 1.0, 9], ["RandomRotate90", 0.5, 0], ["Crop", 1.0, 5], ["Flip", 1, 0]]
+    policy = [["ImportedDim", 1.0, 9], ["RandomRotate90", 0.5, 0], ["Crop", 1.0, 5], ["Flip", 1, 0]]
     described = {"base": "pba-relative", "operations": operations, "crop": 0.25, "flip": True}
     path = tmp_path / "schedule.json"
     schedule = {"format": "variegate-schedule/1", "space": described, "segments": [{"epochs": 2, "policy": policy}]}

@@ -83,7 +83,7 @@ def _write_tables(quality: Any, address: Any) -> None:
 
 @pixel_kernel
 def code_image(source: Any, target: Any, height: Any, width: Any, channels: Any, quality: Any, memory: Any) -> None:
-    """What a JPEG of this quality (1 to 100) keeps of an image of 1 or 3 channels.
+    """Write what a JPEG of this quality (1 to 100) keeps of an image of 1 or 3 channels.
 
     ``source``, ``target``: addresses of contiguous images, uint8[H, W, C]; ``memory``: of ``jpeg_memory`` bytes.
     """
