@@ -93,7 +93,10 @@ class TuneSearch(PopulationSearch):
             _listeners[str(self.path)] = tell, stop or Event()
             try:
                 results = self._tuner().fit()
-            except Stopped:
+            except (Stopped, _tune().TuneError):
+                # Tune wraps what a callback raises in an error of its own.
+                if stop is None or not stop.is_set():
+                    raise
                 return False
             finally:
                 del _listeners[str(self.path)]
