@@ -1,6 +1,6 @@
 # Every target works on a bare machine with Python 3.10+: it makes .venv, installs what it needs, and runs.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-unit test-lowest test-highest test-random-order test-strength test-migration test-converter lint lint-workflows bench bench-gpu wheel docs docs-links install clean
+.PHONY: help demo test test-all test-unit test-lowest test-highest test-random-order test-strength test-migration test-converter lint lint-workflows bench bench-gpu wheel docs docs-links install native clean
 
 # The first interpreter that is new enough; override with `make PYTHON=/path/to/python3.12 test`.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 python; do \
@@ -34,6 +34,7 @@ help:
 	@echo "make bench   speed beside the peers   (BENCH='w2 --out docs/results'; BENCH=--help names the others: loader, w8, ...)"
 	@echo "make bench-gpu   the same on a GPU (BENCH_GPU='w3 w3r'), in the Python that PYTHON names"
 	@echo "make lint-workflows   the workflows in .github, and the Dockerfile"
+	@echo "make native  compile the C++ of native/ that changed"
 	@echo "make wheel   sdist, wheels of Variegate and its studio, kernels wheels of each Python, into dist   (WHEEL_PYTHONS='3.11 3.12')"
 	@echo "make docs    build the site into build/docs   (make docs-links checks the links that leave it)"
 	@echo "make clean   remove the environments and caches"
@@ -46,10 +47,10 @@ unexport PYTHONDONTWRITEBYTECODE
 # One process more than there are cores, as tests wait: for processes, for locks, for a time to be over.
 PYTEST = $(BIN)/python -m pytest --numprocesses $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) --dist loadgroup
 
-test: $(VENV)/.installed-test
+test: $(VENV)/.installed-test native
 	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
 
-test-unit: $(VENV)/.installed-test
+test-unit: $(VENV)/.installed-test native
 	$(PYTEST) -m unit $(if $(STRICT),--strict-times) $(PYTEST_ARGS)
 
 # Unit tests with the lowest versions that pyproject.toml allows, and with the highest; uv resolves them. Without Triton,
@@ -89,7 +90,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m tests.pages build/pages
-	$(BIN)/mypy variegate packages kernels benchmarks conftest.py tests examples build/pages
+	$(BIN)/mypy variegate native packages kernels benchmarks conftest.py tests examples build/pages
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
 # Their own environment, as they need nothing of the project. Nothing is asked of the network once they are installed.
@@ -141,6 +142,10 @@ $(VENV)/.installed-%: pyproject.toml $(STUDIO)/pyproject.toml constraints.txt | 
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e ".[$*]" \
 		$(if $(filter test dev docs,$*),-e ./$(STUDIO))
 	@touch $@ $(if $(filter dev,$*),$(VENV)/.installed-test)
+
+# Compiles what changed; pip has compiled all of it when it installed the project.
+native: | $(BIN)/python
+	$(BIN)/python native/build.py
 
 .PRECIOUS: $(VENV)/.installed-%
 

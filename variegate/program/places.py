@@ -158,6 +158,10 @@ U, V, DEPTH = 0, 3, 6
     FOLD,  # the PadMode of what lies beyond the window: if it is not 0, nothing is outside
 ) = range(9, 20)
 RECORD = 20
+RECORD_FIELDS = (
+    "U", "V", "DEPTH", "SPAN_U", "SPAN_V", "SHIFT", "EXPONENT", "ORIGIN_U", "SIGN_U", "ORIGIN_V", "SIGN_V", "BEHIND",
+    "GRID", "FOLD", "STEP_X", "STEP_Y", "COLUMNS", "SWAPS", "TWICE",
+)  # fmt: skip
 
 # What the first fields of a grid's record say. SPAN_U and SPAN_V are the sides of the image that it makes; sums of
 # nodes, weighed, are shifted right by SHIFT to become distances between places. ORIGIN and SIGN lead to the source.

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.batches import ROWS_AT_A_TIME, check_fits, shapes_of, share_out
-from variegate.executors.cpu import passes
+from variegate.executors.cpu import kernels, passes
 from variegate.executors.cpu.batch import (
     BatchArrays,
     form_of,
@@ -192,23 +192,32 @@ def _run_rows(runs: Sequence[_Run], num_threads: int | None, together: int = 1) 
         # Asked now: ``load`` may put smaller images in place of the ones that the program was made for, never larger.
         measure(place_of(memory))
         needs = tuple(map(max, needs, batch.needs.tolist()))
-        held.append((memory, place_of(memory), kind, streams, run.load, batch.sources))
+        native = kernels.pack_batch(run.program, batch.sources, batch.targets, kind, streams, run.form)
+        held.append((memory, place_of(memory), kind, streams, run.load, batch.sources, native))
     in_pixels = int(program.in_shape[:, :2].prod(axis=1, dtype=np.int64).max(initial=1))
     at_a_time = max(_LOADED_AT_LEAST, _LOADED_BYTES // max(3 * in_pixels, 1))
 
     def work(groups: npt.NDArray[np.int64]) -> None:
         if len(groups) == 0:
             return
-        scratch, begin, end = scratch_for(needs), int(groups[0]) * together, (int(groups[-1]) + 1) * together
+        begin, end = int(groups[0]) * together, (int(groups[-1]) + 1) * together
+        is_native = all(run[-1].is_supported for run in held)
+        scratch = 0 if is_native else scratch_for(needs)
         if load is None:
-            ((_, at, kind, streams, _, _),) = held
-            passes.run_rows(begin, end, at, scratch, kind, streams)
+            ((_, at, kind, streams, _, _, native),) = held
+            if is_native:
+                kernels.run_rows(native, begin, end)
+            else:
+                passes.run_rows(begin, end, at, scratch, kind, streams)
             return
         for i in range(begin, end, at_a_time):
             stop = min(i + at_a_time, end)
-            for _, at, kind, streams, load_many, sources in held:
+            for _, at, kind, streams, load_many, sources, native in held:
                 _loaded = load_many(i, stop, sources)
-                passes.run_rows(i, stop, at, scratch, kind, streams)
+                if is_native:
+                    kernels.run_rows(native, i, stop)
+                else:
+                    passes.run_rows(i, stop, at, scratch, kind, streams)
 
     height, width = program.final_size(0) if program.num_rows else (0, 0)
     pixels = height * width if load is None else max(height * width, in_pixels)

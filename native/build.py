@@ -1,0 +1,197 @@
+"""Compile this folder into one shared library, ``variegate/_native.so``: ``python native/build.py [--levels all]``.
+
+The sources are C++17 without a C++ library, so that the C driver of any compiler links them: ``$CC``, gcc, clang, or
+the compiler of PyPI's ``ziglang``. Files of ``kernels/`` are compiled once for each level of x86-64, from what every
+processor has to AVX-512 with VBMI and VNNI; Python picks a level when it loads the library. All others are compiled for
+the oldest. Only what changed is compiled again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+SOURCES = Path(__file__).resolve().parent
+ROOT = SOURCES.parent
+LIBRARY = ROOT / "variegate" / "_native.so"
+OBJECTS = ROOT / "build" / "native"
+
+FLAGS = (
+    "-std=c++17",
+    "-O3",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-fno-exceptions",
+    "-fno-rtti",
+    # a * b + c rounds twice on every processor: pixels are the same bits everywhere.
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-Wall",
+    "-Wextra",
+    "-Wno-psabi",
+    "-Wno-unknown-pragmas",
+)
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1")
+
+# Names of levels are parts of symbols: vg_run_v3.
+X86_LEVELS = {
+    "base": ("-march=x86-64",),
+    "v2": ("-march=x86-64-v2",),
+    "v3": ("-march=x86-64-v3",),
+    "v4": ("-march=x86-64-v4",),
+    "vbmi": ("-march=x86-64-v4", "-mavx512vbmi", "-mavx512vnni"),
+}
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """``command`` compiles C++ for ``machine`` and links shared libraries."""
+
+    command: tuple[str, ...]
+    machine: str
+    is_zig: bool
+
+    def flags(self, level: str) -> list[str]:
+        flags = X86_LEVELS.get(level, ()) if self.machine == "x86_64" else ()
+        # zig spells x86-64-v3 x86_64_v3.
+        return [flag.replace("x86-64", "x86_64").replace("-v", "_v") if self.is_zig else flag for flag in flags]
+
+
+def target_machine() -> str:
+    """The processor that is compiled for: $VARIEGATE_TARGET (for ziglang, which compiles for any), else this one's."""
+    machine = os.environ.get("VARIEGATE_TARGET", platform.machine()).lower()
+    return "x86_64" if machine == "amd64" else "aarch64" if machine == "arm64" else machine
+
+
+def needs_ziglang() -> bool:
+    """True if no compiler is installed, or none that compiles for another processor."""
+    if "CC" in os.environ:
+        return False
+    return "VARIEGATE_TARGET" in os.environ or not any(map(shutil.which, ("gcc", "clang", "cc")))
+
+
+def find_compiler() -> Compiler:
+    machine = target_machine()
+    command: tuple[str, ...]
+    if needs_ziglang():
+        command = (sys.executable, "-m", "ziglang", "cc")
+    elif "CC" in os.environ:
+        command = tuple(shlex.split(os.environ["CC"]))
+    else:
+        command = (next(filter(None, map(shutil.which, ("gcc", "clang", "cc")))),)
+    is_zig = "ziglang" in command or Path(command[0]).name == "zig"
+    if is_zig and sys.platform == "linux":
+        # The oldest C library that wheels of this tag meet.
+        command = (*command, "-target", f"{machine}-linux-gnu.2.17")
+    return Compiler(command, machine, is_zig)
+
+
+def wheel_tag() -> str:
+    system = "macosx_11_0" if sys.platform == "darwin" else "manylinux_2_17"
+    machine = "arm64" if sys.platform == "darwin" and target_machine() == "aarch64" else target_machine()
+    return f"py3-none-{system}_{machine}"
+
+
+def host_levels() -> list[str]:
+    """The oldest level, and the best one of this processor."""
+    flags = _cpu_flags()
+    best = "base"
+    needed = {
+        "v2": {"ssse3", "sse4_2", "popcnt"},
+        "v3": {"avx2", "bmi2", "fma", "movbe"},
+        "v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
+        "vbmi": {"avx512vbmi", "avx512_vnni"},
+    }
+    for level, features in needed.items():
+        if not features <= flags:
+            break
+        best = level
+    return sorted({"base", best}, key=list(X86_LEVELS).index)
+
+
+def _cpu_flags() -> set[str]:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return set()
+    return next((set(line.split(":")[1].split()) for line in lines if line.startswith("flags")), set())
+
+
+def build(library: Path = LIBRARY, levels: Sequence[str] | None = None, flags: Sequence[str] = ()) -> Path:
+    """Compile and link ``library``. ``levels``: names of X86_LEVELS (all); other processors have one, "base".
+
+    ``flags``: further flags of the compiler, such as SANITIZERS.
+    """
+    compiler = find_compiler()
+    levels = list(levels or X86_LEVELS) if compiler.machine == "x86_64" else ["base"]
+    key = json.dumps([compiler.command, FLAGS, list(flags)])
+    folder = OBJECTS / f"{compiler.machine}-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
+    jobs = [(source, "base") for source in sorted(SOURCES.glob("*.cpp"))]
+    jobs += [(source, level) for level in levels for source in sorted(SOURCES.glob("kernels/*.cpp"))]
+    # Files that take longest come first.
+    jobs.sort(key=lambda job: -job[0].stat().st_size)
+
+    def compile_one(job: tuple[Path, str]) -> Path:
+        source, level = job
+        target = folder / level / f"{source.stem}.o"
+        if not _is_current(target, compiler, level):
+            _compile(compiler, source, level, target, flags)
+        return target
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        objects = list(pool.map(compile_one, jobs))
+    objects.sort()
+    if library.exists() and all(target.stat().st_mtime_ns <= library.stat().st_mtime_ns for target in objects):
+        return library
+    library.parent.mkdir(parents=True, exist_ok=True)
+    # Written beside it and renamed: a process may have the old one mapped.
+    made = library.with_suffix(f".{os.getpid()}")
+    strip = [] if flags else ["-s"]
+    subprocess.run(
+        [*compiler.command, "-shared", *strip, *flags, *map(str, objects), "-lm", "-o", str(made)], check=True
+    )
+    made.replace(library)
+    return library
+
+
+def _compile(compiler: Compiler, source: Path, level: str, target: Path, flags: Sequence[str]) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    command = [*compiler.command, *FLAGS, *flags, *compiler.flags(level), f"-DVG_LEVEL={level}"]
+    command += ["-MMD", "-MF", str(target.with_suffix(".d")), "-c", str(source), "-o", str(target)]
+    subprocess.run(command, check=True)
+
+
+def _is_current(target: Path, compiler: Compiler, level: str) -> bool:
+    """True if no file that ``target`` was compiled from has changed since."""
+    rule = target.with_suffix(".d")
+    if not target.exists() or not rule.exists():
+        return False
+    sources = rule.read_text().replace("\\\n", " ").split(":", 1)[1].split()
+    compiled = target.stat().st_mtime_ns
+    return all(os.path.exists(source) and os.stat(source).st_mtime_ns <= compiled for source in sources)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--levels", choices=("host", "all"), default="host", help="levels of x86-64 (host)")
+    parser.add_argument("--out", type=Path, default=LIBRARY, help="the library")
+    parser.add_argument("--sanitize", action="store_true", help="with ASan and UBSan")
+    arguments = parser.parse_args()
+    levels = None if arguments.levels == "all" else host_levels()
+    print(build(arguments.out, levels, SANITIZERS if arguments.sanitize else ()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""Write ``constants.h``: numbers that Python and C++ share, from the modules that define them.
+
+``python -m native.constants`` after a change of one; a test says when the file is older than they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from enum import IntEnum
+from pathlib import Path
+
+from variegate.native import structs
+from variegate.program import ops, passes, places, rng
+from variegate.program.lowering import blurs, joint
+
+HEADER = Path(__file__).with_name("constants.h")
+
+
+def _enum(name: str, members: Iterable[tuple[str, int]]) -> str:
+    lines = "".join(f"  {member} = {value},\n" for member, value in members)
+    return f"namespace {name} {{\nenum : int {{\n{lines}}};\n}}  // namespace {name}\n"
+
+
+def _int_enum(kind: type[IntEnum]) -> str:
+    return _enum(kind.__name__, ((member.name, member.value) for member in kind))
+
+
+def _number(name: str, value: float) -> str:
+    if isinstance(value, int):
+        kind = "int" if -(1 << 31) <= value < 1 << 31 else "i64" if value < 1 << 63 else "u64"
+        return f"constexpr {kind} {name} = {value};\n"
+    assert math.isfinite(value)
+    return f"constexpr f64 {name} = {float(value).hex()};\n"
+
+
+def _array(name: str, kind: str, values: Iterable[object]) -> str:
+    return f"constexpr {kind} {name}[] = {{{', '.join(map(str, values))}}};\n"
+
+
+def _struct(name: str, fields: Iterable[tuple[str, str]], comment: str) -> str:
+    """A struct of words of 64 bits."""
+    lines = "".join(f"  {kind} {field};\n" for field, kind in fields)
+    return f"// {comment}\nstruct {name} {{\n{lines}}};\n"
+
+
+def header() -> str:
+    """The text of ``constants.h``."""
+    # Tables are declared by their operations: importing the transforms declares them all.
+    import variegate.transforms  # noqa: F401
+
+    sections = [
+        "// Written by native/constants.py; run `python -m native.constants` instead of editing it.\n"
+        "// clang-format off\n"
+        '#pragma once\n#include "core.h"\n',
+        _enum("Op", ((op.name, op.value) for op in ops.Op)),
+        *map(_int_enum, (ops.Kind, ops.Interpolation, ops.PadMode, ops.LayerMode, passes.PassSource, passes.PassBreak)),
+        _enum("PassField", zip(passes.FIELD_NAMES, range(passes.PASS_FIELDS), strict=True)),
+        _number("PASS_FIELDS", passes.PASS_FIELDS),
+        _number("NEEDS_LUMA", passes.NEEDS_LUMA),
+        _number("NEEDS_COUNTS", passes.NEEDS_COUNTS),
+        *(
+            _number(name, getattr(ops, name))
+            for name in (
+                "NUM_ARGS",
+                "MAX_OPCODE",
+                "MAX_TILES",
+                "MAX_ELEMENT",
+                "MAX_ZOOMS",
+                "MAX_DISTANCE",
+                "MAX_TIMES",
+                "INTERPOLATION_BITS",
+                "INTERPOLATION_MASK",
+                "LAYER_PLANES",
+                "LIGHTNESSES",
+                "LUMA_RED",
+                "LUMA_GREEN",
+                "LUMA_BLUE",
+                "LUMA_HALF",
+                "LUMA_SHIFT",
+            )
+        ),
+        "// By opcode: the Kind, and sets of instructions.\n",
+        _array("KIND_OF", "i8", ops.KIND_OF.tolist()),
+        _array("IS_COLOR_ONLY", "u8", map(int, ops.IS_COLOUR_ONLY)),
+        _array("IS_REAL_MAP", "u8", map(int, ops.IS_REAL_MAP)),
+        _array("IS_WARP", "u8", map(int, ops.IS_WARP)),
+        _array("IS_BLUR", "u8", map(int, ops.IS_BLUR)),
+        "// Coordinates: see variegate/program/places.py.\n",
+        _number("MAX_COORD", places.FAR),
+        _enum("Record", ((name, getattr(places, name)) for name in places.RECORD_FIELDS)),
+        _number("RECORD_FIELDS", places.RECORD),
+        *(
+            _number(name, getattr(places, name))
+            for name in (
+                "STEP_BITS",
+                "WEIGHT_BITS",
+                "NODE_BITS",
+                "MAX_UNIT",
+                "FAR_X",
+                "FAR_Y",
+                "SWAPPED",
+                "WEIGHS_TWICE",
+                "BILINEAR_BITS",
+                "BICUBIC_BITS",
+                "NUMERATOR_SHIFT",
+            )
+        ),
+        "// Weights of convolutions: see variegate/program/lowering/blurs.py.\n",
+        _number("KERNEL_WEIGHT_BITS", blurs.WEIGHT_BITS),
+        _number("KERNEL_LEVEL_BITS", blurs.LEVEL_BITS),
+        _number("AMOUNT_BITS", blurs.AMOUNT_BITS),
+        "// Random numbers: see variegate/program/rng.py.\n",
+        *(_number(f"PHILOX_M{i}", value) for i, value in enumerate(rng.MULTIPLIERS)),
+        *(_number(f"PHILOX_W{i}", value) for i, value in enumerate(rng.WEYL)),
+        _number("PHILOX_ROUNDS", rng.ROUNDS),
+        _number("SEGMENT_BITS", rng.SEGMENT_BITS),
+        _number("SEGMENT_SHIFT", rng.SEGMENT_SHIFT),
+        _number("FIRST_SEGMENT", rng.FIRST_SEGMENT),
+        "// Of a single image's instruction, written as one record.\n",
+        _number("INSTRUCTION_RECORD", joint.RECORD),
+        "// Results.\n",
+        _int_enum(structs.Storage),
+        _struct("Batch", structs.BATCH, structs.BATCH_COMMENT),
+        _struct("RunCall", structs.RUN_CALL, "One call of vg_run."),
+    ]
+    return "\n".join(sections)
+
+
+def main() -> None:
+    HEADER.write_text(header())
+
+
+if __name__ == "__main__":
+    main()

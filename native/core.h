@@ -1,0 +1,105 @@
+// Integer types, levels of x86-64, memory, and the few functions that C++'s library would have had. Files with
+// intrinsics include simd.h, too: it alone takes the compiler half a second.
+#pragma once
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+using u8 = uint8_t;
+using i8 = int8_t;
+using u16 = uint16_t;
+using i16 = int16_t;
+using u32 = uint32_t;
+using i32 = int32_t;
+using u64 = uint64_t;
+using i64 = int64_t;
+using f32 = float;
+using f64 = double;
+
+// What this file is compiled for: intrinsics of a level are used where the macro is 1. Each such block has a plain twin.
+#if defined(__SSSE3__)
+#define VG_SSSE3 1
+#else
+#define VG_SSSE3 0
+#endif
+#if defined(__AVX2__)
+#define VG_AVX2 1
+#else
+#define VG_AVX2 0
+#endif
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__AVX512DQ__)
+#define VG_AVX512 1
+#else
+#define VG_AVX512 0
+#endif
+#if VG_AVX512 && defined(__AVX512VBMI__)
+#define VG_VBMI 1
+#else
+#define VG_VBMI 0
+#endif
+#if VG_VBMI && defined(__AVX512VNNI__)
+#define VG_VNNI 1
+#else
+#define VG_VNNI 0
+#endif
+
+#define VG_INLINE static inline __attribute__((always_inline))
+#define VG_NOINLINE __attribute__((noinline))
+
+// An entry that Python calls. Kernels have one for each level, whose name ends in it: vg_run_v3.
+#define VG_JOIN_2(a, b) a##_##b
+#define VG_JOIN(a, b) VG_JOIN_2(a, b)
+#define VG_EXPORT extern "C" __attribute__((visibility("default")))
+#define VG_ENTRY(name) VG_JOIN(name, VG_LEVEL)
+
+// Rows are padded by a block, so that vector moves may run past their end.
+constexpr i64 BLOCK = 64;
+
+template <class T> VG_INLINE T min_of(T a, T b) { return a < b ? a : b; }
+template <class T> VG_INLINE T max_of(T a, T b) { return a > b ? a : b; }
+template <class T> VG_INLINE T clamp(T value, T low, T high) { return min_of(max_of(value, low), high); }
+VG_INLINE i64 round_up(i64 value, i64 multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+// Unaligned loads and stores of any type.
+template <class T> VG_INLINE T load(const void *at) {
+  T value;
+  memcpy(&value, at, sizeof value);
+  return value;
+}
+template <class T> VG_INLINE void store(void *at, T value) { memcpy(at, &value, sizeof value); }
+
+// Brings `size` bytes into the second-level cache.
+VG_INLINE void prefetch(const u8 *at, i64 size) {
+  for (i64 i = 0; i < size; i += 64) __builtin_prefetch(at + i, 0, 2);
+}
+
+// What entries return; Python raises MemoryError for the first.
+enum Status : i64 { OK = 0, OUT_OF_MEMORY = 1, UNSUPPORTED = 2 };
+
+// Memory that only grows, aligned to a cache line. Contents are lost where it grows, and new memory is zeroed.
+template <class T> struct Buffer {
+  T *at = nullptr;
+  i64 capacity = 0;
+
+  Buffer() = default;
+  Buffer(const Buffer &) = delete;
+  Buffer &operator=(const Buffer &) = delete;
+  ~Buffer() { free(at); }
+
+  // Makes room for `count` values, with a block of bytes behind them. False where there is no memory.
+  bool reserve(i64 count) {
+    if (count <= capacity) return true;
+    free(at);
+    at = nullptr;
+    capacity = 0;
+    size_t bytes = (size_t)round_up(count * (i64)sizeof(T), 64) + BLOCK;
+    void *memory = nullptr;
+    if (posix_memalign(&memory, 64, bytes)) return false;
+    memset(memory, 0, bytes);
+    at = (T *)memory;
+    capacity = count;
+    return true;
+  }
+  T &operator[](i64 i) { return at[i]; }
+  const T &operator[](i64 i) const { return at[i]; }
+};

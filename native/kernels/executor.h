@@ -1,0 +1,108 @@
+// What the kernels share: a row of a batch, the image and the result of a pass, and a thread's memory.
+#pragma once
+#include "../constants.h"
+
+namespace vg {
+namespace VG_LEVEL {
+
+struct Image {
+  const u8 *pixels;  // [height, width, channels]
+  i64 height, width, channels;
+
+  i64 bytes() const { return height * width * channels; }
+};
+
+// Memory that the rows of a pass are stored to.
+struct Target {
+  u8 *at;
+  int storage;  // a Storage; FLOATS_* hold float32
+  i64 height, width, channels;
+  bool streams;  // past the caches
+  const f32 *scale, *bias;  // by channel, of floats
+
+  bool is_float() const { return storage >= Storage::FLOATS_CHW; }
+};
+
+// One row of pixels (or an image, row by row), each channel by itself.
+struct Planes {
+  u8 *at;
+  i64 stride;  // bytes from channel to channel
+
+  u8 *operator[](i64 channel) const { return at + channel * stride; }
+};
+
+// Columns (or lines) first..end.
+struct Range {
+  i64 first, end;
+
+  i64 size() const { return end - first; }
+  bool is_empty() const { return end <= first; }
+};
+
+// One program: its slots, and the batch whose side tables they refer to.
+struct Row {
+  const i16 *opcode;
+  const f64 (*args)[NUM_ARGS];
+  const i16 *flags;
+  const u8 (*fill)[3];
+  const i32 (*out_size)[2];
+  const i32 (*window)[4];  // top, left, bottom, right
+  i64 slots;
+  u64 id;
+  u32 key_low, key_high;  // with the id: the key of the image's noise
+  const Batch *batch;
+
+  int kind(i64 slot) const { return KIND_OF[opcode[slot]]; }
+  const u8 *lut(i64 slot) const { return batch->luts + 768 * (i64)args[slot][0]; }  // [3, 256]
+};
+
+VG_INLINE Row row_of(const Batch *batch, i64 r) {
+  const i64 first = r * batch->slots;
+  return {batch->opcode + first,
+          (const f64(*)[NUM_ARGS])(batch->args + first * NUM_ARGS),
+          batch->flags + first,
+          (const u8(*)[3])(batch->fill + first * 3),
+          (const i32(*)[2])(batch->out_size + first * 2),
+          (const i32(*)[4])(batch->window + first * 4),
+          batch->slots,
+          batch->ids[r],
+          batch->key[2 * r],
+          batch->key[2 * r + 1],
+          batch};
+}
+
+VG_INLINE const i32 *pass_of(const Batch *batch, i64 r, i64 p) {
+  return batch->passes + (r * batch->max_passes + p) * PASS_FIELDS;
+}
+
+// The row that is being made, and what its pixels are read from. All have room for the widest row and a block more.
+struct RowScratch {
+  i64 stride = 0;  // bytes of a plane's row: the widest side, padded
+  Buffer<u8> pixels;  // [3, stride]
+  Buffer<u8> spare;  // [3, stride]
+  Buffer<u8> interleaved;  // [4 * stride]
+  Buffer<i32> words;  // [4 * stride]
+  Buffer<i32> column, line;  // coordinates in the source
+  Buffer<i32> offset;  // bytes into the source
+  Buffer<i32> stage;  // the slot of the map at which a pixel left the image, -1 inside
+
+  Planes planes() { return {pixels.at, stride}; }
+  Planes spare_planes() { return {spare.at, stride}; }
+  // Makes room for rows of `side` pixels. False where there is no memory.
+  bool reserve(i64 side);
+};
+
+// By slot: tables of statistics, and colors of what lies outside of maps.
+struct TableScratch {
+  Buffer<u8> luts;  // [slots, 3, 256]: of statistics
+  Buffer<u8> fills;  // [slots, 3]: of pixels that left at a slot, at the end of the value operations
+  Buffer<i32> colors;  // [slots]: the same, packed: red in the lowest byte
+  Buffer<i32> map_slots;  // the slots of a pass's maps, in order
+
+  u8 *lut(i64 slot) { return luts.at + 768 * slot; }
+  u8 *fill(i64 slot) { return fills.at + 3 * slot; }
+  bool reserve(i64 slots);
+};
+
+}  // namespace VG_LEVEL
+}  // namespace vg

@@ -1,0 +1,311 @@
+// The rows of a batch, pass by pass. For every row of pixels: source, value operations, outside, position, store.
+#include "../coords.h"
+#include "scratch.h"
+#include "store.h"
+#include "supported.h"
+#include "values.h"
+
+namespace vg {
+namespace VG_LEVEL {
+
+bool RowScratch::reserve(i64 side) {
+  const i64 wanted = round_up(side, BLOCK) + BLOCK;
+  if (wanted <= stride) return true;
+  stride = 0;
+  bool ok = pixels.reserve(3 * wanted) && spare.reserve(3 * wanted) && interleaved.reserve(4 * wanted) &&
+            words.reserve(4 * wanted) && column.reserve(wanted) && line.reserve(wanted) && offset.reserve(wanted) &&
+            stage.reserve(wanted);
+  if (ok) stride = wanted;
+  return ok;
+}
+
+bool TableScratch::reserve(i64 slots) {
+  return luts.reserve(768 * slots) && fills.reserve(3 * slots) && colors.reserve(slots) && map_slots.reserve(slots);
+}
+
+namespace {
+
+// The largest image that fits into a second-level cache beside the one at hand.
+constexpr i64 PREFETCHED = 1 << 18;
+
+// An image that is brought into the cache while another one is made: whatever does not read in order would wait for
+// every line of it.
+struct NextImage {
+  const u8 *pixels;
+  i64 bytes;
+};
+
+NextImage next_image(const Batch *batch, i64 r, i64 end) {
+  if (r >= end) return {nullptr, 0};
+  const i32 *shape = batch->in_shape + 3 * r;
+  const i64 bytes = (i64)shape[0] * shape[1] * shape[2];
+  return {batch->sources[r], bytes <= PREFETCHED ? bytes : 0};
+}
+
+// One reading of an image and writing of another: a pass, or the part of it that comes before its filter.
+struct Step {
+  const i32 *pass;
+  Image image;
+  Target target;
+};
+
+// A step whose rows are read, and what was prepared for it.
+struct Reader {
+  int source;
+  i64 slot;  // of the first map, the filter or the resample
+  i64 num_maps;
+  bool is_range;  // what is inside is a range of columns
+};
+
+// The pass of what comes before a filter, or an interpolating map: tables, and at most one map.
+void describe_input(const Row &row, const i32 *pass, i32 *input) {
+  memset(input, 0, PASS_FIELDS * sizeof(i32));
+  const i32 begin = pass[PassField::BEGIN], end = pass[PassField::FIRST];
+  int source = PassSource::DIRECT;
+  i32 first = begin, maps_end = begin;
+  for (i32 k = begin; k < end; k++) {
+    if (row.kind(k) != Kind::GEOMETRY) continue;
+    const f64 *a = row.args[k];
+    first = k;
+    maps_end = k + 1;
+    if (row.opcode[k] == Op::MAP_SCALE || row.opcode[k] == Op::MAP_PAD) source = PassSource::TABLE;
+    else if (row.opcode[k] != Op::MAP_FIXED) source = PassSource::INTERPOLATED;
+    else source = moves_whole_pixels(a) && a[1] == 0 ? PassSource::STRETCH : PassSource::FIXED;
+  }
+  input[PassField::SOURCE] = source;
+  input[PassField::FIRST] = first;
+  input[PassField::MAPS_END] = maps_end;
+  input[PassField::BEGIN] = input[PassField::VALUES] = begin;
+  input[PassField::END] = input[PassField::POSITION] = end;
+  input[PassField::STATISTICS] = input[PassField::STATISTICS_END] = end;
+}
+
+// Finds the maps of a step and the colors of what lies outside of them; prepares tables and weights.
+Status prepare(const Row &row, const Step &step, Scratch &s, Reader &reader) {
+  const i32 *pass = step.pass;
+  const i64 slot = pass[PassField::FIRST], maps_end = pass[PassField::MAPS_END];
+  const i64 height = step.target.height, width = step.target.width;
+  const f64 *a = row.args[slot];
+  reader = {pass[PassField::SOURCE], slot, 0, false};
+  for (i64 k = slot; k < maps_end; k++) {
+    if (row.kind(k) != Kind::GEOMETRY) continue;
+    s.tables.map_slots[reader.num_maps++] = (i32)k;
+    u8 *color = s.tables.fill(k);
+    color_after(row, k, pass[PassField::POSITION], step.image.channels, s, color);
+    s.tables.colors[k] = color[0] | color[1] << 8 | color[2] << 16;
+  }
+  bool has_memory = true;
+  switch (reader.source) {
+    case PassSource::STRETCH:
+      reader.is_range = true;
+      // Lines from the last to the first are not foreseen either.
+      if (a[4] < 0) prefetch_slanted(step.image, 1.0, width);
+      break;
+    case PassSource::FIXED:
+      reader.is_range = true;
+      prefetch_slanted(step.image, a[3] / 65536.0, width);
+      break;
+    case PassSource::CHAIN:
+      prefetch_slanted(step.image, a[3] / 65536.0, width);
+      has_memory = prepare_chain(row, reader.num_maps, s);
+      break;
+    case PassSource::TABLE:
+      prepare_tables(row, slot, step.image, height, width, s);
+      break;
+    case PassSource::INTERPOLATED:
+    case PassSource::FOLDED:
+      prefetch_slanted(step.image, reader.source == PassSource::FOLDED ? a[3] / 65536.0 : a[3], width);
+      has_memory = s.interpolate.reserve(row.slots, s.row.stride);
+      if (!has_memory) break;
+      prepare_maps(row, slot, maps_end, s);
+      reader.is_range = reader.source == PassSource::INTERPOLATED && reader.num_maps == 1 &&
+                        (row.flags[slot] & INTERPOLATION_MASK) != Interpolation::NEAREST &&
+                        s.interpolate.record(0)[Record::BEHIND] == 0;
+      break;
+    case PassSource::FILTER:
+      has_memory = prepare_filter(row, slot, height, width, step.image.channels, s);
+      break;
+    case PassSource::RESAMPLE:
+      has_memory = prepare_resize(row, slot, step.image, height, width, s);
+      break;
+  }
+  return has_memory ? OK : OUT_OF_MEMORY;
+}
+
+// Row `y` of a step into the planes; returns the part that is inside, where that is one range.
+Range read_row(const Row &row, const Step &step, const Reader &reader, i64 y, Planes planes, Scratch &s) {
+  const Image &image = step.image;
+  const i64 width = step.target.width, slot = reader.slot;
+  const Range all = {0, width};
+  switch (reader.source) {
+    case PassSource::DIRECT:
+      copy_pixels(image, y * width, width, false, planes, 0);
+      return all;
+    case PassSource::STRETCH: {
+      RowCopy copy = row_copy(image, row.args[slot], row.window[slot], y, width);
+      copy_pixels(image, copy.first_pixel, copy.columns.size(), copy.is_mirrored, planes, copy.columns.first);
+      return copy.columns;
+    }
+    case PassSource::FIXED:
+      return read_fixed_row(image, row.args[slot], row.window[slot], y, width, planes, s);
+    case PassSource::CHAIN:
+      read_chain_row(image, reader.num_maps, y, width, s);
+      return all;
+    case PassSource::TABLE:
+      read_table_row(image, slot, y, width, planes, s);
+      return all;
+    case PassSource::INTERPOLATED:
+      if ((row.flags[slot] & INTERPOLATION_MASK) != Interpolation::NEAREST)
+        return read_interpolated_row(row, image, slot, reader.num_maps, reader.is_range, y, width, s);
+      read_real_nearest_row(row, image, slot, y, width, s);
+      return all;
+    case PassSource::FOLDED:
+      read_folded_row(row, image, reader.num_maps, y, width, s);
+      return all;
+    case PassSource::FILTER:
+      read_filtered_row(row, slot, step.target.height, width, image.channels, y, s);
+      return all;
+    default:
+      read_resized_row(row, slot, image, y, step.target.height, width, s);
+      return all;
+  }
+}
+
+// Lines `y` of a step's target.
+Status run_step(const Row &row, const Step &step, Range y, NextImage next, Scratch &s) {
+  Reader reader;
+  const Status status = prepare(row, step, s, reader);
+  if (status != OK) return status;
+  const Target &target = step.target;
+  const i64 end = step.pass[PassField::END], position = step.pass[PassField::POSITION];
+  const i64 prefetched = y.is_empty() ? 0 : (next.bytes / y.size() + 64) / 64 * 64;
+  for (i64 line = y.first; line < y.end; line++) {
+    const i64 done = (line - y.first) * prefetched;
+    prefetch(next.pixels + done, min_of(prefetched, next.bytes - done));
+    Planes planes = s.row.planes();
+    // In place: what a filter sees is no chain of maps, and nothing that is made elsewhere.
+    if (target.storage == Storage::PLANES) planes = {s.filter.first + 3 * line * s.filter.stride, s.filter.stride};
+    Range inside = read_row(row, step, reader, line, planes, s);
+    for (i64 k = step.pass[PassField::VALUES]; k <= end; k++) {
+      if (k == position) {
+        if (reader.is_range) fill_outside(planes, target.channels, s.tables.fill(reader.slot), inside, target.width);
+        else if (reader.num_maps > 0) fill_by_stage(reader.num_maps, target.width, s);
+        inside = {0, target.width};
+      }
+      if (k == end) break;
+      if (row.kind(k) == Kind::POSITION) apply_position(row, k, line, target.width, target.channels, s);
+      else apply_value(row, k, target.channels, s.tables.luts.at, planes, inside);
+    }
+    if (target.storage != Storage::PLANES) store_row(planes, line, target);
+  }
+  if (target.is_float() && position < end) erase_normalized(row, position, end, target, y);
+  return OK;
+}
+
+bool has_input(const i32 *pass) {
+  const i32 source = pass[PassField::SOURCE];
+  return source == PassSource::FILTER ||
+         (source == PassSource::INTERPOLATED && pass[PassField::FIRST] > pass[PassField::BEGIN]);
+}
+
+// A pass: what its filter sees (or an interpolating map, through tables) is made first, as a whole.
+Status run_pass(const Row &row, const i32 *pass, const Image &source, const Target &target, NextImage &next,
+                Scratch &s) {
+  Image image = source;
+  if (pass[PassField::QUALITY] != 0 && !code_jpeg(image, pass[PassField::QUALITY], s)) return OUT_OF_MEMORY;
+  if (pass[PassField::NEEDS] != 0 && !build_tables(row, pass, image, s)) return OUT_OF_MEMORY;
+  if (has_input(pass)) {
+    i32 input[PASS_FIELDS];
+    describe_input(row, pass, input);
+    Step step = {input, image, target};
+    if (pass[PassField::SOURCE] == PassSource::FILTER) {
+      if (!reserve_filter(row, pass[PassField::FIRST], target.height, target.width, s)) return OUT_OF_MEMORY;
+      step.target.storage = Storage::PLANES;
+    } else {
+      if (!s.tabled.reserve(image.bytes() + BLOCK)) return OUT_OF_MEMORY;
+      step.target = {s.tabled.at, Storage::BYTES_HWC, image.height, image.width, image.channels, false, nullptr, nullptr};
+    }
+    const Status status = run_step(row, step, {0, step.target.height}, next, s);
+    if (status != OK) return status;
+    next.bytes = 0;
+    if (step.target.storage != Storage::PLANES) image.pixels = s.tabled.at;
+  }
+  const Status status = run_step(row, {pass, image, target}, {0, target.height}, next, s);
+  next.bytes = 0;
+  return status;
+}
+
+// The longest side of the images and results of a row's slots, with what its filters read beyond.
+i64 longest_side(const Row &row, const i32 *shape, i64 length) {
+  i64 side = max_of(shape[0], shape[1]), margin = 0;
+  for (i64 k = 0; k < length; k++) {
+    side = max_of<i64>(side, max_of(row.out_size[k][0], row.out_size[k][1]));
+    if (row.kind(k) == Kind::NEIGHBOURHOOD) margin = max_of(margin, filter_margin(row, k));
+  }
+  return side + 2 * margin;
+}
+
+Status run_row(const Batch *batch, i64 r, i64 end, Scratch &s) {
+  const Row row = row_of(batch, r);
+  const i32 *shape = batch->in_shape + 3 * r;
+  Image image = {batch->sources[r], shape[0], shape[1], shape[2]};
+  if (!s.row.reserve(longest_side(row, shape, batch->length[r])) || !s.tables.reserve(row.slots + 1))
+    return OUT_OF_MEMORY;
+  NextImage next = next_image(batch, r + 1, end);
+  const i64 of_channels = image.channels == 1 ? 0 : 3;
+  for (i64 p = 0; p < batch->num_passes[r]; p++) {
+    const i32 *pass = pass_of(batch, r, p);
+    Target target = {nullptr, Storage::BYTES_HWC, pass[PassField::HEIGHT], pass[PassField::WIDTH], image.channels,
+                     false, nullptr, nullptr};
+    if (p == batch->num_passes[r] - 1) {
+      target.at = batch->targets[r];
+      target.storage = (int)batch->storage;
+      target.streams = batch->streams != 0;
+      target.scale = batch->scale + of_channels;
+      target.bias = batch->bias + of_channels;
+    } else {
+      Buffer<u8> &canvas = s.canvas[p & 1];
+      if (!canvas.reserve(target.height * target.width * target.channels + BLOCK)) return OUT_OF_MEMORY;
+      target.at = canvas.at;
+    }
+    const Status status = run_pass(row, pass, image, target, next, s);
+    if (status != OK) return status;
+    image = {target.at, target.height, target.width, target.channels};
+  }
+  return OK;
+}
+
+}  // namespace
+}  // namespace VG_LEVEL
+}  // namespace vg
+
+// All passes of rows begin..end of a batch.
+VG_EXPORT i64 VG_ENTRY(vg_run)(const RunCall *call) {
+  auto &scratch = *(vg::VG_LEVEL::Scratch *)call->scratch;
+  for (i64 r = call->begin; r < call->end; r++) {
+    const Status status = vg::VG_LEVEL::run_row(call->batch, r, call->end, scratch);
+    if (status != OK) return status;
+  }
+#if defined(__x86_64__)
+  __builtin_ia32_sfence();  // results that went past the caches are there for other threads
+#endif
+  return OK;
+}
+
+// 1 if these kernels can run every row of the batch.
+VG_EXPORT i64 VG_ENTRY(vg_supports)(const Batch *batch) {
+  for (i64 r = 0; r < batch->rows; r++) {
+    const vg::VG_LEVEL::Row row = vg::VG_LEVEL::row_of(batch, r);
+    for (i64 p = 0; p < batch->num_passes[r]; p++)
+      if (!vg::VG_LEVEL::supports(row, vg::VG_LEVEL::pass_of(batch, r, p))) return 0;
+  }
+  return 1;
+}
+
+// A thread's memory, empty; null where there is none.
+VG_EXPORT void *VG_ENTRY(vg_new_scratch)() { return calloc(1, sizeof(vg::VG_LEVEL::Scratch)); }
+
+VG_EXPORT void VG_ENTRY(vg_free_scratch)(void *memory) {
+  if (memory) ((vg::VG_LEVEL::Scratch *)memory)->~Scratch();
+  free(memory);
+}

@@ -1,0 +1,29 @@
+// A thread's memory: what all kernels use, and what each family adds.
+#pragma once
+#include "filters.h"
+#include "interpolate.h"
+#include "jpeg.h"
+#include "nearest.h"
+#include "overlay.h"
+#include "resize.h"
+#include "statistics.h"
+
+namespace vg {
+namespace VG_LEVEL {
+
+struct Scratch {
+  RowScratch row;
+  TableScratch tables;
+  Buffer<u8> canvas[2];  // images between passes
+  Buffer<u8> tabled;  // an image read through tables, for maps that interpolate
+  StatisticsScratch statistics;
+  NearestScratch nearest;
+  InterpolateScratch interpolate;
+  ResizeScratch resize;
+  FilterScratch filter;
+  OverlayScratch overlay;
+  JpegScratch jpeg;
+};
+
+}  // namespace VG_LEVEL
+}  // namespace vg

@@ -1,0 +1,35 @@
+// Which passes these kernels run, for as long as others are run elsewhere.
+#pragma once
+#include "executor.h"
+
+namespace vg {
+namespace VG_LEVEL {
+
+VG_INLINE bool supports_source(int source) {
+  switch (source) {
+    case PassSource::DIRECT:
+    case PassSource::STRETCH:
+      return true;
+    default:
+      return false;
+  }
+}
+
+VG_INLINE bool supports_op(int op) {
+  switch (op) {
+    case Op::LUT:
+      return true;
+    default:
+      return KIND_OF[op] == Kind::GEOMETRY;  // its source decides
+  }
+}
+
+VG_INLINE bool supports(const Row &row, const i32 *pass) {
+  if (!supports_source(pass[PassField::SOURCE]) || pass[PassField::QUALITY] != 0) return false;
+  for (i64 k = pass[PassField::BEGIN]; k < pass[PassField::END]; k++)
+    if (!supports_op(row.opcode[k])) return false;
+  return true;
+}
+
+}  // namespace VG_LEVEL
+}  // namespace vg

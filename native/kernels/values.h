@@ -1,0 +1,25 @@
+// Operations on a row of planes, in place: values, noise by Philox, erased rectangles.
+#pragma once
+#include "executor.h"
+
+namespace vg {
+namespace VG_LEVEL {
+
+struct Scratch;
+
+// plane[x] = table[plane[x]] for columns first..end, and harmlessly for some padding after them.
+void look_up(u8 *plane, const u8 *table, Range columns);
+// Runs the value or statistic operation at `slot`. `luts`: TableScratch's.
+void apply_value(const Row &row, i64 slot, i64 channels, const u8 *luts, Planes planes, Range columns);
+// Runs an operation that depends on position (noise, ERASE, OVERLAY) on row `y`.
+void apply_position(const Row &row, i64 slot, i64 y, i64 width, i64 channels, Scratch &s);
+// Each ERASE of slots first..end that comes after Normalize, on lines y.first..y.end of a float result.
+void erase_normalized(const Row &row, i64 first, i64 end, const Target &target, Range y);
+
+// Pillow's L of one pixel.
+VG_INLINE i64 luma(i64 r, i64 g, i64 b) {
+  return (r * LUMA_RED + g * LUMA_GREEN + b * LUMA_BLUE + LUMA_HALF) >> LUMA_SHIFT;
+}
+
+}  // namespace VG_LEVEL
+}  // namespace vg

@@ -1,0 +1,1 @@
+"""Calls of the compiled library, whose sources are in ``native/``."""

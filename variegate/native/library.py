@@ -1,0 +1,90 @@
+"""The compiled library: functions over pixels and bytes, in C++ (``native/``), called through ctypes.
+
+Kernels exist once for each level of x86-64. The best one that this processor has is used; ``VARIEGATE_LEVEL`` limits
+it: ``x86-64``, ``x86-64-v2``, ``x86-64-v3``, ``x86-64-v4`` or ``x86-64-v4-vbmi``. All give the same pixels.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+LEVELS = {
+    "x86-64": "base",
+    "x86-64-v2": "v2",
+    "x86-64-v3": "v3",
+    "x86-64-v4": "v4",
+    "x86-64-v4-vbmi": "vbmi",
+}
+"""Names that ``VARIEGATE_LEVEL`` takes, from the oldest level to the best, and how symbols of the library end."""
+
+_PATH = Path(__file__).parent.parent / "_native.so"
+_OUT_OF_MEMORY = 1
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    try:
+        return ctypes.CDLL(str(_PATH))
+    except OSError as error:
+        raise ImportError(
+            f"{_PATH}: cannot be loaded ({error}); accepted: an installed wheel, or a checkout in which "
+            "`python native/build.py` has compiled the library"
+        ) from None
+
+
+@cache
+def level() -> str:
+    """The level of x86-64 that kernels run at; of other processors, the first name stands for the only one."""
+    library, names = _library(), list(LEVELS)
+    host = library.vg_host_level()
+    wanted = os.environ.get("VARIEGATE_LEVEL", names[host])
+    if wanted not in LEVELS:
+        raise ImportError(f"VARIEGATE_LEVEL: got {wanted!r}; accepted: {', '.join(names)}")
+    # A checkout has the levels that its developer's processor needs.
+    allowed = names[: min(host, names.index(wanted)) + 1]
+    compiled = [name for name in allowed if hasattr(library, f"vg_run_{LEVELS[name]}")]
+    return compiled[-1]
+
+
+def entry(name: str, *arguments: Any, result: Any = ctypes.c_int64) -> Callable[..., Any]:
+    """A function of the library by its name, of arguments of these ctypes (addresses: ``c_void_p``).
+
+    Kernels are found by their name without the level. Calls release the GIL.
+    """
+    function = getattr(_library(), name, None)
+    if function is None:
+        function = getattr(_library(), f"{name}_{LEVELS[level()]}")
+    function.argtypes = arguments
+    function.restype = result
+    found: Callable[..., Any] = function
+    return found
+
+
+# An array object begins with its head, as every object does, and then has the address of its elements; NumPy promises
+# that to all compiled extensions. Asked for by ``array.ctypes.data`` it takes five times longer.
+_HEAD = object.__basicsize__
+_word_at = ctypes.c_size_t.from_address
+
+
+def data_ptr(array: npt.NDArray[Any]) -> int:
+    """The address of an array's first element."""
+    return _word_at(id(array) + _HEAD).value
+
+
+def as_c_contiguous(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The array, or a copy of one that is read-only or not contiguous."""
+    return array if array.flags.carray else np.array(array, order="C")
+
+
+def check_status(status: int) -> None:
+    """Raises MemoryError where a call of the library found no memory."""
+    if status == _OUT_OF_MEMORY:
+        raise MemoryError("the native library found no memory for its scratch")

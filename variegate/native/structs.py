@@ -1,0 +1,64 @@
+"""Arguments of the native library: structs of 64-bit words, whose C++ twins ``native/constants.py`` writes."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.native.library import data_ptr
+
+
+class Storage(IntEnum):
+    """How the rows of a pass are stored: in planes for a filter, or as a result."""
+
+    PLANES = 0
+    BYTES_HWC = 1
+    BYTES_CHW = 2
+    FLOATS_CHW = 3
+    FLOATS_HWC = 4
+
+
+BATCH_COMMENT = "R rows of fused programs of K slots and P passes, and where their pixels are."
+BATCH = [
+    ("rows", "i64"),
+    ("slots", "i64"),
+    ("max_passes", "i64"),
+    ("opcode", "const i16 *"),  # [R, K]
+    ("args", "const f64 *"),  # [R, K, 8]
+    ("flags", "const i16 *"),  # [R, K]
+    ("fill", "const u8 *"),  # [R, K, 3]
+    ("out_size", "const i32 *"),  # [R, K, 2]
+    ("window", "const i32 *"),  # [R, K, 4]
+    ("passes", "const i32 *"),  # [R, P, PASS_FIELDS]
+    ("length", "const i32 *"),  # [R]
+    ("num_passes", "const i32 *"),  # [R]
+    ("in_shape", "const i32 *"),  # [R, 3]
+    ("ids", "const u64 *"),  # [R]
+    ("key", "const u32 *"),  # [R, 2]
+    ("luts", "const u8 *"),  # [T, 3, 256]
+    ("matrices", "const f32 *"),  # [M, 3, 4]
+    ("kernels", "const i16 *"),  # weights of convolutions
+    ("rectangles", "const i32 *"),  # [Q, 4]
+    ("grids", "const i16 *"),  # nodes of grids and layers
+    ("grid_values", "i64"),  # the length of `grids`
+    ("points", "void *const *"),  # [P]: functions of custom operations
+    ("segments", "const f32 *"),  # rng.SEGMENTS
+    ("sources", "const u8 *const *"),  # [R]: images
+    ("targets", "u8 *const *"),  # [R]: results
+    ("scale", "const f32 *"),  # [2, 3]: for images of one channel, and of three
+    ("bias", "const f32 *"),  # [2, 3]
+    ("storage", "i64"),  # a Storage
+    ("streams", "i64"),  # 1: results are written past the caches
+]
+"""Fields of the C++ struct ``Batch`` and their types."""
+
+RUN_CALL = [("batch", "const Batch *"), ("scratch", "void *"), ("begin", "i64"), ("end", "i64")]
+
+
+def pack_struct(fields: list[tuple[str, str]], **values: npt.NDArray[np.generic] | int) -> npt.NDArray[np.int64]:
+    """A struct in memory. Arrays are given by their address: they must outlive it, and neither move nor grow."""
+    ordered = [values[name] for name, _ in fields]
+    words = [data_ptr(value) if isinstance(value, np.ndarray) else value for value in ordered]
+    return np.array(words, np.int64)
