@@ -41,6 +41,8 @@ FLAGS = (
     "-Wall",
     "-Wextra",
     "-Wno-psabi",
+    # In GCC's own headers of intrinsics.
+    "-Wno-maybe-uninitialized",
     "-Wno-unknown-pragmas",
 )
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1")

@@ -80,8 +80,9 @@ void describe_input(const Row &row, const i32 *pass, i32 *input) {
   input[PassField::STATISTICS] = input[PassField::STATISTICS_END] = end;
 }
 
-// Finds the maps of a step and the colors of what lies outside of them; prepares tables and weights.
-Status prepare(const Row &row, const Step &step, Scratch &s, Reader &reader) {
+// Finds the maps of a step and the colors of what lies outside of them; prepares tables and weights, of lines `y`
+// alone where that saves work.
+Status prepare(const Row &row, const Step &step, Range y, Scratch &s, Reader &reader) {
   const i32 *pass = step.pass;
   const i64 slot = pass[PassField::FIRST], maps_end = pass[PassField::MAPS_END];
   const i64 height = step.target.height, width = step.target.width;
@@ -126,7 +127,7 @@ Status prepare(const Row &row, const Step &step, Scratch &s, Reader &reader) {
       has_memory = prepare_filter(row, slot, height, width, step.image.channels, s);
       break;
     case PassSource::RESAMPLE:
-      has_memory = prepare_resize(row, slot, step.image, height, width, s);
+      has_memory = prepare_resize(row, slot, step.image, height, width, y, s);
       break;
   }
   return has_memory ? OK : OUT_OF_MEMORY;
@@ -166,7 +167,7 @@ Range read_row(const Row &row, const Step &step, const Reader &reader, i64 y, Pl
       read_filtered_row(row, slot, step.target.height, width, image.channels, y, s);
       return all;
     default:
-      read_resized_row(row, slot, image, y, step.target.height, width, s);
+      read_resized_row(row, slot, image, y, width, s);
       return all;
   }
 }
@@ -174,7 +175,7 @@ Range read_row(const Row &row, const Step &step, const Reader &reader, i64 y, Pl
 // Lines `y` of a step's target.
 Status run_step(const Row &row, const Step &step, Range y, NextImage next, Scratch &s) {
   Reader reader;
-  const Status status = prepare(row, step, s, reader);
+  const Status status = prepare(row, step, y, s, reader);
   if (status != OK) return status;
   const Target &target = step.target;
   const i64 end = step.pass[PassField::END], position = step.pass[PassField::POSITION];

@@ -9,6 +9,7 @@ VG_INLINE bool supports_source(int source) {
   switch (source) {
     case PassSource::DIRECT:
     case PassSource::STRETCH:
+    case PassSource::RESAMPLE:
       return true;
     default:
       return false;
@@ -20,7 +21,7 @@ VG_INLINE bool supports_op(int op) {
     case Op::LUT:
       return true;
     default:
-      return KIND_OF[op] == Kind::GEOMETRY;  // its source decides
+      return KIND_OF[op] == Kind::GEOMETRY || KIND_OF[op] == Kind::RESAMPLE;  // its source decides
   }
 }
 
