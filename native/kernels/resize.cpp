@@ -114,6 +114,8 @@ namespace {
 
 VG_INLINE u8 to_level(i64 total) { return (u8)clamp<i64>(total >> PRECISION, 0, 255); }
 
+// The horizontal pass of colors, in vectors.
+
 #if VG_VNNI
 
 // 16 outputs at a time, whose source pixels lie within 128 bytes. Waits for VPDPBUSD: products of bytes are added up in
@@ -128,16 +130,23 @@ VG_INLINE __m512i join_digits(__m512i d0, __m512i d1, __m512i d2) {
 // A weight's three signed bytes, in the bytes of a word.
 VG_INLINE u32 split_digits(i32 weight) { return ((u32)weight + 0x8080u) ^ 0x8080u; }
 
-bool pack_weights(ResizeScratch &r) {
+// True if every block of outputs reads within a window.
+bool fit_windows(const ResizeAxis &x) {
+  for (i64 block = 0; block < x.size; block += OUTPUTS)
+    for (i64 output = block; output < min_of(block + OUTPUTS, x.size); output++)
+      if (3 * (x.end_of(output) - x.first[block]) > WINDOW) return false;
+  return true;
+}
+
+bool pack_picks(ResizeScratch &r) {
   const ResizeAxis &x = r.x;
   const i64 blocks = (x.size + OUTPUTS - 1) / OUTPUTS, groups = (x.most + 3) / 4;
   if (!r.packed.reserve(blocks * groups * 192) || !r.picks.reserve(blocks * OUTPUTS)) return false;
-  r.has_packed = true;
+  r.packing = ResizePacking::PICKS;
   for (i64 block = 0; block < blocks; block++) {
     for (i64 lane = 0; lane < OUTPUTS; lane++) {
       const i64 output = OUTPUTS * block + lane;
       const i64 offset = 3 * (x.first[output] - x.first[OUTPUTS * block]);
-      if (offset + 3 * (max_of<i64>(x.count[output], 1) - 1) + 2 >= WINDOW) r.has_packed = false;
       // Four pixels side by side: bytes 0, 3, 6 and 9.
       r.picks[output] = (i32)((u32)offset * 0x01010101u + 0x09060300u);
       for (i64 tap = 0; tap < 4 * groups; tap++) {
@@ -148,14 +157,13 @@ bool pack_weights(ResizeScratch &r) {
         to[128] = (u8)(digits >> 16);
       }
     }
-    if (!r.has_packed) return true;
   }
   return true;
 }
 
 // Outputs of a row of colors, as many as whole windows of the source allow; returns how many. `shift`: the source column
 // that `source` stands for.
-i64 read_horizontal(const ResizeScratch &r, const u8 *source, const u8 *end, i64 shift, u8 *out) {
+i64 read_by_picks(const ResizeScratch &r, const u8 *source, const u8 *end, i64 shift, u8 *out) {
   const i64 groups = (r.x.most + 3) / 4;
   const __m512i half = _mm512_set1_epi32(HALF), zero = _mm512_setzero_si512();
   const __m512i next_channel = _mm512_set1_epi8(1), next_group = _mm512_set1_epi8(12);
@@ -194,6 +202,119 @@ i64 read_horizontal(const ResizeScratch &r, const u8 *source, const u8 *end, i64
   }
   return output;
 }
+
+#endif
+
+#if VG_AVX2
+
+// Waits for PMADDWD: products of 16 bits are added up in twos. A weight is two signed numbers of 12 bits and fewer,
+// w = low + 4096 high.
+constexpr int SPLIT_BITS = 12;
+
+VG_INLINE i32 low_part(i32 weight) { return ((weight + 2048) & 4095) - 2048; }
+VG_INLINE i32 high_part(i32 weight) { return (weight - low_part(weight)) >> SPLIT_BITS; }
+// Two numbers of 16 bits in a word.
+VG_INLINE i32 pair_of(i32 first, i32 second) { return (i32)((u32)(first & 0xffff) | (u32)second << 16); }
+
+VG_INLINE __m256i join_parts(__m256i low, __m256i high) {
+  return _mm256_srai_epi32(_mm256_add_epi32(low, _mm256_slli_epi32(high, SPLIT_BITS)), PRECISION);
+}
+
+VG_INLINE __m256i add_products(__m256i sum, __m256i levels, __m256i weights) {
+  return _mm256_add_epi32(sum, _mm256_madd_epi16(levels, weights));
+}
+
+// 8 outputs at a time; output i and i + 4 share a register: R, G, B and nothing of each.
+constexpr i64 PAIR_OUTPUTS = 8;
+// Bytes that are read of each pair of source pixels, which takes six.
+constexpr i64 READ = 16;
+
+bool pack_pairs(ResizeScratch &r) {
+  const ResizeAxis &x = r.x;
+  const i64 blocks = (x.size + PAIR_OUTPUTS - 1) / PAIR_OUTPUTS, pairs = (x.most + 1) / 2;
+  if (!r.packed.reserve(blocks * pairs * 256)) return false;
+  r.packing = ResizePacking::PAIRS;
+  for (i64 block = 0; block < blocks; block++) {
+    for (i64 output = 0; output < PAIR_OUTPUTS; output++) {
+      const i32 *weights = x.weights_of(PAIR_OUTPUTS * block + output);
+      for (i64 pair = 0; pair < pairs; pair++) {
+        const i32 first = weights[2 * pair], second = weights[2 * pair + 1];
+        const i32 parts[2] = {pair_of(low_part(first), low_part(second)), pair_of(high_part(first), high_part(second))};
+        for (int part = 0; part < 2; part++) {
+          u8 *to = r.packed.at + (block * pairs + pair) * 256 + (output % 4 * 2 + part) * 32 + output / 4 * 16;
+          for (int c = 0; c < 4; c++) store(to + 4 * c, parts[part]);
+        }
+      }
+    }
+  }
+  return true;
+}
+
+// One pair of source pixels of two outputs, added to their sums.
+VG_INLINE void add_pair(const u8 *first, const u8 *second, const u8 *weights, __m256i spread, __m256i &low, __m256i &high) {
+  const __m128i a = _mm_loadu_si128((const __m128i *)first), b = _mm_loadu_si128((const __m128i *)second);
+  // Of each 16 bytes: red of both pixels, green, blue, and nothing, as 16 bits each.
+  const __m256i levels = _mm256_shuffle_epi8(_mm256_inserti128_si256(_mm256_castsi128_si256(a), b, 1), spread);
+  low = add_products(low, levels, _mm256_loadu_si256((const __m256i *)weights));
+  high = add_products(high, levels, _mm256_loadu_si256((const __m256i *)(weights + 32)));
+}
+
+i64 read_by_pairs(const ResizeScratch &r, const u8 *source, const u8 *end, i64 shift, u8 *out) {
+  const ResizeAxis &x = r.x;
+  const i64 pairs = (x.most + 1) / 2;
+  const __m256i half = _mm256_set1_epi32(HALF), zero = _mm256_setzero_si256();
+  const __m256i spread = _mm256_broadcastsi128_si256(
+      _mm_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1));
+  i64 output = 0;
+  for (; output < x.size; output += PAIR_OUTPUTS) {
+    // Places do not fall from output to output.
+    if (source + 3 * (x.first[output + PAIR_OUTPUTS - 1] - shift) + 6 * (pairs - 1) + READ > end) break;
+    const u8 *weights = r.packed.at + output / PAIR_OUTPUTS * pairs * 256;
+    const u8 *at[PAIR_OUTPUTS];
+    for (i64 i = 0; i < PAIR_OUTPUTS; i++) at[i] = source + 3 * (x.first[output + i] - shift);
+    // Variables: GCC keeps an array of sums in memory.
+    __m256i low_0 = half, low_1 = half, low_2 = half, low_3 = half;
+    __m256i high_0 = zero, high_1 = zero, high_2 = zero, high_3 = zero;
+    for (i64 pair = 0; pair < pairs; pair++, weights += 256) {
+      add_pair(at[0] + 6 * pair, at[4] + 6 * pair, weights, spread, low_0, high_0);
+      add_pair(at[1] + 6 * pair, at[5] + 6 * pair, weights + 64, spread, low_1, high_1);
+      add_pair(at[2] + 6 * pair, at[6] + 6 * pair, weights + 128, spread, low_2, high_2);
+      add_pair(at[3] + 6 * pair, at[7] + 6 * pair, weights + 192, spread, low_3, high_3);
+    }
+    const __m256i first = _mm256_packs_epi32(join_parts(low_0, high_0), join_parts(low_1, high_1));
+    const __m256i second = _mm256_packs_epi32(join_parts(low_2, high_2), join_parts(low_3, high_3));
+    _mm256_storeu_si256((__m256i *)(out + 4 * output), _mm256_packus_epi16(first, second));
+  }
+  return output;
+}
+
+#endif
+
+// Weights along x for the vectors of this level, where there are any. False where there is no memory.
+bool pack_weights(ResizeScratch &r) {
+  r.packing = ResizePacking::NONE;
+#if VG_VNNI
+  if (fit_windows(r.x)) return pack_picks(r);
+#endif
+#if VG_AVX2
+  return pack_pairs(r);
+#else
+  return true;
+#endif
+}
+
+i64 read_in_vectors(const ResizeScratch &r, const u8 *source, const u8 *end, i64 shift, u8 *out) {
+#if VG_VNNI
+  if (r.packing == ResizePacking::PICKS) return read_by_picks(r, source, end, shift, out);
+#endif
+#if VG_AVX2
+  if (r.packing == ResizePacking::PAIRS) return read_by_pairs(r, source, end, shift, out);
+#endif
+  (void)r, (void)source, (void)end, (void)shift, (void)out;
+  return 0;
+}
+
+#if VG_VNNI
 
 // Bytes of `mix_lines` that are made at a time.
 constexpr i64 MIXED = 64;
@@ -238,87 +359,6 @@ VG_INLINE void mix_block(const u8 *source, i64 stride, i64 count, const i32 *wei
 
 #elif VG_AVX2
 
-// Waits for PMADDWD: products of 16 bits are added up in twos. A weight is two signed numbers of 12 bits and fewer,
-// w = low + 4096 high.
-constexpr int SPLIT_BITS = 12;
-
-VG_INLINE i32 low_part(i32 weight) { return ((weight + 2048) & 4095) - 2048; }
-VG_INLINE i32 high_part(i32 weight) { return (weight - low_part(weight)) >> SPLIT_BITS; }
-// Two numbers of 16 bits in a word.
-VG_INLINE i32 pair_of(i32 first, i32 second) { return (i32)((u32)(first & 0xffff) | (u32)second << 16); }
-
-VG_INLINE __m256i join_parts(__m256i low, __m256i high) {
-  return _mm256_srai_epi32(_mm256_add_epi32(low, _mm256_slli_epi32(high, SPLIT_BITS)), PRECISION);
-}
-
-VG_INLINE __m256i add_products(__m256i sum, __m256i levels, __m256i weights) {
-  return _mm256_add_epi32(sum, _mm256_madd_epi16(levels, weights));
-}
-
-// 8 outputs at a time; output i and i + 4 share a register: R, G, B and nothing of each.
-constexpr i64 OUTPUTS = 8;
-// Bytes that are read of each pair of source pixels, which takes six.
-constexpr i64 READ = 16;
-
-bool pack_weights(ResizeScratch &r) {
-  const ResizeAxis &x = r.x;
-  const i64 blocks = (x.size + OUTPUTS - 1) / OUTPUTS, pairs = (x.most + 1) / 2;
-  if (!r.packed.reserve(blocks * pairs * 256)) return false;
-  r.has_packed = true;
-  for (i64 block = 0; block < blocks; block++) {
-    for (i64 output = 0; output < OUTPUTS; output++) {
-      const i32 *weights = x.weights_of(OUTPUTS * block + output);
-      for (i64 pair = 0; pair < pairs; pair++) {
-        const i32 first = weights[2 * pair], second = weights[2 * pair + 1];
-        const i32 parts[2] = {pair_of(low_part(first), low_part(second)), pair_of(high_part(first), high_part(second))};
-        for (int part = 0; part < 2; part++) {
-          u8 *to = r.packed.at + (block * pairs + pair) * 256 + (output % 4 * 2 + part) * 32 + output / 4 * 16;
-          for (int c = 0; c < 4; c++) store(to + 4 * c, parts[part]);
-        }
-      }
-    }
-  }
-  return true;
-}
-
-// One pair of source pixels of two outputs, added to their sums.
-VG_INLINE void add_pair(const u8 *first, const u8 *second, const u8 *weights, __m256i spread, __m256i &low, __m256i &high) {
-  const __m128i a = _mm_loadu_si128((const __m128i *)first), b = _mm_loadu_si128((const __m128i *)second);
-  // Of each 16 bytes: red of both pixels, green, blue, and nothing, as 16 bits each.
-  const __m256i levels = _mm256_shuffle_epi8(_mm256_inserti128_si256(_mm256_castsi128_si256(a), b, 1), spread);
-  low = add_products(low, levels, _mm256_loadu_si256((const __m256i *)weights));
-  high = add_products(high, levels, _mm256_loadu_si256((const __m256i *)(weights + 32)));
-}
-
-i64 read_horizontal(const ResizeScratch &r, const u8 *source, const u8 *end, i64 shift, u8 *out) {
-  const ResizeAxis &x = r.x;
-  const i64 pairs = (x.most + 1) / 2;
-  const __m256i half = _mm256_set1_epi32(HALF), zero = _mm256_setzero_si256();
-  const __m256i spread = _mm256_broadcastsi128_si256(
-      _mm_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1));
-  i64 output = 0;
-  for (; output < x.size; output += OUTPUTS) {
-    // Places do not fall from output to output.
-    if (source + 3 * (x.first[output + OUTPUTS - 1] - shift) + 6 * (pairs - 1) + READ > end) break;
-    const u8 *weights = r.packed.at + output / OUTPUTS * pairs * 256;
-    const u8 *at[OUTPUTS];
-    for (i64 i = 0; i < OUTPUTS; i++) at[i] = source + 3 * (x.first[output + i] - shift);
-    // Variables: GCC keeps an array of sums in memory.
-    __m256i low_0 = half, low_1 = half, low_2 = half, low_3 = half;
-    __m256i high_0 = zero, high_1 = zero, high_2 = zero, high_3 = zero;
-    for (i64 pair = 0; pair < pairs; pair++, weights += 256) {
-      add_pair(at[0] + 6 * pair, at[4] + 6 * pair, weights, spread, low_0, high_0);
-      add_pair(at[1] + 6 * pair, at[5] + 6 * pair, weights + 64, spread, low_1, high_1);
-      add_pair(at[2] + 6 * pair, at[6] + 6 * pair, weights + 128, spread, low_2, high_2);
-      add_pair(at[3] + 6 * pair, at[7] + 6 * pair, weights + 192, spread, low_3, high_3);
-    }
-    const __m256i first = _mm256_packs_epi32(join_parts(low_0, high_0), join_parts(low_1, high_1));
-    const __m256i second = _mm256_packs_epi32(join_parts(low_2, high_2), join_parts(low_3, high_3));
-    _mm256_storeu_si256((__m256i *)(out + 4 * output), _mm256_packus_epi16(first, second));
-  }
-  return output;
-}
-
 constexpr i64 MIXED = 32;
 
 void pack_row_weights(const i32 *weights, i64 count, i32 *packed) {
@@ -356,12 +396,6 @@ VG_INLINE void mix_block(const u8 *source, i64 stride, i64 count, const i32 *wei
 
 #else
 
-bool pack_weights(ResizeScratch &r) {
-  r.has_packed = false;
-  return true;
-}
-i64 read_horizontal(const ResizeScratch &, const u8 *, const u8 *, i64, u8 *) { return 0; }
-
 // Bytes whose sums GCC keeps in registers.
 constexpr i64 MIXED = 16;
 
@@ -385,7 +419,7 @@ void resize_row(const ResizeScratch &r, const u8 *source, const u8 *end, i64 shi
   const ResizeAxis &x = r.x;
   const i64 pixel = channels == 3 ? 4 : 1;
   i64 output = 0;
-  if (channels == 3 && r.has_packed) output = read_horizontal(r, source, end, shift, out);
+  if (channels == 3) output = read_in_vectors(r, source, end, shift, out);
   for (; output < x.size; output++) {
     const i32 *weights = x.weights_of(output);
     for (i64 c = 0; c < channels; c++) {
@@ -457,7 +491,6 @@ bool prepare_resize(const Row &row, i64 slot, const Image &image, i64 height, i6
   const i64 out_bytes = (channels == 3 ? 4 : 1) * round_up(width, BLOCK);
   if (!r.row_weights.reserve(r.y.taps + 8) || !r.row.reserve(out_bytes) || !r.mixed.reserve(row_bytes + 2 * BLOCK))
     return false;
-  r.has_packed = false;
   if (channels == 3 && !pack_weights(r)) return false;
   if (is_vertical_first(a) || y.is_empty()) return true;
   r.first_line = r.y.first[y.first];

@@ -8,6 +8,9 @@ namespace VG_LEVEL {
 
 struct Scratch;
 
+// How weights along x are laid out for vectors: by pairs, or as bytes that pick bytes of a window of the source.
+enum class ResizePacking { NONE, PAIRS, PICKS };
+
 // The weights of a resize along one axis.
 struct ResizeAxis {
   i64 size = 0;  // outputs
@@ -27,9 +30,9 @@ struct ResizeScratch {
   ResizeAxis x, y;
   i64 first_line;  // of the source, the first that `band` holds
   Buffer<u8> band;  // rows after the horizontal pass, RGBX or gray
-  Buffer<u8> packed;  // weights along x as the vectors of `read_horizontal` take them
+  Buffer<u8> packed;  // weights along x as `packing` says
   Buffer<i32> picks;  // where the first weight of each output reads, likewise
-  bool has_packed;
+  ResizePacking packing;  // of `packed`
   Buffer<i32> row_weights;  // weights of an output row, as the vectors of `mix_lines` take them
   Buffer<i32> sums;
   Buffer<u8> mixed, row;  // a row of source pixels, a row of outputs
