@@ -140,14 +140,16 @@ def build(library: Path = LIBRARY, levels: Sequence[str] | None = None, flags: S
     levels = list(levels or X86_LEVELS) if compiler.machine == "x86_64" else ["base"]
     key = json.dumps([compiler.command, FLAGS, list(flags)])
     folder = OBJECTS / f"{compiler.machine}-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
-    jobs = [(source, "base") for source in sorted(SOURCES.glob("*.cpp"))]
-    jobs += [(source, level) for level in levels for source in sorted(SOURCES.glob("kernels/*.cpp"))]
+    kernels = sorted(SOURCES.glob("kernels/*.cpp"))
+    others = sorted(set(SOURCES.rglob("*.cpp")) - set(kernels))
+    jobs = [(source, "base") for source in others]
+    jobs += [(source, level) for level in levels for source in kernels]
     # Files that take longest come first.
     jobs.sort(key=lambda job: -job[0].stat().st_size)
 
     def compile_one(job: tuple[Path, str]) -> Path:
         source, level = job
-        target = folder / level / f"{source.stem}.o"
+        target = folder / level / f"{source.parent.name}-{source.stem}.o"
         if not _is_current(target, compiler, level):
             _compile(compiler, source, level, target, flags)
         return target

@@ -339,6 +339,39 @@ struct Batch {
   i64 streams;
 };
 
+// R programs of K slots, rewritten in place: see native/lowering.
+struct Lowering {
+  i64 rows;
+  i64 slots;
+  i16 * opcode;
+  f64 * args;
+  i16 * flags;
+  u8 * fill;
+  i32 * out_size;
+  i16 * label;
+  i32 * length;
+  i32 * in_shape;
+  u64 * ids;
+  u32 * key;
+  i32 * window;
+  i16 * pass_of;
+  i32 * num_passes;
+  i32 * passes;
+  i32 * breaks;
+  const u8 * emitted;
+  u8 * luts;
+  const f32 * filters;
+  i16 * kernels;
+  i64 kernel_values;
+  const f64 * neutral;
+  const i64 * records;
+  i64 composed;
+  i64 measured_once;
+  i64 longest;
+  i64 num_luts;
+  i64 num_kernel_values;
+};
+
 // One call of vg_run.
 struct RunCall {
   const Batch * batch;

@@ -122,6 +122,7 @@ def header() -> str:
         "// Results.\n",
         _int_enum(structs.Storage),
         _struct("Batch", structs.BATCH, structs.BATCH_COMMENT),
+        _struct("Lowering", structs.LOWERING, "R programs of K slots, rewritten in place: see native/lowering."),
         _struct("RunCall", structs.RUN_CALL, "One call of vg_run."),
     ]
     return "\n".join(sections)

@@ -28,6 +28,42 @@ VG_INLINE Rectangle source_rectangle(const f64 *a, Rectangle of) {
           (max_of(xa, xb) >> FIXED_BITS) + 1};
 }
 
+// Every output pixel of a map of whole pixels reads inside the window.
+VG_INLINE bool stays_inside(const f64 *a, const i32 *window, const i32 *size) {
+  const Rectangle read = source_rectangle(a, {0, 0, size[0], size[1]});
+  return read.top >= window[0] && read.left >= window[1] && read.bottom <= window[2] && read.right <= window[3];
+}
+
+// How the rows of a map are read where it is the first of its pass (PassSource).
+VG_INLINE int source_of_map(int op, const f64 *a) {
+  if (op == Op::MAP_SCALE || op == Op::MAP_PAD) return PassSource::TABLE;
+  if (op != Op::MAP_FIXED) return PassSource::INTERPOLATED;
+  // A quarter turn moves whole pixels too, but its rows are columns of the source.
+  return moves_whole_pixels(a) && a[1] == 0 ? PassSource::STRETCH : PassSource::FIXED;
+}
+
+// Rounds coefficients to multiples of 2**-36 (a denominator's to 2**-48): sums with whole pixels are exact then.
+VG_INLINE void quantize(f64 *a, int count) {
+  constexpr f64 grid = 68719476736.0, depth_grid = 281474976710656.0, large = 131072.0;
+  for (int i = 0; i < count; i++) {
+    const f64 steps = i < 6 ? grid : depth_grid;
+    if (fabs(a[i]) < large) a[i] = floor(a[i] * steps + 0.5) / steps;
+  }
+}
+
+// True if sums of coefficients times columns and lines of an output of this size are exact in float64.
+VG_INLINE bool is_exact_f64(const f64 *a, const i32 *size, bool is_perspective) {
+  constexpr f64 exact = 32768.0, exact_steps = 16.0;  // sums have 53 bits at most below these
+  if (is_perspective) {
+    const f64 step = max_of(max_of(fabs(a[0]), fabs(a[1])), max_of(fabs(a[3]), fabs(a[4])));
+    const f64 of_depth = exact * max_of(fabs(a[6]), fabs(a[7]));
+    return step + of_depth < exact_steps && max_of(fabs(a[2]), fabs(a[5])) < exact;
+  }
+  const f64 u = fabs(a[0]) * size[1] + fabs(a[1]) * size[0] + fabs(a[2]);
+  const f64 v = fabs(a[3]) * size[1] + fabs(a[4]) * size[0] + fabs(a[5]);
+  return max_of(u, v) < exact;
+}
+
 // What a statistic sees of a source: a part of it, and so many pixels of its map's fill color besides.
 struct Seen {
   Rectangle part;

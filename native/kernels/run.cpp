@@ -65,12 +65,9 @@ void describe_input(const Row &row, const i32 *pass, i32 *input) {
   i32 first = begin, maps_end = begin;
   for (i32 k = begin; k < end; k++) {
     if (row.kind(k) != Kind::GEOMETRY) continue;
-    const f64 *a = row.args[k];
     first = k;
     maps_end = k + 1;
-    if (row.opcode[k] == Op::MAP_SCALE || row.opcode[k] == Op::MAP_PAD) source = PassSource::TABLE;
-    else if (row.opcode[k] != Op::MAP_FIXED) source = PassSource::INTERPOLATED;
-    else source = moves_whole_pixels(a) && a[1] == 0 ? PassSource::STRETCH : PassSource::FIXED;
+    source = source_of_map(row.opcode[k], row.args[k]);
   }
   input[PassField::SOURCE] = source;
   input[PassField::FIRST] = first;

@@ -54,6 +54,38 @@ BATCH = [
 ]
 """Fields of the C++ struct ``Batch`` and their types."""
 
+LOWERING = [
+    ("rows", "i64"),
+    ("slots", "i64"),
+    ("opcode", "i16 *"),  # [R, K]
+    ("args", "f64 *"),  # [R, K, 8]
+    ("flags", "i16 *"),  # [R, K]
+    ("fill", "u8 *"),  # [R, K, 3]
+    ("out_size", "i32 *"),  # [R, K, 2]
+    ("label", "i16 *"),  # [R, K]
+    ("length", "i32 *"),  # [R]
+    ("in_shape", "i32 *"),  # [R, 3]
+    ("ids", "u64 *"),  # [R]
+    ("key", "u32 *"),  # [R, 2]
+    ("window", "i32 *"),  # [R, K, 4], zeros
+    ("pass_of", "i16 *"),  # [R, K]
+    ("num_passes", "i32 *"),  # [R]
+    ("passes", "i32 *"),  # [R, K, PASS_FIELDS], zeros
+    ("breaks", "i32 *"),  # [R, K, 2]: a PassBreak, and the slot that an instruction could not join
+    ("emitted", "const u8 *"),  # [E, 3, 256]: the tables of LUTs as they were emitted
+    ("luts", "u8 *"),  # [T, 3, 256]: room for the tables of all instructions that become LUTs
+    ("filters", "const f32 *"),  # weights of FILTER
+    ("kernels", "i16 *"),  # room for weights of convolutions
+    ("kernel_values", "i64"),  # its length
+    ("neutral", "const f64 *"),  # [MAX_OPCODE, 2]: ops.NEUTRAL_OF
+    ("records", "const i64 *"),  # [K + 1, INSTRUCTION_RECORD]: one program as records, or null
+    ("composed", "i64"),  # interpolating maps are joined
+    ("measured_once", "i64"),  # statistics of a pass are measured together
+    ("longest", "i64"),  # out: instructions of the longest row before maps and tables were merged
+    ("num_luts", "i64"),  # out: tables in use
+    ("num_kernel_values", "i64"),  # out: weights of convolutions; more than there is room for: nothing was lowered
+]
+
 RUN_CALL = [("batch", "const Batch *"), ("scratch", "void *"), ("begin", "i64"), ("end", "i64")]
 
 

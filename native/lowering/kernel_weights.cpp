@@ -1,0 +1,249 @@
+// Blurs become convolutions, whose integer weights every executor shares.
+//
+// CONVOLVE holds (start, kernel_x, kernel_y, separable, apart, cells, more, threshold): where its table begins. A separable
+// one's: half weights along x, then those along y, as far as they are not 0, with at least one 0 behind each. Else the
+// weights of `cells` cells, an even number, then their columns and then their lines from the center. Each of these parts
+// begins `apart` after the one before it, and has four numbers at least. `more`: of a separable one, 0, or of an unsharp
+// mask its amount plus 1, with its `threshold`; else how many kernels with as many cells follow, whose results are added.
+#include "lowering.h"
+
+namespace vg {
+namespace {
+
+constexpr f64 ONE = 1 << KERNEL_WEIGHT_BITS;
+constexpr i64 LARGEST = (1 << 15) - 1;
+constexpr i64 LEAST_APART = 4;
+constexpr f64 PI = 3.14159265358979323846;
+
+// The table that is written: its length, and its values as far as there is room.
+struct Table {
+  i16 *values;
+  i64 capacity, length;
+
+  // Room for `count` numbers, all 0; null where there is none.
+  i16 *add(i64 count) {
+    i16 *at = length + count <= capacity ? values + length : nullptr;
+    length += count;
+    if (at) memset(at, 0, (size_t)count * sizeof(i16));
+    return at;
+  }
+};
+
+f64 round_half_up(f64 value) { return floor(value + 0.5); }
+
+// Gaussian weights in units of 2**-15, half the center's and those of one side, of sum 2**14 but for the share `shade`.
+// Sums from outside are rounded, so that constant images stay as they are and small weights count.
+void write_half_weights(i64 size, f64 sigma, f64 shade, f64 *sums, i64 *weights) {
+  const i64 half = size / 2;
+  const i64 total = (i64)round_half_up(ONE * (1 - shade));
+  sums[0] = 0;
+  for (i64 i = 0; i < half; i++) {
+    const f64 away = (f64)(half - i) / sigma;
+    sums[i + 1] = sums[i] + exp(-0.5 * away * away);
+  }
+  const f64 scale = (f64)(2 * total) / (2.0 * sums[half] + 1.0);
+  i64 before = 0;
+  for (i64 i = 1; i <= half; i++) {
+    const i64 whole = (i64)round_half_up(sums[i] * scale);
+    weights[half + 1 - i] = whole - before;
+    before = whole;
+  }
+  weights[0] = total - before;
+}
+
+// The size of a kernel without weights of 0 at its ends.
+i64 trim(i64 size, const i64 *weights) {
+  i64 half = size / 2;
+  while (half > 0 && weights[half] == 0) half--;
+  return 2 * half + 1;
+}
+
+struct KernelScratch {
+  Buffer<f64> sums, cells, added;
+  Buffer<i64> along_x, along_y;
+};
+
+bool convert_separable(const Rewritten &program, i64 k, Table &table, KernelScratch &s, f64 *result) {
+  const f64 *a = program.args(k);
+  const i64 size_x = (i64)a[0], size_y = (i64)a[1];
+  const f64 shade = program.opcode(k) == Op::GAUSSIAN_BLUR ? a[4] : 0;
+  const i64 longest = max_of(size_x, size_y);
+  if (!s.sums.reserve(longest) || !s.along_x.reserve(longest) || !s.along_y.reserve(longest)) return false;
+  // The shade is that of the columns' pass.
+  write_half_weights(size_x, a[2], 0, s.sums.at, s.along_x.at);
+  write_half_weights(size_y, a[3], shade, s.sums.at, s.along_y.at);
+  const i64 kept_x = trim(size_x, s.along_x.at), kept_y = trim(size_y, s.along_y.at);
+  const i64 apart = max_of(max_of(kept_x, kept_y) / 2 + 2, LEAST_APART);
+  const i64 start = table.length;
+  i16 *to = table.add(2 * apart);
+  if (!to) return true;
+  for (i64 i = 0; i <= kept_x / 2; i++) to[i] = (i16)s.along_x[i];
+  for (i64 i = 0; i <= kept_y / 2; i++) to[apart + i] = (i16)s.along_y[i];
+  f64 held[NUM_ARGS] = {(f64)start, (f64)kept_x, (f64)kept_y, 1, (f64)apart, 0, 0, 0};
+  if (program.opcode(k) == Op::UNSHARP_MASK) {
+    held[6] = round_half_up(a[4] * (1 << AMOUNT_BITS)) + 1;
+    held[7] = a[5];
+  }
+  memcpy(result, held, sizeof held);
+  return true;
+}
+
+// Adds the weights of a line through the center to the cells of a kernel with one line and one column more. Weights run
+// linearly along it, and are shared bilinearly among cells.
+void draw_line(i64 size, f64 angle, f64 direction, KernelScratch &s) {
+  const i64 half = size / 2, wide = size + 1;
+  const f64 radians = angle * (PI / 180.0);
+  memset(s.cells.at, 0, (size_t)(wide * wide) * sizeof(f64));
+  auto round_to_9_decimals = [](f64 value) { return rint(value * 1e9) / 1e9; };
+  for (i64 dy = 0; dy < 2; dy++)
+    for (i64 dx = 0; dx < 2; dx++) {
+      memset(s.added.at, 0, (size_t)(wide * wide) * sizeof(f64));
+      for (i64 i = 0; i < size; i++) {
+        const f64 along = size > 1 ? (f64)i / (f64)(size - 1) : 0.5;
+        const f64 weight = (1.0 + direction) / 2.0 - direction * along;
+        // Cosines of 90 degrees are 6e-17, not 0: without rounding, such dust would light a neighbour cell.
+        const f64 x = round_to_9_decimals((f64)half + (f64)(i - half) * cos(radians));
+        const f64 y = round_to_9_decimals((f64)half - (f64)(i - half) * sin(radians));
+        const f64 x0 = floor(x), y0 = floor(y);
+        const f64 share = (1.0 - fabs(x - x0 - (f64)dx)) * (1.0 - fabs(y - y0 - (f64)dy));
+        s.added[((i64)y0 + dy) * wide + (i64)x0 + dx] += weight * share;
+      }
+      for (i64 i = 0; i < wide * wide; i++) s.cells[i] += s.added[i];
+    }
+}
+
+bool convert_motion(const Rewritten &program, i64 k, Table &table, KernelScratch &s, f64 *result) {
+  const f64 *a = program.args(k);
+  const i64 size = (i64)a[0], half = size / 2, wide = size + 1;
+  if (!s.cells.reserve(wide * wide) || !s.added.reserve(wide * wide) || !s.along_x.reserve(size * size)) return false;
+  draw_line(size, a[1], a[2], s);
+  f64 total = 0;
+  for (i64 y = 0; y < size; y++)
+    for (i64 x = 0; x < size; x++) total += s.cells[y * wide + x];
+  // Running sums are rounded, so that weights of sum 1 keep it.
+  const f64 scale = ONE / total;
+  f64 sum = 0;
+  i64 before = 0, count = 0;
+  for (i64 y = 0; y < size; y++)
+    for (i64 x = 0; x < size; x++) {
+      sum += s.cells[y * wide + x];
+      const i64 whole = (i64)round_half_up(sum * scale);
+      s.along_x[y * size + x] = whole - before;
+      count += whole != before;
+      before = whole;
+    }
+  const i64 cells = round_up(count, 2), apart = max_of(cells, LEAST_APART), start = table.length;
+  i16 *to = table.add(3 * apart);
+  if (!to) return true;
+  i64 n = 0;
+  for (i64 i = 0; i < size * size; i++) {
+    if (s.along_x[i] == 0) continue;
+    to[n] = (i16)s.along_x[i];
+    to[apart + n] = (i16)(i % size - half);
+    to[2 * apart + n] = (i16)(i / size - half);
+    n++;
+  }
+  const f64 held[NUM_ARGS] = {(f64)start, (f64)size, (f64)size, 0, (f64)apart, (f64)cells, 0, 0};
+  memcpy(result, held, sizeof held);
+  return true;
+}
+
+// Cells of a full kernel: a weight beyond 16 bits is that of several cells in one place. Returns how many there are;
+// writes them where `to` is given.
+i64 write_cells(const f32 *weights, i64 size_x, i64 size_y, i64 apart, i16 *to) {
+  f64 sum = 0;
+  i64 before = 0, n = 0;
+  for (i64 i = 0; i < size_x * size_y; i++) {
+    sum += (f64)weights[i];
+    const i64 whole = (i64)round_half_up(sum * ONE);
+    i64 rest = whole - before;
+    before = whole;
+    while (rest != 0) {
+      const i64 value = clamp(rest, -LARGEST, LARGEST);
+      if (to) {
+        to[n] = (i16)value;
+        to[apart + n] = (i16)(i % size_x - size_x / 2);
+        to[2 * apart + n] = (i16)(i / size_x - size_y / 2);
+      }
+      rest -= value;
+      n++;
+    }
+  }
+  return n;
+}
+
+void convert_filter(const Rewritten &program, i64 k, Table &table, f64 *result) {
+  const f64 *a = program.args(k);
+  const f32 *weights = program.all->filters + (i64)a[0];
+  const i64 size_x = (i64)a[1], size_y = (i64)a[2], kernels = (i64)a[3];
+  i64 most = 0;
+  for (i64 i = 0; i < kernels; i++)
+    most = max_of(most, write_cells(weights + i * size_x * size_y, size_x, size_y, 0, nullptr));
+  const i64 cells = max_of<i64>(round_up(most, 2), 2), apart = max_of(cells, LEAST_APART), start = table.length;
+  i16 *to = table.add(3 * kernels * apart);
+  if (!to) return;
+  for (i64 i = 0; i < kernels; i++)
+    write_cells(weights + i * size_x * size_y, size_x, size_y, apart, to + 3 * i * apart);
+  const f64 held[NUM_ARGS] = {(f64)start, (f64)size_x, (f64)size_y, 0, (f64)apart, (f64)cells, (f64)(kernels - 1), 0};
+  memcpy(result, held, sizeof held);
+}
+
+bool convert(const Rewritten &program, i64 k, Table &table, KernelScratch &s, f64 *result) {
+  switch (program.opcode(k)) {
+    case Op::GAUSSIAN_BLUR:
+    case Op::UNSHARP_MASK: return convert_separable(program, k, table, s, result);
+    case Op::MOTION_BLUR: return convert_motion(program, k, table, s, result);
+    default: convert_filter(program, k, table, result); return true;
+  }
+}
+
+// Calls use(program, slot) for every blur of a batch.
+template <class Use> void for_each_blur(const Lowering *all, Use use) {
+  for (i64 r = 0; r < all->rows; r++) {
+    const Rewritten program = {all, r};
+    for (i64 k = 0; k < program.length(); k++)
+      if (IS_BLUR[program.opcode(k)]) use(program, k);
+  }
+}
+
+}  // namespace
+
+i64 build_kernels(const Lowering *all) {
+  i64 blurs = 0;
+  for_each_blur(all, [&](const Rewritten &, i64) { blurs++; });
+  if (blurs == 0) return 0;
+  Table table = {all->kernels, all->kernel_values, 0};
+  KernelScratch scratch;
+  Buffer<f64> results;
+  bool has_memory = results.reserve(blurs * NUM_ARGS);
+  // The last FILTER and its result: the rows of a batch mostly share one table.
+  const f64 *last = nullptr, *last_result = nullptr;
+  f64 *result = results.at;
+  for_each_blur(all, [&](const Rewritten &program, i64 k) {
+    if (!has_memory) return;
+    const f64 *a = program.args(k);
+    const bool is_filter = program.opcode(k) == Op::FILTER;
+    if (is_filter && last && memcmp(a, last, 4 * sizeof(f64)) == 0) {
+      memcpy(result, last_result, NUM_ARGS * sizeof(f64));
+    } else {
+      // Tables are computed even where there is no room for one: their lengths depend on the weights.
+      has_memory = convert(program, k, table, scratch, result);
+      if (is_filter) {
+        last = a;
+        last_result = result;
+      }
+    }
+    result += NUM_ARGS;
+  });
+  if (!has_memory) return -1;
+  if (table.length > table.capacity) return table.length;
+  result = results.at;
+  for_each_blur(all, [&](const Rewritten &program, i64 k) {
+    memcpy(program.args(k), result, NUM_ARGS * sizeof(f64));
+    program.opcode(k) = Op::CONVOLVE;
+    result += NUM_ARGS;
+  });
+  return table.length;
+}
+
+}  // namespace vg

@@ -1,0 +1,61 @@
+// All rewrites of lowering in one call, for batches and single images.
+#include "lowering.h"
+
+namespace vg {
+namespace {
+
+// A program from records: height, width, channels, id, key (two words), length; then the instructions, each its opcode,
+// flags, height, width, label, fill color (3) and arguments.
+void unpack_records(const Rewritten &program) {
+  const Lowering *all = program.all;
+  const i64 *header = all->records;
+  for (int i = 0; i < 3; i++) all->in_shape[i] = (i32)header[i];
+  all->ids[0] = (u64)header[3];
+  all->key[0] = (u32)header[4];
+  all->key[1] = (u32)header[5];
+  const i64 length = header[6];
+  program.length() = (i32)length;
+  for (i64 k = 0; k < all->slots; k++) program.opcode(k) = Op::NOP;
+  for (i64 k = 0; k < length; k++) {
+    const i64 *record = all->records + (k + 1) * INSTRUCTION_RECORD;
+    program.opcode(k) = (i16)record[0];
+    program.flags(k) = (i16)record[1];
+    program.out_size(k)[0] = (i32)record[2];
+    program.out_size(k)[1] = (i32)record[3];
+    program.label(k) = (i16)record[4];
+    for (int i = 0; i < 3; i++) program.fill(k)[i] = (u8)record[5 + i];
+    memcpy(program.args(k), record + INSTRUCTION_RECORD - NUM_ARGS, NUM_ARGS * sizeof(f64));
+    memset(program.pass(k), 0, PASS_FIELDS * sizeof(i32));
+    memset(program.window(k), 0, 4 * sizeof(i32));
+  }
+}
+
+}  // namespace
+}  // namespace vg
+
+// Lowers the programs of `all`, which says more about the results.
+VG_EXPORT i64 vg_lower(Lowering *all) {
+  using namespace vg;
+  if (all->records) unpack_records({all, 0});
+  all->longest = 1;
+  for (i64 r = 0; r < all->rows; r++) {
+    const Rewritten program = {all, r};
+    remove_neutral(program);
+    all->longest = max_of<i64>(all->longest, program.length());
+  }
+  all->num_kernel_values = build_kernels(all);
+  if (all->num_kernel_values < 0) return OUT_OF_MEMORY;
+  if (all->num_kernel_values > all->kernel_values) return OK;
+  i64 lut = 0;
+  for (i64 r = 0; r < all->rows; r++) {
+    const Rewritten program = {all, r};
+    rewrite_maps(program);
+    lut = build_luts(program, lut);
+    merge_maps(program);
+    compose_luts(program);
+    assign_passes(program);
+    describe_passes(program);
+  }
+  all->num_luts = lut;
+  return OK;
+}

@@ -1,0 +1,56 @@
+// Rewrites of sampled programs into fused passes. Each works on all rows of a batch, in place.
+#pragma once
+#include "../coords.h"
+
+namespace vg {
+
+// One program that is rewritten.
+struct Rewritten {
+  const Lowering *all;
+  i64 row;
+
+  i64 at(i64 slot) const { return row * all->slots + slot; }
+  i16 &opcode(i64 k) const { return all->opcode[at(k)]; }
+  i16 &flags(i64 k) const { return all->flags[at(k)]; }
+  i16 &label(i64 k) const { return all->label[at(k)]; }
+  i16 &pass_of(i64 k) const { return all->pass_of[at(k)]; }
+  f64 *args(i64 k) const { return all->args + at(k) * NUM_ARGS; }
+  u8 *fill(i64 k) const { return all->fill + at(k) * 3; }
+  i32 *out_size(i64 k) const { return all->out_size + at(k) * 2; }
+  i32 *window(i64 k) const { return all->window + at(k) * 4; }
+  i32 *breaks(i64 k) const { return all->breaks + at(k) * 2; }
+  i32 *pass(i64 p) const { return all->passes + at(p) * PASS_FIELDS; }
+  i32 &length() const { return all->length[row]; }
+  i32 &num_passes() const { return all->num_passes[row]; }
+  const i32 *in_shape() const { return all->in_shape + row * 3; }
+  // Height and width before slot `k`.
+  const i32 *in_size(i64 k) const { return k > 0 ? out_size(k - 1) : in_shape(); }
+
+  int kind(i64 k) const { return KIND_OF[opcode(k)]; }
+  int interpolation(i64 k) const { return flags(k) & INTERPOLATION_MASK; }
+  bool folds(i64 k) const { return flags(k) > INTERPOLATION_MASK; }
+  bool is_whole_pixel_map(i64 k) const { return opcode(k) == Op::MAP_FIXED && moves_whole_pixels(args(k)); }
+};
+
+// Removes instructions whose opcode is NOP, keeping order.
+void close_gaps(const Rewritten &program);
+// Removes instructions that change no pixel.
+void remove_neutral(const Rewritten &program);
+// Makes every geometric instruction a map with its window into the source.
+void rewrite_maps(const Rewritten &program);
+// Gives every operation on levels a LUT, from number `lut` on; returns the number behind them.
+i64 build_luts(const Rewritten &program, i64 lut);
+// Joins maps until no rule applies.
+void merge_maps(const Rewritten &program);
+// Composes LUTs that stand side by side.
+void compose_luts(const Rewritten &program);
+// Assigns instructions to passes.
+void assign_passes(const Rewritten &program);
+// Writes the pass table.
+void describe_passes(const Rewritten &program);
+
+// Makes a batch's blurs CONVOLVE, with integer weights. Returns how many weights there are; if there is no room for them,
+// nothing is rewritten. -1: no memory.
+i64 build_kernels(const Lowering *all);
+
+}  // namespace vg

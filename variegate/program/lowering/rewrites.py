@@ -1,0 +1,132 @@
+"""All rewrites of lowering in one native call (``native/lowering``), for batches and single images."""
+
+from __future__ import annotations
+
+from ctypes import c_void_p
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.native.library import as_c_contiguous, check_status, data_ptr, entry
+from variegate.native.structs import LOWERING, pack_struct
+from variegate.program.ops import IS_BLUR, IS_TABLE, NEUTRAL_OF
+from variegate.program.passes import PASS_FIELDS
+from variegate.program.program import INSTRUCTION_ARRAYS, Program, ProgramArrays, empty_instructions
+
+# Of an instruction that is written as one record: its opcode, flags, height, width, label and fill colour, then its
+# arguments; and of the record before the first instruction, the image.
+RECORD = 16
+# Weights that most blurs have at most, their tables in a row.
+_WEIGHTS_OF_A_BLUR = 64
+
+_lower = entry("vg_lower", c_void_p)
+_FIELD = {name: i for i, (name, _) in enumerate(LOWERING)}
+_NO_RECORDS = np.zeros((0, RECORD), np.int64)
+
+
+@dataclass
+class LoweringWork:
+    """Programs that are rewritten, and the memory of the rewrites."""
+
+    program: ProgramArrays
+    luts: npt.NDArray[np.uint8]  # [T, 3, 256]: room for the tables of all instructions that become LUTs
+    kernels: npt.NDArray[np.int16]  # room for weights of convolutions
+    memory: npt.NDArray[np.int64]  # the native struct
+    arrays: tuple[Any, ...]  # that it points to
+
+    def lower(self) -> None:
+        """Run all rewrites. Results are in ``program`` and in the fields of the struct."""
+        check_status(_lower(data_ptr(self.memory)))
+        needed = self.field("num_kernel_values")
+        if needed > len(self.kernels):
+            self.kernels = np.empty(needed, np.int16)
+            self.memory[_FIELD["kernels"]] = data_ptr(self.kernels)
+            self.memory[_FIELD["kernel_values"]] = needed
+            check_status(_lower(data_ptr(self.memory)))
+
+    def field(self, name: str) -> int:
+        return int(self.memory[_FIELD[name]])
+
+
+def new_work(
+    program: ProgramArrays,
+    luts: int,
+    kernel_values: int,
+    emitted: npt.NDArray[np.uint8],
+    filters: npt.NDArray[np.float32],
+    records: npt.NDArray[np.int64] = _NO_RECORDS,
+    composed: bool = True,
+    measured_once: bool = False,
+) -> LoweringWork:
+    """``program``: arrays of R programs of K slots, in C order and writable; windows and passes are zeros.
+
+    ``luts``, ``kernel_values``: room for tables, and weights of convolutions. ``records``: int64[K + 1, RECORD], where
+    one program comes as records.
+    """
+    rows, slots = program.opcode.shape
+    made: dict[str, Any] = {
+        "breaks": np.empty((rows, slots, 2), np.int32),
+        "emitted": as_c_contiguous(emitted),
+        "luts": np.empty((luts, 3, 256), np.uint8),
+        "filters": as_c_contiguous(filters),
+        "kernels": np.empty(kernel_values, np.int16),
+        "neutral": NEUTRAL_OF,
+    }
+    counts = {"rows": rows, "slots": slots, "kernel_values": kernel_values, "longest": 0, "num_luts": 0}
+    flags = {"composed": int(composed), "measured_once": int(measured_once), "num_kernel_values": 0}
+    records_at = data_ptr(records) if len(records) else 0
+    memory = pack_struct(LOWERING, **program._asdict(), **made, **counts, **flags, records=records_at)
+    return LoweringWork(program, made["luts"], made["kernels"], memory, (*made.values(), records))
+
+
+def empty_program(rows: int, slots: int) -> ProgramArrays:
+    """Arrays of ``rows`` programs without instructions."""
+    return ProgramArrays(
+        **empty_instructions(rows, slots),
+        length=np.zeros(rows, np.int32),
+        in_shape=np.zeros((rows, 3), np.int32),
+        ids=np.zeros(rows, np.uint64),
+        key=np.zeros((rows, 2), np.uint32),
+        **_lowered_arrays(rows, slots),
+    )
+
+
+def _lowered_arrays(rows: int, slots: int) -> dict[str, npt.NDArray[Any]]:
+    return {
+        "window": np.zeros((rows, slots, 4), np.int32),
+        "pass_of": np.empty((rows, slots), np.int16),
+        "num_passes": np.empty(rows, np.int32),
+        "passes": np.zeros((rows, slots, PASS_FIELDS), np.int32),
+    }
+
+
+def rewrite_program(program: Program, composed: bool, measured_once: bool) -> Program:
+    """Run all rewrites on a sampled program, which stays as it is."""
+    changed = {name: np.array(getattr(program, name), order="C") for name in (*INSTRUCTION_ARRAYS, "length")}
+    read = {name: as_c_contiguous(getattr(program, name)) for name in ("in_shape", "ids", "key")}
+    rows, slots = program.opcode.shape
+    arrays = program.arrays()._replace(**changed, **read, **_lowered_arrays(rows, slots))
+    luts = int(np.count_nonzero(IS_TABLE[program.opcode]))
+    kernel_values = _WEIGHTS_OF_A_BLUR * int(np.count_nonzero(IS_BLUR[program.opcode]))
+    emitted, filters = program.tables.luts, program.tables.filters
+    work = new_work(arrays, luts, kernel_values, emitted, filters, composed=composed, measured_once=measured_once)
+    work.lower()
+    longest = work.field("longest")
+    passes = int(arrays.num_passes.max(initial=1))
+    cut = {name: _first_slots(getattr(arrays, name), longest) for name in (*INSTRUCTION_ARRAYS, "window", "pass_of")}
+    kernels = work.kernels[: work.field("num_kernel_values")]
+    return program.replace(
+        **cut,
+        length=arrays.length,
+        num_passes=arrays.num_passes,
+        passes=_first_slots(arrays.passes, passes),
+        tables=replace(program.tables, luts=work.luts[: work.field("num_luts")], kernels=kernels),
+        stage="fused",
+    )
+
+
+def _first_slots(array: npt.NDArray[Any], slots: int) -> npt.NDArray[Any]:
+    """[R, slots, ...]"""
+    return array if array.shape[1] == slots else np.ascontiguousarray(array[:, :slots])
