@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from ctypes import c_int64, c_uint64, c_void_p
 from enum import IntEnum
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from variegate.native.library import as_c_contiguous, data_ptr, entry
 from variegate.program import rng
-from variegate.program.compiled import kernel
 
-# Four rounds make a Feistel network over a keyed random function a random permutation (Luby and Rackoff 1988,
-# doi:10.1137/0217022); the halves of a small data set have few bits, and there more rounds mix better.
-_ROUNDS = 8
+_permute = entry("vg_permute", c_void_p, c_int64, c_uint64, c_void_p, c_int64, c_void_p, result=None)
+_permute_within = entry("vg_permute_within", c_void_p, c_void_p, c_void_p, c_int64, c_void_p, c_void_p, result=None)
 
 
 class OrderPurpose(IntEnum):
@@ -43,20 +42,20 @@ class Permutation:
 
     def __init__(self, length: int, seed: int, epoch: int, purpose: OrderPurpose = OrderPurpose.SAMPLES) -> None:
         self._length = length
-        self._half = (max((length - 1).bit_length(), 2) + 1) // 2
         self._key = rng.stream_key(seed, epoch, int(purpose), rng.SHUFFLE_DOMAIN)
 
     def __call__(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """int64[N] in 0..length-1 -> what stands at these positions, int64[N]."""
-        return self._walk(positions, False)
+        return self._map(positions, is_inverse=False)
 
     def inverse(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """int64[N] in 0..length-1 -> at which positions they stand, int64[N]."""
-        return self._walk(values, True)
+        return self._map(values, is_inverse=True)
 
-    def _walk(self, values: npt.NDArray[np.int64], is_back: bool) -> npt.NDArray[np.int64]:
-        out = np.empty(len(values), np.int64)
-        _permute(values, np.uint64(self._length), np.uint64(self._half), self._key, is_back, out)
+    def _map(self, values: npt.NDArray[np.int64], is_inverse: bool) -> npt.NDArray[np.int64]:
+        read = as_c_contiguous(values)
+        out = np.empty(len(read), np.int64)
+        _permute(data_ptr(read), len(read), self._length, data_ptr(self._key), is_inverse, data_ptr(out))
         return out
 
 
@@ -110,43 +109,11 @@ def permute_within(
     purpose: OrderPurpose = OrderPurpose.MEMBERS,
 ) -> npt.NDArray[np.int64]:
     """Many permutations at once, all int64[N]: that of group ``groups[n]``, of 0..lengths[n]-1, at ``positions[n]``."""
-    out = np.empty(len(positions), np.int64)
     key = rng.stream_key(seed, epoch, int(purpose), rng.SHUFFLE_DOMAIN)
-    _permute_within(positions, lengths, groups, key, out)
+    read = [as_c_contiguous(values) for values in (positions, lengths, groups)]
+    out = np.empty(len(positions), np.int64)
+    _permute_within(*map(data_ptr, read), len(out), data_ptr(key), data_ptr(out))
     return out
-
-
-@kernel
-def _permute(positions: Any, length: Any, half: Any, key: Any, is_back: Any, out: Any) -> None:
-    for n in range(positions.shape[0]):
-        out[n] = _walk(np.uint64(positions[n]), length, half, np.uint32(0), key, is_back)
-
-
-@kernel
-def _permute_within(positions: Any, lengths: Any, groups: Any, key: Any, out: Any) -> None:
-    for n in range(positions.shape[0]):
-        length, half = np.uint64(lengths[n]), np.uint64(1)
-        while length - np.uint64(1) >> np.uint64(2) * half:
-            half += np.uint64(1)
-        out[n] = _walk(np.uint64(positions[n]), length, half, np.uint32(groups[n]), key, False)
-
-
-@kernel(inline="always")
-def _walk(value: Any, length: Any, half: Any, group: Any, key: Any, is_back: Any) -> Any:
-    mask = (np.uint64(1) << half) - np.uint64(1)
-    # The network permutes up to four times as many numbers; one that falls outside goes on until it comes back.
-    while True:
-        left, right = value >> half, value & mask
-        for step in range(_ROUNDS):
-            seen, turn = (left, _ROUNDS - 1 - step) if is_back else (right, step)
-            word, _, _, _ = rng.philox_block(np.uint32(0), group, np.uint32(seen), np.uint32(turn), key[0], key[1])
-            if is_back:
-                left, right = right ^ (np.uint64(word) & mask), left
-            else:
-                left, right = right, left ^ (np.uint64(word) & mask)
-        value = left << half | right
-        if value < length:
-            return np.int64(value)
 
 
 def random_words(first: int, number: int, seed: int, epoch: int, purpose: OrderPurpose) -> npt.NDArray[np.uint32]:

@@ -12,13 +12,19 @@ deviations. A quarter of the segments fails a chi-squared test of 100 million nu
 from __future__ import annotations
 
 from collections.abc import Sequence
+from ctypes import c_int64, c_uint32, c_uint64, c_void_p
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.program.compiled import inner_kernel, kernel
+from variegate.native.library import as_c_contiguous, data_ptr, entry
+from variegate.program.compiled import kernel
+
+_fill_words = entry("vg_fill_words", c_void_p, c_void_p, c_int64, c_int64, c_void_p, result=None)
+_fill_words_of_one = entry("vg_fill_words_of_one", c_uint64, c_uint32, c_uint32, c_int64, c_void_p, result=None)
+_fill_keys = entry("vg_fill_keys", c_void_p, c_int64, c_void_p, c_void_p, result=None)
 
 # Multipliers of the counter's words 0 and 2, and what is added to the key after each round.
 MULTIPLIERS = _M0, _M1 = 0xD2511F53, 0xCD9E8D57
@@ -31,7 +37,10 @@ SAMPLE_DOMAIN, SHUFFLE_DOMAIN, VIEW_DOMAIN = 0x53414D50, 0x53485546, 0x56494557
 
 
 def philox4x32(counter: npt.ArrayLike, key: npt.ArrayLike) -> npt.NDArray[np.uint32]:
-    """Philox4x32-10 of ``counter[..., 4]`` under ``key[..., 2]`` (broadcast) -> uint32[..., 4]. The plain twin."""
+    """Philox4x32-10 of ``counter[..., 4]`` under ``key[..., 2]`` (broadcast) -> uint32[..., 4].
+
+    The plain twin of ``native/philox.h``.
+    """
     c = np.asarray(counter, dtype=np.uint64)
     k = np.asarray(key, dtype=np.uint64)
     c0, c1, c2, c3 = (c[..., i] for i in range(4))
@@ -64,36 +73,6 @@ def philox_block(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
     return c0, c1, c2, c3
 
 
-@inner_kernel()
-def _fill_row(low: Any, high: Any, k0: Any, k1: Any, out: Any) -> None:
-    for slot in range(out.shape[0]):
-        w0, w1, w2, w3 = philox_block(np.uint32(0), np.uint32(slot), low, high, k0, k1)
-        out[slot, 0] = w0
-        out[slot, 1] = w1
-        out[slot, 2] = w2
-        out[slot, 3] = w3
-
-
-@kernel
-def _fill_words(ids: Any, keys: Any, out: Any) -> None:
-    for n in range(out.shape[0]):
-        low, high = np.uint32(ids[n] & np.uint64(_MASK32)), np.uint32(ids[n] >> np.uint64(32))
-        _fill_row(low, high, keys[n, 0], keys[n, 1], out[n])
-
-
-@kernel
-def _fill_words_of_one(low: Any, high: Any, k0: Any, k1: Any, out: Any) -> None:
-    _fill_row(np.uint32(low), np.uint32(high), np.uint32(k0), np.uint32(k1), out[0])
-
-
-@kernel
-def _fill_keys(counters: Any, key: Any, out: Any) -> None:
-    for n in range(out.shape[0]):
-        w0, w1, _, _ = philox_block(counters[n, 0], counters[n, 1], counters[n, 2], counters[n, 3], key[0], key[1])
-        out[n, 0] = w0
-        out[n, 1] = w1
-
-
 def stream_key(seed: int, epoch: int, copy: int = 0, domain: int = SAMPLE_DOMAIN) -> npt.NDArray[np.uint32]:
     """uint32[2]: the key under which everything of this (seed, epoch, copy) is drawn."""
     return stream_keys(seed, epoch, np.array([copy & _MASK32], np.uint32), domain)[0]
@@ -113,8 +92,9 @@ def stream_keys(
     counters = np.empty((len(copies), 4), np.uint32)
     counters[:] = domain, epoch & _MASK32, (epoch >> 32) & _MASK32, 0
     counters[:, 3] = copies
+    key = np.array([seed & _MASK32, (seed >> 32) & _MASK32], np.uint32)
     out = np.empty((len(copies), 2), np.uint32)
-    _fill_keys(counters, np.array([seed & _MASK32, (seed >> 32) & _MASK32], np.uint32), out)
+    _fill_keys(data_ptr(counters), len(copies), data_ptr(key), data_ptr(out))
     return out
 
 
@@ -132,15 +112,16 @@ def view_keys(keys: npt.NDArray[np.uint32], views: Sequence[tuple[int, int]]) ->
 
 def sample_words(ids: npt.NDArray[np.uint64], key: npt.NDArray[np.uint32], num_slots: int) -> npt.NDArray[np.uint32]:
     """All parameter words of a batch -> uint32[N, num_slots, 4]. ``key``: uint32[2] for all, or [N, 2]."""
-    out = np.empty((len(ids), num_slots, 4), dtype=np.uint32)
-    _fill_words(ids, keys_of(key, len(ids)), out)
+    read, keys = as_c_contiguous(ids), keys_of(key, len(ids))
+    out = np.empty((len(ids), num_slots, 4), np.uint32)
+    _fill_words(data_ptr(read), data_ptr(keys), len(ids), num_slots, data_ptr(out))
     return out
 
 
 def words_of_one(sample_id: int, key: tuple[int, int], num_slots: int) -> npt.NDArray[np.uint32]:
     """``sample_words`` of one sample, of plain integers."""
     out = np.empty((1, num_slots, 4), np.uint32)
-    _fill_words_of_one(sample_id & _MASK32, sample_id >> 32, *key, out)
+    _fill_words_of_one(sample_id, *key, num_slots, data_ptr(out))
     return out
 
 
