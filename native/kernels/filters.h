@@ -27,6 +27,7 @@ struct TileScratch {
 struct SharpenScratch {
   f32 factor;
   i32 weights;  // two of 16 bits: the lower 7 bits with a sign, and the rest
+  i32 rounding;
   int shift;
   bool is_exact;  // rounds down to the same integers as float32 does
 };

@@ -170,6 +170,13 @@ VG_INLINE Register odd_bytes(Register a) { return right_u16<8>(a); }
 
 #endif
 
+// 32-bit lanes as float32, and back, cut off: numbers are within 32 bits.
+typedef i32 IntLanes __attribute__((vector_size(REGISTER)));
+typedef f32 FloatLanes __attribute__((vector_size(REGISTER)));
+VG_INLINE FloatLanes to_floats(Register a) { return __builtin_convertvector((IntLanes)a, FloatLanes); }
+VG_INLINE Register truncate(FloatLanes a) { return (Register)__builtin_convertvector(a, IntLanes); }
+VG_INLINE FloatLanes all_floats(f32 value) { return FloatLanes{} + value; }
+
 // Two registers of i16 in the order of memory, saturated to bytes in the order of memory.
 VG_INLINE Register natural8(Register a, Register b) {
 #if VG_AVX512
