@@ -21,6 +21,18 @@ VG_INLINE bool supports_op(int op) {
     case Op::LUT:
     case Op::SHARPNESS:
     case Op::CONVOLVE:
+    case Op::MIX:
+    case Op::HUE:
+    case Op::PERMUTE:
+    case Op::COLOR_MATRIX:
+    case Op::POINT:
+    case Op::CONTRAST:
+    case Op::AUTOCONTRAST:
+    case Op::EQUALIZE:
+    case Op::GAUSSIAN_NOISE:
+    case Op::SHOT_NOISE:
+    case Op::SALT_AND_PEPPER:
+    case Op::ERASE:
       return true;
     default:
       return KIND_OF[op] == Kind::GEOMETRY;  // its source decides
