@@ -9,6 +9,9 @@ VG_INLINE bool supports_source(int source) {
   switch (source) {
     case PassSource::DIRECT:
     case PassSource::STRETCH:
+    case PassSource::FIXED:
+    case PassSource::CHAIN:
+    case PassSource::TABLE:
       return true;
     default:
       return false;
