@@ -10,6 +10,9 @@ VG_INLINE bool supports_source(int source) {
     case PassSource::DIRECT:
     case PassSource::STRETCH:
     case PassSource::FILTER:
+    case PassSource::FIXED:
+    case PassSource::CHAIN:
+    case PassSource::TABLE:
       return true;
     default:
       return false;
