@@ -11,6 +11,73 @@ struct Rectangle {
   i64 top, left, bottom, right;
 };
 
+// Whole numbers of floats, cut off. What does not fit, NaN too, becomes the least integer, as x86 has it.
+VG_INLINE i64 to_i64(f64 value) { return value > -0x1p63 && value < 0x1p63 ? (i64)value : INT64_MIN; }
+VG_INLINE i32 to_i32(f64 value) { return value > -0x1p31 - 1 && value < 0x1p31 ? (i32)value : INT32_MIN; }
+
+// Sums of products that wrap around: what is far outside of an image has any value.
+VG_INLINE i64 times(i64 a, i64 b) { return (i64)((u64)a * (u64)b); }
+VG_INLINE i64 plus(i64 a, i64 b) { return (i64)((u64)a + (u64)b); }
+VG_INLINE i64 minus(i64 a, i64 b) { return (i64)((u64)a - (u64)b); }
+VG_INLINE i64 linear(i64 a, i64 x, i64 b, i64 y, i64 c) {
+  return (i64)((u64)a * (u64)x + (u64)b * (u64)y + (u64)c);
+}
+
+// Rounded down, of a positive divisor; and what remains, from 0 on.
+VG_INLINE i64 floor_div(i64 a, i64 b) { return a / b - (a % b < 0); }
+VG_INLINE i64 floor_mod(i64 a, i64 b) {
+  const i64 rest = a % b;
+  return rest < 0 ? rest + b : rest;
+}
+
+// -- folding: PadModes continue an image beyond its border -----------------------------------------------------------
+
+// Index `i` mirrored into 0..n about the border pixels, repeatedly.
+VG_INLINE i64 reflect(i64 i, i64 n) {
+  if (n == 1) return 0;
+  const i64 period = 2 * (n - 1);
+  const i64 rest = (i < 0 ? -i : i) % period;
+  return rest >= n ? period - rest : rest;
+}
+
+// Pixel `i` of an image of `n` that a PadMode continues, as one of 0..n.
+VG_INLINE i64 fold_index(i64 i, i64 n, int mode) {
+  if (mode == PadMode::EDGE) return clamp<i64>(i, 0, n - 1);
+  if (mode == PadMode::REFLECT) return reflect(i, n);
+  if (mode == PadMode::WRAP) return floor_mod(i, n);
+  const i64 rest = floor_mod(i, 2 * n);
+  return rest >= n ? 2 * n - 1 - rest : rest;
+}
+
+// The same of a place with fraction bits. Beyond the centers of the outermost pixels an edge is level; `slack`: how far
+// beyond them places stay apart, for weights that still differ there.
+VG_INLINE i64 fold_place(i64 place, i64 n, int mode, int bits, i64 slack) {
+  const i64 one = (i64)1 << bits, half = one >> 1;
+  if (mode == PadMode::EDGE) return min_of(max_of(place, half - slack), n * one - half + slack);
+  if (mode == PadMode::WRAP) return floor_mod(place, n * one);
+  const i64 lead = mode == PadMode::REFLECT ? half : 0;
+  const i64 length = n * one - 2 * lead;
+  if (length == 0) return lead;
+  const i64 rest = floor_mod(place - lead, 2 * length);
+  return lead + (rest > length ? 2 * length - rest : rest);
+}
+
+// The pixel of low..high that a real place lies in, after folding; points at infinity are far away.
+VG_INLINE i64 fold_real(f64 place, i64 low, i64 high, int mode) {
+  if (place != place) place = 0;
+  return low + fold_index((i64)floor(clamp(place, -MAX_COORD, MAX_COORD)) - low, high - low, mode);
+}
+
+// -- tables of source indices, by output column or line --------------------------------------------------------------
+
+// Of Pillow's ImagingScaleAffine, which adds `step` up. Outside: -1, or by `mode` (a PadMode, 0 for none).
+void scale_table(f64 start, f64 step, i64 in_size, i32 *table, i64 n, bool is_mirrored, int mode);
+
+// Of padding that is not constant, repeated as NumPy does.
+void pad_table(i64 before, int mode, i64 in_size, i32 *table, i64 n);
+
+// -- maps in fixed point, 16.16 --------------------------------------------------------------------------------------
+
 // A map in fixed point moves whole pixels: every step is 0, 1 or -1, and there is no fraction.
 VG_INLINE bool moves_whole_pixels(const f64 *a) {
   bool has_unit_steps = fabs(a[0]) + fabs(a[1]) == FIXED_ONE && fabs(a[3]) + fabs(a[4]) == FIXED_ONE &&
@@ -28,40 +95,12 @@ VG_INLINE Rectangle source_rectangle(const f64 *a, Rectangle of) {
           (max_of(xa, xb) >> FIXED_BITS) + 1};
 }
 
-// Every output pixel of a map of whole pixels reads inside the window.
-VG_INLINE bool stays_inside(const f64 *a, const i32 *window, const i32 *size) {
-  const Rectangle read = source_rectangle(a, {0, 0, size[0], size[1]});
-  return read.top >= window[0] && read.left >= window[1] && read.bottom <= window[2] && read.right <= window[3];
-}
-
 // How the rows of a map are read where it is the first of its pass (PassSource).
 VG_INLINE int source_of_map(int op, const f64 *a) {
   if (op == Op::MAP_SCALE || op == Op::MAP_PAD) return PassSource::TABLE;
   if (op != Op::MAP_FIXED) return PassSource::INTERPOLATED;
   // A quarter turn moves whole pixels too, but its rows are columns of the source.
   return moves_whole_pixels(a) && a[1] == 0 ? PassSource::STRETCH : PassSource::FIXED;
-}
-
-// Rounds coefficients to multiples of 2**-36 (a denominator's to 2**-48): sums with whole pixels are exact then.
-VG_INLINE void quantize(f64 *a, int count) {
-  constexpr f64 grid = 68719476736.0, depth_grid = 281474976710656.0, large = 131072.0;
-  for (int i = 0; i < count; i++) {
-    const f64 steps = i < 6 ? grid : depth_grid;
-    if (fabs(a[i]) < large) a[i] = floor(a[i] * steps + 0.5) / steps;
-  }
-}
-
-// True if sums of coefficients times columns and lines of an output of this size are exact in float64.
-VG_INLINE bool is_exact_f64(const f64 *a, const i32 *size, bool is_perspective) {
-  constexpr f64 exact = 32768.0, exact_steps = 16.0;  // sums have 53 bits at most below these
-  if (is_perspective) {
-    const f64 step = max_of(max_of(fabs(a[0]), fabs(a[1])), max_of(fabs(a[3]), fabs(a[4])));
-    const f64 of_depth = exact * max_of(fabs(a[6]), fabs(a[7]));
-    return step + of_depth < exact_steps && max_of(fabs(a[2]), fabs(a[5])) < exact;
-  }
-  const f64 u = fabs(a[0]) * size[1] + fabs(a[1]) * size[0] + fabs(a[2]);
-  const f64 v = fabs(a[3]) * size[1] + fabs(a[4]) * size[0] + fabs(a[5]);
-  return max_of(u, v) < exact;
 }
 
 // What a statistic sees of a source: a part of it, and so many pixels of its map's fill color besides.
@@ -84,5 +123,35 @@ VG_INLINE Seen seen_by_statistics(const f64 (*args)[NUM_ARGS], const i32 (*out_s
   const i64 seen = max_of<i64>(0, part.bottom - part.top) * max_of<i64>(0, part.right - part.left);
   return {part, h * w - seen};
 }
+
+// An integer map whose every output pixel reads inside the window.
+VG_INLINE bool stays_inside(const f64 *a, const i32 *window, i64 height, i64 width) {
+  const Rectangle of = source_rectangle(a, {0, 0, height, width});
+  return of.top >= window[0] && of.left >= window[1] && of.bottom <= window[2] && of.right <= window[3];
+}
+
+// True if the bounding box of what a map in fixed point reads meets its window.
+bool may_hit(const f64 *a, const i32 *window, i64 height, i64 width);
+
+// -- maps of real numbers --------------------------------------------------------------------------------------------
+
+// Rounds `count` coefficients to multiples of 2**-36 (a denominator's to 2**-48): sums with whole pixels are exact then.
+void quantize(f64 *a, i64 count);
+
+// True if sums of coefficients times columns and lines of an output of this size are exact in float64.
+bool is_exact_f64(const f64 *a, i64 height, i64 width, bool is_perspective);
+
+// The slots of a program whose maps are recorded.
+struct MapSlots {
+  const i16 *opcode;
+  const f64 (*args)[NUM_ARGS];
+  const i16 *flags;
+  const i32 (*window)[4];  // top, left, bottom, right
+  const i32 (*out_size)[2];
+};
+
+// Writes Records of the maps in slots first..end, which are run from the last to the first, [slots, RECORD_FIELDS];
+// returns how many they are. All are real, or all are fixed: of these, from whole pixels to whole pixels.
+i64 write_records(const MapSlots &slots, i64 first, i64 end, i64 *records);
 
 }  // namespace vg

@@ -1,7 +1,94 @@
-#include "scratch.h"
-namespace vg { namespace VG_LEVEL {
-i64 filter_margin(const Row &, i64) { return 0; }
-bool reserve_filter(const Row &, i64, i64, i64, Scratch &) { return true; }
-bool prepare_filter(const Row &, i64, i64, i64, i64, Scratch &) { return true; }
-void read_filtered_row(const Row &, i64, i64, i64, i64, i64, Scratch &) {}
-} }
+// Filters: which family an instruction belongs to, the image that it sees, and what is prepared for it.
+#include "filter_rows.h"
+#include "warp.h"
+
+namespace vg {
+namespace VG_LEVEL {
+namespace {
+
+FilterImage image_of(const FilterScratch &filter, i64 height, i64 width, i64 channels) {
+  return {filter.first, filter.stride, height, width, channels};
+}
+
+bool is_separable(const f64 *a) { return a[3] != 0.0; }
+
+}  // namespace
+
+void repeat_edges(const FilterImage &image, i64 radius) {
+  if (radius == 0) return;
+  for (i64 y = 0; y < image.height; y++)
+    for (i64 c = 0; c < image.channels; c++) {
+      u8 *row = image.line(y, c);
+      memset(row - radius, row[0], (size_t)radius);
+      memset(row + image.width, row[image.width - 1], (size_t)radius);
+    }
+}
+
+i64 filter_margin(const Row &row, i64 slot) {
+  const f64 *a = row.args[slot];
+  switch (row.opcode[slot]) {
+    case Op::CONVOLVE:
+      return is_separable(a) ? 0 : (i64)a[1] / 2;
+    case Op::MEDIAN:
+    case Op::MORPHOLOGY:
+      return (i64)a[0] / 2;
+    default:
+      return 0;
+  }
+}
+
+bool reserve_filter(const Row &row, i64 slot, i64 height, i64 width, Scratch &s) {
+  const i64 margin = filter_margin(row, slot);
+  // Rows may be written and read a block past their end.
+  const i64 stride = round_up(width + 2 * margin, BLOCK) + BLOCK;
+  if (!s.filter.image.reserve(3 * height * stride)) return false;
+  s.filter.first = s.filter.image.at + margin;
+  s.filter.stride = stride;
+  return true;
+}
+
+bool prepare_filter(const Row &row, i64 slot, i64 height, i64 width, i64 channels, Scratch &s) {
+  const f64 *a = row.args[slot];
+  const FilterImage image = image_of(s.filter, height, width, channels);
+  repeat_edges(image, filter_margin(row, slot));
+  switch (row.opcode[slot]) {
+    case Op::SHARPNESS:
+      prepare_sharpen((f32)a[0], s.filter.sharpen);
+      return true;
+    case Op::CONVOLVE:
+      if (is_separable(a)) return prepare_blur(image, a, row.batch->kernels, s.filter.blur);
+      return prepare_convolution(a, s.filter.blur);
+    case Op::MORPHOLOGY:
+      return s.filter.blur.lines.reserve((i64)a[0] * (i64)a[1]);
+    case Op::CLAHE:
+      return prepare_tiles(image, a, s.row.column.at, s.row.line.at, s.filter.tiles);
+    case Op::ZOOM_BLUR:
+      return s.filter.zoom.reserve(2 * (width + 1));
+    default:
+      return true;
+  }
+}
+
+void read_filtered_row(const Row &row, i64 slot, i64 height, i64 width, i64 channels, i64 y, Scratch &s) {
+  const f64 *a = row.args[slot];
+  const FilterImage image = image_of(s.filter, height, width, channels);
+  const Planes out = s.row.planes();
+  switch (row.opcode[slot]) {
+    case Op::SHARPNESS:
+      return sharpen_row(image, y, s.filter.sharpen, out);
+    case Op::CONVOLVE:
+      if (is_separable(a)) return blur_row(image, y, a, s.filter.blur, out);
+      return convolve_row(image, y, a, row.batch->kernels, s.filter.blur, s.row.spare.at, out);
+    case Op::MEDIAN:
+      return median_row(image, y, (i64)a[0], (u8 *)s.row.words.at, s.row.stride, out);
+    case Op::MORPHOLOGY:
+      return morphology_row(image, y, a, s.filter.blur.lines.at, out);
+    case Op::CLAHE:
+      return equalize_row(image, y, a, s.row.column.at, s.row.line.at, s.filter.tiles, out);
+    default:
+      return warp_row(row, slot, image, y, s);
+  }
+}
+
+}  // namespace VG_LEVEL
+}  // namespace vg

@@ -7,12 +7,41 @@ namespace VG_LEVEL {
 
 struct Scratch;
 
+// Weights of a separable blur, as sums of products of 16-bit pairs take them, and room for a row between its passes.
+struct BlurScratch {
+  Buffer<i64> lines;  // offsets of a continued image's lines, or of the cells of a full kernel
+  Buffer<i16> row;  // between the passes, continued to both sides
+  Buffer<i32> even_pairs, odd_pairs;  // weights along x, for even and for odd columns
+  Buffer<i32> column_pairs;  // weights along y
+};
+
+// Tables of CLAHE's tiles.
+struct TileScratch {
+  Buffer<i32> counts;  // [MAX_TILES, 256]
+  Buffer<u8> luts;  // [MAX_TILES * MAX_TILES, 256]
+  Buffer<f32> shares;  // by column: of the tile to the right
+  Buffer<u8> luma;  // of a row, before and after
+};
+
+// A product with the factor of a sharpness, in fixed point.
+struct SharpenScratch {
+  f32 factor;
+  i32 weights;  // two of 16 bits: the lower 7 bits with a sign, and the rest
+  i32 rounding;
+  int shift;
+  bool is_exact;  // rounds down to the same integers as float32 does
+};
+
 struct FilterScratch {
   // The image that a filter sees: rows of three planes each, which lie 3 * stride apart, from `first` on; with room for
   // a kernel's radius on both sides of a plane's row.
   u8 *first;
   i64 stride;
   Buffer<u8> image;  // where that is a thread's own
+  BlurScratch blur;
+  TileScratch tiles;
+  SharpenScratch sharpen;
+  Buffer<i64> zoom;  // [2, width + 1]: levels of three channels in a word
 };
 
 // Room beyond the image's width that rows of the filter at `slot` need on either side, in pixels.

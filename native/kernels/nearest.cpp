@@ -1,37 +1,297 @@
+// Rows that are copied, or gathered through nearest maps.
+#include "nearest.h"
+
+#include "../coords.h"
 #include "scratch.h"
-namespace vg { namespace VG_LEVEL {
+#include "split.h"
+
+namespace vg {
+namespace VG_LEVEL {
+namespace {
+
+// Bytes of an image that the second-level cache holds beside another one, and beside all else.
+constexpr i64 PREFETCHED = 1 << 18, CACHED = 1 << 19;
+constexpr i64 ROWS_AHEAD = 8;
+// How many lines of the source a processor can follow at a time.
+constexpr f64 FOLLOWED = 8;
+// Offsets are int32, and so are products of lines and widths.
+constexpr i64 WIDEST = (1 << 15) - 1, LARGEST = (1LL << 31) - 1;
+// Pixels are read by loads of four bytes.
+constexpr i64 LOAD = 4;
+
+bool fits_offsets(const Image &image) {
+  return image.channels == 3 && image.bytes() >= LOAD && image.bytes() <= LARGEST && image.width <= WIDEST;
+}
+
+// The words at byte offsets, rounded up to a multiple of 8. `ahead`: where, from there, the rows that follow are read;
+// 0 for an image that is in the cache already.
+VG_SCALAR_FUNCTION void load_words(const u8 *__restrict pixels, const i32 *__restrict offset, i64 count, i64 ahead,
+                                   i32 *__restrict words) {
+  VG_SCALAR_LOOP
+  for (i64 i = 0; i < count; i += 8) {
+    if (ahead != 0) __builtin_prefetch(pixels + offset[i] + ahead, 0, 3);
+    for (int k = 0; k < 8; k += 2) {
+      // Two offsets by one load.
+      const u64 both = load<u64>(offset + i + k);
+      const u32 first = load<u32>(pixels + (u32)both), second = load<u32>(pixels + (both >> 32));
+      words[i + k] = (i32)first;
+      words[i + k + 1] = (i32)second;
+    }
+  }
+}
+
+// The RGB pixels at the first `count` of `s.row.offset` into planes from column `at` on. `may_have_last`: the image's
+// last pixel may be among them.
+void gather_words(const Image &image, i64 count, bool may_have_last, i64 ahead, Planes planes, i64 at, Scratch &s) {
+  i32 *__restrict offset = s.row.offset.at, *__restrict words = s.row.words.at;
+  const i32 last = (i32)(image.bytes() - LOAD);
+  for (i64 i = count; i < round_up(count, 8); i++) offset[i] = 0;
+  if (may_have_last)
+    for (i64 i = 0; i < count; i++) offset[i] = min_of(offset[i], last);
+  load_words(image.pixels, offset, count, ahead, words);
+  // The last pixel is read one byte early, so that no load leaves the image. No other pixel begins there.
+  if (may_have_last)
+    for (i64 i = 0; i < count; i++) words[i] = offset[i] == last ? (i32)((u32)words[i] >> 8) : words[i];
+  split_words(words, count, planes, at);
+}
+
+// The x in 0..n with low <= start + step x < high.
+Range solve(i64 start, i64 step, i64 low, i64 high, i64 n) {
+  if (step == 0) return low <= start && start < high ? Range{0, n} : Range{0, 0};
+  const i64 first = step > 0 ? -floor_div(start - low, step) : floor_div(start - high, -step) + 1;
+  const i64 end = step > 0 ? -floor_div(start - high, step) : floor_div(start - low, -step) + 1;
+  return {max_of<i64>(0, first), min_of(n, end)};
+}
+
+// Byte offsets of `count` pixels at coordinates in fixed point, a step apart.
+void fixed_offsets(i32 u, i32 du, i32 v, i32 dv, i32 width, i64 count, i32 *__restrict offset) {
+  u32 x = (u32)u, y = (u32)v;
+  for (i64 i = 0; i < count; i++) {
+    offset[i] = 3 * (((i32)y >> FIXED_BITS) * width + ((i32)x >> FIXED_BITS));
+    x += (u32)du;
+    y += (u32)dv;
+  }
+}
+
+// Fields of a packed map: six coefficients, then these.
+enum { TOP = 6, LEFT, BOTTOM, RIGHT, SLOT, PACKED = 16 };
+
+// What is inside keeps its coordinates; what is outside goes on from (0, 0).
+VG_INLINE void enter(i32 u, i32 v, const i32 *map, i32 left_at, i32 &column, i32 &line, i32 &stage) {
+  const bool is_inside = (u >= map[LEFT]) & (u < map[RIGHT]) & (v >= map[TOP]) & (v < map[BOTTOM]);
+  column = is_inside ? u : 0;
+  line = is_inside ? v : 0;
+  stage = is_inside | (left_at >= 0) ? left_at : map[SLOT];
+}
+
+// Row `y` of the output through the last map of a chain.
+void begin_walk(const i32 *packed, i64 y, i64 width, Scratch &s) {
+  i32 map[PACKED];
+  memcpy(map, packed, sizeof map);
+  i32 *__restrict column = s.row.column.at, *__restrict line = s.row.line.at, *__restrict stage = s.row.stage.at;
+  u32 u = (u32)map[1] * (u32)y + (u32)map[2], v = (u32)map[4] * (u32)y + (u32)map[5];
+  for (i64 x = 0; x < width; x++) {
+    enter((i32)u >> FIXED_BITS, (i32)v >> FIXED_BITS, map, -1, column[x], line[x], stage[x]);
+    u += (u32)map[0];
+    v += (u32)map[3];
+  }
+}
+
+// All coordinates through one map, in place. `stage` gets the map's slot where a pixel is outside for the first time.
+void step_back(const i32 *packed, i64 width, Scratch &s) {
+  i32 map[PACKED];
+  memcpy(map, packed, sizeof map);
+  i32 *__restrict column = s.row.column.at, *__restrict line = s.row.line.at, *__restrict stage = s.row.stage.at;
+  for (i64 i = 0; i < width; i++) {
+    const u32 x = (u32)column[i], y = (u32)line[i];
+    const u32 u = (u32)map[0] * x + (u32)map[1] * y + (u32)map[2];
+    const u32 v = (u32)map[3] * x + (u32)map[4] * y + (u32)map[5];
+    enter((i32)u >> FIXED_BITS, (i32)v >> FIXED_BITS, map, stage[i], column[i], line[i], stage[i]);
+  }
+}
+
+// Byte offsets of pixels; returns the greatest.
+i32 pixel_offsets(const i32 *__restrict column, const i32 *__restrict line, i32 width, i64 count,
+                  i32 *__restrict offset) {
+  i32 most = 0;
+  for (i64 i = 0; i < count; i++) {
+    offset[i] = 3 * (line[i] * width + column[i]);
+    most = max_of(most, offset[i]);
+  }
+  return most;
+}
+
+void copy_mirrored(const u8 *__restrict from, i64 count, u8 *__restrict to) {
+  for (i64 i = 0; i < count; i++) to[i] = from[count - 1 - i];
+}
+
+}  // namespace
+
 RowCopy row_copy(const Image &image, const f64 *a, const i32 *window, i64 y, i64 width) {
   const bool is_mirrored = a[0] <= 0;
-  const i64 shift = (i64)a[2] >> 16;
-  const i64 v = (a[4] > 0 ? y : -y) + ((i64)a[5] >> 16);
+  const i64 shift = to_i64(a[2]) >> FIXED_BITS;
+  const i64 v = (a[4] > 0 ? y : -y) + (to_i64(a[5]) >> FIXED_BITS);
   Range columns;
   i64 u;
   if (is_mirrored) {
-    columns = {max_of<i64>(0, shift - window[3] + 1), min_of<i64>(width, shift - window[1] + 1)};
+    columns = {max_of<i64>(0, shift - window[3] + 1), min_of(width, shift - window[1] + 1)};
     u = shift - columns.end + 1;
   } else {
-    columns = {max_of<i64>(0, window[1] - shift), min_of<i64>(width, window[3] - shift)};
+    columns = {max_of<i64>(0, window[1] - shift), min_of(width, window[3] - shift)};
     u = columns.first + shift;
   }
-  if (v < window[0] || v >= window[2] || columns.is_empty()) columns = {0, 0};
+  if (v < window[0] || v >= window[2] || columns.is_empty()) return {{0, 0}, 0, is_mirrored};
   return {columns, v * image.width + u, is_mirrored};
 }
+
 void copy_pixels(const Image &image, i64 first, i64 count, bool is_mirrored, Planes planes, i64 at) {
-  for (i64 c = 0; c < image.channels; c++)
-    for (i64 i = 0; i < count; i++) planes[c][at + i] = image.pixels[image.channels * (first + (is_mirrored ? count - 1 - i : i)) + c];
+  const u8 *source = image.pixels + image.channels * first;
+  if (count <= 0) return;
+  if (image.channels == 1) {
+    if (is_mirrored) copy_mirrored(source, count, planes[0] + at);
+    else memcpy(planes[0] + at, source, (size_t)count);
+    return;
+  }
+  u8 *red = planes[0] + at, *green = planes[1] + at, *blue = planes[2] + at;
+  if (!is_mirrored) return split_rgb<false>(source, count, red, green, blue);
+  // Processors foresee what is read upwards: this is the next line.
+  prefetch(source + 3 * image.width, 3 * count);
+  split_rgb<true>(source, count, red, green, blue);
 }
-Range read_fixed_row(const Image &, const f64 *, const i32 *, i64, i64, Planes, Scratch &) { return {0, 0}; }
-bool prepare_chain(const Row &, i64, Scratch &) { return true; }
-void read_chain_row(const Image &, i64, i64, i64, Scratch &) {}
-void read_coordinates(const Image &, i64, i64, Scratch &) {}
-void prepare_tables(const Row &, i64, const Image &, i64, i64, Scratch &) {}
-void read_table_row(const Image &, i64, i64, i64, Planes, Scratch &) {}
-void prefetch_slanted(const Image &, f64, i64) {}
-void fill_outside(Planes planes, i64 channels, const u8 *color, Range inside, i64 width) {
-  for (i64 c = 0; c < channels; c++) {
-    for (i64 x = 0; x < inside.first; x++) planes[c][x] = color[c];
-    for (i64 x = inside.end; x < width; x++) planes[c][x] = color[c];
+
+Range read_fixed_row(const Image &image, const f64 *a, const i32 *window, i64 y, i64 width, Planes planes, Scratch &s) {
+  const i64 dx = to_i64(a[0]), dy = to_i64(a[3]);
+  const i64 x0 = linear(to_i64(a[1]), y, 0, 0, to_i64(a[2])), y0 = linear(to_i64(a[4]), y, 0, 0, to_i64(a[5]));
+  const i64 one = 1 << FIXED_BITS;
+  const Range in_x = solve(x0, dx, window[1] * one, window[3] * one, width);
+  const Range in_y = solve(y0, dy, window[0] * one, window[2] * one, width);
+  const Range inside = {max_of(in_x.first, in_y.first), min_of(in_x.end, in_y.end)};
+  if (inside.is_empty()) return {0, 0};
+  const i64 u = x0 + dx * inside.first, v = y0 + dy * inside.first, n = inside.size();
+  if (!fits_offsets(image)) {
+    for (i64 i = 0; i < n; i++) {
+      const i64 pixel = ((v + dy * i) >> FIXED_BITS) * image.width + ((u + dx * i) >> FIXED_BITS);
+      for (i64 c = 0; c < image.channels; c++)
+        planes[c][inside.first + i] = image.pixels[image.channels * pixel + c];
+    }
+    return inside;
+  }
+  fixed_offsets((i32)u, (i32)dx, (i32)v, (i32)dy, (i32)image.width, n, s.row.offset.at);
+  const bool may_have_last = max_of(v, v + dy * (n - 1)) >> FIXED_BITS == image.height - 1;
+  // Where the pixel a few rows further down is read.
+  i64 ahead = 0;
+  if (image.bytes() > PREFETCHED)
+    ahead = 3 * (image.width * (to_i64(a[4]) * ROWS_AHEAD >> FIXED_BITS) + (to_i64(a[1]) * ROWS_AHEAD >> FIXED_BITS));
+  gather_words(image, n, may_have_last, ahead, planes, inside.first, s);
+  return inside;
+}
+
+bool prepare_chain(const Row &row, i64 count, Scratch &s) {
+  if (!s.nearest.maps.reserve(PACKED * row.slots)) return false;
+  for (i64 i = 0; i < count; i++) {
+    const i64 slot = s.tables.map_slots[i];
+    const f64 *a = row.args[slot];
+    i32 *map = s.nearest.maps.at + PACKED * i;
+    memset(map, 0, PACKED * sizeof(i32));
+    map[SLOT] = (i32)slot;
+    // Else nothing of it is inside, perhaps by more than 32 bits can tell.
+    if (!may_hit(a, row.window[slot], row.out_size[slot][0], row.out_size[slot][1])) continue;
+    for (int j = 0; j < 6; j++) map[j] = to_i32(a[j]);
+    for (int j = 0; j < 4; j++) map[TOP + j] = row.window[slot][j];
+  }
+  return true;
+}
+
+void read_chain_row(const Image &image, i64 count, i64 y, i64 width, Scratch &s) {
+  const i32 *maps = s.nearest.maps.at;
+  begin_walk(maps + PACKED * (count - 1), y, width, s);
+  for (i64 i = count - 2; i >= 0; i--) step_back(maps + PACKED * i, width, s);
+  read_coordinates(image, y, width, s);
+}
+
+void read_coordinates(const Image &image, i64 y, i64 width, Scratch &s) {
+  const i32 *column = s.row.column.at, *line = s.row.line.at;
+  Planes planes = s.row.planes();
+  if (!fits_offsets(image)) {
+    for (i64 x = 0; x < width; x++) {
+      const u8 *pixel = image.pixels + image.channels * (line[x] * image.width + column[x]);
+      for (i64 c = 0; c < image.channels; c++) planes[c][x] = pixel[c];
+    }
+    return;
+  }
+  const i64 middle = width / 2, before = s.row.offset[middle];
+  const i32 most = pixel_offsets(column, line, (i32)image.width, width, s.row.offset.at);
+  // On from the row before as from there to here.
+  i64 ahead = 0;
+  if (y > 0 && image.bytes() > PREFETCHED) ahead = (s.row.offset[middle] - before) * ROWS_AHEAD;
+  gather_words(image, width, most > image.bytes() - LOAD, ahead, planes, 0, s);
+}
+
+void prepare_tables(const Row &row, i64 slot, const Image &image, i64 height, i64 width, Scratch &s) {
+  const f64 *a = row.args[slot];
+  i32 *column = s.row.column.at, *line = s.row.line.at;
+  if (row.opcode[slot] == Op::MAP_SCALE) {
+    const int mode = row.flags[slot] >> INTERPOLATION_BITS;
+    scale_table(a[1], a[0], image.width, column, width, a[4] != 0, mode);
+    scale_table(a[3], a[2], image.height, line, height, false, mode);
+  } else {
+    pad_table(to_i64(a[0]), row.flags[slot], image.width, column, width);
+    pad_table(to_i64(a[1]), row.flags[slot], image.height, line, height);
   }
 }
-void fill_by_stage(i64, i64, Scratch &) {}
-} }
+
+void read_table_row(const Image &image, i64 slot, i64 y, i64 width, Planes planes, Scratch &s) {
+  const i32 *__restrict column = s.row.column.at;
+  i32 *__restrict stage = s.row.stage.at;
+  const i64 line = s.row.line[y];
+  if (line < 0) {
+    for (i64 x = 0; x < width; x++) stage[x] = (i32)slot;
+    return;
+  }
+  for (i64 x = 0; x < width; x++) stage[x] = column[x] < 0 ? (i32)slot : -1;
+  if (!fits_offsets(image)) {
+    const u8 *pixels = image.pixels + image.channels * line * image.width;
+    for (i64 x = 0; x < width; x++)
+      for (i64 c = 0; c < image.channels; c++) planes[c][x] = pixels[image.channels * max_of(column[x], 0) + c];
+    return;
+  }
+  i32 *__restrict offset = s.row.offset.at;
+  const i32 start = (i32)(3 * line * image.width);
+  for (i64 x = 0; x < width; x++) offset[x] = start + 3 * max_of(column[x], 0);
+  gather_words(image, width, line == image.height - 1, 0, planes, 0, s);
+}
+
+void prefetch_slanted(const Image &image, f64 slant, i64 width) {
+  if (fabs(slant) * (f64)width > FOLLOWED && image.bytes() <= CACHED) prefetch(image.pixels, image.bytes());
+}
+
+void fill_outside(Planes planes, i64 channels, const u8 *color, Range inside, i64 width) {
+  for (i64 c = 0; c < channels; c++) {
+    memset(planes[c], color[c], (size_t)inside.first);
+    memset(planes[c] + inside.end, color[c], (size_t)(width - inside.end));
+  }
+}
+
+// Gives a color to pixels whose stage is `slot`, 16 at a time.
+VG_INLINE void fill_slot(const i32 *__restrict stage, i64 width, i32 slot, i32 color, Planes planes) {
+  for (i64 x = 0; x < width; x += 16) {
+    u8 is_here[16];
+    for (int i = 0; i < 16; i++) is_here[i] = stage[x + i] == slot ? 255 : 0;
+    if ((load<u64>(is_here) | load<u64>(is_here + 8)) == 0) continue;
+    for (int c = 0; c < 3; c++) {
+      u8 *__restrict plane = planes[c] + x;
+      const u8 value = (u8)(color >> (8 * c));
+      for (int i = 0; i < 16; i++) plane[i] = (u8)((plane[i] & ~is_here[i]) | (value & is_here[i]));
+    }
+  }
+}
+
+void fill_by_stage(i64 count, i64 width, Scratch &s) {
+  for (i64 i = 0; i < count; i++) {
+    const i32 slot = s.tables.map_slots[i];
+    fill_slot(s.row.stage.at, width, slot, s.tables.colors[slot], s.row.planes());
+  }
+}
+
+}  // namespace VG_LEVEL
+}  // namespace vg

@@ -1,11 +1,208 @@
+// Tables of CONTRAST, AUTOCONTRAST and EQUALIZE, from what is measured of the image that they see.
+#include "statistics.h"
+#include "../coords.h"
+#include "interleave.h"
 #include "scratch.h"
 #include "values.h"
-namespace vg { namespace VG_LEVEL {
-bool build_tables(const Row &, const i32 *, const Image &, Scratch &) { return true; }
+
+namespace vg {
+namespace VG_LEVEL {
+namespace {
+
+// Tables that come before a statistic, joined.
+struct JoinedTables {
+  u8 at[3][256];
+  bool are_identity;
+};
+
+// What a statistic sees: a part of the image, and so many pixels of a color besides, through tables.
+struct View {
+  const Image &image;
+  Seen seen;
+  u8 color[3];
+  JoinedTables tables;
+};
+
+void join_tables(const Row &row, i64 begin, i64 stop, i64 channels, const u8 *luts, JoinedTables &tables) {
+  for (auto &table : tables.at)
+    for (int i = 0; i < 256; i++) table[i] = (u8)i;
+  for (i64 k = begin; k < stop; k++) apply_value(row, k, channels, luts, {tables.at[0], 256}, {0, 256});
+}
+
+// `pixels` pixels from number `first` on through the tables, interleaved.
+const u8 *look_up_pixels(const View &view, i64 first, i64 pixels, Scratch &s) {
+  const Image &image = view.image;
+  const Planes planes = s.row.planes();
+  copy_pixels(image, first, pixels, false, planes, 0);
+  for (i64 c = 0; c < image.channels; c++) look_up(planes[c], view.tables.at[c], {0, pixels});
+  if (image.channels == 1) return planes[0];
+  interleave(planes[0], planes[1], planes[2], pixels, s.row.interleaved.at);
+  return s.row.interleaved.at;
+}
+
+// Calls measure(bytes, count) with everything that is seen of the image, in rows or in one piece.
+template <class Measure> void for_each_row(const View &view, bool through_tables, Scratch &s, Measure measure) {
+  const Image &image = view.image;
+  const Rectangle &part = view.seen.part;
+  const i64 pixels = part.right - part.left;
+  if (pixels <= 0 || part.bottom <= part.top) return;
+  if (pixels == image.width && !through_tables) {
+    measure(image.pixels + part.top * image.width * image.channels, (part.bottom - part.top) * pixels * image.channels);
+    return;
+  }
+  for (i64 line = part.top; line < part.bottom; line++) {
+    const i64 first = line * image.width + part.left;
+    if (through_tables) measure(look_up_pixels(view, first, pixels, s), pixels * image.channels);
+    else measure(image.pixels + first * image.channels, pixels * image.channels);
+  }
+}
+
+void contrast(const View &view, f32 factor, u8 *table, Scratch &s) {
+  const i64 channels = view.image.channels;
+  i64 sum = 0;
+  for_each_row(view, !view.tables.are_identity, s,
+               [&](const u8 *bytes, i64 count) { sum += sum_luma(bytes, count, channels); });
+  const Rectangle &part = view.seen.part;
+  const u8 *color = view.color;
+  const i64 inside = max_of<i64>(0, part.bottom - part.top) * max_of<i64>(0, part.right - part.left);
+  if (view.seen.outside != 0)
+    sum += view.seen.outside * (channels == 3 ? luma(color[0], color[1], color[2]) : color[0]);
+  const f32 mean = (f32)(i64)((f64)sum / (f64)(inside + view.seen.outside) + 0.5);
+  for (int i = 0; i < 256; i++) {
+    const f32 value = mean + factor * ((f32)i - mean);
+    table[i] = (u8)min_of(max_of(value, 0.0f), 255.0f);
+  }
+  for (i64 c = 1; c < channels; c++) memcpy(table + 256 * c, table, 256);
+}
+
+// ImageOps.autocontrast without cutoff: double arithmetic, truncated, clipped.
+void stretch_table(i32 low, i32 high, u8 *table) {
+  const bool is_identity = high <= low;
+  const f64 scale = is_identity ? 1.0 : 255.0 / (high - low), offset = is_identity ? 0.0 : -low * scale;
+  for (int i = 0; i < 256; i++) table[i] = (u8)clamp((i32)(i * scale + offset), 0, 255);
+}
+
+bool is_monotone(const u8 *table) {
+  bool rises = true, falls = true;
+  for (int i = 1; i < 256; i++) {
+    rises &= table[i] >= table[i - 1];
+    falls &= table[i] <= table[i - 1];
+  }
+  return rises || falls;
+}
+
+void autocontrast(const View &view, u8 *table, Scratch &s) {
+  const i64 channels = view.image.channels;
+  // Monotone tables keep extremes at the ends, so that few rows are looked up.
+  bool keeps_extremes = true;
+  for (i64 c = 0; c < channels; c++) keeps_extremes &= view.tables.are_identity || is_monotone(view.tables.at[c]);
+  Extremes extremes;
+  memset(extremes.low, 255, sizeof extremes.low);
+  memset(extremes.high, 0, sizeof extremes.high);
+  for_each_row(view, !keeps_extremes, s, [&](const u8 *bytes, i64 count) { widen_extremes(bytes, count, extremes); });
+  for (i64 c = 0; c < channels; c++) {
+    u8 low = 255, high = 0;
+    for (i64 i = c; i < Extremes::PLACES; i += channels) {
+      low = min_of(low, extremes.low[i]);
+      high = max_of(high, extremes.high[i]);
+    }
+    if (keeps_extremes && !view.tables.are_identity && low <= high) {
+      const u8 first = view.tables.at[c][low], last = view.tables.at[c][high];
+      low = min_of(first, last);
+      high = max_of(first, last);
+    }
+    if (view.seen.outside != 0) {
+      low = min_of(low, view.color[c]);
+      high = max_of(high, view.color[c]);
+    }
+    stretch_table(low, high, table + 256 * c);
+  }
+}
+
+// ImageOps.equalize.
+void equalize_table(const i64 *counts, u8 *table) {
+  i64 total = 0, bins = 0, last = 0;
+  for (int i = 0; i < 256; i++) {
+    total += counts[i];
+    if (counts[i] == 0) continue;
+    bins++;
+    last = counts[i];
+  }
+  const i64 step = (total - last) / 255;
+  if (bins <= 1 || step == 0) {
+    for (int i = 0; i < 256; i++) table[i] = (u8)i;
+    return;
+  }
+  // Exact in doubles, which divide several times faster than integers of 64 bits.
+  f64 running[256];
+  i64 sum = step / 2;
+  for (int i = 0; i < 256; i++) {
+    running[i] = (f64)sum;
+    sum += counts[i];
+  }
+  const f64 divisor = (f64)step;
+  for (int i = 0; i < 256; i++) table[i] = (u8)min_of(running[i] / divisor, 255.0);
+}
+
+void equalize(const View &view, u8 *table, Scratch &s) {
+  const i64 channels = view.image.channels;
+  Histogram histogram;
+  memset(&histogram, 0, sizeof histogram);
+  for_each_row(view, false, s, [&](const u8 *bytes, i64 count) { count_bytes(bytes, count, histogram); });
+  for (i64 c = 0; c < channels; c++) {
+    // Counts move through the tables instead of the pixels.
+    i64 counts[256] = {};
+    for (i64 d = c; d < 3; d += channels)
+      for (const auto &part : histogram.counts[d])
+        for (int i = 0; i < 256; i++) counts[view.tables.at[c][i]] += part[i];
+    if (view.seen.outside != 0) counts[view.color[c]] += view.seen.outside;
+    equalize_table(counts, table + 256 * c);
+  }
+}
+
+void build_table(const Row &row, i64 slot, const View &view, Scratch &s) {
+  u8 *table = s.tables.lut(slot);
+  switch (row.opcode[slot]) {
+    case Op::CONTRAST:
+      return contrast(view, (f32)row.args[slot][0], table, s);
+    case Op::AUTOCONTRAST:
+      return autocontrast(view, table, s);
+    default:
+      return equalize(view, table, s);
+  }
+}
+
+}  // namespace
+
+bool build_tables(const Row &row, const i32 *pass, const Image &image, Scratch &s) {
+  const i64 begin = pass[PassField::BEGIN];
+  i64 map_slot = -1;
+  bool has_tables = false;
+  for (i64 k = begin; k < pass[PassField::STATISTICS_END]; k++) {
+    if (row.kind(k) == Kind::GEOMETRY) {
+      map_slot = k;
+      continue;
+    }
+    if (row.kind(k) == Kind::STATISTIC) {
+      const Seen seen =
+          seen_by_statistics(row.args, row.out_size, row.window, map_slot, image.height, image.width);
+      View view = {image, seen, {}, {}};
+      if (map_slot >= 0) color_after(row, map_slot, k, image.channels, s, view.color);
+      join_tables(row, begin, has_tables ? k : begin, image.channels, s.tables.luts.at, view.tables);
+      view.tables.are_identity = !has_tables;
+      build_table(row, k, view, s);
+    }
+    has_tables = true;
+  }
+  return true;
+}
+
 void color_after(const Row &row, i64 slot, i64 stop, i64 channels, Scratch &s, u8 *out) {
-  Planes spare = s.row.spare_planes();
+  const Planes spare = s.row.spare_planes();
   for (i64 c = 0; c < 3; c++) spare[c][0] = row.fill[slot][c];
   for (i64 k = slot + 1; k < stop; k++) apply_value(row, k, channels, s.tables.luts.at, spare, {0, 1});
   for (i64 c = 0; c < 3; c++) out[c] = spare[c][0];
 }
-} }
+
+}  // namespace VG_LEVEL
+}  // namespace vg

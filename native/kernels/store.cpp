@@ -1,38 +1,98 @@
 // Finished rows into their result, as uint8 or float32, interleaved or planar.
 #include "store.h"
+#include "interleave.h"
+#include "lanes.h"
 
 namespace vg {
 namespace VG_LEVEL {
 namespace {
 
-void store_bytes(Planes planes, i64 y, const Target &target) {
+constexpr i64 LINE = 16;  // floats of a cache line
+
+void store_as_bytes(Planes planes, i64 y, const Target &target) {
   const i64 width = target.width, channels = target.channels;
-  for (i64 c = 0; c < channels; c++) {
-    const u8 *from = planes[c];
-    const bool is_planar = target.storage == Storage::BYTES_CHW || channels == 1;
-    u8 *to = target.at + (is_planar ? (c * target.height + y) * width : channels * y * width + c);
-    const i64 step = is_planar ? 1 : channels;
-    for (i64 x = 0; x < width; x++) to[x * step] = from[x];
+  if (target.storage == Storage::BYTES_CHW || channels == 1) {
+    for (i64 c = 0; c < channels; c++)
+      memcpy(target.at + (c * target.height + y) * width, planes[c], (size_t)width);
+  } else {
+    interleave(planes[0], planes[1], planes[2], width, target.at + 3 * y * width);
   }
 }
 
-void store_floats(Planes planes, i64 y, const Target &target) {
+// A whole cache line past the caches: lines in parts would be read from memory first.
+VG_INLINE void stream_line(const u8 *bytes, Floats scales, Floats biases, f32 *to) {
+#if defined(__SSE2__)
+  for (i64 i = 0; i < LINE; i += LANES) {
+    const Floats v = to_floats(load_bytes(bytes + i)) * scales + biases;
+#if VG_AVX512
+    _mm512_stream_ps(to + i, (__m512)v);
+#elif VG_AVX2
+    _mm256_stream_ps(to + i, (__m256)v);
+#else
+    _mm_stream_ps(to + i, (__m128)v);
+#endif
+  }
+#else
+  for (i64 i = 0; i < LINE; i += LANES) store(to + i, to_floats(load_bytes(bytes + i)) * scales + biases);
+#endif
+}
+
+void store_each(const u8 *bytes, i64 count, f32 scale, f32 bias, f32 *to) {
+  for (i64 x = 0; x < count; x++) store(to + x, (f32)bytes[x] * scale + bias);
+}
+
+// Interleaved pixels: a scale and a bias for each of three channels.
+void store_interleaved(Planes planes, i64 width, const f32 *scale, const f32 *bias, f32 *to) {
+  // Three vectors have each channel in every lane.
+  Floats scales[3], biases[3];
+  for (int k = 0; k < 3; k++) {
+    for (i64 i = 0; i < LANES; i++) {
+      scales[k][i] = scale[(k * LANES + i) % 3];
+      biases[k][i] = bias[(k * LANES + i) % 3];
+    }
+  }
+  constexpr i64 PIXELS = 64;
+  u8 bytes[3 * PIXELS];
+  for (i64 first = 0; first < width; first += PIXELS, to += 3 * PIXELS) {
+    const i64 count = min_of(PIXELS, width - first), values = 3 * count;
+    interleave(planes[0] + first, planes[1] + first, planes[2] + first, count, bytes);
+    i64 i = 0;
+    for (; i + 3 * LANES <= values; i += 3 * LANES)
+      for (int k = 0; k < 3; k++)
+        store(to + i + k * LANES, to_floats(load_bytes(bytes + i + k * LANES)) * scales[k] + biases[k]);
+    for (; i < values; i++) store(to + i, (f32)bytes[i] * scale[i % 3] + bias[i % 3]);
+  }
+}
+
+void store_as_floats(Planes planes, i64 y, const Target &target) {
   const i64 width = target.width, channels = target.channels;
-  const bool is_planar = target.storage == Storage::FLOATS_CHW || channels == 1;
+  f32 *to = (f32 *)target.at;
+  if (target.storage == Storage::FLOATS_HWC && channels == 3)
+    return store_interleaved(planes, width, target.scale, target.bias, to + 3 * y * width);
   for (i64 c = 0; c < channels; c++) {
-    const u8 *from = planes[c];
-    f32 *to = (f32 *)target.at + (is_planar ? (c * target.height + y) * width : channels * y * width + c);
-    const i64 step = is_planar ? 1 : channels;
-    const f32 scale = target.scale[c], bias = target.bias[c];
-    for (i64 x = 0; x < width; x++) to[x * step] = (f32)from[x] * scale + bias;
+    f32 *row = to + (c * target.height + y) * width;
+    store_scaled(planes[c], width, target.scale[c], target.bias[c], target.streams, row);
   }
 }
 
 }  // namespace
 
+void store_scaled(const u8 *bytes, i64 count, f32 scale, f32 bias, bool streams, f32 *to) {
+  const Floats scales = all_floats(scale), biases = all_floats(bias);
+  i64 x = 0;
+  if (streams && (uintptr_t)to % sizeof(f32) == 0) {
+    // Rows share the cache lines at their ends.
+    x = min_of<i64>(count, (i64)(-(uintptr_t)to % 64 / sizeof(f32)));
+    store_each(bytes, x, scale, bias, to);
+    for (; x + LINE <= count; x += LINE) stream_line(bytes + x, scales, biases, to + x);
+  }
+  for (; x + LANES <= count; x += LANES) store(to + x, to_floats(load_bytes(bytes + x)) * scales + biases);
+  store_each(bytes + x, count - x, scale, bias, to + x);
+}
+
 void store_row(Planes planes, i64 y, const Target &target) {
-  if (target.is_float()) store_floats(planes, y, target);
-  else store_bytes(planes, y, target);
+  if (target.is_float()) store_as_floats(planes, y, target);
+  else store_as_bytes(planes, y, target);
 }
 
 }  // namespace VG_LEVEL

@@ -8,5 +8,8 @@ namespace VG_LEVEL {
 // Stores row `y`.
 void store_row(Planes planes, i64 y, const Target &target);
 
+// `count` bytes as floats, bytes * scale + bias; past the caches if `streams`.
+void store_scaled(const u8 *bytes, i64 count, f32 scale, f32 bias, bool streams, f32 *to);
+
 }  // namespace VG_LEVEL
 }  // namespace vg

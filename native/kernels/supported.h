@@ -10,6 +10,10 @@ VG_INLINE bool supports_source(int source) {
     case PassSource::DIRECT:
     case PassSource::STRETCH:
     case PassSource::RESAMPLE:
+    case PassSource::FILTER:
+    case PassSource::FIXED:
+    case PassSource::CHAIN:
+    case PassSource::TABLE:
       return true;
     default:
       return false;
@@ -19,6 +23,20 @@ VG_INLINE bool supports_source(int source) {
 VG_INLINE bool supports_op(int op) {
   switch (op) {
     case Op::LUT:
+    case Op::SHARPNESS:
+    case Op::CONVOLVE:
+    case Op::MIX:
+    case Op::HUE:
+    case Op::PERMUTE:
+    case Op::COLOR_MATRIX:
+    case Op::POINT:
+    case Op::CONTRAST:
+    case Op::AUTOCONTRAST:
+    case Op::EQUALIZE:
+    case Op::GAUSSIAN_NOISE:
+    case Op::SHOT_NOISE:
+    case Op::SALT_AND_PEPPER:
+    case Op::ERASE:
       return true;
     default:
       return KIND_OF[op] == Kind::GEOMETRY || KIND_OF[op] == Kind::RESAMPLE;  // its source decides

@@ -1,14 +1,95 @@
+// Operations on a pixel's value: tables, mixed channels, and compiled functions of users.
 #include "values.h"
-#include "scratch.h"
-namespace vg { namespace VG_LEVEL {
-void look_up(u8 *plane, const u8 *table, Range columns) { for (i64 x = columns.first; x < columns.end; x++) plane[x] = table[plane[x]]; }
-void apply_value(const Row &row, i64 slot, i64 channels, const u8 *luts, Planes planes, Range columns) {
-  const i64 op = row.opcode[slot];
-  if (row.kind(slot) == Kind::STATISTIC || op == Op::LUT) {
-    const u8 *table = op == Op::LUT ? row.lut(slot) : luts + 768 * slot;
-    for (i64 c = 0; c < channels; c++) look_up(planes[c], table + 256 * c, columns);
+#include "lanes.h"
+
+namespace vg {
+namespace VG_LEVEL {
+namespace {
+
+// Image.blend of Pillow in float32, truncated and clipped. Factors are small: no sum leaves 32 bits.
+VG_INLINE void store_blend(u8 *at, Floats degenerate, Ints value, Floats factor) {
+  store_clipped(at, truncate(degenerate + factor * (to_floats(value) - degenerate)));
+}
+
+// Blends pixels with their luma, as ImageEnhance.Color of Pillow.
+void mix(Planes planes, Range columns, f32 factor) {
+  u8 *red = planes[0], *green = planes[1], *blue = planes[2];
+  const Floats factors = all_floats(factor);
+  for (i64 x = columns.first; x < columns.end; x += LANES) {
+    const Ints r = load_bytes(red + x), g = load_bytes(green + x), b = load_bytes(blue + x);
+    const Floats gray = to_floats(luma_of(r, g, b));
+    store_blend(red + x, gray, r, factors);
+    store_blend(green + x, gray, g, factors);
+    store_blend(blue + x, gray, b, factors);
   }
 }
-void apply_position(const Row &, i64, i64, i64, i64, Scratch &) {}
-void erase_normalized(const Row &, i64, i64, const Target &, Range) {}
-} }
+
+// A float32[3, 4] times (r, g, b, 1), summed from left to right.
+void multiply_by_matrix(Planes planes, Range columns, const f32 *matrix) {
+  u8 *plane[] = {planes[0], planes[1], planes[2]};
+  Floats weights[12];
+  for (int i = 0; i < 12; i++) weights[i] = all_floats(matrix[i]);
+  for (i64 x = columns.first; x < columns.end; x += LANES) {
+    const Floats r = to_floats(load_bytes(plane[0] + x)), g = to_floats(load_bytes(plane[1] + x));
+    const Floats b = to_floats(load_bytes(plane[2] + x));
+    for (int c = 0; c < 3; c++) {
+      const Floats *w = weights + 4 * c;
+      store_rounded(plane[c] + x, r * w[0] + g * w[1] + b * w[2] + w[3]);
+    }
+  }
+}
+
+// Channel c becomes the one whose number args[c] is.
+void permute(Planes planes, Range columns, const f64 *a) {
+  typedef u8 Block __attribute__((vector_size(BLOCK)));
+  const u8 *from[] = {planes[(i64)a[0]], planes[(i64)a[1]], planes[(i64)a[2]]};
+  for (i64 x = columns.first; x < columns.end; x += BLOCK) {
+    const Block red = load<Block>(from[0] + x), green = load<Block>(from[1] + x), blue = load<Block>(from[2] + x);
+    store(planes[0] + x, red);
+    store(planes[1] + x, green);
+    store(planes[2] + x, blue);
+  }
+}
+
+// A user's function of pixels, compiled by Numba.
+using PointFunction = void (*)(u8 *red, u8 *green, u8 *blue, i64 count, f32 magnitude);
+
+void call_point(const Row &row, i64 slot, Planes planes, Range columns) {
+  const f64 *a = row.args[slot];
+  const auto function = (PointFunction)row.batch->points[(i64)a[0]];
+  const i64 first = columns.first;
+  function(planes[0] + first, planes[1] + first, planes[2] + first, columns.size(), (f32)a[1]);
+}
+
+}  // namespace
+
+void apply_value(const Row &row, i64 slot, i64 channels, const u8 *luts, Planes planes, Range columns) {
+  const int op = row.opcode[slot], kind = row.kind(slot);
+  const f64 *a = row.args[slot];
+  if (columns.is_empty()) return;
+  if (kind == Kind::STATISTIC || op == Op::LUT) {
+    const u8 *table = op == Op::LUT ? row.lut(slot) : luts + 768 * slot;
+    for (i64 c = 0; c < channels; c++) look_up(planes[c], table + 256 * c, columns);
+    return;
+  }
+  if (kind != Kind::VALUE) return;
+  if (channels == 1) {
+    if (op != Op::COLOR_MATRIX && op != Op::POINT) return;
+    for (i64 c = 1; c < 3; c++) memcpy(planes[c] + columns.first, planes[0] + columns.first, (size_t)columns.size());
+  }
+  switch (op) {
+    case Op::MIX:
+      return mix(planes, columns, (f32)a[0]);
+    case Op::HUE:
+      return turn_hue(planes, columns, (i32)(a[0] * 255.0) & 255);
+    case Op::PERMUTE:
+      return permute(planes, columns, a);
+    case Op::COLOR_MATRIX:
+      return multiply_by_matrix(planes, columns, row.batch->matrices + 12 * (i64)a[0]);
+    case Op::POINT:
+      return call_point(row, slot, planes, columns);
+  }
+}
+
+}  // namespace VG_LEVEL
+}  // namespace vg

@@ -9,8 +9,10 @@ struct Scratch;
 
 // plane[x] = table[plane[x]] for columns first..end, and harmlessly for some padding after them.
 void look_up(u8 *plane, const u8 *table, Range columns);
-// Runs the value or statistic operation at `slot`. `luts`: TableScratch's.
+// Runs the value or statistic operation at `slot`. `luts`: TableScratch's. Runs over into the padding after the columns.
 void apply_value(const Row &row, i64 slot, i64 channels, const u8 *luts, Planes planes, Range columns);
+// HUE of three planes; `shift`: 0 to 255, added to the hue byte.
+void turn_hue(Planes planes, Range columns, i32 shift);
 // Runs an operation that depends on position (noise, ERASE, OVERLAY) on row `y`.
 void apply_position(const Row &row, i64 slot, i64 y, i64 width, i64 channels, Scratch &s);
 // Each ERASE of slots first..end that comes after Normalize, on lines y.first..y.end of a float result.

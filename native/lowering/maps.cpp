@@ -164,7 +164,7 @@ void rewrite_maps(const Rewritten &program) {
     } else if (KIND_OF[op] == Kind::GEOMETRY || op == Op::RESIZED_CROP) {
       program.opcode(k) = (i16)to_map(op, a, program.interpolation(k), in, out);
       // What never leaves the image has nothing to fold.
-      if (program.is_whole_pixel_map(k) && stays_inside(a, window, out)) program.flags(k) &= INTERPOLATION_MASK;
+      if (program.is_whole_pixel_map(k) && stays_inside(a, window, out[0], out[1])) program.flags(k) &= INTERPOLATION_MASK;
     }
     in = {out[0], out[1]};
   }

@@ -26,12 +26,12 @@ bool takes_earlier(int op, int interpolation, const f64 *earlier, const f64 *a, 
   if (is_nearest) return !mirrors;
   const bool is_perspective = op == Op::MAP_PERSPECTIVE;
   const bool keeps_axes = earlier[1] == 0 && !(is_perspective && mirrors);
-  return keeps_axes && is_exact_f64(a, size, is_perspective);
+  return keeps_axes && is_exact_f64(a, size[0], size[1], is_perspective);
 }
 
 // True if an affine map of coefficients `a` can take in the map of whole pixels after it.
 bool takes_later(int interpolation, const f64 *a, const i32 *size) {
-  return interpolation == Interpolation::NEAREST || is_exact_f64(a, size, false);
+  return interpolation == Interpolation::NEAREST || is_exact_f64(a, size[0], size[1], false);
 }
 
 // The window, given in the output of the integer map `first`, becomes one in its source.
@@ -123,9 +123,15 @@ void set_sizes(const Rewritten &program, i64 first, i64 end, const i32 *size) {
   }
 }
 
+// Every pixel of a map of whole pixels reads inside its window.
+bool never_leaves(const Rewritten &program, i64 k) {
+  const i32 *size = program.out_size(k);
+  return stays_inside(program.args(k), program.window(k), size[0], size[1]);
+}
+
 // (a): the map at j never falls outside, and is taken in by the one at i.
 bool join_later(const Rewritten &program, i64 i, i64 j, bool has_statistic) {
-  if (!program.is_whole_pixel_map(j) || !stays_inside(program.args(j), program.window(j), program.out_size(j))) return false;
+  if (!program.is_whole_pixel_map(j) || !never_leaves(program, j)) return false;
   const bool is_fixed = program.opcode(i) == Op::MAP_FIXED;
   const bool joins = is_fixed || (program.opcode(i) == Op::MAP_FLOAT &&
                                   takes_later(program.interpolation(i), program.args(i), program.out_size(i)));
@@ -139,7 +145,7 @@ bool join_later(const Rewritten &program, i64 i, i64 j, bool has_statistic) {
 // (b): the map at i never falls outside, and is taken in by the one at j.
 bool join_earlier(const Rewritten &program, i64 i, i64 j, bool has_statistic) {
   const f64 *earlier = program.args(i);
-  if (!program.is_whole_pixel_map(i) || !stays_inside(earlier, program.window(i), program.out_size(i))) return false;
+  if (!program.is_whole_pixel_map(i) || !never_leaves(program, i)) return false;
   if (has_statistic && !keeps_area(program.out_size(i), program.in_size(i))) return false;
   const int op = program.opcode(j);
   f64 *a = program.args(j);
@@ -214,7 +220,7 @@ i64 join_crop(const Rewritten &program, i64 j) {
   const i32 *size = program.out_size(i);
   const bool is_crop = program.is_whole_pixel_map(i) && a[0] == FIXED_ONE && a[4] == FIXED_ONE;
   const bool is_all = box[0] == 0 && box[1] == 0 && box[2] == size[0] && box[3] == size[1];
-  if (!is_crop || !is_all || !stays_inside(a, program.window(i), size)) return NONE;
+  if (!is_crop || !is_all || !never_leaves(program, i)) return NONE;
   box[0] = -1.0 - a[5] / FIXED_ONE;
   box[1] = -1.0 - a[2] / FIXED_ONE;
   return i;

@@ -1,0 +1,267 @@
+// Convolutions in integers: weights of 16 bits, sums of 32. Separable ones go along columns first, then along the row.
+#include "filter_rows.h"
+#include "registers.h"
+
+namespace vg {
+namespace VG_LEVEL {
+namespace {
+
+// Sums of products are shifted so far between the passes, and after them.
+constexpr int COLUMN_SHIFT = KERNEL_WEIGHT_BITS + 1 - KERNEL_LEVEL_BITS;
+constexpr int ROW_SHIFT = KERNEL_WEIGHT_BITS + 1 + KERNEL_LEVEL_BITS;
+constexpr i32 WHOLE = 1 << (KERNEL_WEIGHT_BITS + 1);  // the sum of a kernel's weights
+// Levels between the passes are this much too high: times the sum of all weights along the row, which is WHOLE, it
+// rounds the second pass.
+constexpr i32 BIAS = 1 << (KERNEL_LEVEL_BITS - 1);
+// What rounds the first pass, with BIAS: a product, for the free lane beside an odd number of terms.
+constexpr i32 ROUNDING = (1 << (COLUMN_SHIFT - 1)) + (BIAS << COLUMN_SHIFT), ROUNDING_FACTOR = 128;
+static_assert(ROUNDING % ROUNDING_FACTOR == 0, "an integer product");
+
+VG_INLINE i32 pair_of(i32 low, i32 high) { return (i32)(((u32)low & 0xffff) | (u32)high << 16); }
+
+// Levels of two lines that share a weight, added up in 16 bits; `low8` and `high8` halves.
+struct Words {
+  Register low, high;
+};
+
+VG_INLINE Words add_lines(const u8 *above, const u8 *below) {
+  const Register a = load_register(above), b = load_register(below), one = all8(1);
+  return {dot8(low8(a, b), one), dot8(high8(a, b), one)};
+}
+
+VG_INLINE Words widen_line(const u8 *line) {
+  const Register a = load_register(line), zero = all8(0);
+  return {low8(a, zero), high8(a, zero)};
+}
+
+// Sums of 32 bits of REGISTER columns.
+struct Sums {
+  Register at[4];
+
+  explicit Sums(i32 value) : at{all32(value), all32(value), all32(value), all32(value)} {}
+  __attribute__((always_inline)) void add(Words first, Words second, Register weights) {
+    at[0] = add_dot16(at[0], low16(first.low, second.low), weights);
+    at[1] = add_dot16(at[1], high16(first.low, second.low), weights);
+    at[2] = add_dot16(at[2], low16(first.high, second.high), weights);
+    at[3] = add_dot16(at[3], high16(first.high, second.high), weights);
+  }
+};
+
+// The first pass, of `radius` (RADIUS where that is not negative) lines above and below `lines[0]`: `lines[i]` and
+// `lines[-i]` are offsets from `plane`. `pairs`: weights, that of the line itself first.
+template <i64 RADIUS>
+void blur_columns(const u8 *plane, const i64 *lines, i64 radius, const i32 *pairs, i64 width, i16 *out) {
+  if (RADIUS >= 0) radius = RADIUS;
+  const Register factor = all16(ROUNDING / ROUNDING_FACTOR);
+  for (i64 x = 0; x < width; x += REGISTER) {
+    const u8 *at = plane + x;
+    // An odd radius has an even number of terms.
+    Sums sums(radius % 2 != 0 ? ROUNDING : 0);
+    const Words center = widen_line(at + lines[0]);
+    if (radius == 0) {
+      sums.add(center, {factor, factor}, all32(pairs[0]));
+    } else {
+      sums.add(center, add_lines(at + lines[-1], at + lines[1]), all32(pairs[0]));
+      i64 i = 2;
+      for (; i < radius; i += 2)
+        sums.add(add_lines(at + lines[-i], at + lines[i]), add_lines(at + lines[-i - 1], at + lines[i + 1]),
+                 all32(pairs[i / 2]));
+      if (i == radius) sums.add(add_lines(at + lines[-i], at + lines[i]), {factor, factor}, all32(pairs[i / 2]));
+    }
+    for (Register &sum : sums.at) sum = right32<COLUMN_SHIFT>(sum);
+    store_natural16(out + x, pack32(sums.at[0], sums.at[1]), pack32(sums.at[2], sums.at[3]));
+  }
+}
+
+// The first pass of a kernel that has one line of weight 1.
+void scale_line(const u8 *__restrict line, i64 width, i16 *__restrict out) {
+  for (i64 x = 0; x < width; x++) out[x] = (i16)((line[x] << KERNEL_LEVEL_BITS) + BIAS);
+}
+
+// The second pass. Even and odd columns are summed up apart, of the same pairs of columns with other weights, so that no
+// pair needs to be put together.
+template <i64 RADIUS>
+void blur_along(const i16 *row, i64 radius, const i32 *even_pairs, const i32 *odd_pairs, i64 width, u8 *out) {
+  constexpr i64 HALF = REGISTER / 2;
+  constexpr bool IS_FIXED = RADIUS >= 0;
+  if (IS_FIXED) radius = RADIUS;
+  Register even_weights[IS_FIXED ? RADIUS + 1 : 1], odd_weights[IS_FIXED ? RADIUS + 1 : 1];
+  if (IS_FIXED)
+    for (i64 k = 0; k <= RADIUS; k++) {
+      even_weights[k] = all32(even_pairs[k]);
+      odd_weights[k] = all32(odd_pairs[k]);
+    }
+  for (i64 x = 0; x < width; x += REGISTER) {
+    const i16 *at = row + x - radius;
+    Register even[2] = {all32(0), all32(0)}, odd[2] = {all32(0), all32(0)};
+    for (i64 k = 0; k <= radius; k++) {
+      const Register first = load_register(at + 2 * k), second = load_register(at + 2 * k + HALF);
+      const Register of_even = IS_FIXED ? even_weights[k] : all32(even_pairs[k]);
+      const Register of_odd = IS_FIXED ? odd_weights[k] : all32(odd_pairs[k]);
+      even[0] = add_dot16(even[0], first, of_even);
+      odd[0] = add_dot16(odd[0], first, of_odd);
+      even[1] = add_dot16(even[1], second, of_even);
+      odd[1] = add_dot16(odd[1], second, of_odd);
+    }
+    const Register low = right_u16<ROW_SHIFT - 16>(upper_halves(even[0], odd[0]));
+    const Register high = right_u16<ROW_SHIFT - 16>(upper_halves(even[1], odd[1]));
+    store(out + x, natural8(low, high));
+  }
+}
+
+// The second pass of a kernel of one column.
+void round_row(const i16 *__restrict row, i64 width, u8 *__restrict out) {
+  for (i64 x = 0; x < width; x++) out[x] = (u8)((u16)row[x] >> KERNEL_LEVEL_BITS);
+}
+
+// Where a row between the passes begins: behind what continues it.
+VG_INLINE i64 row_start(i64 radius) { return round_up(radius + 2, REGISTER); }
+
+void mirror_edges(i16 *row, i64 width, i64 radius) {
+  i16 *last = row + width - 1;
+  if (radius + 1 < width) {
+    for (i64 i = 1; i <= radius; i++) {
+      row[-i] = row[i];
+      last[i] = last[-i];
+    }
+  } else {
+    for (i64 i = 1; i <= radius; i++) {
+      row[-i] = row[reflect(-i, width)];
+      last[i] = row[reflect(width - 1 + i, width)];
+    }
+  }
+}
+
+void first_pass(const u8 *plane, const i64 *lines, i64 radius, const i32 *pairs, i64 width, i16 *out) {
+  switch (radius) {
+    case 0:
+      // A weight of 1 does not fit into its 16 bits.
+      if ((pairs[0] & 0xffff) == WHOLE) return scale_line(plane + lines[0], width, out);
+      return blur_columns<0>(plane, lines, radius, pairs, width, out);
+    case 1:
+      return blur_columns<1>(plane, lines, radius, pairs, width, out);
+    case 2:
+      return blur_columns<2>(plane, lines, radius, pairs, width, out);
+    case 3:
+      return blur_columns<3>(plane, lines, radius, pairs, width, out);
+    default:
+      return blur_columns<-1>(plane, lines, radius, pairs, width, out);
+  }
+}
+
+void second_pass(const i16 *row, i64 radius, const BlurScratch &blur, i64 width, u8 *out) {
+  const i32 *even = blur.even_pairs.at, *odd = blur.odd_pairs.at;
+  switch (radius) {
+    case 0:
+      return round_row(row, width, out);
+    case 1:
+      return blur_along<1>(row, radius, even, odd, width, out);
+    case 2:
+      return blur_along<2>(row, radius, even, odd, width, out);
+    case 3:
+      return blur_along<3>(row, radius, even, odd, width, out);
+    default:
+      return blur_along<-1>(row, radius, even, odd, width, out);
+  }
+}
+
+// Of an unsharp mask: the row and what the blur took from it, times an amount, where that is more than a threshold.
+// The largest amount whose products fit into 32 bits.
+constexpr i64 LARGEST_AMOUNT = 1 << 22;
+
+template <class T>
+VG_INLINE void add_difference(const u8 *__restrict row, i64 width, T amount, T threshold, u8 *__restrict blurred) {
+  for (i64 x = 0; x < width; x++) {
+    const T away = (T)row[x] - (T)blurred[x];
+    const T added = (away * amount + (1 << (AMOUNT_BITS - 1))) >> AMOUNT_BITS;
+    const T magnitude = away < 0 ? -away : away;
+    blurred[x] = (u8)clamp<T>(row[x] + (magnitude > threshold ? added : 0), 0, 255);
+  }
+}
+
+void unsharpen_row(const u8 *row, i64 width, i64 amount, i64 threshold, u8 *blurred) {
+  if (-LARGEST_AMOUNT <= amount && amount <= LARGEST_AMOUNT)
+    add_difference<i32>(row, width, (i32)amount, (i32)clamp<i64>(threshold, -1, 256), blurred);
+  else add_difference<i64>(row, width, amount, threshold, blurred);
+}
+
+// One full kernel: pixels at `cells` (offsets from each pixel), an even number.
+void weigh_cells(const u8 *plane, const i64 *cells, const i16 *weights, i64 count, i64 width, u8 *out) {
+  const Register zero = all8(0);
+  for (i64 x = 0; x < width; x += REGISTER) {
+    Sums sums(1 << (KERNEL_WEIGHT_BITS - 1));
+    for (i64 i = 0; i < count; i += 2) {
+      const Register a = load_register(plane + cells[i] + x), b = load_register(plane + cells[i + 1] + x);
+      const Register low = low8(a, b), high = high8(a, b), pair = all32(load<i32>(weights + i));
+      sums.at[0] = add_dot16(sums.at[0], low8(low, zero), pair);
+      sums.at[1] = add_dot16(sums.at[1], high8(low, zero), pair);
+      sums.at[2] = add_dot16(sums.at[2], low8(high, zero), pair);
+      sums.at[3] = add_dot16(sums.at[3], high8(high, zero), pair);
+    }
+    for (Register &sum : sums.at) sum = right32<KERNEL_WEIGHT_BITS>(sum);
+    store(out + x, pack16(pack32(sums.at[0], sums.at[1]), pack32(sums.at[2], sums.at[3])));
+  }
+}
+
+void add_row(u8 *row, const u8 *more, i64 width) {
+  for (i64 x = 0; x < width; x += REGISTER) store(row + x, add_saturated_u8(load_register(row + x), load_register(more + x)));
+}
+
+}  // namespace
+
+bool prepare_blur(const FilterImage &image, const f64 *a, const i16 *kernels, BlurScratch &blur) {
+  const i64 radius_x = (i64)a[1] / 2, radius_y = (i64)a[2] / 2;
+  const i16 *along_x = kernels + (i64)a[0], *along_y = along_x + (i64)a[4];
+  if (!blur.lines.reserve(image.height + 2 * radius_y) || !blur.column_pairs.reserve(radius_y / 2 + 1) ||
+      !blur.even_pairs.reserve(radius_x + 1) || !blur.odd_pairs.reserve(radius_x + 1) ||
+      !blur.row.reserve(row_start(radius_x) + round_up(image.width, REGISTER) + radius_x + 2 * REGISTER))
+    return false;
+  for (i64 i = 0; i < image.height + 2 * radius_y; i++)
+    blur.lines[i] = image.step() * reflect(i - radius_y, image.height);
+  // Tables have half the weight of the line itself, which counts twice.
+  auto weight_y = [&](i64 i) { return i > radius_y ? ROUNDING_FACTOR : i == 0 ? 2 * along_y[0] : along_y[i]; };
+  for (i64 i = 0; i <= radius_y; i += 2) blur.column_pairs[i / 2] = pair_of(weight_y(i), weight_y(i + 1));
+  auto weight_x = [&](i64 i) {
+    i = i < 0 ? -i : i;
+    return i > radius_x ? 0 : i == 0 ? 2 * along_x[0] : along_x[i];
+  };
+  for (i64 k = 0; k <= radius_x; k++) {
+    const i64 i = 2 * k - radius_x;
+    blur.even_pairs[k] = pair_of(weight_x(i), weight_x(i + 1));
+    blur.odd_pairs[k] = pair_of(weight_x(i - 1), weight_x(i));
+  }
+  return true;
+}
+
+void blur_row(const FilterImage &image, i64 y, const f64 *a, BlurScratch &blur, Planes out) {
+  const i64 radius_x = (i64)a[1] / 2, radius_y = (i64)a[2] / 2, width = image.width;
+  i16 *row = blur.row.at + row_start(radius_x);
+  const i64 *lines = blur.lines.at + y + radius_y;
+  for (i64 c = 0; c < image.channels; c++) {
+    const u8 *plane = image.line(0, c);
+    first_pass(plane, lines, radius_y, blur.column_pairs.at, width, row);
+    mirror_edges(row, width, radius_x);
+    second_pass(row, radius_x, blur, width, out[c]);
+    if (a[6] != 0.0) unsharpen_row(image.line(y, c), width, (i64)a[6] - 1, (i64)a[7], out[c]);
+  }
+}
+
+bool prepare_convolution(const f64 *a, BlurScratch &blur) { return blur.lines.reserve((i64)a[5]); }
+
+void convolve_row(const FilterImage &image, i64 y, const f64 *a, const i16 *kernels, BlurScratch &blur, u8 *spare,
+                  Planes out) {
+  const i64 apart = (i64)a[4], count = (i64)a[5], width = image.width;
+  for (i64 number = 0; number <= (i64)a[6]; number++) {
+    const i16 *weights = kernels + (i64)a[0] + 3 * number * apart;
+    const i16 *columns = weights + apart, *lines = columns + apart;
+    for (i64 i = 0; i < count; i++)
+      blur.lines[i] = image.step() * clamp<i64>(y + lines[i], 0, image.height - 1) + columns[i];
+    for (i64 c = 0; c < image.channels; c++) {
+      weigh_cells(image.line(0, c), blur.lines.at, weights, count, width, number == 0 ? out[c] : spare);
+      if (number > 0) add_row(out[c], spare, width);
+    }
+  }
+}
+
+}  // namespace VG_LEVEL
+}  // namespace vg

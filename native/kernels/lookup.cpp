@@ -1,0 +1,130 @@
+// Bytes through a table of 256, which registers hold.
+#include "../simd.h"
+#include "values.h"
+
+namespace vg {
+namespace VG_LEVEL {
+namespace {
+
+// So few bytes are looked up one by one: registers would take longer to load.
+constexpr i64 FEW = 16;
+
+void look_up_each(u8 *bytes, const u8 *table, i64 count) {
+  for (i64 x = 0; x < count; x++) bytes[x] = table[bytes[x]];
+}
+
+// Each of the following changes `count` bytes, rounded up to its vectors.
+#if VG_VBMI
+// vpermi2b picks 64 bytes from the lower half of the table, and again from the upper half.
+void look_up_vectors(u8 *bytes, const u8 *table, i64 count) {
+  __m512i quarter[4];
+  for (int i = 0; i < 4; i++) quarter[i] = _mm512_loadu_si512(table + 64 * i);
+  for (i64 x = 0; x < count; x += 64) {
+    const __m512i index = _mm512_loadu_si512(bytes + x);
+    const __m512i low = _mm512_permutex2var_epi8(quarter[0], index, quarter[1]);
+    const __m512i high = _mm512_permutex2var_epi8(quarter[2], index, quarter[3]);
+    _mm512_storeu_si512(bytes + x, _mm512_mask_blend_epi8(_mm512_movepi8_mask(index), low, high));
+  }
+}
+#elif VG_AVX512
+// The same with vpermi2w, once for even places and once for odd ones: bits 1 to 6 of an index pick a word, bit 7 the
+// half of the table, bit 0 the byte.
+void look_up_vectors(u8 *bytes, const u8 *table, i64 count) {
+  __m512i quarter[4];
+  for (int i = 0; i < 4; i++) quarter[i] = _mm512_loadu_si512(table + 64 * i);
+  const __m512i lower = _mm512_set1_epi16(255), one = _mm512_set1_epi16(1);
+  auto pick = [&](__m512i index) {  // indices of 16 bits -> words whose lower byte is the result
+    const __m512i word = _mm512_srli_epi16(index, 1);
+    const __m512i low = _mm512_permutex2var_epi16(quarter[0], word, quarter[1]);
+    const __m512i high = _mm512_permutex2var_epi16(quarter[2], word, quarter[3]);
+    const __mmask32 is_high = _mm512_test_epi16_mask(index, _mm512_set1_epi16(128));
+    const __m512i words = _mm512_mask_blend_epi16(is_high, low, high);
+    return _mm512_srlv_epi16(words, _mm512_slli_epi16(_mm512_and_si512(index, one), 3));
+  };
+  for (i64 x = 0; x < count; x += 64) {
+    const __m512i index = _mm512_loadu_si512(bytes + x);
+    const __m512i even = pick(_mm512_and_si512(index, lower)), odd = pick(_mm512_srli_epi16(index, 8));
+    _mm512_storeu_si512(bytes + x, _mm512_or_si512(_mm512_and_si512(even, lower), _mm512_slli_epi16(odd, 8)));
+  }
+}
+#elif VG_SSSE3
+#if VG_AVX2
+typedef __m256i Block;
+VG_INLINE Block load_block(const u8 *at) { return _mm256_loadu_si256((const __m256i *)at); }
+VG_INLINE void store_block(u8 *at, Block v) { _mm256_storeu_si256((__m256i *)at, v); }
+VG_INLINE Block repeated(__m128i v) { return _mm256_broadcastsi128_si256(v); }
+VG_INLINE Block all_bytes(int value) { return _mm256_set1_epi8((char)value); }
+VG_INLINE Block shuffle(Block v, Block index) { return _mm256_shuffle_epi8(v, index); }
+VG_INLINE Block subtract(Block a, Block b) { return _mm256_subs_epi8(a, b); }
+VG_INLINE Block differ(Block a, Block b) { return _mm256_xor_si256(a, b); }
+#else
+typedef __m128i Block;
+VG_INLINE Block load_block(const u8 *at) { return _mm_loadu_si128((const __m128i *)at); }
+VG_INLINE void store_block(u8 *at, Block v) { _mm_storeu_si128((__m128i *)at, v); }
+VG_INLINE Block repeated(__m128i v) { return v; }
+VG_INLINE Block all_bytes(int value) { return _mm_set1_epi8((char)value); }
+VG_INLINE Block shuffle(Block v, Block index) { return _mm_shuffle_epi8(v, index); }
+VG_INLINE Block subtract(Block a, Block b) { return _mm_subs_epi8(a, b); }
+VG_INLINE Block differ(Block a, Block b) { return _mm_xor_si128(a, b); }
+#endif
+
+// pshufb picks from 16 bytes, and gives 0 for an index below zero. An index loses 16 from row to row of the table, and
+// stays below zero once it is: what remains of it picks from this row *and those before*. So each row is held as its
+// difference (xor) to the one before, and what the shuffles give is joined by xor. The upper half of the table has the
+// index less 128.
+void look_up_vectors(u8 *bytes, const u8 *table, i64 count) {
+  Block row[16];
+  for (int i = 0; i < 16; i++) {
+    __m128i v = _mm_loadu_si128((const __m128i *)(table + 16 * i));
+    if (i % 8 != 0) v = _mm_xor_si128(v, _mm_loadu_si128((const __m128i *)(table + 16 * i - 16)));
+    row[i] = repeated(v);
+  }
+  const Block sixteen = all_bytes(16), half = all_bytes(-128);
+  constexpr i64 SIZE = sizeof(Block);
+  for (i64 x = 0; x < count; x += 2 * SIZE) {  // two vectors share each load of a row
+    Block low0 = load_block(bytes + x), low1 = load_block(bytes + x + SIZE);
+    Block high0 = differ(low0, half), high1 = differ(low1, half);
+    Block total0 = differ(shuffle(row[0], low0), shuffle(row[8], high0));
+    Block total1 = differ(shuffle(row[0], low1), shuffle(row[8], high1));
+    for (int i = 1; i < 8; i++) {
+      low0 = subtract(low0, sixteen);
+      low1 = subtract(low1, sixteen);
+      high0 = subtract(high0, sixteen);
+      high1 = subtract(high1, sixteen);
+      total0 = differ(total0, differ(shuffle(row[i], low0), shuffle(row[8 + i], high0)));
+      total1 = differ(total1, differ(shuffle(row[i], low1), shuffle(row[8 + i], high1)));
+      // In this order: joined in another one, 16 of them would have to be kept on the stack.
+      __asm__("" : "+x"(total0), "+x"(total1));
+    }
+    store_block(bytes + x, total0);
+    store_block(bytes + x + SIZE, total1);
+  }
+}
+#elif defined(__aarch64__)
+// tbl picks from 64 bytes; tbx leaves what it has for an index beyond them.
+void look_up_vectors(u8 *bytes, const u8 *table, i64 count) {
+  uint8x16x4_t quarter[4];
+  for (int i = 0; i < 4; i++) quarter[i] = vld1q_u8_x4(table + 64 * i);
+  for (i64 x = 0; x < count; x += 16) {
+    uint8x16_t index = vld1q_u8(bytes + x), found = vqtbl4q_u8(quarter[0], index);
+    for (int i = 1; i < 4; i++) {
+      index = vsubq_u8(index, vdupq_n_u8(64));
+      found = vqtbx4q_u8(found, quarter[i], index);
+    }
+    vst1q_u8(bytes + x, found);
+  }
+}
+#else
+void look_up_vectors(u8 *bytes, const u8 *table, i64 count) { look_up_each(bytes, table, count); }
+#endif
+
+}  // namespace
+
+void look_up(u8 *plane, const u8 *table, Range columns) {
+  const i64 count = columns.size();
+  if (count < FEW) look_up_each(plane + columns.first, table, count);
+  else look_up_vectors(plane + columns.first, table, count);
+}
+
+}  // namespace VG_LEVEL
+}  // namespace vg

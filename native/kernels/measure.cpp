@@ -1,0 +1,130 @@
+// Sums of luma, extremes, and histograms of interleaved bytes.
+#include "interleave.h"
+#include "lanes.h"
+#include "statistics.h"
+#include "values.h"
+
+namespace vg {
+namespace VG_LEVEL {
+namespace {
+
+// Of pixels in 32-bit lanes: red and twice the green in 16 bits each (bytes 0 and 3 as numbers, doubled by weights),
+// and green and blue. Of a stretch of 16 bytes, four pixels of three.
+constexpr ByteTable RED_GREEN([](int j) { return j % 4 == 0 ? 3 * (j % 16 / 4) : j % 4 == 2 ? 3 * (j % 16 / 4) + 1 : 128; });
+constexpr ByteTable GREEN_BLUE([](int j) {
+  return j % 4 == 0 ? 3 * (j % 16 / 4) + 1 : j % 4 == 2 ? 3 * (j % 16 / 4) + 2 : 128;
+});
+// Weights of 16 bits for pmaddwd, which a half of the green's fits in, once for each pair.
+constexpr i32 WEIGHTS_RED_GREEN = LUMA_RED | (LUMA_GREEN / 2) << 16, WEIGHTS_GREEN_BLUE = LUMA_GREEN / 2 | LUMA_BLUE << 16;
+
+// The sum of the luma of pixels at `bytes`, at most a million; how many bytes they were is added to `done`. Reads
+// nothing after `count` bytes.
+#if VG_SSSE3
+i64 sum_luma_vectors(const u8 *bytes, i64 count, i64 &done) {
+  Ints sum = {};
+  i64 i = 0;
+#if VG_AVX512
+  const __m512i red_green = _mm512_load_si512(RED_GREEN.at), green_blue = _mm512_load_si512(GREEN_BLUE.at);
+  const __m512i spread = _mm512_setr_epi32(0, 1, 2, 0, 3, 4, 5, 0, 6, 7, 8, 0, 9, 10, 11, 0);
+  auto read = [&](const u8 *at) { return _mm512_permutexvar_epi32(spread, _mm512_loadu_si512(at)); };
+  auto move = [](__m512i v, __m512i by) { return (Ints)_mm512_shuffle_epi8(v, by); };
+  constexpr i64 READ = 64;
+#elif VG_AVX2
+  const __m256i red_green = _mm256_load_si256((const __m256i *)RED_GREEN.at);
+  const __m256i green_blue = _mm256_load_si256((const __m256i *)GREEN_BLUE.at);
+  auto read = [](const u8 *at) {
+    const __m128i low = _mm_loadu_si128((const __m128i *)at), high = _mm_loadu_si128((const __m128i *)(at + 12));
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+  };
+  auto move = [](__m256i v, __m256i by) { return (Ints)_mm256_shuffle_epi8(v, by); };
+  constexpr i64 READ = 28;
+#else
+  const __m128i red_green = _mm_load_si128((const __m128i *)RED_GREEN.at);
+  const __m128i green_blue = _mm_load_si128((const __m128i *)GREEN_BLUE.at);
+  auto read = [](const u8 *at) { return _mm_loadu_si128((const __m128i *)at); };
+  auto move = [](__m128i v, __m128i by) { return (Ints)_mm_shuffle_epi8(v, by); };
+  constexpr i64 READ = 16;
+#endif
+  for (; i + READ <= count; i += 3 * LANES) {
+    const auto pixels = read(bytes + i);
+    sum += (multiply_pairs(move(pixels, red_green), all_ints(WEIGHTS_RED_GREEN)) +
+            multiply_pairs(move(pixels, green_blue), all_ints(WEIGHTS_GREEN_BLUE)) + LUMA_HALF) >> LUMA_SHIFT;
+  }
+  done += i;
+  i64 total = 0;
+  for (i64 k = 0; k < LANES; k++) total += sum[k];
+  return total;
+}
+#else
+i64 sum_luma_vectors(const u8 *, i64, i64 &) { return 0; }
+#endif
+
+// Pixels that sums of 32 bits hold.
+constexpr i64 MOST_PIXELS = 1 << 20;
+
+}  // namespace
+
+i64 sum_luma(const u8 *bytes, i64 count, i64 channels) {
+  i64 total = 0;
+  if (channels == 1) {
+    for (i64 first = 0; first < count; first += MOST_PIXELS) {
+      u32 part = 0;
+      for (i64 i = first; i < min_of(count, first + MOST_PIXELS); i++) part += bytes[i];
+      total += part;
+    }
+    return total;
+  }
+  for (i64 first = 0; first < count; first += 3 * MOST_PIXELS) {
+    const i64 end = min_of(count, first + 3 * MOST_PIXELS);
+    i64 i = first;
+    total += sum_luma_vectors(bytes + first, end - first, i);
+    for (; i < end; i += 3) total += luma(bytes[i], bytes[i + 1], bytes[i + 2]);
+  }
+  return total;
+}
+
+void widen_extremes(const u8 *bytes, i64 count, Extremes &extremes) {
+  constexpr i64 PLACES = Extremes::PLACES;
+  if (count < PLACES) {
+    for (i64 i = 0; i < count; i++) {
+      extremes.low[i] = min_of(extremes.low[i], bytes[i]);
+      extremes.high[i] = max_of(extremes.high[i], bytes[i]);
+    }
+    return;
+  }
+  typedef u8 Block __attribute__((vector_size(32)));
+  Block low0 = load<Block>(extremes.low), low1 = load<Block>(extremes.low + 32), low2 = load<Block>(extremes.low + 64);
+  Block high0 = load<Block>(extremes.high), high1 = load<Block>(extremes.high + 32);
+  Block high2 = load<Block>(extremes.high + 64);
+  auto widen = [](Block v, Block &low, Block &high) {
+    low = v < low ? v : low;
+    high = v > high ? v : high;
+  };
+  for (i64 x = 0; x < count; x += PLACES) {
+    // The last bytes overlap those before them; rows of three channels end at a whole pixel.
+    const u8 *at = bytes + min_of(x, count - PLACES);
+    widen(load<Block>(at), low0, high0);
+    widen(load<Block>(at + 32), low1, high1);
+    widen(load<Block>(at + 64), low2, high2);
+  }
+  store(extremes.low, low0);
+  store(extremes.low + 32, low1);
+  store(extremes.low + 64, low2);
+  store(extremes.high, high0);
+  store(extremes.high + 32, high1);
+  store(extremes.high + 64, high2);
+}
+
+void count_bytes(const u8 *bytes, i64 count, Histogram &histogram) {
+  u32(*counts)[Histogram::TURNS][256] = histogram.counts;
+  i64 i = 0;
+  for (; i + 24 <= count; i += 24) {
+    const u64 words[] = {load<u64>(bytes + i), load<u64>(bytes + i + 8), load<u64>(bytes + i + 16)};
+#pragma GCC unroll 24
+    for (int k = 0; k < 24; k++) counts[k % 3][k / 3 % Histogram::TURNS][(u8)(words[k / 8] >> k % 8 * 8)]++;
+  }
+  for (; i < count; i++) counts[i % 3][0][bytes[i]]++;
+}
+
+}  // namespace VG_LEVEL
+}  // namespace vg

@@ -1,0 +1,29 @@
+// Noise of pixels: Philox words and normal numbers of a chunk of a row, the same in every executor (program/rng.py).
+#pragma once
+#include "values.h"
+
+namespace vg {
+namespace VG_LEVEL {
+
+// Pixels whose words are made before any is used: all stay in the nearest cache.
+constexpr i64 CHUNK = 256;
+
+struct alignas(64) NoiseChunk {
+  u32 words[3][CHUNK];  // by channel
+  f32 normals[CHUNK];  // of one channel
+  u64 lines[CHUNK];  // of the table: base and slope
+};
+
+// The first three words of `count` pixels (and of a few more), at most CHUNK, from number `pixel` of the image on.
+void draw_words(const Row &row, i64 slot, i64 pixel, i64 count, NoiseChunk &chunk);
+// Standard normal numbers of a channel's words.
+void draw_normals(const f32 *segments, i64 channel, i64 count, NoiseChunk &chunk);
+
+// GAUSSIAN_NOISE, SHOT_NOISE or SALT_AND_PEPPER on a row whose first pixel is number `pixel`, in place.
+void add_noise(const Row &row, i64 slot, i64 pixel, i64 width, i64 channels, Planes planes);
+
+// ERASE on row `y`, in place, unless it comes after Normalize.
+void erase_row(const Row &row, i64 slot, i64 y, i64 width, i64 channels, Planes planes);
+
+}  // namespace VG_LEVEL
+}  // namespace vg

@@ -1,0 +1,138 @@
+// SHARPNESS: Pillow's blend with its SMOOTH filter, in float32, worked out in integers where they lead to the same.
+#include "filter_rows.h"
+#include "registers.h"
+
+namespace vg {
+namespace VG_LEVEL {
+namespace {
+
+// Of a factor in fixed point: all bits, and those that gaps between levels multiply as they are.
+constexpr int FACTOR_BITS = 22, LOW_BITS = 7;
+// Products with gaps between levels fit into 32 bits.
+constexpr f32 LARGEST_FACTOR = 1 << 22;
+constexpr int MOST_SHIFT = 21, LEAST_SHIFT = 8;
+
+// floor((2 total + 13) / 26) is what Pillow's float32 rounds a sum of weights 1 and 5 to. The product is exact for
+// every total up to 13 * 255.
+constexpr u32 RECIPROCAL = 20165;
+constexpr int RECIPROCAL_SHIFT = 19;
+
+// Columns 1..width - 2, by the definition: smooth + factor * (level - smooth), cut off, within 0..255.
+void sharpen_plainly(const u8 *__restrict above, const u8 *__restrict row, const u8 *__restrict below, i64 width,
+                     f32 factor, u8 *__restrict out) {
+  for (i64 x = 1; x < width - 1; x++) {
+    const i32 total = above[x - 1] + above[x] + above[x + 1] + row[x - 1] + 5 * row[x] + row[x + 1] + below[x - 1] +
+                      below[x] + below[x + 1];
+    const f32 smooth = (f32)(i32)((2 * (u32)total + 13) * RECIPROCAL >> RECIPROCAL_SHIFT);
+    const f32 value = smooth + factor * ((f32)row[x] - smooth);
+    out[x] = (u8)(i32)min_of(max_of(value, 0.0f), 255.0f);
+  }
+}
+
+// The blend by the definition, of i16.
+struct FloatBlend {
+  FloatLanes factor;
+
+  Register operator()(Register smooth, Register level) const {
+    const Register gap = sub16(level, smooth), zero = all16(0);
+    const FloatLanes first = to_floats(low16(smooth, zero)) + factor * to_floats(right32<16>(low16(gap, gap)));
+    const FloatLanes second = to_floats(high16(smooth, zero)) + factor * to_floats(right32<16>(high16(gap, gap)));
+    return pack32(truncate(first), truncate(second));
+  }
+};
+
+// The same in fixed point.
+struct IntegerBlend {
+  Register weights, rounding;
+  int shift;
+
+  Register operator()(Register smooth, Register level) const {
+    const Register gap = sub16(level, smooth), high = left16<LOW_BITS>(gap);
+    const Register first = right32(add_dot16(rounding, low16(gap, high), weights), shift);
+    const Register second = right32(add_dot16(rounding, high16(gap, high), weights), shift);
+    return add_saturated16(smooth, pack32(first, second));
+  }
+};
+
+// From column 1 on, and past the last one. Columns are taken in two halves, even and odd ones, as products of bytes add
+// neighbors up.
+template <class Blend>
+void sharpen_columns(const u8 *above, const u8 *row, const u8 *below, i64 width, const Blend blend, u8 *out) {
+  // All weights are doubled, see RECIPROCAL.
+  const Register both = all16(0x0202), one = all16(0x0002), center = all16(0x0a02);
+  const Register thirteen = all16(13), reciprocal = all16(2 * RECIPROCAL);
+  auto smooth_of = [&](i64 x) {
+    const Register outer = add16(dot8(load_register(above + x - 1), both), dot8(load_register(below + x - 1), both));
+    const Register last = add16(dot8(load_register(above + x + 1), one), dot8(load_register(below + x + 1), one));
+    const Register middle = add16(dot8(load_register(row + x - 1), center), dot8(load_register(row + x + 1), one));
+    const Register total = add16(add16(outer, last), add16(middle, thirteen));
+    return right_u16<RECIPROCAL_SHIFT + 1 - 16>(multiply_high_u16(total, reciprocal));
+  };
+  for (i64 x = 1; x < width - 1; x += REGISTER) {
+    const Register levels = load_register(row + x);
+    const Register even = blend(smooth_of(x), even_bytes(levels));
+    const Register odd = blend(smooth_of(x + 1), odd_bytes(levels));
+    store(out + x, interleaved8(even, odd));
+  }
+}
+
+// Products in float32 and in fixed point round down to the same integers, for all gaps between two levels.
+bool rounds_equally(f32 factor, i32 fixed, i32 rounding, int shift) {
+  i32 misses = 0;
+  for (i32 gap = -255; gap <= 255; gap++) {
+    const f32 product = factor * (f32)gap;
+    const f32 rest = product - (f32)((fixed * gap + rounding) >> shift);
+    // Sums beyond 0 and 255 are cut off. Half a unit in the last place of those up to 511 is 2**-16.
+    misses |= (fabsf(product) < 256.0f) & !((rest >= 0.0f) & (rest < 1.0f - 0x1p-16f));
+  }
+  return misses == 0;
+}
+
+}  // namespace
+
+// A product in float32, added to a level and rounded down, is that level and the product rounded down, but for products
+// so close below an integer that the sum is rounded up to it. So the factor in fixed point is as good as float32 if it
+// rounds down to the same integers. Products that float32 rounds up to an integer, as many of decimal fractions, need a
+// little more than the nearest fixed point. Few factors fail.
+void prepare_sharpen(f32 factor, SharpenScratch &sharpen) {
+  sharpen.factor = factor;
+  sharpen.is_exact = false;
+  constexpr f32 LIMIT = (1 << FACTOR_BITS) - (1 << LOW_BITS);
+  int shift = MOST_SHIFT;
+  while (shift > LEAST_SHIFT && fabsf(factor) * (f32)(1 << shift) >= LIMIT) shift--;
+  if (!(fabsf(factor) * (f32)(1 << shift) < LIMIT)) return;
+  const i32 fixed = (i32)floor((f64)factor * (1 << shift) + 0.5);
+  const i32 high = (fixed + (1 << (LOW_BITS - 1))) >> LOW_BITS, low = fixed - high * (1 << LOW_BITS);
+  sharpen.weights = (i32)(((u32)low & 0xffff) | (u32)high << 16);
+  sharpen.shift = shift;
+  for (int bits = 14; bits <= 20 && !sharpen.is_exact; bits += 3) {
+    sharpen.rounding = 1 << shift >> bits;
+    sharpen.is_exact = rounds_equally(factor, fixed, sharpen.rounding, shift);
+  }
+}
+
+void sharpen_row(const FilterImage &image, i64 y, const SharpenScratch &sharpen, Planes out) {
+  const i64 width = image.width, height = image.height;
+  const bool is_border = y == 0 || y == height - 1 || height < 3 || width < 3;
+  for (i64 c = 0; c < image.channels; c++) {
+    const u8 *row = image.line(y, c);
+    u8 *to = out[c];
+    if (is_border) {
+      memcpy(to, row, (size_t)width);
+      continue;
+    }
+    const u8 *above = row - image.step(), *below = row + image.step();
+    const f32 factor = sharpen.factor;
+    if (sharpen.is_exact)
+      sharpen_columns(above, row, below, width,
+                      IntegerBlend{all32(sharpen.weights), all32(sharpen.rounding), sharpen.shift}, to);
+    else if (fabsf(factor) <= LARGEST_FACTOR)
+      sharpen_columns(above, row, below, width, FloatBlend{all_floats(factor)}, to);
+    else sharpen_plainly(above, row, below, width, factor, to);
+    to[0] = row[0];
+    to[width - 1] = row[width - 1];
+  }
+}
+
+}  // namespace VG_LEVEL
+}  // namespace vg
